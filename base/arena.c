@@ -36,6 +36,7 @@ void arena_fini(struct arena *arena)
     }
     arena->chunks = NULL;
     arena->used_bytes = 0;
+    arena->refusal = ST_OK;
 }
 
 void arena_reset(struct arena *arena)
@@ -56,6 +57,7 @@ void arena_reset(struct arena *arena)
     }
     arena->chunks = keep;
     arena->used_bytes = 0;
+    arena->refusal = ST_OK;
 }
 
 /* Chunk sizes double, so the number of chunks grows with the logarithm of the bytes. */
@@ -74,20 +76,28 @@ static struct arena_chunk *grow(struct arena *arena, size_t size)
     return chunk;
 }
 
+/* The maximum refuses; what the heap refused before weighs more. */
+static void *refuse(struct arena *arena)
+{
+    arena->refusal = arena->refusal == ST_OK ? ST_TOO_LARGE : arena->refusal;
+    return NULL;
+}
+
 void *arena_alloc(struct arena *arena, size_t size)
 {
     must(arena->max_bytes > 0);
     if (size > arena->max_bytes) {
-        return NULL;
+        return refuse(arena);
     }
     size_t padded = size ? align_up(size, ARENA_ALIGN) : ARENA_ALIGN;
     if (!in_range(arena->used_bytes, padded, align_up(arena->max_bytes, ARENA_ALIGN))) {
-        return NULL;
+        return refuse(arena);
     }
     struct arena_chunk *chunk = arena->chunks;
     if (!chunk || !in_range(chunk->used, padded, chunk->size)) {
         chunk = grow(arena, padded);
         if (!chunk) {
+            arena->refusal = ST_EXHAUSTED;
             return NULL;
         }
     }
@@ -100,14 +110,22 @@ void *arena_alloc(struct arena *arena, size_t size)
 void *arena_array(struct arena *arena, size_t count, size_t size)
 {
     size_t bytes;
-    return mul_size(count, size, &bytes) ? arena_alloc(arena, bytes) : NULL;
+    return mul_size(count, size, &bytes) ? arena_alloc(arena, bytes) : refuse(arena);
 }
 
 char *arena_strdup(struct arena *arena, const void *text, size_t len)
 {
-    char *copy = len < SIZE_MAX ? arena_alloc(arena, len + 1) : NULL;
+    char *copy = len < SIZE_MAX ? arena_alloc(arena, len + 1) : refuse(arena);
     if (copy && len) {
         memcpy(copy, text, len);
     }
     return copy;
+}
+
+enum status arena_fail(const struct arena *arena, const char *what, struct error *err)
+{
+    return arena->refusal == ST_TOO_LARGE
+               ? error_set(err, ST_TOO_LARGE, "%s needs more than %zu bytes of memory", what,
+                           arena->max_bytes)
+               : error_set(err, ST_EXHAUSTED, "no memory for %s", what);
 }

@@ -11,12 +11,15 @@
 
 #include <stddef.h>
 
+#include "base/status.h"
+
 struct arena_chunk;
 
 struct arena {
     struct arena_chunk *chunks; /* owned; newest first */
     size_t used_bytes;          /* handed out, with padding */
     size_t max_bytes;           /* ceiling for used_bytes */
+    enum status refusal;        /* since the last reset; see arena_fail() */
 };
 
 void arena_init(struct arena *arena, size_t max_bytes);
@@ -34,5 +37,10 @@ void *arena_array(struct arena *arena, size_t count, size_t size);
 
 /* A terminated copy of |len| bytes, or NULL. */
 char *arena_strdup(struct arena *arena, const void *text, size_t len);
+
+/* Sets the error for memory that |what| did not get: ST_EXHAUSTED if the heap has refused the arena
+ * something, which may be otherwise another time; ST_TOO_LARGE if only the maximum has.
+ * ST_EXHAUSTED too if the arena has refused nothing: then other memory was refused. */
+enum status arena_fail(const struct arena *arena, const char *what, struct error *err);
 
 #endif

@@ -26,7 +26,7 @@ void buf_fini(struct buf *buf)
 void buf_reset(struct buf *buf)
 {
     buf->len = 0;
-    buf->failed = false;
+    buf->failed = buf->lacks_memory = false;
 }
 
 uint8_t *buf_reserve(struct buf *buf, size_t len)
@@ -44,7 +44,7 @@ uint8_t *buf_reserve(struct buf *buf, size_t len)
         }
         uint8_t *ptr = realloc(buf->ptr, capacity);
         if (!ptr) {
-            buf->failed = true;
+            buf->failed = buf->lacks_memory = true;
             return NULL;
         }
         buf->ptr = ptr;

@@ -18,6 +18,7 @@ struct buf {
     size_t capacity;
     size_t max_bytes;
     bool failed;
+    bool lacks_memory; /* failed because the heap is exhausted, not at the maximum */
 };
 
 void buf_init(struct buf *buf, size_t max_bytes);

@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=contrib/packages.sh
 . contrib/packages.sh
 
-TEST_PACKAGES='clang libcjson-dev libcmocka-dev python3 shellcheck systemd
+TEST_PACKAGES='clang libcmocka-dev python3 shellcheck systemd
     glslang-tools mesa-vulkan-drivers vulkan-validationlayers'
 STEPS='gcc clang memory threads dist quickstart'
 TOTAL_SECONDS=5100
@@ -29,7 +29,8 @@ end=$(($(date +%s) + TOTAL_SECONDS))
 jobs=$(nproc)
 under=
 
-# Under a sanitizer GCC warns of what cannot happen, so only the plain builds refuse warnings.
+# Under a sanitizer GCC warns of errors that cannot happen. So only the plain builds refuse
+# warnings.
 compile() {
     ../../configure --quiet "$@" && make -s -j"$(nproc)" all
 }
@@ -39,7 +40,7 @@ check() {
     VERBOSE=1 $under make -s -j"$jobs" "$@"
 }
 
-# Runs the tests, those that TESTS= names where it is given, and then those that failed once more.
+# Runs the tests, or only those that TESTS= names. Then runs the failed tests once more.
 AGAIN='Once more, alone:'
 check_twice() {
     check check "$@" && return
@@ -50,19 +51,18 @@ check_twice() {
 }
 
 # Every test of the HAL, against a running server and of a unit runs under ThreadSanitizer, except:
-# * test_bind, which calls every bundled model at all its sizes and takes more than 200 s;
 # * test_changed_files, in which the handler of SIGBUS maps zeros over a page that another thread
 #   reads: that is its purpose, and the sanitizer takes mmap() for a write that races;
 # * tests of Vulkan, whose driver has threads of its own. These are compiled without the sanitizer,
 #   which would see races in them.
-THREADS_EXCLUDE='/test_(bind|changed_files)$|vulkan|run_devices'
+THREADS_EXCLUDE='/test_changed_files$|vulkan|run_devices'
 thread_tests() {
     # shellcheck disable=SC2016 # for make, not for the shell
     printf 'include Makefile\nprint:\n\t@echo $(TESTS)\n' | make -s -f - print | tr ' ' '\n' |
         grep -E '^tests/(hal|http|unit)/' | grep -vE "$THREADS_EXCLUDE" | tr '\n' ' '
 }
 
-# Is everything in the archive that git has, but for what only git and CI read?
+# Checks that the archive has every file of git, except files that only git and CI read.
 check_archive() {
     git -C ../.. ls-files 2>/dev/null | grep -v '^\.[a-z]*\(/\|$\)' | sort >tracked
     tar -tzf pted-*.tar.gz | sed 's,^[^/]*/,,' | sort >packed
@@ -103,7 +103,7 @@ step() {
         grep -q '^prediction: 2, .*(written as 2)' answer &&
             printf 'Testsuite summary for the quickstart\n# PASS: 1\n# ERROR: 0\n'
         ;;
-    *) echo "no step is called $1"; return 64 ;;
+    *) echo "unknown step '$1'"; return 64 ;;
     esac
 }
 

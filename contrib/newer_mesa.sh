@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The tests of shaders on the software driver of a newer Debian, which has what this one's has not:
-# matrices that subgroups multiply, for instance. Nothing is installed: packages are unpacked in
-# DIR (about 400 MB), and the programs of this build run with the C library from there.
+# Runs the tests of shaders on the software driver of a newer Debian. That driver has features which
+# the driver of Debian 12 lacks, for example matrices that subgroups multiply. Nothing is installed:
+# packages are unpacked in DIR (about 400 MB), and the programs of this build use its C library.
 #
 #   contrib/newer_mesa.sh DIR [FAMILY...]    in the build tree, after make check TESTS=
 #
-# SUITE (forky) and MIRROR (http://deb.debian.org/debian) say where from. 77: it cannot be had.
+# SUITE (forky) and MIRROR (http://deb.debian.org/debian) name the source of the packages. The exit
+# status is 77 if they cannot be downloaded.
 
 set -eu
 [ $# -gt 0 ] || {
@@ -26,7 +27,7 @@ apt() {
         -o APT::Sandbox::User= -o Debug::NoLocking=1 "$@"
 }
 
-# Into $dir/root, which is there only when it is complete.
+# Unpacks the packages into $dir/root. The folder exists only if it is complete.
 fetch() {
     keys=/usr/share/keyrings/debian-archive-keyring.gpg
     mkdir -p "$dir/state/lists/partial" "$dir/cache/archives/partial"
@@ -44,7 +45,7 @@ fetch() {
 }
 
 [ -d "$dir/root" ] || fetch || {
-    echo "no packages of ${SUITE:-forky} can be had here"
+    echo "the packages of ${SUITE:-forky} cannot be downloaded here"
     exit 77
 }
 libraries=$dir/root/usr/lib/$triplet

@@ -51,7 +51,7 @@ build() {
     )
 }
 
-# Port 0 lets the system choose a free one; the log says which.
+# With port 0 the system chooses a free port; the log shows it.
 start_server() {
     build/pted --listen 127.0.0.1:0 "$DIGITS.pte" 2>"$LOG" &
     server=$!

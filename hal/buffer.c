@@ -11,14 +11,14 @@ void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_
     OBJ_CHECK(device, HAL_DEVICE_MAGIC);
     *buffer = (struct hal_buffer){
         .magic = HAL_BUFFER_MAGIC, .device = device, .size = size, .host = host, .root = buffer};
-    atomic_init(&buffer->refs, 1);
+    refs_init(&buffer->refs);
     atomic_fetch_add_explicit(&device->objects, 1, memory_order_relaxed);
 }
 
 void hal_buffer_fini(struct hal_buffer *buffer)
 {
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
-    must(atomic_load(&buffer->refs) == 0);
+    must(refs_are_gone(&buffer->refs));
     buffer->magic = 0;
 }
 
@@ -92,8 +92,7 @@ void hal_buffer_freeze(struct hal_buffer *buffer)
 struct hal_buffer *hal_buffer_ref(struct hal_buffer *buffer)
 {
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
-    must(before > 0); /* an object without references is being freed */
+    refs_take(&buffer->refs);
     return buffer;
 }
 
@@ -116,9 +115,7 @@ void hal_buffer_unref(struct hal_buffer *buffer)
         return;
     }
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before > 1) {
+    if (!refs_drop(&buffer->refs)) {
         return;
     }
     if (buffer->recycle) {

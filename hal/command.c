@@ -40,7 +40,7 @@ enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                          slot_count);
     }
     command->magic = HAL_COMMAND_MAGIC;
-    atomic_init(&command->refs, 1);
+    refs_init(&command->refs);
     command->slot_count = slot_count;
     command->device = device;
     atomic_fetch_add_explicit(&device->objects, 1, memory_order_relaxed);
@@ -58,8 +58,7 @@ void hal_command_set_transient(struct hal_command *command, uint32_t slot)
 struct hal_command *hal_command_ref(struct hal_command *command)
 {
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&command->refs, 1, memory_order_relaxed);
-    must(before > 0); /* an object without references is being freed */
+    refs_take(&command->refs);
     return command;
 }
 
@@ -86,9 +85,7 @@ void hal_command_unref(struct hal_command *command)
         return;
     }
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&command->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before == 1) {
+    if (refs_drop(&command->refs)) {
         free_command(command);
     }
 }
@@ -123,8 +120,7 @@ static enum status append(struct hal_command *command, const struct hal_record *
     struct hal_binding *bindings = arena_array(arena, like->binding_count, sizeof(*bindings));
     void *constants = arena_alloc(arena, like->constants_bytes);
     if (!record || !bindings || !constants) {
-        return error_set(err, ST_EXHAUSTED, "no memory to record a command, %zu bytes are in use",
-                         arena->used_bytes);
+        return arena_fail(arena, "a command buffer", err);
     }
     *record = *like;
     for (uint32_t i = 0; i < like->binding_count; i++) {

@@ -6,9 +6,8 @@
 #ifndef PTED_HAL_COMMAND_PRIV_H
 #define PTED_HAL_COMMAND_PRIV_H
 
-#include <stdatomic.h>
-
 #include "base/arena.h"
+#include "base/refs.h"
 #include "hal/command.h"
 
 #define HAL_UPDATE_MAX 65536 /* bytes */
@@ -45,7 +44,7 @@ struct hal_slot_need {
 
 struct hal_command {
     uint32_t magic;
-    atomic_uint refs;
+    struct refs refs;
     bool ended;
     uint32_t slot_count;
     struct hal_device *device;

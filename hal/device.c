@@ -18,7 +18,7 @@ void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops
     must(ops->progress && ops->can_run);
     device->magic = HAL_DEVICE_MAGIC;
     device->ops = ops;
-    atomic_init(&device->refs, 1);
+    refs_init(&device->refs);
     atomic_init(&device->is_lost, false);
     atomic_init(&device->objects, 0);
 }
@@ -103,8 +103,7 @@ bool hal_driver_has_form(unsigned index, const struct hal_kernel *kernel)
 struct hal_device *hal_device_ref(struct hal_device *device)
 {
     OBJ_CHECK(device, HAL_DEVICE_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&device->refs, 1, memory_order_relaxed);
-    must(before > 0); /* an object without references is being freed */
+    refs_take(&device->refs);
     return device;
 }
 
@@ -132,9 +131,7 @@ void hal_device_unref(struct hal_device *device)
         return;
     }
     OBJ_CHECK(device, HAL_DEVICE_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&device->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before > 1) {
+    if (!refs_drop(&device->refs)) {
         return;
     }
     if (hal_semaphore_is_calling()) {

@@ -6,6 +6,7 @@
 #ifndef PTED_HAL_DEVICE_PRIV_H
 #define PTED_HAL_DEVICE_PRIV_H
 
+#include "base/refs.h"
 #include "hal/buffer.h"
 #include "hal/command.h"
 #include "hal/device.h"
@@ -51,7 +52,7 @@ struct hal_device_ops {
 struct hal_device {
     uint32_t magic;
     const struct hal_device_ops *ops;
-    atomic_uint refs;
+    struct refs refs;
     atomic_bool is_lost;
     atomic_size_t objects; /* buffers and command buffers: none is left when the device goes */
     struct hal_device_props props;
@@ -60,7 +61,7 @@ struct hal_device {
 struct hal_buffer {
     uint32_t magic;
     struct hal_device *device;
-    atomic_uint refs;
+    struct refs refs;
     bool read_only;
     bool is_final; /* hal_buffer_freeze() */
     size_t size;

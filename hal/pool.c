@@ -543,7 +543,7 @@ static enum status reserve(struct hal_pool *pool, struct zone *zone, size_t size
         .root_offset = begin,
         .recycle = recycle,
     };
-    atomic_init(&buffer->refs, 1);
+    refs_init(&buffer->refs);
     hal_asan_unpoison(buffer->host, buffer->host ? size : 0);
     *out_buffer = buffer;
     return ST_OK;

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "base/refs.h"
 #include "hal/semaphore.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 
 struct hal_semaphore {
     uint32_t magic;
-    atomic_uint refs;
+    struct refs refs;
     atomic_int failure; /* an enum status */
     _Atomic uint64_t value;
     pthread_mutex_t lock;
@@ -38,7 +39,7 @@ enum status hal_semaphore_new(uint64_t value, struct hal_semaphore **out_semapho
         return error_set(err, ST_EXHAUSTED, "no memory for a semaphore");
     }
     semaphore->magic = SEMAPHORE_MAGIC;
-    atomic_init(&semaphore->refs, 1);
+    refs_init(&semaphore->refs);
     atomic_init(&semaphore->failure, ST_OK);
     atomic_init(&semaphore->value, value);
     list_init(&semaphore->waiters);
@@ -54,8 +55,7 @@ enum status hal_semaphore_new(uint64_t value, struct hal_semaphore **out_semapho
 struct hal_semaphore *hal_semaphore_ref(struct hal_semaphore *semaphore)
 {
     OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&semaphore->refs, 1, memory_order_relaxed);
-    must(before > 0); /* an object without references is being freed */
+    refs_take(&semaphore->refs);
     return semaphore;
 }
 
@@ -65,9 +65,7 @@ void hal_semaphore_unref(struct hal_semaphore *semaphore)
         return;
     }
     OBJ_CHECK(semaphore, SEMAPHORE_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&semaphore->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before > 1) {
+    if (!refs_drop(&semaphore->refs)) {
         return;
     }
     must(list_is_empty(&semaphore->waiters) && semaphore->sleepers == 0);

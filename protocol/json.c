@@ -128,15 +128,21 @@ enum json_type json_peek(struct json *in)
     }
 }
 
-const char *json_next_text(struct json *in, char text[JSON_NEXT_TEXT_MAX])
+const char *json_type_text(enum json_type type)
 {
     static const char *const names[] = {
         [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a string",
         [JSON_NUMBER] = "a number",  [JSON_BOOL] = "a boolean", [JSON_NULL] = "null",
     };
+    must(type < JSON_NOTHING);
+    return names[type];
+}
+
+const char *json_next_text(struct json *in, char text[JSON_NEXT_TEXT_MAX])
+{
     enum json_type type = json_peek(in);
     if (type != JSON_NOTHING) {
-        return names[type];
+        return json_type_text(type);
     }
     if (in->at == in->end) {
         return "the end of the text";

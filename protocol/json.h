@@ -104,6 +104,13 @@ MUST_CHECK enum status json_end(struct json *in, struct error *err);
 enum status json_fail(const struct json *in, struct error *err, enum status code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
 
+/* "an object", "null" and so on, for "expected ..., got ...". Not for JSON_NOTHING. */
+const char *json_type_text(enum json_type type);
+
+/* Checks the string that opens at |*at| and moves |*at| behind it. Returns NULL; or the error, and
+ * then |*at| points to the bad byte. */
+const char *json_string_scan(const uint8_t **at, const uint8_t *end, struct json_string *out);
+
 /* Decodes into |dst|, which has room for string->bytes. */
 void json_string_decode(const struct json_string *string, uint8_t *dst);
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the reader of JSON and its strings share. */
+/* What the reader of JSON shares with the files that read on with it. */
 #ifndef PTED_PROTOCOL_JSON_PRIV_H
 #define PTED_PROTOCOL_JSON_PRIV_H
 
 #include "protocol/json.h"
-
-/* Checks the string that opens at |*at| and moves |*at| behind it. Returns NULL; or the error, and
- * then |*at| points to the bad byte. */
-const char *json_string_scan(const uint8_t **at, const uint8_t *end, struct json_string *out);
 
 /* "an array", or what else |in| comes to next, for "expected ..., got ...". */
 #define JSON_NEXT_TEXT_MAX 24

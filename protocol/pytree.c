@@ -22,7 +22,7 @@ static enum status read_values(struct span text, struct sip_builder *builder,
 {
     if (text.len == 0) {
         *out_root = sip_builder_add(builder, NULL, SIP_NOTHING);
-        return *out_root ? ST_OK : sip_fail_full(err);
+        return *out_root ? ST_OK : arena_fail(builder->arena, "the structure", err);
     }
     return *text.ptr == '[' ? pytree_read_json(text, builder, out_root, err)
                             : pytree_read_compact(text, builder, out_root, err);
@@ -131,12 +131,12 @@ static enum status build_positional(enum sip_kind kind, uint32_t count, struct a
     sip_builder_init(&builder, arena);
     struct sip_value *root = sip_builder_add(&builder, NULL, kind);
     if (!root) {
-        return sip_fail_full(err);
+        return arena_fail(arena, "the structure", err);
     }
     for (uint32_t i = 0; kind == SIP_SEQUENCE && i < count; i++) {
         struct sip_value *leaf = sip_builder_add(&builder, root, SIP_LEAF);
         if (!leaf) {
-            return sip_fail_full(err);
+            return arena_fail(arena, "the structure", err);
         }
         leaf->key.position = leaf->raw_index = i;
     }

@@ -163,7 +163,7 @@ static enum status read_node(struct compact *in, struct sip_value *parent, uint6
     TRY(read_kind(in, &kind, err));
     *out = sip_builder_add(in->builder, parent, kind);
     if (!*out) {
-        return sip_fail_full(err);
+        return arena_fail(in->builder->arena, "the structure", err);
     }
     if (kind == SIP_LEAF) {
         (*out)->raw_index = in->leaf_count++;

@@ -44,7 +44,7 @@ static enum status decode(const struct json_string *string, struct arena *arena,
     }
     uint8_t *bytes = arena_alloc(arena, string->bytes);
     if (!bytes) {
-        return sip_fail_full(err);
+        return arena_fail(arena, "the structure", err);
     }
     json_string_decode(string, bytes);
     *out = span_of(bytes, string->bytes);
@@ -61,7 +61,7 @@ static enum status read_key(struct json *in, struct arena *arena, struct span *o
         TRY(json_read_i64(in, &number, err));
         uint8_t *digits = arena_alloc(arena, NUMBER_TEXT_MAX);
         if (!digits) {
-            return sip_fail_full(err);
+            return arena_fail(arena, "the structure", err);
         }
         *out = span_of(digits, number_print_i64(digits, number));
         return ST_OK;
@@ -224,7 +224,7 @@ static enum status open_spec(struct reader *reader, struct sip_value *parent, st
     struct frame *frame = &reader->frames[reader->depth];
     *frame = (struct frame){.value = sip_builder_add(reader->builder, parent, SIP_SEQUENCE)};
     if (!frame->value) {
-        return sip_fail_full(err);
+        return arena_fail(reader->builder->arena, "the structure", err);
     }
     reader->depth++;
     TRY(json_object(&reader->in, err));

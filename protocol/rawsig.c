@@ -34,11 +34,6 @@ static bool has_dtype(const struct rawsig_type *type)
     return type->kind == RAWSIG_BUFFER || type->kind == RAWSIG_SCALAR;
 }
 
-static enum status fail_full(struct error *err)
-{
-    return error_set(err, ST_TOO_LARGE, "the signature needs more memory than it may use");
-}
-
 /* Components from here to the end. The reader is a copy. */
 static enum status count_items(struct sig_reader in, uint32_t *out, struct error *err)
 {
@@ -72,7 +67,7 @@ static enum status read_dims(struct sig_reader *in, struct arena *arena, struct 
     TRY(count_items(*in, &type->rank, err));
     int64_t *dims = arena_array(arena, type->rank, sizeof(*dims));
     if (!dims) {
-        return fail_full(err);
+        return arena_fail(arena, "the signature", err);
     }
     for (uint32_t i = 0; i < type->rank; i++) {
         struct sig_item item;
@@ -115,7 +110,7 @@ static enum status read_types(struct sig_reader *in, struct arena *arena,
     TRY(count_items(*in, out_count, err));
     *out_types = arena_array(arena, *out_count, sizeof(**out_types));
     if (!*out_types) {
-        return fail_full(err);
+        return arena_fail(arena, "the signature", err);
     }
     for (uint32_t i = 0; i < *out_count; i++) {
         TRY(read_type(in, arena, &(*out_types)[i], err));

@@ -70,7 +70,7 @@ static enum status read_value(struct parse *parse, struct sig_reader *in, struct
     enum sip_kind kind = item.tag == '_' ? SIP_LEAF : item.tag == 'S' ? SIP_SEQUENCE : SIP_DICT;
     struct sip_value *value = sip_builder_add(&parse->builder, parent, kind);
     if (!value) {
-        return sip_fail_full(err);
+        return arena_fail(parse->builder.arena, "the structure", err);
     }
     value->raw_index = item.value;
     *out = value;
@@ -94,7 +94,7 @@ static enum status read_root(struct parse *parse, struct sig_reader *in, struct 
 {
     if (sig_is_at_end(in)) {
         *out = sip_builder_add(&parse->builder, NULL, SIP_NOTHING);
-        return *out ? ST_OK : sip_fail_full(err);
+        return *out ? ST_OK : arena_fail(parse->builder.arena, "the structure", err);
     }
     TRY(read_value(parse, in, NULL, out, err));
     return sig_end(in, err);
@@ -259,7 +259,7 @@ enum status sip_bind(const struct sip *sip, uint32_t input_count, uint32_t resul
 {
     uint32_t *leaves = arena_array(arena, input_count, sizeof(*leaves));
     if (!leaves) {
-        return sip_fail_full(err);
+        return arena_fail(arena, "the structure", err);
     }
     TRY(bind_inputs(&sip->inputs, input_count, leaves, err));
     for (uint32_t i = 0; i < sip->results.count; i++) {

@@ -15,11 +15,6 @@
 #include "base/check.h"
 #include "protocol/sig.h"
 
-enum status sip_fail_full(struct error *err)
-{
-    return error_set(err, ST_TOO_LARGE, "the structure needs more memory than it may use");
-}
-
 void sip_builder_init(struct sip_builder *builder, struct arena *arena)
 {
     *builder = (struct sip_builder){.arena = arena};
@@ -106,7 +101,7 @@ enum status sip_build(const struct sip_builder *builder, const struct sip_value 
     const struct sip_value **values =
         arena_array(builder->arena, builder->value_count, sizeof(*values));
     if (!nodes || !values) {
-        return sip_fail_full(err);
+        return arena_fail(builder->arena, "the structure", err);
     }
     values[0] = root;
     nodes[0].parent = SIP_NO_NODE;
@@ -258,13 +253,13 @@ static enum status build_sorted(const struct sip_assignment **sorted, uint32_t c
     sip_builder_init(&builder, arena);
     open[0] = sip_builder_add(&builder, NULL, count ? kind_at(sorted[0], 0) : SIP_NOTHING);
     if (!open[0]) {
-        return sip_fail_full(err);
+        return arena_fail(arena, "the structure", err);
     }
     open[0]->raw_index = count && sorted[0]->depth == 0 ? sorted[0]->raw_index : 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t common = i ? count_common(sorted[i - 1], sorted[i]) : 0;
         if (!add_branch(&builder, sorted[i], common, open)) {
-            return sip_fail_full(err);
+            return arena_fail(arena, "the structure", err);
         }
     }
     return sip_build(&builder, open[0], out, &twice, err);
@@ -275,7 +270,7 @@ enum status sip_assign(const struct sip_assignment *assignments, uint32_t count,
 {
     const struct sip_assignment **sorted = arena_array(arena, count, sizeof(*sorted));
     if (!sorted) {
-        return sip_fail_full(err);
+        return arena_fail(arena, "the structure", err);
     }
     for (uint32_t i = 0; i < count; i++) {
         TRY(verify_assignment(&assignments[i], err));

@@ -39,9 +39,6 @@ MUST_CHECK enum status sip_build(const struct sip_builder *builder, const struct
                                  struct sip_tree *out, const struct sip_value **out_twice,
                                  struct error *err);
 
-/* The arena is full. */
-enum status sip_fail_full(struct error *err);
-
 /* What is at the end of a path of keys: SIP_LEAF, or a SIP_SEQUENCE or SIP_DICT without members. */
 struct sip_assignment {
     const struct sip_step *path;

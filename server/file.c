@@ -27,7 +27,9 @@ enum status file_read(const char *path, struct buf *out, struct error *err)
     }
     enum status status = ferror(file) ? fail(err) : ST_OK;
     fclose(file);
-    return buf_failed(out) ? error_set(err, ST_TOO_LARGE, "more than %zu bytes, or than memory has",
-                                       out->max_bytes)
+    if (out->lacks_memory) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the file");
+    }
+    return buf_failed(out) ? error_set(err, ST_TOO_LARGE, "more than %zu bytes", out->max_bytes)
                            : status;
 }

@@ -6,8 +6,9 @@
 #include "base/buf.h"
 #include "base/status.h"
 
-/* Appends the content of |path|. Fails as status_of_errno() says, and with ST_TOO_LARGE beyond the
- * maximum of |out|. The text is the reason without the path; the caller puts a name in front. */
+/* Appends the content of |path|. Fails as status_of_errno() says, with ST_TOO_LARGE beyond the
+ * maximum of |out|, and with ST_EXHAUSTED for lack of memory. The text is the reason without the
+ * path; the caller puts a name in front. */
 MUST_CHECK enum status file_read(const char *path, struct buf *out, struct error *err);
 
 #endif

@@ -154,7 +154,7 @@ MUST_CHECK enum status infer_settle(struct request *request, struct error *err);
 int infer_begin(struct request *request);
 
 /*
- * The call is for the model at that address: takes a reference, in place of one that it may have.
+ * The call is for the model of that name: takes a reference, in place of one that it may have.
  * ST_NOT_FOUND, ST_UNAVAILABLE. Any thread.
  */
 MUST_CHECK enum status infer_find_model(struct request *request, struct infer_call *call,

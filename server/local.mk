@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 # The daemon and its companion. Both mains are small; everything that tests want is in the archive.
 noinst_LIBRARIES += %D%/libserver.a
-SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS)
+SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS)
 SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) \
-	$(ZLIB_LIBS)
+	$(ZLIB_LIBS) $(CJSON_LIBS)
 
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
@@ -18,6 +18,7 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLH
 	%D%/coding.c %D%/coding.h \
 	%D%/conn.c %D%/conn.h %D%/conn_priv.h \
 	%D%/conn_message.c \
+	%D%/document.c %D%/document.h %D%/document_priv.h %D%/document_scan.c \
 	%D%/exit_status.c %D%/exit_status.h \
 	%D%/file.c %D%/file.h \
 	%D%/framing.c %D%/framing.def %D%/framing.h \

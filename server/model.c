@@ -108,7 +108,7 @@ enum status model_new(struct origin *origin, struct span name, struct model **ou
         return error_set(err, ST_EXHAUSTED, "models: out of memory");
     }
     model->magic = MODEL_MAGIC;
-    atomic_init(&model->refs, 1);
+    refs_init(&model->refs);
     atomic_init(&model->state, MODEL_UNKNOWN);
     arena_init(&model->arena, ARENA_BYTES_MAX);
     model->origin = origin_ref(origin);
@@ -122,8 +122,7 @@ enum status model_new(struct origin *origin, struct span name, struct model **ou
 struct model *model_ref(struct model *model)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&model->refs, 1, memory_order_relaxed);
-    must(before > 0);
+    refs_take(&model->refs);
     return model;
 }
 
@@ -144,9 +143,7 @@ void model_unref(struct model *model)
         return;
     }
     OBJ_CHECK(model, MODEL_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&model->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before == 1) {
+    if (refs_drop(&model->refs)) {
         free_model(model);
     }
 }

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/refs.h"
 #include "base/status.h"
 #include "protocol/call.h"
 #include "protocol/oip.h"
@@ -57,13 +58,13 @@ struct model_io {
 
 struct model {
     uint32_t magic;
-    atomic_uint refs;
+    struct refs refs;
     struct arena arena; /* memory of the description */
     /* ---- what it is ---- */
     struct origin *origin;   /* shared: ref held; what the model was made from ... */
     const char *method_name; /* ... and the method of it; NULL if the file did not load */
     char name[ROUTE_MODEL_MAX + 1];
-    const char *alias; /* another address of the model, or NULL */
+    const char *alias; /* a second name that finds the model, or NULL */
     char version_text[12];
     uint32_t version;
     /* ---- its state ---- */

@@ -18,7 +18,7 @@ enum status origin_new(struct span name, uint32_t version, const char *path,
         return error_set(err, ST_EXHAUSTED, "models: out of memory");
     }
     origin->magic = ORIGIN_MAGIC;
-    atomic_init(&origin->refs, 1);
+    refs_init(&origin->refs);
     arena_init(&origin->arena, ARENA_BYTES_MAX);
     origin->version = version;
     origin->name = arena_strdup(&origin->arena, name.ptr, name.len);
@@ -34,8 +34,7 @@ enum status origin_new(struct span name, uint32_t version, const char *path,
 struct origin *origin_ref(struct origin *origin)
 {
     OBJ_CHECK(origin, ORIGIN_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&origin->refs, 1, memory_order_relaxed);
-    must(before > 0);
+    refs_take(&origin->refs);
     return origin;
 }
 
@@ -45,9 +44,7 @@ void origin_unref(struct origin *origin)
         return;
     }
     OBJ_CHECK(origin, ORIGIN_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&origin->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before == 1) {
+    if (refs_drop(&origin->refs)) {
         origin->magic = 0;
         arena_fini(&origin->arena);
         free(origin);

@@ -6,18 +6,18 @@
 #ifndef PTED_SERVER_ORIGIN_H
 #define PTED_SERVER_ORIGIN_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/refs.h"
 #include "base/status.h"
 
 #define ORIGIN_MAGIC 0x6f726967u
 
 struct origin {
     uint32_t magic;
-    atomic_uint refs;
+    struct refs refs;
     struct arena arena;    /* memory of the texts */
     const char *name;      /* given to the file or the pipeline */
     const char *path;      /* of the file; NULL: a pipeline */

@@ -10,11 +10,11 @@
 
 #include "base/arena.h"
 #include "runtime/program/names.h"
-#include "server/file.h"
 #include "server/pipelines_priv.h"
 #include "server/repository_priv.h"
 
 #define FILE_BYTES_MAX (16 << 20)
+#define FILE_VALUES_MAX (1 << 20)
 #define ARENA_BYTES_MAX (4 << 20)
 
 /* A pipeline of the file under construction. */
@@ -356,50 +356,33 @@ static enum status add_pipeline(struct repository_draft *draft, const char *name
     return status;
 }
 
-static enum status read_all(struct repository_draft *draft, struct json *in, struct arena *arena,
-                            struct error *err)
+static enum status load(struct repository_draft *draft, const struct document *in,
+                        struct arena *arena, struct error *err)
 {
-    struct json_string key;
-    TRY(json_object(in, err));
-    while (true) {
+    TRY(document_need(in, in->root, JSON_OBJECT, err));
+    for (const struct cJSON *at = document_first(in->root); at; at = document_next(at)) {
         struct pipelines_document document;
-        const char *name;
-        TRY(json_member(in, &key, err));
-        if (in->is_closed) {
-            return json_end(in, err);
-        }
         arena_reset(arena);
-        TRY(pipelines_keep(in, arena, &key, &name, err));
-        TRY(pipelines_read(in, arena, &document, err));
-        if (add_pipeline(draft, name, arena, &document, err) != ST_OK) {
-            return name_pipeline(name, err);
+        TRY(pipelines_read(in, at, arena, &document, err));
+        if (add_pipeline(draft, document_key(at), arena, &document, err) != ST_OK) {
+            return name_pipeline(document_key(at), err);
         }
     }
-}
-
-static enum status load(struct repository_draft *draft, struct span text, struct error *err)
-{
-    struct json *in = malloc(sizeof(*in));
-    struct arena arena;
-    if (!in) {
-        return exhausted(err);
-    }
-    json_init(in, text);
-    arena_init(&arena, ARENA_BYTES_MAX);
-    enum status status = read_all(draft, in, &arena, err);
-    arena_fini(&arena);
-    free(in);
-    return status;
+    return ST_OK;
 }
 
 enum status pipelines_load(struct repository_draft *draft, const char *path, struct error *err)
 {
-    struct buf text;
-    buf_init(&text, FILE_BYTES_MAX);
-    enum status status = file_read(path, &text, err);
+    const struct document_limits limits = {.bytes_max = FILE_BYTES_MAX,
+                                           .values_max = FILE_VALUES_MAX};
+    struct document in;
+    enum status status = document_open(path, &limits, &in, err);
     if (status == ST_OK) {
-        status = load(draft, buf_span(&text), err);
+        struct arena arena;
+        arena_init(&arena, ARENA_BYTES_MAX);
+        status = load(draft, &in, &arena, err);
+        arena_fini(&arena);
+        document_close(&in);
     }
-    buf_fini(&text);
     return status == ST_OK ? ST_OK : error_prefix(err, "--pipeline %s: ", path);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that chain models:
+ * Files that chain models, documents in the sense of server/document.h:
  *
  *     {"classify": {
  *         "inputs": ["image"],

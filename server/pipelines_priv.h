@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* A pipeline as its document describes it, before its names are resolved. All of it is in the
- * reader's arena. */
+/* A pipeline as its document describes it, before its names are resolved. Lists are in the
+ * reader's arena, texts in the document. */
 #ifndef PTED_SERVER_PIPELINES_PRIV_H
 #define PTED_SERVER_PIPELINES_PRIV_H
 
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "protocol/json.h"
 #include "protocol/pick.h"
 #include "runtime/pipeline/pipeline.h"
+#include "server/document.h"
 
 /* An input of the pipeline, or a step: by name or by number. */
 struct pipelines_ref {
@@ -45,13 +45,9 @@ struct pipelines_document {
     uint32_t output_count; /* 0: not given; then the results are those of the last step */
 };
 
-/* Reads the next value of |in|. Errors name their place in the text. */
-MUST_CHECK enum status pipelines_read(struct json *in, struct arena *arena,
-                                      struct pipelines_document *out, struct error *err);
-
-/* |string| as text in |arena|; it must not contain NUL. */
-MUST_CHECK enum status pipelines_keep(const struct json *in, struct arena *arena,
-                                      const struct json_string *string, const char **out,
+/* Reads the pipeline that |value| of |in| describes. Errors name their place in the document. */
+MUST_CHECK enum status pipelines_read(const struct document *in, const struct cJSON *value,
+                                      struct arena *arena, struct pipelines_document *out,
                                       struct error *err);
 
 #endif

@@ -22,10 +22,10 @@ int repository_compare(const struct model *a, const struct model *b)
     return order;
 }
 
-static int compare_addresses(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
-    const struct repository_address *left = a, *right = b;
-    int order = strcmp(left->name, right->name);
+    const struct repository_name *left = a, *right = b;
+    int order = strcmp(left->text, right->text);
     if (order == 0 && left->is_alias != right->is_alias) {
         return left->is_alias ? 1 : -1;
     }
@@ -35,20 +35,19 @@ static int compare_addresses(const void *a, const void *b)
     return order;
 }
 
-static void list_addresses(struct repository_index *index)
+static void list_names(struct repository_index *index)
 {
     for (uint32_t i = 0; i < index->count; i++) {
         struct model *model = index->models[i];
-        index->addresses[index->address_count++] =
-            (struct repository_address){.name = model->name, .model = model};
+        index->names[index->name_count++] =
+            (struct repository_name){.text = model->name, .model = model};
         if (model->alias) {
-            index->addresses[index->address_count++] =
-                (struct repository_address){.name = model->alias, .model = model, .is_alias = true};
+            index->names[index->name_count++] =
+                (struct repository_name){.text = model->alias, .model = model, .is_alias = true};
         }
     }
-    if (index->address_count) {
-        qsort(index->addresses, index->address_count, sizeof(index->addresses[0]),
-              compare_addresses);
+    if (index->name_count) {
+        qsort(index->names, index->name_count, sizeof(index->names[0]), compare_names);
     }
 }
 
@@ -56,19 +55,19 @@ enum status repository_index_new(struct model **models, uint32_t count,
                                  struct repository_index **out_index, struct error *err)
 {
     struct repository_index *index = calloc(1, sizeof(*index));
-    struct repository_address *addresses = calloc((size_t)count + 1, 2 * sizeof(*addresses));
-    if (!index || !addresses) {
+    struct repository_name *names = calloc((size_t)count + 1, 2 * sizeof(*names));
+    if (!index || !names) {
         free(index);
-        free(addresses);
+        free(names);
         return error_set(err, ST_EXHAUSTED, "models: out of memory");
     }
     *index = (struct repository_index){
-        .magic = REPOSITORY_INDEX_MAGIC, .models = models, .count = count, .addresses = addresses};
-    atomic_init(&index->refs, 1);
+        .magic = REPOSITORY_INDEX_MAGIC, .models = models, .count = count, .names = names};
+    refs_init(&index->refs);
     for (uint32_t i = 1; i < count; i++) {
         must(repository_compare(models[i - 1], models[i]) < 0);
     }
-    list_addresses(index);
+    list_names(index);
     *out_index = index;
     return ST_OK;
 }
@@ -79,7 +78,7 @@ struct repository_index *repository_ref_index(struct repository *repository)
     pthread_mutex_lock(&repository->lock);
     struct repository_index *index = repository->index;
     OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
-    atomic_fetch_add_explicit(&index->refs, 1, memory_order_relaxed);
+    refs_take(&index->refs);
     pthread_mutex_unlock(&repository->lock);
     return index;
 }
@@ -87,9 +86,7 @@ struct repository_index *repository_ref_index(struct repository *repository)
 void repository_unref_index(struct repository_index *index)
 {
     OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&index->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before > 1) {
+    if (!refs_drop(&index->refs)) {
         return;
     }
     for (uint32_t i = 0; i < index->count; i++) {
@@ -97,7 +94,7 @@ void repository_unref_index(struct repository_index *index)
     }
     index->magic = 0;
     free(index->models);
-    free(index->addresses);
+    free(index->names);
     free(index);
 }
 
@@ -152,9 +149,9 @@ void repository_fini(struct repository *repository)
     }
     OBJ_CHECK(repository, REPOSITORY_MAGIC);
     struct repository_index *index = repository->index;
-    must(atomic_load(&index->refs) == 1);
+    must(refs_is_only(&index->refs));
     for (uint32_t i = 0; i < index->count; i++) {
-        must(atomic_load(&index->models[i]->refs) == 1); /* else a call has lost its device */
+        must(refs_is_only(&index->models[i]->refs)); /* else a call has lost its device */
         model_set_state(index->models[i], MODEL_UNLOADING);
     }
     repository_unref_index(index);
@@ -167,7 +164,7 @@ void repository_close(struct repository *repository)
 {
     struct repository_index *index = repository_ref_index(repository);
     for (uint32_t i = 0; i < index->count; i++) {
-        must(atomic_load(&index->models[i]->refs) == 1);
+        must(refs_is_only(&index->models[i]->refs));
         model_close(index->models[i]);
     }
     repository_unref_index(index);
@@ -178,10 +175,10 @@ void repository_close(struct repository *repository)
 /* The first of |name|'s versions, which is the highest; or the place for it. */
 static uint32_t lower_bound(const struct repository_index *index, const char *name)
 {
-    uint32_t low = 0, high = index->address_count;
+    uint32_t low = 0, high = index->name_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (strcmp(index->addresses[middle].name, name) < 0) {
+        if (strcmp(index->names[middle].text, name) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -202,8 +199,7 @@ static const struct model *find_method(const struct repository_index *index, con
 }
 
 /* A file without a default method has no model of its name. */
-static void refuse_address(const struct repository_index *index, const char *name,
-                           struct error *err)
+static void refuse_name(const struct repository_index *index, const char *name, struct error *err)
 {
     const struct model *method = find_method(index, name);
     if (method) {
@@ -214,17 +210,16 @@ static void refuse_address(const struct repository_index *index, const char *nam
     }
 }
 
-/* The model at that address, borrowed from |index|; NULL with ST_NOT_FOUND in |err|. */
+/* The model of that name, borrowed from |index|; NULL with ST_NOT_FOUND in |err|. */
 static struct model *find(const struct repository_index *index, const char *name, uint32_t version,
                           struct error *err)
 {
     uint32_t first = lower_bound(index, name);
     struct model *highest = NULL;
-    for (uint32_t i = first; i < index->address_count; i++) {
-        const struct repository_address *address = &index->addresses[i];
-        struct model *model = address->model;
-        if (strcmp(address->name, name) != 0 ||
-            address->is_alias != index->addresses[first].is_alias) {
+    for (uint32_t i = first; i < index->name_count; i++) {
+        const struct repository_name *entry = &index->names[i];
+        struct model *model = entry->model;
+        if (strcmp(entry->text, name) != 0 || entry->is_alias != index->names[first].is_alias) {
             break;
         }
         if (version ? model->version == version : model_is_ready(model)) {
@@ -238,7 +233,7 @@ static struct model *find(const struct repository_index *index, const char *name
     if (highest) {
         error_set(err, ST_NOT_FOUND, "model '%s' has no version %u", name, version);
     } else {
-        refuse_address(index, name, err);
+        refuse_name(index, name, err);
     }
     return NULL;
 }

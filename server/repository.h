@@ -15,10 +15,10 @@
 #define PTED_SERVER_REPOSITORY_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/refs.h"
 #include "base/status.h"
 #include "server/model.h"
 #include "server/options.h"
@@ -31,19 +31,19 @@ struct rt_sched;
 #define REPOSITORY_INDEX_MAGIC 0x69647820u
 
 /* A name or an alias. */
-struct repository_address {
-    const char *name;
+struct repository_name {
+    const char *text;
     struct model *model;
     bool is_alias;
 };
 
 struct repository_index {
     uint32_t magic;
-    atomic_uint refs;
+    struct refs refs;
     struct model **models; /* refs held; sorted by name, then by version, highest first */
     uint32_t count;
-    struct repository_address *addresses; /* sorted likewise, aliases behind equal names */
-    uint32_t address_count;
+    struct repository_name *names; /* sorted likewise, aliases behind equal names */
+    uint32_t name_count;
 };
 
 struct repository {

@@ -153,7 +153,7 @@ static struct span name_method(struct span file, const struct rt_method *method,
     return span_of(text, (size_t)len < 2 * ROUTE_MODEL_MAX ? (size_t)len : 2 * ROUTE_MODEL_MAX - 1);
 }
 
-/* The default method has the file's name; its own is an alias, if that is an address at all. */
+/* The default method has the file's name; its own is an alias, if that is a valid name. */
 static enum status add_method(struct repository_draft *draft, struct origin *origin,
                               struct rt_method *method, bool is_default, struct error *err)
 {

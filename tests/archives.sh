@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The archives stand in one order, the link order of pted, and an archive needs only those behind
-# it. Linking does not prove that: an object that is already part of the program answers upward
-# calls too. So this asks nm, for each symbol that an archive needs, which archive has it. No
-# archive may be named twice. `make check` passes the order in $archives.
+# Checks that the archives have one order, the link order of pted, and that each archive needs only
+# later ones. Linking alone does not prove that: an upward call succeeds if its object is already
+# part of the program. So this script asks nm which archive defines each symbol that an archive
+# needs. No archive may be named twice. `make check` passes the order in $archives.
 
 set -u
 cd "${top_builddir:-.}" || exit 1

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# The documents say what the tree says: each `name()` and each `struct name` in them exists in C,
-# each path in backquotes exists, each link leads to a file and a heading, each page of docs/
-# opens with an example, each route is in docs/serving.md, each option with its default in docs/,
-# the limits and the options of pte in the manual too, no line is over 100 columns.
+# Checks that the documents match the tree. Each `name()` and each `struct name` in them exists in
+# C. Each path in backquotes exists. Each link leads to a file and a heading. Each page of docs/
+# opens with an example. Each route is in docs/serving.md. Each option is in docs/ with its default,
+# and in the manuals. No line has more than 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -22,8 +22,7 @@ SOURCES='base protocol hal runtime server tests'
 report=$(mktemp) || exit 1
 trap 'rm -f "$report"' EXIT
 
-# mentioned REGEX: FILE:LINE:TEXT of each match in the documents, without what stands between code
-# fences.
+# mentioned REGEX: prints FILE:LINE:TEXT for each match in the documents, outside of code fences.
 mentioned() {
     for document in $DOCUMENTS; do
         awk '/^```/ { is_code = !is_code } { print is_code ? "" : $0 }' "$document" |
@@ -31,13 +30,13 @@ mentioned() {
     done
 }
 
-# headings FILE: its headings, as links spell them.
+# headings FILE: prints its headings in the spelling of links.
 headings() {
     sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 
-# expect WHAT PATTERN: of lines FILE:LINE:NAME, those whose NAME, put for @, matches nowhere at the
-# beginning of a line of C or GLSL.
+# expect WHAT PATTERN: reads lines FILE:LINE:NAME. Reports those for which the pattern, with NAME in
+# place of @, matches no line of C or GLSL.
 expect() {
     while IFS=: read -r file line name; do
         pattern=$(printf '%s' "$2" | sed "s|@|$name|")
@@ -49,7 +48,7 @@ expect() {
 }
 
 {
-    # Functions and macros begin at the left margin, also their prototypes.
+    # Functions, macros and prototypes begin at the left margin.
     mentioned '\b[a-z][a-z0-9_]*\(\)' | sed 's/()$//' |
         expect function '^([a-zA-Z_].*[ *]|# *define )@\('
     # shellcheck disable=SC2016 # backquotes of a document
@@ -80,7 +79,7 @@ expect() {
         while read -r route; do
             grep -qF "\`$route\`" docs/serving.md || echo "docs/serving.md:1: no route $route"
         done
-    # "  --NAME  TEXT (DEFAULT)", below "Limits and times:", as a row of the table.
+    # Each "  --NAME  TEXT (DEFAULT)" below "Limits and times:" is a row of the table.
     # shellcheck disable=SC2016
     echo "$HELP" |
         sed -nE 's/^  (--[a-z-]+) +(.*) \(([0-9]+[A-Za-z]*)\)$/| `\1` | \3 | \2 |/p' |
@@ -92,6 +91,10 @@ expect() {
         while read -r option; do
             grep -qF "| \`$option\` |" docs/command-line.md docs/limits.md ||
                 echo "docs/command-line.md:1: no option $option"
+        done
+    echo "$HELP" | sed -nE 's/^  -(-[a-z-]+) [A-Z].*/.It Fl \1 Ar /p' |
+        while read -r item; do
+            grep -qF -- "$item" "$MANUAL" || echo "$MANUAL:1: no $item"
         done
     echo "$HELP" | sed -nE 's/^  -(-[a-z-]+) .* \(([0-9]+[A-Za-z]*)\)$/.It Fl \1 Ar N Pq \2/p' |
         while read -r item; do
@@ -107,7 +110,7 @@ expect() {
                 echo "docs/command-line.md:1: no pte $command"
             grep -qxF ".It Cm $command" contrib/man/pte.1 || echo "contrib/man/pte.1:1: no $command"
         done
-    # "  --name VALUE  text" and "  --name  text" in the help of each command.
+    # Each "  --name VALUE  text" or "  --name  text" in the help of a command of pte.
     echo "$PTE_HELP" | sed -nE 's/^  ([a-z]+) .*/\1/p' |
         while read -r command; do
             "$PTE" "$command" --help

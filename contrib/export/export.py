@@ -226,6 +226,7 @@ def write_model(name, out):
     torch.manual_seed(zlib.crc32(name.encode()))
     model = models.MODELS[name]()
     model.name = name
+    out /= model.folder
     prepare(model)
     untouched = copy.deepcopy(model.methods)    # exporting must not change the buffers
     program, graphs = lower(model)

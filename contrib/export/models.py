@@ -57,6 +57,7 @@ class Model:
     backend: str = "portable"        # or the delegate: xnnpack, vulkan
     is_replayed: bool = True         # ExecuTorch's runtime can run it as PyTorch does
     edit: object = None              # changes the program's plans before they are written
+    folder: str = "."                # beside the bundled models
     name: str = ""
 
 
@@ -758,6 +759,47 @@ def loops():
         return torch.randn(7, 3), torch.randn(3), torch.randn(3)
     return Model("map and scan: backward jumps, counters, copies by index",
                  {"forward": Method(Function(run), args())}, [Case(args()) for _ in range(2)])
+
+
+@model
+def hold():
+    from torch._higher_order_ops.map import map as torch_map
+
+    class Hold(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weight", torch.eye(64).unsqueeze(0))
+
+        def forward(self, x, goes_on):
+            def body(weight, seed):
+                product = weight * seed
+                for _ in range(32):
+                    product = product @ weight
+                return product.sum()
+            is_last = torch.logical_not(goes_on)
+            passed = torch_map(body, self.weight, x.sum())
+            return torch.where(is_last, x * 2, x) + passed.sum() * 0
+
+    def edit(program):
+        """As no exporter writes it: the loop ends when the caller says so, not by its counter."""
+        plan = program.execution_plan[0]
+        plan.values.append(schema.EValue(schema.Int(0)))
+        instructions = plan.chains[0].instructions
+        calls = [i.instr_args for i in instructions if isinstance(i.instr_args, schema.KernelCall)]
+
+        def called(name):
+            return [call for call in calls if plan.operators[call.op_index].name == name]
+        for call in called("executorch_prim::add") + called("executorch_prim::sub"):
+            call.args[1] = len(plan.values) - 1
+        jump, = (i.instr_args for i in instructions
+                 if isinstance(i.instr_args, schema.JumpFalseCall))
+        jump.cond_value_index = called("aten::logical_not")[0].args[-1]
+
+    def args(n):
+        return torch.randn(n, 4), torch.tensor(False)
+    return forward("a call that runs as long as its client wants: for ever if goes_on", Hold(),
+                   [args(n) for n in (4, 1)], ({0: Dim("n", min=1, max=16384)}, None), edit=edit,
+                   is_replayed=False, folder="../http")  # other tests call whatever is bundled
 
 
 @model

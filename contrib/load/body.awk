@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 #
-# Reads a model's metadata (GET /v2/models/NAME) and prints an inference request for it: each input
-# filled with a fixed pattern. Works in every POSIX awk.
+# Reads a model's metadata (GET /v2/models/NAME) and prints an inference request for it, with each
+# input filled with a fixed pattern. Works in every POSIX awk.
 #
-# -v shapes='input_0=1x3x224x224 input_1=8' says which shapes inputs have. An input of which nothing
-# is said has its example_shape, which is then printed on standard error, or its only shape.
-# What may be left out is.
+# -v shapes='input_0=1x3x224x224 input_1=8' gives shapes of inputs. Any other input has its only
+# shape, or its example_shape, which is then printed on standard error. Optional inputs are left
+# out.
 
 BEGIN {
     count = split(shapes, list, " ")

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Closed loop load on one model with nothing but curl: N transfers at a time over kept connections,
-# the next one as soon as one is answered. The body comes from the model's metadata.
+# Puts a closed-loop load on one model and needs only curl: N transfers at a time over kept
+# connections, and a new transfer as soon as one is answered. The body is made from the model's
+# metadata.
 
 set -eu
 

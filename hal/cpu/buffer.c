@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Small buffers come from the heap, large ones are mappings of their own: those are zero without
- * being touched, and go back to the system when they are freed.
- */
+/* Small buffers come from the heap. Large ones are separate mappings: the system gives zeroed
+ * pages, and gets them back when the buffer is freed. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -15,7 +13,7 @@
 #include "hal/cpu/device.h"
 
 #define MAPPED_MIN 65536 /* bytes */
-#define IMPORT_ALIGN 16  /* no element is larger */
+#define IMPORT_ALIGN 16  /* no element needs more */
 
 enum origin { HEAP, MAPPED, IMPORTED };
 
@@ -79,7 +77,7 @@ enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t s
     return ST_OK;
 }
 
-/* |base|, which is a buffer of this driver and no range of a pool. */
+/* |base| as a buffer of this driver; it must not be a range of a pool. */
 static struct cpu_buffer *cpu_buffer_of(struct hal_buffer *base)
 {
     OBJ_CHECK(base, HAL_BUFFER_MAGIC);
@@ -104,7 +102,7 @@ void hal_cpu_buffer_free(struct hal_buffer *base)
     free(buffer);
 }
 
-/* Whole pages only, of a mapping of our own. */
+/* Discards only whole pages, and only of a mapping that this file made. */
 void hal_cpu_buffer_discard(struct hal_buffer *base, size_t offset, size_t size)
 {
     const struct cpu_buffer *buffer = cpu_buffer_of(base);

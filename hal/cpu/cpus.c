@@ -52,7 +52,7 @@ static struct span read_file(const char *path, char *text, size_t size)
     return span_of(text, len > 0 ? (size_t)len : 0);
 }
 
-/* The path behind "0::" in /proc/self/cgroup, terminated; "" when there is no version 2. */
+/* The path after "0::" in /proc/self/cgroup, terminated; "" if there is no version 2. */
 static void read_cgroup(char *path, size_t size)
 {
     char text[PATH_MAX];

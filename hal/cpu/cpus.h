@@ -5,13 +5,11 @@
 
 #include "base/bytes.h"
 
-/*
- * The CPUs in the process's affinity mask, or fewer where the quota of its control group (version
- * 2) or of one above it is smaller; at least 1. Reads /proc/self/cgroup and /sys/fs/cgroup only.
- */
+/* The number of CPUs in the process's affinity mask, or fewer if its control group (version 2) or a
+ * parent group has a smaller quota; at least 1. Reads only /proc/self/cgroup and /sys/fs/cgroup. */
 unsigned hal_cpu_count(void);
 
-/* The quota in the text of a cpu.max file in CPUs, rounded up; 0: no limit, or no such text. */
+/* The quota in the text of a cpu.max file, in CPUs, rounded up; 0: no limit, or another text. */
 unsigned hal_cpu_parse_quota(struct span text);
 
 #endif

@@ -72,7 +72,7 @@ static void fill_props(struct hal_cpu_device *device, uint32_t workers)
     describe(props->description, sizeof(props->description), device->isa, workers);
 }
 
-/* Everything that can fail; what has been made is unmade again. */
+/* Everything that can fail; on failure, frees what it has allocated. */
 static enum status init(struct hal_cpu_device *device, uint32_t workers,
                         const struct hal_device_options *options, struct error *err)
 {
@@ -104,7 +104,7 @@ static enum status cpu_open(const char *name, const struct hal_device_options *o
         return error_set(err, ST_NOT_FOUND, "device '%.64s': there is one CPU device, 'cpu'", name);
     }
     if (workers > HAL_CPU_WORKERS_MAX) {
-        return error_set(err, ST_INVALID, "cpu: %u workers, at most %d are possible", workers,
+        return error_set(err, ST_INVALID, "cpu: %u workers, expected at most %d", workers,
                          HAL_CPU_WORKERS_MAX);
     }
     struct hal_cpu_device *device = calloc(1, sizeof(*device));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU device: the parts that its files share. */
+/* The CPU device: what its files share. */
 #ifndef PTED_HAL_CPU_DEVICE_H
 #define PTED_HAL_CPU_DEVICE_H
 
@@ -12,15 +12,15 @@
 #include "hal/device_priv.h"
 
 #define HAL_CPU_BUFFER_ALIGN 64
-#define HAL_CPU_INLINE_MAX                                                                         \
-    16 /* threads that may run submissions with scratch themselves, at once */
+/* Threads that can run submissions with scratch themselves at the same time. */
+#define HAL_CPU_INLINE_MAX 16
 
 struct hal_cpu_device {
     struct hal_device base;
     enum hal_cpu_isa isa;
     struct hal_cpu_workers *workers;
 
-    pthread_mutex_t lock; /* for everything below */
+    pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t idle;  /* in_flight has become 0 */
     unsigned in_flight;
     uint64_t completed; /* submissions so far */
@@ -33,7 +33,7 @@ struct hal_cpu_device {
 extern const struct hal_driver hal_cpu_driver;
 extern const struct hal_device_ops hal_cpu_ops;
 
-/* |base|, which was opened by this driver. */
+/* |base| as a device of this driver, which must have opened it. */
 static inline struct hal_cpu_device *hal_cpu_device_of(struct hal_device *base)
 {
     OBJ_CHECK(base, HAL_DEVICE_MAGIC);

@@ -11,9 +11,9 @@
 
 #include "base/check.h"
 
-#define LIST_BYTES 256 /* of the names of all levels, with commas */
+#define LIST_BYTES 256 /* for the names of all levels, with commas */
 
-/* For each ARCH of isa.def: |code| where this build is for it, |other| elsewhere. */
+/* For each ARCH of isa.def: |code| if this build is for it, else |other|. */
 #define ANY(code, other) code
 #ifdef PTED_CPU_X86
 #define X86(code, other) code
@@ -21,7 +21,7 @@
 #define X86(code, other) other
 #endif
 
-/* The compiler's run-time library also asks the operating system whether it saves the registers. */
+/* The compiler's run-time library also checks that the operating system saves the registers. */
 #define X86_HAS(feature) __builtin_cpu_supports(feature)
 
 #define ISA(NAME, name, arch, base, is_here)                                                       \
@@ -39,7 +39,7 @@ static const struct level {
     const char *architecture;
     enum hal_cpu_isa base;
     bool (*is_here)(void);
-    const struct hal_cpu_uk *kernels; /* NULL: of another architecture */
+    const struct hal_cpu_uk *kernels; /* NULL: another architecture */
 } levels[HAL_CPU_ISA_COUNT] = {
 /* clang-format off */
 #define ISA(NAME, name, arch, base, is_here)                                                       \
@@ -51,7 +51,7 @@ static const struct level {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned devices;              /* under the lock */
+static unsigned devices;              /* guarded by the lock */
 static atomic_int settled_level = -1; /* -1: no device is open */
 
 static const struct level *level_of(enum hal_cpu_isa isa)
@@ -112,7 +112,7 @@ enum hal_cpu_isa hal_cpu_isa_best(void)
     return (enum hal_cpu_isa)isa;
 }
 
-/* "generic, avx2": all levels, or those of this machine. */
+/* For example "generic, avx2": all levels, or the levels of this machine. */
 static const char *list(bool is_all, char text[LIST_BYTES])
 {
     size_t len = 0;
@@ -126,7 +126,7 @@ static const char *list(bool is_all, char text[LIST_BYTES])
     return text;
 }
 
-/* Why |isa|, which |from| names, cannot be used here. */
+/* Says why |isa|, which |from| asks for, cannot be used here. */
 static enum status fail_unsupported(const char *from, enum hal_cpu_isa isa, struct error *err)
 {
     char text[LIST_BYTES];
@@ -134,7 +134,7 @@ static enum status fail_unsupported(const char *from, enum hal_cpu_isa isa, stru
         return error_set(err, ST_UNSUPPORTED, "%s '%s' is for %s processors: this build has %s",
                          from, levels[isa].name, levels[isa].architecture, list(false, text));
     }
-    return error_set(err, ST_UNSUPPORTED, "%s '%s': this machine lacks it, it has %s", from,
+    return error_set(err, ST_UNSUPPORTED, "%s '%s': this machine does not have it, it has %s", from,
                      levels[isa].name, list(false, text));
 }
 
@@ -165,7 +165,7 @@ enum hal_cpu_isa hal_cpu_isa(void)
     return choose(NULL, &isa, NULL) == ST_OK ? isa : hal_cpu_isa_best();
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static enum status acquire_locked(const char *name, enum hal_cpu_isa *out_isa, struct error *err)
 {
     TRY(choose(name, out_isa, err));

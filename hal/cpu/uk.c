@@ -8,6 +8,6 @@
 const struct hal_cpu_uk *hal_cpu_uk(void)
 {
     const struct hal_cpu_uk *uk = hal_cpu_isa_kernels(hal_cpu_isa());
-    must(uk); /* only a level that this build supports is ever in use */
+    must(uk); /* the level in use is always one that this build supports */
     return uk;
 }

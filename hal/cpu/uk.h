@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Micro-kernels: the inner loops of the CPU halves of kernels, as plain functions over plain
- * pointers, one table of them an instruction set level. hal_cpu_uk() is the table in use.
+ * Micro-kernels: the inner loops of kernels on the CPU, as plain functions on plain pointers, with
+ * one table of them for each instruction set level. hal_cpu_uk() is the table in use.
  *
- * All of them: may be called by any thread, keep no state, allocate nothing, cannot fail and check
- * nothing (shapes are verified where a dispatch is recorded). Float pointers need only the
- * alignment of a float unless said otherwise. The output of an elementwise function, softmax or
- * norm may be exactly its input, but not overlap it in part; other outputs overlap no input.
+ * All of them may be called by any thread, keep no state, allocate nothing, cannot fail and check
+ * nothing (shapes are checked when a dispatch is recorded). Float pointers need only the alignment
+ * of a float unless a comment says more. The output of an elementwise function, softmax or norm may
+ * be its input, but must not partly overlap it; other outputs overlap no input.
  *
- * An element of the output depends only on its own inputs and their order, never on its position,
- * on how the work was cut into calls or on the thread that ran it. Levels may differ in the last
- * bits. All functions pass NaN on, clamps, max and relu included.
+ * An output element depends only on its own inputs and their order, never on its position, on how
+ * the work was divided into calls, or on the thread that ran it. Levels may differ in the last
+ * bits. All functions propagate NaN, including clamps, max and relu.
  */
 #ifndef PTED_HAL_CPU_UK_H
 #define PTED_HAL_CPU_UK_H
@@ -23,29 +23,29 @@
 
 /*
  * C[i][j] = clamp(bias[j] + sum over k of A[i][k] * B[k][j] + residual[i][j], min, max), where row
- * i of A is gathered in runs of |run| contiguous floats: this is a matrix product (one run,
- * segments NULL) and, without an im2col copy, a convolution (a run is the channels of one tap, or
- * of a whole kernel row where that is contiguous).
+ * i of A consists of runs of |run| contiguous floats. This is a matrix product (one run, segments
+ * NULL) or, without an im2col copy, a convolution (a run is the channels of one tap, or of a whole
+ * kernel row if that is contiguous).
  *
- * Rows form |lines| lines of |m| each, so that one call covers a block of an output image. All
- * strides count floats. Columns are the panels of a matrix packed by pack_f32: to do panels [p, q)
- * only, advance b by p * f32_nr * k and bias, residual, c by p * f32_nr, and set n accordingly.
- * A tap that falls into the padding is left out of |segments|: the k of the others stay as they
- * are.
+ * The rows are |lines| lines of |m| rows each, so that one call can compute a block of an output
+ * image. All strides are in floats. Columns are panels of a matrix packed by pack_f32: to compute
+ * only panels [p, q), advance b by p * f32_nr * k and bias, residual, c by p * f32_nr, and set n
+ * accordingly. A tap in the padding is omitted from |segments|; this does not change the k of the
+ * others.
  */
 struct uk_segment {
-    ptrdiff_t a; /* where the run begins, from the beginning of the row */
+    ptrdiff_t a; /* start of the run, relative to the start of the row */
     size_t k;    /* its first row in the panels of B */
 };
 
 struct uk_gemm_f32 {
     const float *a;
     ptrdiff_t a_line, a_row;
-    const struct uk_segment *segments; /* |segment_count|; NULL: one, {0, 0} */
+    const struct uk_segment *segments; /* |segment_count| of them; NULL: one, {0, 0} */
     uint32_t segment_count, run;
-    const float *b;    /* packed, 64-byte aligned */
-    size_t k;          /* rows of a panel of B as packed, whether or not |segments| name them all */
-    const float *bias; /* n; NULL: none */
+    const float *b;        /* packed, 64-byte aligned */
+    size_t k;              /* rows of a packed panel of B, including those that |segments| omits */
+    const float *bias;     /* n; NULL: none */
     const float *residual; /* NULL: none. May be c, with c's strides */
     ptrdiff_t residual_line, residual_row;
     float *c;
@@ -55,13 +55,15 @@ struct uk_gemm_f32 {
 };
 
 /*
- * Where B comes from: B[k][j] = src[j * column + outer * outer_stride + inner * inner_stride] with
- * k = outer * inner_count + inner.
- *   [K][N] with rows of |ld|:        column 1, inner_count K, inner_stride ld, outer_count 1
- *   [N][K], the weights of a linear: column K, inner_count K, inner_stride 1, outer_count 1
- *   OIHW, a group of a convolution:  column I*H*W, outer_count H*W, outer_stride 1,
- *                                    inner_count I, inner_stride H*W; k is tap * I + channel
- *   OHWI:                            column H*W*I, inner_count H*W*I, inner_stride 1, outer_count 1
+ * The source of B: B[k][j] = src[j * column + outer * outer_stride + inner * inner_stride] with k =
+ * outer * inner_count + inner.
+ *
+ *     [K][N] with rows of |ld|:        column 1, inner_count K, inner_stride ld, outer_count 1
+ *     [N][K], the weights of a linear: column K, inner_count K, inner_stride 1, outer_count 1
+ *     OIHW, a group of a convolution:  column I*H*W, outer_count H*W, outer_stride 1,
+ *                                      inner_count I, inner_stride H*W; k is tap * I + channel
+ *     OHWI:                            column H*W*I, inner_count H*W*I, inner_stride 1,
+ *                                      outer_count 1
  */
 struct uk_pack_f32 {
     const float *src;
@@ -70,10 +72,8 @@ struct uk_pack_f32 {
     float *packed; /* uk_packed_f32_floats(), 64-byte aligned */
 };
 
-/*
- * Depthwise convolution of one image, pixels of |channels| floats. Taps in the padding are left
- * out. The taps are summed in row order after the bias.
- */
+/* Depthwise convolution of one image with pixels of |channels| floats. Taps in the padding are
+ * skipped. The sum begins with the bias; the taps follow in row order. */
 struct uk_dw_f32 {
     const float *x;
     ptrdiff_t x_line, x_pixel;
@@ -82,9 +82,9 @@ struct uk_dw_f32 {
     float *y;          /* of output row 0, column 0 */
     ptrdiff_t y_line, y_pixel;
     uint32_t channels, height, width;       /* of x */
-    uint32_t out_width, row_begin, row_end; /* output columns and rows to do */
+    uint32_t out_width, row_begin, row_end; /* output columns, and rows to compute */
     uint32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top;
-    ptrdiff_t pad_left; /* negative: column 0 of the output begins inside of x */
+    ptrdiff_t pad_left; /* negative: the first output column begins inside of x */
     float min, max;
 };
 
@@ -108,17 +108,15 @@ enum uk_binary { UK_BINARY_F32(XX) UK_BINARY_COUNT };
 typedef void uk_unary_f32_f(float *y, const float *x, size_t n);
 /* y[i] = a[i] op b[i] */
 typedef void uk_binary_f32_f(float *y, const float *a, const float *b, size_t n);
-/* y[i] = x[i] op s; the reversed form y[i] = s op x[i] */
+/* y[i] = x[i] op s; the reversed function computes y[i] = s op x[i] */
 typedef void uk_scalar_f32_f(float *y, const float *x, float s, size_t n);
 typedef float uk_reduce_f32_f(const float *x, size_t n);
 
-/* Types that floats are quantised to. */
+/* Integer types for quantised floats. */
 enum uk_int { UK_I8, UK_U8, UK_I16, UK_U16, UK_I32, UK_INT_COUNT };
 
-/*
- * Quantised is clamp(round(x * scale) + zero_point, min, max), where the scale is the inverse of
- * what a step means; dequantised (q - zero_point) * scale. min and max are values of the type.
- */
+/* Quantised: clamp(round(x * scale) + zero_point, min, max), where the scale is the inverse of the
+ * quantisation step. Dequantised: (q - zero_point) * scale. min and max are values of the type. */
 struct uk_quant {
     float scale;
     int32_t zero_point, min, max;
@@ -127,7 +125,8 @@ struct uk_quant {
 typedef void uk_quantize_f(void *q, const float *x, const struct uk_quant *p, size_t n);
 typedef void uk_dequantize_f(float *y, const void *q, const struct uk_quant *p, size_t n);
 
-/* y = (x - mean) * (1 / sqrt(variance + epsilon)) * scale + shift; the variance in two passes. */
+/* y = (x - mean) * (1 / sqrt(variance + epsilon)) * scale + shift; computes the mean first, then
+ * the variance. */
 struct uk_norm_f32 {
     float *y;
     const float *x;
@@ -136,10 +135,8 @@ struct uk_norm_f32 {
     float epsilon;
 };
 
-/*
- * A pooling window: y[j] is the sum or the maximum of x[l * line + r * row + j] over its lines and
- * rows, in that order; 0 or -INFINITY where it is empty.
- */
+/* A pooling window: y[j] is the sum or the maximum of x[l * line + r * row + j] over its lines and
+ * rows, in that order; 0 or -INFINITY if the window is empty. */
 struct uk_window_f32 {
     const float *x;
     ptrdiff_t line, row;
@@ -147,7 +144,7 @@ struct uk_window_f32 {
 };
 
 struct hal_cpu_uk {
-    const char *name; /* of the level */
+    const char *name; /* the level's */
     uint32_t f32_nr;  /* columns of a packed panel */
     uint32_t f32_mr;  /* rows of a register tile: fastest when m is a multiple of this */
 
@@ -164,7 +161,8 @@ struct hal_cpu_uk {
     /* y = a + alpha * b */
     void (*add_scaled_f32)(float *y, const float *a, const float *b, float alpha, size_t n);
 
-    /* In an order that depends on n only. Of no elements: 0, and -INFINITY for max. */
+    /* The order of summation depends only on n. Without elements the result is 0, or -INFINITY for
+     * max. */
     uk_reduce_f32_f *sum_f32, *sum_squares_f32, *max_f32;
     float (*dot_f32)(const float *a, const float *b, size_t n);
     void (*softmax_f32)(float *y, const float *x, size_t n);
@@ -175,7 +173,7 @@ struct hal_cpu_uk {
     void (*window_sum_f32)(float *y, const struct uk_window_f32 *w);
     void (*window_max_f32)(float *y, const struct uk_window_f32 *w);
 
-    /* To nearest even; a NaN stays one. */
+    /* Round to nearest even; NaN stays NaN. */
     void (*f16_to_f32)(float *y, const uint16_t *x, size_t n);
     void (*f32_to_f16)(uint16_t *y, const float *x, size_t n);
     void (*bf16_to_f32)(float *y, const uint16_t *x, size_t n);
@@ -183,22 +181,22 @@ struct hal_cpu_uk {
 
     uk_quantize_f *quantize[UK_INT_COUNT];
     uk_dequantize_f *dequantize[UK_INT_COUNT];
-    /* The least and the greatest that is a number; INFINITY and -INFINITY where there is none. */
+    /* The least and the greatest number, ignoring NaN; INFINITY and -INFINITY if there is none. */
     void (*range_f32)(const float *x, size_t n, float *out_min, float *out_max);
     uint32_t u8_nr;      /* columns of a packed panel of 8-bit weights */
-    uint32_t u8_mr;      /* as f32_mr */
-    uint32_t u8_block;   /* channels of a block of a depthwise convolution */
-    uint32_t u8_dw_taps; /* kernel rows that share a weight's word there */
-    uint32_t u8_widened; /* bytes of an element of A that a tile copies */
+    uint32_t u8_mr;      /* like f32_mr */
+    uint32_t u8_block;   /* channels of a block in a depthwise convolution */
+    uint32_t u8_dw_taps; /* kernel rows whose weights share a word in a depthwise convolution */
+    uint32_t u8_widened; /* bytes for each element of A in the copy of a tile */
     void (*gemm_u8)(const struct uk_gemm_u8 *g);
     void (*pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end);
     void (*dw_u8)(const struct uk_dw_u8 *d);
-    /* w: [kernel_h][kernel_w][channels]. uk_dw_u8_bytes() of them. */
+    /* w: [kernel_h][kernel_w][channels]. |packed| has uk_dw_u8_bytes() bytes. */
     void (*pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
                        uint32_t channels);
     void (*add_u8)(const struct uk_add_u8 *a);
     void (*mul_u8)(const struct uk_mul_u8 *m);
-    /* As window_max_f32; 0 where it is empty. */
+    /* Like window_max_f32; 0 if the window is empty. */
     void (*window_max_u8)(uint8_t *y, const struct uk_window_u8 *w);
     void (*lookup_u8)(uint8_t *y, const uint8_t *x, const uint8_t table[256], size_t n);
     /* acc[j] += x[i * row + j], rows in order */
@@ -210,7 +208,7 @@ static inline uint32_t uk_panels_f32(const struct hal_cpu_uk *uk, uint32_t n)
     return n / uk->f32_nr + (n % uk->f32_nr != 0);
 }
 
-/* Size of a packed k x n matrix; 0: more than a size_t of bytes. */
+/* Size of a packed k x n matrix; 0 if its bytes exceed a size_t. */
 static inline size_t uk_packed_f32_floats(const struct hal_cpu_uk *uk, size_t k, uint32_t n)
 {
     size_t width = (size_t)uk_panels_f32(uk, n) * uk->f32_nr;
@@ -223,7 +221,7 @@ static inline uint32_t uk_panels_u8(const struct hal_cpu_uk *uk, uint32_t n)
     return n / uk->u8_nr + (n % uk->u8_nr != 0);
 }
 
-/* Memory that gemm_u8 wants for runs of |depth| in all. */
+/* Bytes of scratch memory that gemm_u8 needs; |depth| is the sum of all runs. */
 static inline size_t uk_gemm_u8_scratch(const struct hal_cpu_uk *uk, size_t depth)
 {
     return uk->u8_mr * (depth + 64) * uk->u8_widened;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers too small to be normal. Multiplying them takes processors a hundred cycles and more, and
- * where the activations of a network die away there may be nothing else: its products would take
- * twenty times as long. Kernels that sum products take such numbers for zeros, read or written, as
- * XNNPACK does in all that it computes; what is lost of a sum is less than 2^-126 for each product.
+ * Subnormal numbers: too small to be normal floats. A product with one takes a processor a hundred
+ * cycles or more, and a network whose activations fade out may have no other numbers: its products
+ * would take twenty times as long. Kernels that sum products therefore read and write subnormal
+ * numbers as zeros, as XNNPACK always does; the error of a sum is less than 2^-126 for each
+ * product.
  */
 #ifndef PTED_HAL_CPU_UK_SUBNORMALS_H
 #define PTED_HAL_CPU_UK_SUBNORMALS_H
@@ -13,7 +14,7 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 
-#define UK_SUBNORMALS_ARE_ZEROS 0x8040u /* of what is written, of what is read */
+#define UK_SUBNORMALS_ARE_ZEROS 0x8040u /* of results, of operands */
 
 static inline uint64_t uk_float_mode(void)
 {
@@ -52,7 +53,8 @@ static inline void uk_set_float_mode(uint64_t mode)
 }
 #endif
 
-/* For the calling thread, until it gives back what this returns. */
+/* Treats subnormals as zeros on the calling thread until the returned value is passed to the
+ * function below. */
 static inline uint64_t uk_subnormals_drop(void)
 {
     uint64_t mode = uk_float_mode();

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which physical device is opened, and how. "vulkan:N" is the N-th that the
- * loader lists; "vulkan" is the first of the best kind that has all features.
- */
+/* Chooses and opens the physical device. "vulkan:N" is the loader's N-th device; "vulkan" is the
+ * first device of the best kind among those with all required features. */
 #include "config.h"
 
 #include "hal/vulkan/device.h"
@@ -35,14 +33,15 @@ static enum status check_physical(const struct hal_vulkan_instance *instance, ui
     snprintf(name, sizeof(name), "vulkan:%u", index);
     VkPhysicalDeviceProperties properties = properties_of(instance, instance->devices[index]);
     if (properties.apiVersion < VK_API_VERSION_1_2) {
-        return error_set(err, ST_UNSUPPORTED, "%s: the device knows Vulkan %u.%u, expected 1.2",
-                         name, VK_API_VERSION_MAJOR(properties.apiVersion),
+        return error_set(err, ST_UNSUPPORTED,
+                         "%s: the device supports Vulkan %u.%u, expected 1.2 or later", name,
+                         VK_API_VERSION_MAJOR(properties.apiVersion),
                          VK_API_VERSION_MINOR(properties.apiVersion));
     }
     return hal_vulkan_check_features(instance, instance->devices[index], name, err);
 }
 
-#define RANK_SOFTWARE 1 /* no GPU: the CPU device is faster */
+#define RANK_SOFTWARE 1 /* not a GPU: the CPU device is faster */
 
 static int rank_of(VkPhysicalDeviceType type)
 {
@@ -70,16 +69,17 @@ static const char *kind_of(VkPhysicalDeviceType type)
     case VK_PHYSICAL_DEVICE_TYPE_CPU:
         return "cpu (software Vulkan)";
     default:
-        return "of no known kind";
+        return "device of an unknown kind";
     }
 }
 
-/* Ranked above |least|. The error is the last device's, when none will do. */
+/* Chooses the first device of the highest rank above |least|. If none is suitable, the error is
+ * about the last device that was checked. */
 static enum status choose_best(const struct hal_vulkan_instance *instance, int least,
                                uint32_t *out_index, struct error *err)
 {
     int best = least;
-    error_set(err, ST_UNSUPPORTED, "vulkan: the machine has no such device");
+    error_set(err, ST_UNSUPPORTED, "vulkan: the machine has no device of this kind");
     for (uint32_t i = 0; i < instance->device_count; i++) {
         int rank = rank_of(properties_of(instance, instance->devices[i]).deviceType);
         if (rank > best && check_physical(instance, i, err) == ST_OK) {
@@ -145,7 +145,7 @@ static void look_up_functions(struct hal_vulkan_device *device)
 #undef INSTANCE
 #undef DEVICE
 #undef OPTIONAL
-    must(complete); /* Vulkan 1.2 has them all */
+    must(complete); /* Vulkan 1.2 has all of them */
 }
 
 static enum status create_device(struct hal_vulkan_device *device, struct error *err)
@@ -178,7 +178,9 @@ static enum status create_device(struct hal_vulkan_device *device, struct error 
     return ST_OK;
 }
 
-/* "llvmpipe (LLVM 15.0.6, 256 bits), cpu (software Vulkan); doubles, subgroups of 8" */
+/*
+ * For example "llvmpipe (LLVM 15.0.6, 256 bits), cpu (software Vulkan); doubles, subgroups of 8".
+ */
 static void describe(struct hal_vulkan_device *device, const char *name)
 {
     struct hal_device_props *props = &device->base.props;
@@ -214,7 +216,9 @@ static void read_limits(struct hal_vulkan_device *device)
     props->buffer_align = HAL_VULKAN_BUFFER_ALIGN;
     props->offset_align = 1;
     props->memory_bytes_max = sizes.maxMemoryAllocationSize - HAL_VULKAN_BUFFER_ALIGN;
-    props->scratch_bytes_max = device->host->props.scratch_bytes_max; /* a shader has its own */
+    props->scratch_bytes_max =
+        device->host->props
+            .scratch_bytes_max; /* the limit of the host's kernels; shaders declare their own */
     props->host_visible =
         device->memory_types[HAL_VULKAN_SHARED] == device->memory_types[HAL_VULKAN_LOCAL] &&
         !device->is_split;
@@ -245,13 +249,13 @@ static void vulkan_free(struct hal_device *base)
 {
     struct hal_vulkan_device *device = hal_vulkan_device_of(base);
     hal_vulkan_queue_fini(device);
-    hal_device_unref(device->host); /* waits: its work may hold buffers a little longer */
+    hal_device_unref(device->host); /* waits for its last work, which may still hold buffers */
     device->host = NULL;
     must(atomic_load(&base->objects) == 0);
     destroy(device);
 }
 
-/* What has no shader runs on the host. */
+/* Kernels without a shader run on the host. */
 static bool can_run(const struct hal_kernel *kernel)
 {
     return hal_kernel_has_spirv(kernel) || kernel->cpu != NULL;

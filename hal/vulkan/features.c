@@ -22,7 +22,8 @@ static const char *const extension_names[EXTENSIONS] = {
 };
 _Static_assert(EXTENSIONS <= HAL_VULKAN_EXTENSIONS_MAX, "room for all names");
 
-/* Those that |physical| has, as bits; what a later version of Vulkan took up it still lists. */
+/* The extensions that |physical| has, as bits. A device lists an extension even if its version of
+ * Vulkan includes it. */
 static uint32_t find_extensions(const struct hal_vulkan_instance *instance,
                                 VkPhysicalDevice physical)
 {
@@ -65,7 +66,7 @@ static void add_link(VkBaseOutStructure **last, void *next)
     *last = next;
 }
 
-/* Makes the list that Vulkan reads and writes, with what belongs to |extensions|. */
+/* Makes the list of structures that Vulkan reads and writes, including those of |extensions|. */
 static void chain(struct features *f, uint32_t extensions)
 {
     *f = (struct features){
@@ -99,9 +100,10 @@ static void read_features(const struct hal_vulkan_instance *instance, VkPhysical
 }
 
 /*
- * Every feature that a shader or the driver relies on: in one of the tables, or not used. First
- * what all shaders may use, then what a capability is made of; of those without a feature,
- * find_properties() knows more.
+ * Each feature that a shader or the driver relies on is in one of these tables; others are not
+ * used. The first table has the features that all shaders may use, the second those that a
+ * capability consists of. hal_vulkan_find_abilities() checks what Vulkan does not express as a
+ * feature.
  */
 #define FEATURE(member) offsetof(struct features, member)
 
@@ -126,9 +128,9 @@ static const struct {
 
 #define MEMBERS_MAX 3
 
-/* Features of one capability, or what goes with it; 0 ends them. */
+/* The features that capabilities need; 0 ends the list. */
 static const struct {
-    uint32_t capabilities; /* each needs all of them */
+    uint32_t capabilities; /* each of them needs all members */
     size_t members[MEMBERS_MAX];
 } wanted[] = {
     {HAL_F64, {FEATURE(core.features.shaderFloat64)}},
@@ -154,13 +156,14 @@ enum status hal_vulkan_check_features(const struct hal_vulkan_instance *instance
     for (size_t i = 0; i < LENGTH(needed); i++) {
         if (!*member(&has, needed[i].offset) ||
             hal_vulkan_inject(HAL_VULKAN_FEATURES) != VK_SUCCESS) {
-            return error_set(err, ST_UNSUPPORTED, "%s: the device has no %s", name, needed[i].name);
+            return error_set(err, ST_UNSUPPORTED, "%s: the device lacks the feature %s", name,
+                             needed[i].name);
         }
     }
     return ST_OK;
 }
 
-/* All capabilities but those that lack a feature. */
+/* All capabilities except those that lack a feature. */
 static uint32_t with_features(struct features *has)
 {
     uint32_t lacking = 0;
@@ -203,12 +206,11 @@ VkResult hal_vulkan_create_device(const struct hal_vulkan_instance *instance,
 
 /* ---- capabilities ---------------------------------------------------------------------------- */
 
-#define MATRIX_MN_MAX                                                                              \
-    16 /* larger ones leave no room in shared memory for what shaders put there                    \
-        */
+/* Larger matrices leave no room in shared memory for the data of shaders. */
+#define MATRIX_MN_MAX 16
 #define MATRIX_K_MAX 32
 
-/* Are there |m| x |n| sums of floats? */
+/* Does the device also have matrices of |m| x |n| floats as sums? */
 static bool has_float_sums(const struct hal_vulkan_matrix_properties *list, uint32_t count,
                            uint32_t m, uint32_t n)
 {
@@ -220,10 +222,8 @@ static bool has_float_sums(const struct hal_vulkan_matrix_properties *list, uint
     return found;
 }
 
-/*
- * The largest matrices whose elements are |in| and whose sums are |out|, and can be made floats:
- * of weights with a scale for each group they are.
- */
+/* The largest matrices with elements of type |in| and sums of type |out|. The device must have
+ * float sums of the same size as well: weights with a scale for each group need them. */
 static struct hal_vulkan_shape find_shape(const struct hal_vulkan_matrix_properties *list,
                                           uint32_t count, enum hal_vulkan_matrix_element in,
                                           enum hal_vulkan_matrix_element out)
@@ -245,7 +245,8 @@ static struct hal_vulkan_shape find_shape(const struct hal_vulkan_matrix_propert
 static void find_shapes(const struct hal_vulkan_instance *instance, VkPhysicalDevice physical,
                         struct hal_vulkan_abilities *a)
 {
-    struct hal_vulkan_matrix_properties list[128]; /* NVIDIA's, the longest, are half as many */
+    struct hal_vulkan_matrix_properties
+        list[128]; /* the longest known list, NVIDIA's, has half as many */
     uint32_t count = LENGTH(list);
     for (uint32_t i = 0; i < count; i++) {
         list[i] = (struct hal_vulkan_matrix_properties){.type = HAL_VULKAN_MATRIX_PROPERTIES_TYPE};
@@ -258,7 +259,7 @@ static void find_shapes(const struct hal_vulkan_instance *instance, VkPhysicalDe
     a->matrices_s8 = find_shape(list, count, HAL_VULKAN_MATRIX_S8, HAL_VULKAN_MATRIX_S32);
 }
 
-/* What a test wants instead of |chosen|, of what is |possible|. */
+/* For tests: changes |chosen| as the environment says, within |possible|. */
 static uint32_t as_wanted(uint32_t chosen, uint32_t possible)
 {
     const char *text = getenv("PTED_VULKAN_CAPABILITIES");
@@ -286,7 +287,7 @@ static bool has_subgroup_operations(const VkPhysicalDeviceSubgroupProperties *pr
            (properties->supportedOperations & needs) == needs;
 }
 
-/* |bits| without |bit| where |condition| does not hold. */
+/* Clears |bit| in |bits| unless |condition| is true. */
 static uint32_t only_if(bool condition, uint32_t bits, uint32_t bit)
 {
     return condition ? bits : bits & ~bit;
@@ -318,7 +319,7 @@ void hal_vulkan_find_abilities(const struct hal_vulkan_instance *instance,
         only_if(dots.integerDotProduct4x8BitPackedSignedAccelerated, possible, HAL_DOTS);
     a->is_processor = all.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     if (a->is_processor) {
-        pays &= HAL_F64 | HAL_SUBGROUPS; /* the rest it imitates */
+        pays &= HAL_F64 | HAL_SUBGROUPS; /* a processor emulates the others */
     }
     a->capabilities = as_wanted(pays, possible);
 }

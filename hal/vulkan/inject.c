@@ -13,7 +13,7 @@
 
 struct fault {
     enum hal_vulkan_place place;
-    unsigned long number; /* of the call, from 1 on */
+    unsigned long number; /* of the call, counted from 1 */
     bool and_later;
 };
 
@@ -32,7 +32,7 @@ static struct fault faults[FAULTS_MAX];
 static unsigned fault_count;
 static atomic_ulong calls[HAL_VULKAN_PLACES];
 
-/* "memory=3-"; what is not understood is left out. Returns what follows. */
+/* Reads a fault such as "memory=3-"; unknown text is skipped. Returns the remaining text. */
 static const char *read_fault(const char *text)
 {
     size_t word_len = strcspn(text, "=,");

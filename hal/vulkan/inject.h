@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults on demand: what hardware does once in a year has to be tried on every day. inject.def is
- * the list of places, the environment (PTED_VULKAN_FAULTS) says which of their calls fail; without
- * it nothing ever does. Counted over the whole process, so that a device that is opened again has
- * its own luck.
+ * Injected faults: tests need to try every day what hardware does once a year. inject.def lists the
+ * places; the environment variable PTED_VULKAN_FAULTS says which calls at these places fail;
+ * without it no call does. Calls are counted over the whole process, so a device that is opened
+ * again does not start at 1.
  */
 #ifndef PTED_HAL_VULKAN_INJECT_H
 #define PTED_HAL_VULKAN_INJECT_H
@@ -17,7 +17,7 @@ enum hal_vulkan_place {
     HAL_VULKAN_PLACES
 };
 
-/* The place's failure if it is this call's turn, else VK_SUCCESS. Any thread. */
+/* The place's error if this call is to fail, else VK_SUCCESS. Any thread. */
 VkResult hal_vulkan_inject(enum hal_vulkan_place place);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define LOADER_NAME "libvulkan.so.1"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for everything below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything below */
 static unsigned refs;
 static void *library;
 static struct hal_vulkan_instance shared;
@@ -84,7 +84,8 @@ static enum status check_version(struct error *err)
         return hal_vulkan_error(err, result, "asking the loader's version");
     }
     if (version < VK_API_VERSION_1_2) {
-        return error_set(err, ST_UNSUPPORTED, "vulkan: the loader knows %u.%u, expected 1.2",
+        return error_set(err, ST_UNSUPPORTED,
+                         "vulkan: the loader supports %u.%u, expected 1.2 or later",
                          VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
     }
     return ST_OK;
@@ -113,7 +114,7 @@ static enum status create_instance(PFN_vkGetInstanceProcAddr get, struct error *
 #undef GLOBAL
 #undef INSTANCE
     if (!complete) {
-        return error_set(err, ST_UNSUPPORTED, "vulkan: the loader does not know Vulkan 1.1");
+        return error_set(err, ST_UNSUPPORTED, "vulkan: the loader does not support Vulkan 1.1");
     }
     TRY(check_version(err));
     const VkApplicationInfo application = {
@@ -126,7 +127,7 @@ static enum status create_instance(PFN_vkGetInstanceProcAddr get, struct error *
         .pApplicationInfo = &application,
     };
     VkResult result = shared.vkCreateInstance(&info, NULL, &shared.handle);
-    if (result == VK_ERROR_INCOMPATIBLE_DRIVER) { /* the loader's way to say so */
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER) { /* how a loader without drivers answers */
         return error_set(err, ST_UNSUPPORTED, "vulkan: no driver is installed");
     }
     if (result != VK_SUCCESS) {
@@ -139,18 +140,18 @@ static enum status create_instance(PFN_vkGetInstanceProcAddr get, struct error *
 #undef INSTANCE
 #undef DEVICE
 #undef OPTIONAL
-    must(complete); /* Vulkan 1.2 has them all */
+    must(complete); /* Vulkan 1.2 has all of them */
     shared.list_matrices = (hal_vulkan_matrix_list_f *)look_up(
         get, shared.handle, HAL_VULKAN_MATRIX_FUNCTION, &complete);
     return list_devices(err);
 }
 
-/* ISO C has no conversion from an object's address to a function's; POSIX says that it works. */
+/* ISO C does not convert an object's address to a function's; POSIX guarantees that it works. */
 static PFN_vkGetInstanceProcAddr entry_point(void)
 {
     PFN_vkGetInstanceProcAddr get;
     void *symbol = dlsym(library, "vkGetInstanceProcAddr");
-    _Static_assert(sizeof(get) == sizeof(symbol), "addresses of one size");
+    _Static_assert(sizeof(get) == sizeof(symbol), "both kinds of address have the same size");
     memcpy(&get, &symbol, sizeof(get));
     return get;
 }
@@ -159,7 +160,7 @@ static enum status open_loader(struct error *err)
 {
     library = dlopen(LOADER_NAME, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        return error_set(err, ST_UNSUPPORTED, "vulkan: there is no loader: %.160s", dlerror());
+        return error_set(err, ST_UNSUPPORTED, "vulkan: no loader found: %.160s", dlerror());
     }
     PFN_vkGetInstanceProcAddr get = entry_point();
     enum status status = ST_UNSUPPORTED;
@@ -197,10 +198,8 @@ static int note_driver(struct dl_phdr_info *info, size_t bytes, void *arg)
     return 0;
 }
 
-/*
- * LeakSanitizer looks when the process ends. What a driver keeps in its globals (Mesa: a table of
- * the processor's caches) is then lost to it unless the driver is still mapped.
- */
+/* LeakSanitizer checks when the process ends. It finds the memory that a driver keeps in its
+ * globals (Mesa: a table of the processor's caches) only if the driver is still mapped then. */
 static void keep_drivers(void)
 {
     struct drivers drivers = {.count = 0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the driver uses of VK_KHR_cooperative_matrix, with the registry's layout and numbers: the
- * headers of a build may be older (they have it since 1.3.255) than the device that it meets.
+ * The parts of VK_KHR_cooperative_matrix that the driver uses, with the registry's layout and
+ * numbers: the build's headers may be older than the extension (1.3.255), while the device has it.
  */
 #ifndef PTED_HAL_VULKAN_MATRIX_H
 #define PTED_HAL_VULKAN_MATRIX_H
@@ -21,7 +21,7 @@ enum hal_vulkan_matrix_element {
     HAL_VULKAN_MATRIX_S32 = 5,
 };
 
-#define HAL_VULKAN_MATRIX_OF_SUBGROUP 3 /* a scope */
+#define HAL_VULKAN_MATRIX_OF_SUBGROUP 3 /* VkScopeKHR: a subgroup */
 
 struct hal_vulkan_matrix_features {
     VkStructureType type;
@@ -29,7 +29,7 @@ struct hal_vulkan_matrix_features {
     VkBool32 matrices, robust_access;
 };
 
-/* One product of those that a device has: |result| = |a| |b| + |c|. */
+/* A product that a device offers: |result| = |a| |b| + |c|. */
 struct hal_vulkan_matrix_properties {
     VkStructureType type;
     void *next;

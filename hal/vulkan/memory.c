@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers are ranges of blocks, each of which is one allocation of the driver with one VkBuffer
- * over all of it: drivers allow some thousand allocations, a model has more weights than that.
- * Large buffers get a block of their own. Free ranges are kept in the order of their offsets and
- * joined when they meet; the first that is large enough is taken.
+ * Buffers are ranges of blocks. A block is one allocation of the driver with one VkBuffer over all
+ * of it: drivers allow only a few thousand allocations, and a model has more weights than that.
+ * Large buffers get their own block. Free ranges are sorted by offset and merged with neighbours;
+ * the first range that is large enough is taken.
  */
 #include "config.h"
 
@@ -17,13 +17,14 @@
 #include "hal/vulkan/inject.h"
 
 /*
- * Local memory that the host sees is the one for everything, unless it is but a window, or not in
- * the host's caches: reading results from a discrete GPU's memory takes longer than a transfer.
+ * Local memory that the host can access is used for everything, with two exceptions: if it is only
+ * a small window, or not cached by the host, because reading results from a discrete GPU's memory
+ * takes longer than a transfer.
  */
 #define LOCAL_HEAP_MIN ((VkDeviceSize)1 << 30)
 
 #define BLOCK_BYTES ((size_t)32 << 20)
-#define SHARED_MAX (BLOCK_BYTES / 8) /* a larger buffer has a block of its own */
+#define SHARED_MAX (BLOCK_BYTES / 8) /* a larger buffer gets its own block */
 
 struct hole {
     struct list link;
@@ -43,7 +44,7 @@ static bool is_local(const struct hal_vulkan_device *device, uint32_t type)
     return device->memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
 }
 
-/* 0: the host does not see it, or would have to flush. */
+/* 0: not accessible to the host, or only with explicit flushes. */
 static int rank_shared(const struct hal_vulkan_device *device, uint32_t type)
 {
     const VkMemoryPropertyFlags visible =
@@ -56,14 +57,15 @@ static int rank_shared(const struct hal_vulkan_device *device, uint32_t type)
     return (flags & visible) == visible ? 2 + 4 * is_home + 2 * is_cached - is_window : 0;
 }
 
-/* 0: it is the host's. What the host does not see is not a window to be kept free. */
+/* 0: not the device's own memory. Memory that the host cannot access ranks first, so that a small
+ * host-visible window stays free. */
 static int rank_local(const struct hal_vulkan_device *device, uint32_t type)
 {
     VkMemoryPropertyFlags flags = device->memory.memoryTypes[type].propertyFlags;
     return is_local(device, type) ? 1 + !(flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) : 0;
 }
 
-/* The first of the highest rank. */
+/* Finds the first memory type of the highest rank. */
 static bool find_type(const struct hal_vulkan_device *device,
                       int (*rank_of)(const struct hal_vulkan_device *device, uint32_t type),
                       uint32_t *out_type)
@@ -120,7 +122,7 @@ static bool add_hole(struct list *before, size_t begin, size_t end)
     return hole != NULL;
 }
 
-/* |external| says where the memory comes from when it is imported, or is NULL. */
+/* |external| describes imported memory, or is NULL. */
 static VkResult create_buffer(struct hal_vulkan_device *device, struct hal_vulkan_block *block,
                               const VkExternalMemoryBufferCreateInfo *external)
 {
@@ -135,7 +137,8 @@ static VkResult create_buffer(struct hal_vulkan_device *device, struct hal_vulka
     return device->vkCreateBuffer(device->handle, &info, NULL, &block->buffer);
 }
 
-/* Memory of |type| behind the block's buffer; |import| is what to import, or NULL. */
+/* Allocates memory of |type| for the block's buffer; |import| describes memory to import, or is
+ * NULL. */
 static VkResult allocate(struct hal_vulkan_device *device, struct hal_vulkan_block *block,
                          uint32_t type, const VkImportMemoryHostPointerInfoEXT *import)
 {
@@ -223,7 +226,7 @@ static enum status create_block(struct hal_vulkan_device *device, size_t size,
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* With the lock held. */
+/* Call with the lock held. */
 static bool take(struct hal_vulkan_block *block, size_t size, size_t *out_offset)
 {
     for (struct list *l = block->holes.next; l != &block->holes; l = l->next) {
@@ -242,7 +245,8 @@ static bool take(struct hal_vulkan_block *block, size_t size, size_t *out_offset
     return false;
 }
 
-/* With the lock held. A hole that cannot be remembered is lost until the block goes. */
+/* Call with the lock held. If memory for a new hole is missing, its range stays unused until the
+ * block is freed. */
 static void give_back(struct hal_vulkan_block *block, size_t begin, size_t end)
 {
     struct list *next = block->holes.next;
@@ -272,7 +276,7 @@ static bool is_empty(const struct hal_vulkan_block *block)
     return !list_is_empty(&block->holes) && first->begin == 0 && first->end == block->size;
 }
 
-/* With the lock held: a range of a block that there is. */
+/* Call with the lock held: takes a range of an existing block. */
 static bool take_shared(struct hal_vulkan_device *device, size_t size, enum hal_vulkan_memory kind,
                         struct hal_vulkan_range *out_range)
 {
@@ -286,7 +290,7 @@ static bool take_shared(struct hal_vulkan_device *device, size_t size, enum hal_
     return false;
 }
 
-/* With the lock held: the first range of a new block. */
+/* Call with the lock held: takes the first range of a new block. */
 static enum status take_new(struct hal_vulkan_device *device, size_t size,
                             enum hal_vulkan_memory kind, struct hal_vulkan_range *out_range,
                             struct error *err)
@@ -315,7 +319,8 @@ enum status hal_vulkan_range_new(struct hal_vulkan_device *device, size_t size,
         out_range->offset = 0;
         return create_block(device, size, kind, &out_range->block, err);
     }
-    kind = device->base.props.host_visible ? HAL_VULKAN_SHARED : kind; /* they are one */
+    kind = device->base.props.host_visible ? HAL_VULKAN_SHARED
+                                           : kind; /* both kinds are the same memory */
     pthread_mutex_lock(&device->memory_lock);
     enum status status = ST_OK;
     if (!take_shared(device, size, kind, out_range)) {
@@ -336,7 +341,7 @@ void hal_vulkan_range_free(struct hal_vulkan_device *device, struct hal_vulkan_r
     pthread_mutex_lock(&device->memory_lock);
     const struct list *blocks = &device->blocks[block->kind];
     give_back(block, range.offset, range.offset + size);
-    /* The last block stays, for the next range. */
+    /* The last block is kept for later ranges. */
     if (is_empty(block) && blocks->next->next != blocks) {
         list_remove(&block->link);
         destroy_block(device, block);
@@ -402,7 +407,7 @@ enum status hal_vulkan_buffer_new(struct hal_device *base, size_t size, enum hal
     return ST_OK;
 }
 
-/* The first memory type that |ptr| can be imported as. */
+/* Finds the first memory type as which |ptr| can be imported. */
 static VkResult import_type(struct hal_vulkan_device *device, const void *ptr, uint32_t *out_type)
 {
     VkMemoryHostPointerPropertiesEXT properties = {
@@ -443,7 +448,7 @@ static VkResult import_block(struct hal_vulkan_device *device, struct hal_vulkan
     return result != VK_SUCCESS ? result : allocate(device, block, type, &import);
 }
 
-/* Whole pages of the device's: what is beside |size| bytes on the last one is never bound. */
+/* Imports cover whole pages of the device: bytes after |size| on the last page are never bound. */
 static bool can_import(const struct hal_vulkan_device *device, const void *ptr, size_t size)
 {
     size_t align = device->import_align;
@@ -474,7 +479,8 @@ static enum status import_buffer(struct hal_vulkan_device *device, void *ptr, si
     return ST_OK;
 }
 
-/* What is final and not in our memory is copied there, piece by piece, when kernels want it. */
+/* Final contents outside of the device's memory are copied there, range by range, when kernels need
+ * them. */
 enum status hal_vulkan_buffer_import(struct hal_device *base, void *ptr, size_t size, bool is_final,
                                      struct hal_buffer **out_buffer, struct error *err)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory by kind. What the host sees, too, is where requests are decoded and results are read: the
- * staging memory of calls. A device whose own memory is another one has that for constants and for
- * what only commands touch; where both are one, both kinds are the same memory type.
+ * Two kinds of memory. Shared memory is accessible to the host: requests are decoded into it and
+ * results read from it. If the device has its own, separate memory, that is used for constants and
+ * for data that only commands touch; if not, both kinds are the same memory type.
  *
- * Ranges are pieces of blocks, each of which is one allocation of the driver with one VkBuffer over
- * all of it.
+ * Ranges are pieces of blocks. A block is one allocation of the driver with one VkBuffer over all
+ * of it.
  */
 #ifndef PTED_HAL_VULKAN_MEMORY_H
 #define PTED_HAL_VULKAN_MEMORY_H
@@ -19,12 +19,12 @@ struct hal_vulkan_device;
 
 enum hal_vulkan_memory {
     HAL_VULKAN_SHARED, /* mapped, without flushing */
-    HAL_VULKAN_LOCAL,  /* never mapped, unless it is the same as the other */
+    HAL_VULKAN_LOCAL,  /* never mapped, unless it is the same as SHARED */
     HAL_VULKAN_MEMORIES
 };
 
 struct hal_vulkan_block {
-    struct list link; /* among the device's; alone when it is of one buffer */
+    struct list link; /* in the device's list; alone if the block has only one buffer */
     enum hal_vulkan_memory kind;
     VkDeviceMemory memory;
     VkBuffer buffer;
@@ -32,7 +32,7 @@ struct hal_vulkan_block {
     uint8_t *host; /* NULL: not mapped */
     size_t size;
     struct list holes; /* free ranges by offset */
-    bool is_shared;    /* for many ranges */
+    bool is_shared;    /* it holds many ranges */
 };
 
 struct hal_vulkan_range {
@@ -45,7 +45,7 @@ MUST_CHECK enum status hal_vulkan_memory_init(struct hal_vulkan_device *device, 
 /* Frees the empty blocks that were kept, and what uploads need. */
 void hal_vulkan_memory_fini(struct hal_vulkan_device *device);
 
-/* |size| bytes, a multiple of HAL_VULKAN_BUFFER_ALIGN; undefined contents. Any thread. */
+/* |size| bytes, a multiple of HAL_VULKAN_BUFFER_ALIGN, with undefined contents. Any thread. */
 MUST_CHECK enum status hal_vulkan_range_new(struct hal_vulkan_device *device, size_t size,
                                             enum hal_vulkan_memory kind,
                                             struct hal_vulkan_range *out_range, struct error *err);
@@ -54,7 +54,7 @@ void hal_vulkan_range_free(struct hal_vulkan_device *device, struct hal_vulkan_r
 
 /* ---- upload.c -------------------------------------------------------------------------------- */
 
-/* A copy in local memory of a range of a buffer whose contents are final. */
+/* A copy in local memory of a range of a buffer with final contents. */
 struct hal_vulkan_copy {
     struct list link; /* in the buffer's copies */
     size_t offset, length;
@@ -63,27 +63,26 @@ struct hal_vulkan_copy {
 
 #define HAL_VULKAN_STAGING_CHUNKS 4
 
-/* A ring of chunks through which the host's bytes go to local memory. */
+/* A ring of chunks through which bytes of the host are copied to local memory. */
 struct hal_vulkan_staging {
-    pthread_mutex_t lock;           /* for all of it, and for the copies of all buffers */
-    struct hal_vulkan_range chunks; /* made with the first upload */
+    pthread_mutex_t lock;           /* guards all of it, and the copies of all buffers */
+    struct hal_vulkan_range chunks; /* allocated by the first upload */
     VkCommandPool pool;
     VkCommandBuffer commands[HAL_VULKAN_STAGING_CHUNKS];
-    uint64_t values[HAL_VULKAN_STAGING_CHUNKS]; /* of the timeline, when each is free again */
+    uint64_t
+        values[HAL_VULKAN_STAGING_CHUNKS]; /* the timeline's value at which each is free again */
 };
 
 void hal_vulkan_staging_init(struct hal_vulkan_device *device);
 void hal_vulkan_staging_fini(struct hal_vulkan_device *device);
 
-/*
- * Where commands find the bytes of |binding|, which names a buffer: of one whose contents are final
- * a copy in local memory, which is made now and lives as long as the buffer. Blocks. Any thread.
- */
+/* Finds the device's address of |binding|, which names a buffer. If the buffer's contents are
+ * final, this makes a copy in local memory that lives as long as the buffer. Blocks. Any thread. */
 MUST_CHECK enum status hal_vulkan_locate(struct hal_vulkan_device *device,
                                          const struct hal_binding *binding, uint64_t *out_address,
                                          struct error *err);
 
-/* Of a buffer that goes. */
+/* Frees the copies of a buffer that is being freed. */
 void hal_vulkan_drop_copies(struct hal_vulkan_device *device, struct list *copies);
 
 #endif

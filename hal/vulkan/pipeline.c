@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pipelines: a kernel's SPIR-V as this device runs it. All share one layout, push constants and no
- * descriptors. What the driver compiled is kept on disk between runs when there is a directory for
- * it: one file a device, replaced as a whole.
+ * Pipelines: a kernel's SPIR-V, compiled for this device. All share one layout, with push constants
+ * and without descriptors. If a directory is given, the driver's cache is stored there between
+ * runs: one file for each device, which is always replaced as a whole.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ struct hal_vulkan_pipeline {
 
 /* ---- the cache on disk ----------------------------------------------------------------------- */
 
-/* "DIRECTORY/vulkan-10005-0-UUID.cache"; NULL when there is no memory. */
+/* "DIRECTORY/vulkan-10005-0-UUID.cache"; NULL if there is no memory. */
 static char *cache_path(const struct hal_vulkan_device *device, const char *directory)
 {
     VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
@@ -49,7 +49,8 @@ static char *cache_path(const struct hal_vulkan_device *device, const char *dire
     return copy;
 }
 
-/* All of a regular file of a sane size, or NULL. The driver checks its own header. */
+/* Reads a regular file of a sane size as a whole, or returns NULL. The driver checks its own
+ * header. */
 static void *read_file(const char *path, size_t *out_size)
 {
     void *bytes = NULL;
@@ -70,7 +71,7 @@ static void *read_file(const char *path, size_t *out_size)
     return bytes;
 }
 
-/* Beside the file, then in its place: a reader never sees half of it. Best effort. */
+/* Writes a temporary file and renames it, so that no reader sees half a file. Best effort. */
 static void write_file(const char *path, const void *bytes, size_t size)
 {
     struct buf beside;
@@ -160,7 +161,7 @@ void hal_vulkan_pipelines_fini(struct hal_vulkan_device *device)
     free(device->cache_path);
 }
 
-/* The constants of shaders/kernel.glsl, by number. */
+/* The specialization constants of shaders/kernel.glsl, in the order of their numbers. */
 struct constants {
     uint32_t lanes, variant;
     struct hal_vulkan_shape shape;
@@ -170,7 +171,7 @@ struct constants {
 
 #define CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
 
-/* Whole subgroups, and what the device's limits allow. */
+/* A multiple of the subgroup, within the device's limits. */
 static uint32_t lanes_for(const struct hal_vulkan_device *device, const struct hal_spirv *form)
 {
     bool is_gpu = device->base.props.capabilities & HAL_GPU;
@@ -231,7 +232,7 @@ static enum status compile(const struct hal_vulkan_device *device, const struct 
 {
     VkShaderModule module;
     const struct hal_spirv *form = hal_kernel_spirv(kernel, device->base.props.capabilities);
-    must(form); /* placement.c knows */
+    must(form); /* placement.c has checked this */
     const VkShaderModuleCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
         .codeSize = form->words.len,
@@ -245,7 +246,7 @@ static enum status compile(const struct hal_vulkan_device *device, const struct 
     return result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, kernel->name);
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static bool make_room(struct hal_vulkan_device *device)
 {
     if (device->pipeline_count < device->pipeline_capacity) {
@@ -260,7 +261,7 @@ static bool make_room(struct hal_vulkan_device *device)
     return grown != NULL;
 }
 
-/* With the lock held. There are some hundred kernels at most. */
+/* Call with the lock held. There are a few hundred kernels at most. */
 static enum status find_or_compile(struct hal_vulkan_device *device,
                                    const struct hal_kernel *kernel, VkPipeline *out_pipeline,
                                    struct error *err)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who runs what. The GPU runs all that it has shaders for, and where that is everything there is
- * nothing to decide. Otherwise the sides change at a price, in time and in bytes that move, and it
- * may be cheaper to leave to the host what lies between two kernels that only it has, or all of a
- * small model. The cheapest way through the records is found side by side, record by record.
+ * Decides whether a kernel runs on the GPU or on the host. If the GPU has shaders for all kernels,
+ * it runs all of them. Otherwise each change of sides costs time, and bytes have to be copied; so
+ * it may be cheaper to run short stretches between two host kernels, or all of a small model, on
+ * the host. Dynamic programming over the records finds the cheapest assignment.
  *
- * The prices are those of a middling GPU on whatever device: the software drivers that tests run on
- * are to do the same as hardware.
+ * The costs are those of a middling GPU whatever the device is: software drivers, which tests use,
+ * have to decide like hardware.
  */
 #include "config.h"
 
@@ -14,13 +14,13 @@
 #include "hal/vulkan/program_priv.h"
 
 #define LAUNCH_NS 5000  /* a dispatch and its barrier */
-#define SWITCH_NS 60000 /* from one side to the other: a submission, a wait, a thread woken */
-#define GPU_CORES 64    /* what the GPU is worth, in cores */
+#define SWITCH_NS 60000 /* to change sides: a submission, a wait, a thread wake-up */
+#define GPU_CORES 64    /* the speed of the GPU, in cores of the host */
 #define BUS_BYTES_PER_NS 8
 
 enum { GPU, HOST, SIDES };
 
-/* For one dispatch: the least time up to its end when it runs on a side, and where from. */
+/* For one dispatch and side: the least time until it ends there, and the side before it. */
 struct trellis {
     uint64_t ns[SIDES];
     uint8_t from[SIDES];
@@ -37,7 +37,7 @@ static uint64_t bytes_bound(const struct hal_record *record)
     return bytes;
 }
 
-/* The device has all that a SPIR-V form of the kernel needs. */
+/* Has the kernel a SPIR-V form that this device supports? */
 static bool has_form(const struct hal_vulkan_device *device, const struct hal_record *record)
 {
     return hal_kernel_spirv(record->kernel, device->base.props.capabilities) != NULL;
@@ -57,7 +57,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* |before| is NULL for the first: who begins has nothing to wait for. */
+/* |before| is NULL for the first dispatch, which has nothing to wait for. */
 static void go_on(const struct hal_vulkan_device *device, const struct hal_record *record,
                   const struct trellis *before, struct trellis *now)
 {
@@ -73,7 +73,7 @@ static void go_on(const struct hal_vulkan_device *device, const struct hal_recor
     }
 }
 
-/* From the end, which both sides reach: the results lie in shared memory. */
+/* Goes back from the end. Both sides may run the last dispatch: results lie in shared memory. */
 static void settle(const struct hal_vulkan_device *device, struct hal_record **dispatches,
                    const struct trellis *trellis, uint32_t count)
 {

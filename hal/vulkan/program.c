@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * First the records are dealt out to stages, in order; then each stage is made. What the stages of
- * the host touch in transient slots, which may be memory that it does not see, has a mirror in
- * shared memory: the stage of the GPU before it copies there what has been written already, and the
- * one behind it copies back what the host has written.
+ * First the records are distributed to stages, in order; then each stage is built. Host stages may
+ * use transient slots whose memory the host cannot access. Such slots get a mirror in shared
+ * memory: the GPU stage before copies data that has been written into the mirror, and the GPU stage
+ * after copies the host's results back.
  */
 #include "config.h"
 
@@ -15,20 +15,20 @@
 #include "hal/vulkan/program_priv.h"
 
 /*
- * Bytes of the target that a workgroup of a fill or copy handles: much where workgroups are
- * threads' turns, a few steps of all lanes on a GPU, but for more workgroups than would be side by
- * side.
+ * Bytes of the target for each workgroup of a fill or copy. Processors run workgroups one after the
+ * other and want large tiles. On a GPU a tile is a few steps of all lanes, unless that would be
+ * more workgroups than can run side by side.
  */
 #define TRANSFER_TILE 65536
 #define TRANSFER_TILE_GPU 4096
 #define TRANSFER_TILES_GPU 16384
 
-/* A record of a stage; NULL is a barrier. */
+/* A record of a stage; a NULL record is a barrier. */
 struct item {
     const struct hal_record *record;
 };
 
-/* A stage while it is made. */
+/* A stage under construction. */
 struct draft {
     bool is_host;
     uint32_t item_first, item_count;
@@ -36,7 +36,7 @@ struct draft {
     uint32_t mirror_count;
 };
 
-/* What something has written of a transient slot so far. */
+/* A range of a transient slot that has been written so far. */
 struct trace {
     uint16_t slot;
     size_t begin, end;
@@ -66,7 +66,7 @@ static enum side side_of(const struct hal_record *record)
     switch (record->kind) {
     case HAL_DISPATCH:
         return record->place == HAL_PLACE_DEVICE ? GPU : HOST;
-    case HAL_FILL: /* the host's fills want the pattern as it was, before it was repeated */
+    case HAL_FILL: /* the host's fill would need the original pattern, before repetition */
         return GPU;
     case HAL_COPY:
     case HAL_UPDATE:
@@ -98,7 +98,8 @@ static void add_item(struct compiler *c, const struct hal_record *record)
     last_draft(c)->item_count++;
 }
 
-/* The records from |first| up to a barrier or the end: those of |side|, and those of either. */
+/* Adds the records of |side|, and those that both sides can run if |with_either|, from |first| to
+ * the next barrier or the end. */
 static void deal_region(struct compiler *c, const struct hal_record *first, enum side side,
                         bool with_either)
 {
@@ -115,7 +116,7 @@ static void deal_region(struct compiler *c, const struct hal_record *first, enum
     }
 }
 
-/* Within a region, what goes to the same side as the stage before comes first. */
+/* Within a region, the records for the side of the preceding stage come first. */
 static void deal(struct compiler *c)
 {
     for (const struct hal_record *r = c->command->records; r; r = r->next) {
@@ -148,7 +149,7 @@ static int by_begin(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Ranges that overlap become one. */
+/* Merges ranges that overlap. */
 static void join_mirrors(struct draft *draft)
 {
     struct hal_vulkan_mirror *m = draft->mirrors;
@@ -180,7 +181,7 @@ static bool is_traced(const struct compiler *c, const struct hal_vulkan_mirror *
     return false;
 }
 
-/* A stage uses the mirrors of another again, since they follow each other. */
+/* Stages run one after the other, so all use the same memory for mirrors. */
 static void place_mirrors(struct compiler *c, struct draft *draft)
 {
     size_t end = 0;
@@ -242,7 +243,7 @@ static enum status find_mirrors(struct compiler *c, struct draft *draft, struct 
     return ST_OK;
 }
 
-/* In the order of running, so that what was written before a stage is known. */
+/* In execution order, because this needs to know what has been written before each stage. */
 static enum status find_all_mirrors(struct compiler *c, struct error *err)
 {
     for (uint32_t s = 0; s < c->program->stage_count; s++) {
@@ -260,7 +261,7 @@ static enum status find_all_mirrors(struct compiler *c, struct error *err)
     return ST_OK;
 }
 
-/* |binding| as a stage of the host is to see it. */
+/* |binding| as a host stage sees it: in a mirror, if it has one. */
 static struct hal_binding mirrored(const struct compiler *c, const struct draft *draft,
                                    const struct hal_binding *binding)
 {
@@ -323,7 +324,7 @@ static void set_transfer_grid(const struct hal_vulkan_device *device, struct hal
 
 static void add_barrier(struct hal_vulkan_program *program)
 {
-    program->step_count++; /* a step of zeros */
+    program->step_count++; /* a zeroed step is a barrier */
 }
 
 static enum status add_step(struct hal_vulkan_program *program, const struct hal_record *record,
@@ -355,7 +356,7 @@ static enum status add_step(struct hal_vulkan_program *program, const struct hal
     return ST_OK;
 }
 
-/* Between a transient slot and its mirror. */
+/* Adds a copy between a transient slot and its mirror. */
 static enum status add_transfer(struct hal_vulkan_program *program,
                                 const struct hal_vulkan_mirror *mirror, bool is_fetched,
                                 struct error *err)
@@ -370,14 +371,14 @@ static enum status add_transfer(struct hal_vulkan_program *program,
                                                .length = in_slot.length};
     TRY(hal_vulkan_pipeline(program->device, &hal_vulkan_copy, &step->pipeline, err));
     step->binding_first = program->entry_count;
-    step->constants = program->table_bytes; /* not looked at */
+    step->constants = program->table_bytes; /* the copy has no constants */
     program->entries[program->entry_count++] = is_fetched ? in_slot : in_mirror;
     program->entries[program->entry_count++] = is_fetched ? in_mirror : in_slot;
     set_transfer_grid(program->device, step, in_slot.length);
     return ST_OK;
 }
 
-/* Those that the stage of the host fetches, or those that it has written. */
+/* Adds copies for the mirrors that the host stage reads, or for those that it has written. */
 static enum status add_transfers(struct compiler *c, const struct draft *host, bool is_fetched,
                                  struct error *err)
 {
@@ -464,10 +465,8 @@ static enum status make_host_stage(struct compiler *c, uint32_t index, struct er
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/*
- * Upper bounds: as if the GPU ran everything, and the host each dispatch in a stage of its own,
- * with a transfer before and behind for each binding.
- */
+/* Upper bounds: all records run on the GPU, and each host dispatch is its own stage with a copy for
+ * each binding before and after it. */
 static enum status make_room(struct compiler *c, struct error *err)
 {
     struct hal_vulkan_program *program = c->program;

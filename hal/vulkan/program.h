@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command buffer as Vulkan runs it: a list of stages, one after the other. A stage is work of the
- * GPU, a list of dispatches and barriers, or work of the host: a command buffer of the CPU device
- * for kernels that have no shader, and for what is cheaper there (placement.c). Where both see the
- * same memory nothing is copied between them; else transient slots are, as far as they are needed.
- * Within a region, what goes to the same side as the stage before comes first. Fills go to the GPU,
- * copies and updates to whoever is at it.
+ * A command buffer as Vulkan runs it: a list of stages that run one after the other. A GPU stage is
+ * a list of dispatches and barriers. A host stage is a command buffer of the CPU device, for
+ * kernels that have no shader or that are cheaper there (placement.c). If both sides access the
+ * same memory, nothing is copied between them; if not, the transient slots in use are copied.
+ * Within a region, the records for the side of the preceding stage come first. Fills go to the GPU;
+ * copies and updates go to either side.
  *
- * What a submission needs for itself is a replay: a recorded VkCommandBuffer for each stage of the
- * GPU and a table of bindings in device memory. A program keeps its replays and makes one more when
- * all are in use; using one again is writing the addresses of the slots into its table.
+ * A submission needs a replay: a recorded VkCommandBuffer for each GPU stage, and a table of
+ * bindings in device memory. A program keeps its replays and makes another one if all are in use;
+ * to use a replay again, the addresses of the slots are written into its table.
  */
 #ifndef PTED_HAL_VULKAN_PROGRAM_H
 #define PTED_HAL_VULKAN_PROGRAM_H
@@ -21,32 +21,32 @@ struct hal_command;
 struct hal_vulkan_program;
 
 struct hal_vulkan_stage {
-    struct hal_command *host;        /* owned; NULL: the GPU's */
-    uint32_t step_first, step_count; /* of the GPU */
+    struct hal_command *host;        /* owned; NULL: a GPU stage */
+    uint32_t step_first, step_count; /* of a GPU stage */
 };
 
 struct hal_vulkan_replay {
     struct hal_vulkan_program *program;
     struct hal_buffer *memory;  /* owned: table, then constants, then mirrors */
-    struct hal_binding mirrors; /* for the slot behind the last one, in stages of the host */
-    struct list link;           /* among the program's idle ones */
-    VkCommandBuffer commands[]; /* by stage; those of the host have none */
+    struct hal_binding mirrors; /* host stages see it as one slot after the last */
+    struct list link;           /* in the program's list of idle replays */
+    VkCommandBuffer commands[]; /* by stage; unused for host stages */
 };
 
-/* As struct hal_device_ops wants them. */
+/* See struct hal_device_ops. */
 enum status hal_vulkan_program_new(struct hal_command *command, struct error *err);
 void hal_vulkan_program_free(struct hal_command *command);
 
-/* None: nothing needs to be submitted. */
+/* The stages of a compiled command buffer; 0: nothing needs to be submitted. */
 uint32_t hal_vulkan_program_stages(const struct hal_command *command,
                                    const struct hal_vulkan_stage **out_stages);
 
-/* A replay whose table says where the slots are: |addresses| by slot. Any thread. */
+/* Takes a replay and writes |addresses|, by slot, into its table. Any thread. */
 MUST_CHECK enum status hal_vulkan_program_take(struct hal_command *command,
                                                const uint64_t *addresses,
                                                struct hal_vulkan_replay **out_replay,
                                                struct error *err);
-/* The device has done with it. */
+/* Returns the replay after the device has finished with it. */
 void hal_vulkan_program_put(struct hal_vulkan_replay *replay);
 
 #endif

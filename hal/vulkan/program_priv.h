@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What program.c makes, and placement.c and replay.c look at. Everything lies in the command
- * buffer's arena.
- */
+/* The compiled program, shared by program.c, placement.c and replay.c. Everything is allocated from
+ * the command buffer's arena. */
 #ifndef PTED_HAL_VULKAN_PROGRAM_PRIV_H
 #define PTED_HAL_VULKAN_PROGRAM_PRIV_H
 
@@ -11,7 +9,7 @@
 #include "hal/command_priv.h"
 #include "hal/vulkan/program.h"
 
-/* A dispatch, or with no pipeline a barrier. */
+/* A dispatch; without a pipeline, a barrier. */
 struct hal_vulkan_step {
     VkPipeline pipeline;
     uint32_t grid[3];
@@ -28,16 +26,16 @@ enum hal_vulkan_source {
 struct hal_vulkan_entry {
     enum hal_vulkan_source source;
     uint16_t slot;
-    uint64_t address; /* FROM_BUFFER; else the offset */
+    uint64_t address; /* FROM_BUFFER; for the others an offset */
     uint64_t length;
 };
 
-/* A range of a transient slot in shared memory, for one stage of the host. */
+/* A copy of a range of a transient slot in shared memory, for one host stage. */
 struct hal_vulkan_mirror {
     uint16_t slot;
     size_t begin, end; /* in the slot */
-    size_t at;         /* in the mirrors of a replay; congruent to |begin| mod BUFFER_ALIGN */
-    bool is_fetched;   /* something has written it before the stage */
+    size_t at;         /* in the mirrors of a replay; congruent to |begin| modulo BUFFER_ALIGN */
+    bool is_fetched;   /* it has been written before the stage */
     bool is_written;   /* by the stage */
 };
 
@@ -52,10 +50,10 @@ struct hal_vulkan_program {
     uint32_t step_count;
     struct hal_vulkan_entry *entries; /* of all bindings of all steps */
     uint32_t entry_count;
-    uint8_t *constants; /* of all steps, as they lie behind the table */
+    uint8_t *constants; /* of all steps, stored after the table */
     size_t table_bytes, constants_bytes;
-    size_t mirrors_at, mirrors_bytes; /* behind the constants */
-    pthread_mutex_t lock;             /* for the pool and the list */
+    size_t mirrors_at, mirrors_bytes; /* after the constants */
+    pthread_mutex_t lock;             /* guards the pool and the list */
     VkCommandPool pool;
     struct list idle;
 };
@@ -78,7 +76,7 @@ static inline bool hal_vulkan_is_written(const struct hal_record *record, uint32
 
 /* ---- placement.c ----------------------------------------------------------------------------- */
 
-/* Settles record->place of every dispatch. */
+/* Decides record->place for each dispatch. */
 MUST_CHECK enum status hal_vulkan_place(const struct hal_vulkan_device *device,
                                         struct hal_command *command, struct error *err);
 

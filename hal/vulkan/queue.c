@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a submission to the queue and from finished work to signals. A submission counts down its
- * timepoints on the host; whoever takes the last one begins its first stage. One of the GPU goes on
- * the device's queue, where it is a batch of the device's timeline; a thread waits for the oldest
- * batch and goes on with the next stage, or gives the signals. One of the host is a submission to
- * the CPU device, and whoever completes it goes on.
+ * Moves submissions through their stages. A submission counts down its waits on the host; the
+ * thread that completes the last wait begins the first stage. A GPU stage goes to the device's
+ * queue, as a batch of the device's timeline. One thread waits for the oldest batch and then begins
+ * the submission's next stage, or signals its completion. A host stage is a submission to the CPU
+ * device, and the thread that completes it passes the submission on.
  *
- * Signals run callbacks, which may submit more: no lock is held while they run. A chain of
- * submissions that do not run (a failed wait) is worked off by that thread, too, not by recursion.
+ * Signals run callbacks, which may submit more work, so no lock is held meanwhile. Submissions with
+ * nothing to run, for example after a failed wait, are also completed by that thread and not by
+ * recursion.
  */
 #include "config.h"
 
@@ -23,22 +24,22 @@
 #define SUBMISSION_MAGIC 0x5b315c5cu
 
 struct submission {
-    uint32_t magic;   /* while it is in flight */
-    struct list link; /* among the running or the idle ones */
+    uint32_t magic;   /* set while it is in flight */
+    struct list link; /* in the running or the idle list */
     struct hal_vulkan_device *device;
     struct hal_command *command;      /* ref held */
     struct hal_vulkan_replay *replay; /* NULL: no stage has begun */
-    uint32_t stage;                   /* that runs, or the one behind the last */
-    struct hal_semaphore *host;       /* owned: of stages of the host; NULL: none yet */
+    uint32_t stage;                   /* the running one, or the number of stages */
+    struct hal_semaphore *host;       /* owned: signalled by host stages; NULL: none yet */
     uint64_t host_value;
     struct hal_semaphore_waiter host_waiter;
     const atomic_bool *cancel;
     struct hal_fault_record *fault;
-    uint64_t value;    /* of the timeline when its work is done; 0: at once */
+    uint64_t value;    /* of the timeline when its work is done; 0: nothing to wait for */
     atomic_int status; /* the first failure */
     struct hal_timepoints timepoints;
     uint32_t slot_count;
-    struct hal_binding slots[HAL_SLOTS_MAX + 1]; /* buffers: refs held, but of the last */
+    struct hal_binding slots[HAL_SLOTS_MAX + 1]; /* holds references, except the last */
     uint64_t addresses[HAL_SLOTS_MAX];
 };
 
@@ -88,7 +89,7 @@ VkResult hal_vulkan_queue_wait(struct hal_vulkan_device *device, uint64_t value)
         .pValues = &value,
     };
     VkResult result = device->vkWaitSemaphores(device->handle, &info, UINT64_MAX);
-    if (result == VK_SUCCESS) { /* behind it: the device must not work while a test calls it lost */
+    if (result == VK_SUCCESS) { /* only now: the device must be idle when a test declares it lost */
         result = hal_vulkan_inject(HAL_VULKAN_WAIT);
     }
     if (result != VK_SUCCESS) {
@@ -97,7 +98,7 @@ VkResult hal_vulkan_queue_wait(struct hal_vulkan_device *device, uint64_t value)
     return result;
 }
 
-/* The oldest submission on the queue, or NULL when the thread is to end. */
+/* The oldest submission on the queue; NULL if the thread has to end. */
 static struct submission *next_running(struct hal_vulkan_device *device)
 {
     struct submission *submission = NULL;
@@ -135,7 +136,7 @@ static void *retire(void *arg)
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
-/* With the lock held, so that the order on the queue is the order of the values. */
+/* Call with the lock held: the order on the queue must be that of the values. */
 static VkResult put_on_queue(struct hal_vulkan_device *device, VkCommandBuffer commands,
                              uint64_t *out_value)
 {
@@ -177,7 +178,8 @@ VkResult hal_vulkan_queue_put(struct hal_vulkan_device *device, VkCommandBuffer 
     return result;
 }
 
-/* To the thread, behind what is on the queue; |value| 0: it has nothing to wait for. */
+/* Passes the submission to the thread, after those on the queue; |value| stays 0 if there is
+ * nothing to wait for. */
 static void hand_over(struct submission *submission, bool has_work)
 {
     struct hal_vulkan_device *device = submission->device;
@@ -197,14 +199,14 @@ static void hand_over(struct submission *submission, bool has_work)
     pthread_mutex_unlock(&device->queue_lock);
 }
 
-/* On the thread that completed a stage of the host: the other one goes on. */
+/* Runs on the thread that completed a host stage; passes the submission on to the other thread. */
 static void on_host_stage(struct hal_semaphore_waiter *waiter, enum status status)
 {
     struct submission *submission = LIST_ENTRY(waiter, struct submission, host_waiter);
     OBJ_CHECK(submission, SUBMISSION_MAGIC);
     if (status != ST_OK) {
         fail(submission, status);
-        hal_semaphore_unref(submission->host); /* it stays failed */
+        hal_semaphore_unref(submission->host); /* a failed semaphore stays failed */
         submission->host = NULL;
     }
     submission->stage++;
@@ -250,7 +252,7 @@ static enum status begin(struct submission *submission, const struct hal_vulkan_
     return ST_OK;
 }
 
-/* False: there is no stage left to run. Otherwise the submission is somebody else's now. */
+/* False: no stage is left to run. True: another thread owns the submission now. */
 static bool begin_stage(struct submission *submission)
 {
     const struct hal_vulkan_stage *stages;
@@ -263,7 +265,7 @@ static bool begin_stage(struct submission *submission)
     return status == ST_OK;
 }
 
-/* All waits are over. What has nothing to run goes to the thread all the same, which signals. */
+/* All waits are over. A submission with nothing to run also goes to the thread, which signals. */
 static void start(struct submission *submission)
 {
     if (!begin_stage(submission)) {
@@ -362,7 +364,7 @@ enum status hal_vulkan_queue_init(struct hal_vulkan_device *device, struct error
     if (hal_thread_start(&device->retirer, retire, device) != 0) {
         pthread_cond_destroy(&device->changed);
         pthread_mutex_destroy(&device->queue_lock);
-        return error_set(err, ST_EXHAUSTED, "%s: no thread can be made", device->base.props.name);
+        return error_set(err, ST_EXHAUSTED, "%s: cannot start a thread", device->base.props.name);
     }
     return ST_OK;
 }

@@ -27,7 +27,7 @@ static uint32_t part(uint32_t total, uint32_t base, uint32_t max)
     return total - base < max ? total - base : max;
 }
 
-/* In as many dispatches as the device's limits want. */
+/* Splits the grid into as many dispatches as the device's limits require. */
 static void record_dispatch(const struct hal_vulkan_device *device, VkCommandBuffer commands,
                             const struct hal_vulkan_step *step, struct hal_vulkan_push push)
 {
@@ -74,7 +74,7 @@ static void record_steps(const struct hal_vulkan_program *program,
 
 /* ---- replays --------------------------------------------------------------------------------- */
 
-/* All of the table but the slots, and the constants. */
+/* Writes the constants, and all of the table except the slots. */
 static void fill_memory(const struct hal_vulkan_program *program, struct hal_buffer *memory)
 {
     uint8_t *host = hal_buffer_map(memory);
@@ -111,7 +111,7 @@ static VkResult record(struct hal_vulkan_program *program, const struct hal_vulk
         result = device->vkBeginCommandBuffer(*out_commands, &begin);
     }
     if (result != VK_SUCCESS) {
-        return result; /* the pool frees what it has allocated */
+        return result; /* freeing the pool frees the buffer */
     }
     record_steps(program, stage, *out_commands, address);
     return device->vkEndCommandBuffer(*out_commands);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Constants in local memory. The bytes go through a small ring of shared memory: while the device
- * copies one chunk the host fills the next. Happens when a command buffer is compiled, never for a
- * call.
+ * Constants in local memory. Their bytes pass through a small ring of chunks in shared memory:
+ * while the device copies one chunk, the host fills the next. Uploads happen when a command buffer
+ * is compiled, never during a call.
  */
 #include "config.h"
 
@@ -33,7 +33,7 @@ void hal_vulkan_staging_fini(struct hal_vulkan_device *device)
     pthread_mutex_destroy(&staging->lock);
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static enum status prepare(struct hal_vulkan_device *device, struct error *err)
 {
     struct hal_vulkan_staging *staging = &device->staging;
@@ -66,7 +66,7 @@ static enum status prepare(struct hal_vulkan_device *device, struct error *err)
     return result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "preparing an upload");
 }
 
-/* The copy itself, and that whatever comes behind it on the queue sees it. */
+/* Records the copy and a barrier for all later work on the queue. */
 static VkResult record(const struct hal_vulkan_device *device, VkCommandBuffer commands,
                        VkBuffer from, VkBuffer to, const VkBufferCopy *copy)
 {
@@ -90,7 +90,7 @@ static VkResult record(const struct hal_vulkan_device *device, VkCommandBuffer c
     return device->vkEndCommandBuffer(commands);
 }
 
-/* With the lock held: |bytes| to |range|, chunk by chunk; returns when they are there. */
+/* Call with the lock held: copies |bytes| to |range|, chunk by chunk, and waits for the end. */
 static VkResult upload(struct hal_vulkan_device *device, struct hal_vulkan_range range,
                        struct span bytes)
 {
@@ -122,7 +122,7 @@ static VkResult upload(struct hal_vulkan_device *device, struct hal_vulkan_range
     return result;
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static enum status make_copy(struct hal_vulkan_device *device, struct hal_vulkan_buffer *buffer,
                              const struct hal_binding *binding, struct hal_vulkan_copy **out_copy,
                              struct error *err)

@@ -231,7 +231,7 @@ enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struc
         return ST_OK;
     }
     if (other) {
-        return error_set(err, ST_UNSUPPORTED, "dim 0 of %s is not the rows'", other);
+        return error_set(err, ST_UNSUPPORTED, "dim 0 of %s is not the number of rows", other);
     }
     struct rt_block *batched = malloc(sizeof(*batched));
     if (!batched) {

@@ -44,7 +44,7 @@ static enum status find_numbers(struct rt_block *block, struct error *err)
     block->symbols = arena_array(&graph->arena, dims->expr_count, sizeof(*block->symbols));
     block->values = arena_array(&graph->arena, dims->expr_count, sizeof(*block->values));
     if (!block->symbols || !block->values) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", err);
     }
     for (uint32_t i = 1; i < dims->expr_count; i++) {
         bool is_free = dims->exprs[i].kind == RT_EXPR_SYMBOL && dims->solved[i].expr == i;

@@ -205,7 +205,7 @@ static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct
         arena_array(&graph->arena, (size_t)sub->output_count + 1, sizeof(*slots));
     /* No size here is symbolic, so no expression is looked up. */
     if (!slots) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", err);
     }
     TRY(rt_flow_make(&flow, sub, (struct rt_staging){0}, &graph->arena, err));
     TRY(rt_plan_new(&flow, device, NULL, &plan, err));

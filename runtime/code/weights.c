@@ -149,9 +149,7 @@ enum status rt_weights_find(const struct rt_code *code, struct arena *arena, str
     struct seen seen = {.places = calloc(size, sizeof(*seen.places)), .mask = size - 1};
     bool has_memory = out->items && seen.places && find_all(code, &seen, out);
     free(seen.places);
-    return has_memory
-               ? ST_OK
-               : error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+    return has_memory ? ST_OK : arena_fail(arena, "the method", err);
 }
 
 uint64_t rt_weight_count(const struct rt_weight *weight)

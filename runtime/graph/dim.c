@@ -19,6 +19,17 @@
 
 #define EXPRS_MAX 4096 /* solving a symbol looks at all requirements */
 
+enum status rt_dims_check(const struct rt_dims *dims, struct error *err)
+{
+    if (!dims->failed) {
+        return ST_OK;
+    }
+    return dims->arena->refusal == ST_EXHAUSTED
+               ? arena_fail(dims->arena, "the sizes of the method", err)
+               : error_set(err, ST_TOO_LARGE,
+                           "the sizes of the method are too many or too involved");
+}
+
 void rt_dims_init(struct rt_dims *dims, struct arena *arena)
 {
     *dims = (struct rt_dims){.arena = arena, .expr_count = 1, .resolved_count = 1};

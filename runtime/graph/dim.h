@@ -68,6 +68,10 @@ struct rt_dims {
 
 void rt_dims_init(struct rt_dims *dims, struct arena *arena);
 
+/* Once a function below has failed: ST_EXHAUSTED if the heap had no memory, ST_TOO_LARGE if there
+ * are too many sizes or they are too involved. */
+MUST_CHECK enum status rt_dims_check(const struct rt_dims *dims, struct error *err);
+
 static inline struct rt_dim rt_dim_of(int64_t value)
 {
     return (struct rt_dim){.value = value};

@@ -120,7 +120,7 @@ static enum status keep_requirement(struct rt_dims *dims, const struct rt_requir
     void *requirements = dims->requirements;
     if (!rt_dims_make_room(dims, &requirements, dims->requirement_count,
                            &dims->requirement_capacity, sizeof(*dims->requirements))) {
-        return error_set(err, ST_EXHAUSTED, "too many sizes to keep track of");
+        return rt_dims_check(dims, err);
     }
     dims->requirements = requirements;
     dims->requirements[dims->requirement_count++] = *requirement;

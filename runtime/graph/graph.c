@@ -40,11 +40,8 @@ void rt_graph_fini(struct rt_graph *graph)
 enum status rt_graph_check(const struct rt_graph *graph, struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
-    if (graph->failed || graph->dims.failed) {
-        return error_set(err, ST_EXHAUSTED,
-                         "no memory for the method, or it is too large or its sizes too involved");
-    }
-    return ST_OK;
+    return graph->failed ? arena_fail(&graph->arena, "the method", err)
+                         : rt_dims_check(&graph->dims, err);
 }
 
 /* ---- building -------------------------------------------------------------------------------- */

@@ -107,7 +107,8 @@ struct rt_graph {
 void rt_graph_init(struct rt_graph *graph, const char *name);
 void rt_graph_fini(struct rt_graph *graph);
 
-/* ST_EXHAUSTED once a function below has run out of memory; such functions return value 0 then. */
+/* Once a function below has run out of memory, and has returned value 0: ST_EXHAUSTED if the heap
+ * had none, ST_TOO_LARGE if the graph or its sizes became too large. */
 MUST_CHECK enum status rt_graph_check(const struct rt_graph *graph, struct error *err);
 
 /* ---- building: each returns the new value's number ------------------------------------------- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks and what waits behind them.
+ * Blocks, and the steps queued after them.
  *
- * Calls go into the current block's graph as long as that is possible. A call that the host makes
- * is queued behind the block, and its result is pending; so are the rows of an output whose extent
- * depends on data. Only when somebody wants something pending inside a graph, or at a jump and
- * where one arrives, the block ends: what is still needed of it goes into registers, the queued
- * steps follow, and an empty block begins.
+ * Calls go into the current block's graph as long as possible. A call that the host executes is
+ * queued after the block, and its result is pending; so are the rows of an output whose extent
+ * depends on data. The block ends when a graph needs a pending value, at a jump, and at the target
+ * of a jump: values that are still needed go into registers, the queued steps follow, and an empty
+ * block begins.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "runtime/import/import_priv.h"
 #include "runtime/ops/op.h"
 
-/* Each has a graph and a plan cache of its own. */
+/* Each block has its own graph and plan cache. */
 #define BLOCKS_MAX 4096
 #define STEPS_MAX 131072
 
@@ -30,7 +30,7 @@ static enum status open_block(struct import *im)
     }
     if (!IMPORT_ROOM(im, code->blocks, code->block_count, im->block_capacity) ||
         !(block = calloc(1, sizeof(*block)))) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     rt_block_init(block, im->plan->name, im->device, im->files);
     code->blocks[code->block_count++] = block;
@@ -48,7 +48,7 @@ enum status rt_import_add_step(struct import *im, struct rt_step step)
         return error_set(im->err, ST_TOO_LARGE, "more than %d steps", STEPS_MAX);
     }
     if (!IMPORT_ROOM(im, code->steps, code->step_count, im->step_capacity)) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     code->steps[code->step_count++] = step;
     return ST_OK;
@@ -57,25 +57,26 @@ enum status rt_import_add_step(struct import *im, struct rt_step step)
 enum status rt_import_add_out(struct import *im, uint32_t reg, uint32_t value, uint32_t extent)
 {
     if (!IMPORT_ROOM(im, im->outs, im->out_count, im->out_capacity)) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     im->outs[im->out_count++] = (struct rt_import_output){reg, value, extent};
     return ST_OK;
 }
 
-/* A tensor as its register has it, whatever made it. */
+/* A tensor in a register has one type and rank, whichever block writes it. */
 static enum status check_tensor(const struct import *im, uint32_t reg, const struct rt_value *v)
 {
     const struct rt_register *r = &im->code->registers[reg];
     if (v->kind == RT_TENSOR && (v->dtype != r->dtype || v->rank != r->bound.rank)) {
         return error_set(im->err, ST_INVALID,
-                         "a %s tensor of rank %u is computed, the file says %s of rank %u",
+                         "computed a %s tensor of rank %u, the file declares %s of rank %u",
                          dtype_text(v->dtype), v->rank, dtype_text(r->dtype), r->bound.rank);
     }
     return ST_OK;
 }
 
-/* A scalar or tensor of the right kind for its register, which a scalar's first writer decides. */
+/* Is |kind| the kind of the register? The first writer of a scalar decides the kind of its
+ * register. */
 static enum status check_register(struct import *im, uint32_t reg, enum rt_kind kind)
 {
     struct rt_register *r = &im->code->registers[reg];
@@ -84,7 +85,7 @@ static enum status check_register(struct import *im, uint32_t reg, enum rt_kind 
         return ST_OK;
     }
     if (!is_first) {
-        return error_set(im->err, ST_UNSUPPORTED, "a value is of several kinds");
+        return error_set(im->err, ST_UNSUPPORTED, "a value is written with different kinds");
     }
     r->kind = kind;
     r->initial = (struct rt_scalar){.kind = RT_NONE};
@@ -100,7 +101,7 @@ static uint32_t find_input(const struct rt_graph *graph, uint32_t value)
     return i;
 }
 
-/* The number of |value| among the graph's outputs, where it is put if it is not there. */
+/* The position of |value| among the graph's outputs; appends it if needed. */
 static uint32_t output_number(struct rt_graph *graph, uint32_t value, uint32_t *number_of)
 {
     if (number_of[value] == 0) {
@@ -118,7 +119,7 @@ static enum status close_outs(struct import *im)
     graph->outputs = arena_array(&graph->arena, (size_t)im->out_count * 2, sizeof(uint32_t));
     block->outs = arena_array(&graph->arena, im->out_count, sizeof(*block->outs));
     if (!number_of || !graph->outputs || !block->outs) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < im->out_count; i++) {
         const struct rt_import_output *out = &im->outs[i];
@@ -152,7 +153,7 @@ static enum status flush_queue(struct import *im)
     return ST_OK;
 }
 
-/* What the block made and somebody needs at |position| goes into its register. */
+/* Writes the values that the block made and that are needed at |position| into their registers. */
 static enum status save_values(struct import *im, uint32_t position)
 {
     for (uint32_t i = 0; i < im->touched_count; i++) {
@@ -172,7 +173,9 @@ static enum status save_values(struct import *im, uint32_t position)
     return ST_OK;
 }
 
-/* Nothing of the block is in a graph any more; an input that stays valid may stay. */
+/*
+ * Forgets the block's graph values. Without a new block, inputs whose register is unchanged stay.
+ */
 static void forget_values(struct import *im, bool is_new_block)
 {
     uint32_t kept = 0;
@@ -208,7 +211,7 @@ enum status rt_import_end_block(struct import *im, uint32_t position)
 enum status rt_import_enqueue(struct import *im, struct rt_step step)
 {
     if (!IMPORT_ROOM(im, im->queue, im->queue_count, im->queue_capacity)) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     step.origin = im->position;
     im->queue[im->queue_count++] = step;
@@ -225,7 +228,7 @@ enum status rt_import_fetch(struct import *im, uint32_t index, bool *out_is_ther
                       rt_liveness_may_hold(&im->live, index, im->position) &&
                       (v->kind != PTE_TENSOR || v->tensor->storage != PTE_CONSTANT);
     if (slot->current == 0 && is_carried) {
-        uint32_t reg; /* written by what comes later in the file and earlier in time */
+        uint32_t reg; /* written by an instruction later in the file, but earlier in time */
         TRY(rt_import_register_of(im, index, &reg));
         slot->place = RT_PLACE_REGISTER;
     }
@@ -326,7 +329,7 @@ enum status rt_import_arrive(struct import *im, uint32_t position)
     return ST_OK;
 }
 
-/* May |index| be written now, or has something still to be read from its register? */
+/* May |index| be written now, or does a queued step still have to read or write its register? */
 static bool is_reserved(const struct import *im, uint32_t index)
 {
     return im->slots[index].is_held || im->slots[index].place == RT_PLACE_PENDING;

@@ -9,13 +9,15 @@ enum status rt_import_move(struct import *im, const struct pte_instr *instr)
     uint32_t from = instr->args[0], to = instr->args[1], value;
     const struct pte_value *a = &im->plan->values[from], *b = &im->plan->values[to];
     if (a->kind != b->kind || a->kind >= PTE_INT_LIST || a->kind == PTE_STRING) {
-        return error_set(im->err, ST_INVALID, "a move of %s to %s", pte_kind_name(a->kind),
+        return error_set(im->err, ST_INVALID, "cannot move %s to %s", pte_kind_name(a->kind),
                          pte_kind_name(b->kind));
     }
     if (a->kind == PTE_TENSOR &&
         (a->tensor->dtype != b->tensor->dtype || a->tensor->shape.rank != b->tensor->shape.rank ||
          b->tensor->storage == PTE_CONSTANT)) {
-        return error_set(im->err, ST_INVALID, "a move between tensors that differ in type");
+        return error_set(
+            im->err, ST_INVALID,
+            "cannot move between tensors of different dtype or rank, or to a constant");
     }
     TRY(rt_import_settle_value(im, from, false));
     TRY(rt_import_settle_value(im, to, true));
@@ -23,13 +25,14 @@ enum status rt_import_move(struct import *im, const struct pte_instr *instr)
     return rt_import_publish(im, to, value);
 }
 
-/* A condition that every call decides the same way. */
+/* The condition has the same value in each call. */
 static bool is_constant_bool(const struct import *im, uint32_t index)
 {
     return im->plan->values[index].kind == PTE_BOOL && !im->live.is_written[index];
 }
 
-/* A comparison of sizes is a bool, whatever the file said of the value before it was written. */
+/* A comparison of sizes is a bool, even if the file declares another kind for the value that holds
+ * its result. */
 static enum status check_condition(struct import *im, uint32_t index)
 {
     const struct pte_value *v = &im->plan->values[index];
@@ -66,7 +69,7 @@ enum status rt_import_jump(struct import *im, const struct pte_instr *instr)
     return rt_import_add_step(im, step);
 }
 
-/* Instructions that are jumped to become steps. */
+/* Replaces the instruction numbers in jumps by step numbers. */
 static void resolve_jumps(struct import *im)
 {
     for (uint32_t i = 0; i < im->code->step_count; i++) {
@@ -79,7 +82,7 @@ static void resolve_jumps(struct import *im)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* All of a mutable buffer is written: what the next call finds there has its type and dims. */
+/* A mutable buffer is always written whole: the next call expects its declared type and dims. */
 static enum status add_state(struct import *im, const struct rt_state_use *use)
 {
     struct rt_graph *graph = im->graph;
@@ -88,14 +91,15 @@ static enum status add_state(struct import *im, const struct rt_state_use *use)
     struct shape shape;
     if (v->kind != RT_TENSOR || v->dtype != use->tensor->dtype || !rt_value_shape(v, &shape) ||
         !shape_equal(&shape, &use->tensor->shape)) {
-        return error_set(im->err, ST_INVALID,
-                         "the new content of a mutable buffer is of another type or size");
+        return error_set(
+            im->err, ST_INVALID,
+            "the new content of a mutable buffer differs from the buffer in dtype or shape");
     }
     graph->outputs[graph->output_count++] = value;
     return ST_OK;
 }
 
-/* The only block's outputs are the method's results, then the states that it writes. */
+/* The outputs of the only block are the method's results, followed by the states that it writes. */
 static enum status end_single_block(struct import *im)
 {
     const struct pte_plan *plan = im->plan;
@@ -103,7 +107,7 @@ static enum status end_single_block(struct import *im)
     graph->outputs = arena_array(&graph->arena, (size_t)plan->output_count + im->states->count,
                                  sizeof(*graph->outputs));
     if (!graph->outputs) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < plan->output_count; i++) {
         if (rt_import_use(im, plan->outputs[i], &graph->outputs[i]) != ST_OK) {
@@ -121,7 +125,7 @@ static enum status end_single_block(struct import *im)
     return ST_OK;
 }
 
-/* Results that are no tensors and that nothing computes are described by the file alone. */
+/* Results that are not tensors and that nothing computes are described by the file alone. */
 static enum status save_result(struct import *im, uint32_t i)
 {
     uint32_t index = im->plan->outputs[i], value;
@@ -168,7 +172,7 @@ enum status rt_import_end(struct import *im)
     code->result_count = plan->output_count;
     code->results = arena_array(&code->arena, plan->output_count, sizeof(*code->results));
     if (!code->results) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     TRY(rt_import_arrive(im, plan->instr_count));
     if (code->step_count == 0 && im->queue_count == 0 && im->out_count == 0) {

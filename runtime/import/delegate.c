@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of delegates: what the importers of their payloads see of the method around them. */
+/* Calls of delegates, and the functions through which importers of payloads see the method around
+ * them. */
 #include "config.h"
 
 #include "runtime/import/delegate.h"
@@ -8,7 +9,7 @@
 #include "runtime/import/import_priv.h"
 #include "runtime/pte/files.h"
 
-/* Each reads its payload anew. */
+/* Each call reads its payload again. */
 #define DELEGATE_CALLS_MAX 4096
 
 const struct pte_value *rt_delegate_arg(const struct rt_delegate_call *call, uint32_t index)
@@ -25,7 +26,8 @@ enum status rt_delegate_input(struct rt_delegate_call *call, uint32_t index, uin
     return rt_import_argument(im, im->instr->args[index], out_value);
 }
 
-/* Does |value| fit what the file declares? The rank and what is certain of its dims. */
+/* Does |value| fit the file's declaration? Compares the type, the rank and the lower bounds of
+ * dims. */
 static bool fits_declared(const struct import *im, const struct rt_value *value,
                           const struct pte_tensor *t)
 {
@@ -63,15 +65,15 @@ enum status rt_delegate_data(struct rt_delegate_call *call, struct span key, str
     return ST_OK;
 }
 
-/* A row-major tensor whose content is the front of |bytes|. */
+/* A row-major tensor whose content is the first bytes of |bytes|. */
 static enum status describe_dense(enum dtype dtype, const struct shape *shape, struct span bytes,
                                   struct pte_tensor *out_tensor, struct error *err)
 {
     struct pte_tensor t = {.dtype = dtype, .dynamism = PTE_STATIC, .shape = *shape, .name = ""};
     TRY(shape_bytes(shape, dtype, &t.byte_count, err));
     if (t.byte_count > bytes.len) {
-        return error_set(err, ST_CORRUPT, "a constant of %zu bytes in %zu", t.byte_count,
-                         bytes.len);
+        return error_set(err, ST_CORRUPT, "a constant needs %zu bytes, only %zu are there",
+                         t.byte_count, bytes.len);
     }
     for (uint8_t d = 0; d < shape->rank; d++) {
         t.dim_order[d] = d;
@@ -120,8 +122,7 @@ enum status rt_import_delegate(struct import *im, const struct pte_instr *instr)
         return error_set(im->err, ST_UNSUPPORTED, "delegate '%s' is not supported", delegate->id);
     }
     if (++im->delegate_calls > DELEGATE_CALLS_MAX) {
-        return error_set(im->err, ST_TOO_LARGE, "more than %d calls of delegates",
-                         DELEGATE_CALLS_MAX);
+        return error_set(im->err, ST_TOO_LARGE, "more than %d delegate calls", DELEGATE_CALLS_MAX);
     }
     struct rt_delegate_call call = {
         .graph = im->graph,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that the host makes, as steps behind the current block: scalars, sizes, reads, rows. */
+/* Calls that the host executes as steps after the current block: scalars, sizes, reads, rows. */
 #include "config.h"
 
 #include "runtime/import/import_priv.h"
@@ -31,7 +31,7 @@ enum status rt_import_look_at(struct import *im, uint32_t index, struct rt_impor
     return ST_OK;
 }
 
-/* Can the algebra of sizes express the call, and are its operands in the graph anyway? */
+/* Can dim arithmetic express the call, and is at least one operand computed in the graph? */
 static bool suits_graph(const struct import *im, enum rt_scalar_op op,
                         const struct pte_instr *instr, const struct rt_import_operand *operands,
                         uint32_t count)
@@ -113,7 +113,7 @@ static enum status import_scalar(struct import *im, enum rt_scalar_op op,
     return rt_import_enqueue(im, step);
 }
 
-/* Sizes of what is in a graph are expressions; others are read where the tensor is. */
+/* Sizes of tensors in the graph become expressions; other sizes are read from the register. */
 static enum status import_size(struct import *im, const struct pte_instr *instr, bool is_numel,
                                bool *out_is_done)
 {
@@ -152,7 +152,7 @@ static enum status import_read(struct import *im, const struct pte_instr *instr)
     }
     enum dtype_kind of = dtype_infos[v->tensor->dtype].kind;
     if (of == DTYPE_COMPLEX) {
-        return error_set(im->err, ST_UNSUPPORTED, "not of complex numbers");
+        return error_set(im->err, ST_UNSUPPORTED, "cannot read a complex number on the host");
     }
     enum rt_kind kind = of == DTYPE_FLOAT ? RT_FLOAT : of == DTYPE_BOOL ? RT_BOOL : RT_INT;
     TRY(check_scalar_target(im, instr->args[1]));
@@ -170,14 +170,15 @@ static enum status import_copy_index(struct import *im, const struct pte_instr *
     if (to->kind != PTE_TENSOR || from->kind != PTE_TENSOR ||
         to->tensor->dtype != from->tensor->dtype || to->tensor->storage == PTE_CONSTANT ||
         to->tensor->shape.rank != from->tensor->shape.rank + 1) {
-        return error_set(im->err, ST_INVALID, "the source is no row of the target");
+        return error_set(im->err, ST_INVALID, "the source does not fit a row of the target");
     }
     TRY(rt_import_look_at(im, instr->args[2], &index));
     if (index.kind != RT_INT) {
-        return error_set(im->err, ST_INVALID, "the index is no int");
+        return error_set(im->err, ST_INVALID, "the index is not an int");
     }
     if (im->slots[instr->args[0]].place == RT_PLACE_GRAPH) {
-        TRY(rt_import_end_block(im, im->position)); /* what is there must be in the register */
+        TRY(rt_import_end_block(im,
+                                im->position)); /* the target's content must be in its register */
     }
     TRY(rt_import_capture(im, instr->args[1], &step.b));
     TRY(rt_import_capture(im, instr->args[2], &step.c));
@@ -186,16 +187,16 @@ static enum status import_copy_index(struct import *im, const struct pte_instr *
     return rt_import_enqueue(im, step);
 }
 
-/* An operator of the host, and how many arguments its calls have. */
 static enum status check_count(struct import *im, const struct pte_instr *instr, uint32_t count)
 {
     if (instr->arg_count != count) {
-        return error_set(im->err, ST_INVALID, "%u arguments, expected %u", instr->arg_count, count);
+        return error_set(im->err, ST_INVALID, "got %u arguments, expected %u", instr->arg_count,
+                         count);
     }
     return ST_OK;
 }
 
-/* Calls that the host always takes, but for arithmetic on scalars: runtime/code/scalar.def. */
+/* Calls that the host always executes, besides scalar arithmetic (runtime/code/scalar.def). */
 static const struct host_call {
     const char *kernel;
     uint32_t arg_count;

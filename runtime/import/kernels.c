@@ -10,10 +10,8 @@
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
-/*
- * Calls of a method, and views between them. Placing values and finding elided views looks at all
- * pairs, so this is what bounds the time that a file can take; real programs have some thousand.
- */
+/* Calls of a method, and views between them. Placing values and finding elided views compare all
+ * pairs, so this limit bounds the time that a file can take; real programs have a few thousand. */
 #define NODES_MAX 32768
 
 #define ARGS_MAX 64
@@ -21,7 +19,7 @@
 
 /* ---- kernel calls ---------------------------------------------------------------------------- */
 
-/* What each letter of a signature takes, as a set of kinds. */
+/* The set of kinds that a letter of a signature accepts. */
 static uint32_t kinds_of(char letter)
 {
     switch (letter) {
@@ -66,8 +64,9 @@ static enum status check_kind(struct import *im, uint32_t position, char letter,
         fits &= im->graph->values[v->values[i]].kind == RT_TENSOR;
     }
     if (letter != 'S' && (v->kind == RT_FLOAT || v->kind == RT_BOOL) && v->symbol != 0) {
-        return error_set(im->err, ST_UNSUPPORTED, "argument %u is %s that only a run knows",
-                         position, kind_names[v->kind]);
+        return error_set(im->err, ST_UNSUPPORTED,
+                         "argument %u is %s that is only known during a call", position,
+                         kind_names[v->kind]);
     }
     if (!fits) {
         return error_set(im->err, ST_INVALID, "argument %u is %s, the signature is %s", position,
@@ -85,7 +84,8 @@ static enum status declare_out(struct import *im, uint32_t index, uint32_t *out_
                          pte_kind_name(v->kind));
     }
     if (v->tensor->storage == PTE_CONSTANT) {
-        return error_set(im->err, ST_INVALID, "the output, value %u, is a constant", index);
+        return error_set(im->err, ST_INVALID,
+                         "cannot write the output to value %u: it is a constant", index);
     }
     return rt_import_declare(im, v->tensor, out_value);
 }
@@ -99,7 +99,7 @@ static enum status declare_out_list(struct import *im, uint32_t index, uint32_t 
     }
     uint32_t *items = arena_array(&im->graph->arena, v->list.count, sizeof(*items));
     if (!items) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < v->list.count; i++) {
         TRY(declare_out(im, v->list.values[i], &items[i]));
@@ -133,7 +133,9 @@ static enum status declare(struct import *im, char letter, uint32_t index, uint3
     }
 }
 
-/* Other names of the memory that value |index| names show its new content from here on. */
+/*
+ * Other names for the memory of value |index| have to be looked up again: the content has changed.
+ */
 static void forget_aliases(struct import *im, uint32_t index)
 {
     const struct pte_value *values = im->plan->values;
@@ -147,7 +149,7 @@ static void forget_aliases(struct import *im, uint32_t index)
     }
 }
 
-/* A mutable buffer has its new content under the name that it was first seen by. */
+/* Stores the new content of a mutable buffer under the plan value that it was first seen as. */
 static enum status publish_state(struct import *im, struct rt_state_use *state, uint32_t index,
                                  uint32_t value)
 {
@@ -186,18 +188,18 @@ enum status rt_import_publish(struct import *im, uint32_t index, uint32_t value)
 
 static enum status wrong_count(struct import *im, const struct pte_instr *instr)
 {
-    return error_set(im->err, ST_INVALID, "%u arguments, the signature is %s", instr->arg_count,
+    return error_set(im->err, ST_INVALID, "got %u arguments, the signature is %s", instr->arg_count,
                      im->op->args);
 }
 
-/* A call that is being imported: what its node is made of. */
+/* A call during its import: the parts of its node. */
 struct call {
     uint32_t args[ARGS_MAX], outs[OUTS_MAX];
     uint32_t arg_count, out_count; /* of the node */
-    uint32_t published[OUTS_MAX];  /* by output: the plan value that stands for it afterwards */
+    uint32_t published[OUTS_MAX];  /* by output: the plan value that it becomes */
 };
 
-/* A changed argument: a new value, declared like the old one. */
+/* An argument that is changed in place gets a new value, declared like the old one. */
 static enum status import_changed(struct import *im, uint32_t index, struct call *call)
 {
     must(call->out_count < OUTS_MAX);
@@ -205,7 +207,7 @@ static enum status import_changed(struct import *im, uint32_t index, struct call
     return declare_out(im, index, &call->outs[call->out_count++]);
 }
 
-/* The argument's content, or none where only a new one matters. */
+/* The argument's content, or none if the call overwrites all of it. */
 static enum status import_arg(struct import *im, uint32_t index, bool is_overwritten,
                               uint32_t *out_value)
 {
@@ -242,7 +244,7 @@ static enum status import_args(struct import *im, const struct pte_instr *instr,
 static enum status import_outs(struct import *im, const struct pte_instr *instr, struct call *call)
 {
     const char *letters = strchr(im->op->args, '>') + 1;
-    bool has_extent = im->op->flags & RT_OP_EXTENT; /* the last one is no argument of the call */
+    bool has_extent = im->op->flags & RT_OP_EXTENT; /* the extent is not an argument of the call */
     uint32_t declared = (uint32_t)strlen(letters) - has_extent;
     uint32_t given = instr->arg_count - call->arg_count;
     must(declared <= OUTS_MAX);
@@ -268,10 +270,8 @@ static enum status import_outs(struct import *im, const struct pte_instr *instr,
     return ST_OK;
 }
 
-/*
- * A call's arguments are the schema's, then the outs, then what the operator returns: nothing for
- * primitive operators, else the outs once more as one value.
- */
+/* A call's arguments are the schema's, then the outs, then the operator's return value: nothing for
+ * primitive operators, else the outs again as one value. */
 static bool is_argument(const struct pte_instr *instr, uint32_t arg_count, uint32_t index)
 {
     for (uint32_t i = 0; i < arg_count; i++) {
@@ -282,7 +282,7 @@ static bool is_argument(const struct pte_instr *instr, uint32_t arg_count, uint3
     return false;
 }
 
-/* What was written is read from now on, once it is complete. */
+/* The outputs of the call become the contents of their plan values. */
 static enum status publish_call(struct import *im, const struct pte_instr *instr,
                                 const struct call *call)
 {
@@ -312,7 +312,7 @@ static enum status import_call(struct import *im, const struct pte_instr *instr)
     return publish_call(im, instr, &call);
 }
 
-/* Calls that become nodes; what stands in a list of indices may first become another list. */
+/* Imports a call as a node; masks in a list of indices are replaced first. */
 static enum status import_node(struct import *im, const struct pte_instr *instr)
 {
     TRY(rt_import_settle_call(im, instr));
@@ -323,8 +323,8 @@ static enum status import_node(struct import *im, const struct pte_instr *instr)
     return import_call(im, instr);
 }
 
-/* The row of |kernel|; where the file leaves out how long the result is, that of the data's length.
- */
+/* The row of |kernel|. If the file does not know the length of the result, the row whose length
+ * depends on data. */
 static const struct rt_op *find_row(const struct import *im, const struct pte_instr *instr,
                                     const char *kernel)
 {
@@ -363,7 +363,7 @@ static enum status import_instr(struct import *im, const struct pte_instr *instr
     case PTE_KERNEL:
         return import_kernel(im, instr);
     case PTE_FREE:
-        return ST_OK; /* memory has no meaning here */
+        return ST_OK; /* planned memory is not used here */
     case PTE_DELEGATE:
         TRY(rt_import_settle_call(im, instr));
         return rt_import_delegate(im, instr);
@@ -377,10 +377,8 @@ static enum status import_instr(struct import *im, const struct pte_instr *instr
 
 /* ---- the method ------------------------------------------------------------------------------ */
 
-/*
- * Every dim of a dynamic input may be smaller than its bound as far as the file says; inference
- * finds those that may not. A bound of 1 is never meant to vary.
- */
+/* The file allows each dim of a dynamic input to be smaller than its bound; inference finds the
+ * dims that cannot be. A bound of 1 never means that the dim may vary. */
 static uint32_t declare_input(struct import *im, const struct pte_tensor *t)
 {
     struct rt_dim dims[SHAPE_RANK_MAX];
@@ -398,7 +396,8 @@ static enum status import_input(struct import *im, uint32_t i)
     uint32_t index = im->plan->inputs[i], value;
     const struct pte_value *v = &im->plan->values[index];
     struct rt_import_slot *slot = &im->slots[index];
-    must(v->kind < PTE_INT_LIST); /* lists are expanded; a plan with a constant is corrupt */
+    must(v->kind <
+         PTE_INT_LIST); /* lists are expanded; a plan that has a constant as input is corrupt */
     if (v->kind != PTE_TENSOR || slot->current != 0) {
         TRY(rt_import_use(im, index, &value));
         return rt_import_add_input(im, i, value);
@@ -406,7 +405,7 @@ static enum status import_input(struct import *im, uint32_t i)
     must(v->tensor->storage != PTE_CONSTANT);
     if (v->tensor->dynamism == PTE_DYNAMIC_UNBOUND) {
         return error_set(im->err, ST_UNSUPPORTED,
-                         "a tensor whose shape has no upper bound: export it with one");
+                         "the shape of a tensor has no upper bound: export the model with one");
     }
     value = declare_input(im, v->tensor);
     rt_import_set(im, index, value);
@@ -416,7 +415,8 @@ static enum status import_input(struct import *im, uint32_t i)
     return rt_import_add_input(im, i, value);
 }
 
-/* Every instruction settles its own arguments and the items of their lists; states twice. */
+/* Each instruction settles its own arguments and the items of their lists; states are settled
+ * twice. */
 static size_t residents_max(const struct pte_plan *plan)
 {
     size_t count = plan->input_count;
@@ -441,14 +441,14 @@ static bool allocate(struct import *im)
     return im->slots && im->touched && im->residents && im->step_of && im->states->items;
 }
 
-/* |plan| with values behind its own, for what the file has no value for. */
+/* Copies |plan| with room for values that the file does not have. */
 static enum status make_room(struct import *im, const struct pte_plan *plan,
                              struct pte_plan *out_plan)
 {
     size_t count = (size_t)plan->value_count + IMPORT_STATES_MAX;
     struct pte_value *values = arena_array(&im->code->arena, count, sizeof(*values));
     if (!values || count > UINT32_MAX) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     memcpy(values, plan->values, plan->value_count * sizeof(*values));
     for (uint32_t i = plan->value_count; i < count; i++) {
@@ -475,7 +475,7 @@ static enum status import_instrs(struct import *im)
         }
         nodes += im->graph->node_count - (im->graph == graph ? before : 0);
         if (nodes > NODES_MAX || plan->instr_count > NODES_MAX) {
-            return error_set(im->err, ST_TOO_LARGE, "more than %d calls of kernels", NODES_MAX);
+            return error_set(im->err, ST_TOO_LARGE, "more than %d kernel calls", NODES_MAX);
         }
     }
     return ST_OK;
@@ -495,7 +495,7 @@ enum status rt_import_kernels(struct rt_files *files, const struct pte_plan *pla
     struct pte_plan roomy;
     TRY(make_room(&im, plan, &roomy));
     if (!allocate(&im)) {
-        return rt_import_too_large(&im);
+        return rt_import_fail_full(&im);
     }
     TRY(rt_liveness_make(&im.live, im.plan, &code->arena, err));
     TRY(rt_import_begin(&im));

@@ -9,7 +9,7 @@
 #include "runtime/code/scalar.h"
 #include "runtime/ops/op.h"
 
-/* Reads of a method, those through other names of the same memory included. */
+/* Reads in a method, including those through other names of the same memory. */
 #define READS_MAX (1u << 22)
 
 uint32_t rt_liveness_read_count(const struct pte_plan *plan, const struct pte_instr *instr)
@@ -34,7 +34,7 @@ uint32_t rt_liveness_read_count(const struct pte_plan *plan, const struct pte_in
     return count < instr->arg_count ? count : instr->arg_count;
 }
 
-/* Steps over the values that an argument means: a list's items, or itself. */
+/* Iterates over the values of an argument: the items of a list, or the argument itself. */
 struct items {
     const struct pte_plan *plan;
     uint32_t index, at;
@@ -82,11 +82,11 @@ static void visit(const struct pte_plan *plan, visit_f *on_read, visit_f *on_wri
 
 /* ---- other names of the same memory ---------------------------------------------------------- */
 
-/* Planned tensors by place, so that those of one place lie side by side. */
+/* Planned tensors sorted by place: tensors at the same place are neighbours. */
 struct names {
     const struct pte_plan *plan;
     uint32_t *sorted, count;
-    uint32_t *group; /* by value: where its place begins in |sorted|, or UINT32_MAX */
+    uint32_t *group; /* by value: where the group of its place begins in |sorted|, or UINT32_MAX */
 };
 
 static int compare_places(const struct pte_tensor *a, const struct pte_tensor *b)
@@ -142,8 +142,8 @@ static bool find_names(struct names *names, struct arena *arena)
 struct reading {
     struct rt_liveness *live;
     struct names names;
-    uint32_t *fill;    /* by value: where the next read goes; NULL: they are being counted */
-    uint32_t *stretch; /* by value: the stretch that wrote it last, + 1 */
+    uint32_t *fill;    /* by value: where the next read goes; NULL: reads are only counted */
+    uint32_t *stretch; /* by value: the end of the stretch that wrote it last, + 1 */
     size_t count;
 };
 
@@ -168,7 +168,7 @@ static void note_one_read(struct reading *r, uint32_t position, uint32_t value)
     r->count++;
 }
 
-/* A tensor that nothing writes is a view of what something writes at the same place. */
+/* A tensor that nothing writes is a view of a tensor that is written at the same place. */
 static void note_read(void *arg, uint32_t position, uint32_t value)
 {
     struct reading *r = arg;
@@ -213,13 +213,15 @@ static void find_stretches(struct rt_liveness *live, const struct pte_plan *plan
     }
 }
 
-/* By position: the end of the outermost loop around it, overlapping ones taken as one. */
+/* By position: the end of the outermost loop around it; overlapping loops count as one. */
 static void find_loop_ends(const struct pte_plan *plan, uint32_t *loop_end)
 {
     for (uint32_t p = 0; p <= plan->instr_count; p++) {
         loop_end[p] = p;
     }
-    /* By their beginning, the furthest jump back to it; then one sweep merges what overlaps. */
+    /*
+     * By the beginning of each loop, the furthest jump back to it; then one sweep merges overlaps.
+     */
     for (uint32_t p = 0; p < plan->instr_count; p++) {
         const struct pte_instr *instr = &plan->instrs[p];
         if (instr->kind == PTE_JUMP_FALSE && instr->index <= p && loop_end[instr->index] < p) {
@@ -233,7 +235,7 @@ static void find_loop_ends(const struct pte_plan *plan, uint32_t *loop_end)
     }
 }
 
-/* A position inside the first part of merged loops ends where the last of them does. */
+/* A position inside the first of several merged loops ends where the last of them ends. */
 static void spread_loop_ends(uint32_t *loop_end, uint32_t count)
 {
     for (uint32_t p = count; p-- > 0;) {
@@ -249,7 +251,7 @@ static enum status find_reads(struct rt_liveness *live, const struct pte_plan *p
     uint32_t values = plan->value_count;
     r.stretch = arena_array(arena, values, sizeof(*r.stretch));
     if (!r.stretch || !find_names(&r.names, arena)) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     for (uint32_t i = 0; i < plan->input_count; i++) {
         live->is_written[plan->inputs[i]] = true;
@@ -258,7 +260,7 @@ static enum status find_reads(struct rt_liveness *live, const struct pte_plan *p
     memset(r.stretch, 0, values * sizeof(*r.stretch));
     visit(plan, note_read, note_write, &r);
     if (r.count >= READS_MAX) {
-        return error_set(err, ST_TOO_LARGE, "the method reads too much");
+        return error_set(err, ST_TOO_LARGE, "the method contains too many reads of values");
     }
     for (uint32_t i = 0; i < values; i++) {
         live->first[i + 1] += live->first[i];
@@ -266,7 +268,7 @@ static enum status find_reads(struct rt_liveness *live, const struct pte_plan *p
     live->reads = arena_array(arena, r.count, sizeof(*live->reads));
     r.fill = arena_array(arena, values, sizeof(*r.fill));
     if (!live->reads || !r.fill) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     memcpy(r.fill, live->first, values * sizeof(*r.fill));
     memset(r.stretch, 0, values * sizeof(*r.stretch));
@@ -292,7 +294,7 @@ enum status rt_liveness_make(struct rt_liveness *live, const struct pte_plan *pl
     };
     if (!live->first || !live->last || !live->is_exposed || !live->is_written || !live->is_result ||
         !live->is_target || !live->end || !live->written || !live->loop_end) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     find_stretches(live, plan);
     TRY(find_reads(live, plan, arena, err));
@@ -326,7 +328,7 @@ bool rt_liveness_is_needed(const struct rt_liveness *live, uint32_t value, uint3
     if (live->is_exposed[value]) {
         return live->last[value] >= position;
     }
-    while (begin < behind) { /* the first read that is not before |position| */
+    while (begin < behind) { /* finds the first read at or after |position| */
         uint32_t middle = begin + (behind - begin) / 2;
         if (live->reads[middle] < position) {
             begin = middle + 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Masks as indices: their nonzero places are found in one block and used in the next. */
+/*
+ * Masks as indices: one block finds the places of their nonzero elements, the next one uses them.
+ */
 #include "config.h"
 
 #include "runtime/import/import_priv.h"
@@ -12,7 +14,7 @@ static bool is_mask(const struct import *im, uint32_t index)
     return v && v->kind == PTE_TENSOR && (v->tensor->dtype == DT_BOOL || v->tensor->dtype == DT_U8);
 }
 
-/* The places where |mask| is not zero, [n, rank], in a register of their own. */
+/* The places where |mask| is not zero, [n, rank], in a new register. */
 static enum status find_places(struct import *im, uint32_t mask, uint32_t *out_reg)
 {
     struct rt_graph *graph = im->graph;
@@ -38,7 +40,7 @@ static enum status column(struct import *im, uint32_t places, int64_t j, uint32_
     return rt_graph_infer(im->graph, node, im->err);
 }
 
-/* The indices with columns of places where masks were. */
+/* Makes the list of indices, with columns of places instead of masks. */
 static enum status list_indices(struct import *im, const struct pte_list *list,
                                 const uint32_t *regs)
 {
@@ -71,7 +73,7 @@ enum status rt_import_masks(struct import *im, const struct pte_instr *instr)
     im->index_list = 0;
     bool is_list = v && (v->kind == PTE_OPTIONAL_TENSOR_LIST || v->kind == PTE_TENSOR_LIST);
     if (!is_list || v->list.count > SHAPE_RANK_MAX) {
-        return ST_OK; /* the call itself is refused */
+        return ST_OK; /* import_call() refuses such a call */
     }
     for (uint32_t i = 0; i < v->list.count; i++) {
         if (is_mask(im, v->list.values[i])) {

@@ -13,7 +13,7 @@ struct listing {
     void *arg;
 };
 
-/* The row that has the kernel: |op|, or what stands for it in the end. */
+/* The row that has the kernel: |op|, or the row that finally replaces it. */
 static const struct rt_op *row_that_runs(const struct rt_op *op)
 {
     while (op->becomes) {
@@ -23,7 +23,7 @@ static const struct rt_op *row_that_runs(const struct rt_op *op)
     return op;
 }
 
-/* What has no kernel, sizes and views, is the same wherever the bytes are. */
+/* Operators without a kernel, such as sizes and views, need nothing of a device. */
 static uint32_t drivers_of(const struct rt_op *op)
 {
     const struct hal_kernel *kernel = row_that_runs(op)->runs;
@@ -56,7 +56,7 @@ static void list_row(const struct rt_op *op, void *arg)
     listing->fn(&it, listing->arg);
 }
 
-/* Unless a row means the call as well. */
+/* Skips calls that a row of the graph's operators has as well. */
 static void list_host_call(const char *kernel, void *arg)
 {
     const struct listing *listing = arg;

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The header, all of it unaligned. */
+/* Offsets of the header's fields, unaligned. */
 enum {
     AT_MAGIC = 4,
     AT_HEADER_BYTES = 8,
@@ -30,17 +30,19 @@ static enum status parse_header(struct span bytes, struct rt_payload *payload, s
     if (header < HEADER_BYTES || at < header || !in_range(at, size, bytes.len)) {
         return error_set(err, ST_CORRUPT,
                          "header of %u bytes: a flatbuffer of %" PRIu64 " bytes at byte %" PRIu64
-                         " of %zu",
+                         " does not fit into %zu bytes",
                          header, size, at, bytes.len);
     }
     payload->flatbuffer = span_of(bytes.ptr + at, (size_t)size);
     bool is_behind = constants >= at + size && constants <= bytes.len;
     if (constants_size == 0 && is_behind) {
-        constants_size = bytes.len - constants; /* some exporters write 0 although data follows */
+        constants_size =
+            bytes.len - constants; /* some exporters write a size of 0 although constants follow */
     }
     if (constants_size > 0 && (!is_behind || constants_size > bytes.len - constants)) {
         return error_set(err, ST_CORRUPT,
-                         "header: %" PRIu64 " bytes of constants at byte %" PRIu64 " of %zu",
+                         "header: %" PRIu64 " bytes of constants at byte %" PRIu64
+                         " do not fit into %zu bytes",
                          constants_size, constants, bytes.len);
     }
     if (constants_size > 0) {
@@ -59,7 +61,7 @@ enum status rt_payload_parse(struct span bytes, const char *magic, struct rt_pay
         TRY(parse_header(bytes, &payload, err));
     }
     if (payload.flatbuffer.len < FLATBUFFER_BYTES_MIN) {
-        return error_set(err, ST_CORRUPT, "a flatbuffer of %zu bytes, at least %d are needed",
+        return error_set(err, ST_CORRUPT, "a flatbuffer of %zu bytes, expected at least %d",
                          payload.flatbuffer.len, FLATBUFFER_BYTES_MIN);
     }
     *out_payload = payload;

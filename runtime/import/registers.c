@@ -39,7 +39,7 @@ enum status rt_import_add_register(struct import *im, struct rt_register r, uint
     struct rt_code *code = im->code;
     if (!IMPORT_ROOM(im, im->writers, code->register_count, im->writer_capacity) ||
         !IMPORT_ROOM(im, code->registers, code->register_count, im->register_capacity)) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     im->writers[code->register_count] = (struct rt_import_writer){0};
     code->registers[code->register_count] = r;
@@ -47,7 +47,7 @@ enum status rt_import_add_register(struct import *im, struct rt_register r, uint
     return ST_OK;
 }
 
-/* A bound of 1 is never meant to vary, but rows may be few. */
+/* A bound of 1 never means that the dim may vary, except in dim 0: there may be no rows. */
 static uint32_t fixed_dims(const struct pte_tensor *t)
 {
     uint32_t fixed = 0;
@@ -120,14 +120,14 @@ enum status rt_import_add_input(struct import *im, uint32_t reg, uint32_t value)
                              sizeof(*graph->inputs)) ||
         !rt_import_make_room(&graph->arena, (void **)&im->block->ins, graph->input_count,
                              &im->graph_inputs_capacity, sizeof(*im->block->ins))) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     im->block->ins[graph->input_count] = reg;
     graph->inputs[graph->input_count++] = value;
     return rt_graph_check(graph, im->err);
 }
 
-/* What may vary is a symbol. */
+/* Dims that may vary become symbols. */
 static uint32_t declare_tensor_input(struct import *im, const struct rt_register *r)
 {
     struct rt_dim dims[SHAPE_RANK_MAX];
@@ -158,7 +158,7 @@ enum status rt_import_register(struct import *im, uint32_t reg, uint32_t *out_va
         value = rt_graph_run_bool(graph, rt_dim_any(&graph->dims));
         break;
     default:
-        return error_set(im->err, ST_INVALID, "a value that holds nothing is used");
+        return error_set(im->err, ST_INVALID, "a value without content is used");
     }
     *out_value = value;
     return rt_import_add_input(im, reg, value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call's arguments are in the current graph: constants, views, state, scalars and lists. */
+/* The arguments of a call in the current graph: constants, views, state, scalars and lists. */
 #include "config.h"
 
 #include <string.h>
@@ -11,9 +11,11 @@
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
-enum status rt_import_too_large(struct import *im)
+enum status rt_import_fail_full(struct import *im)
 {
-    return error_set(im->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+    const struct arena *code = &im->code->arena;
+    bool is_graph = im->graph && im->graph->arena.refusal != ST_OK;
+    return arena_fail(is_graph ? &im->graph->arena : code, "the method", im->err);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -53,10 +55,9 @@ void rt_import_row_major(const struct pte_tensor *t, uint8_t *to)
     }
 }
 
-/* What kernels expect of a constant's address. */
+/* The alignment that kernels expect of constants. */
 #define CONSTANT_ALIGN 16
 
-/* In place when the bytes can be used as they are, else a row-major, aligned copy. */
 enum status rt_import_constant(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
 {
     uint32_t value = rt_graph_constant(im->graph, t->dtype, &t->shape, t->bytes);
@@ -74,18 +75,17 @@ enum status rt_import_constant(struct import *im, const struct pte_tensor *t, ui
     return ST_OK;
 }
 
-/* A tensor that is to be written, with what the file says of its dims. */
 enum status rt_import_declare(struct import *im, const struct pte_tensor *t, uint32_t *out_value)
 {
     uint32_t value = rt_graph_tensor(im->graph, t->dtype, t->shape.rank, NULL);
     struct rt_dim *declared = arena_array(&im->graph->arena, t->shape.rank, sizeof(struct rt_dim));
     if (!declared || value == 0) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint8_t i = 0; i < t->shape.rank; i++) {
         declared[i] = rt_dim_of(t->shape.dims[i]);
     }
-    /* What has no bound of its own has the one that follows from the inputs. */
+    /* without a bound in the file, inference finds one from the inputs */
     im->graph->values[value].declared = t->dynamism == PTE_DYNAMIC_UNBOUND ? NULL : declared;
     im->graph->values[value].is_static = t->dynamism == PTE_STATIC;
     *out_value = value;
@@ -107,7 +107,7 @@ static bool overlaps(const struct rt_import_resident *r, const struct pte_tensor
            t->offset < r->offset + r->bytes;
 }
 
-/* The newest of what lies where the plan put |t|, or NULL. */
+/* The newest write that overlaps the planned memory of |t|, or NULL. */
 static const struct rt_import_resident *find_resident(const struct import *im,
                                                       const struct pte_tensor *t)
 {
@@ -127,10 +127,8 @@ uint32_t rt_import_find_resident(const struct import *im, const struct pte_tenso
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/*
- * Plan value |index| is a mutable buffer: its register has its content when the method begins. All
- * of its bound is there, whatever the file says of its dims.
- */
+/* Plan value |index| is a mutable buffer: its register has its content when the method begins. The
+ * buffer always has the dims of its bound, even if the file declares them dynamic. */
 static enum status open_state(struct import *im, uint32_t index)
 {
     const struct pte_tensor *t = im->plan->values[index].tensor;
@@ -162,7 +160,7 @@ struct rt_state_use *rt_import_find_own_state(const struct import *im, uint32_t 
     return NULL;
 }
 
-/* Its place is behind the method's own memory, where nothing else is. */
+/* The buffer gets a place after the method's own memory, which nothing else uses. */
 enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t number,
                                 const struct pte_tensor *t, uint32_t *out_value)
 {
@@ -171,7 +169,7 @@ enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t n
     }
     struct pte_tensor *own = arena_alloc(&im->code->arena, sizeof(*own));
     if (!own) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     uint64_t end = im->plan->arena_count > 0 ? im->plan->arena_bytes[0] : 0;
     for (uint32_t i = 0; i < im->own_count; i++) {
@@ -189,14 +187,14 @@ enum status rt_import_own_state(struct import *im, uint32_t delegate, uint32_t n
     return rt_import_use(im, index, out_value);
 }
 
-/* Does the file itself say that |t| outlives a call? */
+/* Does the file itself mark |t| as state? */
 static bool is_named_state(const struct pte_tensor *t)
 {
     return t->storage == PTE_PLANNED &&
            (t->bytes.ptr || t->is_external || t->name[0] != '\0' || t->arena > 0);
 }
 
-/* Nothing of it has to be kept from call to call, and find_view() takes it for a constant. */
+/* Such a tensor needs no memory between calls; find_view() makes it a constant. */
 static bool is_always_empty(const struct pte_tensor *t)
 {
     return t->byte_count == 0 && t->dynamism == PTE_STATIC;
@@ -226,7 +224,6 @@ enum status rt_import_note_overwritten(struct import *im, uint32_t index)
     return is_new ? open_state(im, index) : ST_OK;
 }
 
-/* |value| with the dims of plan tensor |t|, which has as many elements. */
 enum status rt_import_view(struct import *im, uint32_t value, const struct pte_tensor *t,
                            uint32_t *out_value)
 {
@@ -245,9 +242,10 @@ enum status rt_import_view(struct import *im, uint32_t value, const struct pte_t
 /* ---- views ----------------------------------------------------------------------------------- */
 
 /*
- * A tensor nobody wrote under its own name: the newest one that overlaps its memory, if that is the
- * same range and type, seen with other dims. Exporters elide only static views. What nothing wrote
- * at all is there since the last call. What has no bytes overlaps nothing and needs no writer.
+ * A tensor that was not written under its own name is a view of the newest tensor that overlaps its
+ * memory, if that has the same range and type. Exporters elide only static views. A tensor whose
+ * memory nothing wrote keeps its content from the last call. A tensor without bytes overlaps
+ * nothing and is a constant.
  */
 static enum status find_view(struct import *im, uint32_t index, uint32_t *out_value)
 {
@@ -263,7 +261,7 @@ static enum status find_view(struct import *im, uint32_t index, uint32_t *out_va
     }
     if (!found || found->index == index || found->offset != t->offset ||
         found->bytes != t->byte_count || found->dtype != t->dtype || t->dynamism != PTE_STATIC) {
-        return error_set(im->err, ST_UNSUPPORTED, "a tensor is read before anything wrote it");
+        return error_set(im->err, ST_UNSUPPORTED, "a tensor is read before it is written");
     }
     uint32_t base = found->index, value;
     TRY(rt_import_use(im, base, &value));
@@ -281,7 +279,6 @@ static enum status import_tensor(struct import *im, uint32_t index, uint32_t *ou
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A scalar, a tensor or a none: what lists are made of. Read once, then what was last written. */
 enum status rt_import_use(struct import *im, uint32_t index, uint32_t *out_value)
 {
     const struct pte_value *v = &im->plan->values[index];
@@ -321,7 +318,7 @@ static enum status use_ints(struct import *im, const struct pte_list *list, uint
 {
     struct rt_dim *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
     if (!items) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t item;
@@ -336,7 +333,7 @@ static enum status use_tensors(struct import *im, const struct pte_list *list, u
 {
     uint32_t *items = arena_array(&im->graph->arena, list->count, sizeof(*items));
     if (!items) {
-        return rt_import_too_large(im);
+        return rt_import_fail_full(im);
     }
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->values[i] == PTE_NO_VALUE) {
@@ -349,7 +346,6 @@ static enum status use_tensors(struct import *im, const struct pte_list *list, u
     return rt_graph_check(im->graph, im->err);
 }
 
-/* Lists are read anew for each use: their items may have been overwritten since the last one. */
 enum status rt_import_argument(struct import *im, uint32_t index, uint32_t *out_value)
 {
     const struct pte_value *v = &im->plan->values[index];

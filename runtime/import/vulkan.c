@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One call of the Vulkan delegate: its arguments, its operators in order, its results. */
+/* The import of one Vulkan delegate call: its arguments, its operators in order, its results. */
 #include "config.h"
 
 #include "runtime/import/vulkan.h"
@@ -9,9 +9,8 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
-#include "runtime/ops/op.h"
 
-/* Decoded tables take some ten times the bytes of the payload that they come from. */
+/* Decoded tables take about ten times the bytes of their payload. */
 #define DECODED_BYTES_MAX (64u << 20)
 
 /* ---- values as an operator here wants them -----------------------------------------------------
@@ -83,7 +82,7 @@ enum status rt_vulkan_tensor(struct rt_vulkan_import *v, uint32_t index, uint32_
     return use_tensor(v, v->current->args[index], out_value);
 }
 
-/* An int that may depend on dims. */
+/* An int: a constant, or an expression of dims. */
 static enum status use_int(struct rt_vulkan_import *v, uint32_t number, struct rt_dim *out_int)
 {
     const struct rt_vulkan_value *value = &v->payload.values[number];
@@ -97,7 +96,9 @@ static enum status use_int(struct rt_vulkan_import *v, uint32_t number, struct r
     }
     if (v->graph->values[value->graph].kind == RT_TENSOR) {
         return error_set(v->err, ST_UNSUPPORTED,
-                         "value %" PRIu32 ", an int that is the content of a tensor", number);
+                         "value %" PRIu32
+                         " is an int read from a tensor, expected one that is known from shapes",
+                         number);
     }
     *out_int = v->graph->values[value->graph].i;
     return ST_OK;
@@ -151,7 +152,7 @@ static enum status int_argument(struct rt_vulkan_import *v, uint32_t index, uint
     return ST_OK;
 }
 
-/* 1 and 1.0 are one value in a payload, of the kind that came first: the kind is a guess. */
+/* Exporters store 1 and 1.0 as one value, of the kind that came first: the kind may be wrong. */
 static enum status number_argument(struct rt_vulkan_import *v, uint32_t index, char letter,
                                    uint32_t *out_value)
 {
@@ -174,7 +175,7 @@ static enum status bool_argument(struct rt_vulkan_import *v, uint32_t index, uin
     return ST_OK;
 }
 
-/* An empty list may be of any kind. */
+/* An empty list may stand for a list of any kind. */
 static bool is_empty_list(const struct rt_vulkan_value *value)
 {
     return value->kind >= VK_INT_LIST && value->kind <= VK_VALUE_LIST && value->count == 0;
@@ -188,7 +189,7 @@ static enum status ints_argument(struct rt_vulkan_import *v, uint32_t index, uin
     }
     struct rt_dim *items = arena_array(&v->graph->arena, value->count, sizeof(*items));
     if (!items) {
-        return error_set(v->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&v->graph->arena, "the method", v->err);
     }
     for (uint32_t i = 0; i < value->count; i++) {
         if (value->kind == VK_INT_LIST) {
@@ -209,7 +210,7 @@ static enum status doubles_argument(struct rt_vulkan_import *v, uint32_t index, 
     }
     double *items = arena_array(&v->graph->arena, value->count, sizeof(*items));
     if (!items) {
-        return error_set(v->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&v->graph->arena, "the method", v->err);
     }
     for (uint32_t i = 0; i < value->count; i++) {
         items[i] = value->kind == VK_INT_LIST ? (double)value->ints[i] : value->floats[i];
@@ -227,7 +228,7 @@ static enum status tensors_argument(struct rt_vulkan_import *v, uint32_t index, 
     }
     uint32_t *items = arena_array(&v->graph->arena, value->count, sizeof(*items));
     if (!items) {
-        return error_set(v->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&v->graph->arena, "the method", v->err);
     }
     for (uint32_t i = 0; i < value->count; i++) {
         if (or_none && v->payload.values[value->values[i]].kind == VK_NULL) {
@@ -271,19 +272,17 @@ enum status rt_vulkan_argument(struct rt_vulkan_import *v, uint32_t index, char 
         *out_value = rt_graph_string(v->graph, rt_vulkan_arg(v, index)->bytes);
         return ST_OK;
     default:
-        unreachable(); /* no row asks for more */
+        unreachable(); /* no signature has other letters */
     }
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-enum status rt_vulkan_apply(struct rt_vulkan_import *v, const char *op, const uint32_t *args,
-                            uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
+enum status rt_vulkan_apply(struct rt_vulkan_import *v, const struct rt_op *op,
+                            const uint32_t *args, uint32_t arg_count, enum dtype dtype,
+                            uint32_t *out_value)
 {
     TRY(rt_graph_check(v->graph, v->err));
-    if (!rt_op_find(op)) {
-        return error_set(v->err, ST_UNSUPPORTED, "%s is not supported", op);
-    }
     return rt_op_apply(v->graph, op, args, arg_count, dtype, out_value, v->err);
 }
 
@@ -302,7 +301,7 @@ enum status rt_vulkan_front(struct rt_vulkan_import *v, uint32_t value, int64_t 
     uint32_t args[] = {
         value, rt_graph_int(v->graph, rt_dim_of(dim)), rt_graph_int(v->graph, rt_dim_of(0)),
         rt_graph_int(v->graph, rt_dim_of(count)), rt_graph_int(v->graph, rt_dim_of(1))};
-    return rt_vulkan_apply(v, "slice", args, 5, tensor->dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(slice), args, 5, tensor->dtype, out_value);
 }
 
 static uint32_t result_number(const struct rt_vulkan_import *v, uint32_t item)
@@ -326,7 +325,7 @@ void rt_vulkan_replace(struct rt_vulkan_import *v, uint32_t index, uint32_t valu
     v->payload.values[v->current->args[index]].graph = value;
 }
 
-/* An int that is the content of a tensor. */
+/* Is the int stored in a tensor of rank 0? */
 static bool is_content(const struct rt_value *value)
 {
     return value->kind == RT_TENSOR && value->rank == 0 && value->dtype == DT_I64;
@@ -336,7 +335,7 @@ enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t item, uint32_t
 {
     uint32_t number = result_number(v, item);
     if (number == UINT32_MAX) {
-        return error_set(v->err, ST_CORRUPT, "there is no place for result %" PRIu32, item);
+        return error_set(v->err, ST_CORRUPT, "the call has no value for result %" PRIu32, item);
     }
     struct rt_vulkan_value *result = &v->payload.values[number];
     const struct rt_value *made = &v->graph->values[value];
@@ -344,7 +343,8 @@ enum status rt_vulkan_define(struct rt_vulkan_import *v, uint32_t item, uint32_t
                 : result->kind == VK_SYMINT ? made->kind == RT_INT || is_content(made)
                                             : false;
     if (!fits || result->graph != 0) {
-        return error_set(v->err, ST_CORRUPT, "result %" PRIu32 ", value %" PRIu32 ", is %s", item,
+        return error_set(v->err, ST_CORRUPT,
+                         "cannot store result %" PRIu32 " in value %" PRIu32 ": it is %s", item,
                          number, result->graph ? "computed already" : kind_names[result->kind]);
     }
     if (result->kind == VK_TENSOR) {
@@ -389,7 +389,8 @@ static enum dtype out_dtype(const struct rt_vulkan_import *v, const struct rt_vu
     return result && result->kind == VK_TENSOR ? rt_vulkan_dtype(result->dtype) : DT_F32;
 }
 
-/* Outputs to be found by the operator: tensors, the tensors of a list, or an int. */
+/* Makes the output values; the operator's shape function finds their dims: tensors, the tensors of
+ * a list, or an int. */
 static enum status declare_outs(struct rt_vulkan_import *v, const struct rt_vulkan_row *row,
                                 const struct rt_op *op, uint32_t *outs, uint32_t *out_count)
 {
@@ -406,8 +407,7 @@ static enum status declare_outs(struct rt_vulkan_import *v, const struct rt_vulk
             uint32_t items = list->kind == VK_VALUE_LIST ? list->count : 0;
             uint32_t *tensors = arena_array(&v->graph->arena, items, sizeof(*tensors));
             if (!tensors) {
-                return error_set(v->err, ST_EXHAUSTED,
-                                 "no memory for the method, or it is too large");
+                return arena_fail(&v->graph->arena, "the method", v->err);
             }
             for (uint32_t i = 0; i < items; i++) {
                 tensors[i] = rt_graph_tensor(v->graph, out_dtype(v, row, i), 0, NULL);
@@ -429,7 +429,7 @@ static enum status define_all(struct rt_vulkan_import *v, const uint32_t *outs, 
         return ST_OK;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (i == 0 || rt_vulkan_result(v, i)) { /* the payload may leave out what nobody uses */
+        if (i == 0 || rt_vulkan_result(v, i)) { /* the payload may omit results that are not used */
             TRY(rt_vulkan_define(v, i, outs[i]));
         }
     }
@@ -438,11 +438,8 @@ static enum status define_all(struct rt_vulkan_import *v, const uint32_t *outs, 
 
 static enum status import_operator(struct rt_vulkan_import *v, const struct rt_vulkan_row *row)
 {
-    const struct rt_op *op = rt_op_find(row->op);
+    const struct rt_op *op = rt_op_known(row->op);
     uint32_t args[VK_ARGS_MAX], outs[VK_ARGS_MAX], arg_count, out_count = 0;
-    if (!op) {
-        return error_set(v->err, ST_UNSUPPORTED, "%s is not supported", row->op);
-    }
     TRY(make_args(v, row, op, args, &arg_count));
     TRY(declare_outs(v, row, op, outs, &out_count));
     uint32_t node = rt_graph_node(v->graph, op, args, arg_count, outs, out_count);
@@ -461,7 +458,7 @@ static enum status import_call(struct rt_vulkan_import *v, const struct rt_vulka
                          SPAN_FMT(call->name));
     }
     if (call->arg_count != row->arg_count + 1u) {
-        return error_set(v->err, ST_CORRUPT, "%" PRIu32 " arguments, expected %u and a result",
+        return error_set(v->err, ST_CORRUPT, "got %" PRIu32 " arguments, expected %u and a result",
                          call->arg_count, row->arg_count);
     }
     return row->import ? row->import(v) : import_operator(v, row);
@@ -469,7 +466,8 @@ static enum status import_call(struct rt_vulkan_import *v, const struct rt_vulka
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* The boundary converts between types of one kind: 64 bits to 32, half to single. */
+/* The call's inputs and outputs convert between types of one kind, such as 64 and 32 bits, or half
+ * and single precision. */
 static bool converts(enum dtype a, enum dtype b)
 {
     const struct dtype_info *x = &dtype_infos[a], *y = &dtype_infos[b];
@@ -483,7 +481,7 @@ static enum status import_input(struct rt_vulkan_import *v, uint32_t index)
     TRY(rt_delegate_input(v->call, index, &given));
     const struct rt_value *g = &v->graph->values[given];
     if (value->graph != 0 || value->is_constant) {
-        return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is given twice",
+        return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is a constant or already an input",
                          v->payload.inputs[index]);
     }
     if (value->kind == VK_SYMINT && g->kind == RT_INT) {
@@ -492,11 +490,12 @@ static enum status import_input(struct rt_vulkan_import *v, uint32_t index)
     }
     if (value->kind == VK_SYMINT && g->kind == RT_TENSOR) {
         uint32_t args[] = {given, rt_graph_ints(v->graph, NULL, 0)};
-        TRY(rt_vulkan_apply(v, "view", args, 2, g->dtype, &given));
+        TRY(rt_vulkan_apply(v, RT_OP(view), args, 2, g->dtype, &given));
         return rt_vulkan_convert(v, given, DT_I64, &value->graph);
     }
     if (value->kind != VK_TENSOR || g->kind != RT_TENSOR || !converts(g->dtype, value->dtype)) {
-        return error_set(v->err, ST_CORRUPT, "value %" PRIu32 " is %s, which the program's is not",
+        return error_set(v->err, ST_CORRUPT,
+                         "value %" PRIu32 " is %s, the program's input has another type",
                          v->payload.inputs[index], kind_names[value->kind]);
     }
     return rt_vulkan_convert(v, given, rt_vulkan_dtype(value->dtype), &value->graph);
@@ -515,8 +514,8 @@ static enum status export_output(struct rt_vulkan_import *v, uint32_t index)
     if (declared->kind != PTE_TENSOR ||
         !converts(v->graph->values[tensor].dtype, declared->tensor->dtype)) {
         return error_set(v->err, ST_CORRUPT,
-                         "value %" PRIu32 " is a tensor of %s, which the "
-                         "program's is not",
+                         "value %" PRIu32
+                         " is a tensor of %s, the program's output has another type",
                          number, dtype_text(v->graph->values[tensor].dtype));
     }
     TRY(rt_vulkan_convert(v, tensor, declared->tensor->dtype, &tensor));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions over integers that stand for numbers: what vulkan_quant.c is for the rest. Weights
- * come in the orders that shaders like; the graph's convolution has one.
+ * Quantized convolutions; vulkan_quant.c has the other quantized operators. The payload stores
+ * weights in orders that suit its shaders; here they are brought into the order of the graph's
+ * convolution.
  */
 #include "config.h"
 
@@ -19,13 +20,13 @@ static enum status permute(struct rt_vulkan_import *v, uint32_t value, const int
         dims[d] = rt_dim_of(order[d]);
     }
     uint32_t args[] = {value, rt_graph_ints(v->graph, dims, tensor->rank)};
-    return rt_vulkan_apply(v, "permute", args, 2, tensor->dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(permute), args, 2, tensor->dtype, out_value);
 }
 
 /*
- * x, scale, zero point, weights, sums, scales, scale, zero point, bias, kernel, stride, padding,
- * output padding if it is transposed, dilation, groups, activation; |weights| are numbers, as the
- * graph's convolution wants them, for |outs| channels.
+ * The arguments of the call: x, scale, zero point, weights, sums, scales, scale, zero point, bias,
+ * kernel, stride, padding, output padding if transposed, dilation, groups, activation. |weights|
+ * are numbers in the order of the graph's convolution, for |outs| channels.
  */
 static enum status convolve(struct rt_vulkan_import *v, uint32_t weights, int64_t outs,
                             bool is_transposed)
@@ -53,7 +54,7 @@ static enum status convolve(struct rt_vulkan_import *v, uint32_t weights, int64_
     }
     TRY(rt_vulkan_argument(v, 12 + more, 'L', false, &args[5]));
     TRY(rt_vulkan_argument(v, 13 + more, 'I', false, &args[8]));
-    TRY(rt_vulkan_apply(v, "convolution", args, 9, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(convolution), args, 9, DT_F32, &value));
     TRY(rt_vulkan_activate(v, 14 + more, &value));
     return rt_vulkan_define_encoded(v, value, 6);
 }
@@ -63,14 +64,15 @@ static enum status kernel_size(struct rt_vulkan_import *v, int64_t *out_height, 
     const struct rt_vulkan_value *kernel = rt_vulkan_arg(v, 9);
     if (kernel->kind != VK_INT_LIST || kernel->count != 2 || kernel->ints[0] < 1 ||
         kernel->ints[1] < 1 || kernel->ints[0] > INT16_MAX || kernel->ints[1] > INT16_MAX) {
-        return error_set(v->err, ST_CORRUPT, "argument 9 is no kernel size");
+        return error_set(v->err, ST_CORRUPT,
+                         "argument 9 is not a kernel size: expected two ints from 1 to 32767");
     }
     *out_height = kernel->ints[0];
     *out_width = kernel->ints[1];
     return ST_OK;
 }
 
-/* Weights [O, height * width * I / groups], rows padded, as [O, height, width, I / groups]. */
+/* Weights [O, height * width * I / groups] with padded rows, as [O, height, width, I / groups]. */
 static enum status unpad(struct rt_vulkan_import *v, uint32_t groups_index, int64_t *out_groups,
                          uint32_t *out_value)
 {
@@ -83,7 +85,8 @@ static enum status unpad(struct rt_vulkan_import *v, uint32_t groups_index, int6
     const struct rt_value *image = &v->graph->values[x];
     if (image->rank != 4 || !rt_dim_is_const(image->dims[1]) || groups < 1 ||
         image->dims[1].value % groups != 0 || image->dims[1].value > INT32_MAX) {
-        return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups of an image's channels", groups);
+        return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups do not fit the image's channels",
+                         groups);
     }
     int64_t channels = image->dims[1].value / groups;
     TRY(rt_vulkan_front(v, weights, 1, height * width * channels, &weights));
@@ -91,7 +94,7 @@ static enum status unpad(struct rt_vulkan_import *v, uint32_t groups_index, int6
                             rt_dim_of(channels)};
     uint32_t viewed[] = {weights, rt_graph_ints(v->graph, dims, 4)};
     *out_groups = groups;
-    return rt_vulkan_apply(v, "view", viewed, 2, DT_I8, out_value);
+    return rt_vulkan_apply(v, RT_OP(view), viewed, 2, DT_I8, out_value);
 }
 
 enum status rt_vulkan_import_q8ta_conv(struct rt_vulkan_import *v)
@@ -116,19 +119,20 @@ enum status rt_vulkan_import_q8ta_conv_transposed(struct rt_vulkan_import *v)
     const struct rt_value packed = v->graph->values[weights];
     int64_t outs = packed.dims[0].value, channels = packed.dims[3].value;
     if (outs % groups != 0) {
-        return error_set(v->err, ST_CORRUPT, "%" PRId64 " groups of %" PRId64 " channels", groups,
+        return error_set(v->err, ST_CORRUPT,
+                         "%" PRId64 " groups do not divide %" PRId64 " output channels", groups,
                          outs);
     }
     TRY(rt_vulkan_channel_weights(v, weights, 5, &weights));
     struct rt_dim apart[] = {rt_dim_of(groups), rt_dim_of(outs / groups), packed.dims[1],
                              packed.dims[2], packed.dims[3]};
     uint32_t viewed[] = {weights, rt_graph_ints(v->graph, apart, 5)};
-    TRY(rt_vulkan_apply(v, "view", viewed, 2, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, RT_OP(view), viewed, 2, DT_F32, &weights));
     TRY(permute(v, weights, order, &weights));
     struct rt_dim joined[] = {rt_dim_of(groups * channels), apart[1], packed.dims[1],
                               packed.dims[2]};
     uint32_t flat[] = {weights, rt_graph_ints(v->graph, joined, 4)};
-    TRY(rt_vulkan_apply(v, "view", flat, 2, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, RT_OP(view), flat, 2, DT_F32, &weights));
     return convolve(v, weights, outs, true);
 }
 
@@ -143,7 +147,7 @@ enum status rt_vulkan_import_q8ta_conv_dw(struct rt_vulkan_import *v)
     }
     TRY(permute(v, weights, order, &weights));
     uint32_t apart[] = {weights, rt_graph_int(v->graph, rt_dim_of(1))};
-    TRY(rt_vulkan_apply(v, "unsqueeze", apart, 2, DT_I8, &weights));
+    TRY(rt_vulkan_apply(v, RT_OP(unsqueeze), apart, 2, DT_I8, &weights));
     int64_t outs = v->graph->values[weights].dims[0].value;
     TRY(rt_vulkan_channel_weights(v, weights, 5, &weights));
     return convolve(v, weights, outs, false);

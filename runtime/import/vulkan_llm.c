@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the Vulkan dialect has for language models and detectors: rotations of queries and keys,
+ * Operators of the Vulkan dialect for language models and detectors: rotations of queries and keys,
  * caches of rows, places on a grid.
  *
- * An int that a call reads out of a tensor, or that is given as one, stays a tensor here: the host
- * does not have to know it. Where rows begin there, their places are computed. A cache is an input
- * of the delegate, and its new content a result; or a constant that calls change: then the delegate
- * keeps it to itself, from call to call, as the program its mutable buffers.
+ * An int that a call reads from a tensor, or that an input gives as a tensor, stays a tensor here:
+ * the host does not need its value. If rows begin at such an int, the graph computes their places.
+ * A cache is either an input of the delegate, with its new content as a result, or a constant that
+ * calls change: then it is the delegate's own state from call to call, like a mutable buffer of a
+ * program.
  */
 #include "config.h"
 
@@ -21,11 +22,11 @@ static uint32_t whole(struct rt_vulkan_import *v, int64_t number)
     return rt_graph_int(v->graph, rt_dim_of(number));
 }
 
-static enum status binary(struct rt_vulkan_import *v, const char *op, uint32_t a, uint32_t b,
-                          uint32_t *out_value)
+static enum status binary(struct rt_vulkan_import *v, const struct rt_op *op, uint32_t a,
+                          uint32_t b, uint32_t *out_value)
 {
     uint32_t args[] = {a, b, whole(v, 1)};
-    uint32_t count = op[0] == 'm' ? 2 : 3; /* a sum has a factor */
+    uint32_t count = op == RT_OP(mul) ? 2 : 3; /* add and sub have a factor as third argument */
     return rt_vulkan_apply(v, op, args, count, v->graph->values[a].dtype, out_value);
 }
 
@@ -33,31 +34,31 @@ static enum status view(struct rt_vulkan_import *v, uint32_t value, const struct
                         uint32_t rank, uint32_t *out_value)
 {
     uint32_t args[] = {value, rt_graph_ints(v->graph, dims, rank)};
-    return rt_vulkan_apply(v, "view", args, 2, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(view), args, 2, v->graph->values[value].dtype, out_value);
 }
 
 static enum status select(struct rt_vulkan_import *v, uint32_t value, int64_t dim, int64_t index,
                           uint32_t *out_value)
 {
     uint32_t args[] = {value, whole(v, dim), whole(v, index)};
-    return rt_vulkan_apply(v, "select", args, 3, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(select), args, 3, v->graph->values[value].dtype, out_value);
 }
 
 static enum status slice(struct rt_vulkan_import *v, uint32_t value, int64_t dim, uint32_t start,
                          uint32_t end, uint32_t *out_value)
 {
     uint32_t args[] = {value, whole(v, dim), start, end, whole(v, 1)};
-    return rt_vulkan_apply(v, "slice", args, 5, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(slice), args, 5, v->graph->values[value].dtype, out_value);
 }
 
 /* 0, 1, .. |count| - 1. */
 static enum status range(struct rt_vulkan_import *v, struct rt_dim count, uint32_t *out_value)
 {
     uint32_t arg = rt_graph_int(v->graph, count);
-    return rt_vulkan_apply(v, "arange", &arg, 1, DT_I64, out_value);
+    return rt_vulkan_apply(v, RT_OP(arange), &arg, 1, DT_I64, out_value);
 }
 
-/* The tensor at argument |index|, which has |rank| dims. */
+/* The tensor at argument |index|, which must have |rank| dims. */
 static enum status ranked(struct rt_vulkan_import *v, uint32_t index, uint8_t rank,
                           uint32_t *out_value)
 {
@@ -70,7 +71,7 @@ static enum status ranked(struct rt_vulkan_import *v, uint32_t index, uint8_t ra
 
 /* ---- ints in tensors ------------------------------------------------------------------------- */
 
-/* x, dim, index: of a tensor of one dim. */
+/* Arguments: x, dim, index; x has one dim. */
 enum status rt_vulkan_import_select_as_int(struct rt_vulkan_import *v)
 {
     uint32_t value;
@@ -83,7 +84,8 @@ enum status rt_vulkan_import_select_as_int(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* |count| places from the int at argument |index| on, as a tensor; or that int, if it is none. */
+/* |count| consecutive places, the first one being the int at argument |index|, as a tensor; or only
+ * that int, if it is not in a tensor. */
 static enum status places_from(struct rt_vulkan_import *v, uint32_t index, struct rt_dim count,
                                uint32_t *out_places, uint32_t *out_int)
 {
@@ -94,7 +96,7 @@ static enum status places_from(struct rt_vulkan_import *v, uint32_t index, struc
         return rt_vulkan_argument(v, index, 'I', false, out_int);
     }
     TRY(range(v, count, &places));
-    return binary(v, "add", places, start, out_places);
+    return binary(v, RT_OP(add), places, start, out_places);
 }
 
 /* ---- rotations ------------------------------------------------------------------------------- */
@@ -104,15 +106,15 @@ static enum status rotate(struct rt_vulkan_import *v, const uint32_t pair[2], ui
                           uint32_t sine, uint32_t out[2])
 {
     uint32_t products[4];
-    TRY(binary(v, "mul", pair[0], cosine, &products[0]));
-    TRY(binary(v, "mul", pair[1], sine, &products[1]));
-    TRY(binary(v, "mul", pair[0], sine, &products[2]));
-    TRY(binary(v, "mul", pair[1], cosine, &products[3]));
-    TRY(binary(v, "sub", products[0], products[1], &out[0]));
-    return binary(v, "add", products[2], products[3], &out[1]);
+    TRY(binary(v, RT_OP(mul), pair[0], cosine, &products[0]));
+    TRY(binary(v, RT_OP(mul), pair[1], sine, &products[1]));
+    TRY(binary(v, RT_OP(mul), pair[0], sine, &products[2]));
+    TRY(binary(v, RT_OP(mul), pair[1], cosine, &products[3]));
+    TRY(binary(v, RT_OP(sub), products[0], products[1], &out[0]));
+    return binary(v, RT_OP(add), products[2], products[3], &out[1]);
 }
 
-/* Neighbours along the last dim are a pair; |cosine| and |sine| have the dims of halves. */
+/* Pairs are neighbours along the last dim; |cosine| and |sine| have half its size. */
 static enum status rotate_neighbours(struct rt_vulkan_import *v, uint32_t x, uint32_t cosine,
                                      uint32_t sine, uint32_t *out_value)
 {
@@ -120,7 +122,7 @@ static enum status rotate_neighbours(struct rt_vulkan_import *v, uint32_t x, uin
     struct rt_dim dims[SHAPE_RANK_MAX];
     uint32_t pairs, pair[2], out[2];
     if (tensor.rank == 0 || tensor.rank == SHAPE_RANK_MAX) {
-        return error_set(v->err, ST_UNSUPPORTED, "a rotation of rank %u", tensor.rank);
+        return error_set(v->err, ST_UNSUPPORTED, "cannot rotate a tensor of rank %u", tensor.rank);
     }
     for (uint8_t d = 0; d < tensor.rank; d++) {
         dims[d] = tensor.dims[d];
@@ -133,11 +135,12 @@ static enum status rotate_neighbours(struct rt_vulkan_import *v, uint32_t x, uin
     TRY(select(v, pairs, tensor.rank, 1, &pair[1]));
     TRY(rotate(v, pair, cosine, sine, out));
     uint32_t stacked[] = {rt_graph_tensors(v->graph, out, 2), whole(v, tensor.rank)};
-    TRY(rt_vulkan_apply(v, "stack", stacked, 2, tensor.dtype, &pairs));
+    TRY(rt_vulkan_apply(v, RT_OP(stack), stacked, 2, tensor.dtype, &pairs));
     return view(v, pairs, tensor.dims, tensor.rank, out_value);
 }
 
-/* [S, .., C] as [S, 1, C], so that heads share it; with heads of its own it stays. */
+/* Inserts a dim, [S, .., C] as [S, 1, C], so that heads share the table; a table for each head
+ * stays as it is. */
 static enum status for_heads(struct rt_vulkan_import *v, uint32_t value, uint32_t *out_value)
 {
     *out_value = value;
@@ -145,7 +148,7 @@ static enum status for_heads(struct rt_vulkan_import *v, uint32_t value, uint32_
         return ST_OK;
     }
     uint32_t args[] = {value, whole(v, 1)};
-    return rt_vulkan_apply(v, "unsqueeze", args, 2, v->graph->values[value].dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(unsqueeze), args, 2, v->graph->values[value].dtype, out_value);
 }
 
 /* queries and keys [B, S, H, D], cosines and sines [S, D / 2] or [S, H, D / 2] */
@@ -181,7 +184,7 @@ enum status rt_vulkan_import_rotary_interleaved(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* The rows of the table at argument |index| that belong to |count| places, as for_heads(). */
+/* The rows of the table at argument |index| for |count| places, as for_heads() returns them. */
 static enum status rows_of(struct rt_vulkan_import *v, uint32_t index, struct rt_dim count,
                            uint32_t *out_value)
 {
@@ -190,7 +193,8 @@ static enum status rows_of(struct rt_vulkan_import *v, uint32_t index, struct rt
     TRY(places_from(v, 4, count, &places, &start));
     if (places != 0) {
         uint32_t args[] = {table, whole(v, 0), places};
-        TRY(rt_vulkan_apply(v, "index_select", args, 3, v->graph->values[table].dtype, &table));
+        TRY(rt_vulkan_apply(v, RT_OP(index_select), args, 3, v->graph->values[table].dtype,
+                            &table));
     } else {
         struct rt_dim end = rt_dim_add(&v->graph->dims, v->graph->values[start].i, count);
         TRY(slice(v, table, 0, start, rt_graph_int(v->graph, end), &table));
@@ -198,10 +202,8 @@ static enum status rows_of(struct rt_vulkan_import *v, uint32_t index, struct rt
     return for_heads(v, table, out_value);
 }
 
-/*
- * The first R of the last dim's D elements, where R is what the tables have: both halves of them
- * are the pairs, and of cosines and sines the halves are alike.
- */
+/* Rotates the first |width| elements of the last dim: pairs take one element of each half. The
+ * halves of the tables are equal, so |cosine| and |sine| have only one. */
 static enum status rotate_halves(struct rt_vulkan_import *v, uint32_t x, uint32_t cosine,
                                  uint32_t sine, int64_t width, uint32_t *out_value)
 {
@@ -215,10 +217,10 @@ static enum status rotate_halves(struct rt_vulkan_import *v, uint32_t x, uint32_
         TRY(slice(v, x, 3, all, end, &parts[count++]));
     }
     uint32_t joined[] = {rt_graph_tensors(v->graph, parts, count), whole(v, 3)};
-    return rt_vulkan_apply(v, "cat", joined, 2, tensor.dtype, out_value);
+    return rt_vulkan_apply(v, RT_OP(cat), joined, 2, tensor.dtype, out_value);
 }
 
-/* queries and keys [B, S, H, D], tables of cosines and sines [.., R], where the rows begin */
+/* Arguments: queries and keys [B, S, H, D], tables of cosines and sines [.., R], the first row. */
 enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
 {
     uint32_t x, tables[2], value;
@@ -230,7 +232,10 @@ enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
         const struct rt_value *table = &v->graph->values[tables[i]];
         if (!rt_dim_is_const(table->dims[2]) || table->dims[2].value % 2 != 0 ||
             (i == 1 && table->dims[2].value != width)) {
-            return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 ": no pairs", 2 + i);
+            return error_set(v->err, ST_UNSUPPORTED,
+                             "argument %" PRIu32
+                             ": the last dim is not fixed, even and the same in both tables",
+                             2 + i);
         }
         width = table->dims[2].value;
         TRY(slice(v, tables[i], 2, whole(v, 0), whole(v, width / 2), &tables[i]));
@@ -245,7 +250,7 @@ enum status rt_vulkan_import_rotary_halves(struct rt_vulkan_import *v)
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-/* Argument |index| of |call|, a constant or the copy that a device makes of one, is changed. */
+/* Notes that |call| changes argument |index|, a constant or the copy of one that a device makes. */
 static void note_cache(struct rt_vulkan_graph *payload, const struct rt_vulkan_call *call,
                        uint32_t index)
 {
@@ -272,10 +277,8 @@ void rt_vulkan_find_caches(struct rt_vulkan_graph *payload)
     }
 }
 
-/*
- * Rows [1, S, H, D] at argument |index|, written into |cache|, [1, .., H, D], from the place at
- * argument |start_index| on.
- */
+/* Writes the rows [1, S, H, D] of argument |index| into |cache|, [1, .., H, D], beginning at the
+ * place at argument |start_index|. */
 static enum status write_rows(struct rt_vulkan_import *v, uint32_t index, uint32_t cache,
                               uint32_t start_index, uint32_t *out_value)
 {
@@ -287,11 +290,13 @@ static enum status write_rows(struct rt_vulkan_import *v, uint32_t index, uint32
         TRY(view(v, places, dims, 2, &start));
     }
     uint32_t args[] = {cache, rows, start};
-    return rt_vulkan_apply(v, places ? "write_rows_at" : "write_rows", args, 3,
+    return rt_vulkan_apply(v, places ? RT_OP(write_rows_at) : RT_OP(write_rows), args, 3,
                            v->graph->values[cache].dtype, out_value);
 }
 
-/* The cache at argument |index| is |value| from here on; one of the delegate's own stays so. */
+/*
+ * |value| becomes the content of the cache at argument |index|; the delegate's own state follows.
+ */
 static enum status keep(struct rt_vulkan_import *v, uint32_t index, uint32_t value)
 {
     uint32_t number = rt_vulkan_arg(v, index)->cache;
@@ -303,7 +308,7 @@ static enum status keep(struct rt_vulkan_import *v, uint32_t index, uint32_t val
     return ST_OK;
 }
 
-/* rows, a cache, where the rows begin; the result is the cache */
+/* Arguments: rows, a cache, the first place; the result is the cache. */
 enum status rt_vulkan_import_update_cache(struct rt_vulkan_import *v)
 {
     uint32_t cache, value;
@@ -314,7 +319,7 @@ enum status rt_vulkan_import_update_cache(struct rt_vulkan_import *v)
     return result && result->graph == value ? ST_OK : rt_vulkan_define(v, 0, value);
 }
 
-/* -inf where a key is behind a query, [S, L]. */
+/* [S, L], -inf if the key's place is after the query's. */
 static enum status causal_mask(struct rt_vulkan_import *v, uint32_t places, struct rt_dim keys,
                                uint32_t *out_value)
 {
@@ -322,19 +327,19 @@ static enum status causal_mask(struct rt_vulkan_import *v, uint32_t places, stru
     uint32_t columns, is_behind, zero = rt_graph_float(v->graph, 0), zeros;
     uint32_t upright[] = {places, whole(v, 1)};
     TRY(range(v, keys, &columns));
-    TRY(rt_vulkan_apply(v, "unsqueeze", upright, 2, DT_I64, &places));
+    TRY(rt_vulkan_apply(v, RT_OP(unsqueeze), upright, 2, DT_I64, &places));
     uint32_t compared[] = {columns, places};
-    TRY(rt_vulkan_apply(v, "gt", compared, 2, DT_BOOL, &is_behind));
+    TRY(rt_vulkan_apply(v, RT_OP(gt), compared, 2, DT_BOOL, &is_behind));
     uint32_t filled[] = {rt_graph_ints(v->graph, dims, 2), zero};
-    TRY(rt_vulkan_apply(v, "full", filled, 2, DT_F32, &zeros));
+    TRY(rt_vulkan_apply(v, RT_OP(full), filled, 2, DT_F32, &zeros));
     uint32_t masked[] = {zeros, is_behind, rt_graph_float(v->graph, -INFINITY)};
-    return rt_vulkan_apply(v, "masked_fill", masked, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(masked_fill), masked, 3, DT_F32, out_value);
 }
 
 /*
- * The result: of queries [1, S, H, D] at argument 0, which begin at the place at argument |start|
- * and see the keys up to their own. Behind it are a mask, dropout, whether only these keys count,
- * and a scale, of which mask and scale have to be none.
+ * Computes the result of attention. Argument 0 has queries [1, S, H, D] that begin at the place at
+ * argument |start_index|; each sees the keys up to its own place. The arguments from |mask_index|
+ * on are a mask, dropout, a causal flag and a scale; mask and scale have to be none.
  */
 static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t values,
                           uint32_t start_index, uint32_t mask_index)
@@ -342,7 +347,8 @@ static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t va
     uint32_t args[8] = {0, keys, values}, places, start, value;
     TRY(ranked(v, 0, 4, &args[0]));
     if (!rt_vulkan_is_null(v, mask_index) || !rt_vulkan_is_null(v, mask_index + 3)) {
-        return error_set(v->err, ST_UNSUPPORTED, "a mask or a scale");
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "attention with a mask or a scale is not supported");
     }
     TRY(places_from(v, start_index, v->graph->values[args[0]].dims[1], &places, &start));
     args[3] = places ? whole(v, 0) : start;
@@ -353,11 +359,11 @@ static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t va
     args[5] = rt_graph_float(v->graph, 0);
     args[6] = rt_graph_bool(v->graph, places == 0);
     args[7] = rt_graph_none(v->graph);
-    TRY(rt_vulkan_apply(v, "attention", args, 8, v->graph->values[args[0]].dtype, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(attention), args, 8, v->graph->values[args[0]].dtype, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
-/* queries, caches of keys and values, where the queries begin, and what attend() says */
+/* Arguments: queries, caches of keys and values, the first place, then those of attend(). */
 enum status rt_vulkan_import_cached_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t keys, values;
@@ -374,15 +380,13 @@ static enum status grow_cache(struct rt_vulkan_import *v, uint32_t rows_index, u
     TRY(ranked(v, index, 4, &cache));
     TRY(write_rows(v, rows_index, cache, 5, out_value));
     if (rt_vulkan_arg(v, index)->cache == 0) {
-        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is no constant", index);
+        return error_set(v->err, ST_CORRUPT, "argument %" PRIu32 " is not a constant", index);
     }
     return keep(v, index, *out_value);
 }
 
-/*
- * queries, keys, values, caches of keys and values that nothing else has, where the rows begin, how
- * many there are, and what attend() says
- */
+/* Arguments: queries, keys, values, the delegate's own caches of keys and values, the first place,
+ * the number of rows, then those of attend(). */
 enum status rt_vulkan_import_caching_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t keys, values;
@@ -393,7 +397,7 @@ enum status rt_vulkan_import_caching_sdpa(struct rt_vulkan_import *v)
 
 /* ---- grids ----------------------------------------------------------------------------------- */
 
-/* (i + offset) * stride for |count| places, with a dim of 1 at |dim|. */
+/* (i + offset) * stride for i from 0 to |count| - 1, with a dim of 1 at |dim|. */
 static enum status grid_line(struct rt_vulkan_import *v, struct rt_dim count, int64_t dim,
                              uint32_t *out_value)
 {
@@ -405,21 +409,23 @@ static enum status grid_line(struct rt_vulkan_import *v, struct rt_dim count, in
     TRY(range(v, count, &value));
     TRY(rt_vulkan_convert(v, value, DT_F32, &value));
     uint32_t moved[] = {value, rt_graph_float(v->graph, offset), whole(v, 1)};
-    TRY(rt_vulkan_apply(v, "add_scalar", moved, 3, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(add_scalar), moved, 3, DT_F32, &value));
     uint32_t scaled[] = {value, rt_graph_float(v->graph, (double)stride)};
-    TRY(rt_vulkan_apply(v, "mul_scalar", scaled, 2, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(mul_scalar), scaled, 2, DT_F32, &value));
     uint32_t apart[] = {value, whole(v, dim)};
-    return rt_vulkan_apply(v, "unsqueeze", apart, 2, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(unsqueeze), apart, 2, DT_F32, out_value);
 }
 
-/* An image [.., H, W], stride, offset: x and y of each pixel's corner, [H * W, 2] */
+/* Arguments: an image [.., H, W], stride, offset. The result has x and y of each pixel's corner: [H
+ * * W, 2]. */
 enum status rt_vulkan_import_grid_priors(struct rt_vulkan_import *v)
 {
     uint32_t x, lines[2], value;
     TRY(rt_vulkan_tensor(v, 0, &x));
     const struct rt_value image = v->graph->values[x];
     if (image.rank < 2) {
-        return error_set(v->err, ST_CORRUPT, "an image of rank %u", image.rank);
+        return error_set(v->err, ST_CORRUPT, "an image has rank %u, expected at least 2",
+                         image.rank);
     }
     struct rt_dim height = image.dims[image.rank - 2], width = image.dims[image.rank - 1];
     struct rt_dim all[] = {height, width};
@@ -428,10 +434,10 @@ enum status rt_vulkan_import_grid_priors(struct rt_vulkan_import *v)
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t args[] = {lines[i], rt_graph_ints(v->graph, all, 2),
                            rt_graph_bool(v->graph, false)};
-        TRY(rt_vulkan_apply(v, "expand", args, 3, DT_F32, &lines[i]));
+        TRY(rt_vulkan_apply(v, RT_OP(expand), args, 3, DT_F32, &lines[i]));
     }
     uint32_t stacked[] = {rt_graph_tensors(v->graph, lines, 2), whole(v, 2)};
-    TRY(rt_vulkan_apply(v, "stack", stacked, 2, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(stack), stacked, 2, DT_F32, &value));
     struct rt_dim flat[] = {rt_dim_mul(&v->graph->dims, height, width), rt_dim_of(2)};
     TRY(view(v, value, flat, 2, &value));
     return rt_vulkan_define(v, 0, value);

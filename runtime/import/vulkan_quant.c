@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators over integers that stand for numbers. Each becomes what it means: integers made into
- * numbers, the operator on these, and numbers into integers where the result is stored so;
- * runtime/passes/quantize.c finds the integer arithmetic in that again, as for every other dialect.
+ * Quantized operators. Each is imported as its definition: integers are dequantized, the operator
+ * computes on numbers, and its result is quantized if it is stored so. As for all dialects,
+ * runtime/passes/quantize.c later finds the integer arithmetic in this.
  *
- * Packed weights have rows and columns padded to what a shader likes: how many are meant follows
- * from the activations and the result. Sums over weights, which shaders need for zero points, are
- * not looked at.
+ * Packed weights have rows and columns padded to the size that a shader wants: the activations and
+ * the result tell their real size. Sums over weights, which shaders need for zero points, are
+ * ignored.
  */
 #include "config.h"
 
@@ -14,7 +14,6 @@
 
 #include "base/check.h"
 #include "runtime/import/vulkan.h"
-#include "runtime/ops/op.h"
 
 #define I8_MIN (-128)
 #define I8_MAX 127
@@ -31,7 +30,7 @@ static uint32_t i8_type(struct rt_vulkan_import *v)
 
 /* ---- numbers and integers -------------------------------------------------------------------- */
 
-/* The numbers that |stored| stands for; scale and zero point are arguments of the call. */
+/* Dequantizes |stored|; scale and zero point are arguments of the call. */
 static enum status decode(struct rt_vulkan_import *v, uint32_t stored, double scale,
                           int64_t zero_point, uint32_t *out_value)
 {
@@ -42,7 +41,7 @@ static enum status decode(struct rt_vulkan_import *v, uint32_t stored, double sc
                        whole(v, I8_MAX),
                        i8_type(v),
                        rt_graph_none(v->graph)};
-    return rt_vulkan_apply(v, "dequantize", args, 7, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(dequantize), args, 7, DT_F32, out_value);
 }
 
 static enum status encode(struct rt_vulkan_import *v, uint32_t numbers, double scale,
@@ -54,10 +53,9 @@ static enum status encode(struct rt_vulkan_import *v, uint32_t numbers, double s
                        whole(v, I8_MIN),
                        whole(v, I8_MAX),
                        i8_type(v)};
-    return rt_vulkan_apply(v, "quantize", args, 6, DT_I8, out_value);
+    return rt_vulkan_apply(v, RT_OP(quantize), args, 6, DT_I8, out_value);
 }
 
-/* Argument |tensor|, whose scale and zero point are the arguments behind |scale|. */
 enum status rt_vulkan_decode_arg(struct rt_vulkan_import *v, uint32_t tensor, uint32_t scale,
                                  uint32_t *out_value)
 {
@@ -70,7 +68,6 @@ enum status rt_vulkan_decode_arg(struct rt_vulkan_import *v, uint32_t tensor, ui
     return decode(v, stored, factor, zero_point, out_value);
 }
 
-/* The result: |numbers| by the scale and zero point at argument |scale|. */
 enum status rt_vulkan_define_encoded(struct rt_vulkan_import *v, uint32_t numbers, uint32_t scale)
 {
     double factor;
@@ -82,7 +79,7 @@ enum status rt_vulkan_define_encoded(struct rt_vulkan_import *v, uint32_t number
     return rt_vulkan_define(v, 0, stored);
 }
 
-/* The tensor, its scale and zero point, the least and greatest number. */
+/* The tensor, its scale and zero point, the least and the greatest stored number. */
 static enum status quantized_arguments(struct rt_vulkan_import *v, uint32_t args[5])
 {
     static const char letters[] = "TFIII";
@@ -99,7 +96,7 @@ enum status rt_vulkan_import_quantize(struct rt_vulkan_import *v)
     const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     enum dtype dtype = result && result->kind == VK_TENSOR ? result->dtype : DT_I8;
     args[5] = whole(v, dtype_infos[dtype].executorch);
-    TRY(rt_vulkan_apply(v, "quantize", args, 6, dtype, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(quantize), args, 6, dtype, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
@@ -109,17 +106,15 @@ enum status rt_vulkan_import_dequantize(struct rt_vulkan_import *v)
     TRY(quantized_arguments(v, args));
     args[5] = whole(v, dtype_infos[v->graph->values[args[0]].dtype].executorch);
     args[6] = rt_graph_none(v->graph);
-    TRY(rt_vulkan_apply(v, "dequantize", args, 7, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize), args, 7, DT_F32, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
-/* An operator with several outputs, of the given types. */
-static enum status apply_outs(struct rt_vulkan_import *v, const char *name, const uint32_t *args,
-                              uint32_t arg_count, const enum dtype *dtypes, uint32_t *outs,
-                              uint32_t out_count)
+/* Applies an operator with several outputs of the given types. */
+static enum status apply_outs(struct rt_vulkan_import *v, const struct rt_op *op,
+                              const uint32_t *args, uint32_t arg_count, const enum dtype *dtypes,
+                              uint32_t *outs, uint32_t out_count)
 {
-    const struct rt_op *op = rt_op_find(name);
-    must(op);
     for (uint32_t i = 0; i < out_count; i++) {
         outs[i] = rt_graph_tensor(v->graph, dtypes[i], 0, NULL);
     }
@@ -128,7 +123,6 @@ static enum status apply_outs(struct rt_vulkan_import *v, const char *name, cons
     return rt_graph_infer(v->graph, node, v->err);
 }
 
-/* A constant matrix as the file has it. */
 enum status rt_vulkan_matrix(struct rt_vulkan_import *v, uint32_t index, enum dtype dtype,
                              uint32_t *out_value)
 {
@@ -142,7 +136,7 @@ enum status rt_vulkan_matrix(struct rt_vulkan_import *v, uint32_t index, enum dt
     return ST_OK;
 }
 
-/* As the graph's operator has it, but for types that the payload does not store. */
+/* Like the graph's operator, except for types that the payload does not store. */
 enum status rt_vulkan_import_dequantize_channels(struct rt_vulkan_import *v)
 {
     uint32_t args[8], value;
@@ -157,11 +151,11 @@ enum status rt_vulkan_import_dequantize_channels(struct rt_vulkan_import *v)
     }
     args[6] = whole(v, dtype_infos[v->graph->values[args[0]].dtype].executorch);
     args[7] = rt_graph_none(v->graph);
-    TRY(rt_vulkan_apply(v, "dequantize_channels", args, 8, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize_channels), args, 8, DT_F32, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
-/* Is argument |index| null, or a constant of zeros? */
+/* Checks that argument |index| is null or a constant of zeros. */
 static enum status need_zeros(struct rt_vulkan_import *v, uint32_t index)
 {
     uint32_t value;
@@ -176,13 +170,11 @@ static enum status need_zeros(struct rt_vulkan_import *v, uint32_t index)
     }
     return is_zero ? ST_OK
                    : error_set(v->err, ST_UNSUPPORTED,
-                               "argument %" PRIu32 ": zero points that are not 0", index);
+                               "argument %" PRIu32 ": the zero points are not all 0", index);
 }
 
-/*
- * A matrix of bytes, the block that has a scale in common, scales, zero points, and types and
- * bounds that say nothing new. Blocks are parts of rows, or whole ones.
- */
+/* Arguments: a matrix of bytes, the size of the block that shares a scale, scales, zero points, and
+ * types and bounds that are implied. A block is a part of a row, or a whole row. */
 enum status rt_vulkan_import_dequantize_affine(struct rt_vulkan_import *v)
 {
     const struct rt_vulkan_value *block = rt_vulkan_arg(v, 1);
@@ -190,7 +182,7 @@ enum status rt_vulkan_import_dequantize_affine(struct rt_vulkan_import *v)
     TRY(rt_vulkan_matrix(v, 0, DT_I8, &args[0]));
     if (block->kind != VK_INT_LIST || block->count != 2 || block->ints[0] != 1 ||
         block->ints[1] < 1) {
-        return error_set(v->err, ST_UNSUPPORTED, "argument 1: blocks that are no parts of rows");
+        return error_set(v->err, ST_UNSUPPORTED, "argument 1: expected blocks of 1 x n");
     }
     TRY(need_zeros(v, 3));
     TRY(rt_vulkan_tensor(v, 2, &args[1]));
@@ -200,27 +192,27 @@ enum status rt_vulkan_import_dequantize_affine(struct rt_vulkan_import *v)
         rt_dim_floordiv(&v->graph->dims, weights->dims[1], rt_dim_of(block->ints[1])),
     };
     uint32_t viewed[] = {args[1], rt_graph_ints(v->graph, dims, 2)};
-    TRY(rt_vulkan_apply(v, "view", viewed, 2, v->graph->values[args[1]].dtype, &args[1]));
+    TRY(rt_vulkan_apply(v, RT_OP(view), viewed, 2, v->graph->values[args[1]].dtype, &args[1]));
     args[2] = whole(v, block->ints[1]);
-    TRY(rt_vulkan_apply(v, "dequantize_groups", args, 3, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize_groups), args, 3, DT_F32, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
-/* Scale and zero point for each row: the only form that exporters use. */
+/* One scale and zero point for each row: exporters use no other granularity. */
 enum status rt_vulkan_import_choose_qparams(struct rt_vulkan_import *v)
 {
     static const enum dtype dtypes[] = {DT_F64, DT_I64};
     uint32_t args[2], outs[2];
     TRY(rt_vulkan_tensor(v, 0, &args[0]));
     args[1] = i8_type(v);
-    TRY(apply_outs(v, "choose_rows", args, 2, dtypes, outs, 2));
+    TRY(apply_outs(v, RT_OP(choose_rows), args, 2, dtypes, outs, 2));
     TRY(rt_vulkan_define(v, 0, outs[0]));
     return rt_vulkan_define(v, 1, outs[1]);
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* The last dim of argument |index|, which has to be known. */
+/* The last dim of argument |index|, which must be known now. */
 static enum status last_dim(struct rt_vulkan_import *v, uint32_t index, int64_t *out_dim)
 {
     uint32_t value;
@@ -234,28 +226,27 @@ static enum status last_dim(struct rt_vulkan_import *v, uint32_t index, int64_t 
     return ST_OK;
 }
 
-/* How many features the result has: what the file says of it. */
+/* The last dim of the result as the file declares it. */
 static enum status result_features(struct rt_vulkan_import *v, int64_t *out_count)
 {
     const struct rt_vulkan_value *result = rt_vulkan_result(v, 0);
     if (!result || result->kind != VK_TENSOR || result->shape.rank == 0) {
-        return error_set(v->err, ST_CORRUPT, "the result has no features");
+        return error_set(v->err, ST_CORRUPT, "the result has rank 0, expected at least 1");
     }
     *out_count = result->shape.dims[result->shape.rank - 1];
     return ST_OK;
 }
 
-/* Both nibbles of each byte; |first| as "unpack_int4" has it. */
+/* Unpacks the two 4-bit numbers of each byte; |first| as in "unpack_int4". */
 static enum status unpack(struct rt_vulkan_import *v, uint32_t bytes, int64_t first,
                           uint32_t *out_value)
 {
     const struct rt_value *tensor = &v->graph->values[bytes];
     uint32_t args[] = {bytes, whole(v, 2 * tensor->dims[tensor->rank - 1].value), whole(v, first)};
-    return rt_vulkan_apply(v, "unpack_int4", args, 3, DT_I8, out_value);
+    return rt_vulkan_apply(v, RT_OP(unpack_int4), args, 3, DT_I8, out_value);
 }
 
-/* [N, K] numbers of 4-bit weights at argument |index|; the scales behind them are [K / group, N].
- */
+/* 4-bit weights at argument |index| as [N, K] numbers; the scales after them are [K / group, N]. */
 static enum status grouped_weights(struct rt_vulkan_import *v, uint32_t index,
                                    uint32_t scales_index, int64_t k, int64_t n, uint32_t *out_value)
 {
@@ -268,13 +259,12 @@ static enum status grouped_weights(struct rt_vulkan_import *v, uint32_t index,
     TRY(rt_vulkan_front(v, weights, 1, k, &weights));
     TRY(rt_vulkan_front(v, weights, 0, n, &weights));
     uint32_t turned[] = {scales};
-    TRY(rt_vulkan_apply(v, "t", turned, 1, DT_F32, &scales));
+    TRY(rt_vulkan_apply(v, RT_OP(t), turned, 1, DT_F32, &scales));
     TRY(rt_vulkan_front(v, scales, 0, n, &scales));
     uint32_t args[] = {weights, scales, whole(v, group)};
-    return rt_vulkan_apply(v, "dequantize_groups", args, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(dequantize_groups), args, 3, DT_F32, out_value);
 }
 
-/* Numbers of weights with a scale for each place of dim 0. */
 enum status rt_vulkan_channel_weights(struct rt_vulkan_import *v, uint32_t weights,
                                       uint32_t scales_index, uint32_t *out_value)
 {
@@ -284,10 +274,10 @@ enum status rt_vulkan_channel_weights(struct rt_vulkan_import *v, uint32_t weigh
     uint32_t none = rt_graph_none(v->graph);
     uint32_t args[] = {weights,          scales,           none,       whole(v, 0),
                        whole(v, I8_MIN), whole(v, I8_MAX), i8_type(v), none};
-    return rt_vulkan_apply(v, "dequantize_channels", args, 8, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(dequantize_channels), args, 8, DT_F32, out_value);
 }
 
-/* x times the transposed weights, plus the front of the bias if there is one. */
+/* x times the transposed weights, plus the first elements of the bias if there is one. */
 static enum status linear(struct rt_vulkan_import *v, uint32_t x, uint32_t weights,
                           uint32_t bias_index, uint32_t *out_value)
 {
@@ -296,12 +286,12 @@ static enum status linear(struct rt_vulkan_import *v, uint32_t x, uint32_t weigh
         TRY(rt_vulkan_tensor(v, bias_index, &args[2]));
         TRY(rt_vulkan_front(v, args[2], 0, v->graph->values[weights].dims[0].value, &args[2]));
     }
-    return rt_vulkan_apply(v, "linear", args, 3, DT_F32, out_value);
+    return rt_vulkan_apply(v, RT_OP(linear), args, 3, DT_F32, out_value);
 }
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
-/* x, weights [N, K / 2], scales, group, bias */
+/* Arguments: x, weights [N, K / 2], scales, group, bias. */
 enum status rt_vulkan_import_q4gsw(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
@@ -315,9 +305,9 @@ enum status rt_vulkan_import_q4gsw(struct rt_vulkan_import *v)
 }
 
 /*
- * x, its scales and zero points, weights, sums, scales, group, bias. The activations are rounded to
- * integers a row at a time, by scales that the call before chose from the same rows: choosing here
- * once more gives the same.
+ * Arguments: x, its scales and zero points, weights, sums, scales, group, bias. Each row of
+ * activations is quantized with the scale that the preceding call chose for the same row; choosing
+ * it again here gives the same scale.
  */
 enum status rt_vulkan_import_dq8ca_q4gsw(struct rt_vulkan_import *v)
 {
@@ -329,7 +319,7 @@ enum status rt_vulkan_import_dq8ca_q4gsw(struct rt_vulkan_import *v)
     TRY(result_features(v, &n));
     TRY(grouped_weights(v, 3, 5, k, n, &weights));
     uint32_t quantized[] = {x, whole(v, 1)};
-    TRY(apply_outs(v, "quantize_dynamic", quantized, 2, dtypes, rows, 3));
+    TRY(apply_outs(v, RT_OP(quantize_dynamic), quantized, 2, dtypes, rows, 3));
     uint32_t decoded[] = {rows[0],
                           rows[1],
                           rows[2],
@@ -337,12 +327,13 @@ enum status rt_vulkan_import_dq8ca_q4gsw(struct rt_vulkan_import *v)
                           whole(v, I8_MAX),
                           i8_type(v),
                           whole(v, dtype_infos[DT_F32].executorch)};
-    TRY(rt_vulkan_apply(v, "dequantize_rows", decoded, 7, DT_F32, &x));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize_rows), decoded, 7, DT_F32, &x));
     TRY(linear(v, x, weights, 7, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
-/* The first N rows and K columns of weights with a scale each row: of 8 bits, or pairs of 4. */
+/* The first N rows and K columns of weights that have one scale for each row: 8-bit numbers, or
+ * packed pairs of 4-bit numbers. */
 static enum status row_weights(struct rt_vulkan_import *v, uint32_t index, uint32_t scales_index,
                                bool is_packed, uint32_t *out_value)
 {
@@ -359,7 +350,8 @@ static enum status row_weights(struct rt_vulkan_import *v, uint32_t index, uint3
     return rt_vulkan_channel_weights(v, weights, scales_index, out_value);
 }
 
-/* x, weights [N, K / 2] whose even places are the high nibbles, a scale for each row */
+/* Arguments: x, weights [N, K / 2] with the even places in the high four bits, a scale for each
+ * row. */
 enum status rt_vulkan_import_qcs4w(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
@@ -369,7 +361,7 @@ enum status rt_vulkan_import_qcs4w(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* x, weights [N, K], scales, and in one of its forms a bias */
+/* Arguments: x, weights [N, K], scales, and in one variant a bias. */
 enum status rt_vulkan_import_q8csw(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
@@ -379,7 +371,7 @@ enum status rt_vulkan_import_q8csw(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* A gradient of results [.., N] times weights as those of q4gsw: [.., K] */
+/* A gradient of results [.., N] times the weights of q4gsw: [.., K]. */
 enum status rt_vulkan_import_q4gsw_backward(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
@@ -389,12 +381,12 @@ enum status rt_vulkan_import_q4gsw_backward(struct rt_vulkan_import *v)
     TRY(result_features(v, &k));
     TRY(grouped_weights(v, 1, 2, k, n, &weights));
     uint32_t turned[] = {weights, whole(v, 0), whole(v, 1)};
-    TRY(rt_vulkan_apply(v, "transpose", turned, 3, DT_F32, &weights));
+    TRY(rt_vulkan_apply(v, RT_OP(transpose), turned, 3, DT_F32, &weights));
     TRY(linear(v, x, weights, UINT32_MAX, &value));
     return rt_vulkan_define(v, 0, value);
 }
 
-/* x as numbers that are rounded to integers, scale, zero point, weights, sums, scales, bias */
+/* Arguments: x as numbers to be quantized, scale, zero point, weights, sums, scales, bias. */
 enum status rt_vulkan_import_q8ta_q8csw(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
@@ -410,20 +402,22 @@ enum status rt_vulkan_import_q8ta_q8csw(struct rt_vulkan_import *v)
     return rt_vulkan_define(v, 0, value);
 }
 
-/* The activation that the string at argument |index| names. */
 enum status rt_vulkan_activate(struct rt_vulkan_import *v, uint32_t index, uint32_t *value)
 {
     const struct rt_vulkan_value *name = rt_vulkan_arg(v, index);
     if (name->kind == VK_STRING && span_is(name->bytes, "relu")) {
-        return rt_vulkan_apply(v, "relu", value, 1, DT_F32, value);
+        return rt_vulkan_apply(v, RT_OP(relu), value, 1, DT_F32, value);
     }
     if (name->kind != VK_STRING || !span_is(name->bytes, "none")) {
-        return error_set(v->err, ST_UNSUPPORTED, "argument %" PRIu32 " names no activation", index);
+        return error_set(v->err, ST_UNSUPPORTED,
+                         "argument %" PRIu32
+                         " is not the name of an activation, expected 'none' or 'relu'",
+                         index);
     }
     return ST_OK;
 }
 
-/* x, scale, zero point, weights, sums, scales, scale, zero point, bias, activation */
+/* Arguments: x, scale, zero point, weights, sums, scales, scale, zero point, bias, activation. */
 enum status rt_vulkan_import_q8ta_linear(struct rt_vulkan_import *v)
 {
     uint32_t x, weights, value;
@@ -436,14 +430,14 @@ enum status rt_vulkan_import_q8ta_linear(struct rt_vulkan_import *v)
 
 /* ---- pointwise ------------------------------------------------------------------------------- */
 
-/* a, b, scale and zero point of each and of the result, factor of b */
+/* Arguments: a, b, scale and zero point of a, of b and of the result, a factor for b. */
 enum status rt_vulkan_import_q8ta_add(struct rt_vulkan_import *v)
 {
     uint32_t args[3], value;
     TRY(rt_vulkan_decode_arg(v, 0, 2, &args[0]));
     TRY(rt_vulkan_decode_arg(v, 1, 4, &args[1]));
     TRY(rt_vulkan_argument(v, 8, 'S', false, &args[2]));
-    TRY(rt_vulkan_apply(v, "add", args, 3, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(add), args, 3, DT_F32, &value));
     return rt_vulkan_define_encoded(v, value, 6);
 }
 
@@ -451,11 +445,11 @@ enum status rt_vulkan_import_q8ta_relu(struct rt_vulkan_import *v)
 {
     uint32_t value;
     TRY(rt_vulkan_decode_arg(v, 0, 1, &value));
-    TRY(rt_vulkan_apply(v, "relu", &value, 1, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(relu), &value, 1, DT_F32, &value));
     return rt_vulkan_define_encoded(v, value, 3);
 }
 
-/* x, scale, zero point, the inverse of the result's scale, its zero point, factor */
+/* Arguments: x, scale, zero point, the inverse of the result's scale, its zero point, factor. */
 enum status rt_vulkan_import_q8ta_pixel_shuffle(struct rt_vulkan_import *v)
 {
     uint32_t args[2], value;
@@ -463,7 +457,7 @@ enum status rt_vulkan_import_q8ta_pixel_shuffle(struct rt_vulkan_import *v)
     int64_t zero_point;
     TRY(rt_vulkan_decode_arg(v, 0, 1, &args[0]));
     TRY(rt_vulkan_argument(v, 5, 'I', false, &args[1]));
-    TRY(rt_vulkan_apply(v, "pixel_shuffle", args, 2, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(pixel_shuffle), args, 2, DT_F32, &value));
     TRY(rt_vulkan_number(v, 3, &inverse));
     TRY(rt_vulkan_whole(v, 4, &zero_point));
     TRY(encode(v, value, 1 / inverse, zero_point, &value));
@@ -472,7 +466,8 @@ enum status rt_vulkan_import_q8ta_pixel_shuffle(struct rt_vulkan_import *v)
 
 /* ---- embedding ------------------------------------------------------------------------------- */
 
-/* weights [V, D / 2], scales [V, D / group], group, indices, are the low nibbles first? */
+/* Arguments: weights [V, D / 2], scales [V, D / group], group, indices, whether the low four bits
+ * come first. */
 enum status rt_vulkan_import_embedding_q4gsw(struct rt_vulkan_import *v)
 {
     uint32_t weights, args[5], value;
@@ -483,10 +478,10 @@ enum status rt_vulkan_import_embedding_q4gsw(struct rt_vulkan_import *v)
     uint32_t grouped[] = {weights, 0, 0};
     TRY(rt_vulkan_matrix(v, 1, DT_F32, &grouped[1]));
     TRY(rt_vulkan_argument(v, 2, 'I', false, &grouped[2]));
-    TRY(rt_vulkan_apply(v, "dequantize_groups", grouped, 3, DT_F32, &args[0]));
+    TRY(rt_vulkan_apply(v, RT_OP(dequantize_groups), grouped, 3, DT_F32, &args[0]));
     TRY(rt_vulkan_tensor(v, 3, &args[1]));
     args[2] = whole(v, -1);
     args[3] = args[4] = rt_graph_bool(v->graph, false);
-    TRY(rt_vulkan_apply(v, "embedding", args, 5, DT_F32, &value));
+    TRY(rt_vulkan_apply(v, RT_OP(embedding), args, 5, DT_F32, &value));
     return rt_vulkan_define(v, 0, value);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a payload's bytes to struct rt_vulkan_graph: framing, values, calls. */
+/* Decodes a payload into struct rt_vulkan_graph: header, values, calls. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -11,13 +11,13 @@
 #include "runtime/import/vulkan.h"
 #include "runtime/pte/flatbuf.h"
 
-/* Limits of a payload; the exporter's own are lower. */
+/* Limits of a payload; the exporter's own limits are lower. */
 #define RANK_MAX 8
 #define ARGUMENTS_MAX 4096
 
-#define NO_OFFSET UINT64_MAX /* of a constant that is stored by name */
+#define NO_OFFSET UINT64_MAX /* the offset of a constant that is stored under a name */
 
-/* Table slots, from the schema. */
+/* Table slots from the schema. */
 #define FIELD(id, slot, name) static const struct flatbuf_field id = {slot, name}
 FIELD(graph_chain, 1, "chain");
 FIELD(graph_values, 2, "values");
@@ -40,7 +40,7 @@ FIELD(only, 0, "value");
 struct reader {
     struct rt_delegate_call *call;
     struct flatbuf fb;
-    struct span behind; /* where constants lie by offset */
+    struct span behind; /* the constants that are found by offset */
     struct arena *arena;
     struct rt_vulkan_graph *graph;
     struct flatbuf_vector constants;
@@ -51,7 +51,7 @@ static void *take(struct reader *r, size_t count, size_t size)
 {
     void *mem = arena_array(r->arena, count, size);
     if (!mem) {
-        error_set(r->err, ST_EXHAUSTED, "no memory for the payload, or it is too large");
+        arena_fail(r->arena, "the payload", r->err);
     }
     return mem;
 }
@@ -63,7 +63,8 @@ static enum status open_payload(struct reader *r, struct flatbuf_table *out_root
     struct rt_payload payload;
     TRY(rt_payload_parse(r->call->delegate->payload, "VH00", &payload, r->err));
     if (!payload.has_header || !rt_payload_is(&payload, "VK00")) {
-        return error_set(r->err, ST_CORRUPT, "the payload is no VH00 with a flatbuffer of VK00");
+        return error_set(r->err, ST_CORRUPT,
+                         "the payload is not a VH00 header with a VK00 flatbuffer");
     }
     r->behind = payload.behind;
     TRY(flatbuf_init(&r->fb, payload.flatbuffer, r->err));
@@ -80,7 +81,7 @@ static enum status read_dtype(struct reader *r, const struct flatbuf_table *tabl
     int8_t number = 0;
     TRY(flatbuf_i8(&r->fb, table, tensor_datatype, &number, r->err));
     if (number < 0 || (size_t)number >= sizeof(dtypes) / sizeof(dtypes[0])) {
-        return error_set(r->err, ST_CORRUPT, "datatype %d", number);
+        return error_set(r->err, ST_CORRUPT, "datatype %d is not known", number);
     }
     *out_dtype = dtypes[number];
     return ST_OK;
@@ -100,7 +101,8 @@ static enum status read_constant(struct reader *r, uint32_t index, struct span *
     }
     if (!in_range(offset, length, r->behind.len)) {
         return error_set(r->err, ST_CORRUPT,
-                         "constant %" PRIu32 ": %" PRIu64 " bytes at byte %" PRIu64 " of %zu",
+                         "constant %" PRIu32 ": %" PRIu64 " bytes at byte %" PRIu64
+                         " do not fit into %zu bytes",
                          index, length, offset, r->behind.len);
     }
     *out_bytes = span_of(r->behind.ptr + offset, (size_t)length);
@@ -114,7 +116,8 @@ static enum status read_shape(struct reader *r, const struct flatbuf_table *tabl
     size_t bytes;
     TRY(flatbuf_vector(&r->fb, table, tensor_dims, 4, &dims, r->err));
     if (dims.count > RANK_MAX) {
-        return error_set(r->err, ST_CORRUPT, "rank %" PRIu32 ", at most %d", dims.count, RANK_MAX);
+        return error_set(r->err, ST_CORRUPT, "rank %" PRIu32 ", expected at most %d", dims.count,
+                         RANK_MAX);
     }
     value->shape.rank = (uint8_t)dims.count;
     for (uint32_t i = 0; i < dims.count; i++) {
@@ -134,8 +137,8 @@ static enum status read_tensor(struct reader *r, const struct flatbuf_table *tab
         return ST_OK;
     }
     if ((uint32_t)constant >= r->constants.count) {
-        return error_set(r->err, ST_CORRUPT, "constant %d of %" PRIu32, constant,
-                         r->constants.count);
+        return error_set(r->err, ST_CORRUPT, "constant %d does not exist, there are %" PRIu32,
+                         constant, r->constants.count);
     }
     value->is_constant = true;
     return read_constant(r, (uint32_t)constant, &value->bytes);
@@ -193,14 +196,14 @@ static enum status read_value_list(struct reader *r, const struct flatbuf_table 
         value->values[i] = flatbuf_u32_at(&r->fb, items, i);
         if (value->values[i] >= r->graph->value_count) {
             return error_set(r->err, ST_CORRUPT,
-                             "item %" PRIu32 " is value %" PRIu32 " of %" PRIu32, i,
+                             "item %" PRIu32 " is value %" PRIu32 ", there are only %" PRIu32, i,
                              value->values[i], r->graph->value_count);
         }
     }
     return value->values ? ST_OK : r->err->code;
 }
 
-/* The exporter writes the largest double where it means infinity. */
+/* The exporter writes the largest float for infinity. */
 static double unbounded(double number)
 {
     return fabs(number) >= (double)3.4028234663852886e38f ? copysign(INFINITY, number) : number;
@@ -246,7 +249,7 @@ static enum status read_union(struct reader *r, const struct flatbuf_table *tabl
     case VK_KIND_COUNT:
         break;
     }
-    return error_set(r->err, ST_CORRUPT, "a value of type %d", value->kind);
+    return error_set(r->err, ST_CORRUPT, "a value has the unknown type %d", value->kind);
 }
 
 static enum status read_value(struct reader *r, struct flatbuf_vector vector, uint32_t index)
@@ -259,7 +262,7 @@ static enum status read_value(struct reader *r, struct flatbuf_vector vector, ui
     return read_union(r, &inner, &r->graph->values[index]);
 }
 
-/* A list's items are no lists: nothing nests. */
+/* Lists do not nest: the items of a list are tensors, ints or null. */
 static enum status check_lists(struct reader *r)
 {
     for (uint32_t i = 0; i < r->graph->value_count; i++) {
@@ -267,9 +270,9 @@ static enum status check_lists(struct reader *r)
         for (uint32_t k = 0; list->kind == VK_VALUE_LIST && k < list->count; k++) {
             enum rt_vulkan_kind kind = r->graph->values[list->values[k]].kind;
             if (kind != VK_TENSOR && kind != VK_INT && kind != VK_SYMINT && kind != VK_NULL) {
-                return error_set(r->err, ST_CORRUPT,
-                                 "value %" PRIu32 ": item %" PRIu32 " is neither tensor nor int", i,
-                                 k);
+                return error_set(
+                    r->err, ST_CORRUPT,
+                    "value %" PRIu32 ": item %" PRIu32 " is neither a tensor nor an int", i, k);
             }
         }
     }
@@ -300,15 +303,15 @@ static enum status read_ids(struct reader *r, struct flatbuf_vector vector, uint
 {
     uint32_t *ids = NULL;
     if (vector.count > max) {
-        return error_set(r->err, ST_CORRUPT, "%s: %" PRIu32 " values, at most %" PRIu32,
+        return error_set(r->err, ST_CORRUPT, "%s: %" PRIu32 " values, expected at most %" PRIu32,
                          vector.name, vector.count, max);
     }
     ids = take(r, vector.count, sizeof(*ids));
     for (uint32_t i = 0; ids && i < vector.count; i++) {
         ids[i] = flatbuf_u32_at(&r->fb, vector, i);
         if (ids[i] >= r->graph->value_count) {
-            return error_set(r->err, ST_CORRUPT, "%s: value %" PRIu32 " of %" PRIu32, vector.name,
-                             ids[i], r->graph->value_count);
+            return error_set(r->err, ST_CORRUPT, "%s: value %" PRIu32 ", there are only %" PRIu32,
+                             vector.name, ids[i], r->graph->value_count);
         }
     }
     *out_ids = ids;
@@ -326,7 +329,7 @@ static enum status read_call(struct reader *r, struct flatbuf_vector vector, uin
     TRY(flatbuf_vector(&r->fb, &table, call_args, 4, &args, r->err));
     call->arg_count = args.count;
     if (args.count == 0) {
-        return error_set(r->err, ST_CORRUPT, "no arguments and no result");
+        return error_set(r->err, ST_CORRUPT, "the call has no arguments and no result");
     }
     return read_ids(r, args, VK_ARGS_MAX, &call->args);
 }

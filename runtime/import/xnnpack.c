@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One call of the XNNPACK delegate: its arguments, its nodes in order, its results. */
+/* The import of one XNNPACK delegate call: its arguments, its nodes in order, its results. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -7,13 +7,14 @@
 #include "runtime/import/xnnpack.h"
 #include "runtime/ops/apply.h"
 
-/* Decoded tables take some ten times the bytes of the payload that they come from. */
+/* Decoded tables take about ten times the bytes of their payload. */
 #define DECODED_BYTES_MAX (64u << 20)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const char *op, const uint32_t *args,
-                             uint32_t arg_count, enum dtype dtype, uint32_t *out_value)
+enum status rt_xnnpack_apply(struct rt_xnnpack_import *x, const struct rt_op *op,
+                             const uint32_t *args, uint32_t arg_count, enum dtype dtype,
+                             uint32_t *out_value)
 {
     return rt_op_apply(x->graph, op, args, arg_count, dtype, out_value, x->err);
 }
@@ -47,14 +48,14 @@ enum status rt_xnnpack_permute(struct rt_xnnpack_import *x, uint32_t value, cons
         return ST_OK;
     }
     uint32_t args[] = {value, rt_graph_ints(x->graph, dims, rank)};
-    return rt_xnnpack_apply(x, "permute", args, 2, x->graph->values[value].dtype, out_value);
+    return rt_xnnpack_apply(x, RT_OP(permute), args, 2, x->graph->values[value].dtype, out_value);
 }
 
 enum status rt_xnnpack_view(struct rt_xnnpack_import *x, uint32_t value, const struct rt_dim *dims,
                             uint8_t rank, uint32_t *out_value)
 {
     uint32_t args[] = {value, rt_graph_ints(x->graph, dims, rank)};
-    return rt_xnnpack_apply(x, "view", args, 2, x->graph->values[value].dtype, out_value);
+    return rt_xnnpack_apply(x, RT_OP(view), args, 2, x->graph->values[value].dtype, out_value);
 }
 
 enum status rt_xnnpack_convert(struct rt_xnnpack_import *x, uint32_t value, enum dtype dtype,
@@ -65,7 +66,7 @@ enum status rt_xnnpack_convert(struct rt_xnnpack_import *x, uint32_t value, enum
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* The program's tensor, in the order that it has in memory. */
+/* The program's tensor, with its dims in memory order. */
 static enum status import_input(struct rt_xnnpack_import *x, uint32_t index)
 {
     struct rt_xnnpack_value *value = &x->payload.values[index];
@@ -78,7 +79,7 @@ static enum status import_input(struct rt_xnnpack_import *x, uint32_t index)
         v->dtype != rt_xnnpack_types[value->type].dtype) {
         return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is %s, expected a tensor of %s",
                          value->external_id,
-                         v->kind == RT_TENSOR ? dtype_infos[v->dtype].long_text : "no tensor",
+                         v->kind == RT_TENSOR ? dtype_infos[v->dtype].long_text : "not a tensor",
                          rt_xnnpack_types[value->type].name);
     }
     TRY(rt_xnnpack_permute(x, tensor, declared->tensor->dim_order, &tensor));
@@ -104,15 +105,13 @@ static enum status export_output(struct rt_xnnpack_import *x, uint32_t index)
     TRY(rt_xnnpack_permute(x, tensor, order, &tensor));
     if (value->type == XNN_INT32 && declared->tensor->dtype == DT_I64) {
         TRY(rt_xnnpack_convert(x, tensor, DT_I64,
-                               &tensor)); /* places, which PyTorch counts in 64 bits */
+                               &tensor)); /* indices, which are 64-bit in PyTorch */
     }
     return rt_delegate_output(x->call, value->external_id, tensor);
 }
 
-/*
- * XNNPACK computes a convolution that is a product as one, and then what the file says is quantized
- * image by image is quantized pixel by pixel.
- */
+/* XNNPACK computes a 1 x 1 convolution as a matrix product. Then the quantization is per pixel,
+ * although the file says per image. */
 static void settle_rows(struct rt_xnnpack_import *x)
 {
     for (uint32_t i = 0; i < x->payload.node_count; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes that look at images: convolutions, pools, resampling. Theirs lie as [N, H, W, C] and the
- * graph's operators count [N, C, H, W], so a permute goes before and after; what is stored is
- * permuted, so that quantizing and dequantizing stay next to the operator.
+ * Nodes on images: convolutions, pools, resampling. XNNPACK's images are [N, H, W, C] and the
+ * graph's are [N, C, H, W], so a permute goes before and after the operator. The permute moves
+ * stored values, so that quantize and dequantize stay next to the operator.
  *
- * Padding may be uneven here. Where it is, a node of its own pads; else the operator does.
+ * Padding may differ between the sides here. Then a separate node pads; else the operator does.
  */
 #include "config.h"
 
@@ -12,7 +12,6 @@
 
 #include "base/check.h"
 #include "runtime/import/xnnpack.h"
-#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 static const uint8_t to_planes[] = {0, 3, 1, 2}, to_pixels[] = {0, 2, 3, 1};
@@ -22,7 +21,7 @@ struct pair {
     int64_t y, x;
 };
 
-/* Likewise; padding may follow from the image's own sizes. */
+/* The same for padding, which may depend on the image's size. */
 struct pads {
     struct rt_dim y, x;
 };
@@ -32,7 +31,7 @@ struct window {
     struct pads before, after; /* padding */
 };
 
-/* No product of two of these comes near the end of int64. */
+/* A product of two of these fits easily into int64. */
 #define EXTENT_MAX (1u << 24)
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -41,7 +40,7 @@ static enum status need_image(struct rt_xnnpack_import *x, uint32_t stored)
 {
     uint8_t rank = x->graph->values[stored].rank;
     if (rank != 4) {
-        return error_set(x->err, ST_CORRUPT, "an image of rank %u, expected 4", rank);
+        return error_set(x->err, ST_CORRUPT, "an image has rank %u, expected 4", rank);
     }
     return ST_OK;
 }
@@ -61,14 +60,14 @@ static struct pads fixed_pads(int64_t y, int64_t x)
     return (struct pads){rt_dim_of(y), rt_dim_of(x)};
 }
 
-/* Padding that an operator of the graph can do: as much behind as before, and known. */
+/* Can an operator of the graph do the padding? It has to be known, and the same on both sides. */
 static bool is_even(const struct window *w)
 {
     return rt_dim_is_const(w->before.y) && rt_dim_same(w->before.y, w->after.y) &&
            rt_dim_is_const(w->before.x) && rt_dim_same(w->before.x, w->after.x);
 }
 
-/* TensorFlow's rule: as many outputs as strides fit, the odd pixel of padding behind. */
+/* TensorFlow's SAME padding: ceil(size / stride) outputs, an odd pixel of padding goes after. */
 static void pad_same(struct rt_dims *dims, struct rt_dim in, int64_t reach, int64_t stride,
                      struct rt_dim *before, struct rt_dim *after)
 {
@@ -86,7 +85,8 @@ static enum status find_same_padding(struct rt_xnnpack_import *x, uint32_t store
     struct rt_dims *dims = &x->graph->dims;
     const struct rt_value *v = &x->graph->values[stored];
     if (w->before.y.value + w->before.x.value + w->after.y.value + w->after.x.value != 0) {
-        return error_set(x->err, ST_CORRUPT, "padding beside the flag that finds it");
+        return error_set(x->err, ST_CORRUPT,
+                         "explicit padding together with the flag for SAME padding");
     }
     pad_same(dims, v->dims[1], w->dilation.y * (w->kernel.y - 1) + 1, w->stride.y, &w->before.y,
              &w->after.y);
@@ -95,7 +95,7 @@ static enum status find_same_padding(struct rt_xnnpack_import *x, uint32_t store
     return rt_graph_check(x->graph, x->err);
 }
 
-/* What the parameters of nodes that look at images are, in the order of all of their tables. */
+/* Names of the parameters of nodes on images; all their tables have this order. */
 static const char *const extent_names[XNN_PARAMS_MAX] = {
     "the padding at the top",  "the padding at the right",      "the padding at the bottom",
     "the padding at the left", "the height of the window",      "the width of the window",
@@ -114,7 +114,7 @@ static enum status check_extent(struct rt_xnnpack_import *x, uint32_t i, uint32_
     return ST_OK;
 }
 
-/* The first |count| parameters, of which those from |positive| on cannot be 0. */
+/* Checks the first |count| parameters; those from |positive| on must not be 0. */
 static enum status check_extents(struct rt_xnnpack_import *x, const uint32_t *params,
                                  uint32_t positive, uint32_t count)
 {
@@ -124,10 +124,8 @@ static enum status check_extents(struct rt_xnnpack_import *x, const uint32_t *pa
     return ST_OK;
 }
 
-/*
- * Parameters 0 to 9 of convolutions and pools; |stored| is what the window goes over. Means have a
- * dilation in the file only: XNNPACK's operator has none, and files have 0 there.
- */
+/* Parameters 0 to 9 of convolutions and pools; the window moves over |stored|. Average pools have a
+ * dilation only in the file: XNNPACK's operator has none, and files store 0. */
 static enum status read_window(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                                uint32_t stored, bool has_dilation, struct window *w)
 {
@@ -143,8 +141,8 @@ static enum status read_window(struct rt_xnnpack_import *x, const struct rt_xnnp
     return node->flags & XNN_SAME_PADDING ? find_same_padding(x, stored, w) : ST_OK;
 }
 
-/* Pads |stored|, an image of value |index|, with |number| where |w| is uneven, and makes it even.
- */
+/* Pads |stored|, an image of value |index|, with |number| if the padding of |w| is uneven, and
+ * removes it from |w|. */
 static enum status pad_uneven(struct rt_xnnpack_import *x, uint32_t index, double number,
                               struct window *w, uint32_t *stored)
 {
@@ -160,10 +158,12 @@ static enum status pad_uneven(struct rt_xnnpack_import *x, uint32_t index, doubl
         args[2] = rt_xnnpack_int(x, (int64_t)q);
     }
     w->before = w->after = fixed_pads(0, 0);
-    return rt_xnnpack_apply(x, "constant_pad", args, 3, x->graph->values[*stored].dtype, stored);
+    return rt_xnnpack_apply(x, RT_OP(constant_pad), args, 3, x->graph->values[*stored].dtype,
+                            stored);
 }
 
-/* Operand 0 as planes of numbers in f32; |w| is made even by padding with |number|. */
+/* Operand 0 as f32 numbers in [N, C, H, W]. If the padding of |w| is uneven, pads with |number| and
+ * removes it from |w|. */
 static enum status planes(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                           double number, struct window *w, uint32_t *out_value)
 {
@@ -172,7 +172,8 @@ static enum status planes(struct rt_xnnpack_import *x, const struct rt_xnnpack_n
     TRY(rt_xnnpack_stored(x, index, &stored));
     bool has_rows = rt_xnnpack_types[value->type].quant == XNN_PER_ROW || value->quantizes_rows;
     if (has_rows && (!is_even(w) || value->row_dims < 3)) {
-        /* What 0 is stored as differs from row to row; rows of less than images would be torn. */
+        /* A quantized 0 differs from row to row, and permuting would split rows smaller than an
+         * image. */
         TRY(rt_xnnpack_real(x, index, &stored));
         TRY(pad_uneven(x, index, number, w, &stored));
         return rt_xnnpack_permute(x, stored, to_planes, out_value);
@@ -182,7 +183,7 @@ static enum status planes(struct rt_xnnpack_import *x, const struct rt_xnnpack_n
     return rt_xnnpack_decode(x, index, stored, 1, out_value);
 }
 
-/* Planes of numbers become what output |index| stores. */
+/* Numbers in [N, C, H, W], stored as output |index| requires. */
 static enum status encode_planes(struct rt_xnnpack_import *x, uint32_t index, uint32_t numbers,
                                  uint32_t *out_stored)
 {
@@ -205,9 +206,10 @@ enum { GROUP_INPUTS = 10, GROUP_OUTPUTS, GROUPS, EXTRA_Y, EXTRA_X };
 
 struct convolution {
     struct window window;
-    struct pair extra; /* rows and columns at the end of a transposed one; below 0: cut off there */
+    struct pair
+        extra; /* transposed: rows and columns to add at the end; below 0: to cut off there */
     int64_t groups, outs;
-    uint32_t input, weights, bias; /* f32; the weights as the graph's convolutions want them */
+    uint32_t input, weights, bias; /* f32; the weights in the order of the graph's convolutions */
     bool is_transposed;
 };
 
@@ -233,7 +235,7 @@ static enum status read_convolution(struct rt_xnnpack_import *x, const struct rt
     return ST_OK;
 }
 
-/* The stored weights, whose dims must be |dims|. */
+/* The stored weights; their dims must be |dims|. */
 static enum status need_weights(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                                 const int64_t dims[4], uint32_t *out_stored)
 {
@@ -256,7 +258,7 @@ static enum status need_weights(struct rt_xnnpack_import *x, const struct rt_xnn
     return ST_OK;
 }
 
-/* Weights with their dims in |order|; channels of the stored dim 0 or 3 are then along |axis|. */
+/* Weights with dims in |order|. Scales along stored dim |channels| are along |axis| afterwards. */
 static enum status order_weights(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,
                                  uint32_t stored, const uint8_t order[4], uint8_t channels,
                                  uint8_t axis, uint32_t *out_value)
@@ -287,11 +289,11 @@ static enum status convolve(struct rt_xnnpack_import *x, const struct rt_xnnpack
         pair_arg(x, extra),
         rt_xnnpack_int(x, c->groups),
     };
-    TRY(rt_xnnpack_apply(x, "convolution", args, 9, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(convolution), args, 9, DT_F32, &out));
     if (c->extra.y < 0 || c->extra.x < 0) {
         int64_t pads[] = {0, c->extra.x - extra.x, 0, c->extra.y - extra.y};
         uint32_t cut[] = {out, rt_xnnpack_ints(x, pads, 4), rt_graph_float(x->graph, 0)};
-        TRY(rt_xnnpack_apply(x, "constant_pad", cut, 3, DT_F32, &out));
+        TRY(rt_xnnpack_apply(x, RT_OP(constant_pad), cut, 3, DT_F32, &out));
     }
     return finish_planes(x, node, out);
 }
@@ -314,7 +316,7 @@ enum status rt_xnnpack_import_conv(struct rt_xnnpack_import *x, const struct rt_
     return convolve(x, node, &c);
 }
 
-/* The filter is [1, kh, kw, outs]: the outputs of one input channel side by side. */
+/* The filter is [1, kh, kw, outs]: each input channel's outputs are neighbours. */
 enum status rt_xnnpack_import_depthwise(struct rt_xnnpack_import *x,
                                         const struct rt_xnnpack_node *node)
 {
@@ -332,7 +334,7 @@ enum status rt_xnnpack_import_depthwise(struct rt_xnnpack_import *x,
     return convolve(x, node, &c);
 }
 
-/* [g * O, kh, kw, I] as [g * I, O, kh, kw]; one group of quantized weights stays quantized. */
+/* [g * O, kh, kw, I] as [g * I, O, kh, kw]; quantized weights of a single group stay quantized. */
 static enum status transposed_weights(struct rt_xnnpack_import *x,
                                       const struct rt_xnnpack_node *node,
                                       const struct convolution *c, uint32_t stored,
@@ -353,10 +355,8 @@ static enum status transposed_weights(struct rt_xnnpack_import *x,
     return rt_xnnpack_view(x, *out_value, together, 4, out_value);
 }
 
-/*
- * What is padded away before and behind may differ: the graph's form cuts as much from both, and
- * what the end has too little or too much of is added or cut there.
- */
+/* Padding of a transposed convolution may differ between the sides. The graph's operator cuts the
+ * same from both, so the difference is added or cut at the end. */
 enum status rt_xnnpack_import_deconv(struct rt_xnnpack_import *x,
                                      const struct rt_xnnpack_node *node)
 {
@@ -374,7 +374,7 @@ enum status rt_xnnpack_import_deconv(struct rt_xnnpack_import *x,
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* max_pool2d with its two results, the values and their places in their planes. */
+/* max_pool2d with its two results, the values and their places in the plane. */
 static enum status max_pool(struct rt_xnnpack_import *x, uint32_t input, const struct window *w,
                             uint32_t out_values[2])
 {
@@ -396,7 +396,7 @@ static enum status max_pool(struct rt_xnnpack_import *x, uint32_t input, const s
     return rt_graph_infer(graph, node, x->err);
 }
 
-/* On what is stored when the output stores it alike, so that quantized images stay so. */
+/* Compares stored values if the output stores numbers alike: quantized images stay quantized. */
 enum status rt_xnnpack_import_max_pool(struct rt_xnnpack_import *x,
                                        const struct rt_xnnpack_node *node)
 {
@@ -418,7 +418,7 @@ enum status rt_xnnpack_import_max_pool(struct rt_xnnpack_import *x,
     return rt_xnnpack_define(x, out, stored);
 }
 
-/* Means of the windows of |planes|; padding does not count. */
+/* Means over the windows of |planes|; padding does not count. */
 static enum status average(struct rt_xnnpack_import *x, uint32_t planes, const struct window *w,
                            uint32_t *out_value)
 {
@@ -431,10 +431,10 @@ static enum status average(struct rt_xnnpack_import *x, uint32_t planes, const s
         rt_graph_bool(x->graph, false),
         rt_graph_none(x->graph),
     };
-    return rt_xnnpack_apply(x, "avg_pool2d", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(avg_pool2d), args, 7, DT_F32, out_value);
 }
 
-/* What part of each window of an image as large as |stored| is not padding. */
+/* The fraction of each window that is not padding, for an image as large as |stored|. */
 static enum status average_ones(struct rt_xnnpack_import *x, uint32_t stored, struct window w,
                                 uint32_t *out_value)
 {
@@ -444,9 +444,9 @@ static enum status average_ones(struct rt_xnnpack_import *x, uint32_t stored, st
     struct rt_dim sizes[] = {one, one, v->dims[1], v->dims[2]};
     struct rt_dim pads[] = {w.before.x, w.after.x, w.before.y, w.after.y};
     uint32_t args[] = {rt_graph_ints(graph, sizes, 4), rt_graph_float(graph, 1)}, ones;
-    TRY(rt_xnnpack_apply(x, "full", args, 2, DT_F32, &ones));
+    TRY(rt_xnnpack_apply(x, RT_OP(full), args, 2, DT_F32, &ones));
     uint32_t pad[] = {ones, rt_graph_ints(graph, pads, 4), rt_graph_float(graph, 0)};
-    TRY(rt_xnnpack_apply(x, "constant_pad", pad, 3, DT_F32, &ones));
+    TRY(rt_xnnpack_apply(x, RT_OP(constant_pad), pad, 3, DT_F32, &ones));
     w.before = w.after = (struct pads){none, none};
     return average(x, ones, &w, out_value);
 }
@@ -466,7 +466,7 @@ enum status rt_xnnpack_import_avg_pool(struct rt_xnnpack_import *x,
     if (divides) {
         uint32_t quotient[] = {out, 0};
         TRY(average_ones(x, image, uneven, &quotient[1]));
-        TRY(rt_xnnpack_apply(x, "div", quotient, 2, DT_F32, &out));
+        TRY(rt_xnnpack_apply(x, RT_OP(div), quotient, 2, DT_F32, &out));
     }
     return finish_planes(x, node, out);
 }
@@ -486,32 +486,32 @@ enum status rt_xnnpack_import_global_pool(struct rt_xnnpack_import *x,
         rt_graph_bool(x->graph, keeps),
         rt_graph_none(x->graph),
     };
-    TRY(rt_xnnpack_apply(x, "mean", args, 4, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(mean), args, 4, DT_F32, &out));
     return keeps ? finish_planes(x, node, out) : rt_xnnpack_finish(x, node, out);
 }
 
-/* The place in the plane becomes the place in the window: windows touch, but do not overlap. */
+/* Converts a place in the plane to a place in its window: windows touch, but do not overlap. */
 static enum status place_in_window(struct rt_xnnpack_import *x, uint32_t place, struct rt_dim width,
                                    struct pair window, uint32_t *out_value)
 {
     uint32_t wide = rt_graph_int(x->graph, width), row, column, start;
     uint32_t by_row[] = {place, wide};
-    TRY(rt_xnnpack_apply(x, "remainder_scalar", by_row, 2, DT_I64, &column));
+    TRY(rt_xnnpack_apply(x, RT_OP(remainder_scalar), by_row, 2, DT_I64, &column));
     uint32_t without[] = {place, column, rt_xnnpack_int(x, 1)};
-    TRY(rt_xnnpack_apply(x, "sub", without, 3, DT_I64, &start));
+    TRY(rt_xnnpack_apply(x, RT_OP(sub), without, 3, DT_I64, &start));
     uint32_t whole[] = {start, wide, rt_graph_string(x->graph, span_str("floor"))};
-    TRY(rt_xnnpack_apply(x, "div_scalar_mode", whole, 3, DT_I64, &row));
+    TRY(rt_xnnpack_apply(x, RT_OP(div_scalar_mode), whole, 3, DT_I64, &row));
     uint32_t row_args[] = {row, rt_xnnpack_int(x, window.y)};
-    TRY(rt_xnnpack_apply(x, "remainder_scalar", row_args, 2, DT_I64, &row));
+    TRY(rt_xnnpack_apply(x, RT_OP(remainder_scalar), row_args, 2, DT_I64, &row));
     uint32_t column_args[] = {column, rt_xnnpack_int(x, window.x)};
-    TRY(rt_xnnpack_apply(x, "remainder_scalar", column_args, 2, DT_I64, &column));
+    TRY(rt_xnnpack_apply(x, RT_OP(remainder_scalar), column_args, 2, DT_I64, &column));
     uint32_t row_start[] = {row, rt_xnnpack_int(x, window.x)};
-    TRY(rt_xnnpack_apply(x, "mul_scalar", row_start, 2, DT_I64, &row));
+    TRY(rt_xnnpack_apply(x, RT_OP(mul_scalar), row_start, 2, DT_I64, &row));
     uint32_t sum[] = {row, column, rt_xnnpack_int(x, 1)};
-    return rt_xnnpack_apply(x, "add", sum, 3, DT_I64, out_value);
+    return rt_xnnpack_apply(x, RT_OP(add), sum, 3, DT_I64, out_value);
 }
 
-/* Maxima of windows side by side, and where in its window each was. */
+/* Maxima of adjacent windows, and the place of each in its window. */
 enum status rt_xnnpack_import_argmax_pool(struct rt_xnnpack_import *x,
                                           const struct rt_xnnpack_node *node)
 {
@@ -525,9 +525,10 @@ enum status rt_xnnpack_import_argmax_pool(struct rt_xnnpack_import *x,
     TRY(need_image(x, stored));
     TRY(planes(x, node, 0, &w, &stored));
     if (p[0] + p[1] + p[2] + p[3] > 0) {
-        /* XNNPACK reads the nearest pixel for one outside: it counts the place, not the pixel. */
+        /* XNNPACK reads the nearest pixel for a place outside, but returns the place, not the
+         * pixel's. */
         uint32_t args[] = {stored, rt_xnnpack_ints(x, pads, 4)};
-        TRY(rt_xnnpack_apply(x, "replication_pad2d", args, 2, DT_F32, &stored));
+        TRY(rt_xnnpack_apply(x, RT_OP(replication_pad2d), args, 2, DT_F32, &stored));
     }
     TRY(max_pool(x, stored, &w, pooled));
     struct rt_dim height = x->graph->values[stored].dims[2];
@@ -557,6 +558,6 @@ enum status rt_xnnpack_import_resize(struct rt_xnnpack_import *x,
         rt_graph_bool(x->graph, node->flags & XNN_ALIGN_CORNERS),
         rt_graph_none(x->graph),
     };
-    TRY(rt_xnnpack_apply(x, "upsample_bilinear2d", args, 4, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(upsample_bilinear2d), args, 4, DT_F32, &out));
     return finish_planes(x, node, out);
 }

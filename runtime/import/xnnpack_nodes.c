@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The types of nodes, a row each, and the import of those that do not look at images. */
+/* The types of nodes, a row each, and the import of nodes that are not on images. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -16,16 +16,16 @@ static enum dtype promoted(const struct rt_xnnpack_import *x, uint32_t a, uint32
     return left == right ? left : DT_F32;
 }
 
-/* The sum's and the difference's third argument is a factor; others have two. */
+/* add and sub have a factor as third argument; the others have two arguments. */
 static enum status import_binary(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[3] = {0}, out;
     TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     TRY(rt_xnnpack_real(x, node->inputs[1], &args[1]));
     args[2] = rt_xnnpack_int(x, 1);
-    bool has_factor = strcmp(node->row->op, "add") == 0 || strcmp(node->row->op, "sub") == 0;
-    TRY(rt_xnnpack_apply(x, node->row->op, args, has_factor ? 3 : 2, promoted(x, args[0], args[1]),
-                         &out));
+    bool has_factor = node->row->op == RT_KNOWN_add || node->row->op == RT_KNOWN_sub;
+    TRY(rt_xnnpack_apply(x, rt_op_known(node->row->op), args, has_factor ? 3 : 2,
+                         promoted(x, args[0], args[1]), &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
@@ -33,7 +33,8 @@ static enum status import_unary(struct rt_xnnpack_import *x, const struct rt_xnn
 {
     uint32_t arg, out;
     TRY(rt_xnnpack_real(x, node->inputs[0], &arg));
-    TRY(rt_xnnpack_apply(x, node->row->op, &arg, 1, x->graph->values[arg].dtype, &out));
+    TRY(rt_xnnpack_apply(x, rt_op_known(node->row->op), &arg, 1, x->graph->values[arg].dtype,
+                         &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
@@ -42,17 +43,17 @@ static enum status import_square(struct rt_xnnpack_import *x, const struct rt_xn
     uint32_t args[2], out;
     TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = args[0];
-    TRY(rt_xnnpack_apply(x, "mul", args, 2, x->graph->values[args[0]].dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(mul), args, 2, x->graph->values[args[0]].dtype, &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* The only form that there is, whatever the exported model asked for. */
+/* XNNPACK has only one GELU, whatever the exported model asked for. */
 static enum status import_gelu(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[2], out;
     TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = rt_graph_string(x->graph, span_str("none"));
-    TRY(rt_xnnpack_apply(x, "gelu", args, 2, x->graph->values[args[0]].dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(gelu), args, 2, x->graph->values[args[0]].dtype, &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
@@ -63,13 +64,13 @@ static enum status import_hardswish(struct rt_xnnpack_import *x, const struct rt
     TRY(rt_xnnpack_real(x, node->inputs[0], &arg));
     enum dtype dtype = x->graph->values[arg].dtype;
     uint32_t shift[] = {arg, rt_graph_float(x->graph, 3), rt_xnnpack_int(x, 1)};
-    TRY(rt_xnnpack_apply(x, "add_scalar", shift, 3, dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(add_scalar), shift, 3, dtype, &out));
     uint32_t bounds[] = {out, rt_graph_float(x->graph, 0), rt_graph_float(x->graph, 6)};
-    TRY(rt_xnnpack_apply(x, "clamp", bounds, 3, dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(clamp), bounds, 3, dtype, &out));
     uint32_t product[] = {arg, out};
-    TRY(rt_xnnpack_apply(x, "mul", product, 2, dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(mul), product, 2, dtype, &out));
     uint32_t quotient[] = {out, rt_graph_float(x->graph, 6)};
-    TRY(rt_xnnpack_apply(x, "div_scalar", quotient, 2, dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(div_scalar), quotient, 2, dtype, &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
@@ -79,7 +80,7 @@ static enum status import_leaky_relu(struct rt_xnnpack_import *x,
     uint32_t args[2], out;
     TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = rt_graph_float(x->graph, (double)node->number);
-    TRY(rt_xnnpack_apply(x, "leaky_relu", args, 2, x->graph->values[args[0]].dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(leaky_relu), args, 2, x->graph->values[args[0]].dtype, &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
@@ -89,7 +90,7 @@ static enum status import_elu(struct rt_xnnpack_import *x, const struct rt_xnnpa
     TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = rt_graph_float(x->graph, (double)node->number);
     args[2] = args[3] = rt_graph_float(x->graph, 1);
-    TRY(rt_xnnpack_apply(x, "elu", args, 4, x->graph->values[args[0]].dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(elu), args, 4, x->graph->values[args[0]].dtype, &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
@@ -101,15 +102,15 @@ static enum status import_prelu(struct rt_xnnpack_import *x, const struct rt_xnn
     TRY(rt_xnnpack_real(x, node->inputs[1], &slope));
     enum dtype dtype = promoted(x, arg, slope);
     uint32_t compared[] = {arg, rt_graph_float(x->graph, 0)};
-    TRY(rt_xnnpack_apply(x, "gt_scalar", compared, 2, DT_BOOL, &is_positive));
+    TRY(rt_xnnpack_apply(x, RT_OP(gt_scalar), compared, 2, DT_BOOL, &is_positive));
     uint32_t product[] = {arg, slope};
-    TRY(rt_xnnpack_apply(x, "mul", product, 2, dtype, &scaled));
+    TRY(rt_xnnpack_apply(x, RT_OP(mul), product, 2, dtype, &scaled));
     uint32_t choice[] = {is_positive, arg, scaled};
-    TRY(rt_xnnpack_apply(x, "where", choice, 3, dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(where), choice, 3, dtype, &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* Quantized values are clamped as they are stored. */
+/* Clamps quantized values as they are stored. */
 static enum status import_clamp(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     const struct rt_xnnpack_value *in = &x->payload.values[node->inputs[0]];
@@ -126,7 +127,7 @@ static enum status import_clamp(struct rt_xnnpack_import *x, const struct rt_xnn
         rt_xnnpack_int(x, (int64_t)rt_xnnpack_quantize(in, (double)node->min)),
         rt_xnnpack_int(x, (int64_t)rt_xnnpack_quantize(in, (double)node->max)),
     };
-    TRY(rt_xnnpack_apply(x, "clamp", args, 3, rt_xnnpack_types[in->type].dtype, &clamped));
+    TRY(rt_xnnpack_apply(x, RT_OP(clamp), args, 3, rt_xnnpack_types[in->type].dtype, &clamped));
     return rt_xnnpack_define(x, node->outputs[0], clamped);
 }
 
@@ -139,10 +140,8 @@ static enum status import_convert(struct rt_xnnpack_import *x, const struct rt_x
 
 /* ---- moving ---------------------------------------------------------------------------------- */
 
-/*
- * What only moves elements works on what is stored when every operand and the output store alike,
- * else on numbers.
- */
+/* A node that only moves elements works on stored values if all operands and the output store
+ * numbers alike, else on dequantized numbers. */
 struct move {
     bool on_stored;
     uint32_t args[XNN_INPUTS_MAX];
@@ -186,8 +185,8 @@ static enum status need_rank(struct rt_xnnpack_import *x, const struct move *mov
 {
     uint8_t rank = x->graph->values[move->args[0]].rank;
     if (count != rank) {
-        return error_set(x->err, ST_CORRUPT, "%" PRIu32 " entries for a value of rank %u", count,
-                         rank);
+        return error_set(x->err, ST_CORRUPT, "%" PRIu32 " entries, expected %u (one for each dim)",
+                         count, rank);
     }
     return ST_OK;
 }
@@ -203,7 +202,8 @@ static enum status import_transpose(struct rt_xnnpack_import *x, const struct rt
     for (uint32_t i = 0; i < perm->count; i++) {
         if (perm->items[i] >= perm->count || (seen >> perm->items[i] & 1)) {
             return error_set(x->err, ST_CORRUPT,
-                             "dim %" PRIu32 " in an order of %" PRIu32 ", expected each once",
+                             "dim %" PRIu32 " in a permutation of %" PRIu32
+                             " dims, expected each dim once",
                              perm->items[i], perm->count);
         }
         seen |= 1u << perm->items[i];
@@ -213,7 +213,7 @@ static enum status import_transpose(struct rt_xnnpack_import *x, const struct rt
     return end_move(x, node, &move, moved);
 }
 
-/* A size of 0 is the one that follows from the others. */
+/* A size of 0 is inferred from the others. */
 static enum status import_reshape(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     const struct rt_xnnpack_list *shape = &node->lists[0];
@@ -226,13 +226,14 @@ static enum status import_reshape(struct rt_xnnpack_import *x, const struct rt_x
         open += shape->items[i] == 0;
     }
     if (open > 1) {
-        return error_set(x->err, ST_CORRUPT, "%" PRIu32 " open sizes, at most 1", open);
+        return error_set(x->err, ST_CORRUPT,
+                         "%" PRIu32 " sizes of 0 (to be inferred), expected at most 1", open);
     }
     TRY(rt_xnnpack_view(x, move.args[0], dims, (uint8_t)shape->count, &moved));
     return end_move(x, node, &move, moved);
 }
 
-/* From the offset, as many as the size, cut where the value ends. */
+/* |size| elements from the offset on, fewer if the value ends before. */
 static enum status import_slice(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     const struct rt_xnnpack_list *offsets = &node->lists[0], *sizes = &node->lists[1];
@@ -253,12 +254,12 @@ static enum status import_slice(struct rt_xnnpack_import *x, const struct rt_xnn
             rt_xnnpack_int(x, end),
             rt_xnnpack_int(x, 1),
         };
-        TRY(rt_xnnpack_apply(x, "slice", args, 5, move.dtype, &moved));
+        TRY(rt_xnnpack_apply(x, RT_OP(slice), args, 5, move.dtype, &moved));
     }
     return end_move(x, node, &move, moved);
 }
 
-/* The graph's form counts from the last dim: before, after, before, after. */
+/* The graph's operator lists padding from the last dim on: before, after, before, after. */
 static enum status import_pad(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     const struct rt_xnnpack_list *before = &node->lists[0], *after = &node->lists[1];
@@ -278,7 +279,7 @@ static enum status import_pad(struct rt_xnnpack_import *x, const struct rt_xnnpa
     bool is_quantized = move.on_stored && rt_xnnpack_types[value->type].quant != XNN_PLAIN;
     args[2] = is_quantized ? rt_xnnpack_int(x, (int64_t)rt_xnnpack_quantize(value, number))
                            : rt_graph_float(x->graph, number);
-    TRY(rt_xnnpack_apply(x, "constant_pad", args, 3, move.dtype, &moved));
+    TRY(rt_xnnpack_apply(x, RT_OP(constant_pad), args, 3, move.dtype, &moved));
     return end_move(x, node, &move, moved);
 }
 
@@ -288,14 +289,14 @@ static enum status import_cat(struct rt_xnnpack_import *x, const struct rt_xnnpa
     uint32_t moved;
     TRY(begin_move(x, node, &move));
     if (node->params[0] >= x->graph->values[move.args[0]].rank) {
-        return error_set(x->err, ST_CORRUPT, "axis %" PRIu32 " of a value of rank %u",
+        return error_set(x->err, ST_CORRUPT, "axis %" PRIu32 ", expected less than the rank %u",
                          node->params[0], x->graph->values[move.args[0]].rank);
     }
     uint32_t args[] = {
         rt_graph_tensors(x->graph, move.args, node->input_count),
         rt_xnnpack_int(x, node->params[0]),
     };
-    TRY(rt_xnnpack_apply(x, "cat", args, 2, move.dtype, &moved));
+    TRY(rt_xnnpack_apply(x, RT_OP(cat), args, 2, move.dtype, &moved));
     return end_move(x, node, &move, moved);
 }
 
@@ -306,7 +307,7 @@ static enum status swap_last(struct rt_xnnpack_import *x, uint32_t value, uint32
 {
     uint8_t rank = x->graph->values[value].rank, order[SHAPE_RANK_MAX];
     if (rank < 2) {
-        return error_set(x->err, ST_CORRUPT, "a factor of rank %u", rank);
+        return error_set(x->err, ST_CORRUPT, "a factor has rank %u, expected at least 2", rank);
     }
     for (uint8_t d = 0; d < rank; d++) {
         order[d] = d;
@@ -316,7 +317,7 @@ static enum status swap_last(struct rt_xnnpack_import *x, uint32_t value, uint32
     return rt_xnnpack_permute(x, value, order, out_value);
 }
 
-/* The filter is [N, K] or, with the flag, [K, N]; scales of channels belong to N. */
+/* The filter is [N, K], or [K, N] with the flag; scales of channels are along N. */
 static enum status import_fully_connected(struct rt_xnnpack_import *x,
                                           const struct rt_xnnpack_node *node)
 {
@@ -342,17 +343,20 @@ static enum status import_fully_connected(struct rt_xnnpack_import *x,
         TRY(rt_xnnpack_real(x, node->inputs[2], &args[2]));
         TRY(rt_xnnpack_convert(x, args[2], DT_F32, &args[2]));
     }
-    TRY(rt_xnnpack_apply(x, "linear", args, 3, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(linear), args, 3, DT_F32, &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* Dims of the product but for the last two, which the two factors broadcast to. */
+/*
+ * The leading dims of the product, all but the last two: the factors' dims are broadcast to them.
+ */
 static enum status find_batch(struct rt_xnnpack_import *x, const uint32_t factors[2],
                               struct rt_dim batch[SHAPE_RANK_MAX], uint8_t *out_rank)
 {
     const struct rt_value *a = &x->graph->values[factors[0]], *b = &x->graph->values[factors[1]];
     if (a->rank < 2 || b->rank < 2) {
-        return error_set(x->err, ST_CORRUPT, "factors of rank %u and %u", a->rank, b->rank);
+        return error_set(x->err, ST_CORRUPT,
+                         "the factors have ranks %u and %u, expected at least 2", a->rank, b->rank);
     }
     uint8_t rank = (uint8_t)((a->rank > b->rank ? a->rank : b->rank) - 2);
     for (uint8_t i = 0; i < rank; i++) {
@@ -370,7 +374,7 @@ static enum status find_batch(struct rt_xnnpack_import *x, const uint32_t factor
     return ST_OK;
 }
 
-/* |factor| with the batch's dims, repeated where it has fewer, as one dim before its last two. */
+/* |factor| broadcast to the leading dims |batch|, which become one dim before its last two. */
 static enum status flatten_batch(struct rt_xnnpack_import *x, const struct rt_dim *batch,
                                  uint8_t rank, uint32_t *factor)
 {
@@ -387,7 +391,7 @@ static enum status flatten_batch(struct rt_xnnpack_import *x, const struct rt_di
     if (!is_whole) {
         uint32_t args[] = {*factor, rt_graph_ints(x->graph, sizes, rank + 2u),
                            rt_graph_bool(x->graph, false)};
-        TRY(rt_xnnpack_apply(x, "expand", args, 3, v->dtype, factor));
+        TRY(rt_xnnpack_apply(x, RT_OP(expand), args, 3, v->dtype, factor));
     }
     return rank == 1 ? ST_OK : rt_xnnpack_view(x, *factor, flat, 3, factor);
 }
@@ -407,12 +411,12 @@ static enum status import_batch_product(struct rt_xnnpack_import *x,
     }
     TRY(find_batch(x, args, batch, &rank));
     if (rank == 0) {
-        TRY(rt_xnnpack_apply(x, "mm", args, 2, DT_F32, &out));
+        TRY(rt_xnnpack_apply(x, RT_OP(mm), args, 2, DT_F32, &out));
         return rt_xnnpack_finish(x, node, out);
     }
     TRY(flatten_batch(x, batch, rank, &args[0]));
     TRY(flatten_batch(x, batch, rank, &args[1]));
-    TRY(rt_xnnpack_apply(x, "bmm", args, 2, DT_F32, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(bmm), args, 2, DT_F32, &out));
     if (rank > 1) {
         batch[rank] = x->graph->values[out].dims[1];
         batch[rank + 1] = x->graph->values[out].dims[2];
@@ -421,87 +425,90 @@ static enum status import_batch_product(struct rt_xnnpack_import *x,
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* Along the last dim. */
+/* Over the last dim. */
 static enum status import_softmax(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     uint32_t args[3], out;
     TRY(rt_xnnpack_real(x, node->inputs[0], &args[0]));
     args[1] = rt_xnnpack_int(x, -1);
     args[2] = rt_graph_bool(x->graph, false);
-    TRY(rt_xnnpack_apply(x, "softmax", args, 3, x->graph->values[args[0]].dtype, &out));
+    TRY(rt_xnnpack_apply(x, RT_OP(softmax), args, 3, x->graph->values[args[0]].dtype, &out));
     return rt_xnnpack_finish(x, node, out);
 }
 
-/* The exporter has the node, its runtime has not, so no file can tell what it means. */
+/* The exporter writes this node, but no runtime executes it, so its meaning is unknown. */
 static enum status import_attention(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node)
 {
     (void)node;
-    return error_set(x->err, ST_UNSUPPORTED, "no runtime executes it");
+    return error_set(x->err, ST_UNSUPPORTED, "not supported: no runtime defines this node");
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 #define BINARY(name, op)                                                                           \
     {                                                                                              \
-        name, "iiog", import_binary, 0, op                                                         \
+        name, "iiog", import_binary, 0, RT_KNOWN_##op                                              \
     }
 #define UNARY(name, op)                                                                            \
     {                                                                                              \
-        name, "iog", import_unary, 0, op                                                           \
+        name, "iog", import_unary, 0, RT_KNOWN_##op                                                \
     }
 #define WINDOW "uuuuuuuuuu" /* padding, kernel, stride, dilation */
 
 static const struct rt_xnnpack_row rows[] = {
-    [1] = BINARY("Add", "add"),
-    [2] = {"FullyConnected", "iibog", import_fully_connected, XNN_TRANSPOSE, NULL},
-    [3] = {"Softmax", "iog", import_softmax, 0, NULL},
-    [4] = UNARY("Sigmoid", "sigmoid"),
-    [5] = {"StaticTranspose", "-Liog", import_transpose, 0, NULL},
-    [6] = {"Clamp", "iog", import_clamp, 0, NULL},
-    [7] = {"Conv2d", WINDOW "uuuuuiibog", rt_xnnpack_import_conv, XNN_SAME_PADDING, NULL},
-    [8] = BINARY("Div", "div"),
-    [9] = {"StaticResizeBilinear2D", "uuiog", rt_xnnpack_import_resize, XNN_ALIGN_CORNERS, NULL},
-    [10] = {"StaticConstantPad", "LLfiog", import_pad, 0, NULL},
+    [1] = BINARY("Add", add),
+    [2] = {"FullyConnected", "iibog", import_fully_connected, XNN_TRANSPOSE, RT_KNOWN_NONE},
+    [3] = {"Softmax", "iog", import_softmax, 0, RT_KNOWN_NONE},
+    [4] = UNARY("Sigmoid", sigmoid),
+    [5] = {"StaticTranspose", "-Liog", import_transpose, 0, RT_KNOWN_NONE},
+    [6] = {"Clamp", "iog", import_clamp, 0, RT_KNOWN_NONE},
+    [7] = {"Conv2d", WINDOW "uuuuuiibog", rt_xnnpack_import_conv, XNN_SAME_PADDING, RT_KNOWN_NONE},
+    [8] = BINARY("Div", div),
+    [9] = {"StaticResizeBilinear2D", "uuiog", rt_xnnpack_import_resize, XNN_ALIGN_CORNERS,
+           RT_KNOWN_NONE},
+    [10] = {"StaticConstantPad", "LLfiog", import_pad, 0, RT_KNOWN_NONE},
     [11] = {"AvgPooling2d", WINDOW "iog", rt_xnnpack_import_avg_pool,
-            XNN_SAME_PADDING | XNN_KEEP_DIMS, NULL},
-    [12] = BINARY("Minimum", "minimum"),
+            XNN_SAME_PADDING | XNN_KEEP_DIMS, RT_KNOWN_NONE},
+    [12] = BINARY("Minimum", minimum),
     [13] = {"DepthwiseConv2d", WINDOW "uuuuuiibog", rt_xnnpack_import_depthwise, XNN_SAME_PADDING,
-            NULL},
+            RT_KNOWN_NONE},
     [14] = {"MaxPooling2d", WINDOW "iog", rt_xnnpack_import_max_pool,
-            XNN_SAME_PADDING | XNN_KEEP_DIMS, NULL},
-    [15] = BINARY("Multiply", "mul"),
-    [16] = BINARY("Subtract", "sub"),
-    [17] = UNARY("Floor", "floor"),
-    [18] = {"Convert", "iog", import_convert, 0, NULL},
-    [19] = {"GlobalAvgPooling2d", "iog", rt_xnnpack_import_global_pool, XNN_KEEP_DIMS, NULL},
-    [20] = {"StaticReshape", "-Liog", import_reshape, 0, NULL},
-    [21] = {"ArgMaxPooling2d", "uuuuuuioog", rt_xnnpack_import_argmax_pool, XNN_KEEP_DIMS, NULL},
-    [22] = UNARY("SquareRoot", "sqrt"),
-    [23] = UNARY("Ceiling", "ceil"),
-    [24] = {"Hardswish", "iog", import_hardswish, 0, NULL},
-    [25] = {"LeakyReLU", "fiog", import_leaky_relu, 0, NULL},
-    [26] = BINARY("Maximum", "maximum"),
-    [27] = UNARY("Negate", "neg"),
-    [28] = {"Square", "iog", import_square, 0, NULL},
-    [29] = {"ELU", "fiog", import_elu, 0, NULL},
-    [30] = UNARY("Abs", "abs"),
-    [31] = {"PReLU", "iiog", import_prelu, 0, NULL},
-    [32] = {"Concatenate2", "uii--og", import_cat, 0, NULL},
-    [33] = {"Concatenate3", "uiii-og", import_cat, 0, NULL},
-    [34] = {"Concatenate4", "uiiiiog", import_cat, 0, NULL},
-    [35] = {"StaticSlice", "-LLiog", import_slice, 0, NULL},
-    [36] = {"ScaledDotProductAttention", "iiiiiog", import_attention, 0, NULL},
-    [37] = {"BatchMatrixMultiply", "iiog", import_batch_product, XNN_TRANSPOSE, NULL},
-    [38] = {"Concatenate5", "uiiiiogi", import_cat, 0, NULL},
-    [39] = {"ConvTranspose2d", WINDOW "uuuuuiibog", rt_xnnpack_import_deconv, 0, NULL},
-    [40] = UNARY("ReciprocalSquareRoot", "rsqrt"),
-    [41] = UNARY("Log", "log"),
-    [42] = {"Gelu", "iog", import_gelu, 0, NULL},
-    [43] = UNARY("Tanh", "tanh"),
-    [44] = UNARY("Exp", "exp"),
-    [45] = UNARY("Sin", "sin"),
-    [46] = {"Copy", "iog", import_copy, 0, NULL},
-    [47] = UNARY("Cos", "cos"),
+            XNN_SAME_PADDING | XNN_KEEP_DIMS, RT_KNOWN_NONE},
+    [15] = BINARY("Multiply", mul),
+    [16] = BINARY("Subtract", sub),
+    [17] = UNARY("Floor", floor),
+    [18] = {"Convert", "iog", import_convert, 0, RT_KNOWN_NONE},
+    [19] = {"GlobalAvgPooling2d", "iog", rt_xnnpack_import_global_pool, XNN_KEEP_DIMS,
+            RT_KNOWN_NONE},
+    [20] = {"StaticReshape", "-Liog", import_reshape, 0, RT_KNOWN_NONE},
+    [21] = {"ArgMaxPooling2d", "uuuuuuioog", rt_xnnpack_import_argmax_pool, XNN_KEEP_DIMS,
+            RT_KNOWN_NONE},
+    [22] = UNARY("SquareRoot", sqrt),
+    [23] = UNARY("Ceiling", ceil),
+    [24] = {"Hardswish", "iog", import_hardswish, 0, RT_KNOWN_NONE},
+    [25] = {"LeakyReLU", "fiog", import_leaky_relu, 0, RT_KNOWN_NONE},
+    [26] = BINARY("Maximum", maximum),
+    [27] = UNARY("Negate", neg),
+    [28] = {"Square", "iog", import_square, 0, RT_KNOWN_NONE},
+    [29] = {"ELU", "fiog", import_elu, 0, RT_KNOWN_NONE},
+    [30] = UNARY("Abs", abs),
+    [31] = {"PReLU", "iiog", import_prelu, 0, RT_KNOWN_NONE},
+    [32] = {"Concatenate2", "uii--og", import_cat, 0, RT_KNOWN_NONE},
+    [33] = {"Concatenate3", "uiii-og", import_cat, 0, RT_KNOWN_NONE},
+    [34] = {"Concatenate4", "uiiiiog", import_cat, 0, RT_KNOWN_NONE},
+    [35] = {"StaticSlice", "-LLiog", import_slice, 0, RT_KNOWN_NONE},
+    [36] = {"ScaledDotProductAttention", "iiiiiog", import_attention, 0, RT_KNOWN_NONE},
+    [37] = {"BatchMatrixMultiply", "iiog", import_batch_product, XNN_TRANSPOSE, RT_KNOWN_NONE},
+    [38] = {"Concatenate5", "uiiiiogi", import_cat, 0, RT_KNOWN_NONE},
+    [39] = {"ConvTranspose2d", WINDOW "uuuuuiibog", rt_xnnpack_import_deconv, 0, RT_KNOWN_NONE},
+    [40] = UNARY("ReciprocalSquareRoot", rsqrt),
+    [41] = UNARY("Log", log),
+    [42] = {"Gelu", "iog", import_gelu, 0, RT_KNOWN_NONE},
+    [43] = UNARY("Tanh", tanh),
+    [44] = UNARY("Exp", exp),
+    [45] = UNARY("Sin", sin),
+    [46] = {"Copy", "iog", import_copy, 0, RT_KNOWN_NONE},
+    [47] = UNARY("Cos", cos),
 };
 
 const struct rt_xnnpack_row *rt_xnnpack_row_find(uint8_t tag)

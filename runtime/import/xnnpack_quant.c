@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stored values and the numbers they stand for. Quantized values stay what they are between nodes
- * that only move them; a node that computes reads dequantized numbers and its result is quantized
- * again, both as nodes of the graph: a pass makes integer kernels of that, and without it the
- * float kernels give the same to within one step.
+ * Stored values and the numbers they represent. Quantized values stay as stored between nodes that
+ * only move them. A node that computes reads dequantized numbers, and its result is quantized
+ * again; both are nodes of the graph. A pass turns these patterns into integer kernels; without it
+ * the float kernels give the same result to within one quantization step.
  */
 #include "config.h"
 
@@ -13,7 +13,6 @@
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/import/xnnpack.h"
-#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
 const struct rt_xnnpack_type_info rt_xnnpack_types[XNN_TYPE_COUNT] = {
@@ -31,7 +30,7 @@ const struct rt_xnnpack_type_info rt_xnnpack_types[XNN_TYPE_COUNT] = {
     [XNN_QDINT8] = {"qdint8", DT_I8, false, XNN_PER_ROW, -128, 127},
 };
 
-/* The exporter rounds scales of groups to bf16 by adding most of half a step and cutting. */
+/* The exporter rounds scales of groups to bf16 by adding almost half a step and truncating. */
 #define GROUP_SCALE_ROUNDING 1.00389105f
 
 bool rt_xnnpack_same_form(const struct rt_xnnpack_value *a, const struct rt_xnnpack_value *b)
@@ -54,7 +53,7 @@ double rt_xnnpack_quantize(const struct rt_xnnpack_value *value, double number)
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-/* A one-dimensional or two-dimensional constant of what |value|'s scales are. */
+/* The scales of |value|, as a constant with one or two dims. */
 static enum status scale_constant(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
                                   const struct shape *shape, uint32_t *out_value)
 {
@@ -62,7 +61,7 @@ static enum status scale_constant(struct rt_xnnpack_import *x, const struct rt_x
     return rt_delegate_constant(x->call, dtype, shape, value->scales, out_value);
 }
 
-/* Scales of groups in an old file, f32 but meant to lose what bf16 has no place for. */
+/* Rounds the f32 scales of groups in an old file to bf16, as the exporter does today. */
 static enum status round_group_scales(struct rt_xnnpack_import *x, uint32_t *scales)
 {
     struct hal_buffer *buffer;
@@ -91,7 +90,7 @@ static enum status round_group_scales(struct rt_xnnpack_import *x, uint32_t *sca
     return ST_OK;
 }
 
-/* Numbers of 4 bits are unpacked here: nothing else knows of them. */
+/* 4-bit numbers are unpacked here: the rest of the importer does not know about them. */
 static enum status rt_import_constant(struct rt_xnnpack_import *x, struct rt_xnnpack_value *value)
 {
     struct shape shape = value->shape;
@@ -103,7 +102,7 @@ static enum status rt_import_constant(struct rt_xnnpack_import *x, struct rt_xnn
     shape.dims[1] = shape.dims[1] / 2 + shape.dims[1] % 2;
     TRY(rt_delegate_constant(x->call, DT_U8, &shape, value->bytes, &packed));
     uint32_t args[] = {packed, rt_xnnpack_int(x, value->shape.dims[1]), rt_xnnpack_int(x, 0)};
-    return rt_xnnpack_apply(x, "unpack_int4", args, 3, type->dtype, &value->stored);
+    return rt_xnnpack_apply(x, RT_OP(unpack_int4), args, 3, type->dtype, &value->stored);
 }
 
 enum status rt_xnnpack_stored(struct rt_xnnpack_import *x, uint32_t index, uint32_t *out_value)
@@ -140,7 +139,7 @@ static enum status decode_tensor(struct rt_xnnpack_import *x, const struct rt_xn
         dtype_arg(x, type->dtype),
         rt_graph_none(x->graph),
     };
-    return rt_xnnpack_apply(x, "dequantize", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(dequantize), args, 7, DT_F32, out_value);
 }
 
 static enum status decode_rows(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
@@ -157,7 +156,7 @@ static enum status decode_rows(struct rt_xnnpack_import *x, const struct rt_xnnp
         dtype_arg(x, type->dtype),
         dtype_arg(x, DT_F32),
     };
-    return rt_xnnpack_apply(x, "dequantize_rows", args, 7, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(dequantize_rows), args, 7, DT_F32, out_value);
 }
 
 static enum status decode_channels(struct rt_xnnpack_import *x,
@@ -178,7 +177,7 @@ static enum status decode_channels(struct rt_xnnpack_import *x,
         dtype_arg(x, type->dtype),
         rt_graph_none(x->graph),
     };
-    return rt_xnnpack_apply(x, "dequantize_channels", args, 8, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(dequantize_channels), args, 8, DT_F32, out_value);
 }
 
 static enum status decode_groups(struct rt_xnnpack_import *x, const struct rt_xnnpack_value *value,
@@ -194,7 +193,7 @@ static enum status decode_groups(struct rt_xnnpack_import *x, const struct rt_xn
         TRY(rt_xnnpack_convert(x, scales, DT_F32, &scales));
     }
     uint32_t args[] = {stored, scales, rt_xnnpack_int(x, value->group)};
-    return rt_xnnpack_apply(x, "dequantize_groups", args, 3, DT_F32, out_value);
+    return rt_xnnpack_apply(x, RT_OP(dequantize_groups), args, 3, DT_F32, out_value);
 }
 
 enum status rt_xnnpack_decode(struct rt_xnnpack_import *x, uint32_t index, uint32_t stored,
@@ -245,10 +244,10 @@ static enum status encode_tensor(struct rt_xnnpack_import *x, const struct rt_xn
         rt_xnnpack_int(x, type->max),
         dtype_arg(x, type->dtype),
     };
-    return rt_xnnpack_apply(x, "quantize", args, 6, type->dtype, out_value);
+    return rt_xnnpack_apply(x, RT_OP(quantize), args, 6, type->dtype, out_value);
 }
 
-/* Rows of the last dims: what is stored, and for each row its scale and zero point. */
+/* Quantizes rows of the last dims: the stored numbers, and a scale and zero point for each row. */
 static enum status encode_rows(struct rt_xnnpack_import *x, struct rt_xnnpack_value *value,
                                uint32_t numbers, uint32_t *out_value)
 {
@@ -257,7 +256,7 @@ static enum status encode_rows(struct rt_xnnpack_import *x, struct rt_xnnpack_va
     must(op);
     TRY(rt_xnnpack_convert(x, numbers, DT_F32, &numbers));
     if (value->row_dims > graph->values[numbers].rank) {
-        return error_set(x->err, ST_CORRUPT, "rows of %u dims of a value of rank %u",
+        return error_set(x->err, ST_CORRUPT, "rows of %u dims, but the value has rank %u",
                          value->row_dims, graph->values[numbers].rank);
     }
     uint32_t args[] = {numbers, rt_xnnpack_int(x, value->row_dims)};
@@ -288,7 +287,7 @@ enum status rt_xnnpack_encode(struct rt_xnnpack_import *x, uint32_t index, uint3
     case XNN_PER_ROW:
         return encode_rows(x, value, numbers, out_value);
     default:
-        return error_set(x->err, ST_CORRUPT, "%s as an output", type->name);
+        return error_set(x->err, ST_CORRUPT, "an output cannot be of type %s", type->name);
     }
 }
 
@@ -318,14 +317,14 @@ enum status rt_xnnpack_clamp(struct rt_xnnpack_import *x, const struct rt_xnnpac
         return ST_OK;
     }
     if (node->min == 0 && !has_max) {
-        return rt_xnnpack_apply(x, "relu", &numbers, 1, dtype, out_value);
+        return rt_xnnpack_apply(x, RT_OP(relu), &numbers, 1, dtype, out_value);
     }
     uint32_t args[] = {
         numbers,
         has_min ? rt_graph_float(x->graph, (double)node->min) : rt_graph_none(x->graph),
         has_max ? rt_graph_float(x->graph, (double)node->max) : rt_graph_none(x->graph),
     };
-    return rt_xnnpack_apply(x, "clamp", args, 3, dtype, out_value);
+    return rt_xnnpack_apply(x, RT_OP(clamp), args, 3, dtype, out_value);
 }
 
 enum status rt_xnnpack_finish(struct rt_xnnpack_import *x, const struct rt_xnnpack_node *node,

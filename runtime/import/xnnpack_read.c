@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * From a payload's bytes to struct rt_xnnpack_graph: framing, ids, nodes. Every number is checked
- * before it is stored; what only a node's meaning can tell is left to its importer.
- */
+/* Decodes a payload into struct rt_xnnpack_graph: header, ids, nodes. Each number is checked before
+ * it is stored; checks that depend on a node's meaning are left to its importer. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -28,7 +26,7 @@ void *rt_xnnpack_take(struct rt_xnnpack_reader *r, size_t count, size_t size)
 {
     void *mem = arena_array(r->arena, count, size);
     if (!mem) {
-        error_set(r->err, ST_EXHAUSTED, "no memory for the payload, or it is too large");
+        arena_fail(r->arena, "the payload", r->err);
     }
     return mem;
 }
@@ -38,7 +36,7 @@ static enum status open_payload(struct rt_xnnpack_reader *r, struct flatbuf_tabl
     struct rt_payload payload;
     TRY(rt_payload_parse(r->call->delegate->payload, "XH00", &payload, r->err));
     if (!rt_payload_is(&payload, "XN01") && !rt_payload_is(&payload, "XN00")) {
-        return error_set(r->err, ST_CORRUPT, "the payload is no flatbuffer of XN00 or XN01");
+        return error_set(r->err, ST_CORRUPT, "the payload is not an XN00 or XN01 flatbuffer");
     }
     r->behind = payload.behind;
     TRY(flatbuf_init(&r->fb, payload.flatbuffer, r->err));
@@ -105,8 +103,8 @@ static enum status read_list(struct rt_xnnpack_reader *r, const struct flatbuf_t
     struct flatbuf_vector vector;
     TRY(flatbuf_vector(&r->fb, table, field, 4, &vector, r->err));
     if (vector.count > XNN_LIST_MAX) {
-        return error_set(r->err, ST_CORRUPT, "slot %u: %" PRIu32 " entries, at most %d", field.slot,
-                         vector.count, XNN_LIST_MAX);
+        return error_set(r->err, ST_CORRUPT, "slot %u: %" PRIu32 " entries, expected at most %d",
+                         field.slot, vector.count, XNN_LIST_MAX);
     }
     out_list->count = vector.count;
     for (uint32_t i = 0; i < vector.count; i++) {
@@ -115,7 +113,7 @@ static enum status read_list(struct rt_xnnpack_reader *r, const struct flatbuf_t
     return ST_OK;
 }
 
-/* The slots of the node's own table, as the row's letters say. */
+/* Reads the fields of the node's own table; the row's letters describe them. */
 static enum status read_fields(struct rt_xnnpack_reader *r, const struct id_entry *ids,
                                const struct flatbuf_table *table, struct rt_xnnpack_node *node)
 {
@@ -151,7 +149,7 @@ static enum status read_fields(struct rt_xnnpack_reader *r, const struct id_entr
     return ST_OK;
 }
 
-/* No table, no bounds; in a table, a bound that is not there is 0. */
+/* Without a table there are no bounds; in a table, an absent bound is 0. */
 static enum status read_bounds(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
                                struct rt_xnnpack_node *node)
 {
@@ -165,7 +163,7 @@ static enum status read_bounds(struct rt_xnnpack_reader *r, const struct flatbuf
         TRY(flatbuf_f32(&r->fb, &bounds, bound_max, &node->max, r->err));
     }
     if (!(node->min <= node->max)) {
-        return error_set(r->err, ST_CORRUPT, "bounds %g to %g, expected an upper one not below",
+        return error_set(r->err, ST_CORRUPT, "bounds %g and %g, expected the lower one first",
                          (double)node->min, (double)node->max);
     }
     return ST_OK;
@@ -188,8 +186,9 @@ static enum status read_node(struct rt_xnnpack_reader *r, const struct id_entry 
     enum status status = read_fields(r, ids, &inner, node);
     status = status == ST_OK ? read_bounds(r, &outer, node) : status;
     if (status == ST_OK && (node->flags & ~node->row->flags) != 0) {
-        status = error_set(r->err, ST_UNSUPPORTED, "flags %" PRIx32 ", known are %" PRIx32,
-                           node->flags, node->row->flags);
+        status =
+            error_set(r->err, ST_UNSUPPORTED, "flags %" PRIx32 ", expected only flags of %" PRIx32,
+                      node->flags, node->row->flags);
     }
     return status == ST_OK ? ST_OK : error_prefix(r->err, "%s: ", node->row->name);
 }
@@ -230,7 +229,8 @@ enum status rt_xnnpack_read(struct rt_delegate_call *call, struct arena *arena,
     TRY(open_payload(&r, &root));
     TRY(flatbuf_u32(&r.fb, &root, graph_externals, &r.external_count, r.err));
     if (r.external_count > XNN_EXTERNALS_MAX || r.external_count != call->arg_count) {
-        return error_set(r.err, ST_CORRUPT, "%" PRIu32 " arguments, the call has %" PRIu32,
+        return error_set(r.err, ST_CORRUPT,
+                         "the payload has %" PRIu32 " arguments, the call has %" PRIu32,
                          r.external_count, call->arg_count);
     }
     TRY(flatbuf_vector(&r.fb, &root, graph_buffers, 4, &r.buffers, r.err));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two files that decode a payload share: xnnpack_read.c and xnnpack_values.c. */
+/* Shared by the two files that decode a payload: xnnpack_read.c and xnnpack_values.c. */
 #ifndef PTED_RUNTIME_IMPORT_XNNPACK_READ_H
 #define PTED_RUNTIME_IMPORT_XNNPACK_READ_H
 
@@ -9,7 +9,7 @@
 #define XNN_FIELD(name_, slot_, text_)                                                             \
     static const struct flatbuf_field name_ = {.slot = (slot_), .name = (text_)}
 
-/* Values may share scales, so that few bytes could ask for endless checks. */
+/* Values may share scales, so without a limit a small file could demand endless checks. */
 #define XNN_SCALES_MAX (UINT64_C(1) << 28)
 
 struct rt_xnnpack_reader {
@@ -21,7 +21,7 @@ struct rt_xnnpack_reader {
     struct flatbuf_vector buffers, constants; /* of tables; entry 0 of both means none */
     uint32_t external_count;
     bool *is_taken;       /* by external id */
-    uint64_t scales_left; /* that may still be looked at */
+    uint64_t scales_left; /* that may still be checked */
     struct error *err;
 };
 

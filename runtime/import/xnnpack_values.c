@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A payload's values: types, dims, quantization, and the bytes of constants. Those have lain in
- * three places over the years: inside the flatbuffer, behind it, and in the program's named data.
- */
+/* A payload's values: types, dims, quantization, and the bytes of constants. Depending on its age,
+ * a file has these inside the flatbuffer, after it, or in the program's named data. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -62,7 +60,8 @@ static enum status read_behind(struct rt_xnnpack_reader *r, uint32_t index, stru
     TRY(flatbuf_u64(&r->fb, &table, constant_size, &size, r->err));
     if (!in_range(offset, size, r->behind.len)) {
         return error_set(r->err, ST_CORRUPT,
-                         "constant %" PRIu32 ": %" PRIu64 " bytes at byte %" PRIu64 " of %zu",
+                         "constant %" PRIu32 ": %" PRIu64 " bytes at byte %" PRIu64
+                         " do not fit into %zu bytes",
                          index, size, offset, r->behind.len);
     }
     *out = span_of(r->behind.ptr + offset, (size_t)size);
@@ -74,8 +73,8 @@ static enum status read_constant(struct rt_xnnpack_reader *r, uint32_t index, st
     uint32_t count = r->constants.count > 0 ? r->constants.count : r->buffers.count;
     *out = (struct span){0};
     if (index >= count) {
-        return error_set(r->err, ST_CORRUPT, "constant %" PRIu32 ", there are %" PRIu32, index,
-                         count);
+        return error_set(r->err, ST_CORRUPT,
+                         "constant %" PRIu32 " does not exist, there are %" PRIu32, index, count);
     }
     return r->constants.count > 0 ? read_behind(r, index, out) : read_inline(r, index, out);
 }
@@ -89,7 +88,7 @@ static enum status check_scale(struct rt_xnnpack_reader *r, uint32_t i, double s
 {
     if (!(scale > 0) || !isfinite(scale)) {
         return error_set(r->err, ST_CORRUPT,
-                         "scale %" PRIu32 " is %g, expected a finite one above 0", i, scale);
+                         "scale %" PRIu32 " is %g, expected a finite number above 0", i, scale);
     }
     return ST_OK;
 }
@@ -102,7 +101,7 @@ static enum status read_per_tensor(struct rt_xnnpack_reader *r, const struct fla
     TRY(flatbuf_i32(&r->fb, table, tensor_zero_point, &value->zero_point, r->err));
     if (value->zero_point < type->min || value->zero_point > type->max) {
         return error_set(r->err, ST_CORRUPT,
-                         "a zero point of %" PRId32 ", expected %" PRId32 " to %" PRId32,
+                         "zero point %" PRId32 ", expected %" PRId32 " to %" PRId32,
                          value->zero_point, type->min, type->max);
     }
     return check_scale(r, 0, (double)value->scale);
@@ -130,7 +129,7 @@ static double scale_at(const struct rt_xnnpack_value *value, size_t i)
     return (double)scale;
 }
 
-/* |wanted| scales, inline or constant |buffer| with |count| of them. */
+/* Reads |wanted| scales: inline, or from the constant number |buffer|, which has |count|. */
 static enum status read_scales(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
                                struct flatbuf_field buffer_field, struct flatbuf_field count_field,
                                int64_t wanted, struct rt_xnnpack_value *value)
@@ -167,8 +166,9 @@ static enum status read_channel_dim(struct rt_xnnpack_reader *r, const struct fl
     int32_t dim = 0;
     TRY(flatbuf_i32(&r->fb, table, scales_dim, &dim, r->err));
     if (dim < 0 || dim >= value->shape.rank) {
-        return error_set(r->err, ST_CORRUPT, "channel_dim %" PRId32 " of a value of rank %u", dim,
-                         value->shape.rank);
+        return error_set(r->err, ST_CORRUPT,
+                         "channel_dim %" PRId32 ", expected 0 or more and less than the rank %u",
+                         dim, value->shape.rank);
     }
     value->channel_dim = (uint8_t)dim;
     return ST_OK;
@@ -191,12 +191,12 @@ static enum status read_per_group(struct rt_xnnpack_reader *r, const struct flat
     TRY(flatbuf_i32(&r->fb, table, group_size, &group, r->err));
     if (value->shape.rank != 2 || value->channel_dim != 0) {
         return error_set(r->err, ST_CORRUPT,
-                         "groups and channel_dim %u of a value of rank %u, expected 0 and 2",
+                         "channel_dim %u and rank %u of a value with groups, expected 0 and 2",
                          value->channel_dim, value->shape.rank);
     }
     if (group <= 0 || value->shape.dims[1] % group != 0) {
         return error_set(r->err, ST_CORRUPT,
-                         "groups of %" PRId32 ", expected a divisor of %" PRId64, group,
+                         "groups of %" PRId32 " elements, expected a divisor of %" PRId64, group,
                          value->shape.dims[1]);
     }
     value->group = group;
@@ -222,7 +222,8 @@ static enum status read_shape(struct rt_xnnpack_reader *r, const struct flatbuf_
     TRY(flatbuf_vector(&r->fb, table, tensor_dims, 4, &dims, r->err));
     if (rank > XNN_RANK_MAX || dims.count != rank) {
         return error_set(r->err, ST_CORRUPT,
-                         "num_dims %" PRIu32 " and %" PRIu32 " dims, expected as many, at most %d",
+                         "num_dims is %" PRIu32 ", but there are %" PRIu32
+                         " dims; expected the same number, at most %d",
                          rank, dims.count, XNN_RANK_MAX);
     }
     out_shape->rank = (uint8_t)rank;
@@ -245,7 +246,8 @@ static enum status read_type(struct rt_xnnpack_reader *r, const struct flatbuf_t
     return ST_OK;
 }
 
-/* Input or output of the call, each of its arguments once. */
+/* Reads whether the value is an input or output of the call; each argument of the call may be taken
+ * once. */
 static enum status read_external(struct rt_xnnpack_reader *r, const struct flatbuf_table *table,
                                  struct rt_xnnpack_value *value)
 {
@@ -253,7 +255,7 @@ static enum status read_external(struct rt_xnnpack_reader *r, const struct flatb
     TRY(flatbuf_u32(&r->fb, table, tensor_flags, &flags, r->err));
     TRY(flatbuf_u32(&r->fb, table, tensor_external, &value->external_id, r->err));
     if (flags > 3) {
-        return error_set(r->err, ST_CORRUPT, "flags %" PRIx32 ", known are 3", flags);
+        return error_set(r->err, ST_CORRUPT, "flags %" PRIx32 ", expected at most 3", flags);
     }
     value->is_input = flags & 1;
     value->is_output = flags & 2;
@@ -261,9 +263,10 @@ static enum status read_external(struct rt_xnnpack_reader *r, const struct flatb
         return ST_OK;
     }
     if (value->external_id >= r->external_count || r->is_taken[value->external_id]) {
-        return error_set(r->err, ST_CORRUPT, "external id %" PRIu32 " of %" PRIu32 "%s",
+        return error_set(r->err, ST_CORRUPT,
+                         "external id %" PRIu32 ", the call has %" PRIu32 " arguments%s",
                          value->external_id, r->external_count,
-                         value->external_id < r->external_count ? " a second time" : "");
+                         value->external_id < r->external_count ? "; the id is used twice" : "");
     }
     r->is_taken[value->external_id] = true;
     return ST_OK;
@@ -285,12 +288,13 @@ static enum status read_content(struct rt_xnnpack_reader *r, uint32_t index,
 {
     size_t wanted;
     if (value->is_input || value->is_output) {
-        return error_set(r->err, ST_CORRUPT, "a constant that is an argument, too");
+        return error_set(r->err, ST_CORRUPT, "a constant is also an argument");
     }
     TRY(stored_bytes(r, value, &wanted));
     TRY(read_constant(r, index, &value->bytes));
     if (value->bytes.len < wanted) {
-        return error_set(r->err, ST_CORRUPT, "%zu bytes, expected %zu", value->bytes.len, wanted);
+        return error_set(r->err, ST_CORRUPT, "%zu bytes, expected at least %zu", value->bytes.len,
+                         wanted);
     }
     value->is_constant = true;
     return ST_OK;
@@ -308,15 +312,15 @@ static enum status read_tensor(struct rt_xnnpack_reader *r, const struct flatbuf
     TRY(read_external(r, table, value));
     TRY(flatbuf_u32(&r->fb, table, tensor_buffer, &buffer, r->err));
     if (value->type == XNN_INVALID) {
-        return error_set(r->err, ST_CORRUPT, "no datatype");
+        return error_set(r->err, ST_CORRUPT, "the datatype is missing");
     }
     if (dq_type != XNN_INVALID) {
         value->quantizes_rows = value->is_input && dq_type == XNN_QINT8;
         if (!value->quantizes_rows || value->type != XNN_F32) {
             return error_set(r->err, ST_UNSUPPORTED,
-                             "dq_datatype %d of %s%s, expected %d of an input", dq_type,
-                             rt_xnnpack_types[value->type].name,
-                             value->is_input ? "" : " that is no input", XNN_QINT8);
+                             "dq_datatype %d of a %s value%s, expected %d of an fp32 input",
+                             dq_type, rt_xnnpack_types[value->type].name,
+                             value->is_input ? "" : " that is not an input", XNN_QINT8);
         }
         value->row_dims = 1;
     }
@@ -345,13 +349,13 @@ static enum status check_kind(struct rt_xnnpack_reader *r, const struct rt_xnnpa
     bool is_external = value->is_input || value->is_output;
     bool needs_content = type->quant == XNN_PER_CHANNEL || type->quant == XNN_PER_GROUP;
     if (needs_content && !value->is_constant) {
-        return error_set(r->err, ST_CORRUPT, "%s that is no constant", type->name);
+        return error_set(r->err, ST_CORRUPT, "a %s value is not a constant", type->name);
     }
     if (type->quant == XNN_PER_ROW && (value->is_constant || is_external)) {
-        return error_set(r->err, ST_CORRUPT, "%s that is a constant or an argument", type->name);
+        return error_set(r->err, ST_CORRUPT, "a %s value is a constant or an argument", type->name);
     }
     if (type->is_packed && value->shape.rank != 2) {
-        return error_set(r->err, ST_CORRUPT, "%s of rank %u, expected 2", type->name,
+        return error_set(r->err, ST_CORRUPT, "a %s value has rank %u, expected 2", type->name,
                          value->shape.rank);
     }
     return ST_OK;
@@ -384,16 +388,17 @@ static enum status read_value(struct rt_xnnpack_reader *r, uint32_t index,
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /*
- * Arguments that are no value of the payload are constants: exporters leave those behind whose
- * only use they took away, like the scales of weights that are multiplied as floats.
+ * An argument without a value in the payload must be a constant: exporters leave such arguments
+ * behind when they remove their only use, like the scales of weights that are multiplied as floats.
  */
 static enum status check_arguments(struct rt_xnnpack_reader *r)
 {
     for (uint32_t i = 0; i < r->external_count; i++) {
         const struct pte_value *arg = rt_delegate_arg(r->call, i);
         if (!r->is_taken[i] && arg->kind == PTE_TENSOR && arg->tensor->storage != PTE_CONSTANT) {
-            return error_set(r->err, ST_CORRUPT,
-                             "argument %" PRIu32 " is no constant, expected a value for it", i);
+            return error_set(
+                r->err, ST_CORRUPT,
+                "argument %" PRIu32 " is not a constant and has no value in the payload", i);
         }
     }
     return ST_OK;

@@ -34,7 +34,7 @@ enum status rt_load_program(const char *path, const struct rt_load_options *opti
         return error_set(err, ST_EXHAUSTED, "no memory for a program");
     }
     program->magic = RT_PROGRAM_MAGIC;
-    atomic_init(&program->refs, 1);
+    refs_init(&program->refs);
     program->device = hal_device_ref(options->device);
     enum status status = rt_files_open(&program->files, options->device, path, options->data_paths,
                                        options->data_count, err);

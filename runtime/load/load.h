@@ -2,7 +2,8 @@
 /*
  * Loading: from a `.pte` file to a program (runtime/program/program.h) whose methods are compiled
  * for one device. A damaged file does not load. A method that needs something this build lacks (an
- * operator, a delegate, an element type) is kept with the reason, and the other methods work.
+ * operator, a delegate, an element type), or that is too large, is kept with the reason, and the
+ * other methods work. Lack of memory is no property of a method: then nothing is loaded.
  */
 #ifndef PTED_RUNTIME_LOAD_LOAD_H
 #define PTED_RUNTIME_LOAD_LOAD_H
@@ -31,7 +32,7 @@ struct rt_load_options {
     bool is_unfused;    /* without the passes that join several nodes to one: for comparison */
 };
 
-/* The caller owns a reference to the program. Any thread. */
+/* The caller owns a reference to the program. ST_EXHAUSTED: there is no memory now. Any thread. */
 MUST_CHECK enum status rt_load_program(const char *path, const struct rt_load_options *options,
                                        struct rt_program **out_program, struct error *err);
 #endif

@@ -130,7 +130,7 @@ static enum status find_states(struct rt_method *method, const struct rt_state_u
     struct rt_state_slots *slots = rt_program_state_slots(method->program);
     method->states = arena_array(&method->code.arena, uses->count, sizeof(*method->states));
     if (!method->states) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&method->code.arena, "the method", err);
     }
     for (uint32_t i = 0; i < uses->count; i++) {
         const struct rt_state_use *use = &uses->items[i];
@@ -293,7 +293,12 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
     TRY(describe_all(method, err));
     TRY(rt_signature_make_structure(method, NULL, err));
     TRY(rt_names_settle(method, NULL, err));
-    if (compile(method, !options->is_unfused, &method->failure) != ST_OK) {
+    enum status status = compile(method, !options->is_unfused, &method->failure);
+    if (status == ST_EXHAUSTED) { /* it may succeed another time: no property of the method */
+        *err = method->failure;
+        return error_prefix(err, "method '%.64s': ", method->name);
+    }
+    if (status != ST_OK) {
         return rt_signature_make(method, err);
     }
     method->failure.code = ST_OK;

@@ -3,17 +3,14 @@
 
 #include "runtime/ops/apply.h"
 
-#include "base/check.h"
-#include "runtime/ops/op.h"
+#include "runtime/ops/known.h"
 
-enum status rt_op_apply(struct rt_graph *graph, const char *op, const uint32_t *args,
+enum status rt_op_apply(struct rt_graph *graph, const struct rt_op *op, const uint32_t *args,
                         uint32_t arg_count, enum dtype dtype, uint32_t *out_value,
                         struct error *err)
 {
-    const struct rt_op *row = rt_op_find(op);
-    must(row);
     uint32_t out = rt_graph_tensor(graph, dtype, 0, NULL);
-    uint32_t node = rt_graph_node(graph, row, args, arg_count, &out, 1);
+    uint32_t node = rt_graph_node(graph, op, args, arg_count, &out, 1);
     TRY(rt_graph_check(graph, err));
     TRY(rt_graph_infer(graph, node, err));
     *out_value = out;
@@ -29,5 +26,5 @@ enum status rt_op_convert(struct rt_graph *graph, uint32_t value, enum dtype dty
         return ST_OK;
     }
     uint32_t args[] = {value, rt_graph_bool(graph, false), rt_graph_none(graph)};
-    return rt_op_apply(graph, "to_dtype", args, 3, dtype, out_value, err);
+    return rt_op_apply(graph, RT_OP(to_dtype), args, 3, dtype, out_value, err);
 }

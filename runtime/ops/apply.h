@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators by their names, appended to a graph: for importers and passes. */
+/* Operators appended to a graph: for importers and passes. */
 #ifndef PTED_RUNTIME_OPS_APPLY_H
 #define PTED_RUNTIME_OPS_APPLY_H
 
@@ -7,12 +7,13 @@
 #include "runtime/graph/graph.h"
 
 /*
- * As rt_graph_node() for an operator by its graph name, with one output of the given element type
- * whose dims its shape function finds at once. The node stands at the end until rt_graph_compact().
+ * As rt_graph_node() with one output of the given element type, whose dims the operator's shape
+ * function finds at once; RT_OP(add) of known.h is a row. The node stands at the end until
+ * rt_graph_compact().
  */
-MUST_CHECK enum status rt_op_apply(struct rt_graph *graph, const char *op, const uint32_t *args,
-                                   uint32_t arg_count, enum dtype dtype, uint32_t *out_value,
-                                   struct error *err);
+MUST_CHECK enum status rt_op_apply(struct rt_graph *graph, const struct rt_op *op,
+                                   const uint32_t *args, uint32_t arg_count, enum dtype dtype,
+                                   uint32_t *out_value, struct error *err);
 
 /* |value| as |dtype|: itself if it is of that type or a none, else a node that converts it. */
 MUST_CHECK enum status rt_op_convert(struct rt_graph *graph, uint32_t value, enum dtype dtype,

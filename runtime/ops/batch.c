@@ -111,7 +111,7 @@ enum status rt_batch_sizes(struct rt_batch_call *call)
     uint32_t *args = arena_array(&graph->arena, call->node->arg_count, sizeof(*args));
     uint32_t made = rt_graph_ints(graph, items, count);
     if (!args) {
-        return error_set(call->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", call->err);
     }
     memcpy(args, call->node->args, call->node->arg_count * sizeof(*args));
     args[1] = made;

@@ -18,7 +18,7 @@ static void find_rows(void)
 #include "runtime/ops/known.def"
 #undef KNOWN
     };
-    for (int id = 0; id < RT_KNOWN_COUNT; id++) {
+    for (int id = RT_KNOWN_NONE + 1; id < RT_KNOWN_COUNT; id++) {
         rows[id] = rt_op_find(names[id]);
         must(rows[id]);
     }
@@ -26,7 +26,7 @@ static void find_rows(void)
 
 const struct rt_op *rt_op_known(enum rt_known id)
 {
-    must(id < RT_KNOWN_COUNT);
+    must(id > RT_KNOWN_NONE && id < RT_KNOWN_COUNT);
     int failure = pthread_once(&once, find_rows);
     must(failure == 0);
     return rows[id];

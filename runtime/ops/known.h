@@ -11,14 +11,16 @@
 #include "runtime/graph/op.h"
 
 enum rt_known {
+    RT_KNOWN_NONE, /* in tables: no operator */
 #define KNOWN(name) RT_KNOWN_##name,
 #include "runtime/ops/known.def"
 #undef KNOWN
     RT_KNOWN_COUNT
 };
 
-/* The row of the operator; never NULL. */
+/* The row of the operator, which is not RT_KNOWN_NONE; never NULL. RT_OP(add) is that of "add". */
 const struct rt_op *rt_op_known(enum rt_known id);
+#define RT_OP(name) rt_op_known(RT_KNOWN_##name)
 
 /* Is |op| that operator? */
 bool rt_op_is(const struct rt_op *op, enum rt_known id);

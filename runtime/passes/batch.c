@@ -9,11 +9,11 @@
 #include "hal/buffer.h"
 #include "runtime/ops/op.h"
 
-/* What is being made. */
+/* The graph being made. */
 struct making {
     struct rt_graph *graph;
     struct rt_dim rows;
-    bool *has_rows; /* by value of |from|; no node adds a tensor */
+    bool *has_rows; /* by value of |from|: does dim 0 count rows? No node adds a tensor */
     const struct rt_graph_labels *labels;
     struct error *err;
 };
@@ -42,7 +42,7 @@ static bool copy_dims(struct rt_dims *dims, const struct rt_dims *from, struct a
     return dims->exprs && dims->solved && dims->requirements;
 }
 
-/* The lists that values and nodes point to are shared until they change. */
+/* Copies values and nodes. The lists that they point to are shared until they change. */
 static enum status copy_graph(struct rt_graph *graph, const struct rt_graph *from,
                               struct error *err)
 {
@@ -50,7 +50,7 @@ static enum status copy_graph(struct rt_graph *graph, const struct rt_graph *fro
     struct rt_value *values = copy(arena, from->values, from->value_count, sizeof(*values));
     struct rt_node *nodes = copy(arena, from->nodes, from->node_count, sizeof(*nodes));
     if (!values || !nodes || (from->dims.exprs && !copy_dims(&graph->dims, &from->dims, arena))) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", err);
     }
     graph->values = values;
     graph->value_count = graph->value_capacity = from->value_count;
@@ -71,7 +71,7 @@ static enum status copy_graph(struct rt_graph *graph, const struct rt_graph *fro
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* |value| has so many rows where it had one. Its new dims into |out_dims|. */
+/* Multiplies dim 0 of |value| by the number of rows; |out_dims| gets its new dims. */
 static enum status widen(const struct making *m, uint32_t value, struct rt_dim **out_dims)
 {
     struct rt_graph *graph = m->graph;
@@ -81,7 +81,7 @@ static enum status widen(const struct making *m, uint32_t value, struct rt_dim *
     }
     *out_dims = copy(&graph->arena, v->dims, v->rank, sizeof(**out_dims));
     if (!*out_dims) {
-        return error_set(m->err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", m->err);
     }
     (*out_dims)[0] = rt_dim_mul(&graph->dims, m->rows, v->dims[0]);
     m->has_rows[value] = true;
@@ -101,7 +101,8 @@ static enum status widen_input(const struct making *m, uint32_t index)
     return widen(m, value, &v->dims);
 }
 
-/* Dims of |value|, an output, as its shape function has to find them; it starts from nothing. */
+/* |out_dims| gets the dims that the shape function of |value|, an output, has to find; the output
+ * itself starts without dims. */
 static enum status expect(const struct making *m, uint32_t value, struct rt_dim **out_dims)
 {
     TRY(widen(m, value, out_dims));
@@ -115,7 +116,8 @@ static enum status check(const struct making *m, uint32_t value, const struct rt
     const struct rt_value *v = &m->graph->values[value];
     for (uint8_t d = 0; d < v->rank; d++) {
         if (!v->dims || !rt_dim_same(v->dims[d], expected[d])) {
-            return error_set(m->err, ST_UNSUPPORTED, "dim %u of its result varies otherwise", d);
+            return error_set(m->err, ST_UNSUPPORTED,
+                             "dim %u of its result does not grow with the rows as expected", d);
         }
     }
     return ST_OK;
@@ -179,9 +181,9 @@ static enum status widen_node(const struct making *m, uint32_t number)
     TRY(infer(m, number));
     bool is_free = rt_dim_same(rt_dim_resolve(&m->graph->dims, m->rows), m->rows) &&
                    m->graph->dims.requirement_count == before;
-    return is_free
-               ? ST_OK
-               : error_set(m->err, ST_UNSUPPORTED, "%s: it asks for a number of rows", op->name);
+    return is_free ? ST_OK
+                   : error_set(m->err, ST_UNSUPPORTED, "%s: it requires a certain number of rows",
+                               op->name);
 }
 
 static enum status check_outputs(const struct making *m)
@@ -190,7 +192,7 @@ static enum status check_outputs(const struct making *m)
     for (uint32_t i = 0; i < graph->output_count; i++) {
         uint32_t value = graph->outputs[i];
         if (!m->has_rows[value] || !rt_dim_same(graph->values[value].dims[0], m->rows)) {
-            return error_set(m->err, ST_UNSUPPORTED, "dim 0 of %s is not the rows'",
+            return error_set(m->err, ST_UNSUPPORTED, "dim 0 of %s is not the number of rows",
                              m->labels->outputs[i]);
         }
     }
@@ -212,7 +214,7 @@ enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from, 
     };
     TRY(rt_graph_check(graph, err));
     if (!m.has_rows) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(&graph->arena, "the method", err);
     }
     memset(m.has_rows, 0, from->value_count * sizeof(bool));
     for (uint32_t i = 0; i < graph->input_count; i++) {

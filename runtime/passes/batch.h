@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A graph for one row as a graph for any number of them: dim 0 of its inputs, 1 until now, becomes
- * a symbol, and each node says by its operator's batch rule (struct rt_op) whether it treats every
- * row by itself and how its arguments change. The shape functions then run again, and have to find
- * the dims that the rules promise without asking anything of the number of rows.
+ * Turns a graph for one row into a graph for any number of rows: dim 0 of its inputs, 1 until now,
+ * becomes a symbol. The batch rule of each node's operator (struct rt_op) says whether the node
+ * treats each row separately, and how its arguments change. The shape functions then run again:
+ * they have to find the dims that the rules promise, and must not require a certain number of rows.
  */
 #ifndef PTED_RUNTIME_PASSES_BATCH_H
 #define PTED_RUNTIME_PASSES_BATCH_H
@@ -11,14 +11,15 @@
 #include "base/status.h"
 #include "runtime/graph/graph.h"
 
-/* What messages call the inputs and outputs of a graph, by their number in it. */
+/* The names of a graph's inputs and outputs in messages, by their number. */
 struct rt_graph_labels {
     const char *const *inputs, *const *outputs;
 };
 
 /*
- * |graph| is initialised; it becomes a form of |from| for up to |rows_max| rows. It borrows from
- * |from|, which stays as it is and outlives it. ST_UNSUPPORTED with the node that is in the way.
+ * |graph| is initialised and empty; it becomes a variant of |from| for up to |rows_max| rows. It
+ * borrows from |from|, which does not change and has to outlive it. ST_UNSUPPORTED names the first
+ * node that does not allow it.
  */
 MUST_CHECK enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from,
                                       int64_t rows_max, const struct rt_graph_labels *labels,

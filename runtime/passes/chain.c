@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pointwise chains: a float node and the ones before it that only it reads become one node, as long
- * as all of them have the dims of the last and a chain has room. Steps that exporters write for
- * what is one loop here, hardswish for instance, are that loop afterwards.
+ * Pointwise chains: a float node and the preceding nodes whose results only this node reads become
+ * one node, as long as all of them have the dims of the last one and the chain has room. Where an
+ * exporter writes several steps for one loop, such as hardswish, they become that loop.
  *
- * Behind layout, so that it is settled how every tensor lies.
+ * Runs after layout, because then the memory order of each tensor is known.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@
 
 /* ---- loops that stand for several ---------------------------------------------------------- */
 
-/* The step that makes |value| if its loop is |op|. */
+/* The step that makes |value| if its loop is |op|, else NULL. */
 static const struct rt_chain_step *maker(const struct rt_chain *c, int value,
                                          enum rt_pointwise_op op)
 {
@@ -33,7 +33,7 @@ static bool is_number(const struct rt_chain *c, int arg, float number)
     return arg < 0 && (float)c->numbers[-1 - arg] == number;
 }
 
-/* The operand beside the number in a binary step, or -1. */
+/* If one operand of a binary step is |number|, the other one; else -1. */
 static int beside(const struct rt_chain *c, const struct rt_chain_step *s, float number)
 {
     return is_number(c, s->args[1], number)   ? s->args[0]
@@ -41,7 +41,7 @@ static int beside(const struct rt_chain *c, const struct rt_chain_step *s, float
                                               : -1;
 }
 
-/* x where |value| is clamp(x + 3, 0, 6), or -1. */
+/* x if |value| is clamp(x + 3, 0, 6), else -1. */
 static int find_gate(const struct rt_chain *c, int value)
 {
     const struct rt_chain_step *clamp = maker(c, value, RT_PW_clamp);
@@ -58,7 +58,7 @@ static int find_gate(const struct rt_chain *c, int value)
     return add ? beside(c, add, 3) : -1;
 }
 
-/* What |s| divides by 6, or -1. */
+/* x if |s| is x / 6, else -1. */
 static int find_sixth(const struct rt_chain *c, const struct rt_chain_step *s)
 {
     return s->op == RT_PW_div && is_number(c, s->args[1], 6) ? s->args[0]
@@ -71,7 +71,7 @@ static void become(struct rt_chain_step *s, enum rt_pointwise_op op, int operand
     *s = (struct rt_chain_step){.op = op, .args = {operand}};
 }
 
-/* A product of a value and of what |s| makes of the same value. */
+/* Replaces x * sigmoid(x) by silu(x), and x * hardsigmoid(x) by hardswish(x). */
 static void simplify_product(const struct rt_chain *c, struct rt_chain_step *s)
 {
     for (int i = 0; i < 2; i++) {
@@ -137,7 +137,7 @@ static void drop_unused(struct rt_chain *c)
     c->step_count = kept;
 }
 
-/* Numbers in the order of their use, each use its own. */
+/* Numbers each use of a constant separately, in the order of use. */
 static void renumber(struct rt_chain *c)
 {
     double numbers[RT_CHAIN_NUMBERS_MAX];
@@ -171,15 +171,15 @@ static void simplify(struct rt_chain *chain)
 
 /* ---- which nodes --------------------------------------------------------------------------- */
 
-/* The nodes of a chain that grows from its last towards the inputs. */
+/* The nodes of a chain, which grows from its last node towards the inputs. */
 struct growth {
     struct rt_rewrite *rw;
     uint32_t nodes[RT_CHAIN_STEPS_MAX], count;
-    uint32_t tensors[RT_CHAIN_TENSORS_MAX], tensor_count; /* what comes from outside */
+    uint32_t tensors[RT_CHAIN_TENSORS_MAX], tensor_count; /* made outside of the chain */
     uint32_t number_count;
 };
 
-/* A node as a step. Operands that are constants of one element are numbers. */
+/* Reads a node as a step; operands that are constants with one element become numbers. */
 static bool read_step(const struct rt_graph *graph, uint32_t node, struct rt_pointwise_step *step)
 {
     uint32_t numbers = 0;
@@ -203,7 +203,7 @@ static bool has_node(const struct growth *g, uint32_t node)
     return false;
 }
 
-/* The tensors and numbers of the chain of |g->nodes|; false when there are too many. */
+/* Lists the tensors and numbers that the chain of |g->nodes| reads; false if there are too many. */
 static bool list_operands(struct growth *g)
 {
     const struct rt_graph *graph = g->rw->graph;
@@ -260,7 +260,7 @@ static bool may_join(const struct growth *g, uint32_t value)
            rt_value_same_dims(v, rt_node_out(graph, last, 0)) && read_step(graph, v->node, &step);
 }
 
-/* One more node; false when there is none that fits. */
+/* Adds one node to the chain; false if no node fits. */
 static bool grow(struct growth *g)
 {
     uint32_t tensors[RT_CHAIN_TENSORS_MAX], count = g->tensor_count;
@@ -280,7 +280,8 @@ static bool grow(struct growth *g)
     return false;
 }
 
-/* Argument 0 is what the output may take the place of: a tensor of its dims, if there is one. */
+/* The output may be written over argument 0, so a tensor with the same dims goes there, if there is
+ * one. */
 static void choose_first(struct growth *g, const struct rt_value *out)
 {
     const struct rt_graph *graph = g->rw->graph;
@@ -295,7 +296,7 @@ static void choose_first(struct growth *g, const struct rt_value *out)
     }
 }
 
-/* Graphs are sorted: a node's number is greater than those it reads. */
+/* Node numbers are a topological order. */
 static void sort_nodes(struct growth *g)
 {
     for (uint32_t i = 1; i < g->count; i++) {
@@ -363,7 +364,7 @@ static uint32_t names_of(struct rt_graph *graph, const struct rt_chain *c)
     return rt_graph_string(graph, span_of(copy, len));
 }
 
-/* The last node becomes the chain: its output keeps dims, order and readers. */
+/* Turns the last node into the chain: its output keeps dims, order and readers. */
 static enum status make_node(struct growth *g, const struct rt_chain *c, struct error *err)
 {
     struct rt_graph *graph = g->rw->graph;
@@ -396,7 +397,8 @@ static enum status make_node(struct growth *g, const struct rt_chain *c, struct 
     return rt_graph_check(graph, err);
 }
 
-/* Is a tensor broadcast? A chain does that better than a node alone. */
+/* Is a tensor broadcast? A chain does that faster than the node alone, even if it has only this
+ * node. */
 static bool repeats_rows(const struct growth *g)
 {
     const struct rt_graph *graph = g->rw->graph;

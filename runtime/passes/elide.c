@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies that copy nothing: see passes.h. Values are written once, so a copy of the same type and
- * dims is the value itself; exporters write many, to keep buffers apart that do not exist here.
+ * Removes copies that change nothing: see passes.h. A value is written only once, so a copy with
+ * the same type and dims is the value itself. Exporters write many copies to keep buffers apart
+ * that do not exist here.
  */
 #include "config.h"
 
@@ -10,7 +11,7 @@
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
-/* The last argument that is a tensor: what an RT_OP_COPY copies. */
+/* The last argument that is a tensor: the source of an RT_OP_COPY. */
 static uint32_t source_of(const struct rt_graph *graph, const struct rt_node *node)
 {
     for (uint32_t i = node->arg_count; i-- > 0;) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epilogues: a clamp or a residual addition that follows a product or convolution, and nothing else
- * that reads its output, becomes part of it. So does a rounding to halves, where what is narrowed
- * is widened again: results that are rounded at once need no conversions between products. A clamp
- * of the halves goes before the rounding, since what is largest or smallest stays it when rounded.
+ * Epilogues: if only a clamp or a residual addition reads the output of a product or convolution,
+ * it becomes part of that. So does rounding to halves if a value is narrowed and then widened
+ * again: a result that is rounded where it is made needs no conversions between products. A clamp
+ * of halves moves before the rounding; as its bounds round to themselves, the result is the same.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
-/* The bounds of a node that clamps its argument 0 to fixed numbers; false when it is none. */
+/* Reads the bounds of a node that clamps its argument 0 to fixed numbers; false for other nodes. */
 static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node, double *min,
                        double *max)
 {
@@ -35,14 +35,14 @@ static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node,
     return rt_value_is_fixed(lo) && rt_value_is_fixed(hi);
 }
 
-/* Does |value|, which a node with an epilogue makes, round already? */
+/* Does the node that makes |value| round its result to halves? */
 static bool is_rounded(const struct rt_rewrite *rw, uint32_t value)
 {
     return rw->graph->values[value].is_half;
 }
 
-/* The node that makes |value| if it has an epilogue, no clamp or rounding yet, and nobody else
- * reads it. */
+/* The node that makes |value| if it has an epilogue, no clamp or rounding yet, and a single reader;
+ * else NULL. */
 static struct rt_node *open_producer(const struct rt_rewrite *rw, uint32_t value)
 {
     const struct rt_graph *graph = rw->graph;
@@ -60,14 +60,14 @@ static struct rt_node *open_producer(const struct rt_rewrite *rw, uint32_t value
     return node;
 }
 
-/* |from|, whose users now mean |node|'s output. The output inherits them. */
+/* The users of |from| use |node|'s output from now on. */
 static void take_over(struct rt_rewrite *rw, struct rt_node *node, uint32_t from)
 {
     rw->uses[node->outs[0]] = rw->uses[from];
     rt_rewrite_replace(rw, from, node->outs[0]);
 }
 
-/* The node that narrows floats to |value|, or NULL. */
+/* The node that makes |value| by narrowing floats to halves, or NULL. */
 static struct rt_node *narrowing(const struct rt_rewrite *rw, uint32_t value)
 {
     struct rt_node *node = rt_rewrite_producer(rw, value, RT_KNOWN_to_dtype);
@@ -98,15 +98,15 @@ static void fuse_clamp(struct rt_rewrite *rw, const struct rt_node *clamp, doubl
     take_over(rw, narrow ? narrow : node, clamp->outs[0]);
 }
 
-/* A product that rounds? */
+/* Is |node| a product that can round its result? */
 static bool can_round(const struct rt_node *node)
 {
     const struct rt_epilogue *e = node->op->flags & RT_OP_EPILOGUE ? node->op->detail : NULL;
     return e && e->rounds;
 }
 
-/* Exporters keep some weights of halves as floats: where the other operand is halves it pays to see
- * it. Most others end with the first number. */
+/* Exporters store some half-precision weights as floats. If the other operand is halves, it pays to
+ * recognise them; for most other weights the check ends at the first number. */
 static void recognise_halves(struct rt_graph *graph, const struct rt_node *product)
 {
     struct rt_value *weights = rt_node_arg(graph, product, 1);
@@ -116,7 +116,7 @@ static void recognise_halves(struct rt_graph *graph, const struct rt_node *produ
     }
 }
 
-/* Floats that were narrowed only to be widened here are rounded where they are made. */
+/* Floats that are narrowed and then widened here are rounded by the node that makes them. */
 static void fuse_rounding(struct rt_rewrite *rw, const struct rt_node *widen)
 {
     struct rt_graph *graph = rw->graph;
@@ -134,10 +134,8 @@ static void fuse_rounding(struct rt_rewrite *rw, const struct rt_node *widen)
     rt_rewrite_replace(rw, widen->outs[0], value);
 }
 
-/*
- * Adds argument |other| inside the producer of argument |sum|. That cannot make a cycle: nobody but
- * this addition reads the producer, so the other argument does not depend on it.
- */
+/* Adds argument |other| inside the producer of argument |sum|. This cannot make a cycle: only this
+ * addition reads the producer, so the other argument does not depend on it. */
 static bool try_residual(struct rt_rewrite *rw, const struct rt_node *add, uint32_t sum,
                          uint32_t other)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory orders. Convolutions and pools want the channels of a pixel side by side; whatever keeps
- * an order that it is given (element-wise operators, concatenation) stays in it, and everything
- * else reads any order or gets row-major. So networks become islands of channels-last values with a
- * "reorder" where something enters or leaves, and a value is reordered at most once each way.
+ * Memory orders. Convolutions and pools want the channels of a pixel next to each other. Operators
+ * that keep the order of their arguments (element-wise operators, concatenation) stay in that
+ * order. All others read any order, or get row-major arguments. So a network has islands of
+ * channels-last values, with a "reorder" at their borders, and each value is reordered at most once
+ * in each direction.
  *
- * A permute from one of the two orders to the other is no work at all: the bytes lie as its result
- * wants them, so its result is declared to lie that way.
+ * A permute between the two orders costs nothing: the bytes already have the order that its result
+ * needs, so the result is only declared to have it.
  */
 #include "config.h"
 
@@ -31,10 +32,10 @@ static const uint8_t *channels_last(uint8_t rank)
 
 struct layout {
     struct rt_rewrite rw;
-    uint32_t *row_major, *channels; /* by value: its twin in that order, 0: none yet */
+    uint32_t *row_major, *channels; /* by value: a copy in that order, 0: none yet */
 };
 
-/* Do both orders come to the same bytes, whatever the dims are in the end? */
+/* Do both orders give the same bytes, whatever the dims finally are? */
 static bool orders_agree(const struct rt_value *v)
 {
     bool one_pixel = true;
@@ -58,7 +59,7 @@ static enum status reorder(struct layout *l, uint32_t value, const uint8_t *orde
         *out = twins[value];
         return ST_OK;
     }
-    TRY(rt_op_apply(graph, "reorder", &value, 1, v->dtype, out, err));
+    TRY(rt_op_apply(graph, RT_OP(reorder), &value, 1, v->dtype, out, err));
     graph->values[*out].order = order;
     if (value < l->rw.value_count) {
         twins[value] = *out;
@@ -66,7 +67,7 @@ static enum status reorder(struct layout *l, uint32_t value, const uint8_t *orde
     return ST_OK;
 }
 
-/* Brings argument |index| of node |node|, a tensor or a list of them, into |order|. */
+/* Reorders argument |index| of node |node|, a tensor or a list of tensors, into |order|. */
 static enum status reorder_arg(struct layout *l, uint32_t node, uint32_t index,
                                const uint8_t *order, struct error *err)
 {
@@ -119,7 +120,7 @@ static enum status lay_channels_last(struct layout *l, uint32_t node, struct err
     return ST_OK;
 }
 
-/* Is the tensor |v| of the output's rank and in another order than row-major? */
+/* Does the tensor |v| have the output's rank and an order other than row-major? */
 static bool sets_order(const struct rt_value *v, uint8_t rank)
 {
     return v->rank == rank && v->order && !v->is_packed;
@@ -135,10 +136,8 @@ static bool wants_channels(const struct rt_graph *graph, const struct rt_node *n
     return wants;
 }
 
-/*
- * Arguments of the output's rank are brought into the output's order; those that are broadcast from
- * fewer dims are read by strides as they are.
- */
+/* Arguments of the output's rank are reordered to the output's order; arguments with fewer dims are
+ * broadcast and are read by strides as they are. */
 static enum status lay_elementwise(struct layout *l, uint32_t node, struct error *err)
 {
     struct rt_graph *graph = l->rw.graph;
@@ -158,7 +157,7 @@ static enum status lay_elementwise(struct layout *l, uint32_t node, struct error
     return ST_OK;
 }
 
-/* Do two lists of |v|'s dims, outermost first, come to the same bytes? Dims of 1 do not matter. */
+/* Do two orders of |v|'s dims, outermost first, give the same bytes? Dims of 1 do not matter. */
 static bool same_bytes(const struct rt_value *v, const uint8_t *a, const uint8_t *b)
 {
     uint8_t i = 0, j = 0;
@@ -178,7 +177,8 @@ static bool same_bytes(const struct rt_value *v, const uint8_t *a, const uint8_t
     }
 }
 
-/* The order that a permute's output has in the bytes of its argument; else the permute stays. */
+/* If the output of a permute has an order in which its bytes are those of the argument, declares
+ * it; else the permute stays. */
 static void lay_permute(struct layout *l, struct rt_node *node)
 {
     const struct rt_value *in = rt_node_arg(l->rw.graph, node, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Matrix products in the form that has kernels, and the pass itself: see passes.h. */
+/* Matrix products as operators that have kernels, and the pass itself: see passes.h. */
 #include "config.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 /* ---- matrix products ------------------------------------------------------------------------- */
 
-/* Halves are multiplied and summed as floats. */
+/* Halves are computed as floats. */
 static enum dtype work_type(enum dtype dtype)
 {
     return dtype == DT_F16 || dtype == DT_BF16 ? DT_F32 : dtype;
@@ -25,8 +25,8 @@ static enum status make_gemm(struct rt_graph *graph, const struct rt_product *p,
                              struct error *err)
 {
     uint32_t packed;
-    TRY(rt_op_apply(graph, p->is_transposed ? "pack_nk" : "pack_kn", &p->weights, 1, DT_F32,
-                    &packed, err));
+    TRY(rt_op_apply(graph, p->is_transposed ? RT_OP(pack_nk) : RT_OP(pack_kn), &p->weights, 1,
+                    DT_F32, &packed, err));
     uint32_t args[] = {
         p->x,
         packed,
@@ -36,7 +36,7 @@ static enum status make_gemm(struct rt_graph *graph, const struct rt_product *p,
         rt_graph_float(graph, -INFINITY),
         rt_graph_float(graph, INFINITY),
     };
-    return rt_op_apply(graph, "gemm", args, 7, DT_F32, out, err);
+    return rt_op_apply(graph, RT_OP(gemm), args, 7, DT_F32, out, err);
 }
 
 static enum status add(struct rt_graph *graph, uint32_t a, uint32_t b, uint32_t *out,
@@ -47,10 +47,10 @@ static enum status add(struct rt_graph *graph, uint32_t a, uint32_t b, uint32_t 
     if (graph->values[b].kind == RT_NONE) {
         return ST_OK;
     }
-    return rt_op_apply(graph, "add", args, 3, graph->values[a].dtype, out, err);
+    return rt_op_apply(graph, RT_OP(add), args, 3, graph->values[a].dtype, out, err);
 }
 
-/* Doubles and integers: no packing, no epilogue. */
+/* Doubles and integers: without packing or an epilogue. */
 static enum status make_matmul(struct rt_graph *graph, const struct rt_product *p, uint32_t *out,
                                struct error *err)
 {
@@ -59,9 +59,9 @@ static enum status make_matmul(struct rt_graph *graph, const struct rt_product *
     if (p->is_transposed) {
         const struct rt_dim order[] = {rt_dim_of(1), rt_dim_of(0)};
         uint32_t permute[] = {p->weights, rt_graph_ints(graph, order, 2)};
-        TRY(rt_op_apply(graph, "permute", permute, 2, dtype, &args[1], err));
+        TRY(rt_op_apply(graph, RT_OP(permute), permute, 2, dtype, &args[1], err));
     }
-    TRY(rt_op_apply(graph, "matmul", args, 2, dtype, out, err));
+    TRY(rt_op_apply(graph, RT_OP(matmul), args, 2, dtype, out, err));
     TRY(add(graph, *out, p->bias, out, err));
     return add(graph, *out, p->residual, out, err);
 }
@@ -88,10 +88,10 @@ static enum status scale(struct rt_graph *graph, uint32_t x, uint32_t factor, ui
     if (rt_value_number(&graph->values[factor]) == 1) {
         return ST_OK;
     }
-    return rt_op_apply(graph, "mul_scalar", args, 2, graph->values[x].dtype, out, err);
+    return rt_op_apply(graph, RT_OP(mul_scalar), args, 2, graph->values[x].dtype, out, err);
 }
 
-/* What |value| is but for its last two dims, which are exchanged; 0 when it is no such permute. */
+/* If |value| is a permute that exchanges the last two dims, its argument; else 0. */
 static uint32_t transposed(const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
@@ -109,13 +109,14 @@ static uint32_t transposed(const struct rt_graph *graph, uint32_t value)
     return permute->args[0];
 }
 
-/* A transposed right-hand side is packed from where it lies, if it is packed. */
+/* If the right-hand side is a transpose and is packed anyway, it is packed directly from the
+ * untransposed tensor. */
 static enum status lower_product(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                                  struct error *err)
 {
     const struct rt_value *b = rt_node_arg(graph, node, 1);
     if (dtype_infos[b->dtype].kind == DTYPE_COMPLEX) {
-        return rt_op_apply(graph, "product_complex", node->args, 2, b->dtype, outs, err);
+        return rt_op_apply(graph, RT_OP(product_complex), node->args, 2, b->dtype, outs, err);
     }
     struct rt_product p = {node->args[0],        node->args[1],        rt_graph_none(graph),
                            rt_graph_none(graph), b->dims[b->rank - 1], false};
@@ -139,7 +140,8 @@ static enum status lower_linear(struct rt_graph *graph, const struct rt_node *no
     return rt_lower_product(graph, p, rt_node_out(graph, node, 0)->dtype, outs, err);
 }
 
-/* beta * bias + alpha * (x @ w). The usual bias is a row for all; any other is added afterwards. */
+/* beta * bias + alpha * (x @ w). Usually the bias is one row for all; any other bias is added
+ * afterwards. */
 static enum status lower_addmm(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                                struct error *err)
 {
@@ -151,7 +153,8 @@ static enum status lower_addmm(struct rt_graph *graph, const struct rt_node *nod
     const struct rt_value *row = &graph->values[args[0]];
     bool is_row = row->rank == 1 && rt_dim_same(row->dims[0], n) &&
                   rt_value_number(&graph->values[args[4]]) == 1;
-    if (rt_value_number(&graph->values[args[3]]) != 0) { /* else a NaN in the bias does not count */
+    if (rt_value_number(&graph->values[args[3]]) !=
+        0) { /* a NaN in the bias is ignored if beta is 0 */
         TRY(rt_op_convert(graph, args[0], work, &bias, err));
         TRY(scale(graph, bias, args[3], &bias, err));
     }

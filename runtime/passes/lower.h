@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of the lower pass, which lower.c lists: one a file's operator. */
+/* The rules of the lower pass; lower.c has the table of rules. */
 #ifndef PTED_RUNTIME_PASSES_LOWER_H
 #define PTED_RUNTIME_PASSES_LOWER_H
 
@@ -8,7 +8,7 @@
 
 #define RT_LOWER_OUTS_MAX 3
 
-/* Adds nodes that compute |node|; into |outs|, the value that stands for each of its outputs. */
+/* Adds nodes that compute |node|; |outs| gets the replacement for each of its outputs. */
 typedef enum status rt_lower_f(struct rt_graph *graph, const struct rt_node *node,
                                uint32_t outs[RT_LOWER_OUTS_MAX], struct error *err);
 
@@ -17,17 +17,15 @@ rt_lower_f rt_lower_update_cache, rt_lower_update_cache_at, rt_lower_attention_c
     rt_lower_attention_quantized, rt_lower_tile_crop;
 rt_lower_f rt_lower_mixed_mm, rt_lower_mixed_linear, rt_lower_add_quantized;
 
-/* A product x @ w, or x @ w transposed, plus what is not none. */
+/* A product x @ w, or x @ w transposed, plus bias and residual if they are not none. */
 struct rt_product {
-    uint32_t x, weights, bias, residual; /* values; bias is a row, residual as the result */
+    uint32_t x, weights, bias, residual; /* values; bias is a row, residual has the result's dims */
     struct rt_dim n;
     bool is_transposed; /* the weights are [n, k] */
 };
 
-/*
- * Nodes that compute a product whose tensors are of types that need not be alike, in f32 where they
- * are halves; the result is of type |dtype|.
- */
+/* Adds nodes that compute a product. The tensors may have different types; halves are computed in
+ * f32. The result has type |dtype|. */
 MUST_CHECK enum status rt_lower_product(struct rt_graph *graph, struct rt_product product,
                                         enum dtype dtype, uint32_t *out_value, struct error *err);
 

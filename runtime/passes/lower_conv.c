@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions in the form that has kernels: see passes.h. Those of one or two dims in float32 take
- * packed weights ("conv", "conv_dw"); halves are converted and computed as such. All others, and
- * the gradients, go to the plain kernels of "conv_direct" and "conv_gradient".
+ * Convolutions as operators that have kernels: see passes.h. Those with one or two dims in float32
+ * use packed weights ("conv", "conv_dw"); halves are converted to float32. All others, and the
+ * gradients, use the plain kernels "conv_direct" and "conv_gradient".
  */
 #include "config.h"
 
@@ -12,10 +12,11 @@
 #include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/conv.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
 
-/* What a convolution of |dtype| is computed in. */
+/* The type in which a convolution of |dtype| is computed. */
 static enum dtype compute_dtype(enum dtype dtype)
 {
     if (dtype == DT_F64) {
@@ -24,7 +25,9 @@ static enum dtype compute_dtype(enum dtype dtype)
     return dtype_infos[dtype].kind == DTYPE_FLOAT ? DT_F32 : DT_I64;
 }
 
-/* |count| entries for the last axes, the list's own or |idle| for those that there are not. */
+/*
+ * |count| entries for the last axes: those of the list, and |idle| for axes that it does not have.
+ */
 static uint32_t entries(struct rt_graph *graph, uint32_t list, uint8_t axes, uint8_t count,
                         int64_t idle)
 {
@@ -54,7 +57,7 @@ static uint32_t kernel_pair(struct rt_graph *graph, const struct rt_value *w)
     return rt_graph_ints(graph, items, 2);
 }
 
-/* One input and one output channel in each of several groups. */
+/* Several groups, each with one input and one output channel? */
 static bool is_depthwise(const struct rt_graph *graph, const uint32_t args[RT_CONV_ARGS])
 {
     const struct rt_value *w = &graph->values[args[RT_CONV_W]];
@@ -63,7 +66,7 @@ static bool is_depthwise(const struct rt_graph *graph, const uint32_t args[RT_CO
            !rt_dim_is(w->dims[0], 1);
 }
 
-/* [C, 1, H, W] as [H, W, 1, C]: for each tap the weights of all channels. */
+/* [C, 1, H, W] as [H, W, 1, C]: the weights of all channels for each tap. */
 static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, uint32_t *out,
                                      struct error *err)
 {
@@ -78,9 +81,9 @@ static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, u
         order[i] = rt_dim_of(axes[i]);
     }
     uint32_t view_args[] = {weights, rt_graph_ints(graph, dims, 4)}, view;
-    TRY(rt_op_apply(graph, "view", view_args, 2, DT_F32, &view, err));
+    TRY(rt_op_apply(graph, RT_OP(view), view_args, 2, DT_F32, &view, err));
     uint32_t args[] = {view, rt_graph_ints(graph, order, 4)};
-    return rt_op_apply(graph, "permute", args, 2, DT_F32, out, err);
+    return rt_op_apply(graph, RT_OP(permute), args, 2, DT_F32, out, err);
 }
 
 static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
@@ -93,7 +96,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         TRY(depthwise_weights(graph, from[RT_CONV_W], &packed, err));
     } else {
         uint32_t args[] = {from[RT_CONV_W], from[RT_CONV_GROUPS], from[RT_CONV_TRANSPOSED]};
-        TRY(rt_op_apply(graph, "pack_conv", args, 3, DT_F32, &packed, err));
+        TRY(rt_op_apply(graph, RT_OP(pack_conv), args, 3, DT_F32, &packed, err));
     }
     uint32_t args[] = {
         from[RT_CONV_X],
@@ -111,12 +114,12 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         rt_graph_float(graph, -INFINITY),
         rt_graph_float(graph, INFINITY),
     };
-    return rt_op_apply(graph, depthwise ? "conv_dw" : "conv", args, 14, DT_F32, out, err);
+    return rt_op_apply(graph, depthwise ? RT_OP(conv_dw) : RT_OP(conv), args, 14, DT_F32, out, err);
 }
 
 /* ---- plain kernels --------------------------------------------------------------------------- */
 
-/* x, weights and bias of one type; the output has |like|'s dims. */
+/* x, weights and bias have one type; the output has |like|'s dims. */
 static enum status make_direct(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
                                uint32_t like, uint32_t *out, struct error *err)
 {
@@ -132,8 +135,8 @@ static enum status make_direct(struct rt_graph *graph, const uint32_t from[RT_CO
         from[RT_CONV_GROUPS],
         rt_graph_ints(graph, graph->values[like].dims, graph->values[like].rank),
     };
-    return rt_op_apply(graph, "conv_direct", args, 9, graph->values[from[RT_CONV_X]].dtype, out,
-                       err);
+    return rt_op_apply(graph, RT_OP(conv_direct), args, 9, graph->values[from[RT_CONV_X]].dtype,
+                       out, err);
 }
 
 enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *node,
@@ -157,8 +160,8 @@ enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *n
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* The gradient for the input of a convolution is the transposed convolution of the output's, with
- * the same weights; that for the input of a transposed one, a plain convolution. */
+/* The input's gradient is the transposed convolution of the output's gradient with the same
+ * weights; for a transposed convolution, it is a plain convolution. */
 static enum status input_gradient(struct rt_graph *graph, const uint32_t from[RT_CONV_BACK_ARGS],
                                   uint32_t like, uint32_t *out, struct error *err)
 {
@@ -190,11 +193,11 @@ static enum status weight_gradient(struct rt_graph *graph, const uint32_t from[R
         from[RT_CONV_BACK_GROUPS],
         rt_graph_ints(graph, graph->values[like].dims, graph->values[like].rank),
     };
-    return rt_op_apply(graph, "conv_gradient", args, 7, graph->values[from[RT_CONV_BACK_X]].dtype,
-                       out, err);
+    return rt_op_apply(graph, RT_OP(conv_gradient), args, 7,
+                       graph->values[from[RT_CONV_BACK_X]].dtype, out, err);
 }
 
-/* A bias takes part in every pixel of its channel. */
+/* A bias is added to each pixel of its channel, so its gradient is a sum over the pixels. */
 static enum status bias_gradient(struct rt_graph *graph, const uint32_t from[RT_CONV_BACK_ARGS],
                                  uint32_t *out, struct error *err)
 {
@@ -205,7 +208,7 @@ static enum status bias_gradient(struct rt_graph *graph, const uint32_t from[RT_
     }
     uint32_t args[] = {grad, rt_graph_ints(graph, summed, rank - 1), rt_graph_bool(graph, false),
                        rt_graph_none(graph)};
-    return rt_op_apply(graph, "sum", args, 4, graph->values[grad].dtype, out, err);
+    return rt_op_apply(graph, RT_OP(sum), args, 4, graph->values[grad].dtype, out, err);
 }
 
 enum status rt_lower_convolution_backward(struct rt_graph *graph, const struct rt_node *node,

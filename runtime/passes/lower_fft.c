@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fourier transforms of several dims as one "fft" of each: see passes.h. */
+/* Fourier transforms over several dims as one "fft" for each dim: see passes.h. */
 #include "config.h"
 
 #include <math.h>
@@ -8,13 +8,14 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/fft.h"
+#include "runtime/ops/known.h"
 #include "runtime/passes/lower.h"
 
 struct transform {
     uint8_t dim;
     enum rt_fft_mode mode;
     bool is_inverse;
-    int64_t length, out; /* numbers transformed, and written */
+    int64_t length, out; /* numbers to transform, and to write */
     double scale;
 };
 
@@ -25,7 +26,7 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
     enum dtype part = t->mode == RT_FFT_FROM_REAL ? dtype : rt_convert_part(dtype);
     uint32_t length = rt_graph_int(graph, rt_dim_of(t->length)), table;
 
-    TRY(rt_op_apply(graph, "fft_table", &length, 1, part, &table, err));
+    TRY(rt_op_apply(graph, RT_OP(fft_table), &length, 1, part, &table, err));
     uint32_t args[] = {
         x,
         table,
@@ -36,18 +37,18 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
         rt_graph_int(graph, rt_dim_of(t->out)),
         rt_graph_float(graph, t->scale),
     };
-    return rt_op_apply(graph, "fft", args, 8,
+    return rt_op_apply(graph, RT_OP(fft), args, 8,
                        t->mode == RT_FFT_TO_REAL ? part : rt_convert_complex(part), out, err);
 }
 
-/* Item |i| of the list of dims, of the node's first argument. */
+/* Item |i| of the list of dims, as a dim of the node's first argument. */
 static uint8_t dim_at(const struct rt_graph *graph, const struct rt_node *node, uint32_t i)
 {
     int64_t dim = rt_node_arg(graph, node, 1)->ints[i].value;
     return (uint8_t)(dim < 0 ? dim + rt_node_arg(graph, node, 0)->rank : dim);
 }
 
-/* 1, 1 / sqrt(n) or 1 / n with the product n of the lengths on the side of the real numbers. */
+/* 1, 1 / sqrt(n) or 1 / n; n is the product of the lengths on the real side. */
 static double scale_of(const struct rt_graph *graph, const struct rt_node *node,
                        const struct rt_value *real)
 {
@@ -60,7 +61,7 @@ static double scale_of(const struct rt_graph *graph, const struct rt_node *node,
     return normalization == 0 ? 1 : normalization == 1 ? 1 / sqrt(n) : 1 / n;
 }
 
-/* All dims but the last in the list. */
+/* Transforms all dims of the list except the last one. */
 static enum status make_others(struct rt_graph *graph, const struct rt_node *node, uint32_t x,
                                bool is_inverse, uint32_t *out, struct error *err)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers over quantised weights (runtime/ops/quant_layers.c) as products and sums of floats. Where
- * the weights are constants, so are their floats. */
+/* Layers over quantised weights (runtime/ops/quant_layers.c) as products and sums of floats. If the
+ * weights are constants, folding converts them once. */
 #include "config.h"
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
 
-/* x, scales and a list of others as dequantize_channels wants them, along dim 0. */
+/* Arguments for dequantize_channels along dim 0: x, scales and a list of others. */
 enum status rt_lower_mixed_mm(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                               struct error *err)
 {
@@ -26,7 +27,7 @@ enum status rt_lower_mixed_mm(struct rt_graph *graph, const struct rt_node *node
         rt_graph_int(graph, rt_dim_of(dtype_infos[DT_I8].executorch)),
         none,
     };
-    TRY(rt_op_apply(graph, "dequantize_channels", args, 8, DT_F32, &floats, err));
+    TRY(rt_op_apply(graph, RT_OP(dequantize_channels), args, 8, DT_F32, &floats, err));
     struct rt_product p = {x, floats, none, none, n, false};
     return rt_lower_product(graph, p, dtype, outs, err);
 }
@@ -44,14 +45,14 @@ enum status rt_lower_mixed_linear(struct rt_graph *graph, const struct rt_node *
         dims[1] = graph->values[scales].dims[1];
     }
     uint32_t view[] = {scales, rt_graph_ints(graph, dims, 2)};
-    TRY(rt_op_apply(graph, "view", view, 2, graph->values[scales].dtype, &scales, err));
+    TRY(rt_op_apply(graph, RT_OP(view), view, 2, graph->values[scales].dtype, &scales, err));
     uint32_t args[] = {weights, scales, rt_graph_int(graph, rt_dim_of(k.value / dims[1].value))};
-    TRY(rt_op_apply(graph, "dequantize_groups", args, 3, DT_F32, &floats, err));
+    TRY(rt_op_apply(graph, RT_OP(dequantize_groups), args, 3, DT_F32, &floats, err));
     struct rt_product p = {x, floats, none, none, n, true};
     return rt_lower_product(graph, p, dtype, outs, err);
 }
 
-/* The summand that begins at argument |first| as floats. Its bounds say nothing. */
+/* The summand that begins at argument |first|, as floats; its bounds are ignored. */
 static enum status widen(struct rt_graph *graph, const uint32_t *first, uint32_t *out,
                          struct error *err)
 {
@@ -65,7 +66,7 @@ static enum status widen(struct rt_graph *graph, const uint32_t *first, uint32_t
         rt_graph_int(graph, rt_dim_of(dtype_infos[dtype].executorch)),
         rt_graph_none(graph),
     };
-    return rt_op_apply(graph, "dequantize", args, 7, DT_F32, out, err);
+    return rt_op_apply(graph, RT_OP(dequantize), args, 7, DT_F32, out, err);
 }
 
 enum status rt_lower_add_quantized(struct rt_graph *graph, const struct rt_node *node,
@@ -79,6 +80,6 @@ enum status rt_lower_add_quantized(struct rt_graph *graph, const struct rt_node 
     args[5] = rt_graph_int(graph, rt_dim_of(dtype_infos[dtype].executorch));
     TRY(widen(graph, from, &sum[0], err));
     TRY(widen(graph, from + 5, &sum[1], err));
-    TRY(rt_op_apply(graph, "add", sum, 3, DT_F32, &args[0], err));
-    return rt_op_apply(graph, "quantize", args, 6, dtype, outs, err);
+    TRY(rt_op_apply(graph, RT_OP(add), sum, 3, DT_F32, &args[0], err));
+    return rt_op_apply(graph, RT_OP(quantize), args, 6, dtype, outs, err);
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Batch norm in inference is a scale and a shift for each channel:
+ *
  *     scale = weight / sqrt(var + eps)        shift = bias - mean * scale
- * Behind a convolution whose weights are constant both go into weights and bias:
+ *
+ * After a convolution with constant weights, both are merged into weights and bias:
+ *
  *     W' = W * scale                          b' = b * scale + shift
- * Everything is written as nodes; folding computes it once.
+ *
+ * The pass writes all of this as nodes; folding computes them once.
  */
 #include "config.h"
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/known.h"
-#include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
-
-#define BATCH_NORM "aten::_native_batch_norm_legit_no_training.out"
 
 enum { BN_X, BN_WEIGHT, BN_BIAS, BN_MEAN, BN_VAR, BN_MOMENTUM, BN_EPS };
 enum { CONV_X, CONV_W, CONV_BIAS, CONV_TRANSPOSED = 6, CONV_GROUPS = 8 };
@@ -24,17 +25,17 @@ static enum status add(struct rt_graph *graph, uint32_t a, uint32_t b, uint32_t 
                        struct error *err)
 {
     uint32_t args[] = {a, b, rt_graph_int(graph, rt_dim_of(1))};
-    return rt_op_apply(graph, "add", args, 3, DT_F32, out, err);
+    return rt_op_apply(graph, RT_OP(add), args, 3, DT_F32, out, err);
 }
 
 static enum status multiply(struct rt_graph *graph, uint32_t a, uint32_t b, uint32_t *out,
                             struct error *err)
 {
     uint32_t args[] = {a, b};
-    return rt_op_apply(graph, "mul", args, 2, DT_F32, out, err);
+    return rt_op_apply(graph, RT_OP(mul), args, 2, DT_F32, out, err);
 }
 
-/* The vector |v| with its dim at |axis| of |rank| and 1 elsewhere. */
+/* The vector |v| as a tensor of |rank| with its dim at |axis|, and 1 elsewhere. */
 static enum status spread(struct rt_graph *graph, uint32_t v, uint8_t rank, uint8_t axis,
                           uint32_t *out, struct error *err)
 {
@@ -43,16 +44,16 @@ static enum status spread(struct rt_graph *graph, uint32_t v, uint8_t rank, uint
         dims[i] = i == axis ? graph->values[v].dims[0] : rt_dim_of(1);
     }
     uint32_t args[] = {v, rt_graph_ints(graph, dims, rank)};
-    return rt_op_apply(graph, "view", args, 2, DT_F32, out, err);
+    return rt_op_apply(graph, RT_OP(view), args, 2, DT_F32, out, err);
 }
 
 static enum status scale_and_shift(struct rt_graph *graph, const uint32_t *bn, uint32_t *scale,
                                    uint32_t *shift, struct error *err)
 {
     uint32_t scale_args[] = {bn[BN_WEIGHT], bn[BN_VAR], bn[BN_EPS]};
-    TRY(rt_op_apply(graph, "bn_scale", scale_args, 3, DT_F32, scale, err));
+    TRY(rt_op_apply(graph, RT_OP(bn_scale), scale_args, 3, DT_F32, scale, err));
     uint32_t shift_args[] = {bn[BN_BIAS], bn[BN_MEAN], *scale};
-    return rt_op_apply(graph, "bn_shift", shift_args, 3, DT_F32, shift, err);
+    return rt_op_apply(graph, RT_OP(bn_shift), shift_args, 3, DT_F32, shift, err);
 }
 
 static bool is_constant_or_none(const struct rt_graph *graph, uint32_t value)
@@ -61,7 +62,7 @@ static bool is_constant_or_none(const struct rt_graph *graph, uint32_t value)
     return v->kind == RT_NONE || v->is_constant;
 }
 
-/* May batch norm |bn| go into convolution |conv|? */
+/* Can batch norm |bn| be merged into convolution |conv|? */
 static bool can_absorb(const struct rt_graph *graph, const struct rt_node *conv,
                        const struct rt_node *bn)
 {
@@ -75,7 +76,7 @@ static bool can_absorb(const struct rt_graph *graph, const struct rt_node *conv,
     return is_constant && !grouped_transposed;
 }
 
-/* Gives node |index|, a convolution, scaled weights and a new bias. */
+/* Gives convolution |index| scaled weights and a new bias. */
 static enum status absorb(struct rt_graph *graph, uint32_t index, uint32_t scale, uint32_t shift,
                           struct error *err)
 {
@@ -107,13 +108,13 @@ static enum status rewrite_batch_norm(struct rt_rewrite *rw, uint32_t index, str
         TRY(absorb(graph, conv_index, scale, shift, err));
     } else {
         uint32_t args[] = {x, scale, shift};
-        TRY(rt_op_apply(graph, "affine", args, 3, DT_F32, &replacement, err));
+        TRY(rt_op_apply(graph, RT_OP(affine), args, 3, DT_F32, &replacement, err));
     }
     rt_rewrite_replace(rw, y, replacement);
     return ST_OK;
 }
 
-/* The saved statistics are empty in inference; a method that returns them keeps the whole node. */
+/* The saved statistics are empty in inference; if a method returns them, the node stays. */
 static bool is_plain(const struct rt_rewrite *rw, const struct rt_node *bn)
 {
     return rw->uses[bn->outs[1]] == 0 && rw->uses[bn->outs[2]] == 0 &&
@@ -123,12 +124,11 @@ static bool is_plain(const struct rt_rewrite *rw, const struct rt_node *bn)
 enum status rt_pass_normalize(struct rt_graph *graph, struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
-    const struct rt_op *batch_norm = rt_op_find_kernel(span_str(BATCH_NORM));
     struct rt_rewrite rw;
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = 0; i < rw.node_count; i++) {
         const struct rt_node *node = rt_rewrite_node(&rw, i);
-        if (node->op == batch_norm && is_plain(&rw, node)) {
+        if (rt_op_is(node->op, RT_KNOWN_batch_norm) && is_plain(&rw, node)) {
             TRY(rewrite_batch_norm(&rw, i, err));
         }
     }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to a graph between import and planning, in this order (runtime/program/method.c
- * calls them; fold runs again behind lower and behind layout, for what these made of constants):
+ * The passes between import and planning, in this order (rt_block_compile() calls them; fold runs
+ * again after permute, lower and layout, because these create new constants):
  *
- *     resolve    what import learnt about the symbols goes into every size
- *     elide      copies that change nothing
- *     quantize   what is computed between integers is computed of integers
- *     fold       nodes with only constant arguments become constants
- *     permute    permutes move towards the outputs and cancel where they meet
- *     normalize  batch norm goes into the convolution before it, or becomes a per-channel affine
- *     lower      matrix products and convolutions take packed weights
- *     fuse       residual additions, clamps and roundings to halves go into the products and
+ *     resolve    replaces solved symbols in all sizes
+ *     elide      removes copies that change nothing
+ *     quantize   computes on integers what is computed between quantized values
+ *     fold       replaces nodes with only constant arguments by constants
+ *     permute    moves permutes towards the outputs and cancels pairs
+ *     normalize  merges batch norm into the convolution before it, or makes it a per-channel affine
+ *     lower      gives packed weights to matrix products and convolutions
+ *     fuse       merges residual additions, clamps and roundings to halves into the products and
  *                convolutions before them
- *     layout     memory orders: channels-last islands around convolutions,
+ *     layout     chooses memory orders: channels-last islands around convolutions,
  *                reorders at their borders
- *     chain      pointwise nodes over floats that only the next one reads become one with it
+ *     chain      merges float pointwise nodes into the pointwise node that reads them
  *
- * Each pass leaves a valid, compact graph. Only resolve, lower and layout are needed for a graph
- * that can be planned; the others make it smaller. Those that make one node of several (quantize,
- * normalize, fuse, chain) are left out when somebody wants to know what they are worth.
+ * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
+ * the others make it smaller. The passes that merge several nodes into one (quantize, normalize,
+ * fuse, chain) can be switched off to measure their effect.
  */
 #ifndef PTED_RUNTIME_PASSES_PASSES_H
 #define PTED_RUNTIME_PASSES_PASSES_H
@@ -28,23 +28,21 @@
 
 struct hal_device;
 
-/*
- * Rewrites all sizes with the solved symbols replaced, and drops the nodes that only computed
- * sizes: their results are expressions now. The inputs' dims say afterwards which of them may vary.
- */
+/* Replaces the solved symbols in all sizes, and drops the nodes that only computed sizes: their
+ * results are expressions now. Afterwards the inputs' dims show which of them may vary. */
 MUST_CHECK enum status rt_pass_resolve(struct rt_graph *graph, struct error *err);
 
-/* Readers of a copy read what it copies. */
+/* Readers of a copy read its source instead. */
 MUST_CHECK enum status rt_pass_elide(struct rt_graph *graph, struct error *err);
 
 /*
- * Finds what dequantizes, computes and quantizes, and makes it integer operators: products,
- * convolutions, and what stands between them. Before any folding, which would turn weights into
- * floats; what it leaves dequantized is folded afterwards.
+ * Finds nodes between dequantize and quantize, and replaces them by integer operators: products,
+ * convolutions, and the operators between them. Runs before any folding, which would turn weights
+ * into floats; weights that stay dequantized are folded afterwards.
  */
 MUST_CHECK enum status rt_pass_quantize(struct rt_graph *graph, struct error *err);
 
-/* Evaluates constant nodes on |device|, whose memory the host sees. */
+/* Evaluates constant nodes on |device|, whose memory the host can access. */
 MUST_CHECK enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *device,
                                     struct error *err);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Permutes cancel. One walk moves them towards the outputs, through whatever can compute in the
- * order from before: element-wise operators, concatenations, pads, slices, means over dims that
- * stay. Where two meet they become one, and one that changes nothing goes. Other names of permute
- * become permute.
+ * Cancels permutes. One walk moves them towards the outputs, through operators that can compute on
+ * the unpermuted argument: element-wise operators, concatenations, pads, slices, and reductions.
+ * Where two permutes meet they become one, and a permute that changes nothing is dropped. Operators
+ * that are permutes under another name become permutes.
  *
- * A network whose file counts channels last is all permutes around its convolutions; behind this
- * pass it is the network that was meant. Those that stay are looked at once more by the layout
- * pass: in memory most of them move no byte.
+ * A network whose file has channels last is full of permutes around its convolutions; after this
+ * pass it has the form of the original network. The layout pass looks at the remaining permutes
+ * again: most of them move no bytes.
  *
- * Moving one never costs: it does not multiply (a permute that others read, too, stays where it is)
- * unless it only exchanges the two orders of images, which are free at convolutions.
+ * Moving a permute never adds work. A permute with other readers stays, unless it only exchanges
+ * the two orders of images, which costs nothing at convolutions.
  */
 #include "config.h"
 
@@ -23,7 +23,7 @@
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
-/* Dim d of what is permuted is dim dims[d] of what it was. */
+/* Dim d of the permuted tensor is dim dims[d] of the original. */
 struct order {
     uint8_t rank;
     uint8_t dims[SHAPE_RANK_MAX];
@@ -65,7 +65,7 @@ static struct order inverse(const struct order *order)
     return inverse;
 }
 
-/* Channels from second to last: what a convolution's result goes through. */
+/* Does the permute move channels from second to last, as after a convolution? */
 static bool is_to_pixels(const struct order *order)
 {
     bool is = order->rank >= 3 && order->dims[0] == 0 && order->dims[order->rank - 1] == 1;
@@ -80,7 +80,8 @@ static uint8_t wrap(int64_t dim, uint8_t rank)
     return (uint8_t)(dim < 0 ? dim + rank : dim);
 }
 
-/* The order of |node| if it is a permute by any name. Its shape function has checked the dims. */
+/* Reads the order of |node| if it is a permute by any name. The shape function has checked its
+ * dims. */
 static bool read_order(const struct rt_graph *graph, const struct rt_node *node,
                        struct order *out_order)
 {
@@ -108,7 +109,7 @@ static bool read_order(const struct rt_graph *graph, const struct rt_node *node,
     return true;
 }
 
-/* What |value| is a permute of; the order of the value itself changes nothing otherwise. */
+/* If |value| is a permute, its argument and order; else |value| itself and the identity. */
 static uint32_t look_through(const struct rt_graph *graph, uint32_t value, struct order *out_order)
 {
     const struct rt_value *v = &graph->values[value];
@@ -138,12 +139,12 @@ static enum status make_permute(struct pass *p, uint32_t value, const struct ord
     }
     uint32_t args[] = {base, rt_graph_ints(p->graph, dims, order->rank)};
     enum dtype dtype = p->graph->values[base].dtype;
-    return rt_op_apply(p->graph, "permute", args, 2, dtype, out_value, p->err);
+    return rt_op_apply(p->graph, RT_OP(permute), args, 2, dtype, out_value, p->err);
 }
 
 /* ---- arguments in the order from before ------------------------------------------------------ */
 
-/* How many dims are more than 1, as far as is known. */
+/* The number of dims that are not known to be 1. */
 static uint32_t wide_dims(const struct rt_value *v)
 {
     uint32_t count = 0;
@@ -153,7 +154,7 @@ static uint32_t wide_dims(const struct rt_value *v)
     return count;
 }
 
-/* Can |value|, broadcast to |order|'s rank, be had in the order from before at no cost? */
+/* Is |value|, broadcast to |order|'s rank, available without the permute at no cost? */
 static bool can_undo(const struct pass *p, uint32_t value, const struct order *order)
 {
     const struct rt_value *v = &p->graph->values[value];
@@ -170,7 +171,7 @@ static enum status undo(struct pass *p, uint32_t value, const struct order *orde
     struct order back = inverse(order);
     *out_value = value;
     if (v->kind != RT_TENSOR || wide_dims(v) == 0) {
-        return ST_OK; /* alike in every order */
+        return ST_OK; /* the same in every order */
     }
     if (v->rank < order->rank) {
         struct rt_dim dims[SHAPE_RANK_MAX];
@@ -180,12 +181,13 @@ static enum status undo(struct pass *p, uint32_t value, const struct order *orde
             dims[d] = d < missing ? rt_dim_of(1) : v->dims[d - missing];
         }
         uint32_t args[] = {value, rt_graph_ints(p->graph, dims, order->rank)};
-        TRY(rt_op_apply(p->graph, "view", args, 2, dtype, &value, p->err));
+        TRY(rt_op_apply(p->graph, RT_OP(view), args, 2, dtype, &value, p->err));
     }
     return make_permute(p, value, &back, out_value);
 }
 
-/* The order that tensors among |values| share with what they are permuted from, if one is. */
+/* Finds the order of a permute among |values| that may move: it has no other reader or is an
+ * exchange of image orders. */
 static bool find_order(const struct pass *p, const uint32_t *values, const bool *is_shared,
                        uint32_t count, uint8_t rank, struct order *out_order)
 {
@@ -205,22 +207,22 @@ static bool find_order(const struct pass *p, const uint32_t *values, const bool 
 
 #define ARGS_MAX 16
 
-/* A node that is about to be written anew, before its permuted arguments. */
+/* A node to be made again on its unpermuted arguments. */
 struct moved {
     const struct rt_op *op;
     uint32_t args[ARGS_MAX], arg_count;
-    bool is_shared[ARGS_MAX]; /* does anybody else read the argument? */
+    bool is_shared[ARGS_MAX]; /* does another node read the argument? */
     uint32_t out;
     uint8_t rank;
     struct order order;
 };
 
-/* The node with its new arguments, and its output's permute in its output's place. */
+/* Makes the node with its new arguments, and replaces its output by a permute of the new output. */
 static enum status finish(struct pass *p, const struct moved *m, const struct order *order)
 {
     uint32_t out;
-    TRY(rt_op_apply(p->graph, m->op->name, m->args, m->arg_count, p->graph->values[m->out].dtype,
-                    &out, p->err));
+    TRY(rt_op_apply(p->graph, m->op, m->args, m->arg_count, p->graph->values[m->out].dtype, &out,
+                    p->err));
     TRY(make_permute(p, out, order, &out));
     rt_rewrite_replace(&p->rw, m->out, out);
     return ST_OK;
@@ -242,7 +244,7 @@ static enum status move_pointwise(struct pass *p, struct moved *m)
     return finish(p, m, &m->order);
 }
 
-/* Argument |index|, a dim, as it is counted before the permute. */
+/* Replaces argument |index|, a dim, by its number before the permute. */
 static void move_axis(struct pass *p, struct moved *m, uint32_t index)
 {
     int64_t dim = p->graph->values[m->args[index]].i.value;
@@ -259,7 +261,7 @@ static enum status move_along(struct pass *p, struct moved *m)
     return finish(p, m, &m->order);
 }
 
-/* All of them, in one order. */
+/* All items must be available in one order. */
 static enum status move_cat(struct pass *p, struct moved *m)
 {
     const struct rt_value *list = &p->graph->values[m->args[0]];
@@ -288,7 +290,7 @@ static enum status move_cat(struct pass *p, struct moved *m)
     return finish(p, m, &m->order);
 }
 
-/* Pairs of pads from the last dim on. */
+/* The pads are pairs, from the last dim on. */
 static enum status move_pad(struct pass *p, struct moved *m)
 {
     const struct rt_value *pads = &p->graph->values[m->args[1]];
@@ -307,7 +309,7 @@ static enum status move_pad(struct pass *p, struct moved *m)
     return finish(p, m, &m->order);
 }
 
-/* The order of the dims that are left. */
+/* The order of the remaining dims. */
 static struct order reduced_order(const struct order *order, uint32_t reduced)
 {
     struct order left = {.rank = 0};
@@ -324,7 +326,8 @@ static struct order reduced_order(const struct order *order, uint32_t reduced)
     return left;
 }
 
-/* Reductions over a list of dims, kept as 1 or dropped. An empty list means all of them. */
+/* Reductions over a list of dims that stay as 1 or are dropped. Without a list, all dims are
+ * reduced and nothing moves. */
 static enum status move_reduction(struct pass *p, struct moved *m)
 {
     uint8_t rank = p->graph->values[m->args[0]].rank;
@@ -371,7 +374,8 @@ static move_f *find_rule(const struct rt_node *node)
     return (node->op->flags & RT_OP_POINTWISE) && !writes_arguments ? move_pointwise : NULL;
 }
 
-/* Who else reads what node |index| reads; before its arguments are brought up to date. */
+/* Notes which arguments of node |index| have other readers. Call this before its arguments are
+ * updated. */
 static void note_shared(const struct pass *p, uint32_t index, struct moved *m)
 {
     const struct rt_node *node = &p->graph->nodes[index];
@@ -384,7 +388,7 @@ static void note_shared(const struct pass *p, uint32_t index, struct moved *m)
     }
 }
 
-/* One that stands alone and has its proper name stays. */
+/* A single permute that already is called "permute" stays. */
 static enum status visit_permute(struct pass *p, const struct rt_node *node,
                                  const struct order *order)
 {

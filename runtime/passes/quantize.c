@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Integer kernels for graphs that say dequantize, compute, quantize. See passes.h.
+ * Integer kernels for graphs that dequantize, compute and quantize again. See passes.h.
  *
- * One walk finds out for each value whether it is stored integers under a scale, or can be computed
- * of such. Where a result is quantized again, the whole way from integers to integers becomes
- * integer operators. What does not end in integers is computed of them and comes out as floats.
- * Everything that only moves numbers moves the integers. Nothing is taken away: nodes that nobody
- * needs any more are dropped with the rest at the end.
+ * One walk finds for each value whether it is stored as integers with a scale, or can be computed
+ * from such values. If a result is quantized again, all nodes from integers to integers become
+ * integer operators. If not, the last node computes from integers and gives floats. Operators that
+ * only move numbers move the integers. The pass deletes no node: at the end, all nodes without
+ * readers are dropped.
  */
 #include "config.h"
 
@@ -31,7 +31,7 @@ const struct rt_node *q_producer(const struct q_pass *q, uint32_t value)
     return node == RT_NO_NODE || node >= q->rw.node_count ? NULL : &q->graph->nodes[node];
 }
 
-/* |value|, integers, as u8. */
+/* The integers of |value| as u8. */
 static enum status as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
 {
     bool is_known_value = value < q->rw.value_count;
@@ -43,7 +43,7 @@ static enum status as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
     if (q->graph->values[value].dtype == DT_U8) {
         return ST_OK;
     }
-    TRY(rt_op_apply(q->graph, "q_flip", &value, 1, DT_U8, out_value, q->err));
+    TRY(rt_op_apply(q->graph, RT_OP(q_flip), &value, 1, DT_U8, out_value, q->err));
     if (is_known_value) {
         q->info[value].u8 = *out_value;
         q->info[value].is_flip = true;
@@ -61,7 +61,7 @@ enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_form *form, 
         q_int(q, form->max),
         q_int(q, dtype_infos[DT_U8].executorch),
     };
-    return rt_op_apply(q->graph, "quantize", args, 6, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(quantize), args, 6, DT_U8, out_value, q->err);
 }
 
 enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t zero,
@@ -76,7 +76,7 @@ enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t
         q_int(q, dtype_infos[DT_U8].executorch),
         rt_graph_none(q->graph),
     };
-    return rt_op_apply(q->graph, "dequantize", args, 7, DT_F32, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(dequantize), args, 7, DT_F32, out_value, q->err);
 }
 
 /* ---- what is stored -------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static bool is_zero(const struct rt_value *v)
     return v->kind == RT_NONE || is_constant;
 }
 
-/* Integers and their scales, both known, as floats. */
+/* Does |node| dequantize constant weights with constant scales? */
 static bool restores_weights(const struct q_pass *q, const struct rt_node *node)
 {
     return rt_node_arg(q->graph, node, 0)->dtype == DT_I8 && q->is_known[node->args[0]] &&
@@ -137,7 +137,7 @@ static struct q_info *note_weights(struct q_pass *q, const struct rt_node *node)
     return info;
 }
 
-/* q, scales, zero points?, axis */
+/* Arguments: q, scales, optional zero points, axis. */
 static void on_dequantize_channels(struct q_pass *q, const struct rt_node *node)
 {
     int64_t axis;
@@ -148,19 +148,20 @@ static void on_dequantize_channels(struct q_pass *q, const struct rt_node *node)
     }
 }
 
-/* q [n, k], scales [n, groups], group */
+/* Arguments: q [n, k], scales [n, groups], group. */
 static void on_dequantize_groups(struct q_pass *q, const struct rt_node *node)
 {
     const struct rt_value *w = rt_node_arg(q->graph, node, 0);
     int64_t group;
     if (restores_weights(q, node) && w->rank == 2 &&
         q_fixed_int(rt_node_arg(q->graph, node, 2), &group)) {
-        /* One group is a scale for each row of weights. */
+        /* A single group means one scale for each row of weights. */
         note_weights(q, node)->group = rt_dim_is(w->dims[1], group) ? 0 : group;
     }
 }
 
-/* A node that quantizes the rows of |x|, and its integers as u8; several may share them. */
+/* Makes a node that quantizes the rows of |x|, with its integers as u8; uses of the same |x| share
+ * it. */
 static enum status quantize_rows(struct q_pass *q, uint32_t x, struct q_rows *out_rows)
 {
     struct rt_graph *graph = q->graph;
@@ -185,7 +186,7 @@ static enum status quantize_rows(struct q_pass *q, uint32_t x, struct q_rows *ou
     return ST_OK;
 }
 
-/* The floats whose rows |node|, a dequantization of rows, restores; or 0. */
+/* The floats that |node| restores from quantized rows, or 0. */
 static uint32_t find_rows(const struct q_pass *q, const struct rt_node *node)
 {
     const struct rt_node *from = q_producer(q, node->args[0]);
@@ -226,7 +227,7 @@ static enum status on_dequantize_rows(struct q_pass *q, const struct rt_node *no
 
 /* ---- what is quantized ----------------------------------------------------------------------- */
 
-/* Bounds of a node that clamps its argument 0 to fixed numbers. */
+/* Reads the bounds of a node that clamps its argument 0 to fixed numbers; false for other nodes. */
 static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node, double *min,
                        double *max)
 {
@@ -249,7 +250,7 @@ static int64_t stored(const struct q_form *form, double number)
     return (int64_t)v;
 }
 
-/* Clamps that only lead to the quantization become its bounds; the value before them. */
+/* Clamps that only the quantize reads become its bounds; returns the value before them. */
 static uint32_t peel_clamps(const struct q_pass *q, uint32_t value, struct q_form *form)
 {
     const struct rt_node *node = q_producer(q, value);
@@ -286,7 +287,7 @@ static bool read_form(const struct rt_graph *graph, const struct rt_node *node, 
     return true;
 }
 
-/* |value|, floats, stored in |form|; *out_value 0: only by way of the floats. */
+/* Stores |value|, floats, in |form| without computing the floats; *out_value 0: not possible. */
 static enum status store(struct q_pass *q, uint32_t value, const struct q_form *form,
                          uint32_t *out_value)
 {
@@ -305,10 +306,7 @@ static enum status store(struct q_pass *q, uint32_t value, const struct q_form *
     return q_make_between(q, from, &peeled, out_value);
 }
 
-/*
- * Clamps of the integers themselves, wherever they are moved to in between, become bounds of
- * |form|, too.
- */
+/* Clamps of the integers, also after nodes that move them, become bounds of |form|, too. */
 static void find_clamps(struct q_pass *q, uint32_t value, struct q_form *form)
 {
     double shift = (double)q_shift_of(&q->graph->values[value]), min, max;
@@ -348,7 +346,7 @@ static enum status on_quantize(struct q_pass *q, const struct rt_node *node)
     return ST_OK;
 }
 
-/* A clamp of integers that has been done where they were made is none. */
+/* A clamp of integers is dropped if the node that made them has already done it. */
 static void on_clamp(struct q_pass *q, const struct rt_node *node)
 {
     struct q_info *out = &q->info[node->outs[0]];
@@ -393,7 +391,7 @@ static enum status look_at(struct q_pass *q, uint32_t index)
     return ST_OK;
 }
 
-/* Do the outputs of |node| follow from constants? */
+/* Does |node| depend only on constants? */
 static void note_known(struct q_pass *q, const struct rt_node *node)
 {
     bool known = true;
@@ -407,7 +405,7 @@ static void note_known(struct q_pass *q, const struct rt_node *node)
     }
 }
 
-/* What stands for |value| now, where it is still wanted. */
+/* Replaces |value| by its new computation, if there is one. */
 static enum status replace(struct q_pass *q, uint32_t value)
 {
     const struct q_info info = q->info[value];
@@ -416,7 +414,7 @@ static enum status replace(struct q_pass *q, uint32_t value)
     if (info.u8 != 0 && !info.is_flip) {
         made = info.u8;
         if (q->graph->values[value].dtype == DT_I8) {
-            TRY(rt_op_apply(q->graph, "q_flip", &info.u8, 1, DT_I8, &made, q->err));
+            TRY(rt_op_apply(q->graph, RT_OP(q_flip), &info.u8, 1, DT_I8, &made, q->err));
         }
     } else if (info.kind == Q_TENSOR && is_float) {
         const struct rt_node *node = q_producer(q, value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands between integer products, on integers: see quantize.h. */
+/* The operators between integer products, computed on integers: see quantize.h. */
 #include "config.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
-/* More pixels do not fit a 24-bit sum. */
+/* With more pixels, the sum would not fit 24 bits. */
 #define MEAN_PIXELS_MAX 65536
 
 static uint32_t float_arg(struct q_pass *q, double value)
@@ -33,7 +33,7 @@ enum status q_restore(struct q_pass *q, const struct q_info *x, const struct q_f
         float_arg(q, (double)form->min),
         float_arg(q, (double)form->max),
     };
-    return rt_op_apply(q->graph, "q_add", args, 7, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_add), args, 7, DT_U8, out_value, q->err);
 }
 
 /* ---- two tensors ----------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static enum status make_sum(struct q_pass *q, const struct rt_node *node, double
         float_arg(q, (double)form->min),
         float_arg(q, (double)form->max),
     };
-    return rt_op_apply(q->graph, "q_add", args, 7, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_add), args, 7, DT_U8, out_value, q->err);
 }
 
 static enum status make_mul(struct q_pass *q, const struct rt_node *node, const struct q_form *form,
@@ -82,12 +82,12 @@ static enum status make_mul(struct q_pass *q, const struct rt_node *node, const 
         float_arg(q, (double)form->min),
         float_arg(q, (double)form->max),
     };
-    return rt_op_apply(q->graph, "q_mul", args, 8, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_mul), args, 8, DT_U8, out_value, q->err);
 }
 
 /* ---- means ----------------------------------------------------------------------------------- */
 
-/* Does |node| take the mean over the dims behind the channels of a [n, c, ..]? */
+/* Does |node| compute the mean over all dims after the channels of [n, c, ..]? */
 static bool is_global_mean(const struct q_pass *q, const struct rt_node *node)
 {
     const struct rt_value *x = rt_node_arg(q->graph, node, 0);
@@ -117,7 +117,7 @@ static enum status make_mean(struct q_pass *q, const struct rt_node *node,
     struct q_info info = *q_info_of(q, node->args[0]);
     int64_t pixels = 1;
     for (uint8_t i = 2; i < x->rank; i++) {
-        int64_t most = x->dims[i].value; /* an upper bound is enough */
+        int64_t most = x->dims[i].value; /* an upper bound suffices */
         if (most < 1 || most > MEAN_PIXELS_MAX / pixels) {
             return ST_OK;
         }
@@ -133,7 +133,7 @@ static enum status make_mean(struct q_pass *q, const struct rt_node *node,
         float_arg(q, (double)form->min),
         float_arg(q, (double)form->max),
     };
-    return rt_op_apply(q->graph, "q_mean", args, 6, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_mean), args, 6, DT_U8, out_value, q->err);
 }
 
 /* ---- functions of one number ----------------------------------------------------------------- */
@@ -147,7 +147,7 @@ static bool is_pointwise(const struct rt_op *op)
     return row->name != NULL;
 }
 
-/* One tensor, f32 to f32; everything else fixed. */
+/* A function from one f32 tensor to another, with all other arguments fixed? */
 static bool is_function(const struct rt_graph *graph, const struct rt_node *node)
 {
     bool fits = is_pointwise(node->op) && node->arg_count <= 8 && node->out_count == 1 &&
@@ -163,12 +163,12 @@ static bool is_function(const struct rt_graph *graph, const struct rt_node *node
 
 #define CHAIN_MAX 16
 
-/* The table is the same nodes run once on all 256 numbers, which constant folding does. */
+/* Constant folding runs the same nodes once on all 256 numbers: this gives the table. */
 static enum status make_table(struct q_pass *q, const struct q_info *x, const uint32_t *chain,
                               uint32_t count, const struct q_form *form, uint32_t *out_value)
 {
     uint32_t all = q_int(q, 256), numbers, value;
-    TRY(rt_op_apply(q->graph, "arange", &all, 1, DT_I64, &numbers, q->err));
+    TRY(rt_op_apply(q->graph, RT_OP(arange), &all, 1, DT_I64, &numbers, q->err));
     TRY(rt_op_convert(q->graph, numbers, DT_U8, &value, q->err));
     TRY(q_dequantize(q, value, x->scale, x->zero, &value));
     while (count-- > 0) {
@@ -176,7 +176,7 @@ static enum status make_table(struct q_pass *q, const struct q_info *x, const ui
         uint32_t args[8], arg_count = node->arg_count;
         memcpy(args, node->args, arg_count * sizeof(*args));
         args[0] = value;
-        TRY(rt_op_apply(q->graph, node->op->name, args, arg_count, DT_F32, &value, q->err));
+        TRY(rt_op_apply(q->graph, node->op, args, arg_count, DT_F32, &value, q->err));
     }
     return q_quantize(q, value, form, out_value);
 }
@@ -195,7 +195,7 @@ static enum status make_lookup(struct q_pass *q, uint32_t value, const struct q_
             struct q_info x = *q_info_of(q, value);
             TRY(make_table(q, &x, chain, count, form, &table));
             uint32_t args[] = {x.bytes, table};
-            return rt_op_apply(q->graph, "q_lookup", args, 2, DT_U8, out_value, q->err);
+            return rt_op_apply(q->graph, RT_OP(q_lookup), args, 2, DT_U8, out_value, q->err);
         }
     }
     return ST_OK;
@@ -223,7 +223,7 @@ static enum status make_cat(struct q_pass *q, const struct rt_node *node, const 
         TRY(q_restore(q, x, form, &items[i]));
     }
     uint32_t args[] = {rt_graph_tensors(q->graph, items, count), dim};
-    return rt_op_apply(q->graph, "cat", args, 2, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(cat), args, 2, DT_U8, out_value, q->err);
 }
 
 enum status q_make_between(struct q_pass *q, uint32_t value, const struct q_form *form,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What only moves numbers moves the integers that they are stored as. See quantize.c. */
+/* Operators that only move numbers move the stored integers instead. See quantize.c. */
 #include "config.h"
 
 #include "runtime/ops/apply.h"
@@ -41,10 +41,8 @@ static bool is_movement(const struct rt_node *node)
     return false;
 }
 
-/*
- * Node |index| with |bytes| instead of its argument 0. |pad| is what its third argument is then,
- * where it has a number to pad with. Outputs beyond the first, if any, must not be used.
- */
+/* Makes node |index| again with |bytes| as argument 0, and with |pad| as its third argument if that
+ * is the number to pad with. A second output must not be used. */
 static enum status move_bytes(struct q_pass *q, uint32_t index, uint32_t bytes, int64_t pad,
                               uint32_t *out_value)
 {
@@ -88,7 +86,7 @@ static bool pad_number(const struct q_pass *q, const struct rt_node *node, doubl
     return rt_value_is_fixed(v) && isfinite(*out_number);
 }
 
-/* Turned weights stay weights. */
+/* Transposed weights are still weights. */
 static void turn_weights(struct q_pass *q, const struct rt_node *node)
 {
     const struct q_info *x = &q->info[node->args[0]];
@@ -156,7 +154,7 @@ enum status q_move_cat(struct q_pass *q, uint32_t index)
         bytes[i] = is_bytes ? x->u8 : x->bytes;
     }
     uint32_t args[] = {rt_graph_tensors(graph, bytes, count), node->args[1]}, made;
-    TRY(rt_op_apply(graph, node->op->name, args, 2, DT_U8, &made, q->err));
+    TRY(rt_op_apply(graph, node->op, args, 2, DT_U8, &made, q->err));
     if (is_bytes) {
         q->info[out].u8 = made;
     } else {

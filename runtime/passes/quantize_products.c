@@ -9,11 +9,11 @@
 #include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
-/* What a product is of, whatever operator says it. Values; the bias may be none. */
+/* The operands of a product, whatever its operator. Values; the bias may be none. */
 struct operands {
     uint32_t x, w, bias;
     bool is_linear;
-    bool is_kn; /* linear: the weights stand [k, n] */
+    bool is_kn; /* linear: the weights are [k, n] */
 };
 
 enum {
@@ -62,7 +62,7 @@ static bool read_operands(const struct rt_graph *graph, const struct rt_node *no
     return true;
 }
 
-/* Is it a constant f32 row, or none? */
+/* Is the bias a constant f32 row, or none? */
 static bool is_usual_bias(const struct q_pass *q, uint32_t bias)
 {
     const struct rt_value *v = &q->graph->values[bias];
@@ -70,13 +70,13 @@ static bool is_usual_bias(const struct q_pass *q, uint32_t bias)
            (v->dtype == DT_F32 && v->rank == 1 && q->is_known[bias]);
 }
 
-/* Entry |i| of a list with one for all axes or one for each. */
+/* Entry |i| of a list that has one entry for all axes or one for each. */
 static int64_t entry(const struct rt_value *list, uint8_t i)
 {
     return list->ints[list->count == 1 ? 0 : i].value;
 }
 
-/* A window small enough to copy, weights few enough to sum. */
+/* Is the window small enough to copy, and has it few enough weights to sum? */
 static bool is_usual_window(const struct rt_graph *graph, const struct rt_node *node)
 {
     const struct rt_value *w = rt_node_arg(graph, node, CONV_W);
@@ -114,7 +114,7 @@ static bool has_const_dims(const struct rt_value *v)
     return is_const;
 }
 
-/* Which dim of the stored weights the columns are along. */
+/* The dim of the stored weights that is the output's columns. */
 static uint8_t column_axis(const struct operands *o, const struct q_info *w)
 {
     return o->is_linear && o->is_kn != w->is_turned ? 1 : 0;
@@ -154,7 +154,7 @@ void q_note_product(struct q_pass *q, uint32_t index)
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Do all of the constant weights fit 4 bits? */
+/* Do all of the constant weights fit into 4 bits? */
 static bool fits_4bit(const struct q_pass *q, uint32_t value)
 {
     const struct rt_value *v = &q->graph->values[value];
@@ -170,14 +170,14 @@ static bool fits_4bit(const struct q_pass *q, uint32_t value)
     return fits;
 }
 
-/* Weights and what they are under, as nodes want them. */
+/* The parts of a product, in the form that nodes expect. */
 struct parts {
     struct q_info x, w;
-    uint32_t bias, scales; /* or none */
+    uint32_t bias, scales; /* a value, or none */
     uint8_t axis;
     int64_t groups; /* of a convolution; 0: depthwise */
     bool is_4bit;
-    struct q_form form; /* of the result; floats: a scale of 1, no zero point */
+    struct q_form form; /* of the result; floats: a scale of 1, zero point 0 */
     bool is_f32;
 };
 
@@ -192,14 +192,14 @@ static enum status make_columns(struct q_pass *q, const struct parts *p, uint32_
         p->scales,
         rt_graph_float(q->graph, p->w.scale),
         rt_graph_float(q->graph, has_rows ? 1 : p->x.scale),
-        q_int(q, has_rows ? 128 : p->x.zero), /* rows know the zero points of i8 */
+        q_int(q, has_rows ? 128 : p->x.zero), /* rows have zero points of i8 */
         rt_graph_float(q->graph, p->form.scale),
         rt_graph_bool(q->graph, p->is_4bit),
     };
-    return rt_op_apply(q->graph, "q_columns", args, 10, DT_I32, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_columns), args, 10, DT_I32, out_value, q->err);
 }
 
-/* Bounds before the zero point is added. */
+/* A bound of the result before the zero point is added. */
 static uint32_t bound(struct q_pass *q, const struct parts *p, int64_t stored, double unbounded)
 {
     return rt_graph_float(q->graph, p->is_f32 ? unbounded : (double)(stored - p->form.zero));
@@ -217,10 +217,11 @@ static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_
         rt_graph_bool(graph, p->axis == 1),
         rt_graph_bool(graph, p->is_4bit),
     };
-    TRY(rt_op_apply(graph, "q_pack_linear", pack, 3, DT_U8, &packed, q->err));
+    TRY(rt_op_apply(graph, RT_OP(q_pack_linear), pack, 3, DT_U8, &packed, q->err));
     TRY(make_columns(q, p, &columns));
     if (p->w.group) {
-        TRY(rt_op_apply(graph, "q_group_scales", &p->scales, 1, DT_F32, &group_scales, q->err));
+        TRY(rt_op_apply(graph, RT_OP(q_group_scales), &p->scales, 1, DT_F32, &group_scales,
+                        q->err));
     }
     uint32_t args[] = {
         p->x.bytes,
@@ -237,10 +238,10 @@ static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_
         bound(q, p, p->form.max, INFINITY),
     };
     enum dtype dtype = p->is_f32 ? DT_F32 : DT_U8;
-    return rt_op_apply(graph, "q_linear", args, 12, dtype, out_value, q->err);
+    return rt_op_apply(graph, RT_OP(q_linear), args, 12, dtype, out_value, q->err);
 }
 
-/* Two entries for height and width; a line's height is |idle|. */
+/* The two entries for height and width; with only one axis, the height's is |idle|. */
 static uint32_t pair(struct q_pass *q, const struct rt_node *node, uint32_t arg, int64_t idle)
 {
     const struct rt_value *list = rt_node_arg(q->graph, node, arg);
@@ -261,9 +262,9 @@ static enum status depthwise_weights(struct q_pass *q, uint32_t weights, uint32_
     struct rt_dim order[4] = {rt_dim_of(2), rt_dim_of(3), rt_dim_of(1), rt_dim_of(0)};
     dims[2] = w->rank == 4 ? w->dims[2] : dims[2];
     uint32_t view_args[] = {weights, rt_graph_ints(q->graph, dims, 4)}, view;
-    TRY(rt_op_apply(q->graph, "view", view_args, 2, DT_I8, &view, q->err));
+    TRY(rt_op_apply(q->graph, RT_OP(view), view_args, 2, DT_I8, &view, q->err));
     uint32_t args[] = {view, rt_graph_ints(q->graph, order, 4)};
-    return rt_op_apply(q->graph, "permute", args, 2, DT_I8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(permute), args, 2, DT_I8, out_value, q->err);
 }
 
 static enum status pack_conv(struct q_pass *q, const struct parts *p, int64_t dilation,
@@ -272,14 +273,14 @@ static enum status pack_conv(struct q_pass *q, const struct parts *p, int64_t di
     if (p->groups == 0) {
         uint32_t w;
         TRY(depthwise_weights(q, p->w.bytes, &w));
-        return rt_op_apply(q->graph, "q_pack_dw", &w, 1, DT_U8, out_value, q->err);
+        return rt_op_apply(q->graph, RT_OP(q_pack_dw), &w, 1, DT_U8, out_value, q->err);
     }
     uint32_t args[] = {
         p->w.bytes,
         q_int(q, p->groups),
         rt_graph_bool(q->graph, rt_qgemm_merges(dilation)),
     };
-    return rt_op_apply(q->graph, "q_pack_conv", args, 3, DT_U8, out_value, q->err);
+    return rt_op_apply(q->graph, RT_OP(q_pack_conv), args, 3, DT_U8, out_value, q->err);
 }
 
 static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, uint32_t *out_value)
@@ -313,7 +314,7 @@ static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, 
         bound(q, p, p->form.min, -INFINITY),
         bound(q, p, p->form.max, INFINITY),
     };
-    return rt_op_apply(graph, is_depthwise ? "q_conv_dw" : "q_conv", args, 13,
+    return rt_op_apply(graph, is_depthwise ? RT_OP(q_conv_dw) : RT_OP(q_conv), args, 13,
                        p->is_f32 ? DT_F32 : DT_U8, out_value, q->err);
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Scales and zero points that lie in constant tensors of one element become numbers: the form that
- * the rest of the quantize pass knows. PyTorch reads them out of the tensors likewise.
- */
+/* Replaces scales and zero points that are constant tensors with one element by numbers, the form
+ * that the rest of the quantize pass expects. PyTorch reads the numbers from the tensors, too. */
 #include "config.h"
 
 #include <math.h>
@@ -12,7 +10,7 @@
 #include "runtime/ops/known.h"
 #include "runtime/passes/quantize.h"
 
-/* The number in a constant of one element; false: |v| is no such thing. */
+/* Reads the number of a constant with one element; false if |v| is anything else. */
 static bool read_number(const struct rt_value *v, double *out_number)
 {
     struct shape shape;
@@ -43,11 +41,11 @@ static bool read_number(const struct rt_value *v, double *out_number)
     }
 }
 
-/* The name of the form of |node| with numbers for scale and zero point, or NULL. */
-static const char *form_with_numbers(const struct rt_node *node)
+/* The operator that is |node| with scale and zero point as numbers, or NULL. */
+static const struct rt_op *form_with_numbers(const struct rt_node *node)
 {
-    return q_is(node, RT_KNOWN_quantize_tensor)     ? "quantize"
-           : q_is(node, RT_KNOWN_dequantize_tensor) ? "dequantize"
+    return q_is(node, RT_KNOWN_quantize_tensor)     ? RT_OP(quantize)
+           : q_is(node, RT_KNOWN_dequantize_tensor) ? RT_OP(dequantize)
                                                     : NULL;
 }
 
@@ -58,9 +56,9 @@ enum status q_settle_scales(struct rt_graph *graph, struct error *err)
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = 0; i < rw.node_count; i++) {
         const struct rt_node *node = rt_rewrite_node(&rw, i);
-        const char *name = form_with_numbers(node);
+        const struct rt_op *form = form_with_numbers(node);
         double scale, zero;
-        if (!name || node->arg_count > 7 || !read_number(rt_node_arg(graph, node, 1), &scale) ||
+        if (!form || node->arg_count > 7 || !read_number(rt_node_arg(graph, node, 1), &scale) ||
             !read_number(rt_node_arg(graph, node, 2), &zero) || !isfinite(scale) ||
             fabs(zero) > INT32_MAX) {
             continue;
@@ -69,7 +67,7 @@ enum status q_settle_scales(struct rt_graph *graph, struct error *err)
         memcpy(args, node->args, count * sizeof(*args));
         args[1] = rt_graph_float(graph, scale);
         args[2] = rt_graph_int(graph, rt_dim_of((int64_t)zero));
-        TRY(rt_op_apply(graph, name, args, count, graph->values[out].dtype, &made, err));
+        TRY(rt_op_apply(graph, form, args, count, graph->values[out].dtype, &made, err));
         rt_rewrite_replace(&rw, out, made);
     }
     return rt_rewrite_end(&rw, err);

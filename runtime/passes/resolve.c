@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes after solving: see passes.h. */
+/* Replaces solved symbols in sizes: see passes.h. */
 #include "config.h"
 
 #include "base/check.h"
@@ -18,7 +18,7 @@ static void resolve_value(struct rt_dims *dims, struct rt_value *v)
     }
 }
 
-/* Requirements that solving has made true by themselves go. */
+/* Drops requirements that are now always true. */
 static void resolve_requirements(struct rt_dims *dims)
 {
     uint32_t kept = 0;

@@ -7,7 +7,7 @@
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
-/* Items of a list that a node makes are that node's, whoever reads the list. */
+/* The items of a list count as arguments of the node that makes the list, whoever reads it. */
 static void count_uses(struct rt_rewrite *rw, const struct rt_node *node, int by)
 {
     for (uint32_t i = 0; i < node->arg_count; i++) {
@@ -98,10 +98,8 @@ static bool is_another_size(struct rt_dim a, struct rt_dim b)
     return rt_dim_is_const(a) && rt_dim_is_const(b) && a.value != b.value;
 }
 
-/*
- * What a pass makes of a node is as large as what the node was, where that is known: operators are
- * planned by the sizes of values that were there before.
- */
+/* A replacement must have the size of the value that it replaces, as far as that is known:
+ * operators are planned by the sizes of the values that were there before. */
 static enum status check_sizes(const struct rt_rewrite *rw, uint32_t value, struct error *err)
 {
     const struct rt_value *from = &rw->graph->values[value];
@@ -111,7 +109,9 @@ static enum status check_sizes(const struct rt_rewrite *rw, uint32_t value, stru
     for (uint8_t d = 0; is_tensor && !differs && d < from->rank; d++) {
         differs = is_another_size(from->dims[d], to->dims[d]);
     }
-    return differs ? error_set(err, ST_UNSUPPORTED, "an operator's result has two sizes") : ST_OK;
+    return differs
+               ? error_set(err, ST_UNSUPPORTED, "the result of an operator has two different sizes")
+               : ST_OK;
 }
 
 enum status rt_rewrite_end(struct rt_rewrite *rw, struct error *err)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a pass changes a graph: one walk in topological order. Before the pass looks at a node,
- * rt_rewrite_node() brings its arguments up to date; what the pass replaces is used by every later
- * node and by the outputs. Nodes that the pass adds stand at the end and are not visited. All of it
- * is linear in the size of the graph.
+ * rt_rewrite_node() updates its arguments; when the pass replaces a value, all later nodes and the
+ * outputs use the replacement. Nodes that the pass adds go to the end and are not visited. The
+ * whole walk takes time linear in the size of the graph.
  *
  *     struct rt_rewrite rw;
  *     TRY(rt_rewrite_begin(&rw, graph, err));
@@ -22,31 +22,31 @@
 struct rt_rewrite {
     struct rt_graph *graph;
     uint32_t node_count;  /* when the pass began */
-    uint32_t value_count; /* likewise: the length of the two arrays */
-    uint32_t *to;         /* what stands for each value now */
-    uint32_t *uses;       /* of each value: by nodes (list items count) and outputs */
+    uint32_t value_count; /* likewise, and the length of the two arrays */
+    uint32_t *to;         /* by value: its replacement */
+    uint32_t *uses;       /* by value: its uses by nodes (items of lists count) and outputs */
 };
 
 MUST_CHECK enum status rt_rewrite_begin(struct rt_rewrite *rewrite, struct rt_graph *graph,
                                         struct error *err);
 
-/* Node |index| with current arguments. The pointer is good until a node is added. */
+/* Node |index| with updated arguments. The pointer is valid until a node is added. */
 struct rt_node *rt_rewrite_node(struct rt_rewrite *rewrite, uint32_t index);
 
-/* From the next node on, |to| is used where |from| was. */
+/* From the next node on, |to| is used instead of |from|. */
 void rt_rewrite_replace(struct rt_rewrite *rewrite, uint32_t from, uint32_t to);
 
 /* Is |value| used exactly once, so that a pass may absorb its producer? */
 bool rt_rewrite_is_single_use(const struct rt_rewrite *rewrite, uint32_t value);
 
-/* |node| reads its arguments no longer. */
+/* |node| does not read its arguments any more. */
 void rt_rewrite_drop_uses(struct rt_rewrite *rewrite, const struct rt_node *node);
 
-/* The node that makes |value| if it is a live one of operator |op|, or NULL. */
+/* The node that makes |value| if it is not dead and its operator is |op|; else NULL. */
 struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rewrite, uint32_t value,
                                     enum rt_known op);
 
-/* Brings outputs up to date and compacts. */
+/* Updates the outputs and compacts the graph. */
 MUST_CHECK enum status rt_rewrite_end(struct rt_rewrite *rewrite, struct error *err);
 
 #endif

@@ -111,7 +111,7 @@ enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flow *flow, co
     struct tenant *tenants = arena_array(arena, value_count, sizeof(*tenants));
     struct tenant **neighbours = arena_array(arena, value_count, sizeof(struct tenant *));
     if (!alloc->bytes || !alloc->offset || !tenants || !neighbours) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     TRY(rt_alloc_measure(flow, values, alloc->bytes, err));
     for (uint32_t i = 0; i < value_count; i++) {

@@ -74,9 +74,9 @@ static void stride_tensor(struct rt_tensor *t, const uint8_t *order)
     }
 }
 
-static enum status too_large(struct error *err)
+static enum status exhausted(struct error *err)
 {
-    return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+    return error_set(err, ST_EXHAUSTED, "no memory for a plan");
 }
 
 /* Operators count elements, images and tiles in 32 bits; no tensor is so large that they cannot. */
@@ -108,7 +108,7 @@ static enum status make_tensor(struct exec *e, uint32_t value, struct error *err
     const struct rt_value *v = &e->emit.graph->values[value];
     struct rt_tensor *t = arena_alloc(e->arena, sizeof(*t));
     if (!t) {
-        return too_large(err);
+        return arena_fail(e->arena, "a plan", err);
     }
     struct shape shape = rt_concrete_shape(v, e->emit.values);
     TRY(shape_bytes(&shape, v->dtype, &t->bytes, err));
@@ -163,7 +163,7 @@ static enum status grow_updates(struct rt_plan *plan, struct error *err)
     uint32_t capacity = plan->update_capacity ? plan->update_capacity * 2 : 16;
     struct rt_plan_update *updates = realloc(plan->updates, capacity * sizeof(*updates));
     if (!updates) {
-        return too_large(err);
+        return exhausted(err);
     }
     plan->updates = updates;
     plan->update_capacity = capacity;
@@ -384,7 +384,7 @@ static enum status make(struct rt_plan *plan, const struct rt_flow *flow, struct
         .plan = plan,
     };
     if (!e.emit.tensors) {
-        return too_large(err);
+        return arena_fail(arena, "a plan", err);
     }
     TRY(record(&e, err));
     verify_bases(&e);
@@ -398,17 +398,17 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
     struct rt_plan *plan = calloc(1, sizeof(*plan));
     struct arena scratch;
     if (!plan) {
-        return too_large(err);
+        return exhausted(err);
     }
     plan->magic = RT_PLAN_MAGIC;
-    atomic_init(&plan->refs, 1);
+    refs_init(&plan->refs);
     plan->input_count = graph->input_count;
     plan->result_count = graph->output_count;
     plan->is_empty = flow->order_count == 0 && flow->copy_count == 0;
     plan->results = calloc(graph->output_count ? graph->output_count : 1, sizeof(*plan->results));
     arena_init(&scratch, RT_PLAN_SCRATCH_MAX);
     enum status status =
-        plan->results ? make(plan, flow, device, values, &scratch, err) : too_large(err);
+        plan->results ? make(plan, flow, device, values, &scratch, err) : exhausted(err);
     /* What a dispatch costs in memory: its record, constants and bindings. */
     plan->bytes = sizeof(*plan) + graph->output_count * sizeof(*plan->results) +
                   flow->order_count * (size_t)1024;
@@ -424,8 +424,7 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
 struct rt_plan *rt_plan_ref(struct rt_plan *plan)
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
-    must(before > 0); /* what has no reference is being freed */
+    refs_take(&plan->refs);
     return plan;
 }
 
@@ -435,9 +434,7 @@ void rt_plan_unref(struct rt_plan *plan)
         return;
     }
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before == 1) {
+    if (refs_drop(&plan->refs)) {
         hal_command_unref(plan->command);
         free(plan->results);
         free(plan->updates);

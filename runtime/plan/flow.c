@@ -201,7 +201,7 @@ enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
     uint32_t *begin = arena_array(arena, (size_t)nodes + 2, sizeof(*begin));
     if (!flow->class_of || !flow->classes || !flow->is_used || !flow->order || !flow->region ||
         !flow->copies || !ready || !begin) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     for (uint32_t i = 0; i < values; i++) {
         flow->class_of[i] = i;

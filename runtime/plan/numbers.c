@@ -182,7 +182,7 @@ enum status rt_numbers_find(struct rt_numbers *numbers, struct rt_graph *graph, 
         .uses = arena_array(arena, uses, sizeof(*numbers->uses)),
     };
     if (!s.is_needed || !is_known || !numbers->keys || !numbers->words || !numbers->uses) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the method, or it is too large");
+        return arena_fail(arena, "the method", err);
     }
     find_needed(&s);
     find_known(&s, is_known);

@@ -8,9 +8,8 @@
 #ifndef PTED_RUNTIME_PLAN_PLAN_H
 #define PTED_RUNTIME_PLAN_PLAN_H
 
-#include <stdatomic.h>
-
 #include "base/buf.h"
+#include "base/refs.h"
 #include "base/shape.h"
 #include "hal/command.h"
 #include "runtime/plan/flow.h"
@@ -49,7 +48,7 @@ struct rt_plan_update {
 
 struct rt_plan {
     uint32_t magic;
-    atomic_uint refs;
+    struct refs refs;
     struct hal_command *command; /* owned */
     size_t arena_bytes;          /* size of the memory in slot 0 */
     size_t words_offset;         /* offset of the run's words in it */

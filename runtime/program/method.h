@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
+#include "base/refs.h"
 #include "runtime/code/block.h"
 #include "runtime/code/code.h"
 #include "runtime/code/weights.h"
@@ -71,7 +72,7 @@ struct rt_method {
 /* The inside of a program. Only rt_load_program() and rt_program_new_empty() make one. */
 struct rt_program {
     uint32_t magic;
-    atomic_uint refs;
+    struct refs refs;
     struct hal_device *device; /* shared: ref held */
     struct rt_files files;     /* what methods borrow bytes from */
     struct rt_method *methods; /* owned */

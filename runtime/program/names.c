@@ -143,9 +143,10 @@ static enum status join(const struct naming *n, const uint32_t *path, size_t dep
         }
     }
     bool is_name = !buf_failed(&text) && rt_name_is_valid(buf_span(&text), n->side);
+    bool lacks_memory = text.lacks_memory;
     *out = is_name ? keep(n, &text) : NULL;
     buf_fini(&text);
-    return is_name && !*out ? exhausted(err) : ST_OK;
+    return lacks_memory || (is_name && !*out) ? exhausted(err) : ST_OK;
 }
 
 static enum status find_candidate(const struct naming *n, uint32_t leaf, struct candidate *out,
@@ -243,7 +244,8 @@ static void choose_names(struct naming *n)
 static enum status keep_label(const struct naming *n, struct buf *text, const char **out,
                               struct error *err)
 {
-    *out = arena_strdup(n->arena, text->ptr, text->len); /* cut where it was too long */
+    *out = text->lacks_memory ? NULL
+                              : arena_strdup(n->arena, text->ptr, text->len); /* cut if too long */
     buf_reset(text);
     return *out ? ST_OK : exhausted(err);
 }

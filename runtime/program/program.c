@@ -3,7 +3,6 @@
 
 #include "runtime/program/program.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -41,7 +40,7 @@ enum status rt_program_new_empty(struct hal_device *device, const struct rt_call
         return error_set(err, ST_EXHAUSTED, "no memory for a program");
     }
     program->magic = RT_PROGRAM_MAGIC;
-    atomic_init(&program->refs, 1);
+    refs_init(&program->refs);
     program->device = hal_device_ref(device);
     program->methods = method;
     program->method_count = 1;
@@ -56,8 +55,7 @@ enum status rt_program_new_empty(struct hal_device *device, const struct rt_call
 struct rt_program *rt_program_ref(struct rt_program *program)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&program->refs, 1, memory_order_relaxed);
-    must(before > 0); /* what has no reference is being freed */
+    refs_take(&program->refs);
     return program;
 }
 
@@ -67,9 +65,7 @@ void rt_program_unref(struct rt_program *program)
         return;
     }
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&program->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before == 1) {
+    if (refs_drop(&program->refs)) {
         rt_program_free(program);
     }
 }

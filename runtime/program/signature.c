@@ -11,11 +11,6 @@
 
 #define TEXT_BYTES_MAX (16u << 20)
 
-static enum status exhausted(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "no memory for a signature");
-}
-
 /* Bool has no code in the ABI: it is a byte. */
 static enum status describe(const struct rt_io *io, struct arena *arena, struct rawsig_type *out,
                             struct error *err)
@@ -28,7 +23,7 @@ static enum status describe(const struct rt_io *io, struct arena *arena, struct 
     case RT_IO_TENSOR: {
         int64_t *dims = arena_array(arena, io->shape.rank, sizeof(*dims));
         if (!dims) {
-            return exhausted(err);
+            return arena_fail(arena, "a signature", err);
         }
         for (uint8_t d = 0; d < io->shape.rank; d++) {
             bool is_dynamic = io->dynamic_dims >> d & 1;
@@ -57,7 +52,7 @@ static enum status describe_all(const struct rt_io *ios, uint32_t count, struct 
 {
     struct rawsig_type *types = arena_array(arena, count, sizeof(*types));
     if (!types) {
-        return exhausted(err);
+        return arena_fail(arena, "a signature", err);
     }
     for (uint32_t i = 0; i < count; i++) {
         TRY(describe(&ios[i], arena, &types[i], err));
@@ -71,7 +66,7 @@ static enum status keep(struct buf *buf, struct arena *arena, const char **out, 
 {
     *out = buf_failed(buf) ? NULL : arena_strdup(arena, buf->ptr, buf->len);
     buf_reset(buf);
-    return *out ? ST_OK : exhausted(err);
+    return *out ? ST_OK : arena_fail(arena, "a signature", err);
 }
 
 static enum status make_raw(struct rt_method *method, struct buf *text, struct error *err)
@@ -125,10 +120,15 @@ enum status rt_signature_make_structure(struct rt_method *method, const struct s
         out->structure = *given;
         return sip_bind(&out->structure, inputs, results, arena, &out->leaves, err);
     }
-    out->is_positional = read_structure(method, &why) != ST_OK;
-    if (!out->is_positional) {
+    enum status status = read_structure(method, &why);
+    if (status == ST_OK) {
         return ST_OK;
     }
+    if (status == ST_EXHAUSTED) {
+        *err = why;
+        return status;
+    }
+    out->is_positional = true;
     TRY(pytree_positional(inputs, results, arena, &out->structure, err));
     return sip_bind(&out->structure, inputs, results, arena, &out->leaves, err);
 }

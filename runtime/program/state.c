@@ -146,7 +146,7 @@ static struct rt_state *allocate(const struct rt_state_slots *slots, uint32_t pa
         return NULL;
     }
     state->magic = RT_STATE_MAGIC;
-    atomic_init(&state->refs, 1);
+    refs_init(&state->refs);
     state->slots = slots;
     state->stale = (struct rt_rows *)(state + 1);
     state->unsettled = state->stale + slots->count;
@@ -206,8 +206,7 @@ struct rt_state *rt_state_part(struct rt_state *state, const struct rt_program *
 struct rt_state *rt_state_ref(struct rt_state *state)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
-    unsigned before = atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
-    must(before > 0); /* what has no reference is being freed */
+    refs_take(&state->refs);
     return state;
 }
 
@@ -217,9 +216,7 @@ void rt_state_unref(struct rt_state *state)
         return;
     }
     OBJ_CHECK(state, RT_STATE_MAGIC);
-    unsigned before = atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel);
-    must(before > 0);
-    if (before != 1) {
+    if (!refs_drop(&state->refs)) {
         return;
     }
     must(!atomic_load(&state->is_busy)); /* a call in flight has a reference */

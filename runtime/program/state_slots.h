@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/refs.h"
 #include "runtime/program/state.h"
 #include "runtime/pte/pte.h"
 
@@ -46,7 +47,7 @@ struct rt_rows {
 
 struct rt_state {
     uint32_t magic;
-    atomic_uint refs;
+    struct refs refs;
     atomic_bool is_busy;                /* a call of it is in flight */
     bool is_part;                       /* of a pipeline's, whose end settles what was written */
     struct rt_program *program;         /* ref held */

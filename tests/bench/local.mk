@@ -4,11 +4,9 @@ BENCHES =
 check_PROGRAMS += $(BENCHES)
 
 # Decoding and printing of JSON tensors, beside cJSON.
-if HAVE_CJSON
 BENCHES += %D%/bench_json
 %C%_bench_json_CFLAGS = $(AM_CFLAGS) $(CJSON_CFLAGS)
 %C%_bench_json_LDADD = $(PROTOCOL_LIBS) $(CJSON_LIBS)
-endif
 
 # What the micro-kernels reach of what the machine can do.
 BENCHES += %D%/bench_kernels

@@ -132,13 +132,13 @@ def render(figures, machine, date):
     table = print_table(measured_rows(figures))
     load = figures.get("load_at_start")
     busy = f", load average {load[0]} before it began" if load else ""
-    return (wrap(f"`make bench` wrote this on {date}: {machine}{busy}. The two of a row took "
-                 "turns; the ratio of requests and of models is the median over the pairs, above 1 "
-                 "where pted does more or takes less.")
+    return (wrap(f"`make bench` wrote this on {date}: {machine}{busy}. The two programs of a "
+                 "row took turns. The ratio is the median over the pairs of runs; it is above 1 if "
+                 "pted does more or takes less.")
             + "\n" + table + "\n"
-            + wrap("Beside it: a bare libuv and llhttp server that answers the same bytes to "
-                   "anything; cJSON_Parse and snprintf; ExecuTorch's own runtime on the same file, "
-                   "which means its portable kernels."))
+            + wrap("Beside pted ran: for requests, a bare libuv and llhttp server that gives every "
+                   "request the same answer; for JSON, cJSON_Parse and snprintf; for models, "
+                   "ExecuTorch's own runtime with its portable kernels, on the same file."))
 
 
 def replace_table(path, table):

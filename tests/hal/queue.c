@@ -283,7 +283,9 @@ static void test_submissions_take_turns(void **state)
             .signal_count = 1,
         };
         cts_submit(&submission);
-        usleep(i ? 0 : 20000);
+        while (atomic_load(&tiles_run) == 0) { /* the large one has begun */
+            usleep(100);
+        }
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);

@@ -1,35 +1,63 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of a daemon under load share: `deep` keeps a worker busy, a request with many rows
-takes long, one with one row does not. Nothing depends on how long; a test waits for what it wants
-to see.
+"""What the tests of a daemon under load share.
+
+`hold` keeps a worker busy until its client goes: occupy() fills the device with such calls, and
+release() ends them. So a test decides how long the device is busy, and it waits for the counts that
+it wants to see. `deep` is an ordinary model; a call with many rows takes some tenths of a second.
 """
 import json
 import struct
 import threading
 import time
+from pathlib import Path
 
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, build_request, expect
 
 DEEP, ADD, FOUND, SIZES = (str(MODELS / f"{name}.pte")
                            for name in ("deep", "add", "found", "sizes"))
+HOLD = str(Path(__file__).parent / "hold.pte")
 MANY_ROWS = 16384  # fewer on a slow build, see calibrate()
 ONE_WORKER = ("--workers=1", "--log-level=debug", DEEP)
+HELD_WORKER = ("--workers=1", "--log-level=debug", HOLD)
+
+
+def tensor(name, datatype, shape, size):
+    return {"name": name, "datatype": datatype, "shape": shape,
+            "parameters": {"binary_data_size": size}}
+
+
+def binary_request(target, inputs, data, parameters, fields):
+    """Binary in both directions, so that next to nothing but the model takes time."""
+    head = json.dumps({"inputs": inputs,
+                       "parameters": {"binary_data_output": True, **(parameters or {})}}).encode()
+    return build_request("POST", target, head + data,
+                         [f"Inference-Header-Content-Length: {len(head)}", *fields])
 
 
 def deep_request(rows, parameters=None, fields=(), value=0.5, model="deep"):
-    """Binary in both directions, so that next to nothing but the model takes time."""
-    tensor = {"name": "input_0", "shape": [rows, 4], "datatype": "FP32",
-              "parameters": {"binary_data_size": rows * 16}}
-    head = json.dumps({"inputs": [tensor],
-                       "parameters": {"binary_data_output": True, **(parameters or {})}}).encode()
-    body = head + struct.pack("<f", value) * (rows * 4)
-    return build_request("POST", f"/v2/models/{model}/infer", body,
-                         [f"Inference-Header-Content-Length: {len(head)}", *fields])
+    return binary_request(f"/v2/models/{model}/infer",
+                          [tensor("input_0", "FP32", [rows, 4], rows * 16)],
+                          struct.pack("<f", value) * (rows * 4), parameters, fields)
+
+
+def hold_request(rows, parameters=None, fields=(), model="hold", goes_on=False, query=""):
+    """If |goes_on| it runs until its client goes."""
+    return binary_request(f"/v2/models/{model}/infer{query}",
+                          [tensor("input_0", "FP32", [rows, 4], rows * 16),
+                           tensor("input_1", "BOOL", [], 1)],
+                          struct.pack("<f", 0.5) * (rows * 4) + bytes([goes_on]), parameters,
+                          fields)
 
 
 def send(daemon, rows, parameters=None, fields=(), model="deep"):
     client = Client(daemon.port)
     client.send(deep_request(rows, parameters, fields, model=model))
+    return client
+
+
+def send_hold(daemon, rows, *args, **named):
+    client = Client(daemon.port)
+    client.send(hold_request(rows, *args, **named))
     return client
 
 
@@ -52,21 +80,28 @@ def ring_option(bytes_a_row):
     return f"--ring-bytes={max(MANY_ROWS * bytes_a_row, 1 << 20)}"
 
 
-def load_of(daemon, model="deep"):
+def load_of(daemon, model):
     return get_json(Client(daemon.port), f"/v2/models/{model}/stats")["model_stats"][0]["load"]
 
 
-def wait_for_load(daemon, running, waiting):
+def wait_for_load(daemon, running, waiting, model="hold"):
     """Until so many run and so many wait, by the server's own count."""
-    wait_until(f"{running} run and {waiting} wait", lambda: (
-        load_of(daemon)["running"], load_of(daemon)["waiting"]) == (running, waiting))
+    def counts():
+        load = load_of(daemon, model)
+        return load["running"], load["waiting"]
+    wait_until(f"{running} run and {waiting} wait", lambda: counts() == (running, waiting))
 
 
 def occupy(daemon, count=2):
-    """Fills the device, which holds a request a worker and one more."""
-    clients = [send(daemon, MANY_ROWS) for _ in range(count)]
+    """Fills the device, which holds a request a worker and one more, until release()."""
+    clients = [send_hold(daemon, 1, goes_on=True) for _ in range(count)]
     wait_for_load(daemon, count, 0)
     return clients
+
+
+def release(clients):
+    for client in clients:
+        client.close()
 
 
 def answers(clients):

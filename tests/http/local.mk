@@ -21,4 +21,5 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/80_call.t \
 	%D%/90_batch.t \
 	%D%/child_log.py \
+	%D%/hold.pte \
 	%D%/load.py

@@ -13,8 +13,8 @@ import struct
 import sys
 
 import load
-from load import (ADD, DEEP, FOUND, SIZES, deep_request, get_json, in_threads, ring_option,
-                  wait_until)
+from load import (ADD, DEEP, FOUND, HELD_WORKER, SIZES, deep_request, get_json, in_threads,
+                  ring_option, wait_until)
 from run_http import Client, Daemon, Failure, Report, build_request, expect
 
 ROUNDS = 25
@@ -160,32 +160,50 @@ def enough_later():
         expect("alone", send_chain(daemon, rows).answer(), 200)
 
 
+def held(name, source, goes_on):
+    return {"id": name, "model_name": "hold", "inputs": [
+        {"name": "input_0", **source},
+        {"name": "input_1", "shape": [], "datatype": "BOOL", "data": [goes_on]}]}
+
+
+ROW = {"shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
+
+
 def late():
     """What was done in time is answered; what was not says so, and what depends on that."""
-    rows = load.MANY_ROWS
-    with Daemon(["--workers=1", "--ring-bytes=512M", DEEP]) as daemon:
-        expect("the first, with its plan", send_chain(daemon, rows).answer(), 200)
-        for fields, members in ((["X-Request-Timeout-Ms: 60"], {}),
-                                ([], {"parameters": {"timeout": 60000}})):
-            client = send_chain(daemon, rows, fields, **members)
+    calls = [held("0", ROW, False), held("1", promised("0"), True), held("2", promised("1"), False)]
+    with Daemon([*HELD_WORKER]) as daemon:
+        client = Client(daemon.port)
+        for fields, parameters in ((["X-Request-Timeout-Ms: 500"], {}), ([], {"timeout": 500000})):
+            calls[0]["parameters"] = parameters
+            client.send(batch_request(calls, fields=fields))
             expect("late", client.answer(), 200)
             answers = json.loads(client.body)
-            expect("the last one", answers[2]["status"], 504)
-            errors = [answer["error"] for answer in answers if answer["status"] == 504]
-            expect(errors[0], errors[0], "model 'deep': not done after 60 ms")
-            for error in errors[1:]:
-                expect(error, error.startswith("takes a result that depends on request '"), True)
-        expect("the next one", send_chain(daemon, 1).answer(), 200)
+            expect("each", [answer["status"] for answer in answers], [200, 504, 504])
+            expect("the one that ran", answers[1]["error"], "model 'hold': not done after 500 ms")
+            expect("the last one", answers[2]["error"], "takes a result that depends on request "
+                   "'1', which failed: model 'hold': not done after 500 ms")
+        client.send(batch_request(calls[:1]))
+        expect("the next one", client.answer(), 200)
 
 
 def late_while_waiting():
-    with Daemon(["--workers=1", "--running-count-max=1", "--ring-bytes=512M", DEEP]) as daemon:
-        first = send_chain(daemon, load.MANY_ROWS)
-        second = send_chain(daemon, 1, ["X-Request-Timeout-Ms: 20"])
-        expect("late", second.answer() in (200, 504), True)
-        if second.body.startswith(b"{"):
-            expect("text", json.loads(second.body)["error"], "still waiting after 20 ms")
-        expect("the first", first.answer(), 200)
+    """One list at a time: a list that runs until its client goes keeps another one waiting."""
+    def held_by_lists():
+        return get_json(Client(daemon.port), "/v2/models/stats")["memory"]["lists"]["held"]
+
+    with Daemon([*HELD_WORKER, "--running-count-max=1"]) as daemon:
+        first, late = Client(daemon.port), Client(daemon.port)
+        first.send(batch_request([held("0", ROW, False)]))
+        expect("the plan is made", first.answer(), 200)
+        first.send(batch_request([held("0", ROW, True)]))
+        wait_until("the first runs", lambda: held_by_lists() > 0)
+        late.send(batch_request([held("0", ROW, False)], fields=["X-Request-Timeout-Ms: 20"]))
+        expect("late", late.answer(), 504)
+        expect("text", json.loads(late.body)["error"], "still waiting after 20 ms")
+        first.close()
+        late.send(batch_request([held("0", ROW, False)]))
+        expect("the next one", late.answer(), 200)
 
 
 # ---- everything at once -------------------------------------------------------------------------

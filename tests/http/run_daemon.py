@@ -329,14 +329,23 @@ def notifications(address):
 # ---- stop ----
 
 def stops_at_once_when_idle():
-    with Daemon([ADD]) as daemon:
+    """An idle connection closes long before it would have to."""
+    with Daemon([ADD, "--drain-timeout=3600s", "--idle-timeout=3600s"]) as daemon:
         idle = Client(daemon.port)
         expect("infer", infer(idle), 200)
-        start = time.monotonic()
         daemon.stop()
-        if time.monotonic() - start > 2:
-            raise Failure(f"{time.monotonic() - start:.1f} s")
         expect("idle connection closed", idle.is_closed(), True)
+
+
+def wait_until_refused(daemon):
+    """Until new connections are refused: those from before are accepted first."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            Client(daemon.port).close()
+        except ConnectionRefusedError:
+            return
+    raise Failure("new connections are accepted")
 
 
 def drain_finishes_requests():
@@ -347,18 +356,13 @@ def drain_finishes_requests():
         request = build_request("POST", "/v2/models/add/infer", body)
         slow.send(request[:-10])
         probe.send(b"GET /v2/health/ready HTTP/1.1\r\n")
-        time.sleep(0.1)
+        expect("both connections are taken", infer(Client(daemon.port)), 200)
         daemon.process.send_signal(signal.SIGTERM)
         daemon.wait_for("stopping")
-        time.sleep(0.1)
+        wait_until_refused(daemon)
         probe.send(b"Host: a\r\n\r\n")
         expect("ready", probe.answer(), 503)
         expect("Connection", probe.field("connection"), "close")
-        try:
-            Client(daemon.port)
-            raise Failure("a new connection was accepted")
-        except ConnectionRefusedError:
-            pass
         slow.send(request[-10:])
         expect("the slow request", slow.answer(), 200)
         expect("Connection", slow.field("connection"), "close")
@@ -391,7 +395,8 @@ def drain_under_load():
         threads = [threading.Thread(target=load, args=(daemon.port,)) for _ in range(8)]
         for thread in threads:
             thread.start()
-        time.sleep(0.3)
+        while len(served) < 100:
+            time.sleep(0.01)
         daemon.stop()
         for thread in threads:
             thread.join(TIMEOUT_S)
@@ -414,21 +419,20 @@ def few_files():
 
 
 def drain_has_an_end():
-    with Daemon([ADD, "--drain-timeout=300ms"]) as daemon:
+    with Daemon([ADD, "--drain-timeout=300ms", "--drain-incomplete-timeout=3600s",
+                 "--body-timeout=600s"]) as daemon:
         stuck = Client(daemon.port)
         stuck.send(b"POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
-        time.sleep(0.1)
-        start = time.monotonic()
+        expect("the head has come", infer(Client(daemon.port)), 200)
         daemon.stop()
-        if not 0.2 < time.monotonic() - start < 5:
-            raise Failure(f"{time.monotonic() - start:.1f} s")
+        daemon.wait_for("1 connections did not finish in time")
 
 
 def second_signal():
     with Daemon([ADD]) as daemon:
         stuck = Client(daemon.port)
         stuck.send(b"GET /v2")
-        time.sleep(0.1)
+        expect("the first bytes have come", infer(Client(daemon.port)), 200)
         daemon.process.send_signal(signal.SIGINT)
         daemon.wait_for("stopping")
         daemon.process.send_signal(signal.SIGINT)
@@ -491,8 +495,9 @@ def too_many_connections():
         expect("Retry-After", extra.field("retry-after"), "1")
         clients[0].close()
         extra.close()
-        time.sleep(0.2)
-        expect("after one has gone", infer(Client(daemon.port)), 200)
+        deadline = time.monotonic() + TIMEOUT_S
+        while infer(Client(daemon.port)) != 200:  # until the daemon has seen that one has gone
+            expect("time is left", time.monotonic() < deadline, True)
 
 
 def ring_exhausted():

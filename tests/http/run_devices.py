@@ -68,7 +68,7 @@ def devices_are_listed():
     bare = pte("devices", **NO_DRIVER)
     expect("without a driver", [line.split("\t")[0] for line in bare.stdout.splitlines()], ["cpu"])
     poor = pte("devices", PTED_VULKAN_FAULTS="features=1-")
-    if "cannot be used: vulkan:0: the device has no " not in poor.stdout:
+    if "cannot be used: vulkan:0: the device lacks the feature " not in poor.stdout:
         raise Failure(f"a device without a feature: {poor.stdout}")
     for wanted, words in (("-all", ""), ("-all,+gpu", "; gpu"), ("-all,-,gpu,+toaster", "")):
         listed = pte("devices", PTED_VULKAN_CAPABILITIES=wanted).stdout.splitlines()[1]
@@ -82,7 +82,7 @@ def serves_without():
             ("vulkan:0", NO_DRIVER, "vulkan: no driver is installed; the CPU computes"),
             ("vulkan:9", {}, "vulkan:9: the machine has . Vulkan devices?; the CPU computes"),
             ("vulkan", {"PTED_VULKAN_FAULTS": "features=1-"},
-             "vulkan:0: the device has no .*; the CPU computes"),
+             "vulkan:0: the device lacks the feature .*; the CPU computes"),
             ("vulkan", {"PTED_VULKAN_FAULTS": "open=1-"},
              "vulkan: creating a device: VK_ERROR_INITIALIZATION_FAILED; the CPU computes"),
             ("vulkan", {"PTED_VULKAN_FAULTS": "memory=1-"},
@@ -146,11 +146,11 @@ def serves_without_loader():
                            pte("devices", **path).stdout.splitlines()], ["cpu"])
         done = pte("run", "--device", "vulkan", ADD, **path)
         expect("status", done.returncode, 69)
-        if "there is no loader: " not in done.stderr:
+        if "no loader found: " not in done.stderr:
             raise Failure(f"pte run: {done.stderr}")
         expect("status by auto", pte("run", "--device", "auto", ADD, **path).returncode, 0)
         with Daemon(["--device", "vulkan", ADD], env=environment(path)) as daemon:
-            daemon.wait_for("warning: vulkan: there is no loader: .*libvulkan.so.1.*; "
+            daemon.wait_for("warning: vulkan: no loader found: .*libvulkan.so.1.*; "
                             "the CPU computes")
             expect("a call", call(daemon)[0], 200)
 

@@ -404,18 +404,19 @@ def bodies_that_inflate():
 
 def requests_that_never_come():
     """After SIGTERM a complete request is finished; incomplete ones have less time."""
-    with Daemon([DEEP, WIDE, "--drain-incomplete-timeout=200ms", "--workers=1"]) as daemon:
+    with Daemon([*load.HELD_WORKER, WIDE, "--drain-incomplete-timeout=200ms"]) as daemon:
         heads = Client(daemon.port)
         heads.send(b"POST /v2/models/wide/infer HTTP/1.1\r\nHost: a\r\n")
         body = Client(daemon.port)
         body.send(HEAD.format("wide", 100000).encode() + b" " * 70000)
-        large = send(daemon, load.MANY_ROWS)
-        load.wait_for_load(daemon, 1, 0)
+        held, waiting = load.occupy(daemon), load.send_hold(daemon, 1)
+        load.wait_for_load(daemon, 2, 1)
         daemon.process.terminate()
         expect("the head", heads.answer(), 408)
         expect("the body", body.answer(), 408)
         expect("text", json.loads(body.body)["error"], "request body: not complete in time")
-        expect("the complete one", large.answer(), 200)
+        load.release(held)
+        expect("the complete one", waiting.answer(), 200)
         expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
 
 

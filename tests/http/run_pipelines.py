@@ -13,9 +13,10 @@ import tempfile
 from pathlib import Path
 
 import load
-from load import ADD, DEEP, FOUND, SIZES, in_threads, ring_option, send, wait_until
+from load import (ADD, DEEP, FOUND, SIZES, in_threads, ring_option, send, send_hold,
+                  wait_until)
 from run_daemon import expect_exit
-from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
+from run_http import MODELS, SOURCE, Client, Daemon, Failure, Report, build_request, expect
 
 THREE_DEEP = {"three": {"steps": [
     {"model": "deep", "inputs": [{"input": 0}]},
@@ -55,47 +56,96 @@ IN0, IN1, FROM0 = {"input": 0}, {"input": 1}, {"from": 0, "output": 0}
 
 def wrong_documents():
     for text, document in (
-            ("pipelines.json: ", "{"), ("pipelines.json: ", ""), ("pipelines.json: ", "[]"),
-            ("pipelines.json: ", '{"p": {"steps": []}} x'),
-            ("pipelines.json: p: expected ", {"p": 1}),
-            ("pipelines.json: p: expected steps", {"p": {"inputs": []}}),
+            ("pipelines.json: expected a key, got the end of the file (line 1, column 2)", "{"),
+            ("pipelines.json: expected a value, got the end of the file (line 1, column 1)", ""),
+            ("pipelines.json: expected an object, got an array (line 1, column 1)", "[]"),
+            ("pipelines.json: expected the end of the file, got 'x' (line 2, column 2)",
+             '{"p": {"steps": []}}\n x'),
+            ("pipelines.json: expected ',' or '}', got '\"' (line 3, column 1)",
+             '// Two pipelines.\n{"p": {"steps": []} /* no comma */\n"q": {"steps": []}}'),
+            ("pipelines.json: the comment has no end (line 1, column 4)", "{} /* }"),
+            ("pipelines.json: p: expected an object, got a number", {"p": 1}),
+            ("pipelines.json: p: expected steps, got none", {"p": {"inputs": []}}),
             ('p.outputs: expected one result or more; without "outputs" the pipeline has those of '
              "its last step", {"p": {"steps": [step("add", IN0, IN1)], "outputs": []}}),
             ("pipeline 'p': step 0 (add): input 'input_0': expected float32[2,3], got nothing",
              {"p": {"steps": [{"model": "add", "inputs": {}}]}}),
             ("pipeline 'p': expected 1 to 64 steps, got 0", {"p": {"steps": []}}),
-            ("expected at most 64 steps", {"p": {"steps": [step("add", IN0, IN1)] * 65}}),
-            ("expected model and inputs", {"p": {"steps": [{"model": "add"}]}}),
-            ("expected model and inputs", {"p": {"steps": [{"inputs": []}]}}),
-            ("p.steps[0].more: unknown member 'more', expected name, model, method, version or "
+            ("p.steps[64]: expected at most 64 steps",
+             {"p": {"steps": [step("add", IN0, IN1)] * 65}}),
+            ("p.steps[0]: expected model and inputs, got no inputs",
+             {"p": {"steps": [{"model": "add"}]}}),
+            ("expected model and inputs, got no model", {"p": {"steps": [{"inputs": []}]}}),
+            ("p.steps[0].more: unknown member, expected name, model, method, version or "
              "inputs",
              {"p": {"steps": [step("add", IN0, IN1, more=1)]}}),
-            ("p.steps[0].inputs[0].in: unknown member 'in', expected input, or from and output",
+            ("p.steps[0].inputs[0].in: unknown member, expected input, or from and output",
              {"p": {"steps": [step("add", {"in": 0}, IN1)]}}),
             ("expected input, or from and output",
              {"p": {"steps": [step("add", {"input": 0, "output": 0}, IN1)]}}),
             ("expected input, or from and output", {"p": {"steps": [step("add", {}, IN1)]}}),
-            ("p.steps[0].inputs[0].input: ", {"p": {"steps": [step("add", {"input": -1}, IN1)]}}),
-            ("p.steps[0].inputs[1].input: expected a number below 2^32",
-             {"p": {"steps": [step("add", IN0, {"input": 1 << 32})]}}),
+            ("p.steps[0].inputs[0].input: expected a whole number from 0 to 4294967295, got -1",
+             {"p": {"steps": [step("add", {"input": -1}, IN1)]}}),
+            ("p.steps[0].inputs[1].input: expected a whole number from 0 to 4294967295, got "
+             "4294967296", {"p": {"steps": [step("add", IN0, {"input": 1 << 32})]}}),
+            ("p.steps[0].inputs[1].input: expected a whole number from 0 to 4294967295, got 1.0",
+             {"p": {"steps": [step("add", IN0, {"input": 1.0})]}}),
+            ("p.steps[0].version: expected a whole number, got a string",
+             {"p": {"steps": [step("add", IN0, IN1, version="1")]}}),
+            ("p.steps[0].model: expected a string, got null",
+             {"p": {"steps": [step(None, IN0, IN1)]}}),
             # A typo must not serve other results.
-            ("pipelines.json: p.output: unknown member 'output', expected inputs, steps, outputs "
-             "or description", {"p": {"steps": [step("add", IN0, IN1)], "output": []}}),
-            ("p.outputs[0].nam: unknown member 'nam', expected from, output or name",
+            ("pipelines.json: p.output: unknown member, expected inputs, steps, outputs or "
+             "description", {"p": {"steps": [step("add", IN0, IN1)], "output": []}}),
+            ("p.outputs[0].nam: unknown member, expected from, output or name",
              {"p": {"steps": [step("add", IN0, IN1)], "outputs": [{**FROM0, "nam": "x"}]}}),
-            ("p.outputs[0].input: unknown member 'input'",
+            ("p.outputs[0].input: unknown member, expected from",
              {"p": {"steps": [step("add", IN0, IN1)], "outputs": [IN0]}}),
-            ("p.steps[0].inputs[1].name: unknown member 'name', expected input, or from and output",
+            ("p.steps[0].inputs[1].name: unknown member, expected input, or from and output",
              {"p": {"steps": [step("add", IN0, {"input": 1, "name": "x"})]}}),
-            ("p.steps[0].inputs.input_0.in: unknown member 'in'",
+            ("p.steps[0].inputs.input_0.in: unknown member, expected",
              {"p": {"steps": [{"model": "add", "inputs": {"input_0": {"in": 0}}}]}}),
             ("p.inputs[1]: expected a string, got a number",
              {"p": {"inputs": ["x", 1], "steps": [step("add", IN0, IN1)]}}),
             ("p.steps[1].inputs[0].output: expected an output's number, its name or its path, got "
              "null", {"p": {"steps": [step("add", IN0, IN1),
                                       step("add", {"from": 0, "output": None}, IN1)]}}),
-            ("p.steps: the key repeats in its object", '{"p": {"steps": [], "steps": []}}')):
+            ("p.steps[1].inputs[0].output[1]: expected a whole number from 0 to "
+             "9223372036854775807, got -1",
+             {"p": {"steps": [step("add", IN0, IN1),
+                              step("add", {"from": 0, "output": ["a", -1]}, IN1)]}}),
+            ("p.steps: the key repeats in its object (line 1, column 30)",
+             '{"p": {"steps": [], "steps": []}}')):
         refuse(text, document, ADD)
+    for text, output in (("expected a path of at most 64 steps", [0] * 65),
+                         ("expected at most 128 bytes of text, got 129", "a" * 129)):
+        refuse(f"p.steps[1].inputs[0].output: {text}",
+               {"p": {"steps": [step("add", IN0, IN1),
+                                step("add", {"from": 0, "output": output}, IN1)]}}, ADD, status=65)
+    refuse("pipelines.json: the file has more than 1048576 values", {"p": [0] * (1 << 20)}, ADD,
+           status=65)
+
+
+def documented():
+    """The example of docs/pipelines.md has comments, and all but its models is right."""
+    page = (SOURCE / "docs" / "pipelines.md").read_text().split("\n\n")[1]
+    example = "\n".join(line.removeprefix("    ") for line in page.split("\n"))
+    expect("comments in the example", "//" in example and "/*" in example, True)
+    refuse("pipelines.json: pipeline 'classify': step 0: no model 'backbone'", example, ADD)
+    refuse("pipelines.json: classify.steps[1].inputs.logits.form: unknown member, expected input, "
+           "or from and output (line 6, column 53)", example.replace('{"from"', '{"form"', 1), ADD)
+
+
+def commented():
+    """Comments are no part of a pipeline, and what looks like one in a string is a string."""
+    text = """// twice // the same
+    {"twice": {"description": "http://x /* no comment */ \\\\", /* one, */ "steps": [
+        {"name": "a", "model": "add", // "model": "none",
+         "inputs": [{"input": 0}, {"input": /* or 0 */ 1}]},
+        {"model": "add", "inputs": [{"from": "a"}, {"input": 1}]}]}} // the end"""
+    with Pipelines(text, ADD) as arguments, Daemon(arguments) as daemon:
+        answer = ask(Client(daemon.port), "/v2/models/twice/call", {"args": [STEPS, ONES]})
+        expect("result", answer["result"], [[3.0, 4.0, 5.0], [6.0, 7.0, 8.0]])
 
 
 def wrong_graphs():
@@ -214,12 +264,14 @@ def enough_later():
 
 def cut_while_running():
     """One deadline for the whole; the worker is free for the next one."""
-    with Pipelines(THREE_DEEP, "--workers=1", DEEP) as arguments, Daemon(arguments) as daemon:
-        expect("the first, with its plan", send(daemon, 64, model="three").answer(), 200)
-        late = send(daemon, load.MANY_ROWS, fields=["X-Request-Timeout-Ms: 50"], model="three")
+    two = {"two": {"steps": [
+        {"model": "hold", "inputs": [{"input": 0}, {"input": 1}]},
+        {"model": "hold", "inputs": [{"from": 0, "output": 0}, {"input": 1}]}]}}
+    with Pipelines(two, *load.HELD_WORKER) as arguments, Daemon(arguments) as daemon:
+        late = send_hold(daemon, 1, fields=["X-Request-Timeout-Ms: 500"], model="two", goes_on=True)
         expect("late", late.answer(), 504)
-        expect("text", json.loads(late.body)["error"], "model 'three': not done after 50 ms")
-        expect("the next one", send(daemon, 1, model="three").answer(), 200)
+        expect("text", json.loads(late.body)["error"], "model 'two': not done after 500 ms")
+        expect("the next one", send_hold(daemon, 1, model="two").answer(), 200)
 
 
 def one_job():
@@ -508,10 +560,9 @@ def nested_calls():
                 expect(f"{path} in {ring}", client.answer(), status)
 
 
-CHECKS = (wrong_documents, wrong_graphs, wrong_references, wrong_names, never_enough, enough_later,
-          cut_while_running, one_job, random_requests, late_steps, names_and_structure,
-          errors_by_name, steps_are_counted, nests,
-          nested_calls)
+CHECKS = (wrong_documents, documented, commented, wrong_graphs, wrong_references, wrong_names,
+          never_enough, enough_later, cut_while_running, one_job, random_requests, late_steps,
+          names_and_structure, errors_by_name, steps_are_counted, nests, nested_calls)
 
 
 def main():

@@ -9,13 +9,14 @@ usage: run_sched.py, with top_srcdir and top_builddir in the environment.
 import json
 import os
 import random
+import re
 import sys
-import threading
 import time
 
 import load
-from load import (ADD, DEEP, ONE_WORKER, answers, deep_request, get_json, in_threads, load_of,
-                  occupy, proved, send, wait_for_load, wait_until)
+from load import (ADD, DEEP, HELD_WORKER, HOLD, ONE_WORKER, answers, deep_request, get_json,
+                  hold_request, in_threads, occupy, proved, release, send, send_hold,
+                  wait_for_load, wait_until)
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect
 
 LEDGER = str(MODELS / "ledger.pte")
@@ -25,64 +26,84 @@ UNET = str(MODELS / "unet.pte")
 # ---- admission ----
 
 def full_by_count():
-    """Two run, one waits, the next is told when to come back; what was taken is answered."""
-    with Daemon([*ONE_WORKER, "--queue-count-max=1"]) as daemon:
-        taken = occupy(daemon) + [send(daemon, 1)]
+    """Two run, one waits, the next is told when to come back; the one that waits is answered."""
+    with Daemon([*HELD_WORKER, "--queue-count-max=1"]) as daemon:
+        held, waiting = occupy(daemon), send_hold(daemon, 1)
         wait_for_load(daemon, 2, 1)
-        late = send(daemon, 1)
+        late = send_hold(daemon, 1)
         expect("one too many", late.answer(), 429)
-        expect("text", json.loads(late.body)["error"], "model 'deep': 1 requests wait already")
+        expect("text", json.loads(late.body)["error"], "model 'hold': 1 requests wait already")
         expect("Retry-After", 1 <= int(late.field("retry-after")) <= 60, True)
-        expect("those that were taken", answers(taken), [200, 200, 200])
-        late.send(deep_request(1))
+        release(held)
+        expect("the one that waited", waiting.answer(), 200)
+        late.send(hold_request(1))
         expect("later", late.answer(), 200)
 
 
 def full_by_bytes():
     """One that is alone may be larger than the limit; the next one may not wait beside it."""
-    with Daemon([*ONE_WORKER, "--queue-bytes-max=1K"]) as daemon:
-        taken = occupy(daemon) + [send(daemon, 4096)]
+    with Daemon([*HELD_WORKER, "--queue-bytes-max=1K"]) as daemon:
+        held, waiting = occupy(daemon), send_hold(daemon, 4096)
         wait_for_load(daemon, 2, 1)
-        late = send(daemon, 4096)
+        late = send_hold(daemon, 4096)
         expect("one too many", late.answer(), 429)
         expect("text", "bytes wait already" in json.loads(late.body)["error"], True)
-        expect("those that were taken", answers(taken), [200, 200, 200])
+        release(held)
+        expect("the one that waited", waiting.answer(), 200)
 
 
 def limit_of_a_model():
     """One at a time, and the others are not forgotten."""
-    with Daemon([*ONE_WORKER, "--running-count-max=1"]) as daemon:
-        clients = [send(daemon, 512) for _ in range(6)]
-        expect("all", answers(clients), [200] * 6)
+    with Daemon([*HELD_WORKER, "--running-count-max=1"]) as daemon:
+        held, waiting = occupy(daemon, 1), [send_hold(daemon, 512) for _ in range(5)]
+        wait_for_load(daemon, 1, 5)
+        release(held)
+        expect("all", answers(waiting), [200] * 5)
 
 
 # ---- deadlines ----
 
 def late_while_waiting():
-    with Daemon([*ONE_WORKER]) as daemon:
-        taken = occupy(daemon)
-        late = send(daemon, 1, {"timeout": 1000})
+    with Daemon([*HELD_WORKER]) as daemon:
+        held = occupy(daemon)
+        late = send_hold(daemon, 1, {"timeout": 1000})
         expect("late", late.answer(), 504)
-        expect("text", json.loads(late.body)["error"], "model 'deep': still waiting after 1 ms")
-        expect("the others", answers(taken), [200, 200])
+        expect("text", json.loads(late.body)["error"], "model 'hold': still waiting after 1 ms")
+        wait_for_load(daemon, 2, 0)
+        release(held)
 
 
 def late_while_running():
-    """Cut off, and the worker is free for the next one long before it could have been through."""
-    with Daemon([*ONE_WORKER]) as daemon:
-        expect("the first, with its plan", send(daemon, load.MANY_ROWS).answer(), 200)
-        late = send(daemon, load.MANY_ROWS, fields=["X-Request-Timeout-Ms: 50"])
+    """It is cut off, and the worker is free for the next one."""
+    with Daemon([*HELD_WORKER]) as daemon:
+        expect("the first, with its plan", send_hold(daemon, 1).answer(), 200)
+        late = send_hold(daemon, 1, fields=["X-Request-Timeout-Ms: 500"], goes_on=True)
         expect("late", late.answer(), 504)
-        expect("text", json.loads(late.body)["error"], "model 'deep': not done after 50 ms")
-        late.send(deep_request(1))
+        expect("text", json.loads(late.body)["error"], "model 'hold': not done after 500 ms")
+        late.send(hold_request(1))
         expect("the next one", late.answer(), 200)
 
 
 def limit_of_the_daemon():
-    with Daemon([*ONE_WORKER, "--request-timeout=10ms"]) as daemon:
-        late = send(daemon, load.MANY_ROWS, {"timeout": 1 << 60})
+    with Daemon([*HELD_WORKER, "--request-timeout=10ms"]) as daemon:
+        late = send_hold(daemon, 1, {"timeout": 1 << 60}, goes_on=True)
         expect("late", late.answer(), 504)
         expect("text", json.loads(late.body)["error"].endswith(" after 10 ms"), True)
+
+
+def settings_of_a_model():
+    """What is said of one model is not said of the others."""
+    with Daemon([*HELD_WORKER, f"--model=late={HOLD}", "--set=late:request-timeout=10ms",
+                 "--set=hold:queue-count-max=1"]) as daemon:
+        held, waiting = occupy(daemon), send_hold(daemon, 1)
+        wait_for_load(daemon, 2, 1)
+        late = send_hold(daemon, 1, model="late", goes_on=True)
+        expect("one too many", send_hold(daemon, 1).answer(), 429)
+        expect("late", late.answer(), 504)
+        text = json.loads(late.body)["error"]
+        expect("text", "after 10 ms" in text, True)
+        release(held)
+        expect("the one that waited", waiting.answer(), 200)
 
 
 def bad_timeouts():
@@ -96,59 +117,27 @@ def bad_timeouts():
             f"X-Request-Timeout-Ms: {(1 << 64) - 1}"]).answer(), 200)
 
 
-def settings_of_a_model():
-    """What is said of one model is not said of the others."""
-    with Daemon([*ONE_WORKER, f"--model=late={DEEP}", "--set=late:request-timeout=10ms",
-                 "--set=deep:queue-count-max=1"]) as daemon:
-        taken = occupy(daemon) + [send(daemon, 1)]
-        late = send(daemon, load.MANY_ROWS, model="late")
-        wait_until("one waits", lambda: send(daemon, 1).answer() == 429)
-        expect("late", late.answer(), 504)
-        text = json.loads(late.body)["error"]
-        expect("text", "after 10 ms" in text, True)
-        expect("taken", answers(taken), [200] * 3)
-
-
 # ---- order ----
 
-def order_of(daemon, priorities):
-    """In which order requests of these priorities are answered that come while one runs; None when
-    that one was done too soon to tell. Each takes long enough for its thread to see the answer
-    before the next one's."""
-    order, threads = [], []
-
-    def wait_for(priority, client):
-        expect("waited", client.answer(), 200)
-        order.append(priority)
-    taken = occupy(daemon, 1)
-    for priority in priorities:
-        client = send(daemon, load.MANY_ROWS, {"priority": priority})
-        threads.append(threading.Thread(target=wait_for, args=(priority, client)))
-        threads[-1].start()
-        time.sleep(0.01)
-    found = load_of(daemon)
-    while not order and found["waiting"] < len(priorities):
-        found = load_of(daemon)
-    is_in_time = found["running"] == 1 and not order
-    expect("the first", answers(taken), [200])
-    for thread in threads:
-        thread.join()
-    return order if is_in_time else None
-
-
 def priorities():
-    """Behind what runs, the urgent one overtakes those that came before it."""
-    with Daemon([*ONE_WORKER, "--running-count-max=1"]) as daemon:
-        order = None
-        for _ in range(10):
-            order = order or order_of(daemon, (8, 0, 1))
-        expect("order", order, [1, 0, 8])
+    """Behind what runs, the urgent one overtakes those that came before it. The log has a line for
+    each answer, in their order."""
+    with Daemon([*HELD_WORKER, "--running-count-max=1", "--log-requests=all"]) as daemon:
+        held, waiting = occupy(daemon, 1), []
+        for priority in (8, 0, 1):
+            waiting.append(send_hold(daemon, 1, {"priority": priority}, query=f"?{priority}"))
+            wait_for_load(daemon, 1, len(waiting))
+        release(held)
+        expect("waited", answers(waiting), [200] * 3)
+        daemon.wait_for(r"(?s)(infer\?\d status=200.*){3}")
+        expect("order", re.findall(r"infer\?(\d) status=200", daemon.read_log()), ["1", "0", "8"])
 
 
 def fast_beside_slow():
     """Requests of a small model are answered while a slow one has the device and a queue."""
-    with Daemon([*ONE_WORKER, ADD]) as daemon:
-        slow = [send(daemon, load.MANY_ROWS) for _ in range(4)]
+    with Daemon([*HELD_WORKER, ADD]) as daemon:
+        held, waiting = occupy(daemon), [send_hold(daemon, 1) for _ in range(2)]
+        wait_for_load(daemon, 2, 2)
         body = json.dumps({"inputs": [
             {"name": f"input_{i}", "shape": [2, 3], "datatype": "FP32", "data": [i] * 6}
             for i in range(2)]}).encode()
@@ -156,12 +145,9 @@ def fast_beside_slow():
         for _ in range(20):
             fast.send(build_request("POST", "/v2/models/add/infer", body))
             expect("fast", fast.answer(), 200)
-        slow[3].socket.setblocking(False)
-        try:
-            expect("the last slow one", slow[3].socket.recv(1), None)
-        except BlockingIOError:
-            slow[3].socket.setblocking(True)
-        expect("slow", answers(slow), [200] * 4)
+        wait_for_load(daemon, 2, 2)
+        release(held)
+        expect("slow", answers(waiting), [200] * 2)
 
 
 # ---- batches ----
@@ -373,32 +359,35 @@ def statistics():
 # ---- clients that go ----
 
 def gone(daemon, leave):
-    """One that runs and one that waits go; both are dropped, and nothing is left of them."""
-    running, waiting = occupy(daemon), [send(daemon, load.MANY_ROWS) for _ in range(3)]
-    time.sleep(0.05)
+    """Two that run and three that wait go; all are dropped, and nothing is left of them."""
+    running, waiting = occupy(daemon), [send_hold(daemon, 512) for _ in range(3)]
+    wait_for_load(daemon, 2, 3)
     for client in waiting + running:
         leave(client)
     wait_until("abandoned", lambda: daemon.read_log().count("abandoned in step") == 5)
-    expect("after them", send(daemon, 1).answer(), 200)
+    wait_for_load(daemon, 0, 0)
+    expect("after them", send_hold(daemon, 1).answer(), 200)
 
 
 def client_resets():
-    with Daemon([*ONE_WORKER]) as daemon:
+    with Daemon([*HELD_WORKER]) as daemon:
         gone(daemon, Client.reset)
 
 
 def client_closes():
-    with Daemon([*ONE_WORKER]) as daemon:
+    with Daemon([*HELD_WORKER]) as daemon:
         gone(daemon, Client.close)
 
 
 def drain():
     """What waits when the signal comes is still answered."""
-    with Daemon([*ONE_WORKER]) as daemon:
-        clients = [send(daemon, 2048) for _ in range(5)]
-        time.sleep(0.02)
+    with Daemon([*HELD_WORKER]) as daemon:
+        held, waiting = occupy(daemon), [send_hold(daemon, 512) for _ in range(3)]
+        wait_for_load(daemon, 2, 3)
         daemon.process.terminate()
-        expect("all", answers(clients), [200] * 5)
+        daemon.wait_for("stopping|draining")
+        release(held)
+        expect("all", answers(waiting), [200] * 3)
         expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
 
 

@@ -23,6 +23,7 @@
 #include "runtime/load/load.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
+#include "tests/hal/levels.h"
 #include "tests/unit/call_support.h"
 
 #define POOL_BYTES ((size_t)1 << 30)
@@ -306,8 +307,9 @@ static bool check_file(const char *path, bool all)
 {
     bool is_right = true, is_done = false;
     for (unsigned i = HAL_CPU_ISA_COUNT; i-- > 0 && (all || !is_done);) {
-        if (hal_cpu_isa_supported((enum hal_cpu_isa)i)) {
-            is_right &= check_level(path, hal_cpu_isa_name((enum hal_cpu_isa)i));
+        enum hal_cpu_isa isa = (enum hal_cpu_isa)i;
+        if (all ? has_level(isa) : hal_cpu_isa_supported(isa)) {
+            is_right &= check_level(path, hal_cpu_isa_name(isa));
             is_done = true;
         }
     }

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/op.h"
 #include "tests/unit/unit.h"
 
 void graph_begin(struct fixture *f)
@@ -59,7 +60,7 @@ uint32_t number(struct fixture *f, int64_t value)
 uint32_t apply(struct fixture *f, const char *op, const uint32_t *args, uint32_t count)
 {
     uint32_t out;
-    assert_ok(f->err, rt_op_apply(&f->graph, op, args, count, DT_F32, &out, &f->err));
+    assert_ok(f->err, rt_op_apply(&f->graph, rt_op_find(op), args, count, DT_F32, &out, &f->err));
     return out;
 }
 

@@ -88,10 +88,7 @@ TESTS += $(UNIT_OPS_TESTS)
 %C%_test_ops_shapes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_ops_shapes_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_PTE_TESTS = %D%/test_flatbuf %D%/test_pte
-if HAVE_CJSON
-UNIT_PTE_TESTS += %D%/test_pte_files
-endif
+UNIT_PTE_TESTS = %D%/test_flatbuf %D%/test_pte %D%/test_pte_files
 check_PROGRAMS += $(UNIT_PTE_TESTS)
 TESTS += $(UNIT_PTE_TESTS)
 %C%_test_flatbuf_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
@@ -117,7 +114,7 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_clients %D%/test_coding \
-	%D%/test_framing %D%/test_http %D%/test_log %D%/test_log_limit %D%/test_npy \
+	%D%/test_document %D%/test_framing %D%/test_http %D%/test_log %D%/test_log_limit %D%/test_npy \
 	%D%/test_options %D%/test_pte_print %D%/test_repository %D%/test_route %D%/test_turns \
 	%D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
@@ -132,6 +129,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_clients_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_coding_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_coding_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_document_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_document_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_framing_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_framing_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_http_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

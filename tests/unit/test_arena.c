@@ -41,6 +41,29 @@ static void test_maximum(void **state)
     arena_fini(NULL);
 }
 
+/* The maximum refuses for good; the heap refuses for now. */
+static void test_reasons(void **state)
+{
+    (void)state;
+    struct arena arena;
+    struct error err;
+    arena_init(&arena, 1000);
+    assert_fails(err, arena_fail(&arena, "a thing", &err), ST_EXHAUSTED, "no memory for a thing");
+    assert_null(arena_alloc(&arena, 1001));
+    assert_fails(err, arena_fail(&arena, "a thing", &err), ST_TOO_LARGE,
+                 "a thing needs more than 1000 bytes of memory");
+    arena_reset(&arena);
+    assert_fails(err, arena_fail(&arena, "a thing", &err), ST_EXHAUSTED, "no memory");
+    assert_null(arena_array(&arena, SIZE_MAX, 2));
+    assert_fails(err, arena_fail(&arena, "a thing", &err), ST_TOO_LARGE, "1000 bytes");
+    arena_fini(&arena);
+    arena_init(&arena, SIZE_MAX / 8);
+    assert_null(arena_alloc(&arena, SIZE_MAX / 16)); /* no heap has that */
+    assert_null(arena_alloc(&arena, SIZE_MAX / 4));
+    assert_fails(err, arena_fail(&arena, "a thing", &err), ST_EXHAUSTED, "no memory for a thing");
+    arena_fini(&arena);
+}
+
 static void test_strdup(void **state)
 {
     (void)state;
@@ -56,6 +79,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zeroed_and_aligned),
         cmocka_unit_test(test_maximum),
+        cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_strdup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

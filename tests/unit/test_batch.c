@@ -79,7 +79,8 @@ static uint32_t input(struct fixture *f, uint8_t rank, const int64_t *sizes)
 
 static uint32_t apply(struct fixture *f, const char *op, uint32_t count, const uint32_t *args)
 {
-    assert_ok(f->err, rt_op_apply(&f->graph, op, args, count, DT_F32, &f->output, &f->err));
+    assert_ok(f->err,
+              rt_op_apply(&f->graph, rt_op_find(op), args, count, DT_F32, &f->output, &f->err));
     return f->output;
 }
 
@@ -150,7 +151,7 @@ static void refused_result(void **state)
 {
     struct fixture *f = *state;
     APPLY("view", INPUT(1, 4), LIST(4));
-    expect(f, "dim 0 of result 'y' is not the rows'");
+    expect(f, "dim 0 of result 'y' is not the number of rows");
 }
 
 static void refused_input(void **state)
@@ -175,7 +176,7 @@ static void refused_constant(void **state)
     uint32_t c = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(table, 16));
     uint32_t x = APPLY("view", INPUT(1, 4), LIST(4));
     APPLY("view", APPLY("add", x, c, INT(1)), LIST(1, 4));
-    expect(f, "add: dim 0 of its result varies otherwise");
+    expect(f, "add: dim 0 of its result does not grow with the rows as expected");
 }
 
 /* ---- models ---------------------------------------------------------------------------------- */
@@ -336,8 +337,8 @@ static void models_that_run_alone(void **state)
         {"branches", "it has control flow"},
         {"running", "it has mutable buffers"},
         {"scalars", "result 'output_1' is no tensor"},
-        {"linear", "dim 0 of input 'input_1' is not the rows'"},
-        {"keywords", "dim 0 of input 'features.scales.0' is not the rows'"},
+        {"linear", "dim 0 of input 'input_1' is not the number of rows"},
+        {"keywords", "dim 0 of input 'features.scales.0' is not the number of rows"},
         {"odd_keys", "dim 0 of input 'plain' is not 1"},
     };
     (void)state;

@@ -255,7 +255,7 @@ static void an_input_without_a_bound(void **state)
     assert_true(set_dynamism(get(form.inputs, 0), 2));
     load();
     expect_failure("decode",
-                   "input 0: a tensor whose shape has no upper bound: export it with one");
+                   "input 0: the shape of a tensor has no upper bound: export the model with one");
     assert_null(rt_method_failure(method_named("encode")));
 }
 

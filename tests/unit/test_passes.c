@@ -479,6 +479,21 @@ static void a_residual_goes_in_before_the_relu(void **state)
     assert_float_equal(number_of(f, node_of(f, "conv"), 12), 0, 0);
 }
 
+/* Unlike lack of memory, which is not the method's fault. */
+static void a_graph_beyond_its_maximum_is_too_large(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(2, 3);
+    f->graph.arena.max_bytes = f->graph.arena.used_bytes + 10000;
+    for (int i = 0; i < 1000 && !f->graph.failed; i++) {
+        uint32_t out = rt_graph_tensor(&f->graph, DT_F32, 0, NULL);
+        rt_graph_node(&f->graph, rt_op_find("relu"), &x, 1, &out, 1);
+    }
+    assert_true(f->graph.failed);
+    assert_fails(f->err, rt_graph_check(&f->graph, &f->err), ST_TOO_LARGE,
+                 "the method needs more than ");
+}
+
 /* x @ w in halves, which are floats in between. */
 static uint32_t multiply_halves(struct fixture *f, uint32_t x, int64_t n, int64_t k)
 {
@@ -490,7 +505,7 @@ static uint32_t multiply_halves(struct fixture *f, uint32_t x, int64_t n, int64_
 static uint32_t relu_of_halves(struct fixture *f, uint32_t x)
 {
     uint32_t out;
-    assert_ok(f->err, rt_op_apply(&f->graph, "relu", &x, 1, DT_F16, &out, &f->err));
+    assert_ok(f->err, rt_op_apply(&f->graph, rt_op_find("relu"), &x, 1, DT_F16, &out, &f->err));
     return out;
 }
 
@@ -731,6 +746,7 @@ int main(void)
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),
         TEST(packing_keeps_the_living_apart),
+        TEST(a_graph_beyond_its_maximum_is_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@
 #include "runtime/passes/passes.h"
 #include "runtime/plan/flow.h"
 #include "runtime/plan/plan.h"
+#include "tests/hal/levels.h"
 #include "tests/unit/unit.h"
 
 struct fixture {
@@ -53,7 +54,7 @@ static uint32_t apply(struct fixture *f, const char *op, const uint32_t *args, u
                       enum dtype dtype)
 {
     uint32_t out;
-    assert_ok(f->err, rt_op_apply(&f->graph, op, args, count, dtype, &out, &f->err));
+    assert_ok(f->err, rt_op_apply(&f->graph, rt_op_find(op), args, count, dtype, &out, &f->err));
     return out;
 }
 
@@ -277,7 +278,7 @@ static void compare(build_f *build, const void *arg, const char *op)
         for (int is_signed = 0; is_signed < 2; is_signed++) {
             struct fixture f;
             size_t bytes, same;
-            if (!hal_cpu_isa_supported((enum hal_cpu_isa)isa)) {
+            if (!has_level((enum hal_cpu_isa)isa)) {
                 continue;
             }
             begin(&f, level, 7, is_signed);

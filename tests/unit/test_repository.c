@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The repository of models: states, addresses, and models that leave while calls hold them. */
+/* The repository of models: states, names, and models that leave while calls hold them. */
 #include "config.h"
 
 #include "tests/unit/unit.h"
@@ -137,7 +137,7 @@ static struct model *find(struct world *w, const char *name, uint32_t version)
     return model;
 }
 
-/* The model at that address has this name and this version. */
+/* The model that is found has this name and this version. */
 static void assert_found(struct world *w, const char *name, uint32_t version, const char *found,
                          uint32_t found_version)
 {
@@ -201,7 +201,7 @@ static void each_state_says_why_a_model_cannot_be_called(void **state)
     model_unref(model);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void names_aliases_and_versions(void **state)
 {
@@ -274,7 +274,7 @@ static void a_pipeline_is_a_model_without_a_file(void **state)
     model_unref(model);
 }
 
-static void no_two_models_have_the_same_address(void **state)
+static void no_two_models_have_the_same_name_and_version(void **state)
 {
     struct world *w = *state;
     struct repository_draft draft;
@@ -458,7 +458,7 @@ int main(void)
         IN_WORLD(nothing_is_found_in_an_empty_repository),
         IN_WORLD(a_damaged_file_is_a_model_that_failed),
         IN_WORLD(a_pipeline_is_a_model_without_a_file),
-        IN_WORLD(no_two_models_have_the_same_address),
+        IN_WORLD(no_two_models_have_the_same_name_and_version),
         IN_WORLD(a_model_is_removed_while_a_call_runs),
         IN_WORLD(the_last_reference_frees),
         IN_WORLD(a_lost_device_leaves_names_and_counts),

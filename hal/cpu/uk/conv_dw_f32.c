@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution: every channel has a kernel of its own, so a vector is of channels and
- * there is nothing to share but the inputs of neighbouring outputs. Kernels 3 and 5 wide without
- * dilation keep a row of up to seven outputs in registers and read each input of a kernel row once;
- * everything else, and the columns whose kernel reaches into the padding, goes output by output.
- * Both add the same products in the same order.
+ * Depthwise convolution: each channel has its own kernel, so a vector holds channels, and
+ * neighbouring outputs share only their inputs. For kernels 3 and 5 wide without dilation, a block
+ * of up to seven outputs of a row stays in registers and each input of a kernel row is read once.
+ * All others, and columns whose kernel reaches into the padding, are computed output by output.
+ * Both ways add the same products in the same order.
  */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
 
-/* Some channels where |part| is not 0: they are less than a vector. */
+/* Loads |part| channels, or a whole vector if it is 0. */
 UK_INLINE vf load(const float *p, size_t part)
 {
     return part ? v_load_part(p, part) : v_load(p);
@@ -25,30 +25,28 @@ UK_INLINE void store(float *p, vf v, size_t part)
     }
 }
 
-/* A row of at least the fewer in blocks of at most the more, evenly, has no others. */
+/*
+ * A row of at least COLUMNS_MIN outputs divides evenly into blocks of COLUMNS_MIN to COLUMNS_MAX.
+ */
 #define COLUMNS_MIN 4
 #define COLUMNS_MAX 7
 
-/*
- * Floats of a band of channels through the kernel's input rows: they stay in the first level cache
- * from one output row to the next.
- */
+/* Floats in the kernel's input rows for one band of channels: from one output row to the next they
+ * stay in the first-level cache. */
 #define BAND 8192
 
-/* One output row of a band of channels: the kernel rows that lie in the image. */
+/* One output row of a band of channels, with the kernel rows that lie in the image. */
 struct row {
     const struct uk_dw_f32 *d;
-    ptrdiff_t x; /* from d->x to the input of the first of them, column -pad_left: outside it */
+    ptrdiff_t x; /* from d->x to column -pad_left of the first kernel row: outside of x */
     const float *w;
     float *y;
     uint32_t kernel_rows;
     size_t channel_begin, channel_end;
 };
 
-/*
- * acc[i] += what one kernel row gives output i. At an edge only the inputs [begin, end) from x on
- * are in the image.
- */
+/* acc[i] += the product of one kernel row with the inputs of output i. With |edge|, only the inputs
+ * [begin, end) are in the image. */
 UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pixel, int begin,
                               int end, const vf *tap, const int kernel, const int stride,
                               const int columns, const bool edge, size_t part)
@@ -68,7 +66,7 @@ UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pix
     }
 }
 
-/* Channels [c, c + UK_VL) of a block, or |part| of them. */
+/* Computes channels [c, c + UK_VL) of a block, or |part| of them. */
 UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, const int kernel,
                               const int stride, const int columns, const bool edge, size_t part)
 {
@@ -101,7 +99,7 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
     }
 }
 
-/* The last vector overlaps the one before it, so there are UK_VL channels in all or more. */
+/* The last vector overlaps the one before it, so a band must have at least UK_VL channels. */
 UK_INLINE void block(const struct row *r, size_t column, const int kernel, const int stride,
                      const int columns, const bool edge)
 {
@@ -141,7 +139,7 @@ BLOCKS(5, 2)
 
 struct blocks {
     block_f *inner[COLUMNS_MAX - COLUMNS_MIN + 1], *edge[COLUMNS_MAX - COLUMNS_MIN + 1];
-    block_f *part[COLUMNS_MAX - COLUMNS_MIN + 1]; /* at an edge or not: less than UK_VL channels */
+    block_f *part[COLUMNS_MAX - COLUMNS_MIN + 1]; /* less than UK_VL channels, at an edge or not */
 };
 
 /* clang-format off */
@@ -155,7 +153,8 @@ struct blocks {
 static const struct blocks all_blocks[2][2] = {{BLOCKS_ROW(3, 1), BLOCKS_ROW(3, 2)},
                                                {BLOCKS_ROW(5, 1), BLOCKS_ROW(5, 2)}};
 
-/* One output of any kernel, |vectors| of channels from c on; |part| != 0: one, of so many. */
+/* One output for a kernel of any size: |vectors| of channels from c on, or only |part| channels if
+ * that is not 0. */
 UK_INLINE void point_channels(const struct row *r, size_t column, size_t c, size_t tap_begin,
                               size_t tap_end, const int vectors, size_t part)
 {
@@ -184,7 +183,7 @@ UK_INLINE void point_channels(const struct row *r, size_t column, size_t c, size
     }
 }
 
-/* Taps [*out_begin, *out_end) of a kernel that begins at |at| lie in [0, size). */
+/* Finds the taps [*out_begin, *out_end) within [0, size) of a kernel that begins at |at|. */
 static void clip_taps(int64_t at, uint32_t size, uint32_t kernel, uint32_t dilation,
                       size_t *out_begin, size_t *out_end)
 {
@@ -267,7 +266,7 @@ void UK_NAME(dw_f32)(const struct uk_dw_f32 *d)
     size_t row_floats = (size_t)d->kernel_h * d->width, band = BAND / row_floats / UK_VL * UK_VL;
     band = band < UK_VL ? UK_VL : band;
     for (size_t c = 0; c < d->channels;) {
-        /* What is left over joins the last band: no band is less than a vector. */
+        /* The last band takes the remainder, so no band is smaller than a vector. */
         size_t end = d->channels - c < 2 * band ? d->channels : c + band;
         for (size_t y = d->row_begin; y < d->row_end; y++) {
             do_row(d, y, c, end);

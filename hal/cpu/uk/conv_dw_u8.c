@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution of 8-bit integers. A word of a product is one channel's numbers in UK_WORD
- * neighbouring kernel rows: the rows of the image are interleaved once for each input column, and
- * every output that the column belongs to takes the result. Interleaving stays within lanes of 16
- * bytes, so a block's channels stand in the order of uk_dw_u8_place(); narrowing puts them back.
+ * Depthwise convolution of 8-bit integers. A product's word holds one channel's numbers from
+ * UK_WORD neighbouring kernel rows: rows of the image are interleaved once for each input column,
+ * and all outputs that use this column share the result. Interleaving works within lanes of 16
+ * bytes, so a block's channels are in the order of uk_dw_u8_place(); narrowing restores their
+ * order.
  */
 #include "config.h"
 
@@ -18,10 +19,11 @@ struct row {
     const uint8_t *x, *w;
     const union uk_number *columns;
     uint8_t *y;
-    size_t channels; /* that are there */
+    size_t channels; /* in this block */
 };
 
-/* Up to UK_WORD rows of a block as words, a quarter of the channels each. Missing rows are any. */
+/* Loads up to UK_WORD rows of a block as words; each vector has a quarter of the channels. Missing
+ * rows repeat row 0: their weights are zero. */
 UK_INLINE void load_words(vi words[4], const uint8_t *x, ptrdiff_t line, size_t rows)
 {
 #if UK_WORD == 4
@@ -67,7 +69,7 @@ UK_INLINE vb requantize(const vi acc[4], const struct row *r)
     return v_gather(y, (int16_t)r->d->zero, (uint8_t)((int32_t)r->d->min + r->d->zero));
 }
 
-/* Outputs column, column + 1, … of a row; kernel and stride 0: the call's own, one output. */
+/* Computes |columns| outputs of a row. kernel 0: a kernel of any width, with one output. */
 UK_INLINE void block(const struct row *r, size_t column, const size_t kernel, const size_t stride,
                      const size_t columns)
 {
@@ -112,7 +114,7 @@ UK_INLINE void block(const struct row *r, size_t column, const size_t kernel, co
 
 typedef void row_f(const struct row *r);
 
-/* A whole row, in blocks of four outputs, then one by one. */
+/* Computes a whole row in blocks of four outputs, and the remainder one by one. */
 #define ROW(kernel, stride)                                                                        \
     static void row_##kernel##_##stride(const struct row *r)                                       \
     {                                                                                              \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between float and its halves, to nearest even; what is too large becomes infinity, a NaN stays
- * one (quiet). Where the machine has instructions for binary16 they are used a vector at a time.
+ * Converts between floats and 16-bit floats, rounding to nearest even. Numbers that are too large
+ * become infinity; NaN stays NaN and becomes quiet. On machines with instructions for binary16, a
+ * vector at a time.
  */
 #include "config.h"
 
@@ -22,15 +23,16 @@ static inline float float_of(uint32_t bits)
 }
 
 #if defined UK_LEVEL_GENERIC
-#define HALVES 1 /* how many at a time */
+#define HALVES 1 /* converted at a time */
 
 static inline void widen(float *y, const uint16_t *x)
 {
-    /* Exponent and fraction where float has them, then the difference of the biases: 127 - 15. */
+    /* Moves exponent and fraction to the places of a float, then corrects the exponent's bias by
+     * 127 - 15. */
     uint32_t magnitude = (uint32_t)(*x & 0x7fff) << 13, sign = (uint32_t)(*x & 0x8000) << 16;
     uint32_t bits = bits_of(float_of(magnitude) * 0x1p112f);
     if (magnitude >= 0x0f800000u) {
-        bits = magnitude | 0x7f800000u; /* infinity, or a NaN, made quiet */
+        bits = magnitude | 0x7f800000u; /* infinity, or a NaN that is made quiet */
         bits |= magnitude > 0x0f800000u ? 0x00400000u : 0;
     }
     *y = float_of(bits | sign);
@@ -44,7 +46,7 @@ static inline void narrow(uint16_t *y, const float *x)
     } else if (magnitude >= 0x477ff000u) { /* 65520 and more */
         half = 0x7c00u;
     } else if (magnitude < 0x38800000u) {
-        /* Subnormal: the sum with 0.5 rounds at 2^-24. */
+        /* Subnormal: adding 0.5 rounds to a multiple of 2^-24. */
         half = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000u;
     } else {
         half = (magnitude - 0x38000000u + 0x0fffu + (magnitude >> 13 & 1u)) >> 13;

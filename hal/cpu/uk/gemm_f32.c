@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix product and convolution in float, one row tile of A times one packed panel of B at a time.
+ * Matrix product and convolution in float. The unit of work is a row tile of A times a packed panel
+ * of B.
  *
- * The tile keeps its sums in registers; a step of k is two vectors of B and one broadcast of A a
- * row. A is read in place. Around it, from the outside: blocks of k, blocks of panels that stay in
- * the second level cache, row tiles, panels. Between blocks of k the sums rest in C, which is
- * exact, so an element is always bias, then its products in order of k, then the residual, then the
- * clamp, however the work is cut.
+ * The tile keeps its sums in registers; a step of k loads two vectors of B and broadcasts one
+ * element of A for each row. A is read in place. The loops around it, from the outside: blocks of
+ * k, blocks of panels that stay in the second-level cache, row tiles, panels. Between blocks of k
+ * the sums are stored in C, which is exact. So an element is always bias, then its products in
+ * order of k, then the residual, then the clamp, however the work is divided.
  */
 #include "config.h"
 
@@ -14,12 +15,12 @@
 #include "hal/cpu/uk/simd.h"
 
 #define K_BLOCK 512
-#define B_BLOCK (160 * 1024)    /* floats of B kept in the second level cache, of 1 MiB */
-#define B_RESIDENT (200 * 1024) /* B this small stays there whole, and k is not split */
-#define SKEW UK_VL              /* floats; puts the rows of a copied tile into different sets */
-#define SKEW_PANELS_MIN 4       /* the copy pays when this many panels read it */
+#define B_BLOCK (160 * 1024)    /* floats of B kept in a second-level cache of 1 MiB */
+#define B_RESIDENT (200 * 1024) /* a B of this size stays there as a whole, and k is not split */
+#define SKEW UK_VL              /* floats; maps the rows of a copied tile to different cache sets */
+#define SKEW_PANELS_MIN 4       /* the copy pays if at least so many panels read it */
 
-/* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, a part of k. */
+/* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, for a part of k. */
 struct tile {
     const float *a;
     ptrdiff_t a_row;
@@ -32,21 +33,21 @@ struct tile {
     float *c;
     ptrdiff_t c_row;
     float min, max;
-    bool first, last; /* begins with the bias, or with C; ends with residual and clamp, or not */
+    bool first, last; /* begins with the bias instead of C; ends with residual and clamp */
 };
 
 typedef void tile_f(const struct tile *t);
 
-/* The part of k that one round does: |run| floats from |begin| of each segment of the range. */
+/* The part of k for one round: |run| floats from |begin| on, in each segment of the range. */
 struct k_block {
     size_t segment_begin, segment_end, begin, run;
     bool first, last;
 };
 
 /*
- * acc += the rows of one run. Three rows share a base, because base, base + stride and base + 2 *
- * stride are addresses x86 has, and fourteen pointers are more than it has registers; the empty
- * statement keeps the compiler from undoing that.
+ * acc += the products of one run. Three rows share a base pointer, because x86 can address base,
+ * base + stride and base + 2 * stride, and has not enough registers for fourteen pointers. The
+ * empty asm statement keeps the compiler from undoing this.
  */
 UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, const float *b,
                           size_t run, const int rows, const int vectors)
@@ -82,7 +83,7 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
     }
 }
 
-/* acc = the |rows| x |vectors| at p. */
+/* acc = |rows| x |vectors| at p. */
 UK_INLINE void load_tile(vf acc[UK_MR][2], const float *p, ptrdiff_t row, const int rows,
                          const int vectors)
 {
@@ -175,7 +176,7 @@ EACH_ROWS(TILE)
 #define TILE_ROW(rows) {tile_##rows##_narrow, tile_##rows##_wide},
 static tile_f *const tiles[UK_MR][2] = {EACH_ROWS(TILE_ROW)};
 
-/* The |width| < UK_NR columns that are there, between C or the residual and whole rows. */
+/* Copies the last |width| < UK_NR columns between C, or the residual, and complete rows. */
 UK_INLINE void load_ragged(float *whole, const float *p, ptrdiff_t row, size_t rows, size_t width)
 {
     size_t left = width < UK_VL ? width : UK_VL;
@@ -197,7 +198,7 @@ UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t 
     }
 }
 
-/* A tile whose last columns are not all there: goes through whole ones of its own. */
+/* For a tile with incomplete last columns: computes it in temporary, complete rows. */
 static void run_ragged(const struct tile *t, size_t rows, size_t width)
 {
     float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR];
@@ -219,7 +220,7 @@ static void run_ragged(const struct tile *t, size_t rows, size_t width)
     store_ragged(t->c, c, t->c_row, rows, width);
 }
 
-/* Panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
+/* Computes panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
 static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
                        size_t panel_end)
 {
@@ -242,9 +243,9 @@ static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows,
 }
 
 /*
- * Rows whose distance is a multiple of a page fall into the same few sets of the first level cache
- * and push each other out. Their tile is then copied to rows that do not. Runs of one segment only:
- * the rows of a convolution are rarely that long.
+ * If the distance of rows is a multiple of a page, they map to the same few sets of the first-level
+ * cache and evict each other. Then the tile is copied to rows with another distance. Only for runs
+ * of one segment: rows of a convolution rarely have such a distance.
  */
 static bool needs_skew(const struct uk_gemm_f32 *g)
 {
@@ -268,7 +269,7 @@ static __attribute__((noinline)) void run_skewed(const struct uk_gemm_f32 *g, co
     run_panels(g, &skewed, rows, panel_begin, panel_end);
 }
 
-/* Every line and row for panels [begin, end) and one block of k. */
+/* Computes all lines and rows for panels [begin, end) and one block of k. */
 static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segments,
                       const struct k_block *k, size_t panel_begin, size_t panel_end)
 {
@@ -288,7 +289,7 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
                      .last = k->last};
     for (size_t line = 0; line < g->lines; line++) {
         for (size_t i = 0; i < tile_count; i++) {
-            /* Even shares, so that no tile is left with a row or two. */
+            /* Tiles share the rows evenly, so that no tile has only a row or two. */
             size_t row = g->m * i / tile_count, row_end = g->m * (i + 1) / tile_count;
             ptrdiff_t y = (ptrdiff_t)line, x = (ptrdiff_t)row;
             t.a = g->a + y * g->a_line + x * g->a_row + (ptrdiff_t)k->begin;
@@ -304,7 +305,9 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
     }
 }
 
-/* All of k in blocks of about |limit|: whole segments, or even parts of one that is longer. */
+/*
+ * Computes all of k in blocks of about |limit|: whole segments, or even parts of a longer segment.
+ */
 static void run_blocks(const struct uk_gemm_f32 *g, const struct uk_segment *segments, size_t limit,
                        size_t panel_begin, size_t panel_end)
 {
@@ -333,7 +336,7 @@ void UK_NAME(gemm_f32)(const struct uk_gemm_f32 *g)
     size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
     bool one_pass = depth * panels * UK_NR <= B_RESIDENT || (g->lines == 1 && g->m <= UK_MR);
-    /* A residual in C itself leaves no place for sums. */
+    /* If the residual is C itself, C cannot hold sums between blocks of k. */
     bool whole_k = g->residual == g->c || (one_pass && !needs_skew(g));
     size_t limit = whole_k ? depth : K_BLOCK;
     size_t block = panels;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix product and convolution of 8-bit integers, one row tile of A times one packed panel of B
- * at a time, as gemm_f32.c does it. What differs: a step of k is a word of UK_WORD numbers; the
- * sums stay in registers over all of k, because a result of 8 bits is no place to rest them; and a
- * level that widens its words copies a tile of A first, widened, once for all panels.
+ * Matrix product and convolution of 8-bit integers, structured like gemm_f32.c, with these
+ * differences: a step of k is a word of UK_WORD numbers; the sums stay in registers over all of k,
+ * because an 8-bit result cannot hold them; a level with 16-bit words first copies each tile of A,
+ * widened, once for all panels.
  *
- * Weights with scales for groups of k keep a second, floating sum, so their tiles are smaller.
+ * Weights with scales for groups of k need a second sum, in floats, so their tiles are smaller.
  */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/simd_u8.h"
 
-#define B_BLOCK (640 * 1024) /* bytes of B kept in the second level cache, of 1 MiB or more */
-#define SKEW 64              /* numbers; puts the rows of a copied tile into different sets */
+#define B_BLOCK (640 * 1024) /* bytes of B kept in a second-level cache of 1 MiB or more */
+#define SKEW 64              /* numbers; maps the rows of a copied tile to different cache sets */
 
-/* Rows of a tile with two sums an element. */
+/* Rows of a tile that keeps two sums for each element. */
 #if UK_MR == 14
 #define GROUPED_MR 6
 #elif UK_MR == 12
@@ -26,9 +26,9 @@
 
 /* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, all of k. */
 struct tile {
-    const uint8_t *a; /* words, as v_dot wants them */
+    const uint8_t *a; /* words in the form that v_dot expects */
     ptrdiff_t a_row;  /* bytes */
-    bool is_copied;   /* a's runs follow each other */
+    bool is_copied;   /* the runs of |a| are contiguous */
     const struct uk_segment *segments;
     size_t segment_count, run;
     const uint8_t *b;
@@ -40,7 +40,7 @@ struct tile {
     uint8_t *c_u8;
     float *c_f32;
     ptrdiff_t c_row;
-    size_t width; /* columns that are there */
+    size_t width; /* columns that exist */
     float min, max;
     int32_t zero;
 };
@@ -71,7 +71,7 @@ UK_INLINE void step(const uint8_t *base[(UK_MR + 2) / 3], const int rows)
     }
 }
 
-/* Three rows share a base, as in gemm_f32.c and for its reason. */
+/* Three rows share a base pointer, for the reason given in gemm_f32.c. */
 UK_INLINE void hold(const uint8_t *base[(UK_MR + 2) / 3], ptrdiff_t *stride, const int rows)
 {
     UK_UNROLL
@@ -80,7 +80,7 @@ UK_INLINE void hold(const uint8_t *base[(UK_MR + 2) / 3], ptrdiff_t *stride, con
     }
 }
 
-/* acc += the |words| words of one run. */
+/* acc += the products of the |words| words of one run. */
 UK_INLINE void accumulate(vi acc[UK_MR][2], const uint8_t *a, ptrdiff_t stride, const uint8_t *b,
                           size_t words, const int rows, const int vectors, const bool is_4bit)
 {
@@ -124,7 +124,7 @@ UK_INLINE vi column_ints(const struct tile *t, enum uk_column array, int j)
     return V_GET(vi, &t->columns[array * UK_NR + j * UK_VL].i);
 }
 
-/* A row of floats; those beyond |width| go nowhere. */
+/* Stores a row of floats, without those beyond |width|. */
 UK_INLINE void store_floats(const struct tile *t, int i, const vf y[2], const int vectors)
 {
     vf min = v_splat(t->min), max = v_splat(t->max);
@@ -141,10 +141,8 @@ UK_INLINE void store_floats(const struct tile *t, int i, const vf y[2], const in
     }
 }
 
-/*
- * Four vectors of results as bytes, which are |count| rows from |first| on. They go through memory,
- * where any part of them can be read at once.
- */
+/* Stores four vectors of results as bytes: |count| rows, |first| being the first. They go through
+ * memory, from where any part can be loaded. */
 UK_INLINE void store_bytes(const struct tile *t, int first, int count, const vf y[4],
                            const int vectors)
 {
@@ -171,7 +169,7 @@ UK_INLINE void store_bytes(const struct tile *t, int first, int count, const vf 
     }
 }
 
-/* All rows of a tile, of sums with their scales and biases. */
+/* Stores all rows of a tile, after scales and biases. */
 UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][2], const int rows, const int vectors)
 {
     if (t->c_f32) {
@@ -193,7 +191,7 @@ UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][2], const int rows, 
     }
 }
 
-/* The same sums as floats. */
+/* Turns the sums into floats with scale and bias, and stores them. */
 UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
 {
     vi offset[2];
@@ -208,7 +206,8 @@ UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, co
     for (int i = 0; i < rows; i++) {
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
-            /* Unsigned, because a bias may wrap what then is a wrong model's wrong number. */
+            /* unsigned arithmetic: in a malformed model the bias may overflow, which gives a wrong
+             * number */
             vu sum = (vu)acc[i][j] + (vu)offset[j];
             vf factor = scale[j];
             if (t->row_scales) {
@@ -263,7 +262,7 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
     finish(acc, t, rows, vectors);
 }
 
-/* Of one run. */
+/* For a single run. */
 UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vectors,
                            const bool is_4bit)
 {
@@ -318,7 +317,7 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
 EACH_ROWS(TILES)
 EACH_GROUPED_ROWS(GROUPED_TILES)
 
-/* By rows - 1, two vectors or one, 4 bits or 8. */
+/* By rows - 1; one or two vectors; 8 or 4 bits. */
 #define TILE_ROW(rows) {{run_tile_##rows##_1_8, run_tile_##rows##_1_4}, \
                         {run_tile_##rows##_2_8, run_tile_##rows##_2_4}},
 #define GROUPED_ROW(rows) {{run_grouped_##rows##_1_8, run_grouped_##rows##_1_4}, \
@@ -329,7 +328,7 @@ static tile_f *const grouped_tiles[GROUPED_MR][2][2] = {EACH_GROUPED_ROWS(GROUPE
 
 /* ---- around them ----------------------------------------------------------------------------- */
 
-/* The tile's rows where v_dot can read them: widened, or in place. */
+/* Copies rows of a tile to where v_dot can read them: widened, or as they are. */
 static void copy_row(uint8_t *to, const uint8_t *a, size_t run)
 {
 #if UK_WORD == 4
@@ -361,10 +360,8 @@ static void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
     t->a_row = (ptrdiff_t)row_bytes;
 }
 
-/*
- * Panels [begin, end) of |rows| rows from (line, first) on. The tile is changed in place, here and
- * below: a copy of a struct that has just been written waits for its parts.
- */
+/* Computes panels [begin, end) of |rows| rows from (line, first) on. The tile is changed in place,
+ * here and below, because copying a struct that has just been written would stall. */
 static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
                        size_t rows, size_t panel_begin, size_t panel_end)
 {
@@ -385,14 +382,14 @@ static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, 
     }
 }
 
-/* Does a tile read its rows where they are? A distance of pages would fill few sets of the cache.
- */
+/* Can a tile read its rows in place? Rows at distances of pages would share few cache sets. */
 static bool reads_in_place(const struct uk_gemm_u8 *g)
 {
     return UK_WORD == 4 && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
 }
 
-/* The row tiles of one line, in even shares, so that none is left with a row or two. */
+/* Computes the row tiles of one line, which share the rows evenly, so that none has only a row or
+ * two. */
 static void run_line(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t panel_begin,
                      size_t panel_end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of one level, for its table. Only the files of this folder include it. */
+/* The functions of one level, for its table. Only files of this folder include this header. */
 #ifndef PTED_HAL_CPU_UK_LEVEL_H
 #define PTED_HAL_CPU_UK_LEVEL_H
 
@@ -38,7 +38,7 @@ void UK_BASE(f32_to_f16)(uint16_t *y, const float *x, size_t n);
 void UK_BASE(bf16_to_f32)(float *y, const uint16_t *x, size_t n);
 void UK_BASE(f32_to_bf16)(uint16_t *y, const float *x, size_t n);
 
-/* These are the level's own. */
+/* A level always has its own version of these. */
 void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g);
 void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end);
 void UK_NAME(dw_u8)(const struct uk_dw_u8 *d);

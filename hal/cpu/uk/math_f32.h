@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of one vector of floats. Argument reduction, then a polynomial of least maximal
- * relative error on the reduced range (our own fits); within 2 to 3 units in the last place of the
- * true value over the whole range of floats, infinities, NaN and subnormals included, except where
- * a comment says less. tests/hal/test_uk_math.c measures it.
+ * Functions of one vector of floats: argument reduction, then a polynomial with the least maximal
+ * relative error on the reduced range (our own fits). The error is at most 2 to 3 units in the last
+ * place over the whole range of floats, including infinities, NaN and subnormals, unless a comment
+ * says otherwise. tests/hal/test_uk_math.c measures it.
  */
 #ifndef PTED_HAL_CPU_UK_MATH_F32_H
 #define PTED_HAL_CPU_UK_MATH_F32_H
@@ -13,7 +13,8 @@
 #include "hal/cpu/uk/simd.h"
 
 #define SIGN_BIT 0x80000000u
-#define MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer, in the low bits */
+#define MAGIC                                                                                      \
+    12582912.0f /* 1.5 * 2^23: adding it rounds to an integer, which the low bits contain */
 
 UK_INLINE vf v_abs(vf x)
 {
@@ -25,7 +26,7 @@ UK_INLINE vf v_neg(vf x)
     return (vf)((vu)x ^ SIGN_BIT);
 }
 
-/* |x| is not negative: takes the sign of |sign|. */
+/* |x|, which is not negative, with the sign of |sign|. */
 UK_INLINE vf v_with_sign(vf x, vf sign)
 {
     return (vf)((vu)x | ((vu)sign & SIGN_BIT));
@@ -68,7 +69,7 @@ UK_INLINE vf v_square(vf x)
     return x * x;
 }
 
-/* From 2^23 on, and at infinity and NaN, a float is an integer already. */
+/* Floats from 2^23 on, infinities and NaN have no fraction. */
 UK_INLINE vi v_has_fraction(vf x)
 {
     return v_abs(x) < 8388608.0f;
@@ -105,16 +106,16 @@ UK_INLINE vf v_sign(vf x)
     return v_select((x < 0.0f) | (x > 0.0f), one, v_select(x == x, (vf){0}, x));
 }
 
-/* 2^n for n in the exponents of normal floats. */
+/* 2^n, if that is a normal float. */
 UK_INLINE vf v_power_of_two(vi n)
 {
     return (vf)(((vu)n + 127u) << 23);
 }
 
 /*
- * x = n * ln 2 + r; e^x = 2^n * e^r, the power in two factors, since the result may be subnormal.
- * What is 0, e^-inf of a mask above all, is not computed: a result that underflows costs 50 times
- * as much as any other.
+ * x = n * ln 2 + r; e^x = 2^n * e^r. 2^n is multiplied in two factors, because the result may be
+ * subnormal. Results of 0, above all e^-inf in a mask, are not computed: an underflow costs 50
+ * times as much as any other result.
  */
 UK_INLINE vf v_exp(vf x)
 {
@@ -162,7 +163,7 @@ UK_INLINE vf v_log(vf x)
     return v_select(x < 0.0f, v_splat(NAN), r);
 }
 
-/* The quadrant of x and its distance from the middle of it, for |x| up to 8192. */
+/* The quadrant of x and the distance of x from its middle, for |x| up to 8192. */
 UK_INLINE vf v_reduce_angle(vf x, vu *out_quadrant)
 {
     vf biased = x * 0.636619772f + MAGIC;
@@ -190,7 +191,7 @@ UK_INLINE vf v_sin_quadrant(vf r, vu quadrant)
     return (vf)((vu)v ^ ((quadrant & 2u) << 30));
 }
 
-/* Beyond the reach of the reduction: the C library's, for the lanes concerned. */
+/* Outside of the range of the reduction, calls the C library for these lanes. */
 UK_INLINE vf v_sin_far(vf x, vf r, float (*far)(float))
 {
     vi near = v_abs(x) <= 8192.0f;
@@ -244,7 +245,7 @@ UK_INLINE vf v_tanh(vf x)
     return v_with_sign(v_select(t < 0.625f, small, large), x);
 }
 
-/* Up to 0.92 a polynomial, beyond it 1 - erfc, the logarithm of which is a polynomial too. */
+/* Up to 0.92 a polynomial; beyond it 1 - erfc, where the logarithm of erfc is a polynomial. */
 UK_INLINE vf v_erf(vf x)
 {
     vf t = v_abs(x), z = x * x;
@@ -279,7 +280,7 @@ UK_INLINE vf v_silu(vf x)
     return x * v_sigmoid(x);
 }
 
-/* The two gelus are as exact as 1 + erf is: far below zero to 2^-25 of x. */
+/* The two gelus are as exact as 1 + erf: far below zero the error is 2^-25 of x. */
 UK_INLINE vf v_gelu(vf x)
 {
     return 0.5f * x * (1.0f + v_erf(x * 0.707106781f));

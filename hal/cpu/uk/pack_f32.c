@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Puts a matrix, wherever its elements lie, into the panels that the matrix product reads: UK_NR
- * columns each, row after row, the columns that are not there zero.
- */
+/* Packs a matrix, wherever its elements lie, into the panels that the matrix product reads: UK_NR
+ * columns each, row after row. Missing columns are zero. */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
 
-#define INNER_BLOCK                                                                                \
-    16 /* floats of a column read at a time: a cache line where they are adjacent                  \
-        */
+/* Floats of a column read at a time: a cache line, if they are contiguous. */
+#define INNER_BLOCK 16
 
-/* Rows [0, count) of a panel from a column that advances by |stride|. */
+/* Packs rows [0, count) of a panel; the elements of a column are |stride| apart. */
 static void pack_columns(float *panel, const float *src, ptrdiff_t column, ptrdiff_t stride,
                          size_t width, size_t count)
 {
@@ -26,7 +23,7 @@ static void pack_columns(float *panel, const float *src, ptrdiff_t column, ptrdi
     }
 }
 
-/* The same for columns side by side. */
+/* The same for adjacent columns. */
 static void pack_rows(float *panel, const float *src, ptrdiff_t stride, size_t width, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

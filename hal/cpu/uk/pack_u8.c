@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts 8-bit weights into the panels that the integer matrix product reads: words of UK_WORD
- * neighbours in k, one for each of UK_NR columns. Of 4-bit weights a byte holds two, from
- * neighbouring words. What is not there is zero.
+ * Packs 8-bit weights into the panels that the integer matrix product reads: words of UK_WORD
+ * neighbours in k, one for each of UK_NR columns. A byte holds two 4-bit weights, from neighbouring
+ * words. Missing weights are zero.
  */
 #include "config.h"
 
@@ -52,8 +52,9 @@ void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t
 }
 
 /*
- * A block's weights: for each UK_WORD kernel rows, each kernel column and each quarter of the
- * block's channels a vector of words, bytes or 16 bits wide as the products want them.
+ * Packs the weights of all blocks: a vector of words for each UK_WORD kernel rows, each kernel
+ * column and each quarter of the block's channels. Weights are 8 or 16 bits wide, as the products
+ * need.
  */
 void UK_NAME(pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
                          uint32_t channels)

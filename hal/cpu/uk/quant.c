@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between floats and quantised integers. Rounding is to even and happens once, after the product
- * with the inverse scale has been rounded to a float; what does not fit saturates, and a NaN
+ * Converts between floats and quantised integers. The product with the inverse scale is rounded to
+ * a float and then, once, to the nearest even integer. Numbers that do not fit saturate; a NaN
  * becomes the least value.
  */
 #include "config.h"
@@ -9,11 +9,13 @@
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/math_f32.h"
 
-/* Where v + MAGIC has the integer in its low bits; a zero point beyond goes the long way. */
+/*
+ * Up to here, the low bits of v + MAGIC contain the integer; larger zero points need the slow path.
+ */
 #define ZERO_POINT_MAX (1 << 21)
 
 struct bounds {
-    vf scale, low, high; /* what may come out, before the zero point */
+    vf scale, low, high; /* the bounds before the zero point is added */
     int32_t offset;      /* from the bits of v + MAGIC to the integer */
 };
 
@@ -41,7 +43,8 @@ UK_INLINE vi quantize_vector(vf x, const struct bounds *b)
     return (vi)((vu)(v + MAGIC) + (uint32_t)b->offset);
 }
 
-/* One element where ints need more bits than a float has. The sum is a float's, as torch's is. */
+/* One element of the slow path, for integers with more bits than a float. Adds in float, as PyTorch
+ * does. */
 static inline int32_t quantize_one(float rounded, const struct uk_quant *p)
 {
     double v = (double)(rounded + (float)p->zero_point), min = p->min, max = p->max;
@@ -55,10 +58,8 @@ UK_INLINE vf dequantize_vector(vi q, const struct uk_quant *p)
     return __builtin_convertvector(centred, vf) * v_splat(p->scale);
 }
 
-/*
- * A vector of ints from and to as many elements of a type; those that are stored fit it. What is
- * portable gcc takes apart element by element.
- */
+/* Converts between a vector of ints and as many elements of a type; ints to be stored fit the type.
+ * gcc would compile the portable version element by element. */
 #if defined UK_LEVEL_AVX512
 #define LOAD_STORE(name, type, half, load, widen, store, narrow)                                   \
     UK_INLINE vi load_##name(const type *p)                                                        \
@@ -174,7 +175,7 @@ UK_INLINE void store_i32(int32_t *p, vi v)
                                     size_t n)                                                      \
     {                                                                                              \
         const type *q = from;                                                                      \
-        const struct uk_quant quant = *p; /* nothing that is stored changes it */                  \
+        const struct uk_quant quant = *p; /* a copy, which stores cannot alias */                  \
         type rest[UK_VL] = {0};                                                                    \
         size_t i = 0;                                                                              \
         for (; n - i >= UK_VL; i += UK_VL) {                                                       \

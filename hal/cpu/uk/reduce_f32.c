@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Rows to numbers, and what is made of a row and its numbers. A row is summed in four vectors of
- * partial sums, folded at the end: an order that depends on its length only.
- */
+/* Reductions of rows, and functions of a row and its reduction. Four vectors hold the partial sums
+ * of a row and are folded at the end, so the order of summation depends only on the length. */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/math_f32.h"
 
-/* Halves until one is left, which the compiler knows how to do in registers. */
+/* Folds halves until one element is left; compilers do this in registers. */
 UK_INLINE float fold_sum(vf v)
 {
     UK_UNROLL
@@ -22,7 +20,7 @@ UK_INLINE float fold_sum(vf v)
 }
 
 #if defined UK_LEVEL_AVX512
-/* In four steps of a few instructions, where a loop would be sixteen of four. */
+/* Four steps of a few instructions instead of a loop over sixteen lanes. */
 UK_INLINE float fold_max(vf v)
 {
     v = v_max(v, (vf)_mm512_shuffle_f32x4((__m512)v, (__m512)v, 0x4e));
@@ -49,7 +47,7 @@ UK_INLINE float fold_max(vf v)
 
 #define ONES_8 -1, -1, -1, -1, -1, -1, -1, -1
 
-/* The first |n| < UK_VL floats, and the others of |other|. */
+/* The first |n| < UK_VL floats, and the remaining lanes of |other|. */
 UK_INLINE vf load_part_or(const float *p, size_t n, vf other)
 {
     static const int32_t lanes[32] = {ONES_8, ONES_8};
@@ -60,7 +58,7 @@ UK_INLINE vf load_part_or(const float *p, size_t n, vf other)
 
 enum term { TERM_X, TERM_SQUARE, TERM_PRODUCT };
 
-/* What an element adds: x, (x - shift)^2 or x * y. */
+/* The term of one element: x, (x - shift)^2 or x * y. */
 UK_INLINE vf term(vf x, vf y, vf shift, const enum term kind)
 {
     vf d = x - shift;
@@ -82,7 +80,7 @@ UK_INLINE float sum_terms(const float *x, const float *y, float shift, size_t n,
         sum[0] += term(v_load(x + i), v_load(y + i), vshift, kind);
     }
     if (i < n) {
-        /* The lanes that are not there: the shift, which adds nothing. */
+        /* Missing lanes are set to the shift, which adds nothing. */
         vf last = load_part_or(x + i, n - i, vshift);
         sum[1] += term(last, v_load_part(y + i, n - i), vshift, kind);
     }
@@ -121,7 +119,7 @@ float UK_NAME(max_f32)(const float *x, size_t n)
     return fold_max(v_max(max[0], max[1]));
 }
 
-/* y = e^(x - max), and their sum in the order of sum_terms. */
+/* y = e^(x - max); returns their sum, added in the order of sum_terms. */
 static float exp_sum(float *y, const float *x, float max, size_t n)
 {
     vf vmax = v_splat(max);
@@ -135,10 +133,8 @@ static float exp_sum(float *y, const float *x, float max, size_t n)
     return sum_terms(y, y, 0.0f, n, TERM_X);
 }
 
-/*
- * A row of less than a vector, in registers: the same operations on the same numbers. The lanes
- * that are not there add e^-inf, which is 0, or nothing to a NaN.
- */
+/* For a row shorter than a vector, in registers: the same operations on the same numbers. Missing
+ * lanes add e^-inf, which is 0, or do not change a NaN. */
 static void softmax_short(float *y, const float *x, size_t n)
 {
     vf row = load_part_or(x, n, v_splat(-INFINITY));
@@ -156,7 +152,7 @@ void UK_NAME(softmax_f32)(float *y, const float *x, size_t n)
     UK_NAME(mul_scalar_f32)(y, y, 1.0f / sum, n);
 }
 
-/* x - max - log sum e^(x - max), the sum a vector at a time since y may be x. */
+/* x - max - log sum e^(x - max). The sum uses a temporary array, since y may be x. */
 void UK_NAME(log_softmax_f32)(float *y, const float *x, size_t n)
 {
     float max = UK_NAME(max_f32)(x, n), part[4 * UK_VL];
@@ -199,7 +195,7 @@ UK_INLINE vf fold_pixel(vf v, vf in, const enum fold fold)
     return fold == FOLD_MAX ? v_max(v, in) : v + in;
 }
 
-/* One or more vectors of columns through the whole window, what becomes of them in registers. */
+/* One or more vectors of columns over the whole window; the results stay in registers meanwhile. */
 UK_INLINE void fold_columns(float *y, const struct uk_window_f32 *w, size_t column,
                             const int vectors, const enum fold fold)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the micro-kernels are written in: GCC vector extensions of the width of the level. Every
- * file of this folder is compiled once a level, with the level's own -m flags and -DUK_LEVEL_...;
- * so everything in here is static, and everything else a file defines is named with UK_NAME().
+ * The basis of the micro-kernels: GCC vector extensions with the width of the level. Each file of
+ * this folder is compiled once for each level, with the level's own -m flags and -DUK_LEVEL_...; so
+ * everything in this header is static, and everything else that a file defines is named with
+ * UK_NAME().
  */
 #ifndef PTED_HAL_CPU_UK_SIMD_H
 #define PTED_HAL_CPU_UK_SIMD_H
@@ -18,10 +19,8 @@
 #include <xmmintrin.h>
 #endif
 
-/*
- * The register tile of the matrix product is UK_MR rows of two vectors: as many as leave room for
- * the two of B and one broadcast.
- */
+/* The register tile of the matrix product has UK_MR rows of two vectors: as many as leave room for
+ * two vectors of B and one broadcast. */
 #if defined UK_LEVEL_AVX512_VNNI
 #define UK_LEVEL avx512_vnni
 #define UK_BASE_LEVEL avx512
@@ -51,7 +50,7 @@
 #define UK_CAT_(a, b) a##_##b
 #define UK_CAT(a, b) UK_CAT_(a, b)
 #define UK_NAME(name) UK_CAT(name, UK_LEVEL)
-/* The name of a function that the level takes from its base. */
+/* The name of a function that the level inherits from its base. */
 #ifndef UK_BASE_LEVEL
 #define UK_BASE_LEVEL UK_LEVEL
 #endif
@@ -61,10 +60,8 @@
 
 #define UK_INLINE static inline __attribute__((always_inline))
 
-/*
- * Unrolls the loop that follows wholly: its count is a constant up to 32. Not under a sanitizer,
- * whose checks in so much straight code take compilers minutes.
- */
+/* Unrolls the following loop completely: its count is a constant up to 32. Sanitizers are an
+ * exception, because with their checks the long straight code takes minutes to compile. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define UK_UNROLL
 #elif defined __clang__
@@ -111,7 +108,7 @@ UK_INLINE vu v_splat_bits(uint32_t x)
     return x - (vu){0};
 }
 
-/* The first |n| < UK_VL floats, the others zero; and their storing. */
+/* Loads the first |n| < UK_VL floats, with zeros in the other lanes; and stores them. */
 #if defined UK_LEVEL_AVX512
 UK_INLINE vf v_load_part(const float *p, size_t n)
 {
@@ -157,10 +154,8 @@ UK_INLINE vf v_select(vi mask, vf a, vf b)
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
-/*
- * a < b ? a : b and a > b ? a : b: b when one of them is a NaN. That is one instruction on x86,
- * which the compilers do not find behind v_select.
- */
+/* a < b ? a : b and a > b ? a : b: b if one of them is a NaN. On x86 this is one instruction, which
+ * compilers do not find through v_select. */
 UK_INLINE vf v_lesser(vf a, vf b)
 {
 #if defined UK_LEVEL_AVX512
@@ -187,13 +182,13 @@ UK_INLINE vf v_greater(vf a, vf b)
 #endif
 }
 
-/* A NaN in x stays; the bounds are none. */
+/* A NaN in x stays; the bounds are not NaN. */
 UK_INLINE vf v_clamp(vf x, vf min, vf max)
 {
     return v_lesser(max, v_greater(min, x));
 }
 
-/* The larger, or the one that is a NaN. */
+/* The larger one, or the NaN if one is. */
 UK_INLINE vf v_max(vf a, vf b)
 {
     return v_select(a == a, v_greater(a, b), a);
@@ -204,7 +199,7 @@ UK_INLINE vf v_min(vf a, vf b)
     return v_select(a == a, v_lesser(a, b), a);
 }
 
-/* Holds x in a register: gcc would rather load it again for each use. */
+/* Keeps x in a register: gcc would load it again for each use. */
 UK_INLINE vf v_hold(vf x)
 {
 #if defined __x86_64__

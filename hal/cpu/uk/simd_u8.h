@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the integer micro-kernels are written in, beside simd.h. A product of integers takes a
- * 32-bit word of each side: UK_WORD neighbours in k, as bytes where there are 8-bit dot products
- * and widened to 16 bits elsewhere, which is exact: pairs of 8-bit products saturate 16 bits.
+ * The basis of the integer micro-kernels, in addition to simd.h. An integer product takes a 32-bit
+ * word from each side: UK_WORD neighbours in k. They are bytes if there are 8-bit dot products, and
+ * 16 bits wide otherwise, which is exact: pairs of 8-bit products would saturate 16 bits.
  */
 #ifndef PTED_HAL_CPU_UK_SIMD_U8_H
 #define PTED_HAL_CPU_UK_SIMD_U8_H
@@ -29,7 +29,7 @@ typedef int8_t v_half_signed __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
 typedef uint8_t v_half __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
 typedef uint8_t v_words __attribute__((vector_size(UK_WORDS_BYTES)));
 
-/* Loads and stores of any alignment, of any vector type. */
+/* Unaligned loads and stores of any vector type. */
 #define V_GET(type, p)                                                                             \
     __extension__({                                                                                \
         type v_;                                                                                   \
@@ -38,7 +38,7 @@ typedef uint8_t v_words __attribute__((vector_size(UK_WORDS_BYTES)));
     })
 #define V_PUT(p, v) memcpy(p, &(v), sizeof(v))
 
-/* The first |n| <= UK_VECTOR_BYTES bytes, the others zero; and their storing. */
+/* Loads the first |n| <= UK_VECTOR_BYTES bytes, with zeros in the other lanes; and stores them. */
 #if defined UK_LEVEL_AVX512
 UK_INLINE vb v_load_bytes(const uint8_t *p, size_t n)
 {
@@ -79,7 +79,7 @@ UK_INLINE vi v_splat_int(int32_t x)
 UK_INLINE vi v_dot(vi acc, vi a, vi b)
 {
 #if defined UK_LEVEL_AVX512_VNNI
-    /* As a statement: around the intrinsic gcc 12 spills. */
+    /* An asm statement, because gcc 12 spills registers around the intrinsic. */
     __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
     return acc;
 #elif defined UK_LEVEL_AVX512
@@ -94,7 +94,7 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
 #endif
 }
 
-/* UK_VL words of 8-bit weights, as v_dot wants them. */
+/* UK_VL words of 8-bit weights, in the form that v_dot expects. */
 UK_INLINE vi v_words_of(v_words w)
 {
 #if UK_WORD == 4
@@ -104,10 +104,8 @@ UK_INLINE vi v_words_of(v_words w)
 #endif
 }
 
-/*
- * The low and the high halves of bytes, each as a signed number of 4 bits times 16: what takes the
- * least work, and the scale can undo it.
- */
+/* The low and the high four bits of each byte, as signed numbers times 16: this takes the fewest
+ * instructions, and the scale makes up for it. */
 UK_INLINE v_words v_low_halves(v_words w)
 {
     typedef uint16_t pairs __attribute__((vector_size(UK_WORDS_BYTES)));
@@ -119,7 +117,8 @@ UK_INLINE v_words v_high_halves(v_words w)
     return w & (v_words)(0xf0 - (v_words){0});
 }
 
-/* To nearest even; any number where |x| >= 2^21, the least one where x is less than all. */
+/* Rounds to nearest even. The result is arbitrary if |x| >= 2^21, but very small x give the least
+ * value. */
 UK_INLINE vi v_round_int(vf x)
 {
 #if defined UK_LEVEL_AVX512
@@ -135,9 +134,9 @@ UK_INLINE vi v_round_int(vf x)
 }
 
 /*
- * Interleavings within lanes of 16 bytes: of the lower and the upper halves of both lanes, in units
- * of 1 and 2 bytes; narrowing with saturation, from 4 bytes to 2 and from 2 to 1 unsigned, which
- * undoes their order; a sum of 2 bytes with saturation, a maximum of bytes.
+ * Operations within lanes of 16 bytes: interleaving the lower or upper halves of both vectors, in
+ * units of 1 and 2 bytes; narrowing with saturation, from 4 bytes to 2 and from 2 to 1 unsigned,
+ * which undoes the interleaving; saturated addition of 2 bytes; maximum of bytes.
  */
 /* clang-format off */
 #if defined UK_LEVEL_AVX512
@@ -193,7 +192,8 @@ UK_INLINE vb v_zip_high_2(vb a, vb b)
 }
 #endif
 
-/* UK_VECTOR_BYTES bytes as numbers, and back with |zero| added and no less than |least|. */
+/* Spreads UK_VECTOR_BYTES bytes to ints. v_gather() is the inverse: adds |zero|, and raises results
+ * to |least|. */
 UK_INLINE void v_spread(vb x, vi y[4])
 {
     vb zero = {0}, low = v_zip_low_1(x, zero), high = v_zip_high_1(x, zero);
@@ -220,7 +220,7 @@ UK_INLINE vb v_gather(const vi x[4], int16_t zero, uint8_t least)
 #endif
 }
 
-/* The same of vectors whose numbers shall follow each other. */
+/* Like v_gather(), for vectors whose numbers are in consecutive order. */
 UK_INLINE vb v_gather_in_order(const vi x[4], int16_t zero, uint8_t least)
 {
     vb y = v_gather(x, zero, least);

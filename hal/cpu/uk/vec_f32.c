@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Element by element over contiguous floats. The last vector of an array is a partial one of the
- * same computation, so that an element becomes the same wherever it stands.
- */
+/* Elementwise functions of contiguous floats. The last vector of an array is computed in the same
+ * way with fewer lanes, so an element's result does not depend on its position. */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"

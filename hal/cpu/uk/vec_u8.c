@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elementwise functions of 8-bit integers, computed as floats in registers where they scale. */
+/* Elementwise functions of 8-bit integers; those with scales compute in floats in registers. */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
@@ -100,7 +100,7 @@ void UK_NAME(lookup_u8)(uint8_t *y, const uint8_t *x, const uint8_t table[256], 
     }
 }
 
-/* A block's sums stay in registers, in the order of v_spread(), until its rows are done. */
+/* The sums of a block stay in registers, in the order of v_spread(), until all rows are added. */
 void UK_NAME(rows_add_u8)(int32_t *acc, const uint8_t *x, size_t rows, ptrdiff_t row, size_t n)
 {
     for (size_t c = 0; c < n; c += UK_VECTOR_BYTES) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Binding 0 into binding 1, of the same length; tiles have as many units of 16 bytes each. By 16
- * bytes where both are aligned to it, by 4 or single bytes elsewhere.
+ * Copies binding 0 to binding 1, which has the same length. All tiles have the same number of
+ * 16-byte units. Copies 16 bytes at a time if both are aligned to 16 bytes, else 4 bytes or single
+ * bytes.
  */
 #include "hal/vulkan/shaders/kernel.glsl"
 

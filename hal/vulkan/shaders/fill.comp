@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The constants, 8 bytes, again and again into binding 0; tiles have as many units of 16 bytes
- * each, so that every one begins with the first of the 8.
- */
+/* Fills binding 0 with the 8 bytes of the constants, repeated. All tiles have the same number of
+ * 16-byte units, so each tile begins with the first of the 8 bytes. */
 #include "hal/vulkan/shaders/kernel.glsl"
 
 void main()

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every shader begins with: how a dispatch finds its tile, its bindings and its constants. The
+ * The beginning of all shaders: how a dispatch finds its tile, its bindings and its constants. The
  * driver's side is struct hal_vulkan_push (hal/vulkan/device.h); the contract is hal/kernel.h. A
- * workgroup is one tile; how many invocations it has is the driver's choice. The version, the
- * extensions and the workgroup's size are put before it by contrib/shaders.sh.
+ * workgroup is one tile; the driver chooses its number of invocations. contrib/shaders.sh puts the
+ * version, the extensions and the workgroup's size in front.
  */
 
-/* hal_kernel.variant of the kernel: one pipeline each, so what depends on it is settled when it is
- * compiled. */
+/* hal_kernel.variant of the kernel. Each variant has its own pipeline, so conditions on it are
+ * decided when the pipeline is compiled. */
 layout(constant_id = 1) const uint variant = 0u;
-/* 1 where invocations run on a processor's vector units; 2 to 5 are in matrix.glsl. */
+/* 1 if invocations run on a processor's vector units; 2 to 5 are in matrix.glsl. */
 layout(constant_id = 6) const uint on_processor = 0u;
 
 struct Binding {
@@ -27,9 +27,9 @@ layout(push_constant, scalar) uniform Push {
 } push;
 
 /*
- * llvmpipe (Mesa 26) reads what all invocations read from one address also where a branch or the end
- * of a loop has left none of them, and there may be nothing to be read. So on a processor addresses
- * look as if each invocation had its own: the bit that is added is 0.
+ * If all invocations read from one address, llvmpipe (Mesa 26) reads it even if a branch or the end
+ * of a loop has left none of them active; then there may be nothing to read. So on a processor each
+ * invocation seems to use its own address: the bit that is added is always 0.
  */
 uint64_t own(uint64_t address)
 {
@@ -41,7 +41,7 @@ uint64_t constants()
     return own(push.constants);
 }
 
-/* A binding seen as elements of one type: U32(binding(0)).at[i]. */
+/* A binding as elements of one type: U32(binding(0)).at[i]. */
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer U8 { uint8_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer U16 { uint16_t at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer U32 { uint32_t at[]; };
@@ -50,7 +50,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) buffer U32x4 { uve
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer F32 { float at[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer F32x4 { vec4 at[]; };
 
-/* CONSTANTS(rt_copy_constants), and then K.width. */
+/* After CONSTANTS(rt_copy_constants), K.width is a constant of the kernel. */
 #define CONSTANTS(type)                                                                            \
     layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Constants        \
     {                                                                                              \
@@ -80,7 +80,7 @@ uint tile_number()
     return (t.z * push.grid.y + t.y) * push.grid.x + t.x;
 }
 
-/* Of the workgroup's invocations. */
+/* The invocation's number in the workgroup, and the number of invocations. */
 uint lane()
 {
     return gl_LocalInvocationID.x;

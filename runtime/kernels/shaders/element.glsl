@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elements in shaders, as runtime/kernels/convert.h has them: halves are computed in float and rounded
- * once, to even; integers in 64 bits and cut off. The constants of all families include this.
+ * Elements in shaders, with the rules of runtime/kernels/convert.h: halves are computed in float
+ * and rounded once, to nearest even; integers are computed in 64 bits and truncated. The constants
+ * of all families include this file.
  */
 #include "base/dtype.h"
 #include "hal/vulkan/shaders/kernel.glsl"
@@ -12,7 +13,7 @@
 #define INF uintBitsToFloat(0x7f800000u)
 #define NAN uintBitsToFloat(0x7fc00000u)
 
-/* Comparisons with NaN may be optimised away; bits may not. */
+/* Compilers may optimise comparisons with NaN away, but not bit operations. */
 bool is_nan(float v)
 {
     return (floatBitsToUint(v) & 0x7fffffffu) > 0x7f800000u;
@@ -47,7 +48,7 @@ uint f32_to_f16(float v)
         return sign | 0x7c00u;
     }
     uint shift = 13u;
-    if (bits < 0x38800000u) { /* a denormal half */
+    if (bits < 0x38800000u) { /* a subnormal half */
         uint exponent = bits >> 23;
         if (exponent < 102u) {
             return sign;
@@ -72,7 +73,7 @@ uint f32_to_bf16(float v)
     return is_nan(v) ? bits >> 16 | 0x40u : bits + 0x7fffu + (bits >> 16 & 1u) >> 16;
 }
 
-/* A double's bits, rounded; less than the smallest normal float is 0. */
+/* A double's bits as a float, rounded; numbers below the smallest normal float become 0. */
 float f64_to_f32(uint64_t v)
 {
     uint sign = uint(v >> 32) & 0x80000000u;
@@ -92,7 +93,7 @@ float f64_to_f32(uint64_t v)
     return uintBitsToFloat(sign | bits);
 }
 
-/* A float as a double's bits; less than the smallest normal float is 0. */
+/* A float as a double's bits; numbers below the smallest normal float become 0. */
 uint64_t f32_to_f64(float v)
 {
     uint bits = floatBitsToUint(v), exponent = bits >> 23 & 255u;
@@ -103,13 +104,13 @@ uint64_t f32_to_f64(float v)
     return sign | uint64_t(exponent == 255u ? 2047u : exponent + 896u) << 52 | fraction;
 }
 
-/* Out of range, and NaN, is the lowest. */
+/* Numbers out of range and NaN become the lowest number. */
 int64_t f32_to_i64(float v)
 {
     return v >= -9223372036854775808.0 && v < 9223372036854775808.0 ? int64_t(v) : INT64_LOWEST;
 }
 
-/* The same of types that an int32 holds. */
+/* The same for types that fit into an int32. */
 int64_t f32_to_i32(float v)
 {
     return v >= -2147483648.0 && v < 2147483648.0 ? int64_t(v) : -2147483648l;
@@ -132,7 +133,7 @@ bool is_float(uint dtype)
     return dtype == DT_F32 || dtype == DT_F16 || dtype == DT_BF16;
 }
 
-/* Not of doubles and complex numbers. */
+/* Not for doubles and complex numbers. */
 int64_t load_int(uint64_t at, uint dtype)
 {
     switch (dtype) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements as doubles, for forms that need HAL_F64; behind element.glsl. */
+/* Elements as doubles, for forms that need HAL_F64. Include this after element.glsl. */
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer F64 { float64_t at[]; };
 
 float64_t f64_of_bits(uint64_t bits)
@@ -22,13 +22,13 @@ bool is_inf(float64_t v)
     return f64_magnitude(v) == 0x7ff0000000000000ul;
 }
 
-/* Out of range, and NaN, is the lowest. */
+/* Numbers out of range and NaN become the lowest number. */
 int64_t f64_to_i64(float64_t v)
 {
     return v >= -9223372036854775808.0lf && v < 9223372036854775808.0lf ? int64_t(v) : INT64_LOWEST;
 }
 
-/* The same of types that an int32 holds. */
+/* The same for types that fit into an int32. */
 int64_t f64_to_i32(float64_t v)
 {
     return v > -2147483649.0lf && v < 2147483648.0lf ? int64_t(v) : -2147483648l;

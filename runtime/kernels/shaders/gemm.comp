@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dispatch of gemm.c: images of pixels times packed weights, in two forms. On vector units a
- * lane has a tile of ROWS x 8 outputs in registers and reads both operands itself; on a GPU the
- * workgroup brings DEPTH channels of both into shared memory, from where each lane multiplies the
- * rows and columns of its own outputs. Where tiles are large it does so with more of both, and each
- * lane has twice as many outputs: what is brought and read is used more often.
+ * The dispatch of gemm.c: images of pixels times packed weights. On vector units, each lane keeps a
+ * tile of ROWS x 8 outputs in registers and reads both operands itself. On a GPU, the workgroup
+ * copies DEPTH channels of both operands to shared memory, from where each lane multiplies the rows
+ * and columns of its own outputs. The form for big tiles copies more of both, and each lane has
+ * twice as many outputs, so each copied number is used more often.
  *
  * form gemm_big: -DGPU -DBIG
  * form gemm_gpu: -DGPU
@@ -13,7 +13,7 @@
 #include "runtime/kernels/shaders/gemm.glsl"
 
 #ifdef BIG
-#define ROWS 8u /* of outputs in a lane's registers */
+#define ROWS 8u /* outputs in a lane's registers */
 #else
 #define ROWS 4u
 #endif
@@ -38,7 +38,7 @@ void multiply_taps(Block b, Pixel pixels[ROWS], uint column, inout vec4 sums[2u 
                 continue;
             }
             for (uint m = 0u; m < ROWS; m++) {
-                at[m] = at[m] != 0ul ? at[m] : any; /* something to read, and then not to use */
+                at[m] = at[m] != 0ul ? at[m] : any; /* a valid address; the value is not used */
             }
             uint64_t row = column_address(b, column) + uint64_t(4l * tap_row(ty, tx) * K.width);
             for (uint c = 0u; c < uint(channels); c++) {
@@ -93,10 +93,10 @@ const uint WIDE = 64u; /* columns */
 
 #include "runtime/kernels/shaders/gemm_shared.glsl"
 
-shared float shared_a[DEPTH][HIGH + 1u]; /* a column's channels are in different banks */
+shared float shared_a[DEPTH][HIGH + 1u]; /* the channels of a column are in different banks */
 shared vec4 shared_b[DEPTH][WIDE / 4u];
 
-/* Channels [begin, begin + DEPTH) of a tap, zeros behind the last. */
+/* Copies channels [begin, begin + DEPTH) of a tap, with zeros after the last. */
 void share(Block b, uint column, int64_t ty, int64_t tx, uint begin)
 {
     uint channels = uint(K.channels / K.groups);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the forms of gemm.c's dispatch have in common: which outputs the workgroup has, where they
- * and their operands lie, and what happens to a sum before it is written.
- */
+/* Shared by the forms of gemm.c's dispatch: the outputs of a workgroup, the places of outputs and
+ * operands, and the operations on a sum before it is written. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/kernels/gemm.h"
 
 CONSTANTS(rt_gemm);
 
-/* Of the tile, the same for all lanes. */
+/* The outputs of the tile; the same for all lanes. */
 struct Block {
     int64_t y, x, ny, nx;    /* output positions */
     uint pixels;             /* of all images of the tile */
     uint columns;            /* of this tile */
-    int64_t out_, in_, bias; /* floats to the tile's first image, group and column */
+    int64_t out_, in_, bias; /* floats before the tile's first image, group and column */
     uint64_t weights;        /* address of its first panel */
 };
 
@@ -36,7 +34,7 @@ Block find_block()
     return b;
 }
 
-/* A pixel of the block: where it is written, and the input positions of its tap 0. */
+/* A pixel of the block: the place of its output, and the input position of its tap 0. */
 struct Pixel {
     bool exists;
     int64_t out_, image_in; /* floats */
@@ -57,7 +55,7 @@ Pixel find_pixel(Block b, uint index)
     return p;
 }
 
-/* Where the pixel's tap has its channels; 0: in the padding. */
+/* The address of the channels of a pixel's tap; 0: in the padding. */
 uint64_t tap_address(Pixel p, int64_t ty, int64_t tx)
 {
     int64_t y = p.in_y + ty * K.y.spread, x = p.in_x + tx * K.x.spread;
@@ -72,7 +70,7 @@ int64_t tap_row(int64_t ty, int64_t tx)
            (K.channels / K.groups);
 }
 
-/* Where row 0 of the packed weights has column |j| of the block. */
+/* The address of column |j| of the block in row 0 of the packed weights. */
 uint64_t column_address(Block b, uint j)
 {
     uint width = uint(K.width);
@@ -97,20 +95,20 @@ void write_out(Block b, Pixel p, uint column, float v)
 
 /* ---- operands for shared memory ------------------------------------------------------------ */
 
-/* What is summed for an output: the channels of all taps. */
+/* The number of summands of an output: the channels of all taps. */
 uint depth()
 {
     return uint(K.y.taps * K.x.taps * (K.channels / K.groups));
 }
 
-/* The tap of one of these. */
+/* The tap of summand |number|, counted in units of |channels|. */
 ivec2 find_tap(uint number)
 {
     uint taps_x = uint(K.x.taps);
     return ivec2(number % taps_x, number / taps_x);
 }
 
-/* Four of them from |first| on, zeros behind the last. */
+/* Four summands from |first| on, with zeros after the last. */
 vec4 read_pixel(Pixel p, uint first)
 {
     vec4 a = vec4(0.0);
@@ -127,7 +125,7 @@ vec4 read_pixel(Pixel p, uint first)
     return a;
 }
 
-/* The weights that the |k|-th of them has in four columns from |column| on. */
+/* The weights of summand |k| in four columns from |column| on. */
 vec4 read_weights(Block b, uint k, uint column)
 {
     if (k >= depth() || column >= b.columns) {

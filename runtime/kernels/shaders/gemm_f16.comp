@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dispatch of gemm.c where both operands are halves, for GPUs that multiply pairs of halves as
- * fast as one float: CHAIN products are summed as halves, and the sums of chains as floats.
+ * The dispatch of gemm.c for two operands of halves, on GPUs that multiply pairs of halves as fast
+ * as one float: CHAIN products are added as halves, and the sums of these chains as floats.
  *
- * A chain rounds each of its products at most CHAIN times, by 2^-11 of what has been summed: the
- * result is off by no more than CHAIN * 2^-11 times the sum of the products' magnitudes, and as
- * roundings go either way by about one rounding to a half of what such sums come to. That holds only
- * where halves neither overflow nor lose bits at the lower end. So in each round the summands of a
- * pixel, and the weights of a column, are multiplied by a power of two that brings the largest to
- * [2^5, 2^6): CHAIN products are less than 2^15 then, and what is less than the smallest normal half
- * is 2^-24 of the largest product. Infinities and NaN have no part in that and come through.
+ * A chain rounds each of its products at most CHAIN times, by 2^-11 of the sum so far. So the error
+ * is at most CHAIN * 2^-11 times the sum of the products' magnitudes. As roundings go both ways, it
+ * usually is about that of rounding such a sum once to a half. This holds only while halves neither
+ * overflow nor lose low bits. Therefore, in each round, the summands of a pixel and the weights of
+ * a column are multiplied by a power of two that brings the largest into [2^5, 2^6): then CHAIN
+ * products are less than 2^15, and numbers below the smallest normal half are less than 2^-24 of
+ * the largest product. Infinities and NaN do not count for the largest, and reach the result.
  *
  * form gemm_f16: GL_EXT_shader_explicit_arithmetic_types_float16 GL_KHR_memory_scope_semantics
  */
 #include "runtime/kernels/shaders/gemm.glsl"
 
-#define ROWS 4u   /* of outputs in a lane's registers */
+#define ROWS 4u   /* outputs in a lane's registers */
 #define HIGH 32u  /* pixels that are multiplied at a time */
 #define WIDE 64u  /* columns */
 #define DEPTH 32u /* summands of a round */
@@ -25,7 +25,7 @@
 
 shared f16vec4 shared_a[HIGH][DEPTH / 4u + 1u];
 shared f16vec4 shared_b[DEPTH][WIDE / 4u];
-/* The bits of the largest magnitude of each. */
+/* The bits of the largest magnitude in each row and column. */
 shared uint largest_a[HIGH], largest_b[WIDE];
 
 uint finite_bits(float v)
@@ -39,7 +39,7 @@ uint bits_of(vec4 v)
     return max(max(finite_bits(v.x), finite_bits(v.y)), max(finite_bits(v.z), finite_bits(v.w)));
 }
 
-/* 2^(5 - exponent of the largest), or what undoes it. */
+/* 2^(5 - exponent of the largest), or the inverse of that. */
 float scale_of(uint largest)
 {
     return uintBitsToFloat(largest == 0u ? 127u << 23 : 259u - (largest >> 23) << 23);
@@ -50,7 +50,7 @@ float scale_back(uint largest)
     return uintBitsToFloat(largest == 0u ? 127u << 23 : (largest >> 23) - 5u << 23);
 }
 
-/* Summands [begin, begin + DEPTH) as they are, and the largest of them. */
+/* Copies summands [begin, begin + DEPTH) unscaled, and finds the largest magnitudes. */
 void share(Block b, uint column, uint begin)
 {
     for (uint i = lane(); i < HIGH * DEPTH / 4u; i += lanes()) {
@@ -71,7 +71,7 @@ void share(Block b, uint column, uint begin)
     }
 }
 
-/* What the same lane has shared. */
+/* Scales the numbers that the same lane has copied. */
 void scale_shared()
 {
     for (uint i = lane(); i < HIGH * DEPTH / 4u; i += lanes()) {

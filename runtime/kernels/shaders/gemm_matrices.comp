@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dispatch of gemm.c where both operands are halves, for devices whose subgroups multiply
- * matrices: products of halves are exact in floats, which they are summed in, so that this is the
- * product of floats in another order. The workgroup brings DEPTH of the summands of HIGH pixels and
- * WIDE columns into shared memory as halves, from where its subgroups take matrices; of the matrices
- * of results each has those of a part.
+ * The dispatch of gemm.c for two operands of halves, on devices whose subgroups multiply matrices.
+ * Products of halves are exact in floats and are added as floats, so this is the float product in
+ * another order of additions. The workgroup copies DEPTH summands of HIGH pixels and WIDE columns
+ * as halves to shared memory, from where its subgroups load matrices. Each subgroup computes a part
+ * of the result matrices.
  *
  * form gemm_matrices: GL_KHR_cooperative_matrix GL_KHR_memory_scope_semantics GL_KHR_shader_subgroup_basic GL_EXT_shader_explicit_arithmetic_types_float16
  */
 #include "runtime/kernels/shaders/gemm.glsl"
 #include "hal/vulkan/shaders/matrix.glsl"
 
-/* Matrices of results one below and beside the other, and of summands one behind the other. */
+/* Numbers of result matrices down and across, and of matrices along the summands. */
 const uint DOWN = 64u / matrix_m, ACROSS = 64u / matrix_n, ROUNDS = 32u / matrix_k;
 const uint HIGH = DOWN * matrix_m, WIDE = ACROSS * matrix_n, DEPTH = ROUNDS * matrix_k;
 
-/* Parts, and the matrices of one: a part for each subgroup that there should be. */
+/* Parts of the results, one for each subgroup that the workgroup should have, and the rows and
+ * columns of matrices in a part. */
 const uint PARTS_DOWN = DOWN < subgroups ? DOWN : subgroups;
 const uint PARTS_ACROSS = subgroups / PARTS_DOWN < ACROSS ? subgroups / PARTS_DOWN : ACROSS;
 const uint ROWS = (DOWN + PARTS_DOWN - 1u) / PARTS_DOWN;
 const uint COLUMNS = (ACROSS + PARTS_ACROSS - 1u) / PARTS_ACROSS;
 
-/* In vectors, whose addresses are multiples of 16 bytes where matrices begin; what lies below each
- * other is in different banks. */
+/* Strides in vectors. Matrices begin at multiples of 16 bytes, and consecutive rows are in
+ * different banks. */
 const uint STRIDE_A = DEPTH / 4u + 2u, STRIDE_B = WIDE / 4u + 2u;
 
 shared Pixel shared_pixels[HIGH];
 shared f16vec4 shared_a[HIGH * STRIDE_A], shared_b[DEPTH * STRIDE_B];
 shared float shared_sums[HIGH * WIDE];
 
-/* Summands [begin, begin + DEPTH). */
+/* Copies summands [begin, begin + DEPTH). */
 void share(Block b, uint column, uint begin)
 {
     for (uint i = lane(); i < HIGH * DEPTH / 4u; i += lanes()) {
@@ -42,7 +43,7 @@ void share(Block b, uint column, uint begin)
     }
 }
 
-/* The sums of |part|, if there is one. */
+/* Computes the sums of |part|, if it exists. */
 void multiply(Block b, uint column, uint part)
 {
     bool works = part < PARTS_DOWN * PARTS_ACROSS;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For forms of gemm.c's dispatch whose lanes multiply from shared memory: behind gemm.glsl, ROWS,
- * HIGH and WIDE. HIGH x WIDE outputs are multiplied at a time, in tiles of ROWS x 8; multiply_shared()
- * is the form's own and ends with write_sums().
+ * For forms of gemm.c's dispatch whose lanes multiply from shared memory. Include this after
+ * gemm.glsl, ROWS, HIGH and WIDE. HIGH x WIDE outputs are multiplied at a time, in tiles of ROWS x
+ * 8. Each form defines its own multiply_shared(), which ends with write_sums().
  *
- * The rows of a tile and its two vectors of columns lie as many apart as there are tiles beside it:
- * neighbouring lanes read neighbouring vectors, of different banks, and write neighbouring results.
+ * The rows of a tile are as far apart as there are tiles below each other, and its two vectors of
+ * columns as there are tiles beside each other: neighbouring lanes read neighbouring vectors, in
+ * different banks, and write neighbouring results.
  */
 const uint ACROSS = WIDE / 8u, DOWN = HIGH / ROWS; /* tiles */
 
-shared Pixel shared_pixels[HIGH]; /* finding one divides, once for all of its channels */
+shared Pixel shared_pixels[HIGH]; /* finding a pixel divides: once for all channels */
 
-/* Of tile |part|, if there is one; all lanes come here. */
+/* Computes tile |part|, if it exists; all lanes call this. */
 void multiply_shared(Block b, uint column, uint part);
 
-/* Of tile (x, y), which |works| if it is one. */
+/* Writes the sums of tile (x, y), if |works|. */
 void write_sums(Block b, uint column, uint x, uint y, bool works, vec4 sums[2u * ROWS])
 {
     for (uint m = 0u; m < ROWS; m++) {

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the lanes of a workgroup find together. Rows are shared out to teams, and the elements of a
- * row to the lanes of its team: all of the workgroup for a long one; for a short one a subgroup, in
- * forms with SUBGROUPS, or a single lane, which is also for rows whose neighbours lie side by side.
+ * Cooperation of a workgroup's lanes. Teams share the rows, and a team's lanes share the elements
+ * of its row. A team is the whole workgroup for long rows; for short rows it is a subgroup, in
+ * forms with SUBGROUPS, or a single lane, which is also the choice if neighbouring rows are
+ * interleaved.
  *
  *     form_teams_for(length, end - first);
  *     EACH_ROW(row, first, end) { EACH_ELEMENT(i, length) { ... } sum = all_sum(sum); ... }
  *
- * An all_...() gives every lane of the team the same value, and all of them must come to it: what
- * decides that is the same for them. What decides over the teams is the same for the workgroup.
+ * An all_...() returns the same value to all lanes of the team. All of them have to call it, so
+ * conditions around it must be the same for the team, and conditions around form_teams() the same
+ * for the workgroup.
  */
 const uint TEAM_LANE = 0u, TEAM_SUBGROUP = 1u, TEAM_ALL = 2u;
 
 struct Team {
     uint kind;
-    uint number, count; /* this one, of so many */
-    uint lane, lanes;   /* of this one */
+    uint number, count; /* this team's number, and the number of teams */
+    uint lane, lanes;   /* this lane's number in the team, and the number of lanes */
 };
 
 Team team;
@@ -27,20 +29,20 @@ void form_teams(uint kind)
         team = Team(kind, lane(), lanes(), 0u, 1u);
     }
 #ifdef SUBGROUPS
-    if (kind == TEAM_SUBGROUP) { /* of the lanes that are there: the last one may not be full */
+    if (kind == TEAM_SUBGROUP) { /* the last subgroup may not be full */
         team = Team(kind, gl_SubgroupID, gl_NumSubgroups, subgroupExclusiveAdd(1u),
                     subgroupAdd(1u));
     }
 #endif
 }
 
-/* For rows of |length| elements side by side, without subgroups. */
+/* The kind of team for rows of |length| contiguous elements, without subgroups. */
 uint lane_or_all(int64_t length)
 {
     return length < 4l * lanes() ? TEAM_LANE : TEAM_ALL;
 }
 
-/* For |rows| of |length|. */
+/* Forms teams for |rows| rows of |length| elements. */
 void form_teams_for(int64_t length, int64_t rows)
 {
     uint kind = lane_or_all(length);
@@ -57,10 +59,8 @@ void form_teams_for(int64_t length, int64_t rows)
 
 #define EACH_ELEMENT(i, length) for (int64_t i = team.lane; i < length; i += team.lanes)
 
-/*
- * |expr| is what two values, a and b, make; |within| what |value| makes of those of a subgroup.
- * |memory| has room for a value of each lane, and is free again when all have theirs.
- */
+/* |expr| combines two values a and b; |within| combines |value| over a subgroup. |memory| has room
+ * for a value of each lane, and can be used again after the call. */
 #ifdef SUBGROUPS
 #define DEFINE_ALL(name, type, memory, expr, within)                                               \
     type name(type value)                                                                          \
@@ -88,7 +88,7 @@ void form_teams_for(int64_t length, int64_t rows)
 #define DEFINE_ALL(name, type, memory, expr, within) DEFINE_ALL_IN_HALVES(name, type, memory, expr)
 #endif
 
-/* Of what subgroups cannot combine: in halves, whatever the number of lanes. */
+/* For values that subgroups cannot combine: folds halves, for any number of lanes. */
 #define DEFINE_ALL_IN_HALVES(name, type, memory, expr)                                             \
     type name(type value)                                                                          \
     {                                                                                              \
@@ -117,7 +117,7 @@ shared int group_ints[gl_WorkGroupSize.x];
 DEFINE_ALL(all_sum, float, group_floats, a + b, subgroupAdd(value))
 DEFINE_ALL(all_max_int, int, group_ints, max(a, b), subgroupMax(value))
 
-/* Integers in the order of floats, NaN above all: maxima of floats may drop it. */
+/* Maps floats to integers in the same order, NaN above all: a maximum of floats may lose a NaN. */
 int order_of(float v)
 {
     int bits = floatBitsToInt(v);
@@ -134,7 +134,7 @@ float all_max(float value)
     return float_of(all_max_int(order_of(value)));
 }
 
-/* sum += v, what rounding takes off being kept in |lost|. */
+/* sum += v; |lost| keeps the rounding error. */
 void add_exactly(inout float sum, inout float lost, float v)
 {
     precise float y = v - lost;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel of keep.c: lanes share the bytes of a tile's share. */
+/* The kernel of keep.c; lanes share the bytes of a tile. */
 #include "hal/vulkan/shaders/kernel.glsl"
 #include "runtime/kernels/keep.h"
 
 CONSTANTS(rt_keep);
 
-/* |unit| bytes, 4 or 1. */
+/* Copies |unit| bytes, 4 or 1. */
 void move(uint64_t to, uint64_t from, uint unit)
 {
     if (unit == 4u) {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The loop nest K.loop of runtime/kernels/loop.h; to be included behind CONSTANTS(). The lanes share a
- * tile's positions: EACH_POSITION(i) { ... loop_address(operand, i) ... }
- */
+/* The loop nest K.loop of runtime/kernels/loop.h. Include this after CONSTANTS(). The lanes share a
+ * tile's positions: EACH_POSITION(i) { ... loop_address(operand, i) ... } */
 #define EACH_POSITION(i)                                                                           \
     for (int64_t i = int64_t(tile().x) * K.loop.tile + lane(),                                     \
                  end = min(int64_t(tile().x + 1u) * K.loop.tile, K.loop.numel);                    \
          i < end; i += lanes())
 
-/* Where operand |operand| has position |position|. Divides 32 bits where they will do. */
+/* The address of position |position| of operand |operand|. Divides in 32 bits if they suffice. */
 uint64_t loop_address(uint operand, int64_t position)
 {
     int64_t offset = K.loop.offsets[operand];

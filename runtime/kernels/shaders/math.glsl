@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of floats to within a few units of the last place, NaN and infinity included: those of
- * the language may be off by 2^-11, or undefined. Polynomials are those of Cephes (S. Moshier).
- * A product and a sum that must not be contracted, or not be simplified, are precise.
+ * Functions of floats with errors of a few units in the last place, including NaN and infinity: the
+ * built-in functions may be off by 2^-11, or undefined. The polynomials are those of Cephes (S.
+ * Moshier). Products and sums that must not be contracted or simplified are precise.
  */
 
-/* v * 2^e, for |e| up to 250; denormals may be 0. */
+/* v * 2^e, for |e| up to 250; subnormals may become 0. */
 float scale2(float v, int e)
 {
     int half_e = e / 2;
@@ -63,7 +63,7 @@ float log_f32(float x)
         return -INF;
     }
     int e = 0;
-    if (floatBitsToUint(x) < 0x00800000u) { /* denormal */
+    if (floatBitsToUint(x) < 0x00800000u) { /* subnormal */
         x = float(floatBitsToUint(x));
         e = -149;
     }
@@ -150,8 +150,8 @@ float atanh_f32(float x)
     return a == 1.0 ? (x < 0 ? -INF : INF) : x < 0 ? -y : x == 0 ? x : y;
 }
 
-/* x less the nearest multiple of pi/2, and that multiple modulo 4; for huge ones bit by bit of
- * 2/pi (Payne and Hanek). */
+/* Subtracts the nearest multiple of pi/2 from x, and returns that multiple modulo 4. For huge x it
+ * uses the bits of 2/pi (Payne and Hanek). */
 float reduce_angle(float x, inout int quadrant)
 {
     float a = abs(x), r;
@@ -163,7 +163,7 @@ float reduce_angle(float x, inout int quadrant)
         r = y;
         quadrant = int(n);
     } else {
-        /* 2/pi in words, and the 96 bits of it from the exponent's place on. */
+        /* 2/pi in words; the bits below begin at the place of the exponent. */
         const uint digits[7] = uint[](0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
                                       0xdb629599u, 0x3c439041u);
         uint bits = floatBitsToUint(a), m = (bits & 0x7fffffu) | 0x800000u;
@@ -357,7 +357,7 @@ float sigmoid_f32(float x)
     return 1.0 / (1.0 + exp_f32(-x));
 }
 
-/* Exact: the quotient is taken off a few digits at a time. */
+/* Exact: subtracts the quotient a few digits at a time. */
 float fmod_f32(float x, float y)
 {
     float a = abs(x), b = abs(y);
@@ -395,7 +395,7 @@ float floor_div_f32(float a, float b)
     return quotient == 0 ? (is_negative(a / b) ? -0.0 : 0.0) : roundEven(quotient);
 }
 
-/* By a logarithm in two parts: an error of it is multiplied by as much as 88. */
+/* Uses a logarithm in two parts, because its error is multiplied by up to 88. */
 float pow_f32(float a, float b)
 {
     if (b == 0 || a == 1.0) {
@@ -415,7 +415,7 @@ float pow_f32(float a, float b)
         return NAN;
     } else {
         precise float high = log_f32(x);
-        /* One step of Newton's on exp(high) = x gives what the rounding of it left. */
+        /* One Newton step on exp(high) = x gives the rounding error of |high|. */
         precise float low = x < 1e-30 || x > 1e30 ? 0.0 : (x - exp_f32(high)) / x;
         precise float product = b * high;
         precise float rest = fma(b, high, -product) + b * low;

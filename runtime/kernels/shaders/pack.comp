@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing of gemm.c: panels of columns, zeros behind the last. Bindings: packed, source. */
+/* The packing of gemm.c: panels of columns, with zeros after the last column. Bindings: packed,
+ * source. */
 #include "hal/vulkan/shaders/kernel.glsl"
 #include "runtime/kernels/gemm.h"
 

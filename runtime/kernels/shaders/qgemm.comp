@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dispatch of qgemm.c: images of u8 pixels times packed s8 weights, in the two forms that
- * gemm.comp has, variants as enum rt_qgemm_variant. Where nothing multiplies words, their numbers
- * are multiplied as floats: multiplying and adding those is fast everywhere, and EXACT products of
- * 8 bits by 8 bits have a sum that a float holds.
+ * The dispatch of qgemm.c: images of u8 pixels times packed s8 weights. It has the forms of
+ * gemm.comp; variants as in enum rt_qgemm_variant. Devices without dot products of words multiply
+ * the numbers as floats: a float multiply-add is fast everywhere, and the sum of EXACT products of
+ * 8 bits by 8 bits is exact in a float.
  *
  * form qgemm_dots: -DGPU -DDOTS GL_EXT_spirv_intrinsics
  * form qgemm_gpu: -DGPU
@@ -14,19 +14,19 @@
 #endif
 #include "runtime/kernels/shaders/qgemm.glsl"
 
-#define ROWS 4u /* of outputs in a lane's registers */
+#define ROWS 4u /* outputs in a lane's registers */
 #define COLUMNS 8u
 
 /* ---- products of words --------------------------------------------------------------------- */
 
 #ifdef DOTS
 
-/* OpSDotKHR of words of four s8, as SPV_KHR_integer_dot_product has it: format 0. */
+/* OpSDotKHR for words of four s8, from SPV_KHR_integer_dot_product: format 0. */
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
                   id = 4450) int dot_words(uint a, uint b, spirv_literal int format);
 
-#define NUMBERS uint /* of a word */
-#define PART int     /* a sum of products that have not been flushed */
+#define NUMBERS uint /* the numbers of a word */
+#define PART int     /* a sum of products since the last flush */
 
 uint input_numbers(uint word)
 {
@@ -77,7 +77,7 @@ bool is_end(uint k)
 
 #endif
 
-/* What a lane has of its outputs: [row][column]. */
+/* A lane's sums for its outputs: [row][column]. */
 struct Sums {
     PART part[ROWS * COLUMNS];   /* exact; since the last flush */
     int whole[ROWS * COLUMNS];   /* RT_QGEMM_PLAIN */
@@ -93,7 +93,7 @@ void clear(inout Sums s)
     }
 }
 
-/* The products up to |k|, where is_end() or everything ends; columns are |step| apart. */
+/* Adds the products up to |k|, where is_end() is true or all end; columns are |step| apart. */
 void flush(inout Sums s, Block b, uint k, uint column, uint step)
 {
     for (uint j = 0u; j < COLUMNS; j++) {
@@ -177,10 +177,10 @@ void main()
 
 shared Pixel shared_pixels[HIGH];
 shared uint64_t shared_columns[WIDE];
-shared NUMBERS shared_a[DEPTH][HIGH + 1u]; /* a pixel's words are in different banks */
+shared NUMBERS shared_a[DEPTH][HIGH + 1u]; /* the words of a pixel are in different banks */
 shared NUMBERS shared_b[DEPTH][WIDE];
 
-/* |words| words from row |k| on, DEPTH at most. */
+/* Copies |words| words from row |k| on, at most DEPTH. */
 void share(Block b, Runs r, uint k, uint words)
 {
     for (uint at = lane(); at < HIGH * words; at += lanes()) {
@@ -196,8 +196,9 @@ void share(Block b, Runs r, uint k, uint words)
 }
 
 /*
- * HIGH x WIDE outputs. A lane's rows and columns lie as many apart as there are lanes beside it:
- * neighbours read neighbouring words, of different banks, and write neighbouring results.
+ * Computes HIGH x WIDE outputs. A lane's rows and columns are as far apart as there are lanes in
+ * that direction: neighbouring lanes read neighbouring words, in different banks, and write
+ * neighbouring results.
  */
 void multiply_shared(Block b, Runs r, uint column)
 {

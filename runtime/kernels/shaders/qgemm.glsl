@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the forms of the dispatch of qgemm.c have in common: which outputs a tile has, what they are
- * sums of, and what becomes of the sums. Neighbours in k are taken four at a time, as a word.
+ * Shared by the forms of qgemm.c's dispatch: the outputs of a tile, their summands, and the
+ * operations on sums. Four neighbours in k are read at a time, as a word.
  *
- * With CENTRED a form multiplies pixels less 128, which are s8 like the weights: its sums lack 128
- * times the sums of the weights.
+ * With CENTRED, a form multiplies pixels minus 128, which are s8 like the weights: its sums lack
+ * 128 times the sums of the weights.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/kernels/qgemm.h"
@@ -13,12 +13,12 @@ CONSTANTS(rt_qgemm);
 
 #define WORD 4u
 
-/* Of the tile, the same for all lanes. */
+/* The outputs of the tile; the same for all lanes. */
 struct Block {
     int y, x, nx; /* output positions */
     uint pixels, columns;
-    uint64_t in_, weights, columns_at, scales; /* addresses: of the image's group, its panels */
-    int64_t row, column;                       /* of the output: pixels and channels before it */
+    uint64_t in_, weights, columns_at, scales; /* addresses: image's group, panels */
+    int64_t row, column;                       /* pixels and channels of the output before the tile */
 };
 
 Block find_block()
@@ -66,10 +66,10 @@ Pixel find_pixel(Block b, uint index)
 
 /* ---- words --------------------------------------------------------------------------------- */
 
-/* The runs of a pixel, as they are packed: see gather() in qgemm.c. */
+/* The runs of a pixel as they are packed: see gather() in qgemm.c. */
 struct Runs {
-    uint count, whole, padded; /* and numbers of each, padded to whole words */
-    uint channels, width;      /* of a tap; taps of a line that are runs of their own */
+    uint count, whole, padded; /* of runs; numbers in a run, also rounded up to words */
+    uint channels, width;      /* of a tap; taps of a line that are separate runs */
 };
 
 Runs find_runs()
@@ -84,7 +84,7 @@ Runs find_runs()
     return r;
 }
 
-/* Where a tap has its channels; 0: in the padding. */
+/* The address of a tap's channels; 0: in the padding. */
 uint64_t tap_address(Block b, Pixel p, uint ty, uint tx)
 {
     int y = p.in_y + int(ty) * int(K.y.dilation), x = p.in_x + int(tx) * int(K.x.dilation);
@@ -92,7 +92,7 @@ uint64_t tap_address(Block b, Pixel p, uint ty, uint tx)
     return inside ? b.in_ + uint64_t((int64_t(y) * K.x.in + x) * K.channels) : 0ul;
 }
 
-/* Of run |run|, numbers k to k + 3, as they lie in memory. */
+/* Numbers k to k + 3 of run |run|, in memory order. */
 uint input_word(Block b, Runs r, Pixel p, uint run, uint k)
 {
     uint ty = run / r.width, tx = run % r.width, c = k, word = 0u;
@@ -114,14 +114,15 @@ uint input_word(Block b, Runs r, Pixel p, uint run, uint k)
     return word;
 }
 
-/* Where the panel of column |j| begins for it. */
+/* The address of column |j| in its panel. */
 uint64_t column_address(Block b, uint j)
 {
     uint width = K.width, bytes = K.word == WORD ? 4u : 2u;
     return b.weights + uint64_t(int64_t(j / width) * K.panel_bytes + j % width * bytes);
 }
 
-/* Rows k to k + 3 of the column at |column|, as pack_u8.c puts them; 4 bits are the upper ones. */
+/* Rows k to k + 3 of the column at |column|, in the order of pack_u8.c; 4-bit numbers are in the
+ * upper bits. */
 uint weight_word(uint64_t column, uint k)
 {
     uint width = K.width;
@@ -141,14 +142,14 @@ uint weight_word(uint64_t column, uint k)
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-/* RT_QGEMM_GROUPED: of the group of column |j| whose rows row |k| is one of. */
+/* RT_QGEMM_GROUPED: the scale for row |k| of column |j|. */
 float group_scale(Block b, uint k, uint j)
 {
     uint row = j / K.width * (uint(K.k) / K.group) + k / K.group;
     return F32(b.scales).at[row * K.width + j % K.width];
 }
 
-/* Of the sum |whole|, or, RT_QGEMM_GROUPED, |total|: see struct uk_gemm_u8. */
+/* Writes the result of the sum |whole| or, for RT_QGEMM_GROUPED, |total|: see struct uk_gemm_u8. */
 void write_out(Block b, Pixel p, uint column, int whole, float total)
 {
     if (p.exists == 0u || column >= b.columns) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dispatch of qgemm.c by matrices of s8 that a subgroup multiplies, adding int32: it has DOWN x
- * ACROSS of them in registers, the subgroups of a workgroup lie side by side. Both operands come
- * through shared memory, where a pixel's words follow each other, and a column's.
+ * The dispatch of qgemm.c with matrices of s8 that a subgroup multiplies, with int32 sums. A
+ * subgroup keeps DOWN x ACROSS result matrices in registers; the subgroups of a workgroup are side
+ * by side. Both operands pass through shared memory, where the words of a pixel and of a column are
+ * contiguous.
  *
- * Of weights with a scale for each group, the sums of a group become floats where they are: a
- * matrix of scales has the same elements in the same places.
+ * If groups of weights have scales, the sums of each group are converted to floats in place: a
+ * matrix of scales has its elements in the same places.
  *
  * form qgemm_matrices: GL_KHR_cooperative_matrix GL_KHR_memory_scope_semantics GL_KHR_shader_subgroup_basic
  */
@@ -15,14 +16,14 @@
 
 #define DOWN 2u
 #define ACROSS 4u
-#define STEPS 2u /* products of matrices, one behind the other in k, between barriers */
+#define STEPS 2u /* matrix products along k between barriers */
 
 const uint high = DOWN * matrix_m;               /* pixels of a workgroup */
 const uint strip = ACROSS * matrix_n;            /* columns of a subgroup */
 const uint wide = strip * subgroups;             /* columns of a workgroup */
 const uint step_words = matrix_k / 4u;
 const uint depth = STEPS * step_words;           /* words */
-const uint pitch = depth + 4u;                   /* whole 16 bytes, and other banks */
+const uint pitch = depth + 4u;                   /* a multiple of 16 bytes that changes the bank */
 const uint patch_size = matrix_m * matrix_n;
 
 #define MATRIX_A coopmat<int8_t, gl_ScopeSubgroup, matrix_m, matrix_k, gl_MatrixUseA>
@@ -33,11 +34,11 @@ shared Pixel shared_pixels[high];
 shared uint64_t shared_columns[wide];
 shared uint shared_a[high * pitch];
 shared uint shared_b[wide * pitch];
-shared float shared_scales[wide]; /* of the columns' groups */
+shared float shared_scales[wide]; /* for the columns, of the current group */
 shared int shared_whole[patch_size * subgroups];
 shared float shared_total[patch_size * subgroups];
 
-/* |words| words from row |k| on, and zeros up to |padded|. */
+/* Copies |words| words from row |k| on, with zeros up to |padded|. */
 void share(Block b, Runs r, uint column, uint k, uint words, uint padded)
 {
     for (uint at = lane(); at < high * padded; at += lanes()) {
@@ -59,7 +60,7 @@ void share(Block b, Runs r, uint column, uint k, uint words, uint padded)
     }
 }
 
-/* high x wide outputs. */
+/* Computes high x wide outputs. */
 void multiply(Block b, Runs r, uint column)
 {
     uint own = gl_SubgroupID * strip, rows = uint(K.k);

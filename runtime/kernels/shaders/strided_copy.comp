@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Both kernels of copy.c, by variant. Elements are moved in units that all addresses are aligned
- * to, since a wide element may stand for a run of narrow ones.
- */
+/* Both kernels of copy.c, by variant. Elements are moved in units to which all addresses are
+ * aligned, because a wide element may be a run of narrow ones. */
 #include "hal/vulkan/shaders/kernel.glsl"
 #include "runtime/kernels/copy.h"
 
 CONSTANTS(rt_copy_constants);
 #include "runtime/kernels/shaders/loop.glsl"
 
-/* How far operand |o| has moved in this run. */
+/* The distance in bytes that operand |o| moves in this run. */
 int64_t moved(uint o)
 {
     return K.steps[o] == 0l ? 0l : int64_t(U64(binding(2)).at[0]) * K.steps[o];
 }
 
-/* Has the bits of everything that is added up to an address. */
+/* Combines the bits of all numbers that are added to form an address. */
 uint alignment()
 {
     uint64_t bits = binding(0) | binding(1) | uint64_t(K.width);
@@ -60,7 +58,7 @@ void copy_runs(uint align)
     }
 }
 
-/* Along i, the target's contiguous dim, so that lanes write side by side. */
+/* Lanes go along i, the target's contiguous dim, so that they write contiguously. */
 void copy_transpose(uint align)
 {
     uint i = K.loop.rank - 1u, j = K.loop.rank - 2u;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* y = x * scale + shift by channel: what is left of a batch norm. */
+/* y = x * scale + shift for each channel: a batch norm with fixed statistics. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/norm.h"
 

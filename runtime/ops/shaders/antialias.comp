@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Images resampled with a triangle filter, as antialias.c does it in float: a lane has one output
- * element at a time. Bindings: output, input. Tile y is a channel's image.
- */
+/* Images resampled with a triangle filter, like antialias.c in float. A lane computes one output
+ * element at a time. Bindings: output, input. Tile y is a channel's image. */
 #include "runtime/ops/antialias.h"
 #include "runtime/kernels/shaders/element.glsl"
 
 CONSTANTS(rt_aa_constants);
 
-/* The filter of one output pixel along one dim: its window, its place, what its weights sum up to. */
+/* The filter of one output pixel along one dim: its window, its centre, the sum of its weights. */
 struct Filter {
     int64_t begin, count;
     float center, inverse, sum;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention as attention.c has it. The workgroup takes a row of the tile after the other: in each
- * chunk of KEYS keys lanes find a score each, all of them the greatest so far, and then each lane
- * adds the chunk's values to its own elements of the sum.
+ * Attention, like attention.c. The workgroup computes the rows of the tile one by one: for each
+ * chunk of KEYS keys, each lane computes scores, all lanes together find the greatest score so far,
+ * and then each lane adds the chunk's values to its own elements of the sum.
  *
  * form attention_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form attention:
@@ -24,7 +24,7 @@ float read_at(uint index, int64_t at)
     return load_float(binding(index) + uint64_t(at * dtype_width(K.in)), K.in);
 }
 
-/* Scores of keys [first, first + n); gives the greatest. */
+/* Computes the scores of keys [first, first + n); returns the greatest. */
 float find_scores(int64_t q, int64_t keys, int64_t mask, uint n)
 {
     float greatest = -INF;

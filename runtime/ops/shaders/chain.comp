@@ -7,7 +7,7 @@
 CONSTANTS(rt_chain_constants);
 #include "runtime/kernels/shaders/loop.glsl"
 
-/* A tensor that is one row for many has the row again and again along the innermost dim. */
+/* A tensor that has one row for many repeats this row along the innermost dim. */
 float read_tensor(uint tensor, int64_t position)
 {
     uint64_t at = loop_address(tensor + 1u, position);
@@ -29,7 +29,7 @@ void main()
             uint form = K.steps[s].form, first = K.steps[s].params;
             float a = values[K.steps[s].in[0]], b = values[K.steps[s].in[1]];
             float c = values[K.steps[s].in[2]];
-            vec3 params = vec3(1.0, 0.0, 0.0); /* a sum has no factor here */
+            vec3 params = vec3(1.0, 0.0, 0.0); /* in a chain, a sum has no factor */
             if (form == RT_CHAIN_SCALAR) {
                 b = K.numbers[first];
             } else if (form == RT_CHAIN_REVERSED) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * conv_direct.c by variant: convolutions, of which a lane has one output element at a time, and
- * gradients of weights, of which it has one weight; in float or in 64-bit integers, which wrap.
+ * The kernels of conv_direct.c, by variant: for convolutions a lane computes one output element at
+ * a time, for gradients of weights one weight. In float, or in 64-bit integers, which wrap.
  * Bindings: output, input, weights, bias; or weights, the outputs' side, the inputs' side.
  */
 #include "runtime/ops/conv_direct.h"
@@ -10,7 +10,7 @@
 
 CONSTANTS(rt_direct_constants);
 
-/* A sum in the class of the variant. */
+/* A sum in the variant's class. */
 struct Sum {
     float f, lost;
     uint64_t i;
@@ -18,7 +18,7 @@ struct Sum {
 
 const bool is_i64 = (variant & RT_DIRECT_I64) != 0u;
 
-/* Where an element of a binding is. */
+/* The address of an element of a binding. */
 uint64_t element(uint k, int64_t at)
 {
     return binding(k) + uint64_t(at * (is_i64 ? 8l : 4l));
@@ -42,7 +42,7 @@ void store_sum(int64_t at, Sum sum)
     }
 }
 
-/* The input position that output |at| takes tap |k| from; -1: none. */
+/* The input position from which output |at| reads tap |k|; -1: none. */
 int64_t input_of(rt_direct_axis axis, int64_t at, int64_t k)
 {
     int64_t place = at * axis.stride - axis.pad + k * axis.dilation;
@@ -93,7 +93,7 @@ void convolve(int64_t i)
     store_sum(i, sum);
 }
 
-/* Of one image: |grad| and |x| are its planes. */
+/* Adds the products of one image; |grad| and |x| are its planes. */
 void add_plane(inout Sum sum, int64_t grad, int64_t x, i64vec3 k)
 {
     rt_direct_axis z = K.axes[0], v = K.axes[1], h = K.axes[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running sums along a dim, as cumsum.c has them but of doubles. Of a long row each lane adds up a
- * stretch, then begins at the sum of those before it. Sums of floats keep what rounding takes off.
+ * Running sums along a dim, like cumsum.c except for doubles. In a long row each lane first adds up
+ * a stretch, and then starts from the sum of the stretches before it. Float sums keep the rounding
+ * error.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/along.h"
@@ -25,7 +26,7 @@ void add(inout Sum sum, uint64_t from)
     }
 }
 
-/* Elements [begin, end) of a row, and where that is not 0 the sums to |to|. */
+/* Adds elements [begin, end) of a row; writes the running sums to |to| unless it is 0. */
 Sum scan(uint64_t from, uint64_t to, int64_t begin, int64_t end, Sum sum)
 {
     int64_t in_step = K.inner * dtype_width(K.in), out_step = K.inner * dtype_width(K.out);
@@ -43,7 +44,7 @@ Sum scan(uint64_t from, uint64_t to, int64_t begin, int64_t end, Sum sum)
     return sum;
 }
 
-/* What the stretches before this lane's have in all. */
+/* The sum of all stretches before this lane's. */
 Sum before()
 {
     Sum sum = Sum(0.0, 0.0, 0l);

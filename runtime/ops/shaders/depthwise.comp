@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Depthwise convolution, a channel a lane. Bindings: out, in, weights as [taps, channels], bias. */
+/* Depthwise convolution; each lane computes a channel. Bindings: out, in, weights as [taps,
+ * channels], bias. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/depthwise.h"
 

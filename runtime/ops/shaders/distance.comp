@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Distances between vectors, as distance.c has them in float: a lane has one pair at a time.
- * Bindings: out, rows, columns. Tile y is the batch.
- */
+/* Distances between vectors, like distance.c in float. A lane computes one pair at a time.
+ * Bindings: out, rows, columns. Tile y is the batch. */
 #include "runtime/ops/distance.h"
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/kernels/shaders/group.glsl"
@@ -41,7 +39,7 @@ float distance_of(uint64_t a, uint64_t b, float p)
                                      : sum;
 }
 
-/* Vectors before batch |batch| of operand |side|. */
+/* Number of vectors before batch |batch| of operand |side|. */
 int64_t batch_offset(uint side, int64_t batch)
 {
     int64_t offset = 0l;

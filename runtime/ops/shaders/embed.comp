@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Rows of a quantised table, as quant_layers.c has them. A place outside of the table gives 0.
- * Bindings: output, weights, scales, zero points, places.
- */
+/* Rows of a quantised table, like quant_layers.c. A place outside the table gives 0. Bindings:
+ * output, weights, scales, zero points, places. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/quant.h"
 

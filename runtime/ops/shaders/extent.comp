@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nonzero and masked_select of extent.c, by variant: the lanes count what is chosen before their
- * tile together, then each what it finds in a stretch of its own. Bindings: rows, how many, and the
- * tensor (RT_NONZERO), or tensor and mask.
+ * nonzero and masked_select of extent.c, by variant. First all lanes together count the chosen
+ * elements before their tile, then each lane counts those in its own stretch. Bindings: rows, their
+ * number, and the tensor (RT_NONZERO), or tensor and mask.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/extent.h"
@@ -11,7 +11,7 @@ CONSTANTS(rt_extent);
 
 shared int64_t counts[gl_WorkGroupSize.x];
 
-/* In elements: of what is tested, of what is chosen from. */
+/* Positions, in elements, of the tested element and of the element to copy. */
 void find(int64_t position, inout int64_t mask, inout int64_t from)
 {
     mask = from = 0l;
@@ -26,7 +26,7 @@ void find(int64_t position, inout int64_t mask, inout int64_t from)
 bool is_set(int64_t at)
 {
     uint64_t mask = binding(variant == RT_NONZERO ? 2u : 3u) + uint64_t(at * K.mask_width);
-    bool is_float = K.is_float == 1u; /* its sign does not count */
+    bool is_float = K.is_float == 1u; /* ignore the sign: -0 is zero */
     switch (K.mask_width) {
     case 1:
         return U8(mask).at[0] != uint8_t(0);
@@ -75,7 +75,7 @@ void put(int64_t position, int64_t row)
     }
 }
 
-/* Of |count| of each lane, those of the lanes before |behind|. */
+/* The sum of |count| over the lanes before |behind|. */
 int64_t sum_before(int64_t count, uint behind)
 {
     int64_t sum = 0l;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensors of one value: 16 bytes again and again; every tile begins with the first of them: see rt_fill_share(). */
+/* Fills a tensor with one value: 16 bytes, repeated. Each tile begins with the first of them: see
+ * rt_fill_share(). */
 #include "hal/vulkan/shaders/kernel.glsl"
 #include "runtime/ops/fill.h"
 

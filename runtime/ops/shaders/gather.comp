@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gather of gather.c. A place outside of the table gives 0. Bindings: list, table, index. */
+/* gather of gather.c. A place outside the table gives 0. Bindings: list, table, index. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/index.h"
 

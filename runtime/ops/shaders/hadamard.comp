@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fast_hadamard_transform of llm.c: a workgroup has a row, in shared memory. Bindings: output, x. */
+/* fast_hadamard_transform of llm.c: each workgroup transforms a row in shared memory. Bindings:
+ * output, x. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/llm.h"
 

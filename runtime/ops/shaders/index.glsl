@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What both shaders of index.c do: places, and pieces of a run. Behind CONSTANTS(). */
+/* Shared by both shaders of index.c: places, and copies of parts of a run. Include this after
+ * CONSTANTS(). */
 /* The place of index tensor |k| for the index dims' coordinates in |position|; -1: none. */
 int64_t read_place(uint k, int64_t position)
 {
@@ -19,7 +20,7 @@ int64_t read_place(uint k, int64_t position)
     return place < 0l || place >= K.sizes[k] ? -1l : place;
 }
 
-/* Of bindings 0, 1 and one at |other|. */
+/* The largest unit, up to 16 bytes, to which bindings 0, 1 and the one at |other| are aligned. */
 uint find_unit(uint64_t other)
 {
     uint64_t bits = binding(0) | binding(1) | other | uint64_t(K.run | K.piece | 16l);

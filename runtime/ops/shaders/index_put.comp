@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * index_put of index.c. A lane owns some bytes of the rest's rows: it keeps them in all places, then
- * puts in order, so that the last of several for one place stays and sums have one order. A place
- * outside of the table is left out, and so is what a mask has too many of. Bindings: output, table,
- * list, then the index tensors or the mask, then words.
+ * index_put of index.c. A lane owns some bytes in all rows of the rest: it first copies them for
+ * all places, then puts in order, so that the last of several puts to one place stays and sums have
+ * a fixed order. Places outside the table are skipped, and so are surplus trues of a mask.
+ * Bindings: output, table, list, then the index tensors or the mask, then words.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/index.h"
@@ -12,7 +12,9 @@
 CONSTANTS(rt_index_constants);
 #include "runtime/ops/shaders/index.glsl"
 
-/* Bytes of the table before coordinates |position| of the indexed dims, counted in row-major order. */
+/*
+ * Byte offset in the table of position |position| of the indexed dims, counted in row-major order.
+ */
 int64_t table_offset(int64_t position)
 {
     int64_t offset = 0l;
@@ -23,7 +25,7 @@ int64_t table_offset(int64_t position)
     return offset;
 }
 
-/* All places, or with |words| of one indexed dim those that may differ. */
+/* Copies all places; with |words|, which needs a single indexed dim, only those that may differ. */
 void keep(uint64_t to, uint64_t from, uint unit, uint64_t words)
 {
     int64_t begin = 0l, end = 1l;

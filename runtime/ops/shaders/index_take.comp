@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * index, index_select and embedding of index.c. A place outside of the table gives 0. Bindings:
- * list, table, then the index tensors. The unit of work is as many bytes of a run as all addresses
- * are aligned to.
+ * index, index_select and embedding of index.c. A place outside the table gives 0. Bindings: list,
+ * table, then the index tensors. A lane moves units of a run: as many bytes as all addresses are
+ * aligned to.
  */
 #include "hal/vulkan/shaders/kernel.glsl"
 #include "runtime/ops/index.h"

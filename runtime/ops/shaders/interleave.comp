@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * repeat_interleave of interleave.c: each lane has a stretch of the repeats, and finds where it
- * begins by what the others count. A negative number is none, what is beyond the length is left
- * out, what the length has beyond them is 0 where it is given. Bindings: output, repeats, and how many there are.
+ * repeat_interleave of interleave.c. Each lane owns a stretch of the repeats; the counts of the
+ * lanes before it tell where its output begins. Negative repeats count as 0, and output beyond the
+ * length is dropped. If the length is fixed, missing output is 0. Bindings: output, repeats, number
+ * of rows.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/interleave.h"
@@ -16,7 +17,7 @@ int64_t read_repeats(int64_t at)
     return clamp(load_int(binding(1) + uint64_t(at * dtype_width(K.dtype)), K.dtype), 0l, K.length);
 }
 
-/* Of the lanes up to this one, no more than there is room for. */
+/* The sum over the lanes up to this one, limited to the length. */
 int64_t sum_up_to(int64_t count)
 {
     int64_t sum = 0l;

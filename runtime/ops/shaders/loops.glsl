@@ -29,7 +29,7 @@ float elu(float a, vec3 p)
     case RT_PW_##name:                                                                             \
         return expr;
 
-/* |p|: the parameters. Where |op| is not known when this is compiled, all loops are. */
+/* |p| has the parameters. If |op| is not a constant, the compiler includes all loops. */
 float loop_f32(uint op, float a, float b, float c, bool truth, vec3 p)
 {
     switch (op) {

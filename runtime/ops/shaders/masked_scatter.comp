@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * masked_scatter of masked.c: one workgroup walks all of it, PIECE positions of each lane at a time,
- * and counts what its lanes found together. What a source has no element for is kept. Bindings:
- * output, tensor, mask, source.
+ * masked_scatter of masked.c: one workgroup walks the whole tensor, PIECE positions for each lane
+ * at a time, and its lanes share their counts. Elements for which the source is too short keep
+ * their value. Bindings: output, tensor, mask, source.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/masked.h"
@@ -33,7 +33,7 @@ void move(uint64_t to, uint64_t from)
     }
 }
 
-/* A bit for each position from |first| on where the mask is true. */
+/* A bit for each of PIECE positions from |first| on: is the mask true there? */
 uint find_set(int64_t first)
 {
     uint bits = 0u;
@@ -45,7 +45,7 @@ uint find_set(int64_t first)
 
 void main()
 {
-    int64_t taken = 0l; /* of the source, the same for all lanes */
+    int64_t taken = 0l; /* elements of the source, the same for all lanes */
     for (int64_t begin = 0l; begin < K.loop.numel; begin += lanes() * PIECE) {
         int64_t first = begin + lane() * PIECE, own = taken;
         uint bits = find_set(first);

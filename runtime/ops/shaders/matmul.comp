@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* "matmul" of matmul.c in integers, which wrap: a lane has one element of the output at a time.
+/* "matmul" of matmul.c for integers, which wrap. A lane computes one output element at a time.
  * Bindings: out, a, b. Grid: blocks of rows, products. */
 #include "runtime/ops/matmul.h"
 #include "runtime/kernels/shaders/element.glsl"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows that share a mean and a variance, as norm_kernels.c has them, but those of doubles.
+ * Rows that share a mean and a variance, like norm_kernels.c except for doubles.
  *
  * form norm_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form norm:

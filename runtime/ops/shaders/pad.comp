@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pads, rolls and the like; where an element comes from, pad.c says. Bindings: out, in. */
+/* Pads, rolls and similar; pad.c defines the source of each element. Bindings: out, in. */
 #include "hal/vulkan/shaders/kernel.glsl"
 #include "runtime/ops/pad.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops of the pointwise family, pointwise_loops.c, but those of complex numbers, and those with
- * doubles only WITH_F64 (pointwise_f64.comp). The variant is the loop and its class. An integer
- * divided by zero is 0, and so is its remainder.
+ * The loops of the pointwise family, pointwise_loops.c, except those of complex numbers. Loops with
+ * doubles need WITH_F64 (pointwise_f64.comp). The variant gives the loop and its class. Division of
+ * an integer by zero gives 0, and so does the remainder.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/pointwise.h"
@@ -51,7 +51,7 @@ bool gives_truth()
     return false;
 }
 
-/* An operand in the class of the loop; where it is a truth, 0 or 1. */
+/* An operand in the loop's class; a truth is 0 or 1. */
 struct Operand {
     float f;
     int64_t i;
@@ -227,7 +227,7 @@ float64_t loop_f64(float64_t a, float64_t b, float64_t c, bool truth)
     return 0.0lf;
 }
 
-/* Is that all, or has the loop a result of another type? */
+/* Writes results that involve doubles; false if the caller has to write the result. */
 bool put_f64(uint64_t to, Operand a, Operand b, Operand c, vec3 params)
 {
     if (class == RT_CLASS_F64) {

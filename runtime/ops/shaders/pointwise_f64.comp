@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The loops of the pointwise family where a double takes part: those of doubles that need no more
- * than arithmetic, RT_PW_F64_LOOPS, and those of other classes with operands or results of doubles.
- */
+/* The loops of the pointwise family that involve doubles: the loops on doubles that need only
+ * arithmetic, RT_PW_F64_LOOPS, and loops of other classes with operands or results of doubles. */
 #define WITH_F64
 #include "runtime/ops/shaders/pointwise.comp"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows of images, both kernels of pool.c by variant: what a window is, that file says. */
+/* Windows of images: both kernels of pool.c, by variant. That file defines the windows. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/pool.h"
 
@@ -32,7 +32,7 @@ int64_t divisor_of(Window h, Window w)
     return K.counts_padding == 1u ? h.padded * w.padded : h.count * w.count;
 }
 
-/* One element of the output at |y|; |x| is its channel's image. */
+/* Computes one output element at |y|; |x| is its channel's image. */
 void pool(uint64_t x, uint64_t y, uint64_t index, Window h, Window w)
 {
     bool is_max = K.mode == RT_POOL_MAX, floats = is_float(K.dtype);
@@ -72,7 +72,7 @@ void main()
     int64_t first = int64_t(tile().x) * K.tile, line = K.w.out * K.channels;
     int64_t end = min(first + K.tile, K.images * K.h.out) * line;
     uint width = dtype_width(K.dtype);
-    bool is_innermost = K.y.c == 1l; /* the channel: lanes take neighbours in memory */
+    bool is_innermost = K.y.c == 1l; /* lanes take neighbours in memory */
     for (int64_t i = first * line + lane(); i < end; i += lanes()) {
         int64_t row = i / line, rest = i % line, n = row / K.h.out;
         int64_t channel = is_innermost ? rest % K.channels : rest / K.w.out;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a byte becomes, as qpointwise.c has it, by variant. */
+/* Functions of bytes, like qpointwise.c, by variant. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/qpointwise.h"
 
 CONSTANTS(rt_qbytes);
 #include "runtime/kernels/shaders/loop.glsl"
 
-/* Rounded to even, into [min, max] of bytes. */
+/* Rounds to nearest even and clamps to [min, max]. */
 uint8_t requantize(float v)
 {
     return uint8_t(clamp(int(roundEven(min(max(v, -65536.0), K.max))), int(K.min), 255));

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Depthwise convolution of 8-bit integers, as qproduct.c has it: a lane has a channel of a pixel,
- * neighbours the next. Bindings: out, in, weights, columns.
- */
+/* Depthwise convolution of 8-bit integers, like qproduct.c: each lane computes one channel of a
+ * pixel, neighbouring lanes neighbouring channels. Bindings: out, in, weights, columns. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/kernels/qgemm.h"
 
@@ -14,7 +12,7 @@ uint place_of(uint channel)
     return channel % 16u / 4u * (K.g.width / 4u) + channel / 16u * 4u + channel % 4u;
 }
 
-/* As pack_dw_u8() puts them: words of kernel rows, of bytes or twice as wide. */
+/* A weight as packed by pack_dw_u8(): words of kernel rows, with weights of one or two bytes. */
 int weight(uint words, uint block, uint place, uint y, uint x)
 {
     uint at = (block * words + y / K.g.word) * uint(K.g.x.kernel) + x;
@@ -23,7 +21,7 @@ int weight(uint words, uint block, uint place, uint y, uint x)
                           : int(int16_t(U16(word).at[y % 2u]));
 }
 
-/* Products of the taps of the pixel whose tap 0 reads (y, x) of the image at |from|. */
+/* Sums the products of all taps of a pixel; tap 0 reads (y, x) of the image at |from|. */
 int multiply(uint64_t from, int y, int x, uint channel)
 {
     uint width = K.g.width, block = channel / width, place = place_of(channel % width);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The mean over an image's pixels of qpointwise.c: a lane has a channel. Bindings: out, x. */
+/* The mean over an image's pixels, like qpointwise.c: each lane computes a channel. Bindings: out,
+ * x. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/qpointwise.h"
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Quantising and dequantising, by variant; quant_kernels.c says what strange scales give. A
- * division may be off in the last place on some devices, and an integer by one step then.
- */
+/* Quantising and dequantising, by variant; quant_kernels.c says what unusual scales give. On some
+ * devices a division may be off in the last place, and then an integer may be off by one. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/quant.h"
 
 CONSTANTS(rt_quant_constants);
 #include "runtime/kernels/shaders/loop.glsl"
 
-/* Out of range, to the nearer bound; NaN to the lower one. */
+/* Numbers out of range become the nearer bound, NaN the lower one. */
 int64_t saturate(float rounded, int zero_point)
 {
     if (is_nan(rounded) || rounded <= -4294967296.0) {
@@ -18,7 +16,7 @@ int64_t saturate(float rounded, int zero_point)
     return clamp(int64_t(min(rounded, 4294967296.0)) + zero_point, int64_t(K.min), int64_t(K.max));
 }
 
-/* The element's own, as a float whatever it is. */
+/* The element's own scale as a float, whatever its type. */
 float own_scale(uint64_t at)
 {
     return K.scales == DT_F64 ? f64_to_f32(U64(at).at[0]) : load_f32(at, K.scales);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of floats that choose their own scale and zero point, as quant_kernels.c has them; there are
- * no doubles here, so what falls between two zero points may go to the other. Bindings: quantised
+ * Rows of floats that choose their own scale and zero point, like quant_kernels.c, but without
+ * doubles: a number halfway between two zero points may go to the other one. Bindings: quantised
  * (RT_QUANTIZE_DYNAMIC), scales, zero points, x.
  *
  * form quantize_rows_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
@@ -29,7 +29,7 @@ struct Params {
     int zero_point;
 };
 
-/* XNNPACK's choice: choose_dynamic() there. */
+/* XNNPACK's choice: choose_dynamic() in quant_kernels.c. */
 Params choose_dynamic(float low, float high)
 {
     float inverse = low == high ? 1.0 : 255.0 / (high - low);
@@ -39,7 +39,7 @@ Params choose_dynamic(float low, float high)
     return Params(1.0 / inverse, inverse, int(roundEven(point)));
 }
 
-/* ExecuTorch's: choose(). */
+/* ExecuTorch's choice: choose() in quant_kernels.c. */
 Params choose(float low, float high)
 {
     float steps = float(int64_t(K.max) - K.min), least = RT_QUANT_STEP_MIN;
@@ -83,7 +83,7 @@ void main()
     EACH_ROW(row, first, end)
     {
         uint64_t from = binding(first_params() + 2u) + uint64_t(row * K.length * width);
-        float low = 0.0, high = 0.0; /* always in the range */
+        float low = 0.0, high = 0.0; /* the range always includes 0 */
         EACH_ELEMENT(i, K.length)
         {
             float v = load_float(from + uint64_t(i * width), K.real);

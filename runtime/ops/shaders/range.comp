@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Element i is start + i * step, as create.c has it but of doubles. Bindings: the output, and where
- * the start is read, that. */
+/* Element i is start + i * step, like create.c except for doubles. Bindings: the output and, if the
+ * start is read, the start. */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/create.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Both kernels of reduce_kernels.c, by variant: which outputs a tile has, and who reads side by
- * side. Sums of floats keep what rounding takes off, since there are no doubles. As there, the
- * first of equal extremes is the one, and a NaN is more extreme than all else.
+ * Both kernels of reduce_kernels.c, by variant; the variant decides which outputs a tile has and
+ * which lanes read together. Float sums keep the rounding error, because there are no doubles. As
+ * on the CPU, the first of equal extremes wins, and a NaN wins over all else.
  *
  * form reduce_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form reduce:
@@ -15,7 +15,7 @@ CONSTANTS(rt_reduce_constants);
 
 struct State {
     float f;
-    int64_t i, index; /* index -1: nothing yet */
+    int64_t i, index; /* index -1: none yet */
 };
 
 shared State group_states[gl_WorkGroupSize.x];
@@ -53,7 +53,7 @@ State combine(State a, State b)
 DEFINE_ALL_IN_HALVES(all_in_halves, State, group_states, combine(a, b))
 
 #ifdef SUBGROUPS
-/* What subgroups combine: floats, and indices that an int holds. */
+/* Subgroups combine floats, with indices that fit an int. */
 bool fits_subgroups()
 {
     return K.class == RT_CLASS_F32 && K.reduced.numel <= 0x7fffffffl;
@@ -65,7 +65,7 @@ int order_for_extremes(float v)
     return K.fold == RT_FOLD_MAX || is_nan(v) ? order : ~order;
 }
 
-/* The first of the most extreme, as beats() says. */
+/* The first of the most extreme elements, in the order of beats(). */
 State extreme_of_subgroup(State s)
 {
     int order = s.index < 0l ? -0x7fffffff - 1 : order_for_extremes(s.f);
@@ -178,7 +178,7 @@ void write_outputs(int64_t row, State s, float mean)
         bool is_whole = K.class != RT_CLASS_F32;
         float f = is_whole ? float(s.i) : s.f;
         if (binding(o) == 0ul) {
-            continue; /* nobody reads it */
+            continue; /* no node reads it */
         }
         switch (K.outputs[o].result) {
         case RT_RESULT_INDEX:
@@ -212,7 +212,7 @@ void main()
         form_teams(TEAM_LANE);
     } else if (fits_subgroups()) {
         form_teams_for(K.reduced.numel, end - first);
-    } else { /* nothing is rounded: a single row is everybody's */
+    } else { /* integers are not rounded, so all lanes may share a single row */
         form_teams(end - first == 1l ? TEAM_ALL : lane_or_all(K.reduced.numel));
     }
     EACH_ROW(row, first, end)

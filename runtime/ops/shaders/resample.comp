@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images of bytes by resample.c: a lane owns a pixel, and filters the lines of its window one after
- * the other. Weights are computed in doubles, as they are there; where a device divides less
- * exactly than a processor, one may be rounded to its other neighbour. Bindings: output, image.
+ * Images of bytes, like resample.c: a lane computes a pixel, and filters the lines of its window
+ * one after the other. Weights are computed in doubles, as on the CPU; if a device divides less
+ * exactly than a processor, a weight may be rounded to the other neighbour. Bindings: output,
+ * image.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/kernels/shaders/f64.glsl"
@@ -10,12 +11,12 @@
 
 CONSTANTS(rt_resample_constants);
 
-/* What an output pixel is made of along one dim. */
+/* The window of an output pixel along one dim. */
 struct Window {
     int64_t begin, count;
-    float64_t center;         /* with antialiasing: of the triangle, */
-    float64_t inverse, total; /* how steep it is, and the sum of its weights */
-    float64_t second;         /* without: the weight of the second neighbour */
+    float64_t center;         /* with antialiasing: the triangle's centre, */
+    float64_t inverse, total; /* its slope, and the sum of its weights */
+    float64_t second;         /* without antialiasing: the weight of the second neighbour */
 };
 
 float64_t triangle(Window w, int64_t at)
@@ -24,7 +25,7 @@ float64_t triangle(Window w, int64_t at)
     return distance_ < 1.0lf ? 1.0lf - distance_ : 0.0lf;
 }
 
-/* rt_antialias_triangle_f64() */
+/* Like rt_antialias_triangle_f64(). */
 Window find_triangle(rt_resample_dim dim, int64_t at)
 {
     Window w;
@@ -49,7 +50,7 @@ float64_t between(int64_t at, float64_t scale)
     return source;
 }
 
-/* neighbours() */
+/* Like neighbours() in resample.c. */
 Window find_neighbours(rt_resample_dim dim, int64_t at)
 {
     Window w;
@@ -71,7 +72,7 @@ Window find_window(rt_resample_dim dim, int64_t at)
     return K.how.antialiases == 1u ? find_triangle(dim, at) : find_neighbours(dim, at);
 }
 
-/* Of number |i| of the window, with |places| binary places. */
+/* Weight |i| of the window, with |places| fraction bits. */
 int weight(Window w, int64_t i, int places)
 {
     float64_t v = i == 0l ? 1.0lf - w.second : w.second;
@@ -81,13 +82,13 @@ int weight(Window w, int64_t i, int places)
     return int(v * float64_t(1 << places) + 0.5lf);
 }
 
-/* Half of what the places cut off, which a sum begins with. */
+/* Half a unit of the bits that are cut off: the initial value of a sum. */
 int half_of(int places)
 {
     return places > 0 ? 1 << places - 1 : 0;
 }
 
-/* A line's bytes at the window, of which the first is at |from|. */
+/* Filters the window's bytes of a line; |from| is the address of the first byte. */
 int filter_line(uint64_t from, Window w)
 {
     int sum = half_of(K.w_places);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Pictures sampled where a grid says, with the roundings of sample.c: a lane has one element at a
- * time. Bindings: out, picture, grid. Tile y is the image.
- */
+/* Images sampled at positions of a grid, with the roundings of sample.c: a lane computes one
+ * element at a time. Bindings: out, picture, grid. Tile y is the image. */
 #include "runtime/ops/sample.h"
 #include "runtime/kernels/shaders/element.glsl"
 
 CONSTANTS(rt_sample_constants);
 
-/* An axis' neighbours: elements to each, -1 outside. */
+/* The neighbours along one axis: their offsets in elements, or -1 outside. */
 struct Taps {
     int count;
     int64_t offsets[RT_SAMPLE_TAPS_MAX];
@@ -52,7 +50,7 @@ float reflected(int64_t size, float at)
     return is_nan(rest) ? rest : rounded(result);
 }
 
-/* No number becomes 0 where there is padding. */
+/* With padding other than zeros, NaN becomes 0. */
 float padded(int64_t size, float at)
 {
     if (K.padding == RT_SAMPLE_ZEROS) {
@@ -111,7 +109,9 @@ Taps find_taps(rt_sample_axis axis, float place)
     return taps;
 }
 
-/* Bicubic pixels are sums of a sum for each row, others one sum of all neighbours. */
+/*
+ * A bicubic pixel is a sum over the sums of its rows; other pixels are one sum over all neighbours.
+ */
 float sampled(uint64_t image, Taps x, Taps y)
 {
     bool is_cubic = x.count == 4;

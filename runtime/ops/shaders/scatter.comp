@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scatter of gather.c: a lane owns a column of a row, keeps the table's and goes through its index in
- * order. A place outside of the table is left out. Bindings: output, table, index, list.
+ * scatter of gather.c: a lane owns a column of a row, copies the table's column and then goes
+ * through its index in order. Places outside the table are skipped. Bindings: output, table, index,
+ * list.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/index.h"
@@ -14,7 +15,7 @@ int64_t read_place(int64_t at)
     return load_int(binding(2) + uint64_t(at * dtype_width(dtype)), dtype);
 }
 
-/* |width| bytes at |from|, or of |value| where that is 0. */
+/* Copies |width| bytes from |from|, or from |value| if |from| is 0. */
 void move(uint64_t to, uint64_t from, uint64_t value, uint width)
 {
     switch (width) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scatter_reduce of gather.c: a lane owns an element of the table, and looks through the index of its
- * column for what it takes, in order. A place outside of the table is left out. Bindings: output,
- * table, index, list.
+ * scatter_reduce of gather.c: a lane owns an element of the table, and searches the index of its
+ * column in order for the values of this element. Places outside the table are skipped. Bindings:
+ * output, table, index, list.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/index.h"
 
 CONSTANTS(rt_along_constants);
 
-/* A column's elements are |along| apart. */
+/* Elements of a column are |along| apart. */
 struct Column {
     int64_t table, index, list; /* elements */
     bool is_indexed;
@@ -37,7 +37,7 @@ bool is_taken(Column c, int64_t k, int64_t place)
     return load_int(binding(2) + uint64_t(at * dtype_width(dtype)), dtype) == place;
 }
 
-/* NaN wins, and stays. */
+/* A NaN wins and stays. */
 float add_float(float sum, float v)
 {
     switch (K.mode) {
@@ -64,7 +64,8 @@ int64_t add_int(int64_t sum, int64_t v)
     return sum + v;
 }
 
-/* What is taken, with what is there where that is one of the values; the mean rounds down. */
+/* Reduces the values for this element, including the table's own if |has_self|. A mean of integers
+ * is rounded down. */
 void reduce_float(Column c, int64_t place, uint64_t own, uint64_t to)
 {
     uint width = dtype_width(K.dtype), count = K.has_self;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Softmax and its logarithm along a dim: both kernels of softmax.c but that of doubles.
+ * Softmax and log-softmax along a dim: both kernels of softmax.c except the one for doubles.
  *
  * form softmax_subgroups: -DSUBGROUPS GL_KHR_shader_subgroup_arithmetic
  * form softmax:

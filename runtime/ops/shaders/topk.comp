@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * topk and sort of order.c: the k largest or smallest of each row, the same ones as there and in the
- * same order, also of equal elements. Bindings: values, indices, input.
+ * topk and sort of order.c: the k largest or smallest elements of each row, the same elements in
+ * the same order as there, even among equal elements. Bindings: values, indices, input.
  *
- * Few of many are a heap, which all lanes look for what belongs into and one keeps. Of other rows
- * each lane finds the places of some elements: as many as there are above. Where equal elements
- * would have to share one, but for a stable order, or the result is not to be sorted, one lane takes
- * the steps of the host.
+ * For few of many, all lanes look for elements that belong into a heap, and one lane maintains it.
+ * In other rows each lane finds the places of some elements by counting the elements above them. If
+ * equal elements would get the same place (unless the order is stable), or if the result is not
+ * sorted, one lane follows the steps of the CPU kernel.
  */
 #include "runtime/kernels/shaders/element.glsl"
 #include "runtime/ops/order.h"
@@ -14,9 +14,9 @@
 CONSTANTS(rt_topk_constants);
 
 #define INSERTION_SORT_MAX 16
-#define DEPTH_MAX 20 /* of RT_TOPK_SHARED entries: twice the logarithm */
+#define DEPTH_MAX 20 /* for RT_TOPK_SHARED entries: twice the logarithm */
 
-/* Entries: the order of an element, and where it is in its row. */
+/* Entries: the key of an element, and its place in the row. */
 shared int64_t keys[RT_TOPK_SHARED];
 shared uint places[RT_TOPK_SHARED];
 
@@ -85,7 +85,7 @@ void swap(int a, int b)
     put(b, key, place);
 }
 
-/* Of the heap that begins at entry |first|. */
+/* For the heap that begins at entry |first|. */
 void heap_adjust(int first, int hole, int count, int64_t key, uint place)
 {
     int top = hole, child = hole;
@@ -265,7 +265,7 @@ void select_few(uint64_t row)
     barrier();
 }
 
-/* Is the order clear? Else |places| is to be made anew. */
+/* Places all elements by rank. False if the order is not unique: |places| must be filled again. */
 bool rank_all(int n)
 {
     for (int i = int(lane()); i < n; i += int(lanes())) {

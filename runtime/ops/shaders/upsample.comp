@@ -59,7 +59,7 @@ void main()
     int64_t first = int64_t(tile().x) * K.tile, line = K.w.out * K.channels;
     int64_t end = min(first + K.tile, K.images * K.h.out) * line;
     uint width = dtype_width(K.dtype);
-    bool is_innermost = K.y.c == 1l; /* the channel: lanes take neighbours in memory */
+    bool is_innermost = K.y.c == 1l; /* lanes take neighbours in memory */
     for (int64_t i = first * line + lane(); i < end; i += lanes()) {
         int64_t row = i / line, rest = i % line, n = row / K.h.out;
         int64_t channel = is_innermost ? rest % K.channels : rest / K.w.out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * write_rows_at of llm.c: a lane has the same bytes of all rows, so that the last of several for
- * one place stays. A place outside of the cache is left out. Bindings: output, cache, rows, places,
+ * write_rows_at of llm.c: a lane owns the same bytes of all rows, so that the last of several rows
+ * for one place stays. Places outside the cache are skipped. Bindings: output, cache, rows, places,
  * words.
  */
 #include "hal/vulkan/shaders/kernel.glsl"
@@ -10,7 +10,7 @@
 
 CONSTANTS(rt_write_rows);
 
-/* |unit| bytes, 4 or 1. */
+/* Copies |unit| bytes, 4 or 1. */
 void move(uint64_t to, uint64_t from, uint unit)
 {
     if (unit == 4u) {

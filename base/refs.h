@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The count of references to a shared object. The object embeds it; X_new() begins with one
+ * reference, X_ref() takes one more, X_unref() drops one and frees the object with the last. Any
+ * thread.
+ */
+#ifndef PTED_BASE_REFS_H
+#define PTED_BASE_REFS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/check.h"
+
+struct refs {
+    atomic_uint count;
+};
+
+static inline void refs_init(struct refs *refs)
+{
+    atomic_init(&refs->count, 1);
+}
+
+/* The caller holds a reference already. */
+static inline void refs_take(struct refs *refs)
+{
+    unsigned before = atomic_fetch_add_explicit(&refs->count, 1, memory_order_relaxed);
+    must(before > 0); /* an object without references is being freed */
+}
+
+/* True: this was the last reference, and what other threads did with theirs is visible now. */
+static inline bool refs_drop(struct refs *refs)
+{
+    unsigned before = atomic_fetch_sub_explicit(&refs->count, 1, memory_order_acq_rel);
+    must(before > 0);
+    return before == 1;
+}
+
+/* The caller's reference is the only one. */
+static inline bool refs_is_only(struct refs *refs)
+{
+    return atomic_load(&refs->count) == 1;
+}
+
+/* No reference is left: the object lies idle, and refs_init() would bring it back. */
+static inline bool refs_are_gone(struct refs *refs)
+{
+    return atomic_load(&refs->count) == 0;
+}
+
+#endif
