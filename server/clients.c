@@ -5,10 +5,10 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
-#include "server/conn.h"
+#include "server/body.h"
+#include "server/exchange.h"
 #include "server/log.h"
 #include "server/options.h"
-#include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
 
@@ -24,7 +24,7 @@
 #define MS_PER_S 1000
 /* A client counts as alone if the others together hold less than this fraction of the memory. */
 #define ALONE 64
-/* The fraction of the memory that connections may hold outside the pool. */
+/* The fraction of the memory that exchanges may hold outside the pool. */
 #define SMALL 8
 
 /* ---- how fast -------------------------------------------------------------------------------- */
@@ -88,12 +88,13 @@ static void charge(struct server *server, size_t before, size_t bytes)
     }
 }
 
-void clients_update(struct conn *conn)
+void clients_update(struct exchange *exchange)
 {
-    size_t heap_bytes = conn_heap_bytes(conn);
-    if (heap_bytes != conn->charged_bytes) {
-        charge(conn->server, conn->charged_bytes, heap_bytes);
-        conn->charged_bytes = heap_bytes;
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    size_t heap_bytes = exchange_heap_bytes(exchange);
+    if (heap_bytes != exchange->charged_bytes) {
+        charge(exchange->server, exchange->charged_bytes, heap_bytes);
+        exchange->charged_bytes = heap_bytes;
     }
 }
 
@@ -113,34 +114,36 @@ void clients_enter_pool(struct server *server)
 
 /* ---- whose turn it is to give memory back ---------------------------------------------------- */
 
-/* The bytes that moved recently; false: the connection is not to be evicted. An upload that waits
+/* The bytes that moved recently; false: the exchange is not to be evicted. An upload that waits
  * for memory has sent more than we have read, so it is not slow. */
-static bool find_pace(const struct conn *conn, uint64_t now_ms, uint64_t *out_bytes)
+static bool find_pace(const struct exchange *exchange, uint64_t now_ms, uint64_t *out_bytes)
 {
-    bool is_waiting = conn->state == CONN_BODY && !list_is_empty(&conn->want_link);
-    bool is_parked = conn_is_parked(conn), has_stopped = now_ms - conn->pace.moved_ms >= PAUSE_MS;
-    *out_bytes = is_parked || has_stopped ? 0 : recent_bytes(&conn->pace, now_ms);
-    return is_parked ||
-           (conn_is_paced(conn) && !is_waiting && now_ms - conn->pace.begun_ms >= HALF_LIFE_MS);
+    bool is_waiting = exchange->phase == EXCHANGE_BODY && !list_is_empty(&exchange->want_link);
+    bool is_parked = exchange_is_parked(exchange),
+         has_stopped = now_ms - exchange->pace.moved_ms >= PAUSE_MS;
+    *out_bytes = is_parked || has_stopped ? 0 : recent_bytes(&exchange->pace, now_ms);
+    return is_parked || (exchange_is_paced(exchange) && !is_waiting &&
+                         now_ms - exchange->pace.begun_ms >= HALF_LIFE_MS);
 }
 
-/* The slowest connection that holds memory, other than |except|, with fewer than |limit| recent
+/* The slowest exchange that holds memory, other than |except|, with fewer than |limit| recent
  * bytes; among equals the one that holds most. NULL: there is none. */
-static struct conn *find_slowest(const struct server *server, const struct conn *except,
-                                 uint64_t limit, uint64_t now_ms)
+static struct exchange *find_slowest(const struct server *server, const struct exchange *except,
+                                     uint64_t limit, uint64_t now_ms)
 {
-    struct conn *slowest = NULL;
+    struct exchange *slowest = NULL;
     uint64_t lowest = limit;
     size_t most = 0;
-    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
-        struct conn *conn = LIST_ENTRY(node, struct conn, link);
+    for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
+         node = node->next) {
+        struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         uint64_t pace;
-        if (conn == except || !find_pace(conn, now_ms, &pace)) {
+        if (exchange == except || !find_pace(exchange, now_ms, &pace)) {
             continue;
         }
-        size_t held = conn_held_bytes(conn);
+        size_t held = exchange_held_bytes(exchange);
         if (held > 0 && (pace < lowest || (slowest && pace == lowest && held > most))) {
-            slowest = conn;
+            slowest = exchange;
             lowest = pace;
             most = held;
         }
@@ -148,47 +151,49 @@ static struct conn *find_slowest(const struct server *server, const struct conn 
     return slowest;
 }
 
-static void evict(struct conn *conn)
+static void evict(struct exchange *exchange)
 {
-    if (server_may_log(conn->server, LOG_KIND_REFUSED)) {
+    if (server_may_log(exchange->server, LOG_KIND_REFUSED)) {
         log_line(LOG_INFO, "connection: %zu bytes are taken back, others need them",
-                 conn_held_bytes(conn));
+                 exchange_held_bytes(exchange));
     }
-    conn->server->clients.evicted_count++;
-    conn_evict(conn);
+    exchange->server->clients.evicted_count++;
+    exchange_evict(exchange);
 }
 
-static bool evict_below(struct server *server, const struct conn *except, uint64_t limit)
+static bool evict_below(struct server *server, const struct exchange *except, uint64_t limit)
 {
-    struct conn *slowest = find_slowest(server, except, limit, uv_now(&server->loop));
+    struct exchange *slowest = find_slowest(server, except, limit, uv_now(&server->loop));
     if (slowest) {
         evict(slowest);
     }
     return slowest != NULL;
 }
 
-/* For the upload of |conn|: a far slower connection, or one that hardly moves, gives way. */
-static bool make_room(struct conn *conn)
+/* For the upload of |exchange|: a far slower exchange, or one that hardly moves, gives way. */
+static bool make_room(struct exchange *exchange)
 {
-    uint64_t far_slower = recent_bytes(&conn->pace, uv_now(&conn->server->loop)) / FAR_SLOWER;
-    return evict_below(conn->server, conn,
+    uint64_t far_slower =
+        recent_bytes(&exchange->pace, uv_now(&exchange->server->loop)) / FAR_SLOWER;
+    return evict_below(exchange->server, exchange,
                        far_slower > NEXT_TO_NOTHING ? far_slower : NEXT_TO_NOTHING);
 }
 
-bool clients_evict_slowest(struct server *server, const struct conn *except, bool is_pressing)
+bool clients_evict_slowest(struct server *server, const struct exchange *except, bool is_pressing)
 {
     return evict_below(server, except, is_pressing ? LITTLE : NEXT_TO_NOTHING);
 }
 
-bool clients_are_over(const struct conn *conn)
+bool clients_are_over(const struct exchange *exchange)
 {
-    struct hal_pool *pool = pool_of(conn->server);
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    struct hal_pool *pool = pool_of(exchange->server);
     struct hal_pool_stats stats;
     if (!pool || !hal_pool_is_over(pool)) {
         return false;
     }
     hal_pool_stats(pool, &stats);
-    return stats.held_bytes - conn_held_bytes(conn) > stats.size_bytes / ALONE;
+    return stats.held_bytes - exchange_held_bytes(exchange) > stats.size_bytes / ALONE;
 }
 
 /* ---- waiting for memory ---------------------------------------------------------------------- */
@@ -202,16 +207,12 @@ static void move_all(struct list *from, struct list *to)
     }
 }
 
-static struct body *upload_of(const struct conn *conn)
-{
-    return conn->state == CONN_BODY ? &conn->request->body : NULL;
-}
-
 /* If no upload has a promise, one goes on, however large it is. */
 static bool is_only_upload(const struct server *server)
 {
-    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
-        const struct body *body = upload_of(LIST_ENTRY(node, struct conn, link));
+    for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
+         node = node->next) {
+        const struct body *body = exchange_upload(LIST_ENTRY(node, struct exchange, link));
         if (body && body->promised) {
             return false;
         }
@@ -219,87 +220,90 @@ static bool is_only_upload(const struct server *server)
     return true;
 }
 
-static bool promise(struct conn *conn)
+static bool promise(struct exchange *exchange)
 {
-    struct body *body = upload_of(conn);
+    struct body *body = exchange_upload(exchange);
     for (int i = 0; i < CLIENTS_EVICTIONS_MAX; i++) {
         if (body_promise(body, false)) {
             return true;
         }
-        if (!make_room(conn)) {
+        if (!make_room(exchange)) {
             break;
         }
     }
-    return is_only_upload(conn->server) && body_promise(body, true);
+    return is_only_upload(exchange->server) && body_promise(body, true);
 }
 
 /* Memory that was promised may still be in use, for example by an upload that has paused since. */
-static bool has_room(struct conn *conn)
+static bool has_room(struct exchange *exchange)
 {
-    struct body *body = upload_of(conn);
+    struct body *body = exchange_upload(exchange);
     size_t len;
     for (int i = 0; i < CLIENTS_EVICTIONS_MAX; i++) {
         if (body_room(body, &len)) {
             return true;
         }
-        if (!make_room(conn)) {
+        if (!make_room(exchange)) {
             return false;
         }
     }
     return false;
 }
 
-static bool may_send_large(struct conn *conn)
+static bool may_send_large(struct exchange *exchange)
 {
-    const struct body *body = upload_of(conn);
+    const struct body *body = exchange_upload(exchange);
     if (body->len < body->capacity) {
         return true;
     }
-    if (!body->promised && (conn->server->clients.is_upload_waiting || !promise(conn))) {
+    if (!body->promised && (exchange->server->clients.is_upload_waiting || !promise(exchange))) {
         return false;
     }
-    return has_room(conn);
+    return has_room(exchange);
 }
 
 /* Small bodies have a part of the clients' share that large bodies cannot take. */
-static bool may_send_small(struct conn *conn)
+static bool may_send_small(struct exchange *exchange)
 {
-    const struct hal_pool *pool = pool_of(conn->server);
-    size_t of_others = conn->server->clients.heap_bytes - conn->charged_bytes;
-    return !upload_of(conn)->buffer && (!pool || of_others < hal_pool_size(pool) / SMALL);
+    const struct hal_pool *pool = pool_of(exchange->server);
+    size_t of_others = exchange->server->clients.heap_bytes - exchange->charged_bytes;
+    return !exchange_upload(exchange)->buffer && (!pool || of_others < hal_pool_size(pool) / SMALL);
 }
 
-bool clients_may_send(struct conn *conn)
+bool clients_may_send(struct exchange *exchange)
 {
-    if (upload_of(conn)->announced > BODY_SMALL_BYTES) {
-        return may_send_large(conn);
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    if (exchange_upload(exchange)->announced > BODY_SMALL_BYTES) {
+        return may_send_large(exchange);
     }
-    if (may_send_small(conn)) {
+    if (may_send_small(exchange)) {
         return true;
     }
-    for (int i = 0; i < CLIENTS_EVICTIONS_MAX && clients_are_over(conn); i++) {
-        if (!make_room(conn)) {
+    for (int i = 0; i < CLIENTS_EVICTIONS_MAX && clients_are_over(exchange); i++) {
+        if (!make_room(exchange)) {
             return false;
         }
     }
-    return !clients_are_over(conn);
+    return !clients_are_over(exchange);
 }
 
 static void take_promises_back(struct server *server)
 {
     uint64_t now_ms = uv_now(&server->loop);
-    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
-        struct conn *conn = LIST_ENTRY(node, struct conn, link);
-        struct body *body = upload_of(conn);
-        if (body && list_is_empty(&conn->want_link) && now_ms - conn->pace.moved_ms >= PAUSE_MS) {
+    for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
+         node = node->next) {
+        struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
+        struct body *body = exchange_upload(exchange);
+        if (body && list_is_empty(&exchange->want_link) &&
+            now_ms - exchange->pace.moved_ms >= PAUSE_MS) {
             body_unpromise(body);
         }
     }
 }
 
 /*
- * Retries each waiting connection once, as far as the turn has time, including those that begin to
- * wait again; the others come first in the next turn. A retry may evict other connections, which
+ * Retries each waiting exchange once, as far as the turn has time, including those that begin to
+ * wait again; the others come first in the next turn. A retry may evict others, which
  * then leave the list.
  */
 static void on_retry(uv_timer_t *timer)
@@ -315,11 +319,11 @@ static void on_retry(uv_timer_t *timer)
     server->clients.is_upload_waiting = false;
     bool has_time = true;
     while (has_time && !list_is_empty(&now)) {
-        struct conn *conn = LIST_ENTRY(now.next, struct conn, want_link);
-        list_remove(&conn->want_link);
-        if (!conn_retry(conn)) {
-            list_push_back(wanting, &conn->want_link);
-            server->clients.is_upload_waiting |= conn->state == CONN_BODY;
+        struct exchange *exchange = LIST_ENTRY(now.next, struct exchange, want_link);
+        list_remove(&exchange->want_link);
+        if (!exchange_retry(exchange)) {
+            list_push_back(wanting, &exchange->want_link);
+            server->clients.is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
         }
         has_time = turns_has_time(server);
     }
@@ -335,17 +339,19 @@ static void on_retry(uv_timer_t *timer)
 
 void clients_init(struct server *server)
 {
+    list_init(&server->clients.exchanges);
     list_init(&server->clients.wanting);
     uv_timer_init(&server->loop, &server->clients.timer);
 }
 
-void clients_want(struct conn *conn)
+void clients_want(struct exchange *exchange)
 {
-    struct clients *clients = &conn->server->clients;
-    must(list_is_empty(&conn->want_link));
-    conn->want_ms = uv_now(&conn->server->loop);
-    clients->is_upload_waiting |= conn->state == CONN_BODY;
-    list_push_back(&clients->wanting, &conn->want_link);
+    OBJ_CHECK(exchange, EXCHANGE_MAGIC);
+    struct clients *clients = &exchange->server->clients;
+    must(list_is_empty(&exchange->want_link));
+    exchange->want_ms = uv_now(&exchange->server->loop);
+    clients->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
+    list_push_back(&clients->wanting, &exchange->want_link);
     if (!uv_is_active((const uv_handle_t *)&clients->timer)) {
         uv_timer_start(&clients->timer, on_retry, RETRY_MS, RETRY_MS);
     }

@@ -1,70 +1,74 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes reach the parser (conn_message.c) from on_read() or, if they were read ahead, from
+ * Bytes reach the parser (conn_message.c) from on_received() or, if they were read ahead, from
  * conn_go_on(); both call parse().
  *
- * A request usually ends within the call that completed it. conn_answered() then only changes the
+ * A request usually ends within the call that completed it. conn_next() then only changes the
  * state, and parse() goes on with the next message in a loop, without recursion.
  */
 #include "config.h"
 
 #include "server/conn.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/check.h"
-#include "server/address.h"
 #include "server/conn_priv.h"
-#include "server/http.h"
-#include "server/log.h"
-#include "server/request.h"
 #include "server/server.h"
 
 /* A body is read in place while at least this many bytes are missing. */
 #define DIRECT_BYTES_MIN 4096
 #define DIRECT_BYTES_MAX (1 << 20)
 
-/*
- * An answer with at most this much left is copied, so that a slow client does not hold its request.
- */
-#define UNSENT_BYTES_MAX (64 << 10)
-
-static void on_close(uv_handle_t *handle)
+static struct conn *conn_of(void *user)
 {
     struct conn *conn;
-    OBJ_CAST(conn, handle->data, CONN_MAGIC);
+    OBJ_CAST(conn, user, CONN_MAGIC);
+    return conn;
+}
+
+static void on_closed(void *user)
+{
+    struct conn *conn = conn_of(user);
     struct server *server = conn->server;
     list_remove(&conn->link);
     server->conn_count--;
     buf_fini(&conn->ahead);
-    clients_update(conn);
-    must(!conn->unsent && conn->charged_bytes == 0);
+    must(!conn->unsent);
+    exchange_fini(&conn->exchange);
     conn->magic = 0;
     free(conn);
     server_check_drained(server);
 }
 
+void conn_set_state(struct conn *conn, enum conn_state state)
+{
+    static const enum exchange_phase phases[] = {
+        [CONN_IDLE] = EXCHANGE_IDLE,    [CONN_HEAD] = EXCHANGE_HEAD,
+        [CONN_BODY] = EXCHANGE_BODY,    [CONN_BUSY] = EXCHANGE_CALL,
+        [CONN_FLUSH] = EXCHANGE_FLUSH,  [CONN_LINGER] = EXCHANGE_IDLE,
+        [CONN_CLOSING] = EXCHANGE_IDLE,
+    };
+    must(conn->state != CONN_CLOSING);
+    conn->state = state;
+    conn->exchange.phase = phases[state];
+}
+
 static void close_now(struct conn *conn)
 {
     if (conn->state != CONN_CLOSING) {
-        conn->state = CONN_CLOSING;
-        list_remove(&conn->want_link);
+        conn_set_state(conn, CONN_CLOSING);
+        list_remove(&conn->exchange.want_link);
         list_remove(&conn->turn_link);
-        uv_close(&conn->io.handle, on_close);
+        transport_close(conn->transport);
     }
 }
 
 void conn_abort(struct conn *conn)
 {
-    struct request *request = conn->request;
-    conn->request = NULL;
+    OBJ_CHECK(conn, CONN_MAGIC);
     close_now(conn);
-    if (request) {
-        request_abandon(request);
-    }
+    exchange_cancel(&conn->exchange);
 }
 
 void conn_set_deadline(struct conn *conn, uint64_t ms)
@@ -74,119 +78,40 @@ void conn_set_deadline(struct conn *conn, uint64_t ms)
 
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms)
 {
-    must(conn->state != CONN_CLOSING);
-    conn->state = state;
+    OBJ_CHECK(conn, CONN_MAGIC);
+    conn_set_state(conn, state);
     conn_set_deadline(conn, ms);
-    if (state == CONN_BODY) {
-        pace_begin(&conn->pace, uv_now(&conn->server->loop));
-    }
 }
 
-/* ---- what is up to the client ---------------------------------------------------------------- */
-
-/* The answer is on its way: only the client has something left to do. */
-static bool is_answering(const struct conn *conn)
+void conn_count_bytes(struct conn *conn)
 {
-    return conn->state == CONN_FLUSH ||
-           (conn->state == CONN_BUSY && !request_is_waited_for(conn->request));
-}
-
-bool conn_is_paced(const struct conn *conn)
-{
-    return conn->state == CONN_BODY || is_answering(conn);
-}
-
-bool conn_is_parked(const struct conn *conn)
-{
-    return conn->state == CONN_BUSY && request_is_parked(conn->request);
-}
-
-size_t conn_heap_bytes(const struct conn *conn)
-{
-    size_t bytes = conn->ahead.capacity + conn->unsent_bytes;
-    const struct request *request = conn->request;
-    if (conn->state == CONN_BODY) {
-        bytes += request->body.buffer ? 0 : request->body.len;
-    } else if (request && is_answering(conn)) {
-        bytes += request_answer_heap_bytes(request);
-    }
-    return bytes;
-}
-
-size_t conn_held_bytes(const struct conn *conn)
-{
-    size_t bytes = conn_heap_bytes(conn);
-    if (conn->state == CONN_BODY || conn_is_parked(conn)) {
-        bytes += body_pool_bytes(&conn->request->body);
-    } else if (conn->request && is_answering(conn)) {
-        bytes += request_answer_pool_bytes(conn->request);
-    }
-    return bytes;
-}
-
-/*
- * The message will not be completed. |status| is the reason, unless the request was refused before.
- */
-static void give_up_reading(struct conn *conn, enum status code, const char *why, int http_status)
-{
-    struct request *request = conn->request;
-    list_remove(&conn->want_link); /* the answer may have to wait as well */
-    if (!request->http_status) {
-        const char *what = conn->state == CONN_HEAD ? "head" : "body";
-        error_set(&request->err, code, "request %s: %s", what, why);
-        request_refuse(request, http_status);
-    }
-    conn_message_refuse(conn);
-}
-
-void conn_evict(struct conn *conn)
-{
-    list_remove(&conn->want_link);
-    if (conn_is_parked(conn)) {
-        request_give_up(conn->request);
-    } else if (conn->state == CONN_BODY) {
-        give_up_reading(conn, ST_EXHAUSTED, "too slow while others need its memory", 429);
-    } else {
-        conn_abort(conn);
-    }
-}
-
-/* The bytes of the answer that the client has taken since the last look. */
-static void note_taken(struct conn *conn)
-{
-    size_t queued = conn->io.stream.write_queue_size;
-    if (queued < conn->queued_bytes) {
-        pace_move(&conn->pace, conn->queued_bytes - queued, uv_now(&conn->server->loop));
-        conn->queued_bytes = queued;
-        conn_set_deadline(conn, conn_params(conn)->write_timeout);
-    }
+    exchange_keep(&conn->exchange, conn->ahead.capacity + conn->unsent_bytes);
 }
 
 static void start_reading(struct conn *conn);
 
 /* ---- closing after the last answer ----------------------------------------------------------- */
 
-static void on_shutdown(uv_shutdown_t *shutdown, int uv_status)
+static void on_shut(void *user, bool is_ok)
 {
-    struct conn *conn;
-    OBJ_CAST(conn, shutdown->data, CONN_MAGIC);
-    if (uv_status < 0 || conn->is_eof) {
+    struct conn *conn = conn_of(user);
+    if (!is_ok || conn->is_eof) {
         close_now(conn);
     }
 }
 
 /* Closing a socket with unread bytes resets it, and the reset may overtake the answer. So only our
  * side is closed, and further bytes are discarded for a while. */
-static void linger(struct conn *conn)
+void conn_linger(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     conn_enter(conn, CONN_LINGER, conn_params(conn)->linger_timeout);
     conn->discarded_bytes = 0;
     if (conn->is_stopped && !conn->is_eof) {
         start_reading(conn);
     }
     buf_fini(&conn->ahead);
-    conn->shutdown.data = conn;
-    if (conn->is_broken || uv_shutdown(&conn->shutdown, &conn->io.stream, on_shutdown) < 0) {
+    if (conn->is_broken || !transport_shutdown(conn->transport)) {
         close_now(conn);
     }
 }
@@ -196,25 +121,6 @@ static void linger(struct conn *conn)
 static bool is_reading_message(const struct conn *conn)
 {
     return conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_BODY;
-}
-
-static void on_continue_written(uv_write_t *write, int uv_status)
-{
-    (void)write;
-    (void)uv_status; /* the answer's own write fails with the same error */
-}
-
-static void send_continue(struct conn *conn)
-{
-    static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    uv_buf_t buf = uv_buf_init(text, sizeof(text) - 1);
-    conn->wants_continue = false;
-    int rc = uv_try_write(&conn->io.stream, &buf, 1);
-    size_t done = rc > 0 ? (size_t)rc : 0;
-    if (done < buf.len && (rc >= 0 || rc == UV_EAGAIN)) {
-        buf = uv_buf_init(text + done, (unsigned)(buf.len - done));
-        uv_write(&conn->continue_write, &conn->io.stream, &buf, 1, on_continue_written);
-    }
 }
 
 /*
@@ -232,8 +138,8 @@ static size_t parse(struct conn *conn, struct span bytes)
         used += conn_message_feed(conn, span_of(bytes.ptr + used, bytes.len - used));
     }
     conn->is_parsing = false;
-    if (conn->state == CONN_BODY && conn->wants_continue && conn->request->body.len == 0) {
-        send_continue(conn);
+    if (conn->state == CONN_BODY && conn->wants_continue && exchange_is_bodyless(&conn->exchange)) {
+        conn_answer_continue(conn);
     }
     return used;
 }
@@ -242,11 +148,11 @@ static size_t parse(struct conn *conn, struct span bytes)
 
 static bool is_reading_body(const struct conn *conn)
 {
-    return conn->state == CONN_BODY && !conn->request->http_status;
+    return conn->state == CONN_BODY && !exchange_is_refused(&conn->exchange);
 }
 
-/* Called once in a turn, and again while the turn has time: libuv goes on as long as a buffer is
- * filled. */
+/* The transport asks once in a turn, and again while the turn has time: it goes on as long as all
+ * room is filled. */
 static bool has_read_enough(struct conn *conn)
 {
     struct server *server = conn->server;
@@ -254,43 +160,37 @@ static bool has_read_enough(struct conn *conn)
 }
 
 /* Bytes have come. While there is no memory for them none are read. */
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static struct transport_room on_room(void *user)
 {
-    (void)suggested;
-    struct conn *conn;
-    OBJ_CAST(conn, handle->data, CONN_MAGIC);
+    struct conn *conn = conn_of(user);
+    struct transport_room room = {0};
     if (has_read_enough(conn)) {
-        *buf = uv_buf_init(NULL, 0);
-        return;
+        return room;
     }
     conn->read_turn = conn->server->turns.number;
-    *buf = uv_buf_init((char *)conn->server->read_buffer, SERVER_READ_BYTES);
-    if (!is_reading_body(conn)) {
-        return;
+    if (is_reading_body(conn)) {
+        size_t missing = conn_message_missing(conn);
+        bool is_direct = missing >= DIRECT_BYTES_MIN;
+        if (!exchange_room(&conn->exchange, is_direct ? missing : 0, &room.ptr, &room.len)) {
+            return room;
+        }
+        room.len = room.len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : room.len;
     }
-    size_t missing = conn_message_missing(conn);
-    if (!clients_may_send(conn)) {
-        *buf = uv_buf_init(NULL, 0);
-    } else if (missing >= DIRECT_BYTES_MIN) {
-        size_t len;
-        uint8_t *room = body_room(&conn->request->body, &len);
-        must(len <= missing);
-        *buf = uv_buf_init((char *)room, len > DIRECT_BYTES_MAX ? DIRECT_BYTES_MAX : (unsigned)len);
+    if (room.len == 0) {
+        room = (struct transport_room){conn->server->read_buffer, SERVER_READ_BYTES};
     }
+    return room;
 }
-
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
 
 static void start_reading(struct conn *conn)
 {
-    int rc = uv_read_start(&conn->io.stream, on_alloc, on_read);
-    must(rc == 0);
+    transport_read(conn->transport, true);
     conn->is_stopped = false;
 }
 
 static void stop_reading(struct conn *conn)
 {
-    uv_read_stop(&conn->io.stream);
+    transport_read(conn->transport, false);
     conn->is_stopped = true;
 }
 
@@ -331,7 +231,7 @@ static void on_bytes(struct conn *conn, struct span bytes)
     if (used < bytes.len && (is_busy(conn) || is_waiting(conn))) {
         keep_ahead(conn, span_of(bytes.ptr + used, bytes.len - used));
     }
-    clients_update(conn);
+    conn_count_bytes(conn);
 }
 
 /* The client sends nothing more; whether it still reads cannot be seen. An answer under way goes
@@ -339,175 +239,50 @@ static void on_bytes(struct conn *conn, struct span bytes)
 static void on_eof(struct conn *conn)
 {
     conn->is_eof = true;
-    if (!is_answering(conn) && !is_waiting(conn)) {
+    if (!exchange_is_answering(&conn->exchange) && !is_waiting(conn)) {
         conn_abort(conn);
     }
 }
 
-/* Goes on after a pause in on_alloc(). */
-static void on_no_buffer(struct conn *conn)
+/* on_room() had none. */
+static void on_no_room(struct conn *conn)
 {
     if (!has_read_enough(conn)) {
         stop_reading(conn);
-        clients_want(conn);
+        clients_want(&conn->exchange);
     }
 }
 
-static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+static void on_received(void *user, enum transport_event event, struct span bytes)
 {
-    struct conn *conn;
-    OBJ_CAST(conn, stream->data, CONN_MAGIC);
-    if (count > 0) {
-        on_bytes(conn, span_of(buf->base, (size_t)count));
-    } else if (count == UV_EOF) {
+    struct conn *conn = conn_of(user);
+    switch (event) {
+    case TRANSPORT_BYTES:
+        on_bytes(conn, bytes);
+        break;
+    case TRANSPORT_NO_ROOM:
+        on_no_room(conn);
+        break;
+    case TRANSPORT_END:
         on_eof(conn);
-    } else if (count == UV_ENOBUFS) { /* on_alloc() had no memory */
-        on_no_buffer(conn);
-    } else if (count < 0) {
+        break;
+    case TRANSPORT_BROKEN:
         conn_abort(conn);
+        break;
     }
 }
 
-/* The body of |conn| waits for memory: reading goes on when there is some, or the request is
- * refused in the end. */
-static bool retry_body(struct conn *conn)
-{
-    uint64_t now_ms = uv_now(&conn->server->loop);
-    bool is_last = now_ms - conn->want_ms >= CLIENTS_WANT_MS_MAX;
-    if (clients_may_send(conn)) {
-        pace_resume(&conn->pace, conn->want_ms, now_ms);
-        start_reading(conn);
-        return true;
-    }
-    if (is_last) {
-        give_up_reading(conn, ST_EXHAUSTED, "there is no memory for it now", 429);
-    }
-    return is_last;
-}
-
-/* Clients have too much left to take: the slowest one gives way. That may be |conn|, which is then
- * gone. If no client is slow yet, one will be soon. */
-static bool retry_flush(struct conn *conn)
-{
-    bool is_over = clients_are_over(conn);
-    if (is_over) {
-        clients_evict_slowest(conn->server, NULL, false);
-    }
-    return !is_over || conn->state == CONN_CLOSING;
-}
-
-bool conn_retry(struct conn *conn)
-{
-    must(conn->state != CONN_CLOSING);
-    switch (conn->state) {
-    case CONN_BODY:
-        return retry_body(conn);
-    case CONN_BUSY:
-        return request_retry(conn->request);
-    case CONN_FLUSH:
-        return retry_flush(conn);
-    default:
-        return true; /* it has been answered in the meantime */
-    }
-}
-
-/* ---- answering ------------------------------------------------------------------------------- */
-
-/* From now on the client takes an answer. */
-static void begin_flushing(struct conn *conn)
-{
-    conn->queued_bytes = conn->io.stream.write_queue_size;
-    pace_begin(&conn->pace, uv_now(&conn->server->loop));
-    conn_set_deadline(conn, conn_params(conn)->write_timeout);
-}
-
-static void go_on(struct conn *conn, bool is_keep_alive);
-
-static void on_flushed(uv_write_t *write, int uv_status)
-{
-    struct conn *conn;
-    OBJ_CAST(conn, write->data, CONN_MAGIC);
-    free(conn->unsent);
-    conn->unsent = NULL;
-    conn->unsent_bytes = 0;
-    conn->is_broken |= uv_status < 0;
-    clients_update(conn);
-    if (conn->state == CONN_FLUSH) {
-        list_remove(&conn->want_link);
-        go_on(conn, conn->is_keep_alive);
-    }
-}
-
-/* Copies the rest of an answer, |bytes| in all, so that its request need not wait for the client.
- * False: no memory. */
-static bool keep_rest(struct conn *conn, const uv_buf_t *bufs, unsigned count, size_t bytes)
-{
-    must(!conn->unsent);
-    conn->unsent = malloc(bytes);
-    if (!conn->unsent) {
-        return false;
-    }
-    for (unsigned i = 0; i < count; i++) {
-        memcpy(conn->unsent + conn->unsent_bytes, bufs[i].base, bufs[i].len);
-        conn->unsent_bytes += bufs[i].len;
-    }
-    must(conn->unsent_bytes == bytes);
-    uv_buf_t rest = uv_buf_init((char *)conn->unsent, (unsigned)bytes);
-    conn->flush.data = conn;
-    if (uv_write(&conn->flush, &conn->io.stream, &rest, 1, on_flushed) < 0) {
-        free(conn->unsent);
-        conn->unsent = NULL;
-        conn->unsent_bytes = 0;
-        conn->is_broken = true;
-    }
-    return true;
-}
-
-/* Drops the first |done| bytes of |bufs|; returns how many bytes are left. */
-static size_t advance(uv_buf_t *bufs, unsigned *count, size_t done)
-{
-    size_t left = 0;
-    unsigned first = 0;
-    while (first < *count && done >= bufs[first].len) {
-        done -= bufs[first++].len;
-    }
-    *count -= first;
-    memmove(bufs, bufs + first, *count * sizeof(bufs[0]));
-    if (*count) {
-        bufs[0].base += done;
-        bufs[0].len -= done;
-    }
-    for (unsigned i = 0; i < *count; i++) {
-        left += bufs[i].len;
-    }
-    return left;
-}
-
-bool conn_write(struct conn *conn, uv_buf_t *bufs, unsigned count, uv_write_t *write,
-                uv_write_cb on_write)
-{
-    uv_stream_t *stream = &conn->io.stream;
-    int rc = uv_try_write(stream, bufs, count);
-    if (rc < 0 && rc != UV_EAGAIN) {
-        conn->is_broken = true;
-        return true;
-    }
-    size_t left = advance(bufs, &count, rc > 0 ? (size_t)rc : 0);
-    if (left == 0) {
-        return true;
-    }
-    bool is_kept = left <= UNSENT_BYTES_MAX && keep_rest(conn, bufs, count, left);
-    if (!is_kept && uv_write(write, stream, bufs, count, on_write) < 0) {
-        conn->is_broken = true;
-        return true;
-    }
-    begin_flushing(conn);
-    return is_kept;
-}
+static const struct transport_user transport_user = {
+    .room = on_room,
+    .received = on_received,
+    .shut = on_shut,
+    .closed = on_closed,
+};
 
 /* Goes on with the bytes that were read ahead, then with the socket. */
 void conn_go_on(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     size_t used = parse(conn, buf_span(&conn->ahead));
     if (conn->state == CONN_LINGER || conn->state == CONN_CLOSING) {
         return;
@@ -518,7 +293,7 @@ void conn_go_on(struct conn *conn)
     } else {
         buf_fini(&conn->ahead); /* an idle connection is small */
     }
-    clients_update(conn);
+    conn_count_bytes(conn);
     if (conn->is_eof && !is_busy(conn) && !is_waiting(conn)) {
         conn_abort(conn);
     } else if (conn->is_stopped && conn->ahead.len < conn_params(conn)->pipeline_bytes_max) {
@@ -526,11 +301,11 @@ void conn_go_on(struct conn *conn)
     }
 }
 
-/* The answer has been written. */
-static void go_on(struct conn *conn, bool is_keep_alive)
+void conn_next(struct conn *conn)
 {
-    if (!is_keep_alive || conn->is_broken) {
-        linger(conn);
+    OBJ_CHECK(conn, CONN_MAGIC);
+    if (!conn->is_keep_alive || conn->is_broken) {
+        conn_linger(conn);
         return;
     }
     conn_enter(conn, CONN_IDLE, conn_params(conn)->idle_timeout);
@@ -544,132 +319,82 @@ static void go_on(struct conn *conn, bool is_keep_alive)
     }
 }
 
-void conn_answered(struct conn *conn, bool is_keep_alive)
+/* ---- the exchange ---------------------------------------------------------------------------- */
+
+static struct conn *conn_of_exchange(struct exchange *exchange)
 {
-    must(conn->request);
-    conn->request = NULL;
-    list_remove(&conn->want_link);
-    if (conn->state == CONN_CLOSING) {
-        return;
-    }
-    if (conn->unsent) {
-        conn->is_keep_alive = is_keep_alive;
-        conn->state = CONN_FLUSH;
-        clients_update(conn);
-        if (clients_are_over(conn)) {
-            clients_want(conn);
-        }
-    } else {
-        go_on(conn, is_keep_alive);
-    }
+    return conn_of(LIST_ENTRY(exchange, struct conn, exchange));
 }
+
+static void resume(struct exchange *exchange)
+{
+    start_reading(conn_of_exchange(exchange));
+}
+
+static void refuse(struct exchange *exchange)
+{
+    conn_message_refuse(conn_of_exchange(exchange));
+}
+
+static void break_off(struct exchange *exchange)
+{
+    conn_abort(conn_of_exchange(exchange));
+}
+
+static const struct exchange_ops exchange_ops = {
+    .write = conn_answer_write,
+    .end = conn_answer_end,
+    .resume = resume,
+    .refuse = refuse,
+    .abort = break_off,
+};
 
 /* ---- opening, time, draining ----------------------------------------------------------------- */
 
-/* Beyond the limit a client gets a reason rather than a reset. */
-static void turn_away(struct conn *conn)
-{
-    static const char body[] = "{\"error\":\"too many connections\"}";
-    struct http_head head = {.status = 503,
-                             .content_type = "application/json",
-                             .content_length = sizeof(body) - 1,
-                             .retry_after_s = 1,
-                             .close = true};
-    char text[HTTP_HEAD_BYTES_MAX];
-    uv_buf_t bufs[] = {
-        {.base = text, .len = http_print_head(&head, text)},
-        {.base = (char *)(uintptr_t)body, .len = sizeof(body) - 1},
-    };
-    uv_try_write(&conn->io.stream, bufs, 2);
-    linger(conn);
-}
-
-/* Initialising cannot fail, because no socket is made; from here on the handle has to be closed. */
-static int open_stream(struct conn *conn, int fd, bool is_unix)
-{
-    uv_loop_t *loop = &conn->server->loop;
-    if (is_unix) {
-        uv_pipe_init(loop, &conn->io.pipe, 0);
-        return uv_pipe_open(&conn->io.pipe, fd);
-    }
-    uv_tcp_init(loop, &conn->io.tcp);
-    int rc = uv_tcp_open(&conn->io.tcp, fd);
-    if (rc == 0) {
-        uv_tcp_nodelay(&conn->io.tcp, 1);
-    }
-    return rc;
-}
-
-/* The address of the client, for the log. */
-static void name_remote(struct conn *conn, int fd)
-{
-    struct address address = {.len = sizeof(address.storage)};
-    char text[ADDRESS_TEXT_MAX] = "?";
-    if (getpeername(fd, (struct sockaddr *)&address.storage, &address.len) == 0) {
-        address_print(&address, text);
-    }
-    snprintf(conn->remote, sizeof(conn->remote), "%.*s", CONN_REMOTE_MAX - 1, text);
-}
-
-static void refuse_fd(struct server *server, int fd, int uv_code)
-{
-    if (server_may_log(server, LOG_KIND_ACCEPT)) {
-        log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
-    }
-    close(fd);
-}
-
-void conn_accept(struct server *server, int fd, bool is_unix)
+bool conn_accept(struct server *server, struct transport *transport)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
-        refuse_fd(server, fd, UV_ENOMEM);
-        return;
+        return false;
     }
     conn->magic = CONN_MAGIC;
     conn->server = server;
-    list_init(&conn->want_link);
+    conn->transport = transport;
+    transport_set_user(transport, &transport_user, conn);
     list_init(&conn->turn_link);
-    int rc = open_stream(conn, fd, is_unix);
-    conn->io.handle.data = conn;
+    exchange_init(&conn->exchange, server, &exchange_ops, transport->remote);
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;
     conn_enter(conn, CONN_IDLE, server->params->idle_timeout);
-    if (rc < 0) {
-        refuse_fd(server, fd, rc);
-        close_now(conn);
-        return;
-    }
-    if (server->options->log_requests == OPTIONS_LOG_ALL) {
-        name_remote(conn, fd);
-    }
     conn_message_init(conn);
     server_start_sweep(server);
     start_reading(conn);
     if (server->conn_count > server->connection_count_max) {
-        turn_away(conn);
+        conn_answer_turn_away(conn);
     }
+    return true;
 }
 
 /* The time of an incomplete request is over, or the client sends too little. */
 static void check_reading(struct conn *conn, uint64_t now_ms)
 {
-    bool may_send = list_is_empty(&conn->want_link);
+    struct exchange *exchange = &conn->exchange;
+    bool may_send = list_is_empty(&exchange->want_link);
     if (now_ms >= conn->deadline_ms || now_ms >= conn->server->incomplete_until_ms) {
-        give_up_reading(conn, ST_TIMEOUT, "not complete in time", 408);
+        exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
     } else if (conn->state == CONN_BODY && may_send &&
-               pace_is_too_slow(&conn->pace, conn_params(conn), now_ms)) {
-        give_up_reading(conn, ST_TIMEOUT, "fewer bytes a second than --rate-min", 408);
+               pace_is_too_slow(&exchange->pace, conn_params(conn), now_ms)) {
+        exchange_give_up(exchange, ST_TIMEOUT, "fewer bytes a second than --rate-min", 408);
     }
 }
 
 static void check_busy(struct conn *conn, uint64_t now_ms)
 {
-    if (is_answering(conn)) {
-        note_taken(conn);
+    if (exchange_is_answering(&conn->exchange)) {
+        conn_answer_look(conn);
         if (now_ms >= conn->deadline_ms ||
-            pace_is_too_slow(&conn->pace, conn_params(conn), now_ms)) {
+            pace_is_too_slow(&conn->exchange.pace, conn_params(conn), now_ms)) {
             conn_abort(conn);
         }
     } else if (now_ms >= conn->deadline_ms) { /* the scheduler watches it */
@@ -679,6 +404,7 @@ static void check_busy(struct conn *conn, uint64_t now_ms)
 
 void conn_check_deadline(struct conn *conn, uint64_t now_ms)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     switch (conn->state) {
     case CONN_HEAD:
     case CONN_BODY:
@@ -702,13 +428,13 @@ void conn_check_deadline(struct conn *conn, uint64_t now_ms)
 /* Bytes have come that the loop has not seen yet. */
 static bool has_unread(const struct conn *conn)
 {
-    int fd, bytes = 0;
-    return uv_fileno(&conn->io.handle, &fd) == 0 && ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+    return transport_pending(conn->transport, TRANSPORT_IN) > 0;
 }
 
 void conn_drain(struct conn *conn)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     if (conn->state == CONN_IDLE && !is_waiting(conn) && !has_unread(conn)) {
-        linger(conn);
+        conn_linger(conn);
     }
 }

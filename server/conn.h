@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One connection: bytes from the stream become one request at a time, and its answer goes back.
- * Bytes that a client sends ahead wait in a bounded buffer; when it is full, reading stops until
- * the answer before them is out. Answers are therefore always in order.
+ * One connection that speaks HTTP/1: the bytes of its transport become one request at a time, and
+ * the answer goes back. It is a maker of exchanges (server/exchange.h) and has one, which it uses
+ * again for each request. Bytes that a client sends ahead wait in a bounded buffer; when it is
+ * full, reading stops until the answer before them is out. Answers are therefore always in order.
  *
- * A connection is in one state at a time, and each state has one deadline. It ends only in the
- * close callback of its handle (libuv's rule), and a request that workers still use outlives it.
+ * A connection is in one state at a time, and each state has one deadline. It ends only when its
+ * transport says that it is closed, and a request that workers still use outlives it.
  *
  * Loop thread.
  */
@@ -16,19 +17,16 @@
 #include <stdint.h>
 
 #include <llhttp.h>
-#include <uv.h>
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "server/clients.h"
+#include "server/exchange.h"
 #include "server/framing.h"
-#include "server/stream.h"
+#include "server/transport.h"
 
-struct request;
 struct server;
 
 #define CONN_MAGIC 0x636f6e6eu
-#define CONN_REMOTE_MAX 64
 
 enum conn_state {
     CONN_IDLE,    /* between requests */
@@ -37,79 +35,47 @@ enum conn_state {
     CONN_BUSY,    /* the request is complete and not answered; |deadline| is that of its step */
     CONN_FLUSH,   /* the request is over, and the client has yet to take |unsent| */
     CONN_LINGER,  /* the last answer is out and our side is shut; waits for the client to close */
-    CONN_CLOSING, /* uv_close() was called */
+    CONN_CLOSING, /* the transport is being closed */
 };
 
 struct conn {
     uint32_t magic;
     enum conn_state state;
-    struct server *server; /* borrowed; outlives every connection */
-    struct list link;      /* in server->conns */
-    struct list turn_link; /* in server->turns.conns: a message waits for its turn */
-    struct list want_link; /* in server->clients.wanting */
-    uint64_t want_ms;      /* since when it waits */
-    union stream io;
-    uv_shutdown_t shutdown;
-    uv_write_t continue_write; /* rest of "100 Continue" when the socket was full */
-    struct framing framing;    /* of the message that is being read */
-    llhttp_t parser;           /* of its head alone */
-    struct request *request;   /* the request, from HEAD to the end of BUSY */
-    uint64_t deadline_ms;      /* deadline of the state, on the loop's clock */
-    struct buf ahead;          /* bytes read ahead of an unanswered request */
-    size_t discarded_bytes;    /* bytes discarded of an unwanted body, or while lingering */
-    size_t queued_bytes;       /* bytes of the answer at the time of the last progress */
-    uint8_t *unsent;           /* owned: the rest of an answer whose request is over, or NULL */
+    struct server *server;       /* borrowed; outlives every connection */
+    struct transport *transport; /* owned, until it says that it is closed */
+    struct exchange exchange;    /* the only one at a time; its phase follows from |state| */
+    struct list link;            /* in server->conns */
+    struct list turn_link;       /* in server->turns.conns: a message waits for its turn */
+    struct framing framing;      /* of the message that is being read */
+    llhttp_t parser;             /* of its head alone */
+    uint64_t deadline_ms;        /* deadline of the state, on the loop's clock */
+    struct buf ahead;            /* bytes read ahead of an unanswered request */
+    size_t discarded_bytes;      /* bytes discarded of an unwanted body, or while lingering */
+    size_t queued_bytes;         /* bytes of the answer at the time of the last progress */
+    uint8_t *unsent;             /* owned: the rest of an answer whose request is over, or NULL */
     size_t unsent_bytes;
-    uv_write_t flush;             /* of |unsent| */
-    struct pace pace;             /* progress of the body or the answer, see conn_is_paced() */
-    size_t charged_bytes;         /* memory that it holds, see clients_update() */
-    char remote[CONN_REMOTE_MAX]; /* the client's address; "" without --log-requests all */
-    uint64_t read_turn;           /* when it was last read from */
-    bool is_eof;                  /* the client sends nothing more */
-    bool is_stopped;              /* reading waits for |ahead| to be used, or for memory */
-    bool is_parsing;     /* inside conn_read(): an answer must not parse the next request */
+    struct transport_rest answer_rest;   /* of the answer: |unsent|, or the request's own memory */
+    struct transport_rest continue_rest; /* of "100 Continue" when the socket was full */
+    uint64_t read_turn;                  /* when it was last read from */
+    bool is_eof;                         /* the client sends nothing more */
+    bool is_stopped;                     /* reading waits for |ahead| to be used, or for memory */
+    bool is_parsing;     /* inside parse(): an answer must not parse the next request */
     bool is_broken;      /* writing failed: close without lingering */
     bool is_keep_alive;  /* from the head; valid from BODY on */
+    bool is_http_1_0;    /* likewise */
+    bool is_chunked;     /* the answer that is being written is a stream, in chunks */
     bool wants_continue; /* the client waits for "100 Continue" */
 };
 
-/* Accepts a client on the socket |fd|, which then belongs to the connection; without memory it is
- * closed. */
-void conn_accept(struct server *server, int fd, bool is_unix);
-
-/*
- * Writes the answer of the current request. True: all of it is out, or the connection has copied
- * the rest, or the connection is broken and nothing more will get out. False: |on_write| is called
- * later, and the memory that |bufs| point to lives until then. Changes |bufs|.
- */
-bool conn_write(struct conn *conn, uv_buf_t *bufs, unsigned count, uv_write_t *write,
-                uv_write_cb on_write);
-
-/* The current request is over and leaves the connection. */
-void conn_answered(struct conn *conn, bool is_keep_alive);
+/* Accepts the client behind |transport|, which then belongs to the connection. False: there is no
+ * memory. */
+MUST_CHECK bool conn_accept(struct server *server, struct transport *transport);
 
 /* Ends the connection now: the request is cancelled in whatever step it is. */
 void conn_abort(struct conn *conn);
 
-/* Is memory held at the client's pace? The client sends a body or takes an answer; or a complete
- * body waits because its model's queue is full. */
-bool conn_is_paced(const struct conn *conn);
-bool conn_is_parked(const struct conn *conn);
-
-/* Memory that is held for the client: on the heap; on the heap and in the pool. */
-size_t conn_heap_bytes(const struct conn *conn);
-size_t conn_held_bytes(const struct conn *conn);
-
 /* Goes on with the bytes read ahead: the connection is idle and its turn has come. */
 void conn_go_on(struct conn *conn);
-
-/* Takes the memory of a paced or parked connection, which others need. */
-void conn_evict(struct conn *conn);
-
-/*
- * Tries again for a connection that waits for memory, see clients_want(). True: it waits no more.
- */
-bool conn_retry(struct conn *conn);
 
 /* Checks whether the deadline of the state has passed. */
 void conn_check_deadline(struct conn *conn, uint64_t now_ms);

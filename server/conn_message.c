@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "server/conn_priv.h"
+#include "server/head.h"
 #include "server/http.h"
-#include "server/request.h"
 #include "server/server.h"
 
 /* ---- llhttp: fields of a head -------------------------------------------------------------------
@@ -29,40 +29,44 @@ static struct conn *conn_of(llhttp_t *parser)
     return conn;
 }
 
-/* |http_status| is 0, or the status of the answer, whose text is request->err. */
-static bool settle(struct request *request, int http_status)
+/* |http_status| is 0, or the status of the answer, whose text is exchange_error(). */
+static bool settle(struct conn *conn, int http_status)
 {
     if (http_status) {
-        request_refuse(request, http_status);
+        exchange_refuse(&conn->exchange, http_status);
     }
     return !http_status;
+}
+
+static struct head *fields_of(struct conn *conn)
+{
+    return exchange_fields(&conn->exchange);
 }
 
 static int on_url(llhttp_t *parser, const char *at, size_t len)
 {
     struct conn *conn = conn_of(parser);
-    struct request *request = conn->request;
-    int status =
-        head_add_target(&request->head, conn_params(conn), span_of(at, len), &request->err);
-    return settle(request, status) ? 0 : -1;
+    int status = head_add_target(fields_of(conn), conn_params(conn), span_of(at, len),
+                                 exchange_error(&conn->exchange));
+    return settle(conn, status) ? 0 : -1;
 }
 
 static int on_header_field(llhttp_t *parser, const char *at, size_t len)
 {
-    head_add_name(&conn_of(parser)->request->head, span_of(at, len));
+    head_add_name(fields_of(conn_of(parser)), span_of(at, len));
     return 0;
 }
 
 static int on_header_value(llhttp_t *parser, const char *at, size_t len)
 {
-    struct request *request = conn_of(parser)->request;
-    int status = head_add_value(&request->head, span_of(at, len), &request->err);
-    return settle(request, status) ? 0 : -1;
+    struct conn *conn = conn_of(parser);
+    int status = head_add_value(fields_of(conn), span_of(at, len), exchange_error(&conn->exchange));
+    return settle(conn, status) ? 0 : -1;
 }
 
 static int on_header_value_complete(llhttp_t *parser)
 {
-    head_end_field(&conn_of(parser)->request->head);
+    head_end_field(fields_of(conn_of(parser)));
     return 0;
 }
 
@@ -105,15 +109,15 @@ static const char *explain(const llhttp_t *parser, enum llhttp_errno error)
 
 static bool refuse_head(struct conn *conn, enum llhttp_errno error)
 {
-    struct request *request = conn->request;
-    uint32_t number = request->head.field_count;
+    struct error *err = exchange_error(&conn->exchange);
+    uint32_t number = fields_of(conn)->field_count;
     const char *why = explain(&conn->parser, error);
     if (number) {
-        error_set(&request->err, ST_INVALID, "field line %u: %s", number, why);
+        error_set(err, ST_INVALID, "field line %u: %s", number, why);
     } else {
-        error_set(&request->err, ST_INVALID, "request line: %s", why);
+        error_set(err, ST_INVALID, "request line: %s", why);
     }
-    return settle(request, 400);
+    return settle(conn, 400);
 }
 
 /* Both readers must find the end of the head at the same byte; otherwise the meaning of the next
@@ -121,13 +125,14 @@ static bool refuse_head(struct conn *conn, enum llhttp_errno error)
 static bool read_head(struct conn *conn, struct span bytes, bool is_end)
 {
     llhttp_t *parser = &conn->parser;
-    conn->request->head.bytes += (uint32_t)bytes.len;
+    fields_of(conn)->bytes += (uint32_t)bytes.len;
     enum llhttp_errno error = llhttp_execute(parser, (const char *)bytes.ptr, bytes.len);
     const uint8_t *end = error == HPE_OK ? NULL : (const uint8_t *)llhttp_get_error_pos(parser);
     if (is_end ? error == HPE_PAUSED && end == bytes.ptr + bytes.len : error == HPE_OK) {
         return true;
     }
-    return conn->request->http_status ? false /* set by a callback */ : refuse_head(conn, error);
+    bool is_refused = exchange_is_refused(&conn->exchange); /* by a callback */
+    return is_refused ? false : refuse_head(conn, error);
 }
 
 /* ---- parts of a message -------------------------------------------------------------------------
@@ -140,16 +145,15 @@ typedef bool take_f(struct conn *conn, struct span bytes);
 /* The first part of a message begins it. */
 static bool ensure_request(struct conn *conn)
 {
-    if (conn->request) {
+    if (conn->exchange.request) {
         return true;
     }
     must(conn->state == CONN_IDLE);
-    conn->request = request_take(conn->server, conn);
-    if (!conn->request) {
+    if (!exchange_begin(&conn->exchange)) {
         return false;
     }
     llhttp_reset(&conn->parser);
-    conn->wants_continue = false;
+    conn->wants_continue = conn->is_keep_alive = conn->is_http_1_0 = conn->is_chunked = false;
     conn->discarded_bytes = 0;
     conn_enter(conn, CONN_HEAD, conn_params(conn)->header_timeout);
     return true;
@@ -175,10 +179,32 @@ static enum route_method method_of(const llhttp_t *parser)
 }
 
 /* A refused request keeps its connection if its body is short enough to be skipped. */
-static bool can_discard(const struct conn *conn, const struct request_framing *framing)
+static bool can_discard(struct conn *conn, bool is_chunked, uint64_t length)
 {
-    bool is_short = framing->is_chunked || framing->content_length <= CONN_DISCARD_BYTES_MAX;
-    return is_short && !head_has(&conn->request->head, HTTP_EXPECT);
+    bool is_short = is_chunked || length <= CONN_DISCARD_BYTES_MAX;
+    return is_short && !head_has(fields_of(conn), HTTP_EXPECT);
+}
+
+/* The head is in order: what it says about the connection, then about the request. */
+static bool begin_body(struct conn *conn, const struct head *fields)
+{
+    const llhttp_t *parser = &conn->parser;
+    bool is_chunked = head_has(fields, HTTP_TRANSFER_ENCODING);
+    uint64_t length = head_has(fields, HTTP_CONTENT_LENGTH) ? parser->content_length : 0;
+    const struct exchange_head head = {
+        .method = method_of(parser),
+        .method_name = llhttp_method_name((llhttp_method_t)parser->method),
+        .has_body = is_chunked || length > 0,
+        .content_length = length,
+    };
+    conn->is_keep_alive = llhttp_should_keep_alive(parser);
+    framing_begin_body(&conn->framing, is_chunked, length);
+    conn_enter(conn, CONN_BODY, conn_params(conn)->body_timeout);
+    if (!exchange_end_head(&conn->exchange, &head)) {
+        return can_discard(conn, is_chunked, length);
+    }
+    conn->wants_continue = head_has(fields, HTTP_EXPECT) && !conn->is_http_1_0;
+    return true;
 }
 
 static bool take_head_end(struct conn *conn, struct span bytes)
@@ -186,61 +212,37 @@ static bool take_head_end(struct conn *conn, struct span bytes)
     if (!ensure_request(conn) || !read_head(conn, bytes, true)) {
         return false;
     }
-    struct request *request = conn->request;
-    llhttp_t *parser = &conn->parser;
-    struct request_framing framing = {
-        .method = method_of(parser),
-        .method_name = llhttp_method_name((llhttp_method_t)parser->method),
-        .is_http_1_0 = parser->http_minor == 0,
-        .is_chunked = head_has(&request->head, HTTP_TRANSFER_ENCODING),
-        .content_length =
-            head_has(&request->head, HTTP_CONTENT_LENGTH) ? parser->content_length : 0,
-    };
-    if (!settle(request, head_verify(&request->head, framing.is_http_1_0, &request->err))) {
-        return false;
-    }
-    conn->is_keep_alive = llhttp_should_keep_alive(parser);
-    framing_begin_body(&conn->framing, framing.is_chunked, framing.content_length);
-    conn_enter(conn, CONN_BODY, conn_params(conn)->body_timeout);
-    if (!request_begin(request, &framing)) {
-        return can_discard(conn, &framing);
-    }
-    conn->wants_continue = head_has(&request->head, HTTP_EXPECT) && !framing.is_http_1_0;
-    return true;
+    const struct head *fields = fields_of(conn);
+    conn->is_http_1_0 = conn->parser.http_minor == 0;
+    return settle(conn, head_verify(fields, conn->is_http_1_0, exchange_error(&conn->exchange))) &&
+           begin_body(conn, fields);
 }
 
 /* The expected bytes of a chunk: no more are waited for than may come. */
 static bool take_chunk(struct conn *conn, struct span bytes)
 {
-    struct request *request = conn->request;
     (void)bytes;
-    if (request->http_status) {
+    if (exchange_is_refused(&conn->exchange)) {
         return true; /* discarded later */
     }
-    enum status status = body_expect(&request->body, conn->framing.left, &request->err);
-    return settle(request, status == ST_OK ? 0 : http_status_of(status));
+    return settle(conn, exchange_expect_body(&conn->exchange, conn->framing.left));
 }
 
 static bool take_data(struct conn *conn, struct span bytes)
 {
-    struct request *request = conn->request;
     must(conn->state == CONN_BODY);
-    if (request->http_status) {
+    if (exchange_is_refused(&conn->exchange)) {
         conn->discarded_bytes += bytes.len;
         return conn->discarded_bytes <= CONN_DISCARD_BYTES_MAX;
     }
-    return settle(request, request_add_body(request, bytes));
+    return settle(conn, exchange_add_body(&conn->exchange, bytes));
 }
 
 static bool take_refusal(struct conn *conn, struct span bytes)
 {
     (void)bytes;
-    if (!ensure_request(conn)) {
-        return false;
-    }
-    struct request *request = conn->request;
-    if (!request->http_status) {
-        settle(request, framing_explain(&conn->framing, &request->err));
+    if (ensure_request(conn) && !exchange_is_refused(&conn->exchange)) {
+        settle(conn, framing_explain(&conn->framing, exchange_error(&conn->exchange)));
     }
     return false;
 }
@@ -263,19 +265,20 @@ void conn_message_init(struct conn *conn)
 
 void conn_message_refuse(struct conn *conn)
 {
-    struct request *request = conn->request;
-    if (!request) {
+    OBJ_CHECK(conn, CONN_MAGIC);
+    if (!conn->exchange.request) {
         conn_abort(conn); /* no memory for a request */
         return;
     }
-    must(request->http_status);
+    must(exchange_is_refused(&conn->exchange));
+    conn->is_keep_alive = false;
     conn_enter(conn, CONN_BUSY, conn_params(conn)->request_timeout);
-    request_run(request, false);
+    exchange_run(&conn->exchange);
 }
 
 size_t conn_message_missing(const struct conn *conn)
 {
-    bool is_wanted = conn->state == CONN_BODY && !conn->request->http_status;
+    bool is_wanted = conn->state == CONN_BODY && !exchange_is_refused(&conn->exchange);
     return is_wanted ? (size_t)framing_missing(&conn->framing) : 0;
 }
 
@@ -283,11 +286,12 @@ static void run_message(struct conn *conn)
 {
     framing_begin(&conn->framing, conn_params(conn));
     conn_enter(conn, CONN_BUSY, conn_params(conn)->request_timeout);
-    request_run(conn->request, conn->is_keep_alive);
+    exchange_run(&conn->exchange);
 }
 
 size_t conn_message_feed(struct conn *conn, struct span bytes)
 {
+    OBJ_CHECK(conn, CONN_MAGIC);
     struct span rest = bytes;
     for (;;) {
         struct framing_part part = framing_next(&conn->framing, &rest);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by conn.c and conn_message.c. Loop thread. */
+/* Shared by conn.c, conn_answer.c and conn_message.c. Loop thread. */
 #ifndef PTED_SERVER_CONN_PRIV_H
 #define PTED_SERVER_CONN_PRIV_H
 
@@ -18,7 +18,36 @@ static inline const struct params *conn_params(const struct conn *conn)
 
 /* The current state may last |ms| from now on. */
 void conn_set_deadline(struct conn *conn, uint64_t ms);
+
+/* Changes the state, and the phase of the exchange with it; conn_enter() sets its deadline too. */
+void conn_set_state(struct conn *conn, enum conn_state state);
 void conn_enter(struct conn *conn, enum conn_state state, uint64_t ms);
+
+/* Bytes that were read ahead or are left of an answer have changed: others count them. */
+void conn_count_bytes(struct conn *conn);
+
+/* The answer has been written: the next message, or the end. */
+void conn_next(struct conn *conn);
+
+/* Nothing more is sent; what still comes is discarded for a while. */
+void conn_linger(struct conn *conn);
+
+/* ---- conn_answer.c --------------------------------------------------------------------------- */
+
+enum exchange_written conn_answer_write(struct exchange *exchange, const struct http_answer *answer,
+                                        const struct span *parts, unsigned count, bool is_last);
+
+/* The call is over: the rest of its answer is the connection's. */
+void conn_answer_end(struct exchange *exchange);
+
+/* Notes the bytes of the answer that the client has taken since the last look. */
+void conn_answer_look(struct conn *conn);
+
+/* The interim answer, for a client that waits for it. */
+void conn_answer_continue(struct conn *conn);
+
+/* Beyond the limit of connections a client gets a reason rather than a reset. */
+void conn_answer_turn_away(struct conn *conn);
 
 /* ---- conn_message.c -------------------------------------------------------------------------- */
 

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tables first, then the printing of a head. A head is assembled from known pieces without
- * snprintf(), because each answer needs one; each piece has a bound, which is checked at the end.
- */
 #include "config.h"
 
 #include "server/http.h"
@@ -91,10 +87,9 @@ const char *http_reason(int status)
 }
 
 /* "Sat, 21 Nov 2026 10:18:02 GMT", made once a second. */
-#define DATE_BYTES 29
-static const char *date_text(void)
+const char *http_date(void)
 {
-    static char text[DATE_BYTES + 1];
+    static char text[HTTP_DATE_BYTES + 1];
     static time_t printed;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
@@ -102,65 +97,8 @@ static const char *date_text(void)
         struct tm utc;
         gmtime_r(&now.tv_sec, &utc);
         size_t len = strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &utc);
-        must(len == DATE_BYTES);
+        must(len == HTTP_DATE_BYTES);
         printed = now.tv_sec;
     }
     return text;
-}
-
-static char *put(char *at, const char *text)
-{
-    size_t len = strlen(text);
-    memcpy(at, text, len);
-    return at + len;
-}
-
-static char *put_number(char *at, uint64_t value)
-{
-    char digits[20];
-    size_t len = 0;
-    do {
-        digits[len++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    while (len) {
-        *at++ = digits[--len];
-    }
-    return at;
-}
-
-size_t http_print_head(const struct http_head *head, char out[HTTP_HEAD_BYTES_MAX])
-{
-    char *at = put(out, "HTTP/1.1 ");
-    at = put_number(at, (uint64_t)head->status);
-    *at++ = ' ';
-    at = put(at, http_reason(head->status));
-    if (head->content_type) {
-        at = put(put(at, "\r\nContent-Type: "), head->content_type);
-        at = put_number(put(at, "\r\nContent-Length: "), head->content_length);
-        at = put(put(at, "\r\nDate: "), date_text());
-    }
-    if (head->json_bytes) {
-        at = put_number(put(at, "\r\nInference-Header-Content-Length: "), head->json_bytes);
-    }
-    if (head->content_encoding) {
-        at = put(put(at, "\r\nContent-Encoding: "), head->content_encoding);
-    }
-    if (head->allow) {
-        at = put(put(at, "\r\nAllow: "), head->allow);
-    }
-    if (head->accept_encoding) {
-        at = put(put(at, "\r\nAccept-Encoding: "), head->accept_encoding);
-    }
-    if (head->retry_after_s) {
-        at = put_number(put(at, "\r\nRetry-After: "), head->retry_after_s);
-    }
-    if (head->close) {
-        at = put(at, "\r\nConnection: close");
-    } else if (head->keep_alive) {
-        at = put(at, "\r\nConnection: keep-alive");
-    }
-    at = put(at, "\r\n\r\n");
-    must((size_t)(at - out) <= HTTP_HEAD_BYTES_MAX);
-    return (size_t)(at - out);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The vocabulary of HTTP/1.1: the fields that we read, the status of each outcome, and the head of
- * an answer. No sockets. Loop thread: the date is cached. */
+/* The vocabulary of HTTP, whatever its version: the fields that we read, the status of each
+ * outcome, and what an answer says. How HTTP/1 writes it down: server/http1.h. Loop thread: the
+ * date is cached. */
 #ifndef PTED_SERVER_HTTP_H
 #define PTED_SERVER_HTTP_H
 
@@ -33,23 +34,22 @@ enum http_field http_field_find(const char *name, size_t len);
 int http_status_of(enum status code);
 const char *http_reason(int status);
 
-/* The head of an answer. */
-struct http_head {
+/* What an answer says beside its body, in any version of HTTP. */
+struct http_answer {
     int status;
-    const char *content_type; /* NULL: no body and no Content-Length (a 100) */
+    const char *content_type;
     uint64_t content_length;
+    bool is_stream;               /* the length is not known before the end; there is none above */
     uint64_t json_bytes;          /* Inference-Header-Content-Length; 0: not sent */
     const char *content_encoding; /* NULL: identity */
     const char *allow;            /* of a 405; NULL: not sent */
     const char *accept_encoding;  /* of a 415; NULL: not sent */
     uint32_t retry_after_s;       /* Retry-After; 0: not sent */
-    bool close;                   /* "Connection: close" */
-    bool keep_alive;              /* "Connection: keep-alive", which HTTP/1.0 clients need to see */
 };
 
-#define HTTP_HEAD_BYTES_MAX 512
+#define HTTP_DATE_BYTES 29
 
-/* Writes the head with its empty line to |out|; returns its length. */
-size_t http_print_head(const struct http_head *head, char out[HTTP_HEAD_BYTES_MAX]);
+/* The time now as the Date field has it, terminated. */
+const char *http_date(void);
 
 #endif

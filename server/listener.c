@@ -28,6 +28,7 @@
 #include "server/conn.h"
 #include "server/log.h"
 #include "server/server.h"
+#include "server/transport_socket.h"
 
 #define LISTENER_MAGIC 0x6c697374u
 #define BACKLOG 4096
@@ -53,6 +54,7 @@ static void on_close(uv_handle_t *handle)
 {
     struct listener *listener;
     OBJ_CAST(listener, handle->data, LISTENER_MAGIC);
+    listener->magic = 0;
     free(listener);
 }
 
@@ -252,13 +254,41 @@ static bool turn_away(struct listener *listener)
     return fd >= 0;
 }
 
+static void refuse_client(struct server *server, int uv_code)
+{
+    if (server_may_log(server, LOG_KIND_ACCEPT)) {
+        log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
+    }
+}
+
+/* Makes |fd| a connection. Without memory the client is turned away. */
+static void begin_conn(struct listener *listener, int fd)
+{
+    struct server *server = listener->server;
+    bool is_unix = listener->address.storage.ss_family == AF_UNIX;
+    int uv_code;
+    struct transport *transport = transport_socket_new(&server->loop, fd, is_unix, &uv_code);
+    if (!transport) {
+        refuse_client(server, uv_code);
+        close(fd);
+        return;
+    }
+    if (server->options->log_requests == OPTIONS_LOG_ALL) {
+        transport_socket_name(transport);
+    }
+    if (!conn_accept(server, transport)) {
+        refuse_client(server, UV_ENOMEM);
+        transport_close(transport);
+    }
+}
+
 /* False: enough for this turn of the loop. */
 static bool accept_one(struct listener *listener)
 {
     int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
         listener->accepted++;
-        conn_accept(listener->server, fd, listener->address.storage.ss_family == AF_UNIX);
+        begin_conn(listener, fd);
         return true;
     }
     int number = errno;

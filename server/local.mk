@@ -17,13 +17,16 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLH
 	%D%/clients.c %D%/clients.h \
 	%D%/coding.c %D%/coding.h \
 	%D%/conn.c %D%/conn.h %D%/conn_priv.h \
+	%D%/conn_answer.c \
 	%D%/conn_message.c \
 	%D%/document.c %D%/document.h %D%/document_priv.h %D%/document_scan.c \
+	%D%/exchange.c %D%/exchange.h \
 	%D%/exit_status.c %D%/exit_status.h \
 	%D%/file.c %D%/file.h \
 	%D%/framing.c %D%/framing.def %D%/framing.h \
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
+	%D%/http1.c %D%/http1.h \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_call.c \
 	%D%/infer_oip.c \
@@ -65,9 +68,10 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLH
 	%D%/serving.c %D%/serving.h \
 	%D%/standard.c %D%/standard.h \
 	%D%/stats.c %D%/stats.h \
+	%D%/transport.c %D%/transport.h \
+	%D%/transport_socket.c %D%/transport_socket.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \
-	%D%/stream.h \
 	%D%/version.c %D%/version.h \
 	%D%/watchdog.c %D%/watchdog.h
 

@@ -2,7 +2,7 @@
 /*
  * run_steps() is the only loop over the steps, and go() the only function that changes a step. A
  * step either moves on (STEP_NEXT) or waits until another part calls run_steps() again: the parser
- * for READ, a worker for ANYWHERE steps, the device for RUN, the socket for WRITE.
+ * for READ, a worker for ANYWHERE steps, the device for RUN, the client for WRITE.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include "hal/device.h"
 #include "hal/pool.h"
 #include "server/clients.h"
-#include "server/conn.h"
+#include "server/exchange.h"
 #include "server/http.h"
 #include "server/log.h"
 #include "server/request_log.h"
@@ -102,17 +102,20 @@ static struct request *request_new(struct server *server)
 void request_free(struct request *request)
 {
     if (request) {
+        OBJ_CHECK(request, REQUEST_MAGIC);
+        must(!request->exchange && !request->serving);
         list_remove(&request->link);
         infer_fini(request);
         buf_fini(&request->out);
         body_fini(&request->body);
         head_fini(&request->head);
         hal_pool_free(request->upload_pool);
+        request->magic = 0;
         free(request);
     }
 }
 
-struct request *request_take(struct server *server, struct conn *conn)
+struct request *request_take(struct server *server, struct exchange *exchange)
 {
     struct request *request;
     if (list_is_empty(&server->idle_requests)) {
@@ -132,12 +135,12 @@ struct request *request_take(struct server *server, struct conn *conn)
         hal_pool_join(request->upload_pool, request->serving->clients);
         request->body.pool = request->upload_pool;
     }
-    request->conn = conn;
+    request->exchange = exchange;
     request->http_status = 0;
     request->err.code = ST_OK;
-    request->is_head_only = request->is_http_1_0 = request->offload = request->is_on_worker = false;
+    request->offload = request->is_on_worker = false;
     request->is_run_done = request->is_unreleased = false;
-    request->body_bytes = request->sent_bytes = 0;
+    request->body_bytes = 0;
     request->method = NULL;
     request->retry_after_s = 0;
     request->arrived_ns = request->want_ms = 0;
@@ -174,7 +177,7 @@ static void give_back(struct request *request)
     request->body.pool = request->infer.inflated.pool = NULL;
     server_let_go_serving(server, request->serving);
     request->serving = NULL;
-    request->conn = NULL;
+    request->exchange = NULL;
     server->busy_request_count--;
     trim_note_use(server);
     if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
@@ -190,13 +193,9 @@ static void give_back(struct request *request)
 
 void request_refuse(struct request *request, int http_status)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     must(request->err.code != ST_OK);
     request->http_status = http_status;
-}
-
-static bool has_body(const struct request_framing *framing)
-{
-    return framing->is_chunked || framing->content_length > 0;
 }
 
 /* The offset of the tensors, if the client gives it; only the placing of the body depends on it. */
@@ -210,45 +209,40 @@ static size_t announced_json_bytes(const struct request *request)
     return bytes;
 }
 
-static enum status announce_body(struct request *request, const struct request_framing *framing)
+static enum status announce_body(struct request *request, const struct exchange_head *head)
 {
     /* A handler parses only small bodies on the loop. */
     size_t max = request->server->params->body_bytes_max;
     request->body.max_bytes =
         route_of(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
-    if (framing->content_length > request->body.max_bytes) {
+    if (head->content_length > request->body.max_bytes) {
         return error_set(&request->err, ST_TOO_LARGE,
                          "Content-Length: expected at most %zu bytes, got %llu",
-                         request->body.max_bytes, (unsigned long long)framing->content_length);
+                         request->body.max_bytes, (unsigned long long)head->content_length);
     }
-    if (!has_body(framing)) {
+    if (!head->has_body) {
         return ST_OK;
     }
-    return body_announce(&request->body, (size_t)framing->content_length,
+    return body_announce(&request->body, (size_t)head->content_length,
                          announced_json_bytes(request), &request->err);
 }
 
 int request_add_body(struct request *request, struct span bytes)
 {
-    struct body *body = &request->body;
-    pace_move(&request->conn->pace, bytes.len, uv_now(&request->server->loop));
-    if (body->len == 0 && body->announced > BODY_SMALL_BYTES) {
-        clients_may_send(request->conn); /* so that the first bytes need not be moved */
-    }
-    enum status status = body_add(body, bytes, &request->err);
-    request->body_bytes = body->len;
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    enum status status = body_add(&request->body, bytes, &request->err);
+    request->body_bytes = request->body.len;
     return status == ST_OK ? 0 : http_status_of(status);
 }
 
-bool request_begin(struct request *request, const struct request_framing *framing)
+bool request_begin(struct request *request, const struct exchange_head *head)
 {
-    request->is_head_only = framing->method == ROUTE_HEAD_ONLY;
-    request->method = framing->method_name;
-    request->is_http_1_0 = framing->is_http_1_0;
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    request->method = head->method_name;
     int status =
-        route_find(head_target(&request->head), framing->method, &request->match, &request->err);
+        route_find(head_target(&request->head), head->method, &request->match, &request->err);
     if (status == 200) {
-        enum status announced = announce_body(request, framing);
+        enum status announced = announce_body(request, head);
         status = announced == ST_OK ? 200 : http_status_of(announced);
     }
     if (status == 200 && !route_of(request)->handler) {
@@ -315,18 +309,18 @@ static void on_work_done(uv_work_t *work, int uv_status)
 {
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
-    must(uv_status == 0 || !request->conn); /* only request_abandon() cancels */
+    must(uv_status == 0 || !request->exchange); /* only request_abandon() cancels */
     offload_end(request->server, OFFLOAD_REQUEST);
     request->next = NULL;
     turns_add(request->server, request);
 }
 
-void request_run(struct request *request, bool is_keep_alive)
+void request_run(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     must(request->step == STEP_READ);
-    request->is_keep_alive = is_keep_alive;
     request->arrived_ns = uv_hrtime();
-    request->work.data = request->write.data = request;
+    request->work.data = request;
     run_steps(request);
 }
 
@@ -479,13 +473,14 @@ static enum step_result step_run(struct request *request)
 
 void request_go_on(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     bool has_run = !request->is_on_worker;
     must(!has_run || request->step == STEP_RUN);
     request->is_on_worker = request->offload = false;
     if (has_run) {
         look_for_loss(request);
     }
-    if (!request->conn) {
+    if (!request->exchange) {
         go(request, STEP_DONE);
     } else if (has_run) {
         finish_run(request);
@@ -496,7 +491,6 @@ void request_go_on(struct request *request)
 /* Waits only for memory that pools lack now: see struct infer. */
 static enum step_result step_want(struct request *request)
 {
-    struct conn *conn = request->conn;
     uint64_t now_ms = uv_now(&request->server->loop);
     request->infer.is_short = false;
     if (request->want_ms == 0) {
@@ -505,8 +499,7 @@ static enum step_result step_want(struct request *request)
     if (now_ms - request->want_ms >= CLIENTS_WANT_MS_MAX) {
         return advance(request, request->err.code, STEP_WRITE);
     }
-    clients_want(conn);
-    conn->want_ms = request->want_ms;
+    exchange_want(request->exchange, request->want_ms);
     return STEP_WAIT;
 }
 
@@ -522,47 +515,36 @@ static void print_error(struct request *request)
     route_of(request)->print_error(&request->out, request->err.text);
 }
 
-static struct http_head answer_head(struct request *request)
+static struct http_answer describe_answer(struct request *request)
 {
-    request->is_keep_alive &= !request->server->is_draining;
     if (!request->retry_after_s && (request->http_status == 429 || request->http_status == 503)) {
         request->retry_after_s = 1; /* there is no better one */
     }
-    struct http_head head = {
+    struct http_answer answer = {
         .status = request->http_status ? request->http_status : 200,
         .content_type = "application/json",
         .content_length = request->out.len,
         .allow = request->match.allow,
         .accept_encoding = request->http_status == 415 ? CODINGS_ACCEPTED : NULL,
         .retry_after_s = request->retry_after_s,
-        .close = !request->is_keep_alive,
-        .keep_alive = request->is_http_1_0,
     };
     const struct infer *infer = &request->infer;
     if (infer->encoded.has_binary) {
-        head.content_length = infer->encoded.total_bytes;
-        head.content_type = "application/octet-stream";
-        head.json_bytes = infer->encoded.json_bytes;
+        answer.content_length = infer->encoded.total_bytes;
+        answer.content_type = "application/octet-stream";
+        answer.json_bytes = infer->encoded.json_bytes;
     }
     if (infer->coding != CODING_IDENTITY) {
-        head.content_length = infer->deflated.len;
-        head.content_encoding = coding_name(infer->coding);
+        answer.content_length = infer->deflated.len;
+        answer.content_encoding = coding_name(infer->coding);
     }
-    return head;
+    return answer;
 }
 
-static uv_buf_t uv_buf_of(struct span span)
+void request_written(struct request *request, bool is_ok)
 {
-    return (uv_buf_t){.base = (char *)(uintptr_t)span.ptr, .len = span.len};
-}
-
-static void on_written(uv_write_t *write, int uv_status)
-{
-    struct request *request;
-    OBJ_CAST(request, write->data, REQUEST_MAGIC);
-    if (uv_status < 0 && request->conn) {
-        request->conn->is_broken = true;
-    }
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    (void)is_ok; /* it was the only write; whether its bytes arrive is not known in either case */
     go(request, STEP_DONE);
     run_steps(request);
 }
@@ -596,23 +578,15 @@ size_t request_answer_pool_bytes(const struct request *request)
     return has_results ? infer->encoded.total_bytes - infer->encoded.json_bytes : 0;
 }
 
-/* The whole answer as buffers, so that one call sends it; returns their number. */
-static unsigned gather(struct request *request, uv_buf_t bufs[INFER_SPANS_MAX + 1])
+/* The whole answer in one write. */
+static enum exchange_written write_answer(struct request *request)
 {
-    struct http_head head = answer_head(request);
-    size_t head_bytes = http_print_head(&head, request->head_text);
-    bufs[0] = uv_buf_of(span_of(request->head_text, head_bytes));
-    if (request->is_head_only) {
-        return 1;
-    }
+    struct http_answer answer = describe_answer(request);
     struct span whole;
     size_t count;
-    const struct span *spans = answer_spans(request, &whole, &count);
-    must(count <= INFER_SPANS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        bufs[1 + i] = uv_buf_of(spans[i]);
-    }
-    return 1 + (unsigned)count;
+    const struct span *parts = answer_spans(request, &whole, &count);
+    must(count <= EXCHANGE_PARTS_MAX);
+    return exchange_write(request->exchange, &answer, parts, (unsigned)count, true);
 }
 
 /* The client takes the answer at its own pace, so the clients' pool must hold its memory. */
@@ -622,7 +596,7 @@ static bool hand_over(struct request *request)
     if (is_done) {
         release_job(request);
     }
-    return is_done && !clients_are_over(request->conn);
+    return is_done && !clients_are_over(request->exchange);
 }
 
 static enum step_result step_write(struct request *request)
@@ -633,16 +607,11 @@ static enum step_result step_write(struct request *request)
         print_error(request);
     }
     body_reset(&request->body);
-    uv_buf_t bufs[INFER_SPANS_MAX + 1];
-    unsigned count = gather(request, bufs);
-    for (unsigned i = 0; i < count; i++) {
-        request->sent_bytes += bufs[i].len;
-    }
     request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
-    if (!conn_write(request->conn, bufs, count, &request->write, on_written)) {
-        clients_update(request->conn);
+    if (write_answer(request) == EXCHANGE_WAITS) {
+        clients_update(request->exchange);
         if (!hand_over(request)) {
-            clients_want(request->conn);
+            clients_want(request->exchange);
         }
         return STEP_WAIT;
     }
@@ -652,18 +621,17 @@ static enum step_result step_write(struct request *request)
 
 static enum step_result step_done(struct request *request)
 {
-    struct conn *conn = request->conn;
+    struct exchange *exchange = request->exchange;
     struct server *server = request->server;
-    bool is_keep_alive = request->is_keep_alive;
     if (request->infer.ops) {
         request->infer.ops->count(request, uv_hrtime());
     }
-    if (conn) {
+    if (exchange) {
         request_log_end(request);
     }
     give_back(request);
-    if (conn) {
-        conn_answered(conn, is_keep_alive);
+    if (exchange) {
+        exchange_end(exchange);
     } else {
         server_check_drained(server);
     }
@@ -674,8 +642,9 @@ static enum step_result step_done(struct request *request)
 
 void request_abandon(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     request_log_end(request);
-    request->conn = NULL;
+    request->exchange = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
     if (request->is_on_worker) {
@@ -697,7 +666,7 @@ bool request_is_waited_for(const struct request *request)
 
 static bool is_pressing(const struct request *request)
 {
-    return uv_now(&request->server->loop) - request->conn->want_ms >= PRESSING_MS;
+    return uv_now(&request->server->loop) - request->exchange->want_ms >= PRESSING_MS;
 }
 
 /* Clients hold too much unread, or this answer is still where it was computed and other calls wait
@@ -705,7 +674,7 @@ static bool is_pressing(const struct request *request)
 static bool retry_hand_over(struct request *request)
 {
     int tries = 0;
-    while (request->conn && !hand_over(request)) {
+    while (request->exchange && !hand_over(request)) {
         if (tries++ == CLIENTS_EVICTIONS_MAX ||
             !clients_evict_slowest(request->server, NULL, is_pressing(request))) {
             return false;
@@ -717,7 +686,7 @@ static bool retry_hand_over(struct request *request)
 /* Runs the step that found no memory again. */
 static void retry_step(struct request *request)
 {
-    clients_evict_slowest(request->server, request->conn, is_pressing(request));
+    clients_evict_slowest(request->server, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
     request->is_run_done = false;
     request->offload = is_long(request);
@@ -732,6 +701,7 @@ bool request_is_parked(const struct request *request)
 
 void request_give_up(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     must(request_is_parked(request));
     enum step_result result = advance(request, request->err.code, STEP_WRITE);
     must(result == STEP_NEXT);
@@ -740,6 +710,7 @@ void request_give_up(struct request *request)
 
 bool request_retry(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request from its first byte to the last byte of its answer, driven by the steps of
- * request.def. Requests are recycled with their memory, so the usual request does not malloc.
+ * The call behind one exchange, from the first byte of the request to the last byte of the answer,
+ * driven by the steps of request.def. It knows no protocol and no connection (server/exchange.h).
+ * Requests are recycled with their memory, so the usual request does not malloc.
  *
  * A request belongs to the loop, except while a worker runs its ANYWHERE steps, or while its job
- * waits and runs. Then the loop touches nothing but |conn|, |is_on_worker|, |work| and the
+ * waits and runs. Then the loop touches nothing but |exchange|, |is_on_worker|, |work| and the
  * cancellation.
  */
 #ifndef PTED_SERVER_REQUEST_H
@@ -20,11 +21,11 @@
 #include "base/status.h"
 #include "runtime/sched/sched.h"
 #include "server/body.h"
+#include "server/exchange.h"
 #include "server/head.h"
 #include "server/infer.h"
 #include "server/route.h"
 
-struct conn;
 struct server;
 struct serving;
 
@@ -40,18 +41,15 @@ enum request_step {
 struct request {
     uint32_t magic;
     enum request_step step;
-    struct server *server;   /* borrowed; outlives every request */
-    struct serving *serving; /* held from request_take() until the request is given back */
-    struct conn *conn;       /* borrowed; NULL when the client has gone */
-    struct list link;        /* in server->idle_requests */
-    struct request *next;    /* in server->completed, or server->turns.requests */
+    struct server *server;     /* borrowed; outlives every request */
+    struct serving *serving;   /* held from request_take() until the request is given back */
+    struct exchange *exchange; /* the maker's; NULL when the client has gone */
+    struct list link;          /* in server->idle_requests */
+    struct request *next;      /* in server->completed, or server->turns.requests */
 
     struct head head;
     const char *method; /* as the client wrote it; NULL: not known yet */
     struct route_match match;
-    bool is_head_only; /* HEAD: the answer's body is counted but not sent */
-    bool is_http_1_0;
-    bool is_keep_alive;
     struct body body;
     struct hal_pool
         *upload_pool; /* owned; a member of the clients' pool: holds |body| as it comes */
@@ -60,7 +58,6 @@ struct request {
     struct error err;
     struct buf out;    /* the answer's JSON */
     size_t body_bytes; /* bytes received */
-    size_t sent_bytes; /* bytes of the answer, its head included; 0: not begun */
     bool offload;      /* there is much to do: the next ANYWHERE steps run on a worker */
     bool is_on_worker; /* the loop's: the steps are queued and not back; |step| belongs to the
                           worker */
@@ -78,33 +75,23 @@ struct request {
     enum status run_status;
 
     uv_work_t work;
-    uv_write_t write;
-    char head_text[HTTP_HEAD_BYTES_MAX]; /* of the answer */
+    char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the maker, see exchange_scratch() */
 };
 
-/* A request in step READ for |conn|; NULL without memory. */
-struct request *request_take(struct server *server, struct conn *conn);
-
-/* The framing that the parser found. */
-struct request_framing {
-    enum route_method method;
-    const char *method_name; /* a constant */
-    bool is_http_1_0;
-    bool is_chunked;
-    uint64_t content_length;
-};
+/* A request in step READ for |exchange|; NULL without memory. */
+struct request *request_take(struct server *server, struct exchange *exchange);
 
 /* The request that owns the job. Any thread. */
 struct request *request_of(struct rt_sched_job *job);
 
 /* The head is complete: checks route, limits and memory. False: |http_status| and |err| say what is
  * wrong. */
-MUST_CHECK bool request_begin(struct request *request, const struct request_framing *framing);
+MUST_CHECK bool request_begin(struct request *request, const struct exchange_head *head);
 
 /* More of the body. Returns 0, or the HTTP status to refuse it with; |err| explains. */
 MUST_CHECK int request_add_body(struct request *request, struct span bytes);
 
-/* A complete request whose connection waits for memory (clients_want()) tries again: to go on, or
+/* A complete request whose exchange waits for memory (clients_want()) tries again: to go on, or
  * to keep its answer. True: it waits no more. */
 MUST_CHECK bool request_retry(struct request *request);
 
@@ -120,7 +107,10 @@ size_t request_answer_pool_bytes(const struct request *request);
 void request_refuse(struct request *request, int http_status);
 
 /* The message is complete, or has been refused: runs steps until one has to wait. */
-void request_run(struct request *request, bool is_keep_alive);
+void request_run(struct request *request);
+
+/* A write that had to wait is done, see exchange_note_written(). The client may have gone. */
+void request_written(struct request *request, bool is_ok);
 
 /* Goes on after the call has ended (server_complete()), or after a thread has done the steps that
  * it was given. */

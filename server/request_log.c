@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/conn.h"
 #include "server/log.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -60,18 +59,18 @@ void request_log_end(struct request *request)
     }
     const struct rt_sched_job *job = &request->job;
     int status = request->http_status ? request->http_status : 200;
-    bool is_answered = request->sent_bytes > 0;
+    bool is_answered = request->exchange->sent_bytes > 0;
     bool has_run = request->arrived_ns > 0 && job->started_ns > request->arrived_ns;
     char status_text[12] = "gone";
     if (is_answered) {
         snprintf(status_text, sizeof(status_text), "%d", status);
     }
     log_line(is_answered ? level_of(status) : LOG_INFO,
-             "request remote=%s method=%s path=%.*s status=%s in=%zu out=%zu model=%s "
+             "request remote=%s method=%s path=%.*s status=%s in=%zu out=%" PRIu64 " model=%s "
              "queue_us=%" PRIu64 " compute_us=%" PRIu64 " total_us=%" PRIu64 "%s%s",
-             request->conn->remote, request->method ? request->method : "-",
+             request->exchange->remote, request->method ? request->method : "-",
              SPAN_FMT(path_of(request)), status_text, request->head.bytes + request->body_bytes,
-             request->sent_bytes, request->match.model[0] ? request->match.model : "-",
+             request->exchange->sent_bytes, request->match.model[0] ? request->match.model : "-",
              has_run ? us_between(job->queued_ns, job->started_ns) : 0,
              has_run ? us_between(job->started_ns, job->finished_ns) : 0,
              us_between(request->arrived_ns ? request->arrived_ns : UINT64_MAX, uv_hrtime()),

@@ -15,7 +15,7 @@ struct request;
 void request_log_error(struct request *request, int http_status, const struct error *why,
                        int index);
 
-/* The answer is out, or the client has gone; the connection is still known. */
+/* The answer is out, or the client has gone; the exchange is still known. */
 void request_log_end(struct request *request);
 
 #endif

@@ -65,9 +65,9 @@ void stats_add(struct model_stats *stats, const struct request *request,
         return; /* the client went before it had sent all */
     }
     stats->last_ns = now_ns;
-    if (!is_ok || !request->conn) {
+    if (!is_ok || !request->exchange) {
         add(&stats->failed, now_ns - request->arrived_ns);
-        if (!request->conn) {
+        if (!request->exchange) {
             add(&stats->cancelled, now_ns - request->arrived_ns);
         }
         return;

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "hal/device.h"
+#include "runtime/code/fold.h"
 #include "runtime/passes/batch.h"
 #include "runtime/passes/passes.h"
 
@@ -76,15 +77,15 @@ enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *e
     TRY(rt_pass_resolve(graph, err));
     TRY(rt_pass_elide(graph, err));
     TRY(fuses ? rt_pass_quantize(graph, err) : ST_OK);
-    TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_fold_constants(graph, device, err));
     TRY(rt_pass_permute(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_normalize(graph, err) : ST_OK);
     TRY(rt_pass_lower(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_fuse(graph, err) : ST_OK);
     TRY(rt_pass_layout(graph, err));
-    TRY(rt_pass_fold(graph, device, err));
+    TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_chain(graph, err) : ST_OK);
     return make_flow(block, err);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Constant folding: see passes.h. Foldable nodes are planned and run like a method without inputs,
+/* Constant folding: see fold.h. Foldable nodes are planned and run like a method without inputs,
  * so that folding has no second way to evaluate an operator and uses all workers. */
 #include "config.h"
+
+#include "runtime/code/fold.h"
 
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/queue.h"
 #include "runtime/ops/op.h"
-#include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/plan/plan.h"
 
@@ -248,7 +249,7 @@ static enum status fold_some(struct rt_graph *graph, struct hal_device *device, 
     return rt_graph_compact(graph, err);
 }
 
-enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *device, struct error *err)
+enum status rt_fold_constants(struct rt_graph *graph, struct hal_device *device, struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     size_t constants = 0, budget = SIZE_MAX;

@@ -6,7 +6,7 @@
  *     resolve    replaces solved symbols in all sizes
  *     elide      removes copies that change nothing
  *     quantize   computes on integers what is computed between quantized values
- *     fold       replaces nodes with only constant arguments by constants
+ *     fold       replaces nodes with only constant arguments by constants (runtime/code/fold.h)
  *     permute    moves permutes towards the outputs and cancels pairs
  *     normalize  merges batch norm into the convolution before it, or makes it a per-channel affine
  *     lower      gives packed weights to matrix products and convolutions
@@ -26,8 +26,6 @@
 #include "base/status.h"
 #include "runtime/graph/graph.h"
 
-struct hal_device;
-
 /* Replaces the solved symbols in all sizes, and drops the nodes that only computed sizes: their
  * results are expressions now. Afterwards the inputs' dims show which of them may vary. */
 MUST_CHECK enum status rt_pass_resolve(struct rt_graph *graph, struct error *err);
@@ -41,10 +39,6 @@ MUST_CHECK enum status rt_pass_elide(struct rt_graph *graph, struct error *err);
  * into floats; weights that stay dequantized are folded afterwards.
  */
 MUST_CHECK enum status rt_pass_quantize(struct rt_graph *graph, struct error *err);
-
-/* Evaluates constant nodes on |device|, whose memory the host can access. */
-MUST_CHECK enum status rt_pass_fold(struct rt_graph *graph, struct hal_device *device,
-                                    struct error *err);
 
 MUST_CHECK enum status rt_pass_permute(struct rt_graph *graph, struct error *err);
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "server/log.h"
 #include "server/options.h"
 #include "server/request.h"
+#include "server/transport_socket.h"
 
 #define RECEIVED_BYTES_MAX (8 << 20)
 /* More turns than any input needs: the server waits for something that does not come. */
@@ -92,10 +92,10 @@ struct world *world_get(void)
 static void shrink_last(struct server *server)
 {
     const int least = 1;
-    int fd;
     struct conn *conn = LIST_ENTRY(server->conns.prev, struct conn, link);
     must(!list_is_empty(&server->conns)); /* accepting takes one turn */
-    if (uv_fileno(&conn->io.handle, &fd) == 0) {
+    int fd = transport_socket_fd(conn->transport);
+    if (fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
     }
 }
@@ -187,8 +187,8 @@ static bool is_working(struct server *server)
     bool is_waited_for = false;
     EACH_CONN(server, node, conn)
     {
-        held += conn->request != NULL;
-        is_waited_for |= conn->state == CONN_BUSY && request_is_waited_for(conn->request);
+        held += conn->exchange.request != NULL;
+        is_waited_for |= conn->state == CONN_BUSY && request_is_waited_for(conn->exchange.request);
     }
     return is_waited_for || server->busy_request_count > held;
 }
@@ -199,10 +199,7 @@ static size_t progress(struct world *world)
     size_t sum = world->server.conn_count;
     EACH_CONN(&world->server, node, conn)
     {
-        int fd, unread = 0;
-        if (uv_fileno(&conn->io.handle, &fd) == 0 && ioctl(fd, FIONREAD, &unread) == 0) {
-            sum += (size_t)unread;
-        }
+        sum += transport_pending(conn->transport, TRANSPORT_IN);
         sum = sum * 31 + conn->state + conn->ahead.len;
     }
     for (size_t i = 0; i < world->client_count; i++) {

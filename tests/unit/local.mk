@@ -114,9 +114,9 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_clients %D%/test_coding \
-	%D%/test_document %D%/test_framing %D%/test_http %D%/test_log %D%/test_log_limit %D%/test_npy \
-	%D%/test_options %D%/test_pte_print %D%/test_repository %D%/test_route %D%/test_turns \
-	%D%/test_watchdog
+	%D%/test_conn %D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_log \
+	%D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print %D%/test_repository \
+	%D%/test_route %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -131,6 +131,13 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_coding_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_document_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_document_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_conn_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_conn_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_conn_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=request_take,--wrap=request_begin \
+	-Wl,--wrap=request_run,--wrap=request_written,--wrap=request_abandon \
+	-Wl,--wrap=request_is_waited_for,--wrap=uv_hrtime
+%C%_test_exchange_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_exchange_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_framing_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_framing_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_http_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

@@ -12,6 +12,7 @@
 
 #include "hal/buffer.h"
 #include "hal/device.h"
+#include "runtime/code/fold.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -242,7 +243,7 @@ static void make_tree(struct fixture *f, uint32_t seed)
 
 static size_t fold(struct fixture *f, float *out)
 {
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     const struct rt_value *v = &f->graph.values[f->outputs[0]];
     assert_true(v->is_constant);
     memcpy(out, v->bytes.ptr, 3 * 37 * 20 * sizeof(*out));

@@ -15,6 +15,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/kernel.h"
+#include "runtime/code/fold.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -194,7 +195,7 @@ static size_t solve(struct hal_device *device, const struct problem *p, bool is_
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_fuse(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     const struct rt_value *v = &f->graph.values[f->outputs[0]];
     size_t bytes = v->bytes.len;
     assert_true(v->is_constant && bytes <= VALUES_MAX * sizeof(float));

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "server/head.h"
-#include "server/http.h"
+#include "server/http1.h"
 #include "server/request.h"
 
 static void fields_are_found_in_any_case(void **state)
@@ -36,17 +36,16 @@ static void every_outcome_has_a_status_and_a_reason(void **state)
 static void head_text(void **state)
 {
     (void)state;
-    char text[HTTP_HEAD_BYTES_MAX + 1];
-    struct http_head head = {.status = 405,
-                             .content_type = "application/json",
-                             .content_length = 18446744073709551615ull,
-                             .json_bytes = 18446744073709551615ull,
-                             .content_encoding = "deflate",
-                             .allow = "GET, HEAD",
-                             .accept_encoding = "gzip, deflate",
-                             .retry_after_s = 17,
-                             .close = true};
-    size_t len = http_print_head(&head, text);
+    char text[HTTP1_HEAD_BYTES_MAX + 1];
+    struct http_answer answer = {.status = 405,
+                                 .content_type = "application/json",
+                                 .content_length = 18446744073709551615ull,
+                                 .json_bytes = 18446744073709551615ull,
+                                 .content_encoding = "deflate",
+                                 .allow = "GET, HEAD",
+                                 .accept_encoding = "gzip, deflate",
+                                 .retry_after_s = 17};
+    size_t len = http1_print_head(&answer, HTTP1_CLOSE | HTTP1_KEEP_ALIVE, text);
     text[len] = '\0';
     assert_memory_equal(text, "HTTP/1.1 405 Method Not Allowed\r\n", 33);
     assert_non_null(strstr(text, "\r\nContent-Length: 18446744073709551615\r\n"));

@@ -2,6 +2,7 @@
 /* Each pass on a small graph, printed afterwards to the letter; then its data flow and memory. */
 #include "config.h"
 
+#include "runtime/code/fold.h"
 #include "runtime/passes/passes.h"
 
 #include <math.h>
@@ -131,7 +132,7 @@ static uint32_t count_ops(const struct fixture *f, const char *op)
 static void lower(struct fixture *f)
 {
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
 }
 
 static void fuse(struct fixture *f)
@@ -214,7 +215,7 @@ static void constants_are_computed(void **state)
     uint32_t matrix = WEIGHTS(2, 3), row = WEIGHTS(3), x = INPUT(2, 3);
     uint32_t sum = add(f, matrix, row);
     give(f, add(f, x, sum));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_graph(f, "method m(%7:f32[2,3])\n"
                     "  %9:f32[2,3] = add(%7, %8:f32[2,3], 1)\n"
                     "  return %9\n");
@@ -229,7 +230,7 @@ static void only_kernels_are_folded(void **state)
     struct fixture *f = *state;
     uint32_t args[] = {WEIGHTS(2, 3), WEIGHTS(3, 2)};
     give(f, apply(f, "mm", args, 2));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_int_equal(count_ops(f, "mm"), 1);
     lower(f);
     assert_int_equal(f->graph.node_count, 0);
@@ -250,7 +251,7 @@ static void folded_weights_keep_their_names(void **state)
     uint32_t turned = apply(f, "permute", turned_args, 2);
     give(f, add(f, x, add(f, relu(f, turned), plain)));
     give(f, add(f, x, relu(f, plain)));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_graph(f, "method m(%5:f32[2,3])\n"
                     "  %12:f32[2,3] = add(%5, %11:f32[2,3] \"fc.weight\", 1)\n"
                     "  %14:f32[2,3] = add(%5, %13:f32[2,3], 1)\n"
@@ -263,10 +264,10 @@ static void images_are_folded_when_they_lie_as_they_should(void **state)
     uint32_t image = WEIGHTS4(1, 2, 2, 1);
     uint32_t args[] = {image, graph_ints(f, (const int64_t[]){1, 1, -1})};
     give(f, apply(f, "adaptive_avg_pool2d", args, 2));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_int_equal(f->graph.node_count, 1);
     lay_out(f);
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_int_equal(f->graph.node_count, 0);
     const float *content = (const float *)(const void *)f->graph.values[f->outputs[0]].bytes.ptr;
     static const float expected[] = {1.5F, 3.5F};
@@ -288,7 +289,7 @@ static void folding_in_steps_is_bounded(void **state)
     }
     assert_true(size * (int64_t)sizeof(float) > 8 << 20);
     give(f, x);
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_true(count_ops(f, "cat") > 0 && count_ops(f, "cat") < 20);
 }
 
@@ -298,7 +299,7 @@ static void batch_norm_goes_into_the_weights(void **state)
     uint32_t x = INPUT(1, 3, 4, 4);
     give(f, batch_norm(f, convolve(f, x, WEIGHTS4(2, 3, 3, 3), 0, 1, false), 2));
     assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_int_equal(f->graph.node_count, 1);
     const struct rt_node *conv = node_of(f, "convolution");
     assert_true(rt_node_arg(&f->graph, conv, 1)->is_constant);
@@ -311,7 +312,7 @@ static void a_transposed_convolution_takes_batch_norm(void **state)
     uint32_t x = INPUT(1, 3, 4, 4);
     give(f, batch_norm(f, convolve(f, x, WEIGHTS4(3, 2, 3, 3), WEIGHTS(2), 1, true), 2));
     assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_int_equal(f->graph.node_count, 1);
 }
 
@@ -325,7 +326,7 @@ static void batch_norm_stays_out(void **state)
     give(f, add(f, batch_norm(f, y, 2), y));
     give(f, add(f, batch_norm(f, z, 2), z));
     assert_ok(f->err, rt_pass_normalize(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_int_equal(count_ops(f, "affine"), 2);
 }
 

@@ -15,6 +15,7 @@
 #include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "hal/queue.h"
+#include "runtime/code/fold.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -181,12 +182,12 @@ static void compile(struct fixture *f, bool quantizes)
     if (quantizes) {
         assert_ok(f->err, rt_pass_quantize(&f->graph, &f->err));
     }
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     assert_ok(f->err, rt_pass_fuse(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
-    assert_ok(f->err, rt_pass_fold(&f->graph, f->device, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
 }
 
 /* How many nodes are of |op|. */

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls without a connection: a maker of exchanges that has no protocol and no socket drives the
+ * calls of a whole server, with tests/models/add.pte. It shows what a call needs of any maker.
+ */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "server/exchange.h"
+#include "server/head.h"
+#include "server/log.h"
+#include "server/server.h"
+
+#define MAKERS 2
+#define ANSWER_BYTES_MAX 65536
+#define INFER "/v2/models/add/infer"
+
+/* One client; what the call has told it. */
+struct maker {
+    struct exchange exchange;
+    struct http_answer answer;
+    struct buf body;
+    unsigned writes, parts, ends, resumes, aborts;
+    bool is_slow; /* takes an answer when it is told to */
+};
+
+static struct server server;
+static struct maker makers[MAKERS];
+static char folder[] = "/tmp/pted-exchange-XXXXXX", socket_path[64];
+
+/* ---- the maker ------------------------------------------------------------------------------- */
+
+static struct maker *maker_of(struct exchange *exchange)
+{
+    return LIST_ENTRY(exchange, struct maker, exchange);
+}
+
+static enum exchange_written do_write(struct exchange *exchange, const struct http_answer *answer,
+                                      const struct span *parts, unsigned count, bool is_last)
+{
+    struct maker *maker = maker_of(exchange);
+    assert_true(is_last); /* calls answer in one write */
+    maker->answer = *answer;
+    maker->writes++;
+    maker->parts = count;
+    exchange->sent_bytes = 1;
+    for (unsigned i = 0; i < count; i++) {
+        buf_add(&maker->body, parts[i].ptr, parts[i].len);
+    }
+    return maker->is_slow ? EXCHANGE_WAITS : EXCHANGE_WRITTEN;
+}
+
+static void do_end(struct exchange *exchange)
+{
+    exchange->phase = EXCHANGE_IDLE;
+    maker_of(exchange)->ends++;
+}
+
+static void do_resume(struct exchange *exchange)
+{
+    maker_of(exchange)->resumes++;
+}
+
+static void do_refuse(struct exchange *exchange)
+{
+    exchange->phase = EXCHANGE_CALL;
+    exchange_run(exchange);
+}
+
+static void do_abort(struct exchange *exchange)
+{
+    exchange->phase = EXCHANGE_IDLE;
+    maker_of(exchange)->aborts++;
+    exchange_cancel(exchange);
+}
+
+static const struct exchange_ops maker_ops = {
+    .write = do_write,
+    .end = do_end,
+    .resume = do_resume,
+    .refuse = do_refuse,
+    .abort = do_abort,
+};
+
+/* The head; a request that is refused is answered at once. */
+static void begin(struct maker *maker, enum route_method method, const char *target, size_t bytes)
+{
+    struct exchange *exchange = &maker->exchange;
+    const struct exchange_head head = {.method = method,
+                                       .method_name = method == ROUTE_GET_ONLY ? "GET" : "POST",
+                                       .has_body = bytes > 0,
+                                       .content_length = bytes};
+    buf_reset(&maker->body);
+    maker->writes = maker->ends = maker->resumes = maker->aborts = 0;
+    assert_true(exchange_begin(exchange));
+    exchange->phase = EXCHANGE_HEAD;
+    assert_int_equal(head_add_target(exchange_fields(exchange), server.params, span_str(target),
+                                     exchange_error(exchange)),
+                     0);
+    exchange->phase = EXCHANGE_BODY;
+    if (!exchange_end_head(exchange, &head)) {
+        do_refuse(exchange);
+    }
+}
+
+static void add(struct maker *maker, const char *text, size_t len)
+{
+    assert_int_equal(exchange_add_body(&maker->exchange, span_of(text, len)), 0);
+}
+
+static void run(struct maker *maker)
+{
+    maker->exchange.phase = EXCHANGE_CALL;
+    exchange_run(&maker->exchange);
+}
+
+static void wait_for(const unsigned *count)
+{
+    while (*count == 0) {
+        uv_run(&server.loop, UV_RUN_ONCE);
+    }
+}
+
+static void ask(struct maker *maker, enum route_method method, const char *target, const char *body)
+{
+    begin(maker, method, target, strlen(body));
+    if (maker->writes == 0) {
+        add(maker, body, strlen(body));
+        run(maker);
+    }
+    wait_for(&maker->ends);
+}
+
+static bool says(struct maker *maker, const char *text)
+{
+    buf_add_char(&maker->body, '\0');
+    return strstr((const char *)maker->body.ptr, text) != NULL;
+}
+
+/* ---- a server that nobody connects to -------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+    static struct options options;
+    char listen[sizeof(socket_path) + 8], model[4096];
+    const char *top = getenv("top_srcdir");
+    struct error err;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(socket_path, sizeof(socket_path), "%s/socket", folder);
+    snprintf(listen, sizeof(listen), "unix:%s", socket_path);
+    snprintf(model, sizeof(model), "%s/tests/models/add.pte", top ? top : "..");
+    const char *argv[] = {"pted",     "--workers=1",  "--log-level=error", "--inline-bytes-max=512",
+                          "--listen", strdup(listen), strdup(model)};
+    assert_int_equal(options_parse(7, (char *const *)(uintptr_t)argv, &options, &err), ST_OK);
+    assert_int_equal(log_open(NULL, options.log_level, &err), ST_OK);
+    assert_int_equal(server_init(&server, &options, &err), ST_OK);
+    for (size_t i = 0; i < MAKERS; i++) {
+        exchange_init(&makers[i].exchange, &server, &maker_ops, "nobody");
+        buf_init(&makers[i].body, ANSWER_BYTES_MAX);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MAKERS; i++) {
+        exchange_fini(&makers[i].exchange);
+        buf_fini(&makers[i].body);
+    }
+    assert_int_equal(server.busy_request_count, 0);
+    server_fini(&server);
+    unlink(socket_path);
+    return rmdir(folder);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static const char json[] =
+    "{\"inputs\":["
+    "{\"name\":\"input_0\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[1,2,3,4,5,6]},"
+    "{\"name\":\"input_1\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[10,20,30,40,50,60]}]}";
+
+static const char binary_json[] =
+    "{\"parameters\":{\"binary_data_output\":true},\"inputs\":["
+    "{\"name\":\"input_0\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[1,2,3,4,5,6]},"
+    "{\"name\":\"input_1\",\"shape\":[2,3],\"datatype\":\"FP32\",\"data\":[10,20,30,40,50,60]}]}";
+
+static void a_call_is_answered_by_status_fields_and_parts(void **state)
+{
+    struct maker *maker = &makers[0];
+    (void)state;
+    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(maker, json, 7);
+    add(maker, json + 7, 50);
+    add(maker, json + 57, strlen(json) - 57);
+    run(maker);
+    wait_for(&maker->ends);
+    assert_int_equal(maker->answer.status, 200);
+    assert_string_equal(maker->answer.content_type, "application/json");
+    assert_int_equal(maker->answer.content_length, maker->body.len);
+    assert_true(says(maker, "\"data\":[11.0,22.0,33.0,44.0,55.0,66.0]"));
+}
+
+static void a_refusal_is_an_answer_like_others(void **state)
+{
+    struct maker *maker = &makers[0];
+    (void)state;
+    ask(maker, ROUTE_POST_ONLY, "/v2/models/nobody/infer", json);
+    assert_int_equal(maker->answer.status, 404);
+    assert_true(says(maker, "nobody"));
+    ask(maker, ROUTE_GET_ONLY, INFER, "");
+    assert_int_equal(maker->answer.status, 405);
+    assert_string_equal(maker->answer.allow, "POST");
+    ask(maker, ROUTE_POST_ONLY, INFER, "{\"inputs\":[]}");
+    assert_int_equal(maker->answer.status, 400);
+}
+
+static void exchanges_of_one_client_end_in_any_order(void **state)
+{
+    struct maker *first = &makers[0], *second = &makers[1];
+    (void)state;
+    begin(first, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(first, json, 20);
+    ask(second, ROUTE_POST_ONLY, INFER, json);
+    assert_int_equal(second->answer.status, 200);
+    assert_int_equal(first->writes, 0);
+    add(first, json + 20, strlen(json) - 20);
+    run(first);
+    wait_for(&first->ends);
+    assert_int_equal(first->answer.status, 200);
+    assert_true(buf_span(&first->body).len == buf_span(&second->body).len);
+}
+
+/* Until no call is left. */
+static void wait_until_idle(void)
+{
+    while (server.busy_request_count) {
+        uv_run(&server.loop, UV_RUN_ONCE);
+    }
+}
+
+static void a_client_that_goes_takes_its_call_along(void **state)
+{
+    struct maker *maker = &makers[0];
+    static char padded[2048]; /* long enough for a thread */
+    (void)state;
+    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(maker, json, 20);
+    do_abort(&maker->exchange);
+    assert_int_equal(server.busy_request_count, 0);
+
+    memset(padded, ' ', sizeof(padded) - 1);
+    memcpy(padded, json, strlen(json));
+    begin(maker, ROUTE_POST_ONLY, INFER, strlen(padded));
+    add(maker, padded, strlen(padded));
+    run(maker);
+    assert_int_equal(maker->writes, 0); /* a thread has it */
+    do_abort(&maker->exchange);
+    wait_until_idle();
+    assert_int_equal(maker->ends + maker->writes, 0);
+
+    ask(maker, ROUTE_POST_ONLY, INFER, padded);
+    assert_int_equal(maker->answer.status, 200);
+}
+
+/* Results stay where they were computed until the client has taken them. */
+static void an_answer_waits_for_its_client(void **state)
+{
+    struct maker *maker = &makers[0];
+    (void)state;
+    maker->is_slow = true;
+    begin(maker, ROUTE_POST_ONLY, INFER, strlen(binary_json));
+    add(maker, binary_json, strlen(binary_json));
+    run(maker);
+    wait_for(&maker->writes);
+    assert_string_equal(maker->answer.content_type, "application/octet-stream");
+    assert_true(maker->answer.json_bytes > 0);
+    assert_int_equal(maker->parts, 2);
+    assert_int_equal(maker->ends, 0);
+    assert_true(exchange_is_answering(&maker->exchange) && exchange_is_paced(&maker->exchange));
+    assert_true(exchange_held_bytes(&maker->exchange) > exchange_heap_bytes(&maker->exchange));
+    assert_true(exchange_heap_bytes(&maker->exchange) == maker->exchange.charged_bytes);
+    exchange_note_written(&maker->exchange, true);
+    assert_int_equal(maker->ends, 1);
+    maker->is_slow = false;
+}
+
+/* The memory is the writer's until it says that it has done with it. */
+static void a_client_that_goes_while_it_takes_an_answer(void **state)
+{
+    struct maker *maker = &makers[0];
+    (void)state;
+    maker->is_slow = true;
+    begin(maker, ROUTE_POST_ONLY, INFER, strlen(binary_json));
+    add(maker, binary_json, strlen(binary_json));
+    run(maker);
+    wait_for(&maker->writes);
+    do_abort(&maker->exchange);
+    assert_int_equal(server.busy_request_count, 1);
+    exchange_note_written(&maker->exchange, false);
+    assert_int_equal(server.busy_request_count, 0);
+    assert_int_equal(maker->ends, 0);
+    maker->is_slow = false;
+}
+
+static void memory_is_taken_back_from_an_upload_and_from_an_answer(void **state)
+{
+    struct maker *maker = &makers[0];
+    (void)state;
+    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(maker, json, 20);
+    assert_non_null(exchange_upload(&maker->exchange));
+    exchange_evict(&maker->exchange);
+    assert_int_equal(maker->ends, 1);
+    assert_int_equal(maker->answer.status, 429);
+    assert_int_equal(maker->answer.retry_after_s, 1);
+    assert_true(says(maker, "request body: too slow"));
+
+    maker->is_slow = true;
+    begin(maker, ROUTE_GET_ONLY, "/v2", 0);
+    run(maker);
+    exchange_evict(&maker->exchange);
+    assert_int_equal(maker->aborts, 1);
+    exchange_note_written(&maker->exchange, false);
+    assert_int_equal(maker->ends, 0);
+    maker->is_slow = false;
+}
+
+/* As clients_want() has it: the timer tries again, and then the maker reads on. */
+static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
+{
+    struct maker *maker = &makers[0];
+    (void)state;
+    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(maker, json, 20);
+    clients_want(&maker->exchange);
+    wait_for(&maker->resumes);
+    assert_true(list_is_empty(&maker->exchange.want_link));
+    add(maker, json + 20, strlen(json) - 20);
+    run(maker);
+    wait_for(&maker->ends);
+    assert_int_equal(maker->answer.status, 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_is_answered_by_status_fields_and_parts),
+        cmocka_unit_test(a_refusal_is_an_answer_like_others),
+        cmocka_unit_test(exchanges_of_one_client_end_in_any_order),
+        cmocka_unit_test(a_client_that_goes_takes_its_call_along),
+        cmocka_unit_test(an_answer_waits_for_its_client),
+        cmocka_unit_test(a_client_that_goes_while_it_takes_an_answer),
+        cmocka_unit_test(memory_is_taken_back_from_an_upload_and_from_an_answer),
+        cmocka_unit_test(an_upload_that_waits_for_memory_is_told_to_go_on),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
