@@ -3,6 +3,7 @@
  * the printers are allocated in the request's arena. */
 #include "config.h"
 
+#include "base/check.h"
 #include "hal/device.h"
 #include "protocol/json.h"
 #include "protocol/oip_config.h"
@@ -24,11 +25,13 @@ enum status api_no_memory(struct error *err)
 
 enum status api_check_printed(const struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return buf_failed(&request->out) ? api_no_memory(err) : ST_OK;
 }
 
 const struct model *api_find_ready(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer_call *call = &request->infer.call;
     return infer_find_model(request, call, request->match.model, request->match.version, err) ==
                    ST_OK
@@ -39,6 +42,7 @@ const struct model *api_find_ready(struct request *request, struct error *err)
 /* GET /v2/models: the names that can be called. */
 enum status api_models(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct repository_index *index = repository_ref_index(&request->serving->repository);
     const char *last = "";
     buf_add_str(&request->out, "{\"models\":[");
@@ -78,6 +82,7 @@ static const struct shape **copy_examples(struct arena *arena, const struct mode
 static const char **list_versions(struct request *request, const struct repository_index *index,
                                   const struct model *model, size_t *out_count)
 {
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
     const char **versions = arena_array(&request->infer.arena, index->count, sizeof(*versions));
     size_t count = 0;
     for (uint32_t i = 0; versions && i < index->count; i++) {
@@ -95,6 +100,7 @@ static const char **list_versions(struct request *request, const struct reposito
 static enum status print_model(struct request *request, const struct model *model,
                                struct oip_model_meta *meta, struct error *err)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     struct repository_index *index = repository_ref_index(&request->serving->repository);
     meta->versions = list_versions(request, index, model, &meta->version_count);
     if (meta->versions) {
@@ -182,6 +188,7 @@ enum status api_model_ready(struct request *request, struct error *err)
 static void print_rows(struct buf *out, const struct repository_index *index, const char *name,
                        uint32_t version)
 {
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
     const char *before = "";
     buf_add_str(out, "{\"model_stats\":[");
     for (uint32_t i = 0; i < index->count; i++) {
@@ -212,6 +219,7 @@ static enum status print_stats(struct request *request, const char *name, uint32
 
 enum status api_stats(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return print_stats(request, NULL, 0, err);
 }
 
@@ -224,6 +232,7 @@ enum status api_model_stats(struct request *request, struct error *err)
 static enum status print_index(struct request *request, const struct repository_index *index,
                                bool is_ready_only, struct error *err)
 {
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
     struct oip_index_row *rows = arena_array(&request->infer.arena, index->count, sizeof(*rows));
     size_t count = 0;
     if (!rows) {
@@ -247,6 +256,7 @@ static enum status print_index(struct request *request, const struct repository_
 /* POST /v2/repository/index: every model found, with the reason if it cannot be called. */
 enum status api_index(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     bool is_ready_only;
     TRY(oip_parse_index(body_span(&request->body), &is_ready_only, err));
     repository_verify_files(&request->serving->repository);

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/check.h"
 #include "hal/device.h"
 #include "runtime/program/resident.h"
 #include "runtime/program/results.h"
@@ -37,6 +38,7 @@ static void print_io(const struct model_io *io, const struct rt_io *raw, struct 
 
 static void print_ios(const struct model *model, bool are_inputs, struct buf *out)
 {
+    must(model->method != NULL);
     const struct model_io *ios = are_inputs ? model->inputs : model->outputs;
     uint32_t count = are_inputs ? model->input_count : model->output_count;
     for (uint32_t i = 0; i < count && i < IOS_MAX; i++) {
@@ -64,6 +66,7 @@ static void print_bytes(size_t bytes, struct buf *out)
  * the bounds exclude each other. */
 static bool measure_call(const struct model *model, size_t *out_bytes)
 {
+    must(model->method != NULL);
     struct rt_method *method = model->method;
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
@@ -132,6 +135,7 @@ static void print_times(const struct model *model, uint64_t plan_ns, struct buf 
 
 static void print_batches(const struct model *model, struct buf *out)
 {
+    must(model->rows_max >= 1 && model->rows_max <= model->rows_form);
     if (model->rows_max > 1) {
         buf_printf(out, "requests that wait run as batches of up to %" PRIi64 " rows",
                    model->rows_max);
@@ -154,6 +158,7 @@ static void print_name(const struct model *model, struct buf *out)
 
 void model_log(const struct model *model, const struct hal_device *device)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     struct buf line;
     if (!model->program) {
         return; /* the file did not load, and has its own line */
@@ -178,6 +183,7 @@ void model_log(const struct model *model, const struct hal_device *device)
 
 void model_log_batches(const struct model *model)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     struct buf line;
     buf_init(&line, TEXT_BYTES_MAX);
     print_name(model, &line);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/check.h"
 #include "runtime/program/names.h"
 #include "server/pipelines_priv.h"
 #include "server/repository_priv.h"
@@ -44,6 +45,7 @@ static enum status name_pipeline(const char *name, struct error *err)
 
 static enum status name_step(const struct maker *m, uint32_t step, struct error *err)
 {
+    must(step < m->document->step_count && m->steps[step].name);
     return error_prefix(err, "step %u (%.64s): ", step, m->steps[step].name);
 }
 
@@ -75,6 +77,7 @@ static enum status refuse_model(const struct pipelines_step *step, uint32_t inde
 
 static enum status find_method(struct maker *m, uint32_t index, struct error *err)
 {
+    must(index < m->document->step_count);
     const struct pipelines_step *step = &m->document->steps[index];
     const struct model *found = find_model(m, step);
     if (!found) {
@@ -107,6 +110,7 @@ static uint32_t find_step(const struct maker *m, const char *name)
 
 static enum status check_step_name(const struct maker *m, uint32_t index, struct error *err)
 {
+    must(index < m->document->step_count);
     const char *name = m->document->steps[index].name;
     if (!name) {
         return ST_OK;
@@ -152,6 +156,7 @@ static uint32_t find_input(const struct maker *m, const char *name)
 /* Finds an input by name: a listed one, its alias, or, if none are listed, a new one. */
 static enum status take_name(struct maker *m, const char *name, uint32_t *out, struct error *err)
 {
+    must(m->input_count <= RT_PIPELINE_INPUTS_MAX);
     uint32_t index = find_input(m, name);
     if (index == m->input_count && rt_alias_index(span_str(name), RT_INPUT, out)) {
         m->has_numbers = true;
@@ -257,6 +262,7 @@ static enum status find_slot(const struct rt_method *method, const struct pipeli
 /* By name: inputs that are not mentioned get nothing, and no input may be mentioned twice. */
 static enum status take_sources(struct maker *m, uint32_t index, struct error *err)
 {
+    must(index < m->document->step_count && m->steps[index].method);
     const struct pipelines_step *step = &m->document->steps[index];
     const struct rt_method *method = m->steps[index].method;
     uint32_t inputs = rt_method_input_count(method);
@@ -341,6 +347,7 @@ static enum status add_pipeline(struct repository_draft *draft, const char *name
                                 struct arena *arena, const struct pipelines_document *document,
                                 struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     struct maker m = {.draft = draft, .name = name, .document = document, .arena = arena};
     struct rt_pipeline_desc desc;
     struct rt_program *program;
@@ -373,6 +380,7 @@ static enum status load(struct repository_draft *draft, const struct document *i
 
 enum status pipelines_load(struct repository_draft *draft, const char *path, struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     const struct document_limits limits = {.bytes_max = FILE_BYTES_MAX,
                                            .values_max = FILE_VALUES_MAX};
     struct document in;

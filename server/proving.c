@@ -19,9 +19,12 @@
  * that pays. */
 static void prove(uv_work_t *work)
 {
-    struct proving *proving = &((struct server *)work->data)->proving;
+    struct proving *proving = &server_of(work->data)->proving;
     const struct model *model = proving->model;
     struct error *why_not = &proving->why_not;
+    OBJ_CHECK(proving, PROVING_MAGIC);
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(model->rows_form > 1); /* else there is nothing to try */
     struct hal_pool *pool;
     proving->rows_max = 1;
     if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
@@ -49,6 +52,8 @@ static void publish(const struct proving *proving)
 {
     struct model *model = proving->model;
     bool is_alone = proving->rows_max == 1;
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(proving->rows_max >= 1 && proving->rows_max <= model->rows_form);
     model->rows_form = model->rows_max = proving->rows_max;
     if (is_alone) {
         model->why_alone = proving->why_not;
@@ -81,6 +86,8 @@ static void on_proved(uv_work_t *work, int uv_status);
 static void prove_next(struct server *server)
 {
     struct proving *proving = &server->proving;
+    OBJ_CHECK(proving, PROVING_MAGIC);
+    OBJ_CHECK(proving->serving, SERVING_MAGIC);
     bool is_wanted = !server->is_draining &&
                      !server->is_closing && /* nor has the serving been replaced */
                      server->serving == proving->serving;
@@ -97,8 +104,8 @@ static void prove_next(struct server *server)
 
 static void on_proved(uv_work_t *work, int uv_status)
 {
-    struct server *server = work->data;
-    must(uv_status == 0);
+    struct server *server = server_of(work->data);
+    must(uv_status == 0 && server->proving.model);
     offload_end(server, OFFLOAD_LONG);
     publish(&server->proving);
     prove_next(server);
@@ -110,6 +117,8 @@ static void on_proved(uv_work_t *work, int uv_status)
 void proving_begin(struct server *server)
 {
     struct proving *proving = &server->proving;
+    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(proving, PROVING_MAGIC);
     if (!proving->serving) {
         proving->work.data = server;
         proving->ring_bytes = (size_t)server->params->ring_bytes;

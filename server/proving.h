@@ -19,7 +19,10 @@ struct model;
 struct server;
 struct serving;
 
+#define PROVING_MAGIC 0x70726f76u
+
 struct proving {
+    uint32_t magic;
     uv_work_t work;
     struct serving *serving; /* held while models are left to try; otherwise NULL */
     struct model *model;     /* shared: ref held; the one that is being tried, or NULL */

@@ -100,6 +100,7 @@ void repository_unref_index(struct repository_index *index)
 
 struct model *repository_index_twin(const struct repository_index *index, const struct model *model)
 {
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
     uint32_t low = 0, high = index->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;

@@ -12,6 +12,7 @@
 
 static enum status grow(struct repository_draft *draft, uint32_t count, struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     uint32_t capacity = draft->capacity ? draft->capacity : CAPACITY_MIN;
     while (capacity < count && capacity < MODELS_MAX) {
         capacity *= 2;

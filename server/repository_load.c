@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "base/check.h"
 #include "hal/device.h"
 #include "runtime/load/load.h"
 #include "runtime/pte/files.h"
@@ -82,6 +83,7 @@ static enum status data_paths_of(const struct options *options, struct span name
 static enum status load(struct loader *loader, struct span name, uint32_t version, const char *path,
                         struct error *err)
 {
+    OBJ_CHECK(loader->draft, REPOSITORY_DRAFT_MAGIC);
     const char *data[RT_DATA_FILES_MAX];
     struct rt_load_options options = {.device = loader->draft->repository->device,
                                       .data_paths = data};
@@ -109,6 +111,7 @@ static enum status load(struct loader *loader, struct span name, uint32_t versio
 static enum status add_failed(struct loader *loader, struct span name, uint32_t version,
                               const char *path, const struct error *why, struct error *err)
 {
+    must(why->code != ST_OK);
     struct origin *origin;
     struct model *model;
     TRY(origin_new(name, version, path, &origin, err));
@@ -261,6 +264,7 @@ static enum status check_setting(const struct repository_draft *draft,
 static enum status check_names(const struct repository_draft *draft, const struct options *options,
                                struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     for (uint32_t i = 0; i < options->data_count; i++) {
         TRY(check_data(draft, &options->data[i], err));
     }

@@ -74,6 +74,7 @@ static const char *print_constants(struct arena *arena, struct model *const *mod
 
 bool repository_is_meant(const struct model *model, struct span name)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     return span_is(name, model->name) || span_is(name, model->origin->name) ||
            (model->alias && span_is(name, model->alias));
 }
@@ -110,6 +111,8 @@ static void open_batches(struct model *model)
 
 static enum status open_queue(struct repository *repository, struct model *model, struct error *err)
 {
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
+    must(!model->queue && !model->pool && !model->stats);
     const struct params *params = &model->params;
     const struct rt_sched_queue_options queue = {
         .waiting_max = (uint32_t)params->queue_count_max,
@@ -129,6 +132,7 @@ static enum status open_queue(struct repository *repository, struct model *model
 static enum status open_model(struct repository_draft *draft, struct model *model,
                               struct error *err)
 {
+    must(model_state(model) == MODEL_LOADING && model->method);
     const struct error *failure = rt_method_failure(model->method);
     model->params = params_of(model, draft->options);
     if (failure) {
@@ -157,6 +161,7 @@ static struct span name_method(struct span file, const struct rt_method *method,
 static enum status add_method(struct repository_draft *draft, struct origin *origin,
                               struct rt_method *method, bool is_default, struct error *err)
 {
+    OBJ_CHECK(origin, ORIGIN_MAGIC);
     char text[2 * ROUTE_MODEL_MAX];
     struct span file = span_str(origin->name), full = name_method(file, method, text);
     struct model *model;

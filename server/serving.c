@@ -26,6 +26,7 @@
 /* Half of what the device can give at most: models need the rest. */
 static size_t ring_bytes(const struct serving *serving, const struct params *params)
 {
+    must(serving->device != NULL);
     size_t half = hal_device_props(serving->device)->memory_bytes_max / 2;
     return params->ring_bytes < half ? params->ring_bytes : half;
 }
@@ -34,6 +35,7 @@ static size_t ring_bytes(const struct serving *serving, const struct params *par
 static enum status open_device(struct serving *serving, const struct options *options,
                                const char *name, struct error *err)
 {
+    must(!serving->device && !serving->clients);
     const struct hal_device_options device = {
         .workers = (uint32_t)options->workers,
         .nice = (uint32_t)options->params.worker_nice,
@@ -108,6 +110,7 @@ enum status serving_new(const struct options *options, const char *device_name, 
     if (!serving) {
         return error_set(err, ST_EXHAUSTED, "no memory to serve models");
     }
+    serving->magic = SERVING_MAGIC;
     enum status status = init_memory(serving, options, device_name, or_cpu, err);
     if (status == ST_OK) {
         status = repository_init(&serving->repository, serving->device, serving->clients,
@@ -136,6 +139,7 @@ static void close_all(struct serving *serving)
 
 static void close_sequences(struct serving *serving)
 {
+    OBJ_CHECK(serving, SERVING_MAGIC);
     must(serving->users == 0);
     rt_sequences_free(serving->sequences);
     serving->sequences = NULL;
@@ -154,11 +158,13 @@ void serving_free(struct serving *serving)
         close_sequences(serving);
         repository_fini(&serving->repository);
         close_all(serving);
+        serving->magic = 0;
         free(serving);
     }
 }
 
 enum status serving_verify(const struct serving *serving, struct error *err)
 {
+    OBJ_CHECK(serving, SERVING_MAGIC);
     return serving->device ? ST_OK : error_set(err, ST_UNAVAILABLE, "the device was lost");
 }

@@ -21,7 +21,10 @@ struct rt_sched;
 struct rt_sched_queue;
 struct rt_sequences;
 
+#define SERVING_MAGIC 0x73727667u
+
 struct serving {
+    uint32_t magic;
     uint32_t users;            /* requests that hold it */
     struct serving *older;     /* that requests still hold; NULL: there is none */
     struct hal_device *device; /* shared: ref held; NULL once shed, like the next six */
