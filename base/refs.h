@@ -36,6 +36,12 @@ static inline bool refs_drop(struct refs *refs)
     return before == 1;
 }
 
+/* The caller's reference is the only one. */
+static inline bool refs_is_only(struct refs *refs)
+{
+    return atomic_load(&refs->count) == 1;
+}
+
 /* No reference is left: the object lies idle, and refs_init() would bring it back. */
 static inline bool refs_are_gone(struct refs *refs)
 {

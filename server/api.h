@@ -17,10 +17,11 @@ api_handler_f api_signature, api_shape;                          /* api_signatur
 api_handler_f api_config, api_stats, api_model_stats;            /* api_model.c */
 
 /*
- * Shared by the handlers. api_find_ready(): NULL with |err| set if the model is unknown or cannot
- * be called. api_no_memory(): ST_EXHAUSTED. api_check_printed(): has request->out taken everything?
+ * Shared by the handlers. api_find_ready(): the model that the target names, which the request
+ * holds from now on; NULL with |err| set if it is unknown or cannot be called. api_no_memory():
+ * ST_EXHAUSTED. api_check_printed(): has request->out taken everything?
  */
-const struct model *api_find_ready(const struct request *request, struct error *err);
+const struct model *api_find_ready(struct request *request, struct error *err);
 enum status api_no_memory(struct error *err);
 MUST_CHECK enum status api_check_printed(const struct request *request, struct error *err);
 

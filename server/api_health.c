@@ -2,6 +2,7 @@
 /* Is the process alive, does it take requests, and which protocol does it speak? */
 #include "config.h"
 
+#include "base/check.h"
 #include "protocol/oip_reply.h"
 #include "server/api.h"
 #include "server/request.h"
@@ -9,6 +10,7 @@
 
 enum status api_server(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     (void)err;
     static const char *const extensions[] = {"binary_tensor_data",  "model_configuration",
                                              "schedule_policy",     "sequence",
@@ -25,6 +27,7 @@ enum status api_server(struct request *request, struct error *err)
 
 enum status api_live(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     (void)err;
     buf_add_str(&request->out, "{\"live\":true}");
     return ST_OK;
@@ -34,6 +37,7 @@ enum status api_live(struct request *request, struct error *err)
  * it drains or after the device has been lost. */
 enum status api_ready(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     if (request->server->is_draining) {
         return error_set(err, ST_UNAVAILABLE, "stopping");
     }

@@ -3,15 +3,14 @@
  * the printers are allocated in the request's arena. */
 #include "config.h"
 
+#include "base/check.h"
 #include "hal/device.h"
 #include "protocol/json.h"
 #include "protocol/oip_config.h"
 #include "protocol/oip_reply.h"
-#include "runtime/pipeline/pipeline.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/api.h"
-#include "server/model.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -26,30 +25,36 @@ enum status api_no_memory(struct error *err)
 
 enum status api_check_printed(const struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return buf_failed(&request->out) ? api_no_memory(err) : ST_OK;
 }
 
-const struct model *api_find_ready(const struct request *request, struct error *err)
+const struct model *api_find_ready(struct request *request, struct error *err)
 {
-    const struct model *model =
-        models_find(&request->serving->models, request->match.model, request->match.version, err);
-    return model && model_verify_ready(model, err) == ST_OK ? model : NULL;
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer_call *call = &request->infer.call;
+    return infer_find_model(request, call, request->match.model, request->match.version, err) ==
+                   ST_OK
+               ? call->model
+               : NULL;
 }
 
 /* GET /v2/models: the names that can be called. */
 enum status api_models(struct request *request, struct error *err)
 {
-    const struct models *models = &request->serving->models;
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
     const char *last = "";
     buf_add_str(&request->out, "{\"models\":[");
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        const struct model *model = &models->items[i];
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
         if (model_is_ready(model) && strcmp(model->name, last) != 0) {
             buf_add_str(&request->out, *last ? "," : "");
             json_print_string(&request->out, span_str(model->name));
             last = model->name;
         }
     }
+    repository_unref_index(index);
     buf_add_str(&request->out, "]}");
     return api_check_printed(request, err);
 }
@@ -74,15 +79,14 @@ static const struct shape **copy_examples(struct arena *arena, const struct mode
 }
 
 /* All callable versions of the model, or only the version that the request names. */
-static const char **list_versions(struct request *request, const struct model *model,
-                                  size_t *out_count)
+static const char **list_versions(struct request *request, const struct repository_index *index,
+                                  const struct model *model, size_t *out_count)
 {
-    const struct models *models = &request->serving->models;
-    const char **versions =
-        arena_array(&request->infer.arena, models->item_count, sizeof(*versions));
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
+    const char **versions = arena_array(&request->infer.arena, index->count, sizeof(*versions));
     size_t count = 0;
-    for (uint32_t i = 0; versions && i < models->item_count; i++) {
-        const struct model *item = &models->items[i];
+    for (uint32_t i = 0; versions && i < index->count; i++) {
+        const struct model *item = index->models[i];
         if (strcmp(item->name, model->name) == 0 && model_is_ready(item) &&
             (request->match.version == 0 || item == model)) {
             versions[count++] = item->version_text;
@@ -92,9 +96,18 @@ static const char **list_versions(struct request *request, const struct model *m
     return versions;
 }
 
-static const char *platform_of(const struct model *model)
+/* The versions' texts belong to models of the index. */
+static enum status print_model(struct request *request, const struct model *model,
+                               struct oip_model_meta *meta, struct error *err)
 {
-    return rt_method_is_pipeline(model->method) ? "pipeline" : "executorch_pte";
+    OBJ_CHECK(model, MODEL_MAGIC);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    meta->versions = list_versions(request, index, model, &meta->version_count);
+    if (meta->versions) {
+        oip_print_model(&request->out, meta);
+    }
+    repository_unref_index(index);
+    return meta->versions ? api_check_printed(request, err) : api_no_memory(err);
 }
 
 enum status api_model(struct request *request, struct error *err)
@@ -106,21 +119,19 @@ enum status api_model(struct request *request, struct error *err)
     struct arena *arena = &request->infer.arena;
     struct oip_model_meta meta = {
         .name = model->name,
-        .platform = platform_of(model),
+        .platform = rt_method_platform(model->method),
         .inputs = copy_metas(arena, model->inputs, model->input_count),
         .outputs = copy_metas(arena, model->outputs, model->output_count),
         .examples = copy_examples(arena, model),
         .input_count = model->input_count,
         .output_count = model->output_count,
     };
-    meta.versions = list_versions(request, model, &meta.version_count);
-    if (!meta.inputs || !meta.outputs || !meta.examples || !meta.versions) {
+    if (!meta.inputs || !meta.outputs || !meta.examples) {
         return api_no_memory(err);
     }
-    meta.constants = model->constants;
+    meta.constants = model->origin->constants;
     meta.placement = model->placement;
-    oip_print_model(&request->out, &meta);
-    return api_check_printed(request, err);
+    return print_model(request, model, &meta, err);
 }
 
 enum status api_config(struct request *request, struct error *err)
@@ -135,7 +146,7 @@ enum status api_config(struct request *request, struct error *err)
     bool has_state = rt_program_state_bytes(model->program) > 0;
     const struct oip_model_config config = {
         .name = model->name,
-        .platform = platform_of(model),
+        .platform = rt_method_platform(model->method),
         .backend = PACKAGE_NAME,
         .instance_name = device->name,
         .inputs = copy_metas(arena, model->inputs, model->input_count),
@@ -164,7 +175,7 @@ enum status api_config(struct request *request, struct error *err)
 
 enum status api_model_ready(struct request *request, struct error *err)
 {
-    models_verify_files(&request->serving->models);
+    repository_verify_files(&request->serving->repository);
     const struct model *model = api_find_ready(request, err);
     if (!model) {
         return err->code;
@@ -174,22 +185,30 @@ enum status api_model_ready(struct request *request, struct error *err)
 }
 
 /* Rows for all versions of |name|, or for |version| alone; with |name| NULL, for every model. */
-static enum status print_stats(struct request *request, const char *name, uint32_t version,
-                               struct error *err)
+static void print_rows(struct buf *out, const struct repository_index *index, const char *name,
+                       uint32_t version)
 {
-    const struct models *models = &request->serving->models;
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
     const char *before = "";
-    buf_add_str(&request->out, "{\"model_stats\":[");
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        const struct model *model = &models->items[i];
+    buf_add_str(out, "{\"model_stats\":[");
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
         if (model_is_ready(model) && (!name || strcmp(model->name, name) == 0) &&
             (version == 0 || model->version == version)) {
-            buf_add_str(&request->out, before);
-            stats_print(&request->out, model);
+            buf_add_str(out, before);
+            stats_print(out, model);
             before = ",";
         }
     }
-    buf_add_char(&request->out, ']');
+    buf_add_char(out, ']');
+}
+
+static enum status print_stats(struct request *request, const char *name, uint32_t version,
+                               struct error *err)
+{
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    print_rows(&request->out, index, name, version);
+    repository_unref_index(index);
     if (!name) {
         buf_add_str(&request->out, ",\"memory\":");
         stats_print_memory(&request->out, request->server);
@@ -200,6 +219,7 @@ static enum status print_stats(struct request *request, const char *name, uint32
 
 enum status api_stats(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return print_stats(request, NULL, 0, err);
 }
 
@@ -209,31 +229,39 @@ enum status api_model_stats(struct request *request, struct error *err)
     return model ? print_stats(request, model->name, request->match.version, err) : err->code;
 }
 
-/* POST /v2/repository/index: every model found, with the reason if it cannot be called. */
-enum status api_index(struct request *request, struct error *err)
+static enum status print_index(struct request *request, const struct repository_index *index,
+                               bool is_ready_only, struct error *err)
 {
-    bool is_ready_only;
-    TRY(oip_parse_index(body_span(&request->body), &is_ready_only, err));
-    models_verify_files(&request->serving->models);
-    const struct models *models = &request->serving->models;
-    struct oip_index_row *rows =
-        arena_array(&request->infer.arena, models->item_count, sizeof(*rows));
+    OBJ_CHECK(index, REPOSITORY_INDEX_MAGIC);
+    struct oip_index_row *rows = arena_array(&request->infer.arena, index->count, sizeof(*rows));
+    size_t count = 0;
     if (!rows) {
         return api_no_memory(err);
     }
-    size_t count = 0;
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        const struct model *model = &models->items[i];
-        bool is_ready = model_is_ready(model);
-        if (is_ready || !is_ready_only) {
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
+        if (!is_ready_only || model_is_ready(model)) {
             rows[count++] = (struct oip_index_row){
                 .name = model->name,
                 .version = model->version_text,
-                .state = is_ready ? "READY" : "UNAVAILABLE",
-                .reason = is_ready ? NULL : model->failure.text,
+                .state = model_state_word(model_state(model)),
+                .reason = model_refusal(model),
             };
         }
     }
     oip_print_index(&request->out, rows, count);
     return api_check_printed(request, err);
+}
+
+/* POST /v2/repository/index: every model found, with the reason if it cannot be called. */
+enum status api_index(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_ready_only;
+    TRY(oip_parse_index(body_span(&request->body), &is_ready_only, err));
+    repository_verify_files(&request->serving->repository);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    enum status status = print_index(request, index, is_ready_only, err);
+    repository_unref_index(index);
+    return status;
 }

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/oip_reply.h"
 #include "protocol/rawsig.h"
@@ -160,6 +161,7 @@ static enum status read_oip_shapes(struct request *request, const struct model *
 static enum status init_query(struct request *request, const struct model *model,
                               struct shape_query *query, struct error *err)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     struct arena *arena = &request->infer.arena;
     uint32_t inputs = model->call.input_count, results = model->call.result_count;
     query->inputs = arena_array(arena, inputs, sizeof(*query->inputs));

@@ -17,18 +17,23 @@
 
 void bundle_free(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     if (bundle) {
+        OBJ_CHECK(bundle, BUNDLE_MAGIC);
         rt_cascade_free(bundle->cascade);
         for (uint32_t i = 0; i < bundle->count; i++) {
             infer_close_sequence(request, &bundle->calls[i].call);
+            infer_drop_model(&bundle->calls[i].call);
         }
+        bundle->magic = 0;
         request->infer.bundle = NULL;
     }
 }
 
 static struct bundle_call *call_of(const struct bundle *bundle, uint32_t step)
 {
+    must(step < bundle->count && bundle->order[step] < bundle->count);
     return &bundle->calls[bundle->order[step]];
 }
 
@@ -106,6 +111,7 @@ static enum status make_edge(const struct bundle *bundle, const struct infer_cal
 /* An edge for each promise, also between failed calls: edges decide which call fails with which. */
 static enum status make_edges(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     uint32_t count = 0;
     bundle->edges =
@@ -197,6 +203,7 @@ static enum status check_open(const struct bundle *bundle, uint32_t step, struct
 /* In the order in which the calls will run. */
 static enum status open_sequences(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     bundle->turns = arena_array(&request->infer.arena, bundle->count, sizeof(*bundle->turns));
     if (!bundle->turns) {
@@ -241,6 +248,7 @@ static void undo(struct request *request)
 
 static enum status decode(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     size_t binary_count = 0;
     TRY(make_edges(request, err));
@@ -257,6 +265,7 @@ static enum status decode(struct request *request, struct error *err)
 
 static enum status open_states(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     enum status status = open_sequences(request, err);
     bundle->cascade = status == ST_OK ? rt_cascade_new(&bundle->layout, true) : NULL;
@@ -270,6 +279,7 @@ static enum status open_states(struct request *request, struct error *err)
 
 static enum status prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     struct error failure; /* calls that failed alone leave a text, too */
     uint32_t step;
@@ -298,6 +308,7 @@ static size_t held_bytes(const struct request *request)
 
 static struct rt_sched_queue *enter(struct request *request)
 {
+    OBJ_CHECK(request->serving, SERVING_MAGIC);
     request->job.rows = 0;
     request->job.turns = request->infer.bundle->turns;
     request->job.turn_count = request->infer.bundle->turn_count;
@@ -318,12 +329,14 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
 
 static bool start(struct request *request, enum hal_caller caller)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     rt_cascade_submit(request->infer.bundle->cascade, NULL, 0, caller, on_cascade_done, request);
     return true;
 }
 
 static bool cancel(struct request *request)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     rt_cascade_cancel(request->infer.bundle->cascade);
     return false;
 }
@@ -343,7 +356,7 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
         infer_explain(&call->call, rt_cascade_error(bundle->cascade, step),
                       rt_cascade_culprit(bundle->cascade, step), &call->err);
         if (call->err.code == ST_UNAVAILABLE) {
-            models_verify_files(&request->serving->models);
+            repository_verify_files(&request->serving->repository);
         }
         if (is_late && call->err.code == ST_CANCELLED) {
             infer_fail_late(request, &call->err);
@@ -359,6 +372,7 @@ static void explain(const struct request *request, uint32_t step, bool is_late)
 /* If the time is over before the list has begun, all of it is late. */
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     const struct bundle *bundle = request->infer.bundle;
     if (request->job.started_ns == 0 && status != ST_OK) {
         return status == ST_TIMEOUT ? infer_fail_late(request, err)
@@ -387,6 +401,7 @@ static bool has_results(const struct bundle_call *call)
 
 static size_t encode_bytes(const struct request *request)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     const struct bundle *bundle = request->infer.bundle;
     size_t bytes = 0;
     for (uint32_t i = 0; i < bundle->count; i++) {
@@ -428,6 +443,7 @@ static size_t count_outputs(const struct bundle *bundle)
 
 static enum status print(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct infer *infer = &request->infer;
     const struct bundle *bundle = infer->bundle;
     struct oip_encoded *encoded = &infer->encoded;
@@ -453,6 +469,7 @@ static enum status print(struct request *request, struct error *err)
 
 static void release(struct request *request)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     rt_cascade_free(bundle->cascade);
     bundle->cascade = NULL;
@@ -460,6 +477,7 @@ static void release(struct request *request)
 
 static enum status hand_over(struct request *request, struct hal_pool *pool, struct error *err)
 {
+    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     return rt_cascade_move_results(request->infer.bundle->cascade, pool, err);
 }
 
@@ -479,6 +497,7 @@ static void count(const struct request *request, uint64_t now_ns)
 /* A list may name any models; while none is served there is no memory to read it into. */
 static int find(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return serving_verify(request->serving, &request->err) == ST_OK ? 200 : 503;
 }
 

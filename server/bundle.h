@@ -43,7 +43,10 @@ struct bundle_call {
     uint32_t step; /* its step of the cascade, behind the steps whose results it takes */
 };
 
+#define BUNDLE_MAGIC 0x62756e64u
+
 struct bundle {
+    uint32_t magic;
     struct bundle_call *calls; /* in the request's arena, like the other arrays */
     uint32_t count, capacity, promise_count;
     uint32_t *order;             /* by step: the call's index */

@@ -162,6 +162,7 @@ static enum status read_list(struct reader *r)
 static uint32_t find_call(const struct bundle *bundle, uint32_t count, struct span id,
                           uint32_t none)
 {
+    must(count <= bundle->count);
     for (uint32_t i = 0; i < count; i++) {
         if (bundle->calls[i].has_id && span_equal(bundle->calls[i].id, id)) {
             return i;
@@ -197,14 +198,7 @@ static enum status find_model(const struct reader *r, struct bundle_call *call)
         return error_set(&call->err, ST_INVALID, "model_version: expected a version, got '%.*s'",
                          SPAN_SHORT(call->model_version));
     }
-    const struct model *model =
-        models_find(&r->request->serving->models, name, version, &call->err);
-    if (!model) {
-        return call->err.code;
-    }
-    TRY(model_verify_ready(model, &call->err));
-    call->call.model = model;
-    return ST_OK;
+    return infer_find_model(r->request, &call->call, name, version, &call->err);
 }
 
 static enum status parse_call(struct reader *r, struct bundle_call *call)
@@ -225,6 +219,7 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
 static enum status count_calls(struct reader *r, const struct bundle_call *call, uint32_t index,
                                uint32_t *count)
 {
+    must(index < r->bundle->count);
     if (call->call.model) {
         *count += rt_method_call_count(call->call.model->method);
         r->request->infer.steps_bytes += rt_method_steps_bytes(call->call.model->method);
@@ -266,6 +261,7 @@ static const char *keep_place(struct reader *r, const struct error *place)
 
 static enum status add_promise(struct reader *r, uint32_t index, struct bundle_promise promise)
 {
+    must(index < r->bundle->count && promise.said != NULL);
     struct bundle *bundle = r->bundle;
     struct bundle_call *call = &bundle->calls[index];
     struct span id = promise.said->id;
@@ -290,6 +286,7 @@ static enum status add_promise(struct reader *r, uint32_t index, struct bundle_p
 
 static enum status list_oip(struct reader *r, uint32_t index, const struct oip_request *oip)
 {
+    must(index < r->bundle->count);
     struct bundle_call *call = &r->bundle->calls[index];
     call->promises = arena_array(r->arena, oip->input_count, sizeof(*call->promises));
     if (!call->promises) {
@@ -316,6 +313,7 @@ static enum status list_oip(struct reader *r, uint32_t index, const struct oip_r
 /* Compares the leaf's declaration of the result with the method, sizes excepted. */
 static enum status list_tree(struct reader *r, uint32_t index, const struct call_request *tree)
 {
+    must(index < r->bundle->count);
     struct bundle_call *call = &r->bundle->calls[index];
     const struct call_method *method = &call->call.model->call;
     call->promises = arena_array(r->arena, method->input_count, sizeof(*call->promises));
@@ -416,6 +414,7 @@ static enum status put_in_order(struct reader *r)
 
 enum status bundle_read(struct request *request, const struct oip_body *parts, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct arena *arena = &request->infer.arena;
     struct bundle *bundle = arena_alloc(arena, sizeof(*bundle));
     struct reader r = {request, arena, bundle, parts, parts->binary, err};
@@ -425,6 +424,8 @@ enum status bundle_read(struct request *request, const struct oip_body *parts, s
     if (!bundle) {
         return no_memory(err);
     }
+    bundle_free(request); /* of an attempt that found no memory */
+    bundle->magic = BUNDLE_MAGIC;
     request->infer.bundle = bundle;
     TRY(read_list(&r));
     TRY(check_ids(&r));

@@ -308,7 +308,7 @@ static void take_promises_back(struct server *server)
  */
 static void on_retry(uv_timer_t *timer)
 {
-    struct server *server = timer->data;
+    struct server *server = server_of(timer->data);
     struct list *wanting = &server->clients.wanting, now;
     list_init(&now);
     move_all(wanting, &now);

@@ -21,6 +21,7 @@
 #include "server/bundle.h"
 #include "server/request.h"
 #include "server/routes.h"
+#include "server/repository.h"
 #include "server/server.h"
 #include "server/serving.h"
 
@@ -52,6 +53,7 @@ enum status infer_init(struct request *request, const struct params *params, str
 
 void infer_fini(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     infer_reset(request);
     arena_fini(&infer->arena);
@@ -70,6 +72,7 @@ void infer_end_sequence(const struct infer_call *call)
 
 void infer_close_sequence(struct request *request, struct infer_call *call)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     if (call->sequence) {
         const struct params *params = request->server->params;
         rt_sequence_close(call->sequence);
@@ -78,7 +81,7 @@ void infer_close_sequence(struct request *request, struct infer_call *call)
     }
 }
 
-/* Drops what the call holds. */
+/* Drops what the call holds, the model excepted. */
 static void reset_call(struct request *request, struct infer_call *call)
 {
     rt_invocation_free(call->invocation);
@@ -115,6 +118,8 @@ static void join_pools(struct request *request)
 {
     struct infer *infer = &request->infer;
     const struct serving *serving = request->serving;
+    OBJ_CHECK(serving, SERVING_MAGIC);
+    must(infer->ops == &bundle_ops || infer->call.model);
     if (!infer->share) {
         infer->share = infer->ops == &bundle_ops ? serving->lists : infer->call.model->pool;
         hal_pool_join(infer->pool, infer->share);
@@ -124,6 +129,7 @@ static void join_pools(struct request *request)
 
 static void leave_pools(struct infer *infer)
 {
+    must(infer->share || infer->charged_bytes == 0);
     if (infer->share) {
         hal_pool_discharge(infer->pool, infer->charged_bytes);
         infer->charged_bytes = 0;
@@ -135,7 +141,9 @@ static void leave_pools(struct infer *infer)
 
 void infer_reset(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
+    struct model *model = infer->call.model;
     reset_call(request, &infer->call);
     bundle_free(request);
     infer->ops = NULL;
@@ -146,12 +154,34 @@ void infer_reset(struct request *request)
     infer->coding = CODING_IDENTITY;
     body_reset(&infer->inflated);
     leave_pools(infer);
+    model_unref(model); /* its pool has lost this member */
     buf_fini(&infer->deflated);
     if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
         arena_fini(&infer->arena);
     } else {
         arena_reset(&infer->arena);
     }
+}
+
+void infer_drop_model(struct infer_call *call)
+{
+    model_unref(call->model);
+    call->model = NULL;
+}
+
+enum status infer_find_model(struct request *request, struct infer_call *call, const char *name,
+                             uint32_t version, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct model *model;
+    infer_drop_model(call);
+    TRY(repository_find(&request->serving->repository, name, version, &model, err));
+    if (model_verify_ready(model, err) != ST_OK) {
+        model_unref(model);
+        return err->code;
+    }
+    call->model = model;
+    return ST_OK;
 }
 
 /* ---- before the body ------------------------------------------------------------------------- */
@@ -196,9 +226,10 @@ static int check_codings(const struct head *head, struct error *err)
 
 int infer_begin(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     const struct route *route = routes_get(request->match.id);
-    infer->call.model = NULL;
+    must(infer->call.model == NULL);
     int status = route->ops->find(request);
     if (status == 200) {
         status = check_codings(&request->head, &request->err);
@@ -220,6 +251,7 @@ static size_t body_bytes(const struct request *request)
 
 enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct hal_pool_stats stats;
     size_t size = hal_pool_size(request->infer.pool), bodies = body_bytes(request);
     hal_pool_stats(request->infer.pool, &stats);
@@ -246,6 +278,7 @@ static enum status check_memory(struct request *request, enum status status, str
 
 enum status infer_settle(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     join_pools(request);
     infer->inflated.pool = infer->pool;
@@ -272,6 +305,7 @@ static enum status remove_coding(struct request *request, struct error *err)
 
 struct oip_limits infer_limits(const struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return (struct oip_limits){
         .inputs_max = INPUTS_MAX,
         .outputs_max = INFER_OUTPUTS_MAX,
@@ -296,6 +330,7 @@ void infer_take_parameters(struct infer *infer, const struct oip_parameters *par
 
 enum status infer_parse(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     TRY(remove_coding(request, err));
     struct span length = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
@@ -329,6 +364,7 @@ enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t in
                        enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
                        struct span bytes, struct error *err)
 {
+    must(call->invocation != NULL && index < call->model->call.input_count);
     const struct body *body = infer->body;
     const uint8_t *base = hal_buffer_map(body->buffer);
     struct rt_buffer_desc given = describe(dtype, shape, layout);
@@ -342,6 +378,7 @@ enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtyp
                         const struct shape *shape, const struct oip_layout *layout, size_t stored,
                         void **out_ptr, struct error *err)
 {
+    must(call->invocation != NULL && index < call->model->call.input_count);
     if (!layout->is_given) {
         return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
     }
@@ -352,6 +389,7 @@ enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtyp
 enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
                          const union infer_scalar *value, struct error *err)
 {
+    must(call->invocation != NULL && index < call->model->call.input_count);
     struct rt_invocation *invocation = call->invocation;
     if (kind == RT_IO_INT) {
         return rt_invocation_int(invocation, index, value->i, err);
@@ -365,6 +403,7 @@ enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t
 
 enum status infer_open_sequence(struct request *request, struct infer_call *call, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     const struct oip_parameters *parameters = call->parameters;
     if (parameters->sequence_id == 0 && parameters->sequence_name.len == 0) {
         return parameters->sequence_start || parameters->sequence_end
@@ -400,6 +439,7 @@ static void drop_bodies(struct request *request)
 
 enum status infer_decode(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     enum status status = count_steps(infer, err);
     if (status == ST_OK) {
@@ -421,6 +461,8 @@ enum status infer_decode(struct request *request, struct error *err)
 
 enum status infer_prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.ops != NULL);
     struct infer *infer = &request->infer;
     enum status status = check_memory(request, infer->ops->prepare(request, mode, err), err);
     infer->is_short &=
@@ -431,6 +473,7 @@ enum status infer_prepare(struct request *request, enum rt_prepare_mode mode, st
 void infer_explain(const struct infer_call *call, const struct error *why,
                    const struct rt_culprit *culprit, struct error *err)
 {
+    must(why->code != ST_OK);
     char element[RT_CULPRIT_TEXT_MAX], behind[RT_CULPRIT_TEXT_MAX + 2];
     *err = *why;
     if (culprit->is_known) {
@@ -441,6 +484,7 @@ void infer_explain(const struct infer_call *call, const struct error *why,
 
 enum status infer_fail_late(const struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return error_set(err, ST_TIMEOUT, "%s after %llu ms",
                      request->job.started_ns ? "not done" : "still waiting",
                      (unsigned long long)(infer_time_limit_ns(request) / NS_PER_MS));
@@ -448,11 +492,14 @@ enum status infer_fail_late(const struct request *request, struct error *err)
 
 enum status infer_finish(struct request *request, enum status status, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.ops != NULL);
     return request->infer.ops->finish(request, status, err);
 }
 
 uint64_t infer_time_limit_ns(const struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     const struct model *model = request->infer.call.model; /* NULL: the request is a list */
     const struct params *params = model ? &model->params : request->server->params;
     uint64_t limit_us = params->request_timeout * 1000;
@@ -462,6 +509,7 @@ uint64_t infer_time_limit_ns(const struct request *request)
 
 size_t infer_held_bytes(const struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return request->infer.ops->held_bytes(request) + request->infer.bound_bytes +
            body_bytes(request);
 }
@@ -475,6 +523,7 @@ static enum coding wanted_coding(const struct request *request)
 
 size_t infer_text_bytes(const struct request *request, const struct infer_call *call)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     bool is_compressed = wanted_coding(request) != CODING_IDENTITY;
     size_t bytes = 0;
     for (size_t i = 0; i < call->output_count; i++) {
@@ -488,6 +537,7 @@ size_t infer_text_bytes(const struct request *request, const struct infer_call *
 
 size_t infer_encode_bytes(const struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     return request->infer.ops->encode_bytes(request);
 }
 
@@ -511,6 +561,7 @@ static bool has_results(const struct infer *infer)
 
 enum status infer_encode(struct request *request, struct error *err)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     TRY(infer->ops->print(request, err));
     TRY(compress(request, err));
@@ -525,6 +576,7 @@ enum status infer_encode(struct request *request, struct error *err)
 
 bool infer_hand_over(struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
     struct error err;
     return !has_results(&request->infer) ||
            request->infer.ops->hand_over(request, request->serving->clients, &err) == ST_OK;

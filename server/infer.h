@@ -45,7 +45,7 @@ struct infer_output {
 
 /* One call of a model: the whole request, or one call of its list (server/bundle.h). */
 struct infer_call {
-    const struct model *model; /* borrowed from request->serving */
+    struct model *model; /* shared: ref held from the time when it is found; NULL: not found */
     const struct infer_codec *codec;
     struct oip_request oip;                  /* for infer_codec_oip; borrows from the body */
     struct call_request tree;                /* for infer_codec_call; likewise */
@@ -152,6 +152,16 @@ MUST_CHECK enum status infer_settle(struct request *request, struct error *err);
 /* Before the body: does the model exist and work, and is the request's coding known? 200 or the
  * status to answer with. */
 int infer_begin(struct request *request);
+
+/*
+ * The call is for the model of that name: takes a reference, in place of one that it may have.
+ * ST_NOT_FOUND, ST_UNAVAILABLE. Any thread.
+ */
+MUST_CHECK enum status infer_find_model(struct request *request, struct infer_call *call,
+                                        const char *name, uint32_t version, struct error *err);
+
+/* Drops the reference. */
+void infer_drop_model(struct infer_call *call);
 
 MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);

@@ -15,6 +15,7 @@
 static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
+    OBJ_CHECK(call->model, MODEL_MAGIC);
     TRY(call->codec->parse(request, call, parts, NULL, err));
     infer_take_parameters(&request->infer, call->parameters);
     request->infer.steps_bytes = rt_method_steps_bytes(call->model->method);
@@ -38,6 +39,8 @@ static enum status decode(struct request *request, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
     struct infer *infer = &request->infer;
+    OBJ_CHECK(call->model, MODEL_MAGIC);
+    must(call->invocation == NULL); /* an earlier attempt was undone */
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
     rt_invocation_run_in(call->invocation, infer->run_pool);
     TRY(call->codec->decode(request, call, err));
@@ -79,6 +82,8 @@ static size_t held_bytes(const struct request *request)
 static struct rt_sched_queue *enter(struct request *request)
 {
     const struct infer_call *call = &request->infer.call;
+    OBJ_CHECK(call->model, MODEL_MAGIC);
+    must(call->invocation && call->model->queue);
     request->job.rows = call->model->rows_max > 1 ? rt_batch_rows(call->invocation) : 0;
     request->job.turns = &request->infer.turn;
     request->job.turn_count = call->sequence != NULL;
@@ -134,6 +139,7 @@ bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b)
 
 static bool cancel(struct request *request)
 {
+    must(request->infer.call.invocation != NULL);
     return rt_batch_leave(request->infer.call.invocation);
 }
 
@@ -169,6 +175,7 @@ static enum status print(struct request *request, struct error *err)
     struct infer *infer = &request->infer;
     struct infer_call *call = &infer->call;
     struct oip_encoded *encoded = &infer->encoded;
+    must(call->invocation != NULL);
     call->sample_count = stats_sample_count(call);
     encoded->spans = arena_array(&infer->arena, call->output_count + 1, sizeof(struct span));
     if (!encoded->spans) {
@@ -196,11 +203,13 @@ static void release(struct request *request)
 
 static enum status hand_over(struct request *request, struct hal_pool *pool, struct error *err)
 {
+    must(request->infer.call.invocation != NULL);
     return rt_invocation_move_results(request->infer.call.invocation, pool, err);
 }
 
 static void count(const struct request *request, uint64_t now_ns)
 {
+    OBJ_CHECK(request->infer.call.model, MODEL_MAGIC);
     bool is_ok = request->http_status == 0;
     stats_add(request->infer.call.model->stats, request, &request->infer.call, is_ok, now_ns);
 }
@@ -208,10 +217,9 @@ static void count(const struct request *request, uint64_t now_ns)
 /* The model that the target names. */
 static int find(struct request *request)
 {
-    const struct model *model = models_find(&request->serving->models, request->match.model,
-                                            request->match.version, &request->err);
-    request->infer.call.model = model;
-    return !model ? 404 : model_verify_ready(model, &request->err) != ST_OK ? 503 : 200;
+    enum status status = infer_find_model(request, &request->infer.call, request->match.model,
+                                          request->match.version, &request->err);
+    return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 
 const struct infer_ops infer_ops_one = {

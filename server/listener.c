@@ -60,6 +60,7 @@ static void on_close(uv_handle_t *handle)
 
 static void close_listener(struct listener *listener)
 {
+    OBJ_CHECK(listener, LISTENER_MAGIC);
     const char *path = address_path(&listener->address);
     if (listener->is_bound && path) {
         unlink(path);
@@ -73,6 +74,7 @@ static void close_listener(struct listener *listener)
 static enum status add_listener(struct server *server, int fd, struct listener **out_listener,
                                 struct error *err)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     struct listener *listener = calloc(1, sizeof(*listener));
     int rc = listener ? uv_poll_init(&server->loop, &listener->poll, fd) : UV_ENOMEM;
     if (rc < 0) {
@@ -159,6 +161,7 @@ static bool is_absent(int number)
 
 enum status listener_bind(struct server *server, const char *text, struct error *err)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     struct address addresses[ADDRESS_COUNT_MAX];
     uint32_t count, bound = 0;
     TRY(address_resolve(text, addresses, &count, err));
@@ -186,6 +189,7 @@ static bool has_option(int fd, int option, int wanted)
 
 enum status listener_adopt(struct server *server, int fd, struct error *err)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     struct listener *listener;
     if (!has_option(fd, SO_TYPE, SOCK_STREAM) || !has_option(fd, SO_ACCEPTCONN, 1)) {
         return error_set(err, ST_INVALID, "descriptor %d: not a listening stream socket", fd);
@@ -199,7 +203,9 @@ static void on_readable(uv_poll_t *poll, int uv_status, int events);
 
 static struct listener *of_link(struct list *link)
 {
-    return LIST_ENTRY(link, struct listener, link);
+    struct listener *listener;
+    OBJ_CAST(listener, LIST_ENTRY(link, struct listener, link), LISTENER_MAGIC);
+    return listener;
 }
 
 static void start(struct listener *listener)
@@ -210,7 +216,7 @@ static void start(struct listener *listener)
 
 static void on_retry(uv_timer_t *timer)
 {
-    struct server *server = timer->data;
+    struct server *server = server_of(timer->data);
     for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
         start(of_link(l));
     }
@@ -219,6 +225,7 @@ static void on_retry(uv_timer_t *timer)
 /* The socket stays readable: without a pause the loop would do nothing but wake up for it. */
 static void pause_accepting(struct listener *listener)
 {
+    OBJ_CHECK(listener, LISTENER_MAGIC);
     uv_poll_stop(&listener->poll);
     uv_timer_start(&listener->server->accept_retry, on_retry, RETRY_MS, 0);
 }
@@ -323,6 +330,7 @@ static void on_readable(uv_poll_t *poll, int uv_status, int events)
 
 enum status listener_start_all(struct server *server, struct error *err)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
         struct listener *listener = of_link(l);
         char url[ADDRESS_TEXT_MAX];
@@ -344,6 +352,7 @@ static bool has_waiting(const struct listener *listener)
 
 bool listener_has_waiting(const struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     bool has = false;
     for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
         has |= has_waiting(of_link(l));
@@ -353,6 +362,7 @@ bool listener_has_waiting(const struct server *server)
 
 bool listener_is_stuck(struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     bool is_stuck = false;
     for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
         struct listener *listener = of_link(l);
@@ -364,6 +374,7 @@ bool listener_is_stuck(struct server *server)
 
 void listener_close_all(struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     while (!list_is_empty(&server->listeners)) {
         close_listener(of_link(server->listeners.next));
     }

@@ -34,14 +34,14 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLH
 	%D%/listener.c %D%/listener.h \
 	%D%/log.c %D%/log.h \
 	%D%/log_limit.c %D%/log_limit.h \
-	%D%/model.c %D%/model.h %D%/model_priv.h \
-	%D%/model_load.c \
+	%D%/model.c %D%/model.h %D%/model_state.def \
+	%D%/model_describe.c \
 	%D%/model_log.c %D%/model_log.h \
-	%D%/model_program.c \
 	%D%/notify.c %D%/notify.h \
 	%D%/npy.c %D%/npy.h \
 	%D%/offload.c %D%/offload.h \
 	%D%/options.c %D%/options.h %D%/params.def \
+	%D%/origin.c %D%/origin.h \
 	%D%/pipelines.c %D%/pipelines.h %D%/pipelines_priv.h %D%/pipelines_read.c \
 	%D%/placement.c %D%/placement.h \
 	%D%/pte.c %D%/pte.h \
@@ -56,6 +56,10 @@ SERVER_LIBS = %D%/libserver.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLH
 	%D%/pte_sig.c \
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
+	%D%/repository.c %D%/repository.h %D%/repository_priv.h \
+	%D%/repository_draft.c \
+	%D%/repository_load.c \
+	%D%/repository_program.c \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_answer.c \
 	%D%/request_log.c %D%/request_log.h \

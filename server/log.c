@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/utf8.h"
 
 #define LOG_LINE_MAX 1024
@@ -68,6 +69,7 @@ static enum status open_file(const char *path, int *out_fd, struct error *err)
 
 enum status log_open(const char *path, enum log_level level, struct error *err)
 {
+    must(level < LOG_LEVEL_COUNT);
     level_max = level;
     is_journal = !path && stderr_is_journal();
     file_path = path;
@@ -143,6 +145,7 @@ size_t log_escape(char *out, size_t size, struct span text)
         char shown[sizeof("\\u{10ffff}")];
         size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
         size_t bytes = show(shown, sizeof(shown), p, len);
+        must(bytes > 0 && bytes < sizeof(shown) && used <= size);
         if (bytes > size - used) {
             break;
         }
@@ -174,6 +177,7 @@ static size_t print_prefix(char *line, size_t size, enum log_level level)
 
 void log_line(enum log_level level, const char *fmt, ...)
 {
+    must(level < LOG_LEVEL_COUNT);
     if (level > level_max) {
         return;
     }
@@ -185,6 +189,7 @@ void log_line(enum log_level level, const char *fmt, ...)
     size_t len = wanted < 0 ? 0 : (size_t)wanted < sizeof(text) ? (size_t)wanted : sizeof(text) - 1;
     size_t used = print_prefix(line, sizeof(line), level);
     used += log_escape(line + used, sizeof(line) - 1 - used, span_of(text, len));
+    must(used < sizeof(line));
     line[used++] = '\n';
     struct pollfd room = {.fd = log_fd, .events = POLLOUT};
     if (poll(&room, 1, 0) == 1) {

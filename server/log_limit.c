@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "base/check.h"
 #include "server/log.h"
 
 #define WINDOW_NS (LOG_LIMIT_S * (uint64_t)1000000000)
@@ -20,7 +21,8 @@ static const struct {
 
 void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void))
 {
-    *limits = (struct log_limits){.clock = clock};
+    must(clock != NULL);
+    *limits = (struct log_limits){.magic = LOG_LIMITS_MAGIC, .clock = clock};
 }
 
 static void end_window(struct log_limits *limits, unsigned kind)
@@ -34,11 +36,14 @@ static void end_window(struct log_limits *limits, unsigned kind)
 
 static bool is_over(const struct log_limits *limits, unsigned kind, uint64_t now_ns)
 {
+    must(now_ns >= limits->windows[kind].since_ns);
     return now_ns - limits->windows[kind].since_ns >= WINDOW_NS;
 }
 
 bool log_limits_admit(struct log_limits *limits, enum log_kind kind)
 {
+    OBJ_CHECK(limits, LOG_LIMITS_MAGIC);
+    must(kind < LOG_KIND_COUNT);
     uint64_t now_ns = limits->clock();
     if (log_has_level(LOG_DEBUG)) {
         return true;
@@ -57,6 +62,7 @@ bool log_limits_admit(struct log_limits *limits, enum log_kind kind)
 
 bool log_limits_flush(struct log_limits *limits, bool of_all)
 {
+    OBJ_CHECK(limits, LOG_LIMITS_MAGIC);
     uint64_t now_ns = limits->clock();
     bool has_more = false;
     for (unsigned kind = 0; kind < LOG_KIND_COUNT; kind++) {

@@ -20,7 +20,10 @@ enum log_kind {
     LOG_KIND_COUNT,
 };
 
+#define LOG_LIMITS_MAGIC 0x6c6c696du
+
 struct log_limits {
+    uint32_t magic;
     uint64_t (*clock)(void); /* ns */
     struct {
         uint64_t since_ns; /* when the window began */

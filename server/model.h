@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The models that are served, by name and version. Each method of a file is one model: the default
- * method has the file's name and NAME.METHOD as an alias; the other methods are called NAME.METHOD.
- * Lists and answers use a model's name; requests may use either, and a name wins over an equal
- * alias. A pipeline is a model like any other. A file that did not load is kept with the reason.
- * The table is filled at the start; afterwards any thread may read what does not belong to the
- * loop, and only model_fail() changes it.
+ * A model: one method of a file, or a pipeline, under the name by which clients call it. The
+ * default method of a file has the file's name and NAME.METHOD as an alias; the other methods are
+ * called NAME.METHOD. A file that did not load is one model, which keeps the reason.
+ *
+ * A model is counted. Its repository (server/repository.h) holds a reference while the model has
+ * a place in the index, and each call holds one from the time when it finds the model to its end.
+ * The thread that drops the last reference frees the model; a model whose queue or pool still has a
+ * user cannot be freed, so calls give back both before they let the model go.
+ *
+ * What a model is does not change once it is published, so that any thread may read it. One thread
+ * at a time changes its state: the one that loads it, and after that the loop. Members that are
+ * called the loop's belong to the loop.
  */
 #ifndef PTED_SERVER_MODEL_H
 #define PTED_SERVER_MODEL_H
@@ -15,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/refs.h"
 #include "base/status.h"
 #include "protocol/call.h"
 #include "protocol/oip.h"
@@ -22,13 +29,22 @@
 #include "runtime/program/names.h"
 #include "runtime/program/program.h"
 #include "server/options.h"
+#include "server/origin.h"
 #include "server/route.h"
 
 struct hal_device;
 struct hal_pool;
 struct model_stats;
-struct rt_sched;
 struct rt_sched_queue;
+
+#define MODEL_MAGIC 0x6d6f646cu
+
+enum model_state {
+#define STATE(name, ...) MODEL_##name,
+#include "server/model_state.def"
+#undef STATE
+    MODEL_STATES
+};
 
 /* An input or output as clients see it. */
 struct model_io {
@@ -41,17 +57,22 @@ struct model_io {
 };
 
 struct model {
+    uint32_t magic;
+    struct refs refs;
+    struct arena arena; /* memory of the description */
+    /* ---- what it is ---- */
+    struct origin *origin;   /* shared: ref held; what the model was made from ... */
+    const char *method_name; /* ... and the method of it; NULL if the file did not load */
     char name[ROUTE_MODEL_MAX + 1];
-    const char *alias; /* another address of the model, or NULL; like |file| in the arena */
-    const char *file;  /* the name that its file or pipeline was given */
+    const char *alias; /* a second name that finds the model, or NULL */
     char version_text[12];
     uint32_t version;
-    atomic_bool has_failed;       /* the model cannot be called */
-    struct error failure;         /* the reason; constant once |has_failed| */
-    struct rt_program *program;   /* shared: ref held; NULL if the file did not load */
+    /* ---- its state ---- */
+    _Atomic(enum model_state) state;
+    struct error failure; /* why it is FAILED; constant from then on */
+    /* ---- what it runs ---- */
+    struct rt_program *program;   /* shared: ref held; NULL: did not load, or model_close() */
     struct rt_method *method;     /* borrowed from |program| */
-    const char *path;             /* path of its file, in the arena; NULL: a pipeline */
-    uint64_t load_ns;             /* time that the file took to load */
     struct params params;         /* the daemon's parameters with the settings of this model */
     struct rt_sched_queue *queue; /* owned, like |stats|; NULL if the model cannot be called */
     struct hal_pool *pool;        /* owned: holds the inputs of waiting calls */
@@ -63,70 +84,50 @@ struct model {
     struct rt_step_counts
         *steps_before; /* counts of a pipeline's steps on earlier devices: in the arena */
     uint32_t step_count;
-    struct model_io *inputs, *outputs; /* in the arena of struct models */
+    /* ---- what clients see, in the arena ---- */
+    struct model_io *inputs, *outputs;
     uint32_t input_count, output_count;
-    const char *constants; /* JSON of the values of the program's constant methods, or NULL */
     const char *placement; /* JSON of where it runs, or NULL: on the CPU */
     struct call_method
         call; /* inputs and outputs by raw index and structure; meaningful with |method| */
     const struct shape *example; /* by raw input: rt_example_shapes(); NULL: no example exists */
 };
 
-/* A name or an alias. */
-struct model_address {
-    const char *name;
-    const struct model *model;
-    bool is_alias;
-};
+/* A model in state UNKNOWN; the caller owns a reference. ST_INVALID: no model can have that name.
+ */
+MUST_CHECK enum status model_new(struct origin *origin, struct span name, struct model **out_model,
+                                 struct error *err);
 
-struct models {
-    const struct options
-        *options;              /* borrowed while loading: which data files belong to which model */
-    struct arena arena;        /* memory of the inputs and outputs */
-    struct hal_device *device; /* borrowed from struct serving, like the next two */
-    struct hal_pool *pool;     /* the range that the pools of models share */
-    struct rt_sched *sched;
-    struct model *items; /* owned; sorted by name, then by version, highest first */
-    uint32_t item_count, item_capacity;
-    uint32_t found_count;            /* while loading: .pte files found in folders */
-    struct model_address *addresses; /* owned; sorted likewise, aliases behind equal names */
-    uint32_t address_count;
-};
+bool model_name_is_valid(struct span name);
+MUST_CHECK enum status model_verify_name(struct span name, struct error *err); /* ST_INVALID */
 
-void models_init(struct models *models, struct hal_device *device, struct hal_pool *pool,
-                 struct rt_sched *sched);
-/* No model can be called any more; names and descriptions stay. */
-void models_close(struct models *models);
-void models_fini(struct models *models);
+/* Any thread. model_unref() of the last reference frees the model, whose state is UNLOADING. */
+struct model *model_ref(struct model *model);
+void model_unref(struct model *model); /* NULL is fine */
 
-/* Models of |from| that are here, too, keep their counts here. */
-void models_keep_stats(struct models *models, const struct models *from);
+/* The model is |method|: describes it to clients. State LOADING; the program gets a reference. */
+MUST_CHECK enum status model_describe(struct model *model, struct rt_method *method,
+                                      const struct hal_device *device, struct error *err);
 
-/* Loads the models that |options| names. A bad file that was named itself is an error (ST_CORRUPT,
- * ST_NOT_FOUND); a bad file found in a folder is kept with its reason. */
-MUST_CHECK enum status models_load(struct models *models, const struct options *options,
-                                   struct error *err);
+/* Releases what belongs to the device: the program, the queue, the pool. No call holds the model,
+ * and its state is FAILED or UNLOADING. Its name, its reason and its counts stay. */
+void model_close(struct model *model);
 
-/* By name or alias; the highest version when |version| is 0. NULL with ST_NOT_FOUND in |err|. */
-const struct model *models_find(const struct models *models, const char *name, uint32_t version,
-                                struct error *err);
+/* model_state.def: may |to| follow |from|? The protocol's word for a state. */
+bool model_state_may_follow(enum model_state from, enum model_state to);
+const char *model_state_word(enum model_state state);
 
-/* While loading: adds |program|'s methods as models, which take references; and finds the version
- * of |name|, or else the highest callable one, or else any. NULL: there is none. */
-MUST_CHECK enum status models_add_program(struct models *models, struct span file, uint32_t version,
-                                          struct rt_program *program, struct error *err);
-const struct model *models_find_any(const struct models *models, const char *name,
-                                    uint32_t version);
+/* On the thread that may change the state. */
+void model_set_state(struct model *model, enum model_state state);
 
-/* The model cannot be called any more, for the reason |why|; only the first reason counts. While
- * loading, or on the loop. */
+/* The model cannot be called any more, for the reason |why|; only the first reason counts, and an
+ * unloaded model has none. Likewise. */
 void model_fail(struct model *model, const struct error *why);
 
-/* Calls model_fail() for all models whose program's files changed on disk
- * (rt_program_verify_files()). */
-void models_verify_files(struct models *models);
+/* Why the model cannot be called; NULL: it can. Any thread. */
+const char *model_refusal(const struct model *model);
 
-/* ST_UNAVAILABLE with the reason when the model cannot be called. */
+/* ST_UNAVAILABLE with that reason. */
 MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
 
 /* The input or output with this name or alias, or NULL. */
@@ -137,12 +138,21 @@ enum status model_refuse_name(const struct model *model, enum rt_side side, stru
                               struct error *err);
 
 /* The cost of step |step| of a pipeline, summed over all devices that it ran on; its names are
- * those of the last device. */
+ * those of the last device. The loop. */
 struct rt_step_counts model_step_counts(const struct model *model, uint32_t step);
+
+/* |model| takes the place of |old|, the same model on an earlier device: it goes on with its
+ * counts. The loop. */
+void model_keep_stats(struct model *model, const struct model *old);
+
+static inline enum model_state model_state(const struct model *model)
+{
+    return atomic_load_explicit(&model->state, memory_order_acquire);
+}
 
 static inline bool model_is_ready(const struct model *model)
 {
-    return !atomic_load_explicit(&model->has_failed, memory_order_acquire);
+    return model_state(model) == MODEL_READY;
 }
 
 #endif

@@ -9,8 +9,8 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/check.h"
 #include "hal/device.h"
-#include "runtime/pipeline/pipeline.h"
 #include "runtime/program/resident.h"
 #include "runtime/program/results.h"
 #include "server/amount.h"
@@ -38,6 +38,7 @@ static void print_io(const struct model_io *io, const struct rt_io *raw, struct 
 
 static void print_ios(const struct model *model, bool are_inputs, struct buf *out)
 {
+    must(model->method != NULL);
     const struct model_io *ios = are_inputs ? model->inputs : model->outputs;
     uint32_t count = are_inputs ? model->input_count : model->output_count;
     for (uint32_t i = 0; i < count && i < IOS_MAX; i++) {
@@ -65,6 +66,7 @@ static void print_bytes(size_t bytes, struct buf *out)
  * the bounds exclude each other. */
 static bool measure_call(const struct model *model, size_t *out_bytes)
 {
+    must(model->method != NULL);
     struct rt_method *method = model->method;
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
@@ -87,7 +89,7 @@ static void print_memory(const struct model *model, struct buf *out)
     struct error err;
     size_t bytes;
     buf_add_str(out, "; ");
-    if (!rt_method_is_pipeline(model->method) &&
+    if (rt_method_has_own_work(model->method) &&
         rt_method_resident(model->method, &weights, &err) == ST_OK) {
         buf_add_str(out, "weights ");
         print_bytes(weights.own_bytes + weights.file_bytes, out);
@@ -118,13 +120,13 @@ static uint64_t plan(const struct model *model)
     struct error err;
     uint64_t begin_ns = uv_hrtime();
     bool is_planned = rt_method_place(model->method, NULL, NULL, &stats, &err) == ST_OK;
-    return is_planned && !rt_method_is_pipeline(model->method) ? uv_hrtime() - begin_ns : 0;
+    return is_planned && rt_method_has_own_work(model->method) ? uv_hrtime() - begin_ns : 0;
 }
 
 static void print_times(const struct model *model, uint64_t plan_ns, struct buf *out)
 {
-    if (model->load_ns) {
-        buf_printf(out, "; loaded in %.1f ms", (double)model->load_ns / NS_PER_MS);
+    if (model->origin->load_ns) {
+        buf_printf(out, "; loaded in %.1f ms", (double)model->origin->load_ns / NS_PER_MS);
     }
     if (plan_ns) {
         buf_printf(out, ", planned in %.2f ms", (double)plan_ns / NS_PER_MS);
@@ -133,6 +135,7 @@ static void print_times(const struct model *model, uint64_t plan_ns, struct buf 
 
 static void print_batches(const struct model *model, struct buf *out)
 {
+    must(model->rows_max >= 1 && model->rows_max <= model->rows_form);
     if (model->rows_max > 1) {
         buf_printf(out, "requests that wait run as batches of up to %" PRIi64 " rows",
                    model->rows_max);
@@ -155,6 +158,7 @@ static void print_name(const struct model *model, struct buf *out)
 
 void model_log(const struct model *model, const struct hal_device *device)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     struct buf line;
     if (!model->program) {
         return; /* the file did not load, and has its own line */
@@ -171,7 +175,7 @@ void model_log(const struct model *model, const struct hal_device *device)
         buf_printf(&line, "; on %s; ", hal_device_props(device)->name);
         print_batches(model, &line);
     } else {
-        buf_printf(&line, "cannot be called: %s", model->failure.text);
+        buf_printf(&line, "cannot be called: %s", model_refusal(model));
     }
     log_line(model_is_ready(model) ? LOG_INFO : LOG_WARNING, "%.*s", SPAN_FMT(buf_span(&line)));
     buf_fini(&line);
@@ -179,6 +183,7 @@ void model_log(const struct model *model, const struct hal_device *device)
 
 void model_log_batches(const struct model *model)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
     struct buf line;
     buf_init(&line, TEXT_BYTES_MAX);
     print_name(model, &line);

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
+
 #define LISTEN_FDS_MAX 64
 
 /* The variable as a number of at most |max|; 0 if it is missing or not such a number. */
@@ -38,6 +40,7 @@ static bool is_for_us(const char *pid_name, bool must_be_set)
 
 static void open_socket(struct notify *notify)
 {
+    must(notify->fd < 0);
     const char *path = getenv("NOTIFY_SOCKET");
     size_t len = path ? strlen(path) : 0;
     if (len < 2 || len > sizeof(notify->address.sun_path) || (path[0] != '/' && path[0] != '@')) {
@@ -66,7 +69,7 @@ static void take_sockets(struct notify *notify)
 
 void notify_init(struct notify *notify)
 {
-    *notify = (struct notify){.fd = -1};
+    *notify = (struct notify){.magic = NOTIFY_MAGIC, .fd = -1};
     open_socket(notify);
     take_sockets(notify);
     if (is_for_us("WATCHDOG_PID", false)) {
@@ -82,6 +85,7 @@ void notify_init(struct notify *notify)
 
 void notify_fini(struct notify *notify)
 {
+    OBJ_CHECK(notify, NOTIFY_MAGIC);
     if (notify->fd >= 0) {
         close(notify->fd);
         notify->fd = -1;
@@ -90,6 +94,7 @@ void notify_fini(struct notify *notify)
 
 void notify_send(const struct notify *notify, const char *fmt, ...)
 {
+    OBJ_CHECK(notify, NOTIFY_MAGIC);
     if (notify->fd < 0) {
         return;
     }

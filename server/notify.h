@@ -14,7 +14,10 @@
 
 #define NOTIFY_LISTEN_FD 3 /* the first of the sockets handed over */
 
+#define NOTIFY_MAGIC 0x6e746679u
+
 struct notify {
+    uint32_t magic;
     int fd; /* owned; -1: no service manager listens */
     struct sockaddr_un address;
     socklen_t address_len;

@@ -59,16 +59,21 @@ static void do_nothing(uv_work_t *work)
 enum status offload_start(struct server *server, struct error *err)
 {
     struct offload *offload = &server->offload;
+    must(offload->magic == 0);
     offload->threads = thread_count();
+    must(offload->threads > 0 && offload->threads <= THREADS_MAX);
     TRY(try_threads(offload->threads, err));
     int rc = uv_queue_work(&server->loop, &offload->first, do_nothing, NULL);
     must(rc == 0);
+    offload->magic = OFFLOAD_MAGIC;
     return ST_OK;
 }
 
 void offload_begin(struct server *server, enum offload_kind kind, uv_work_t *work, uv_work_cb fn,
                    uv_after_work_cb done)
 {
+    OBJ_CHECK(&server->offload, OFFLOAD_MAGIC);
+    must(kind < OFFLOAD_KIND_COUNT);
     server->offload.open[kind]++;
     int rc = uv_queue_work(&server->loop, work, fn, done);
     must(rc == 0);
@@ -76,7 +81,8 @@ void offload_begin(struct server *server, enum offload_kind kind, uv_work_t *wor
 
 void offload_end(struct server *server, enum offload_kind kind)
 {
-    must(server->offload.open[kind] > 0);
+    OBJ_CHECK(&server->offload, OFFLOAD_MAGIC);
+    must(kind < OFFLOAD_KIND_COUNT && server->offload.open[kind] > 0);
     server->offload.open[kind]--;
     server->offload.done[kind]++;
 }

@@ -18,7 +18,10 @@ enum offload_kind {
     OFFLOAD_KIND_COUNT,
 };
 
+#define OFFLOAD_MAGIC 0x6f66666cu
+
 struct offload {
+    uint32_t magic;
     uint32_t threads;
     uv_work_t first; /* starts the pool */
     uint32_t open[OFFLOAD_KIND_COUNT];

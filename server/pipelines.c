@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/check.h"
 #include "runtime/program/names.h"
-#include "server/model.h"
 #include "server/pipelines_priv.h"
+#include "server/repository_priv.h"
 
 #define FILE_BYTES_MAX (16 << 20)
 #define FILE_VALUES_MAX (1 << 20)
@@ -19,7 +20,7 @@
 
 /* A pipeline of the file under construction. */
 struct maker {
-    struct models *models;
+    struct repository_draft *draft;
     const char *name;
     const struct pipelines_document *document;
     struct arena *arena;
@@ -44,6 +45,7 @@ static enum status name_pipeline(const char *name, struct error *err)
 
 static enum status name_step(const struct maker *m, uint32_t step, struct error *err)
 {
+    must(step < m->document->step_count && m->steps[step].name);
     return error_prefix(err, "step %u (%.64s): ", step, m->steps[step].name);
 }
 
@@ -56,7 +58,7 @@ static const struct model *find_model(const struct maker *m, const struct pipeli
     int len =
         snprintf(full, sizeof(full), step->method ? "%s.%s" : "%s", step->model, step->method);
     bool fits = len > 0 && (size_t)len < sizeof(full);
-    return fits ? models_find_any(m->models, full, step->version) : NULL;
+    return fits ? repository_draft_find(m->draft, full, step->version) : NULL;
 }
 
 static enum status refuse_model(const struct pipelines_step *step, uint32_t index,
@@ -75,6 +77,7 @@ static enum status refuse_model(const struct pipelines_step *step, uint32_t inde
 
 static enum status find_method(struct maker *m, uint32_t index, struct error *err)
 {
+    must(index < m->document->step_count);
     const struct pipelines_step *step = &m->document->steps[index];
     const struct model *found = find_model(m, step);
     if (!found) {
@@ -82,7 +85,7 @@ static enum status find_method(struct maker *m, uint32_t index, struct error *er
     }
     if (!model_is_ready(found)) {
         return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", index,
-                         found->name, found->failure.text);
+                         found->name, model_refusal(found));
     }
     m->step_models[index] = arena_strdup(m->arena, found->name, strlen(found->name));
     if (!m->step_models[index]) {
@@ -107,6 +110,7 @@ static uint32_t find_step(const struct maker *m, const char *name)
 
 static enum status check_step_name(const struct maker *m, uint32_t index, struct error *err)
 {
+    must(index < m->document->step_count);
     const char *name = m->document->steps[index].name;
     if (!name) {
         return ST_OK;
@@ -152,6 +156,7 @@ static uint32_t find_input(const struct maker *m, const char *name)
 /* Finds an input by name: a listed one, its alias, or, if none are listed, a new one. */
 static enum status take_name(struct maker *m, const char *name, uint32_t *out, struct error *err)
 {
+    must(m->input_count <= RT_PIPELINE_INPUTS_MAX);
     uint32_t index = find_input(m, name);
     if (index == m->input_count && rt_alias_index(span_str(name), RT_INPUT, out)) {
         m->has_numbers = true;
@@ -257,6 +262,7 @@ static enum status find_taker(const struct rt_method *method, const struct pipel
 /* By name: inputs that are not mentioned get nothing, and no input may be mentioned twice. */
 static enum status take_sources(struct maker *m, uint32_t index, struct error *err)
 {
+    must(index < m->document->step_count && m->steps[index].method);
     const struct pipelines_step *step = &m->document->steps[index];
     const struct rt_method *method = m->steps[index].method;
     uint32_t inputs = rt_method_input_count(method);
@@ -337,36 +343,44 @@ static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struc
     return ST_OK;
 }
 
-static enum status add_pipeline(struct models *models, const char *name, struct arena *arena,
-                                const struct pipelines_document *document, struct error *err)
+static enum status add_pipeline(struct repository_draft *draft, const char *name,
+                                struct arena *arena, const struct pipelines_document *document,
+                                struct error *err)
 {
-    struct maker m = {.models = models, .name = name, .document = document, .arena = arena};
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    struct maker m = {.draft = draft, .name = name, .document = document, .arena = arena};
     struct rt_pipeline_desc desc;
     struct rt_program *program;
     TRY(describe(&m, &desc, err));
     TRY(rt_pipeline_new(&desc, &program, err));
-    enum status status = models_add_program(models, span_str(name), 1, program, err);
+    struct origin *origin;
+    enum status status = origin_new(span_str(name), 1, NULL, &origin, err);
+    if (status == ST_OK) {
+        status = repository_draft_add_program(draft, origin, program, err);
+        origin_unref(origin);
+    }
     rt_program_unref(program);
     return status;
 }
 
-static enum status load(struct models *models, const struct document *in, struct arena *arena,
-                        struct error *err)
+static enum status load(struct repository_draft *draft, const struct document *in,
+                        struct arena *arena, struct error *err)
 {
     TRY(document_need(in, in->root, JSON_OBJECT, err));
     for (const struct cJSON *at = document_first(in->root); at; at = document_next(at)) {
         struct pipelines_document document;
         arena_reset(arena);
         TRY(pipelines_read(in, at, arena, &document, err));
-        if (add_pipeline(models, document_key(at), arena, &document, err) != ST_OK) {
+        if (add_pipeline(draft, document_key(at), arena, &document, err) != ST_OK) {
             return name_pipeline(document_key(at), err);
         }
     }
     return ST_OK;
 }
 
-enum status pipelines_load(struct models *models, const char *path, struct error *err)
+enum status pipelines_load(struct repository_draft *draft, const char *path, struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     const struct document_limits limits = {.bytes_max = FILE_BYTES_MAX,
                                            .values_max = FILE_VALUES_MAX};
     struct document in;
@@ -374,7 +388,7 @@ enum status pipelines_load(struct models *models, const char *path, struct error
     if (status == ST_OK) {
         struct arena arena;
         arena_init(&arena, ARENA_BYTES_MAX);
-        status = load(models, &in, &arena, err);
+        status = load(draft, &in, &arena, err);
         arena_fini(&arena);
         document_close(&in);
     }

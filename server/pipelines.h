@@ -22,9 +22,10 @@
 
 #include "base/status.h"
 
-struct models;
+struct repository_draft;
 
-/* Adds the pipelines of the file at |path| to |models|, which holds all other models already. */
-MUST_CHECK enum status pipelines_load(struct models *models, const char *path, struct error *err);
+/* Adds the pipelines of the file at |path| to |draft|, which holds all other models already. */
+MUST_CHECK enum status pipelines_load(struct repository_draft *draft, const char *path,
+                                      struct error *err);
 
 #endif

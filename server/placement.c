@@ -11,7 +11,6 @@
 #include "hal/device.h"
 #include "hal/kernel.h"
 #include "protocol/json.h"
-#include "runtime/pipeline/pipeline.h"
 #include "runtime/program/program.h"
 
 #define PLACEMENT_TEXT_MAX (16 << 10)
@@ -81,7 +80,7 @@ const char *placement_print(struct arena *arena, const struct hal_device *device
                             struct rt_method *method)
 {
     const struct hal_device_props *props = hal_device_props(device);
-    if (props->is_host || rt_method_failure(method) || rt_method_is_pipeline(method)) {
+    if (props->is_host || rt_method_failure(method) || !rt_method_has_own_work(method)) {
         return NULL;
     }
     struct tally tally = {.row_count = 0};

@@ -19,9 +19,12 @@
  * that pays. */
 static void prove(uv_work_t *work)
 {
-    struct proving *proving = &((struct server *)work->data)->proving;
+    struct proving *proving = &server_of(work->data)->proving;
     const struct model *model = proving->model;
     struct error *why_not = &proving->why_not;
+    OBJ_CHECK(proving, PROVING_MAGIC);
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(model->rows_form > 1); /* else there is nothing to try */
     struct hal_pool *pool;
     proving->rows_max = 1;
     if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
@@ -49,6 +52,8 @@ static void publish(const struct proving *proving)
 {
     struct model *model = proving->model;
     bool is_alone = proving->rows_max == 1;
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(proving->rows_max >= 1 && proving->rows_max <= model->rows_form);
     model->rows_form = model->rows_max = proving->rows_max;
     if (is_alone) {
         model->why_alone = proving->why_not;
@@ -60,16 +65,20 @@ static void publish(const struct proving *proving)
     model_log_batches(model);
 }
 
-/* The next callable model whose form takes several rows, with their number still unknown. */
-static struct model *next_model(const struct models *models)
+/* The next callable model whose form takes several rows, with their number still unknown; the
+ * caller owns a reference. */
+static struct model *next_model(struct repository *repository)
 {
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        struct model *model = &models->items[i];
+    struct repository_index *index = repository_ref_index(repository);
+    struct model *next = NULL;
+    for (uint32_t i = 0; i < index->count && !next; i++) {
+        struct model *model = index->models[i];
         if (model_is_ready(model) && model->rows_form > 1 && model->rows_max == 1) {
-            return model;
+            next = model_ref(model);
         }
     }
-    return NULL;
+    repository_unref_index(index);
+    return next;
 }
 
 static void on_proved(uv_work_t *work, int uv_status);
@@ -77,10 +86,13 @@ static void on_proved(uv_work_t *work, int uv_status);
 static void prove_next(struct server *server)
 {
     struct proving *proving = &server->proving;
+    OBJ_CHECK(proving, PROVING_MAGIC);
+    OBJ_CHECK(proving->serving, SERVING_MAGIC);
     bool is_wanted = !server->is_draining &&
                      !server->is_closing && /* nor has the serving been replaced */
                      server->serving == proving->serving;
-    proving->model = is_wanted ? next_model(&proving->serving->models) : NULL;
+    model_unref(proving->model);
+    proving->model = is_wanted ? next_model(&proving->serving->repository) : NULL;
     if (!proving->model) {
         struct serving *serving = proving->serving;
         proving->serving = NULL;
@@ -92,8 +104,8 @@ static void prove_next(struct server *server)
 
 static void on_proved(uv_work_t *work, int uv_status)
 {
-    struct server *server = work->data;
-    must(uv_status == 0);
+    struct server *server = server_of(work->data);
+    must(uv_status == 0 && server->proving.model);
     offload_end(server, OFFLOAD_LONG);
     publish(&server->proving);
     prove_next(server);
@@ -105,7 +117,9 @@ static void on_proved(uv_work_t *work, int uv_status)
 void proving_begin(struct server *server)
 {
     struct proving *proving = &server->proving;
-    if (!proving->serving && next_model(&server->serving->models)) {
+    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(proving, PROVING_MAGIC);
+    if (!proving->serving) {
         proving->work.data = server;
         proving->ring_bytes = (size_t)server->params->ring_bytes;
         proving->serving = server_hold_serving(server);

@@ -19,10 +19,13 @@ struct model;
 struct server;
 struct serving;
 
+#define PROVING_MAGIC 0x70726f76u
+
 struct proving {
+    uint32_t magic;
     uv_work_t work;
     struct serving *serving; /* held while models are left to try; otherwise NULL */
-    struct model *model;     /* the one that is being tried */
+    struct model *model;     /* shared: ref held; the one that is being tried, or NULL */
     size_t ring_bytes;       /* memory for the trial */
     int64_t rows_max;        /* the result, and the reason if it is 1 */
     struct error why_not;

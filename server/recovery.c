@@ -3,6 +3,7 @@
 
 #include "server/recovery.h"
 
+#include "base/check.h"
 #include "hal/device.h"
 #include "server/log.h"
 #include "server/server.h"
@@ -22,8 +23,10 @@ static void start_try(struct server *server, uint64_t delay_ms);
 /* On a thread of libuv: loading takes time, and the loop has to answer "not ready". */
 static void load(uv_work_t *work)
 {
-    struct server *server = work->data;
+    struct server *server = server_of(work->data);
     struct recovery *recovery = &server->recovery;
+    OBJ_CHECK(recovery, RECOVERY_MAGIC);
+    must(recovery->is_active && !recovery->fresh);
     if (serving_new(server->options, recovery->device_name, false, &recovery->fresh,
                     &recovery->err) != ST_OK) {
         recovery->fresh = NULL;
@@ -39,9 +42,10 @@ static void give_up_device(struct recovery *recovery)
 
 static void on_loaded(uv_work_t *work, int uv_status)
 {
-    struct server *server = work->data;
+    struct server *server = server_of(work->data);
     struct recovery *recovery = &server->recovery;
-    (void)uv_status;
+    OBJ_CHECK(recovery, RECOVERY_MAGIC);
+    must(uv_status == 0 && recovery->is_active); /* the work is never cancelled */
     offload_end(server, OFFLOAD_LONG);
     if (server->is_closing) {
         serving_free(recovery->fresh);
@@ -56,17 +60,18 @@ static void on_loaded(uv_work_t *work, int uv_status)
     recovery->done_ms = uv_now(&server->loop);
     server_replace_serving(server, recovery->fresh);
     recovery->fresh = NULL;
-    uint32_t ready = serving_ready_count(server->serving);
-    log_line(LOG_NOTICE, "serving %u of %u models again, on %s", ready,
-             server->serving->models.item_count, hal_device_props(server->serving->device)->name);
-    notify_send(&server->notify, "STATUS=serving %u of %u models", ready,
-                server->serving->models.item_count);
+    struct repository *repository = &server->serving->repository;
+    uint32_t ready = repository_ready_count(repository), count = repository_count(repository);
+    log_line(LOG_NOTICE, "serving %u of %u models again, on %s", ready, count,
+             hal_device_props(server->serving->device)->name);
+    notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = timer->data;
+    struct server *server = server_of(timer->data);
     struct recovery *recovery = &server->recovery;
+    OBJ_CHECK(recovery, RECOVERY_MAGIC);
     if (server->serving->users > 0 && uv_now(&server->loop) < recovery->shed_ms) {
         uv_timer_start(timer, on_timer, SHED_POLL_MS, 0);
         return;
@@ -82,6 +87,7 @@ static void on_timer(uv_timer_t *timer)
 static void start_try(struct server *server, uint64_t delay_ms)
 {
     struct recovery *recovery = &server->recovery;
+    OBJ_CHECK(recovery, RECOVERY_MAGIC);
     if (recovery->tries == TRIES_MAX) {
         give_up_device(recovery);
     }
@@ -92,7 +98,8 @@ static void start_try(struct server *server, uint64_t delay_ms)
 void recovery_init(struct server *server)
 {
     struct recovery *recovery = &server->recovery;
-    *recovery = (struct recovery){.device_name = server_device_name(server)};
+    *recovery =
+        (struct recovery){.magic = RECOVERY_MAGIC, .device_name = server_device_name(server)};
     uv_timer_init(&server->loop, &recovery->timer);
     recovery->timer.data = server;
 }
@@ -100,6 +107,7 @@ void recovery_init(struct server *server)
 void recovery_begin(struct server *server)
 {
     struct recovery *recovery = &server->recovery;
+    OBJ_CHECK(recovery, RECOVERY_MAGIC);
     struct error why;
     if (recovery->is_active || server->is_closing) {
         return;
@@ -108,7 +116,7 @@ void recovery_begin(struct server *server)
     error_set(&why, ST_UNAVAILABLE, "the device was lost; the models are being loaded again");
     log_line(LOG_ERROR, "%s: %s", hal_device_props(server->serving->device)->name, why.text);
     notify_send(&server->notify, "STATUS=%s", why.text);
-    serving_refuse(server->serving, &why);
+    repository_fail(&server->serving->repository, &why);
     uint64_t now = uv_now(&server->loop);
     if (now - recovery->done_ms > CALM_MS) {
         recovery->tries = 0;

@@ -19,7 +19,10 @@
 struct server;
 struct serving;
 
+#define RECOVERY_MAGIC 0x7265636fu
+
 struct recovery {
+    uint32_t magic;
     bool is_active;
     unsigned tries;   /* attempts in a row */
     uint64_t done_ms; /* when the last attempt ended */

@@ -413,7 +413,7 @@ static void on_job_done(struct rt_sched_job *job, enum status status)
 static enum step_result finish_run(struct request *request)
 {
     if (request->run_status == ST_UNAVAILABLE) {
-        models_verify_files(&request->serving->models);
+        repository_verify_files(&request->serving->repository);
     }
     enum status status = infer_finish(request, request->run_status, &request->err);
     if (status == ST_OK) {

@@ -45,11 +45,6 @@
 #define DEFAULT_LISTEN "127.0.0.1:8000"
 #define SIGNAL_EXIT_BASE 128
 
-static struct server *server_of(const uv_handle_t *handle)
-{
-    return handle->data;
-}
-
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles but those of sockets. */
@@ -71,6 +66,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
 
 static void close_handles(struct server *server)
 {
+    must(!server->is_closing);
     uv_handle_t *handles[HANDLE_COUNT];
     list_handles(server, handles);
     server->is_closing = true;
@@ -84,6 +80,7 @@ static void close_handles(struct server *server)
 
 void server_check_drained(struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     if (server->conn_count == 0) {
         uv_timer_stop(&server->sweep);
     }
@@ -103,14 +100,14 @@ static void for_each_conn(struct server *server, void (*fn)(struct conn *conn))
 
 static void on_drain_timeout(uv_timer_t *timer)
 {
-    struct server *server = server_of((uv_handle_t *)timer);
+    struct server *server = server_of(timer->data);
     log_line(LOG_WARNING, "stopping: %u connections did not finish in time", server->conn_count);
     for_each_conn(server, conn_abort);
 }
 
 static void on_idle_grace_over(uv_timer_t *timer)
 {
-    struct server *server = server_of((uv_handle_t *)timer);
+    struct server *server = server_of(timer->data);
     server->is_grace_over = true;
     for_each_conn(server, conn_drain);
     uv_timer_start(timer, on_drain_timeout, server->params->drain_timeout, 0);
@@ -119,7 +116,7 @@ static void on_idle_grace_over(uv_timer_t *timer)
 /* A socket that is closed resets those who wait there: a timer of 0 is one more look at them. */
 static void on_accept_queue_empty(uv_timer_t *timer)
 {
-    struct server *server = server_of((uv_handle_t *)timer);
+    struct server *server = server_of(timer->data);
     if (listener_has_waiting(server) && server->accept_rounds++ < ACCEPT_ROUNDS_MAX) {
         uv_timer_start(timer, on_accept_queue_empty, 0, 0);
         return;
@@ -131,7 +128,7 @@ static void on_accept_queue_empty(uv_timer_t *timer)
 
 static void on_signal(uv_signal_t *signal, int number)
 {
-    struct server *server = server_of((uv_handle_t *)signal);
+    struct server *server = server_of(signal->data);
     if (server->is_draining) {
         log_line(LOG_WARNING, "stopping now");
         _exit(SIGNAL_EXIT_BASE + number);
@@ -163,7 +160,7 @@ static void on_hangup(uv_signal_t *signal, int number)
 
 static void on_sweep(uv_timer_t *timer)
 {
-    struct server *server = server_of((uv_handle_t *)timer);
+    struct server *server = server_of(timer->data);
     uint64_t now = uv_now(&server->loop);
     for (struct list *node = server->conns.next, *next; node != &server->conns; node = next) {
         next = node->next;
@@ -190,6 +187,7 @@ static uint64_t sweep_interval_ms(const struct params *params)
 
 void server_start_sweep(struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     if (!uv_is_active((const uv_handle_t *)&server->sweep)) {
         uint64_t interval = sweep_interval_ms(server->params);
         uv_timer_start(&server->sweep, on_sweep, interval, interval);
@@ -198,7 +196,7 @@ void server_start_sweep(struct server *server)
 
 static void on_deadline(uv_poll_t *poll, int uv_status, int events)
 {
-    struct server *server = server_of((uv_handle_t *)poll);
+    struct server *server = server_of(poll->data);
     uint64_t count;
     (void)uv_status;
     (void)events;
@@ -217,6 +215,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
 /* The loop's own timers know ms, in which a batch can be filled a hundred times. */
 void server_watch_deadline(struct server *server, uint64_t deadline_ns)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     if (deadline_ns >= server->deadline_ns || server->is_closing) {
         return;
     }
@@ -230,7 +229,7 @@ void server_watch_deadline(struct server *server, uint64_t deadline_ns)
 
 static void on_log_flush(uv_timer_t *timer)
 {
-    struct server *server = server_of((uv_handle_t *)timer);
+    struct server *server = server_of(timer->data);
     if (log_limits_flush(&server->log_limits, false)) {
         uv_timer_start(timer, on_log_flush, LOG_FLUSH_MS, 0);
     }
@@ -238,6 +237,7 @@ static void on_log_flush(uv_timer_t *timer)
 
 bool server_may_log(struct server *server, enum log_kind kind)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     bool may_log = log_limits_admit(&server->log_limits, kind);
     if (!may_log && !server->is_closing && !uv_is_active((uv_handle_t *)&server->log_flush)) {
         uv_timer_start(&server->log_flush, on_log_flush, LOG_FLUSH_MS, 0);
@@ -260,6 +260,8 @@ static void wake_loop(struct server *server)
 
 void server_complete(struct server *server, struct request *request)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    OBJ_CHECK(server, SERVER_MAGIC);
     struct request *head = atomic_load_explicit(&server->completed, memory_order_relaxed);
     do {
         request->next = head;
@@ -272,7 +274,7 @@ void server_complete(struct server *server, struct request *request)
 
 static void on_wake(uv_poll_t *poll, int uv_status, int events)
 {
-    struct server *server = server_of((uv_handle_t *)poll);
+    struct server *server = server_of(poll->data);
     uint64_t count;
     (void)uv_status;
     (void)events;
@@ -297,22 +299,28 @@ static void on_wake(uv_poll_t *poll, int uv_status, int events)
 
 const char *server_device_name(const struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     return server->options->device ? server->options->device : "cpu";
 }
 
 struct serving *server_hold_serving(struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(server->serving, SERVING_MAGIC);
     server->serving->users++;
     return server->serving;
 }
 
 void server_let_go_serving(struct server *server, struct serving *serving)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(serving, SERVING_MAGIC);
     must(serving->users > 0);
     if (--serving->users == 0 && serving != server->serving) {
         struct serving *newer = server->serving;
         while (newer->older != serving) {
             newer = newer->older;
+            OBJ_CHECK(newer, SERVING_MAGIC); /* else it is not in the list */
         }
         newer->older = serving->older;
         serving_free(serving);
@@ -321,11 +329,14 @@ void server_let_go_serving(struct server *server, struct serving *serving)
 
 void server_replace_serving(struct server *server, struct serving *fresh)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
+    OBJ_CHECK(fresh, SERVING_MAGIC);
+    must(fresh != server->serving && fresh->users == 0);
     struct serving *old = server->serving;
     clients_leave_pool(server);
     server->serving = fresh;
     clients_enter_pool(server);
-    models_keep_stats(&fresh->models, &old->models);
+    repository_keep_stats(&fresh->repository, &old->repository);
     fresh->older = old;
     if (old->users == 0) {
         fresh->older = old->older;
@@ -448,6 +459,8 @@ static void limit_connections(struct server *server)
 enum status server_init(struct server *server, const struct options *options, struct error *err)
 {
     *server = (struct server){
+        .magic = SERVER_MAGIC,
+        .proving = {.magic = PROVING_MAGIC},
         .options = options,
         .params = &options->params,
         .deadline_ns = RT_SCHED_NEVER,
@@ -508,14 +521,15 @@ static void ask_for_short_turns(void)
 
 enum status server_run(struct server *server, struct error *err)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     uv_signal_start(&server->sigterm, on_signal, SIGTERM);
     uv_signal_start(&server->sigint, on_signal, SIGINT);
     uv_signal_start(&server->sighup, on_hangup, SIGHUP);
     TRY(listener_start_all(server, err));
     ask_for_short_turns();
     watchdog_start(server);
-    uint32_t ready = serving_ready_count(server->serving),
-             count = server->serving->models.item_count;
+    uint32_t ready = repository_ready_count(&server->serving->repository),
+             count = repository_count(&server->serving->repository);
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
     if (count == 0 && server->options->folder_count == 0) {
         log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
@@ -529,6 +543,7 @@ enum status server_run(struct server *server, struct error *err)
 
 void server_fini(struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     if (server->has_loop && !server->is_closing) {
         close_handles(server);
         uv_run(&server->loop, UV_RUN_DEFAULT);

@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "base/check.h"
 #include "base/list.h"
 #include "base/status.h"
 #include "server/clients.h"
@@ -28,10 +29,13 @@
 struct request;
 struct serving;
 
+#define SERVER_MAGIC 0x73727672u
+
 #define SERVER_READ_BYTES (64 << 10)
 #define SERVER_IDLE_REQUESTS_MAX 64
 
 struct server {
+    uint32_t magic;
     const struct options *options; /* borrowed; outlives the server */
     const struct params *params;   /* of |options| */
     uv_loop_t loop;
@@ -92,6 +96,14 @@ void server_fini(struct server *server);
 
 /* The device that the user asked for. */
 const char *server_device_name(const struct server *server);
+
+/* The server of a callback: |data| of its handle or its work. */
+static inline struct server *server_of(void *data)
+{
+    struct server *server;
+    OBJ_CAST(server, data, SERVER_MAGIC);
+    return server;
+}
 
 /* For a request, from its beginning to its end. */
 struct serving *server_hold_serving(struct server *server);

@@ -26,6 +26,7 @@
 /* Half of what the device can give at most: models need the rest. */
 static size_t ring_bytes(const struct serving *serving, const struct params *params)
 {
+    must(serving->device != NULL);
     size_t half = hal_device_props(serving->device)->memory_bytes_max / 2;
     return params->ring_bytes < half ? params->ring_bytes : half;
 }
@@ -34,6 +35,7 @@ static size_t ring_bytes(const struct serving *serving, const struct params *par
 static enum status open_device(struct serving *serving, const struct options *options,
                                const char *name, struct error *err)
 {
+    must(!serving->device && !serving->clients);
     const struct hal_device_options device = {
         .workers = (uint32_t)options->workers,
         .nice = (uint32_t)options->params.worker_nice,
@@ -108,10 +110,14 @@ enum status serving_new(const struct options *options, const char *device_name, 
     if (!serving) {
         return error_set(err, ST_EXHAUSTED, "no memory to serve models");
     }
+    serving->magic = SERVING_MAGIC;
     enum status status = init_memory(serving, options, device_name, or_cpu, err);
-    models_init(&serving->models, serving->device, serving->clients, serving->sched);
     if (status == ST_OK) {
-        status = models_load(&serving->models, options, err);
+        status = repository_init(&serving->repository, serving->device, serving->clients,
+                                 serving->sched, err);
+    }
+    if (status == ST_OK) {
+        status = repository_load(&serving->repository, options, err);
     }
     if (status != ST_OK) {
         serving_free(serving);
@@ -121,46 +127,44 @@ enum status serving_new(const struct options *options, const char *device_name, 
     return ST_OK;
 }
 
-/* Every pointer is cleared, so that it can be done twice. */
-void serving_shed(struct serving *serving)
+/* Models have no queue any more. Every pointer is cleared, so that it can be done twice. */
+static void close_all(struct serving *serving)
 {
-    must(serving->users == 0);
-    rt_sequences_free(serving->sequences);
-    models_close(&serving->models);
     rt_sched_queue_free(serving->bundles);
     rt_sched_free(serving->sched);
     close_device(serving);
-    serving->sequences = NULL;
     serving->bundles = NULL;
     serving->sched = NULL;
+}
+
+static void close_sequences(struct serving *serving)
+{
+    OBJ_CHECK(serving, SERVING_MAGIC);
+    must(serving->users == 0);
+    rt_sequences_free(serving->sequences);
+    serving->sequences = NULL;
+}
+
+void serving_shed(struct serving *serving)
+{
+    close_sequences(serving);
+    repository_close(&serving->repository);
+    close_all(serving);
 }
 
 void serving_free(struct serving *serving)
 {
     if (serving) {
-        serving_shed(serving);
-        models_fini(&serving->models);
+        close_sequences(serving);
+        repository_fini(&serving->repository);
+        close_all(serving);
+        serving->magic = 0;
         free(serving);
     }
 }
 
 enum status serving_verify(const struct serving *serving, struct error *err)
 {
+    OBJ_CHECK(serving, SERVING_MAGIC);
     return serving->device ? ST_OK : error_set(err, ST_UNAVAILABLE, "the device was lost");
-}
-
-void serving_refuse(struct serving *serving, const struct error *why)
-{
-    for (uint32_t i = 0; i < serving->models.item_count; i++) {
-        model_fail(&serving->models.items[i], why);
-    }
-}
-
-uint32_t serving_ready_count(const struct serving *serving)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < serving->models.item_count; i++) {
-        count += model_is_ready(&serving->models.items[i]);
-    }
-    return count;
 }

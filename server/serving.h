@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "server/model.h"
 #include "server/options.h"
+#include "server/repository.h"
 
 struct hal_device;
 struct hal_pool;
@@ -21,7 +21,10 @@ struct rt_sched;
 struct rt_sched_queue;
 struct rt_sequences;
 
+#define SERVING_MAGIC 0x73727667u
+
 struct serving {
+    uint32_t magic;
     uint32_t users;            /* requests that hold it */
     struct serving *older;     /* that requests still hold; NULL: there is none */
     struct hal_device *device; /* shared: ref held; NULL once shed, like the next six */
@@ -32,7 +35,7 @@ struct serving {
     struct rt_sched *sched;    /* owned */
     struct rt_sched_queue *bundles; /* owned: where lists of calls wait */
     struct rt_sequences *sequences; /* owned */
-    struct models models;
+    struct repository repository;   /* of models that are compiled for the device */
 };
 
 /*
@@ -46,15 +49,11 @@ MUST_CHECK enum status serving_new(const struct options *options, const char *de
 /* No request holds it. NULL is fine. */
 void serving_free(struct serving *serving);
 
-/* No request holds it: gives up everything but the names of the models. */
+/* No request holds it, and all models have failed: gives up everything but the names of the models.
+ */
 void serving_shed(struct serving *serving);
 
 /* It has a device and memory; ST_UNAVAILABLE: it was shed, because the device was lost. */
 MUST_CHECK enum status serving_verify(const struct serving *serving, struct error *err);
-
-/* No model can be called any more, and |why|. */
-void serving_refuse(struct serving *serving, const struct error *why);
-
-uint32_t serving_ready_count(const struct serving *serving);
 
 #endif

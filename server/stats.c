@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/check.h"
 #include "hal/pool.h"
 #include "protocol/json.h"
 #include "runtime/call/invocation.h"
@@ -40,6 +41,8 @@ static void add(struct stats_phase *phase, uint64_t ns)
 
 int64_t stats_sample_count(const struct infer_call *call)
 {
+    OBJ_CHECK(call->model, MODEL_MAGIC);
+    must(call->invocation != NULL);
     bool has_samples = call->model->batch_size_max > 0;
     return has_samples ? rt_invocation_result(call->invocation, 0)->shape.dims[0] : 1;
 }
@@ -49,6 +52,7 @@ static void add_batch(struct model_stats *stats, const struct rt_sched_job *job,
                       uint64_t decode, uint64_t encode)
 {
     int64_t index = samples < STATS_BATCH_MAX ? samples - 1 : STATS_BATCH_MAX - 1;
+    must(job->finished_ns >= job->started_ns && job->started_ns >= job->queued_ns);
     struct stats_batch *batch = &stats->batches[index < 0 ? 0 : index];
     stats->execution_count++;
     batch->count++;
@@ -60,6 +64,8 @@ static void add_batch(struct model_stats *stats, const struct rt_sched_job *job,
 void stats_add(struct model_stats *stats, const struct request *request,
                const struct infer_call *call, bool is_ok, uint64_t now_ns)
 {
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(call->model && call->model->stats == stats);
     const struct rt_sched_job *job = &request->job;
     if (request->arrived_ns == 0) {
         return; /* the client went before it had sent all */
@@ -138,6 +144,7 @@ static void print_pool(struct buf *out, const char *name, const struct hal_pool_
 
 void stats_print_memory(struct buf *out, const struct server *server)
 {
+    OBJ_CHECK(server, SERVER_MAGIC);
     const struct serving *serving = server->serving;
     struct hal_pool_stats clients, running, lists;
     if (!serving->clients) {
@@ -173,6 +180,8 @@ static void print_steps(struct buf *out, const struct model *model)
 
 void stats_print(struct buf *out, const struct model *model)
 {
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(model->stats && model->pool && model->queue); /* it is READY */
     struct hal_pool_stats waiting;
     hal_pool_stats(model->pool, &waiting);
     const struct model_stats *stats = model->stats;

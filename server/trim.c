@@ -5,6 +5,7 @@
 
 #include <malloc.h>
 
+#include "base/check.h"
 #include "hal/pool.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -31,16 +32,17 @@ static void trim_heap(uv_work_t *work)
 
 static void on_heap_trimmed(uv_work_t *work, int uv_status)
 {
-    struct server *server = work->data;
-    (void)uv_status;
+    struct server *server = server_of(work->data);
+    must(uv_status == 0 && server->trim.is_working);
     offload_end(server, OFFLOAD_LONG);
     server->trim.is_working = false;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = timer->data;
+    struct server *server = server_of(timer->data);
     struct trim *trim = &server->trim;
+    OBJ_CHECK(trim, TRIM_MAGIC);
     uint64_t now_ms = uv_now(&server->loop);
     struct hal_pool *pool = server->serving->clients;
     if (pool && hal_pool_trim(pool, now_ms, IDLE_MS, SLICE_BYTES)) {
@@ -59,6 +61,7 @@ void trim_init(struct server *server)
 #if defined(HAVE_MALLOPT) && defined(M_MMAP_THRESHOLD)
     mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
 #endif
+    trim->magic = TRIM_MAGIC;
     uv_timer_init(&server->loop, &trim->timer);
     trim->work.data = server;
 }
@@ -66,6 +69,7 @@ void trim_init(struct server *server)
 void trim_note_use(struct server *server)
 {
     struct trim *trim = &server->trim;
+    OBJ_CHECK(trim, TRIM_MAGIC);
     trim->used_ms = uv_now(&server->loop);
     if (!uv_is_active((const uv_handle_t *)&trim->timer) && !server->is_closing) {
         uv_timer_start(&trim->timer, on_timer, LOOK_MS, 0);

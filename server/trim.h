@@ -13,7 +13,10 @@
 
 struct server;
 
+#define TRIM_MAGIC 0x7472696du
+
 struct trim {
+    uint32_t magic;
     uv_timer_t timer; /* from the first request on until all has gone back */
     uv_work_t work;
     uint64_t used_ms; /* when a request ended last, on the loop's clock */

@@ -3,13 +3,15 @@
 
 #include "server/turns.h"
 
+#include "base/check.h"
 #include "server/conn.h"
 #include "server/request.h"
 #include "server/server.h"
 
 static void on_prepare(uv_prepare_t *prepare)
 {
-    struct server *server = prepare->data;
+    struct server *server = server_of(prepare->data);
+    OBJ_CHECK(&server->turns, TURNS_MAGIC);
     server->turns.number++;
     server->turns.begin_ns = 0;
 }
@@ -17,6 +19,7 @@ static void on_prepare(uv_prepare_t *prepare)
 bool turns_has_time(struct server *server)
 {
     struct turns *turns = &server->turns;
+    OBJ_CHECK(turns, TURNS_MAGIC);
     uint64_t now_ns = uv_hrtime();
     if (turns->begin_ns == 0) {
         turns->begin_ns = now_ns;
@@ -57,7 +60,7 @@ static void run_conns(struct server *server)
 /* At least one of each, so that both rows move whatever else the turn has done. */
 static void on_idle(uv_idle_t *idle)
 {
-    struct server *server = idle->data;
+    struct server *server = server_of(idle->data);
     struct turns *turns = &server->turns;
     (void)turns_has_time(server); /* measured from here on, if nobody has asked before */
     run_requests(server);
@@ -71,6 +74,7 @@ static void on_idle(uv_idle_t *idle)
 void turns_init(struct server *server)
 {
     struct turns *turns = &server->turns;
+    turns->magic = TURNS_MAGIC;
     list_init(&turns->conns);
     turns->last = &turns->requests;
     uv_prepare_init(&server->loop, &turns->prepare);
@@ -81,6 +85,7 @@ void turns_init(struct server *server)
 bool turns_may_begin(struct conn *conn)
 {
     struct turns *turns = &conn->server->turns;
+    OBJ_CHECK(turns, TURNS_MAGIC);
     if (turns->first == conn) {
         turns->first = NULL; /* with one message */
         return true;
@@ -98,6 +103,8 @@ bool turns_may_begin(struct conn *conn)
 void turns_add(struct server *server, struct request *request)
 {
     struct turns *turns = &server->turns;
+    OBJ_CHECK(turns, TURNS_MAGIC);
+    must(*turns->last == NULL); /* the end of the row */
     *turns->last = request;
     while (request) {
         turns->last = &request->next;

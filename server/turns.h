@@ -24,7 +24,10 @@ struct server;
 
 #define TURNS_NS 1000000
 
+#define TURNS_MAGIC 0x7475726eu
+
 struct turns {
+    uint32_t magic;
     uv_prepare_t prepare;     /* a turn has ended: the loop is about to look at the sockets */
     uv_idle_t idle;           /* active while something waits: then the loop does not sleep */
     uint64_t number;          /* of this turn */

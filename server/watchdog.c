@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "base/check.h"
 #include "hal/device.h"
 #include "server/listener.h"
 #include "server/log.h"
@@ -22,6 +23,8 @@ bool watchdog_is_stuck(struct watched *seen, struct watched now)
 static bool is_device_stuck(struct server *server)
 {
     struct watchdog *watchdog = &server->watchdog;
+    OBJ_CHECK(watchdog, WATCHDOG_MAGIC);
+    OBJ_CHECK(server->serving, SERVING_MAGIC);
     struct watched now = {false, 0};
     if (watchdog->serving != server->serving) {
         watchdog->serving = server->serving;
@@ -38,6 +41,7 @@ static bool is_device_stuck(struct server *server)
 static bool is_pool_stuck(struct server *server)
 {
     const struct offload *offload = &server->offload;
+    OBJ_CHECK(offload, OFFLOAD_MAGIC);
     struct watched now = {
         .has_work =
             offload->open[OFFLOAD_REQUEST] > 0 && offload->open[OFFLOAD_LONG] < offload->threads,
@@ -69,7 +73,8 @@ static bool find_stuck(struct server *server)
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct server *server = timer->data;
+    struct server *server = server_of(timer->data);
+    OBJ_CHECK(&server->watchdog, WATCHDOG_MAGIC);
     bool is_stuck = find_stuck(server);
     if (!is_stuck) {
         notify_send(&server->notify, "WATCHDOG=1");
@@ -82,12 +87,13 @@ static void on_timer(uv_timer_t *timer)
 
 void watchdog_init(struct server *server)
 {
-    server->watchdog = (struct watchdog){.is_silent = false};
+    server->watchdog = (struct watchdog){.magic = WATCHDOG_MAGIC};
     uv_timer_init(&server->loop, &server->watchdog.timer);
 }
 
 void watchdog_start(struct server *server)
 {
+    OBJ_CHECK(&server->watchdog, WATCHDOG_MAGIC);
     uint64_t interval_ms = server->notify.watchdog_ms;
     if (interval_ms) {
         uv_timer_start(&server->watchdog.timer, on_timer, interval_ms, interval_ms);

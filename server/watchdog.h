@@ -24,7 +24,10 @@ struct watched {
     uint64_t mark; /* another one when anything was completed meanwhile */
 };
 
+#define WATCHDOG_MAGIC 0x77646f67u
+
 struct watchdog {
+    uint32_t magic;
     uv_timer_t timer;
     const struct serving *serving; /* whose |device| was seen */
     struct watched device, pool;

@@ -140,6 +140,8 @@ static bool find_result(const struct rt_invocation *inv, uint32_t index,
 }
 
 const struct rt_callable rt_single_callable = {
+    .platform = RT_PLATFORM_FILE,
+    .has_own_work = true,
     .is_one_submission = true,
     .fini = rt_invocation_free_kept,
     .measure = rt_results_measure,

@@ -357,12 +357,6 @@ enum status rt_pipeline_measure(struct rt_method *method, const struct shape *co
 
 /* ---- looking at one -------------------------------------------------------------------------- */
 
-bool rt_method_is_pipeline(const struct rt_method *method)
-{
-    OBJ_CHECK(method, RT_METHOD_MAGIC);
-    return rt_pipeline_of(method) != NULL;
-}
-
 uint32_t rt_method_call_count(const struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);

@@ -72,8 +72,6 @@ struct rt_pipeline_desc {
 MUST_CHECK enum status rt_pipeline_new(const struct rt_pipeline_desc *desc,
                                        struct rt_program **out_program, struct error *err);
 
-bool rt_method_is_pipeline(const struct rt_method *method);
-
 /* Calls of methods and pipelines in one call of |method|: 1, or all its steps as
  * RT_PIPELINE_ALL_STEPS_MAX counts them, and the pipeline itself. */
 uint32_t rt_method_call_count(const struct rt_method *method);

@@ -233,6 +233,7 @@ struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)
 }
 
 const struct rt_callable rt_pipelined_callable = {
+    .platform = "pipeline",
     .why_alone = "it is a pipeline",
     .is_planned_in_place = true,
     .fini = fini,

@@ -36,7 +36,13 @@ struct rt_result_info;
  */
 enum rt_prepare_mode { RT_PREPARE_CACHED, RT_PREPARE_ALL };
 
+/* The platform of methods that come from a file. */
+#define RT_PLATFORM_FILE "executorch_pte"
+
 struct rt_callable {
+    const char *platform;     /* what clients are told that the method is */
+    bool has_own_work;        /* weights, plans and dispatches; if false, only the methods that it
+                                 calls have them */
     const char *why_alone;    /* why calls cannot be joined to one; NULL: they can */
     bool is_one_submission;   /* a call ends when its own semaphore is signalled */
     bool is_planned_in_place; /* planning a call also gives it its memory, from the pool of its

@@ -102,6 +102,18 @@ uint32_t rt_method_plan_count(struct rt_method *method)
     return count;
 }
 
+const char *rt_method_platform(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    return method->callable->platform;
+}
+
+bool rt_method_has_own_work(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    return method->callable->has_own_work;
+}
+
 void rt_method_set_weight(struct rt_method *method, uint32_t weight)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);

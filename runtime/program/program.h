@@ -73,6 +73,13 @@ struct rt_io {
 
 const char *rt_method_name(const struct rt_method *method);
 
+/* What clients are told that it is: "executorch_pte", "pipeline". */
+const char *rt_method_platform(const struct rt_method *method);
+
+/* Does it have weights, plans and dispatches of its own? Otherwise only the methods that it calls
+ * have them. */
+bool rt_method_has_own_work(const struct rt_method *method);
+
 /* How much of the device's time the method gets beside others that want it too: 1, unless it is set
  * before the first call. */
 void rt_method_set_weight(struct rt_method *method, uint32_t weight);

@@ -116,8 +116,8 @@ TESTS += $(UNIT_SCHED_TESTS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_clients %D%/test_coding \
 	%D%/test_conn %D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_log \
-	%D%/test_log_limit %D%/test_npy \
-	%D%/test_options %D%/test_pte_print %D%/test_route %D%/test_turns %D%/test_watchdog
+	%D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print %D%/test_repository \
+	%D%/test_route %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -153,6 +153,9 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_options_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_pte_print_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_pte_print_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_repository_SOURCES = %D%/test_repository.c %D%/call_support.c %D%/call_support.h
+%C%_test_repository_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_repository_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_route_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_turns_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

@@ -197,6 +197,7 @@ static int set_up(void **state)
     (void)state;
     assert_int_equal(options_parse(1, argv, &options, &err), ST_OK);
     memset(&server, 0, sizeof(server));
+    server.magic = SERVER_MAGIC;
     server.options = &options;
     server.params = &options.params;
     server.connection_count_max = 1;

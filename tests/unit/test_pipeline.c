@@ -172,7 +172,10 @@ static void a_pipeline_is_a_method(void **state)
     struct rt_program *program = make_three(&w);
     struct rt_method *method = method_of(program);
     const struct rt_signature *signature = rt_method_signature(method);
-    assert_true(rt_method_is_pipeline(method));
+    assert_string_equal(rt_method_platform(method), "pipeline");
+    assert_false(rt_method_has_own_work(method));
+    assert_string_equal(rt_method_platform(method_of(w.add)), "executorch_pte");
+    assert_true(rt_method_has_own_work(method_of(w.add)));
     assert_string_equal(rt_method_name(method), "three");
     assert_int_equal(rt_method_input_count(method), 2);
     assert_int_equal(rt_method_result_count(method), 1);

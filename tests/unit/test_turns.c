@@ -86,6 +86,7 @@ static int set_up(void **state)
     (void)state;
     memset(&server, 0, sizeof(server));
     memset(seen, 0, sizeof(seen));
+    server.magic = SERVER_MAGIC;
     clock_ns = 1;
     uv_loop_init(&server.loop);
     server.turns.prepare.data = server.turns.idle.data = &server;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From options to models: named files, found files, then queues for them. */
+/* From options to models: named files, found files, pipelines. */
 #include "config.h"
 
 #include <dirent.h>
@@ -12,23 +12,23 @@
 
 #include <uv.h>
 
+#include "base/check.h"
 #include "hal/device.h"
-#include "hal/pool.h"
-#include "runtime/call/batch.h"
 #include "runtime/load/load.h"
-#include "runtime/pipeline/pipeline.h"
 #include "runtime/pte/files.h"
-#include "runtime/sched/sched.h"
 #include "server/log.h"
 #include "server/model_log.h"
-#include "server/model_priv.h"
 #include "server/pipelines.h"
+#include "server/repository_priv.h"
 #include "server/route.h"
-#include "server/stats.h"
 
 #define SUFFIX ".pte"
-/* Rows to try if no option gives the number. */
-#define ROWS_MAX_UNASKED 32
+
+struct loader {
+    struct repository_draft *draft;
+    const struct options *options;
+    uint32_t found_count; /* .pte files found in folders */
+};
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
@@ -79,50 +79,60 @@ static enum status data_paths_of(const struct options *options, struct span name
     return ST_OK;
 }
 
-/* For messages: the origin of the models from |first| on, and their loading time. */
-static void note_origin(struct models *models, uint32_t first, const char *path, uint64_t load_ns)
-{
-    const char *copy = arena_strdup(&models->arena, path, strlen(path));
-    for (uint32_t i = first; i < models->item_count; i++) {
-        models->items[i].path = copy;
-        models->items[i].load_ns = load_ns;
-    }
-}
-
-static enum status load(struct models *models, struct span name, uint32_t version, const char *path,
+/* The models of the file at |path|. On error some of them may be in the draft. */
+static enum status load(struct loader *loader, struct span name, uint32_t version, const char *path,
                         struct error *err)
 {
+    OBJ_CHECK(loader->draft, REPOSITORY_DRAFT_MAGIC);
     const char *data[RT_DATA_FILES_MAX];
-    struct rt_load_options options = {.device = models->device, .data_paths = data};
+    struct rt_load_options options = {.device = loader->draft->repository->device,
+                                      .data_paths = data};
     struct rt_program *program;
+    struct origin *origin;
     uint64_t begin_ns = uv_hrtime();
-    TRY(data_paths_of(models->options, name, data, &options.data_count, err));
+    TRY(data_paths_of(loader->options, name, data, &options.data_count, err));
     if (rt_load_program(path, &options, &program, err) != ST_OK) {
         return forget_path(err, path);
     }
     enum status status = check_callable(program, err);
-    uint32_t first = models->item_count;
     if (status == ST_OK) {
-        status = models_add_program(models, name, version, program, err);
+        status = origin_new(name, version, path, &origin, err);
     }
-    note_origin(models, first, path, uv_hrtime() - begin_ns);
+    if (status == ST_OK) {
+        status = repository_draft_add_program(loader->draft, origin, program, err);
+        origin->load_ns = uv_hrtime() - begin_ns;
+        origin_unref(origin);
+    }
     rt_program_unref(program);
     return status;
 }
 
+/* A model that stands for a file which did not load. */
+static enum status add_failed(struct loader *loader, struct span name, uint32_t version,
+                              const char *path, const struct error *why, struct error *err)
+{
+    must(why->code != ST_OK);
+    struct origin *origin;
+    struct model *model;
+    TRY(origin_new(name, version, path, &origin, err));
+    enum status status = repository_draft_add(loader->draft, origin, name, &model, err);
+    if (status == ST_OK) {
+        model_fail(model, why);
+    }
+    origin_unref(origin);
+    return status;
+}
+
 /* A file that the user named: it loads, or the daemon does not start. */
-static enum status load_named(struct models *models, struct span name, const char *path,
+static enum status load_named(struct loader *loader, struct span name, const char *path,
                               struct error *err)
 {
     struct stat st;
     if (stat(path, &st) < 0) {
         return error_set(err, status_of_errno(errno), "model file %s: %s", path, strerror(errno));
     }
-    if (!model_name_is_valid(name)) {
-        struct model *model;
-        return models_add(models, name, name, 1, &model, err); /* sets the reason */
-    }
-    enum status status = load(models, name, 1, path, err);
+    TRY(model_verify_name(name, err));
+    enum status status = load(loader, name, 1, path, err);
     if (status == ST_OK) {
         return ST_OK;
     }
@@ -134,28 +144,22 @@ static enum status load_named(struct models *models, struct span name, const cha
 }
 
 /* A file that was found: the others are served without it, and its reason is kept. */
-static enum status load_found(struct models *models, struct span name, uint32_t version,
+static enum status load_found(struct loader *loader, struct span name, uint32_t version,
                               const char *path, struct error *err)
 {
-    models->found_count++;
+    loader->found_count++;
     if (!model_name_is_valid(name)) {
         log_line(LOG_WARNING, "skipped %s: not a valid model name", path);
         return ST_OK;
     }
-    uint32_t count = models->item_count;
-    if (load(models, name, version, path, err) == ST_OK) {
+    uint32_t count = loader->draft->count;
+    if (load(loader, name, version, path, err) == ST_OK) {
         return ST_OK;
     }
     log_line(LOG_ERROR, "model file %s: %s", path, err->text);
     struct error failure = *err;
-    while (models->item_count > count) {
-        rt_program_unref(models->items[--models->item_count].program);
-    }
-    struct model *model;
-    TRY(models_add(models, name, name, version, &model, err));
-    model_fail(model, &failure);
-    note_origin(models, models->item_count - 1, path, 0);
-    return ST_OK;
+    repository_draft_cut(loader->draft, count);
+    return add_failed(loader, name, version, path, &failure, err);
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */
@@ -167,7 +171,7 @@ static bool is_regular(const char *path)
 }
 
 /* |root|/|name|/model.pte, or |root|/|name|/VERSION/model.pte. */
-static enum status scan_model(struct models *models, const char *root, const char *name,
+static enum status scan_model(struct loader *loader, const char *root, const char *name,
                               struct error *err)
 {
     char folder[PATH_MAX], path[PATH_MAX];
@@ -176,7 +180,7 @@ static enum status scan_model(struct models *models, const char *root, const cha
         return ST_OK;
     }
     if (is_regular(path)) {
-        return load_found(models, span_str(name), 1, path, err);
+        return load_found(loader, span_str(name), 1, path, err);
     }
     DIR *dir = opendir(folder);
     enum status status = ST_OK;
@@ -185,7 +189,7 @@ static enum status scan_model(struct models *models, const char *root, const cha
         int len = snprintf(path, sizeof(path), "%s/%s/%s/model" SUFFIX, root, name, entry->d_name);
         if (len < PATH_MAX && route_parse_version(span_str(entry->d_name), &version) &&
             is_regular(path)) {
-            status = load_found(models, span_str(name), version, path, err);
+            status = load_found(loader, span_str(name), version, path, err);
         }
     }
     if (dir) {
@@ -194,7 +198,7 @@ static enum status scan_model(struct models *models, const char *root, const cha
     return status;
 }
 
-static enum status scan_entry(struct models *models, const char *root, const char *name,
+static enum status scan_entry(struct loader *loader, const char *root, const char *name,
                               struct error *err)
 {
     char path[PATH_MAX];
@@ -203,24 +207,24 @@ static enum status scan_entry(struct models *models, const char *root, const cha
     }
     size_t len = strlen(name), suffix = strlen(SUFFIX);
     if (len > suffix && strcmp(name + len - suffix, SUFFIX) == 0 && is_regular(path)) {
-        return load_found(models, span_of(name, len - suffix), 1, path, err);
+        return load_found(loader, span_of(name, len - suffix), 1, path, err);
     }
-    return scan_model(models, root, name, err);
+    return scan_model(loader, root, name, err);
 }
 
-static enum status scan(struct models *models, const char *root, struct error *err)
+static enum status scan(struct loader *loader, const char *root, struct error *err)
 {
     DIR *dir = opendir(root);
     if (!dir) {
         return error_set(err, status_of_errno(errno), "--models %s: %s", root, strerror(errno));
     }
     enum status status = ST_OK;
-    uint32_t found_before = models->found_count;
+    uint32_t found_before = loader->found_count;
     for (struct dirent *entry; status == ST_OK && (entry = readdir(dir)) != NULL;) {
-        status = scan_entry(models, root, entry->d_name, err);
+        status = scan_entry(loader, root, entry->d_name, err);
     }
     closedir(dir);
-    if (status == ST_OK && models->found_count == found_before) {
+    if (status == ST_OK && loader->found_count == found_before) {
         log_line(LOG_WARNING,
                  "no .pte file in %s: expected NAME.pte, NAME/model.pte or NAME/VERSION/model.pte",
                  root);
@@ -228,87 +232,16 @@ static enum status scan(struct models *models, const char *root, struct error *e
     return status;
 }
 
-/* ---- queues and settings --------------------------------------------------------------------- */
-
-/* Is |name| the name of the model or of its file? */
-static bool is_meant(const struct model *model, struct span name)
-{
-    return span_is(name, model->name) || span_is(name, model->file) ||
-           (model->alias && span_is(name, model->alias));
-}
-
-static struct params params_of(const struct model *model, const struct options *options)
-{
-    struct params params = options->params;
-    for (uint32_t i = 0; i < options->setting_count; i++) {
-        const struct option_setting *setting = &options->settings[i];
-        if (is_meant(model, span_of(setting->name, setting->name_len))) {
-            options_apply(setting, &params);
-        }
-    }
-    return params;
-}
-
-/* How many of the wanted rows the model's form takes. */
-static void open_batches(struct model *model)
-{
-    int64_t given = (int64_t)model->params.max_batch, asked = given ? given : ROWS_MAX_UNASKED;
-    int64_t rows = 1;
-    model->rows_form = model->rows_max = 1;
-    if (asked == 1) {
-        error_set(&model->why_alone, ST_UNSUPPORTED, "batches are off");
-    } else if (rt_batch_open(model->method, &rows, &model->why_alone) == ST_OK) {
-        model->rows_form = rows < asked ? rows : asked;
-        error_set(&model->why_alone, ST_UNSUPPORTED, "it has not been tried yet");
-    }
-    model->batch_size_max = rt_batch_size_max(model->method);
-    if (model->batch_size_max == 0 && rows > 1) {
-        model->batch_size_max = 1; /* exported for one sample; its operators decide */
-    }
-}
-
-/* Once the table is complete and sorted. */
-static enum status open_queues(struct models *models, const struct options *options,
-                               struct error *err)
-{
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        struct model *model = &models->items[i];
-        model->params = params_of(model, options);
-        if (!model_is_ready(model)) {
-            continue;
-        }
-        open_batches(model);
-        const struct params *params = &model->params;
-        const struct rt_sched_queue_options queue = {
-            .waiting_max = (uint32_t)params->queue_count_max,
-            .waiting_bytes_max = (size_t)params->queue_bytes_max,
-            .running_max = (uint32_t)params->running_count_max,
-            .rows_max = model->rows_max,
-            .weight = (uint32_t)params->weight,
-        };
-        rt_method_set_weight(model->method, (uint32_t)params->weight);
-        TRY(rt_sched_queue_new(models->sched, &queue, &model->queue, err));
-        TRY(hal_pool_share(models->pool, &model->pool, err));
-        model->stats = calloc(1, sizeof(*model->stats));
-        if (!model->stats) {
-            return error_set(err, ST_EXHAUSTED, "model statistics: out of memory");
-        }
-    }
-    return ST_OK;
-}
-
-static bool has_file(const struct model *model)
-{
-    return !model->method || !rt_method_is_pipeline(model->method);
-}
+/* ---- settings -------------------------------------------------------------------------------- */
 
 /* A setting or data file for an unknown model is a mistake and is refused. */
-static enum status check_data(const struct models *models, const struct option_model *data,
+static enum status check_data(const struct repository_draft *draft, const struct option_model *data,
                               struct error *err)
 {
     struct span name = span_of(data->name, data->name_len);
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        if (has_file(&models->items[i]) && span_is(name, models->items[i].file)) {
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct origin *origin = draft->models[i]->origin;
+        if (origin->path && span_is(name, origin->name)) {
             return ST_OK;
         }
     }
@@ -316,29 +249,32 @@ static enum status check_data(const struct models *models, const struct option_m
                      SPAN_SHORT(name));
 }
 
-static enum status check_setting(const struct models *models, const struct option_setting *setting,
-                                 struct error *err)
+static enum status check_setting(const struct repository_draft *draft,
+                                 const struct option_setting *setting, struct error *err)
 {
     struct span name = span_of(setting->name, setting->name_len);
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        if (is_meant(&models->items[i], name)) {
+    for (uint32_t i = 0; i < draft->count; i++) {
+        if (repository_is_meant(draft->models[i], name)) {
             return ST_OK;
         }
     }
     return error_set(err, ST_INVALID, "--set %s: no model '%.*s'", setting->name, SPAN_SHORT(name));
 }
 
-static enum status check_names(const struct models *models, const struct options *options,
+static enum status check_names(const struct repository_draft *draft, const struct options *options,
                                struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     for (uint32_t i = 0; i < options->data_count; i++) {
-        TRY(check_data(models, &options->data[i], err));
+        TRY(check_data(draft, &options->data[i], err));
     }
     for (uint32_t i = 0; i < options->setting_count; i++) {
-        TRY(check_setting(models, &options->settings[i], err));
+        TRY(check_setting(draft, &options->settings[i], err));
     }
     return ST_OK;
 }
+
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* "dir/name.pte" is called "name". */
 static struct span name_of_path(const char *path)
@@ -352,27 +288,39 @@ static struct span name_of_path(const char *path)
     return name;
 }
 
-enum status models_load(struct models *models, const struct options *options, struct error *err)
+static enum status load_all(struct loader *loader, struct error *err)
 {
-    models->options = options;
+    const struct options *options = loader->options;
     for (uint32_t i = 0; i < options->model_count; i++) {
         const struct option_model *model = &options->models[i];
         struct span name =
             model->name ? span_of(model->name, model->name_len) : name_of_path(model->path);
-        TRY(load_named(models, name, model->path, err));
+        TRY(load_named(loader, name, model->path, err));
     }
     for (uint32_t i = 0; i < options->folder_count; i++) {
-        TRY(scan(models, options->folders[i], err));
+        TRY(scan(loader, options->folders[i], err));
     }
-    models->options = NULL;
     for (uint32_t i = 0; i < options->pipeline_count; i++) {
-        TRY(pipelines_load(models, options->pipelines[i], err));
+        TRY(pipelines_load(loader->draft, options->pipelines[i], err));
     }
-    TRY(check_names(models, options, err));
-    TRY(models_sort(models, err));
-    TRY(open_queues(models, options, err));
-    for (uint32_t i = 0; i < models->item_count; i++) {
-        model_log(&models->items[i], models->device);
+    TRY(check_names(loader->draft, options, err));
+    return repository_draft_publish(loader->draft, err);
+}
+
+enum status repository_load(struct repository *repository, const struct options *options,
+                            struct error *err)
+{
+    struct repository_draft draft;
+    struct loader loader = {.draft = &draft, .options = options};
+    enum status status = repository_draft_init(&draft, repository, options, err);
+    if (status == ST_OK) {
+        status = load_all(&loader, err);
     }
-    return ST_OK;
+    repository_draft_fini(&draft);
+    struct repository_index *index = repository_ref_index(repository);
+    for (uint32_t i = 0; status == ST_OK && i < index->count; i++) {
+        model_log(index->models[i], repository->device);
+    }
+    repository_unref_index(index);
+    return status;
 }

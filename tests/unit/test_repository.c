@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT */
+/* The repository of models: states, names, and models that leave while calls hold them. */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "hal/semaphore.h"
+#include "runtime/call/invocation.h"
+#include "runtime/sched/sched.h"
+#include "server/options.h"
+#include "server/repository_priv.h"
+#include "server/stats.h"
+#include "tests/unit/call_support.h"
+
+static uint64_t fake_clock(void)
+{
+    return 1;
+}
+
+struct world {
+    struct hal_device *device;
+    struct hal_pool *pool;
+    struct rt_sched *sched;
+    struct options options;
+    struct repository repository;
+    char folder[64]; /* holds links to files of tests/models */
+    struct error err;
+};
+
+/* ---- a folder of models ---------------------------------------------------------------------- */
+
+static void make_folder(struct world *w)
+{
+    snprintf(w->folder, sizeof(w->folder), "/tmp/test_repository_XXXXXX");
+    assert_non_null(mkdtemp(w->folder));
+}
+
+static void path_of(const struct world *w, const char *path, char full[256])
+{
+    snprintf(full, 256, "%s/%s", w->folder, path);
+}
+
+static void make_subfolder(const struct world *w, const char *path)
+{
+    char full[256];
+    path_of(w, path, full);
+    assert_int_equal(mkdir(full, 0700), 0);
+}
+
+static void put_model(const struct world *w, const char *path, const char *model)
+{
+    const char *top = getenv("top_srcdir");
+    char full[256], relative[256], target[4096];
+    path_of(w, path, full);
+    snprintf(relative, sizeof(relative), "%s/tests/models/%s.pte", top ? top : ".", model);
+    assert_non_null(realpath(relative, target));
+    assert_int_equal(symlink(target, full), 0);
+}
+
+static void put_damaged(const struct world *w, const char *path)
+{
+    char full[256];
+    path_of(w, path, full);
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    fputs("this is no program, although it is long enough to be one", file);
+    fclose(file);
+}
+
+static void remove_folder(const struct world *w)
+{
+    char command[128];
+    snprintf(command, sizeof(command), "rm -r %s", w->folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+static void load(struct world *w, const char *pipeline)
+{
+    char file[256];
+    path_of(w, "pipelines.json", file);
+    char *argv[] = {
+        (char[]){"pted"}, (char[]){"--models"}, w->folder, (char[]){"--pipeline"}, file, NULL};
+    if (pipeline) {
+        FILE *out = fopen(file, "w");
+        assert_non_null(out);
+        fputs(pipeline, out);
+        fclose(out);
+    } else {
+        argv[3] = NULL;
+    }
+    assert_ok(w->err, options_parse(pipeline ? 5 : 3, argv, &w->options, &w->err));
+    assert_ok(w->err, repository_load(&w->repository, &w->options, &w->err));
+}
+
+static int open_world(void **state)
+{
+    static struct world world;
+    struct world *w = &world;
+    const struct rt_sched_options sched = {.depth = 2, .clock = fake_clock};
+    *w = (struct world){0};
+    open_two_workers(&w->device, &w->pool);
+    assert_ok(w->err, rt_sched_new(&sched, &w->sched, &w->err));
+    assert_ok(w->err, repository_init(&w->repository, w->device, w->pool, w->sched, &w->err));
+    make_folder(w);
+    *state = w;
+    return 0;
+}
+
+/* The scheduler asserts that no queue is left, the device that no memory is, so every model has
+ * been freed. */
+static int close_world(void **state)
+{
+    struct world *w = *state;
+    repository_fini(&w->repository);
+    rt_sched_free(w->sched);
+    close_two_workers(w->device, w->pool);
+    remove_folder(w);
+    return 0;
+}
+
+static struct model *find(struct world *w, const char *name, uint32_t version)
+{
+    struct model *model = NULL;
+    assert_ok(w->err, repository_find(&w->repository, name, version, &model, &w->err));
+    return model;
+}
+
+/* The model that is found has this name and this version. */
+static void assert_found(struct world *w, const char *name, uint32_t version, const char *found,
+                         uint32_t found_version)
+{
+    struct model *model = find(w, name, version);
+    assert_string_equal(model->name, found);
+    assert_int_equal(model->version, found_version);
+    model_unref(model);
+}
+
+static void assert_not_found(struct world *w, const char *name, uint32_t version, const char *text)
+{
+    struct model *model = NULL;
+    assert_fails(w->err, repository_find(&w->repository, name, version, &model, &w->err),
+                 ST_NOT_FOUND, text);
+    assert_null(model);
+}
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static void states_follow_each_other(void **state)
+{
+    static const bool may[MODEL_STATES][MODEL_STATES] = {
+        [MODEL_UNKNOWN] = {[MODEL_LOADING] = true, [MODEL_UNLOADING] = true},
+        [MODEL_LOADING] = {[MODEL_READY] = true, [MODEL_FAILED] = true, [MODEL_UNLOADING] = true},
+        [MODEL_READY] = {[MODEL_FAILED] = true, [MODEL_UNLOADING] = true},
+        [MODEL_FAILED] = {[MODEL_UNLOADING] = true},
+    };
+    (void)state;
+    for (unsigned from = 0; from < MODEL_STATES; from++) {
+        for (unsigned to = 0; to < MODEL_STATES; to++) {
+            assert_int_equal(model_state_may_follow(from, to), may[from][to]);
+        }
+    }
+    assert_string_equal(model_state_word(MODEL_READY), "READY");
+    assert_string_equal(model_state_word(MODEL_FAILED), "UNAVAILABLE");
+}
+
+static void each_state_says_why_a_model_cannot_be_called(void **state)
+{
+    struct world *w = *state;
+    struct origin *origin;
+    struct model *model;
+    struct error first, second;
+    error_set(&first, ST_CORRUPT, "the file is damaged");
+    error_set(&second, ST_UNAVAILABLE, "the device was lost");
+    assert_ok(w->err, origin_new(span_str("m"), 1, "m.pte", &origin, &w->err));
+    assert_ok(w->err, model_new(origin, span_str("m"), &model, &w->err));
+    origin_unref(origin); /* the model keeps it */
+    assert_fails(w->err, model_verify_ready(model, &w->err), ST_UNAVAILABLE,
+                 "model 'm' cannot be called: it is not loaded");
+    model_set_state(model, MODEL_LOADING);
+    assert_fails(w->err, model_verify_ready(model, &w->err), ST_UNAVAILABLE, "it is being loaded");
+    model_fail(model, &first);
+    model_fail(model, &second);
+    assert_fails(w->err, model_verify_ready(model, &w->err), ST_UNAVAILABLE, "the file is damaged");
+    model_set_state(model, MODEL_UNLOADING);
+    model_fail(model, &second);
+    assert_fails(w->err, model_verify_ready(model, &w->err), ST_UNAVAILABLE,
+                 "it is being unloaded");
+    assert_string_equal(model->origin->path, "m.pte");
+    model_unref(model);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void names_aliases_and_versions(void **state)
+{
+    struct world *w = *state;
+    make_subfolder(w, "sum");
+    make_subfolder(w, "sum/1");
+    make_subfolder(w, "sum/12");
+    put_model(w, "sum/1/model.pte", "add");
+    put_model(w, "sum/12/model.pte", "add");
+    put_model(w, "both.pte", "methods");
+    put_model(w, "one.pte", "mlp");
+    put_model(w, "one.forward.pte", "linear");
+    load(w, NULL);
+    assert_found(w, "sum", 0, "sum", 12);
+    assert_found(w, "sum", 1, "sum", 1);
+    assert_found(w, "sum", 12, "sum", 12);
+    assert_found(w, "sum.forward", 0, "sum", 12); /* the alias */
+    assert_found(w, "sum.forward", 1, "sum", 1);
+    assert_not_found(w, "sum", 2, "model 'sum' has no version 2");
+    assert_not_found(w, "sum.backward", 0, "no model 'sum.backward'");
+    assert_not_found(w, "su", 0, "no model 'su'");
+    assert_found(w, "both.encode", 0, "both.encode", 1);
+    assert_not_found(w, "both", 0, "no model 'both', but models of its methods, such as 'both.");
+    assert_found(w, "one.forward", 0, "one.forward", 1); /* the file's name wins over the alias */
+    assert_found(w, "one", 0, "one", 1);
+    struct model *model = find(w, "both.encode", 0);
+    assert_string_equal(model->origin->name, "both");
+    assert_string_equal(model->method_name, "encode");
+    assert_non_null(strstr(model->origin->path, "both.pte"));
+    assert_int_equal(repository_count(&w->repository), repository_ready_count(&w->repository));
+    model_unref(model);
+}
+
+static void nothing_is_found_in_an_empty_repository(void **state)
+{
+    struct world *w = *state;
+    assert_not_found(w, "add", 0, "no model 'add'");
+    assert_int_equal(repository_count(&w->repository), 0);
+}
+
+static void a_damaged_file_is_a_model_that_failed(void **state)
+{
+    struct world *w = *state;
+    make_subfolder(w, "m");
+    make_subfolder(w, "m/1");
+    make_subfolder(w, "m/2");
+    put_model(w, "m/1/model.pte", "add");
+    put_damaged(w, "m/2/model.pte");
+    load(w, NULL);
+    assert_found(w, "m", 0, "m", 1); /* the highest that can be called */
+    struct model *model = find(w, "m", 2);
+    assert_int_equal(model_state(model), MODEL_FAILED);
+    assert_string_equal(model_refusal(model), model->failure.text);
+    assert_null(model->method_name);
+    assert_int_equal(repository_count(&w->repository), 2);
+    assert_int_equal(repository_ready_count(&w->repository), 1);
+    model_unref(model);
+}
+
+static void a_pipeline_is_a_model_without_a_file(void **state)
+{
+    struct world *w = *state;
+    put_model(w, "sum.pte", "add");
+    load(w, "{\"twice\":{\"steps\":[{\"model\":\"sum\",\"inputs\":[{\"input\":0},{\"input\":1}]},"
+            "{\"model\":\"sum\",\"inputs\":[{\"from\":0},{\"input\":1}]}]}}");
+    struct model *model = find(w, "twice", 0);
+    assert_null(model->origin->path);
+    assert_null(model->alias);
+    assert_int_equal(model->step_count, 2);
+    model_unref(model);
+}
+
+static void no_two_models_have_the_same_name_and_version(void **state)
+{
+    struct world *w = *state;
+    struct repository_draft draft;
+    put_model(w, "sum.pte", "add");
+    load(w, NULL);
+    struct model *before = find(w, "sum", 0), *twin;
+    assert_ok(w->err, repository_draft_init(&draft, &w->repository, &w->options, &w->err));
+    assert_ok(w->err,
+              repository_draft_add(&draft, before->origin, span_str("sum"), &twin, &w->err));
+    assert_fails(w->err, repository_draft_publish(&draft, &w->err), ST_INVALID,
+                 "model 'sum' version 1: there are two of them");
+    repository_draft_fini(&draft);
+    struct model *after = find(w, "sum", 0);
+    assert_ptr_equal(before, after); /* the draft is given up, and the index is as it was */
+    assert_true(model_is_ready(after));
+    model_unref(before);
+    model_unref(after);
+}
+
+/* ---- models that leave ----------------------------------------------------------------------- */
+
+/* A call of "sum" that waits for |gate|. */
+static struct rt_invocation *begin_sum(struct world *w, struct model *model,
+                                       struct hal_semaphore *gate)
+{
+    static const float ones[6] = {1, 1, 1, 1, 1, 1};
+    const struct shape shape = {.rank = 2, .dims = {2, 3}};
+    const struct input inputs[] = {{DT_F32, shape, ones}, {DT_F32, shape, ones}};
+    const struct hal_timepoint opening = {gate, 1};
+    struct rt_invocation *call = begin_call(model->method, model->pool, NULL, inputs, 2);
+    rt_invocation_after(call, &opening);
+    assert_ok(w->err, rt_invocation_prepare(call, RT_PREPARE_ALL, &w->err));
+    return call;
+}
+
+static void a_model_is_removed_while_a_call_runs(void **state)
+{
+    struct world *w = *state;
+    struct hal_semaphore *gate;
+    struct done done = DONE_INIT;
+    put_model(w, "sum.pte", "add");
+    put_model(w, "other.pte", "mlp");
+    load(w, NULL);
+    struct model *model = find(w, "sum", 0);
+    assert_ok(w->err, hal_semaphore_new(0, &gate, &w->err));
+    struct rt_invocation *call = begin_sum(w, model, gate);
+    rt_invocation_submit(call, HAL_CALLER_BUSY, on_done, &done);
+    assert_ok(w->err, repository_remove(&w->repository, model, &w->err));
+    assert_not_found(w, "sum", 0, "no model 'sum'");
+    assert_not_found(w, "sum.forward", 0, "no model 'sum.forward'");
+    assert_found(w, "other", 0, "other", 1);
+    assert_int_equal(model_state(model), MODEL_UNLOADING);
+    hal_semaphore_signal(gate, 1);
+    assert_int_equal(await_done(&done), ST_OK);
+    const float *sums = (const float *)rt_invocation_result(call, 0)->bytes.ptr;
+    assert_true(sums[0] == 2 && sums[5] == 2);
+    rt_invocation_free(call);
+    /* The next call of who holds the model works as well. */
+    call = begin_sum(w, model, gate);
+    assert_int_equal(submit_and_wait(call, false), ST_OK);
+    rt_invocation_free(call);
+    hal_semaphore_unref(gate);
+    uint32_t before = rt_program_descriptors();
+    model_unref(model);
+    assert_true(rt_program_descriptors() <= before);
+}
+
+static void the_last_reference_frees(void **state)
+{
+    struct world *w = *state;
+    put_model(w, "net.pte", "mlp");
+    uint32_t none = rt_program_descriptors();
+    load(w, NULL);
+    assert_true(rt_program_descriptors() > none); /* its weights are read from the file */
+    struct repository_index *index = repository_ref_index(&w->repository);
+    struct model *model = find(w, "net", 0);
+    assert_ok(w->err, repository_remove(&w->repository, model, &w->err));
+    assert_int_equal(repository_count(&w->repository), 0);
+    assert_int_equal(index->count, 1); /* who looks at the index goes on with the old one */
+    assert_ptr_equal(index->models[0], model);
+    model_unref(model);
+    assert_true(rt_program_descriptors() > none);
+    repository_unref_index(index);
+    assert_int_equal(rt_program_descriptors(), none);
+}
+
+static void a_lost_device_leaves_names_and_counts(void **state)
+{
+    struct world *w = *state;
+    struct error why;
+    error_set(&why, ST_UNAVAILABLE, "the device was lost");
+    put_model(w, "sum.pte", "add");
+    load(w, NULL);
+    struct model *model = find(w, "sum", 0);
+    model->stats->inference_count = 7;
+    model_unref(model);
+    repository_fail(&w->repository, &why);
+    repository_close(&w->repository);
+    repository_close(&w->repository); /* for the next attempt */
+    assert_int_equal(repository_ready_count(&w->repository), 0);
+    struct repository again = {0};
+    assert_ok(w->err, repository_init(&again, w->device, w->pool, w->sched, &w->err));
+    assert_ok(w->err, repository_load(&again, &w->options, &w->err));
+    repository_keep_stats(&again, &w->repository);
+    model = find(w, "sum", 0);
+    assert_null(model->program);
+    assert_fails(w->err, model_verify_ready(model, &w->err), ST_UNAVAILABLE, "the device was lost");
+    model_unref(model);
+    assert_ok(w->err, repository_find(&again, "sum", 0, &model, &w->err));
+    assert_true(model_is_ready(model));
+    assert_int_equal(model->stats->inference_count, 7);
+    model_unref(model);
+    repository_fini(&again);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+#define ROUNDS 300
+
+struct seeker {
+    struct world *w;
+    atomic_bool is_over;
+    unsigned found;
+};
+
+static void *seek(void *arg)
+{
+    struct seeker *seeker = arg;
+    struct error err;
+    while (!atomic_load(&seeker->is_over) || seeker->found == 0) {
+        struct model *model;
+        if (repository_find(&seeker->w->repository, "net", 0, &model, &err) == ST_OK) {
+            seeker->found += rt_method_input_count(model->method) > 0;
+            model_unref(model);
+        }
+        repository_ready_count(&seeker->w->repository);
+    }
+    return NULL;
+}
+
+/* A model that stands for nothing comes and goes; the other one is found all the time. */
+static void the_index_changes_while_others_look(void **state)
+{
+    struct world *w = *state;
+    struct seeker seekers[2] = {{.w = w}, {.w = w}};
+    pthread_t threads[2];
+    struct error why;
+    error_set(&why, ST_CORRUPT, "no file");
+    put_model(w, "net.pte", "mlp");
+    load(w, NULL);
+    struct model *net = find(w, "net", 0);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, seek, &seekers[i]), 0);
+    }
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        struct repository_draft draft;
+        struct model *guest;
+        assert_ok(w->err, repository_draft_init(&draft, &w->repository, &w->options, &w->err));
+        assert_ok(w->err,
+                  repository_draft_add(&draft, net->origin, span_str("guest"), &guest, &w->err));
+        assert_ok(w->err, repository_draft_publish(&draft, &w->err));
+        repository_draft_fini(&draft);
+        model_fail(guest, &why); /* LOADING until now */
+        assert_ok(w->err, repository_remove(&w->repository, guest, &w->err));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        atomic_store(&seekers[i].is_over, true);
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(seekers[i].found > 0);
+    }
+    model_unref(net);
+}
+
+int main(void)
+{
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, open_world, close_world)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(states_follow_each_other),
+        IN_WORLD(each_state_says_why_a_model_cannot_be_called),
+        IN_WORLD(names_aliases_and_versions),
+        IN_WORLD(nothing_is_found_in_an_empty_repository),
+        IN_WORLD(a_damaged_file_is_a_model_that_failed),
+        IN_WORLD(a_pipeline_is_a_model_without_a_file),
+        IN_WORLD(no_two_models_have_the_same_name_and_version),
+        IN_WORLD(a_model_is_removed_while_a_call_runs),
+        IN_WORLD(the_last_reference_frees),
+        IN_WORLD(a_lost_device_leaves_names_and_counts),
+        IN_WORLD(the_index_changes_while_others_look),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
