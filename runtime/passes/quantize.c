@@ -51,14 +51,15 @@ static enum status as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
     return ST_OK;
 }
 
-enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_form *form, uint32_t *out_value)
+enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_params *params,
+                       uint32_t *out_value)
 {
     uint32_t args[] = {
         x,
-        rt_graph_float(q->graph, form->scale),
-        q_int(q, form->zero),
-        q_int(q, form->min),
-        q_int(q, form->max),
+        rt_graph_float(q->graph, params->scale),
+        q_int(q, params->zero),
+        q_int(q, params->min),
+        q_int(q, params->max),
         q_int(q, dtype_infos[DT_U8].executorch),
     };
     return rt_op_apply(q->graph, RT_OP(quantize), args, 6, DT_U8, out_value, q->err);
@@ -243,55 +244,57 @@ static bool read_clamp(const struct rt_graph *graph, const struct rt_node *node,
     return rt_value_is_fixed(lo) && rt_value_is_fixed(hi);
 }
 
-static int64_t stored(const struct q_form *form, double number)
+static int64_t stored(const struct q_params *params, double number)
 {
-    double v = fmin(fmax(rint(number / form->scale) + (double)form->zero, (double)form->min),
-                    (double)form->max);
+    double v = fmin(fmax(rint(number / params->scale) + (double)params->zero, (double)params->min),
+                    (double)params->max);
     return (int64_t)v;
 }
 
 /* Clamps that only the quantize reads become its bounds; returns the value before them. */
-static uint32_t peel_clamps(const struct q_pass *q, uint32_t value, struct q_form *form)
+static uint32_t peel_clamps(const struct q_pass *q, uint32_t value, struct q_params *params)
 {
     const struct rt_node *node = q_producer(q, value);
     double min, max;
     while (node && rt_rewrite_is_single_use(&q->rw, value) &&
            read_clamp(q->graph, node, &min, &max) &&
            rt_node_arg(q->graph, node, 0)->dtype == DT_F32 && min <= max) {
-        int64_t low = stored(form, min), high = stored(form, max);
-        form->min = low;
-        form->max = high;
+        int64_t low = stored(params, min), high = stored(params, max);
+        params->min = low;
+        params->max = high;
         value = node->args[0];
         node = q_producer(q, value);
     }
     return value;
 }
 
-static bool read_form(const struct rt_graph *graph, const struct rt_node *node, struct q_form *form)
+static bool read_params(const struct rt_graph *graph, const struct rt_node *node,
+                        struct q_params *params)
 {
     const struct rt_value *out = rt_node_out(graph, node, 0);
     int64_t shift = q_shift_of(out);
-    form->scale = rt_value_number(rt_node_arg(graph, node, 1));
+    params->scale = rt_value_number(rt_node_arg(graph, node, 1));
     bool fits = q_is_byte(out) && rt_node_arg(graph, node, 0)->dtype == DT_F32 &&
-                is_usual_scale(form->scale) &&
-                q_fixed_int(rt_node_arg(graph, node, 2), &form->zero) &&
-                q_fixed_int(rt_node_arg(graph, node, 3), &form->min) &&
-                q_fixed_int(rt_node_arg(graph, node, 4), &form->max);
-    if (!fits || form->min < -shift || form->max > 255 - shift || form->min > form->max ||
-        form->zero < -shift || form->zero > 255 - shift) {
+                is_usual_scale(params->scale) &&
+                q_fixed_int(rt_node_arg(graph, node, 2), &params->zero) &&
+                q_fixed_int(rt_node_arg(graph, node, 3), &params->min) &&
+                q_fixed_int(rt_node_arg(graph, node, 4), &params->max);
+    if (!fits || params->min < -shift || params->max > 255 - shift || params->min > params->max ||
+        params->zero < -shift || params->zero > 255 - shift) {
         return false;
     }
-    form->zero += shift;
-    form->min += shift;
-    form->max += shift;
+    params->zero += shift;
+    params->min += shift;
+    params->max += shift;
     return true;
 }
 
-/* Stores |value|, floats, in |form| without computing the floats; *out_value 0: not possible. */
-static enum status store(struct q_pass *q, uint32_t value, const struct q_form *form,
+/* Stores |value|, floats, as |params| say, without computing the floats; *out_value 0: not
+ * possible. */
+static enum status store(struct q_pass *q, uint32_t value, const struct q_params *params,
                          uint32_t *out_value)
 {
-    struct q_form peeled = *form;
+    struct q_params peeled = *params;
     uint32_t from = peel_clamps(q, value, &peeled);
     const struct q_info *x = q_info_of(q, from);
     *out_value = 0;
@@ -306,8 +309,8 @@ static enum status store(struct q_pass *q, uint32_t value, const struct q_form *
     return q_make_between(q, from, &peeled, out_value);
 }
 
-/* Clamps of the integers, also after nodes that move them, become bounds of |form|, too. */
-static void find_clamps(struct q_pass *q, uint32_t value, struct q_form *form)
+/* Clamps of the integers, also after nodes that move them, become bounds of |params|, too. */
+static void find_clamps(struct q_pass *q, uint32_t value, struct q_params *params)
 {
     double shift = (double)q_shift_of(&q->graph->values[value]), min, max;
     while (rt_rewrite_is_single_use(&q->rw, value) && q->info[value].user != RT_NO_NODE) {
@@ -320,10 +323,10 @@ static void find_clamps(struct q_pass *q, uint32_t value, struct q_form *form)
             return;
         }
         if (clamps) {
-            form->min =
-                (int64_t)fmin(fmax((double)form->min, ceil(min) + shift), (double)form->max);
-            form->max =
-                (int64_t)fmax(fmin((double)form->max, floor(max) + shift), (double)form->min);
+            params->min =
+                (int64_t)fmin(fmax((double)params->min, ceil(min) + shift), (double)params->max);
+            params->max =
+                (int64_t)fmax(fmin((double)params->max, floor(max) + shift), (double)params->min);
         }
         value = node->outs[0];
         q->info[value].is_bounded = clamps;
@@ -333,14 +336,14 @@ static void find_clamps(struct q_pass *q, uint32_t value, struct q_form *form)
 static enum status on_quantize(struct q_pass *q, const struct rt_node *node)
 {
     uint32_t out = node->outs[0], value = node->args[0], made;
-    struct q_form form;
-    if (!read_form(q->graph, node, &form)) {
+    struct q_params params;
+    if (!read_params(q->graph, node, &params)) {
         return ST_OK;
     }
-    find_clamps(q, out, &form);
-    TRY(store(q, value, &form, &made));
+    find_clamps(q, out, &params);
+    TRY(store(q, value, &params, &made));
     if (made == 0) {
-        TRY(q_quantize(q, value, &form, &made));
+        TRY(q_quantize(q, value, &params, &made));
     }
     q->info[out].u8 = made;
     return ST_OK;

@@ -54,7 +54,7 @@ struct q_pass {
 };
 
 /* How a result is stored: as u8 numbers clamp(round(y / scale) + zero, min, max). */
-struct q_form {
+struct q_params {
     double scale;
     int64_t zero, min, max;
 };
@@ -96,7 +96,7 @@ static inline uint32_t q_int(struct q_pass *q, int64_t value)
     return rt_graph_int(q->graph, rt_dim_of(value));
 }
 
-MUST_CHECK enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_form *form,
+MUST_CHECK enum status q_quantize(struct q_pass *q, uint32_t x, const struct q_params *params,
                                   uint32_t *out_value);
 MUST_CHECK enum status q_dequantize(struct q_pass *q, uint32_t bytes, double scale, int64_t zero,
                                     uint32_t *out_value);
@@ -122,19 +122,19 @@ MUST_CHECK enum status q_move_cat(struct q_pass *q, uint32_t index);
 /* Marks the output of node |index| as Q_PRODUCT if it can be computed from integers. */
 void q_note_product(struct q_pass *q, uint32_t index);
 
-/* Makes the node with integers; |form| NULL: its result is floats. */
-MUST_CHECK enum status q_make_product(struct q_pass *q, uint32_t index, const struct q_form *form,
-                                      uint32_t *out_value);
+/* Makes the node with integers; |params| NULL: its result is floats. */
+MUST_CHECK enum status q_make_product(struct q_pass *q, uint32_t index,
+                                      const struct q_params *params, uint32_t *out_value);
 
 /* ---- quantize_between.c ---------------------------------------------------------------------- */
 
-/* Stores f32 |value| in |form|, computed from the stored inputs of its producer; *out_value 0: only
- * by computing the floats. */
-MUST_CHECK enum status q_make_between(struct q_pass *q, uint32_t value, const struct q_form *form,
-                                      uint32_t *out_value);
+/* Stores f32 |value| as |params| say, computed from the stored inputs of its producer; *out_value
+ * 0: only by computing the floats. */
+MUST_CHECK enum status q_make_between(struct q_pass *q, uint32_t value,
+                                      const struct q_params *params, uint32_t *out_value);
 
-/* Stores the same numbers in another form. */
+/* Stores the same numbers with other parameters. */
 MUST_CHECK enum status q_restore(struct q_pass *q, const struct q_info *x,
-                                 const struct q_form *form, uint32_t *out_value);
+                                 const struct q_params *params, uint32_t *out_value);
 
 #endif

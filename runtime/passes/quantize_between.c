@@ -16,12 +16,13 @@ static uint32_t float_arg(struct q_pass *q, double value)
     return rt_graph_float(q->graph, value);
 }
 
-enum status q_restore(struct q_pass *q, const struct q_info *x, const struct q_form *form,
+enum status q_restore(struct q_pass *q, const struct q_info *x, const struct q_params *params,
                       uint32_t *out_value)
 {
     *out_value = x->bytes;
-    double factor = x->scale / form->scale;
-    if (x->scale == form->scale && x->zero == form->zero && form->min == 0 && form->max == 255) {
+    double factor = x->scale / params->scale;
+    if (x->scale == params->scale && x->zero == params->zero && params->min == 0 &&
+        params->max == 255) {
         return ST_OK;
     }
     uint32_t args[] = {
@@ -29,9 +30,9 @@ enum status q_restore(struct q_pass *q, const struct q_info *x, const struct q_f
         rt_graph_none(q->graph),
         float_arg(q, factor),
         float_arg(q, 0),
-        float_arg(q, (double)form->zero - (double)x->zero * factor),
-        float_arg(q, (double)form->min),
-        float_arg(q, (double)form->max),
+        float_arg(q, (double)params->zero - (double)x->zero * factor),
+        float_arg(q, (double)params->min),
+        float_arg(q, (double)params->max),
     };
     return rt_op_apply(q->graph, RT_OP(q_add), args, 7, DT_U8, out_value, q->err);
 }
@@ -46,30 +47,30 @@ static bool is_pair(const struct q_pass *q, const struct rt_node *node)
 }
 
 static enum status make_sum(struct q_pass *q, const struct rt_node *node, double sign,
-                            const struct q_form *form, uint32_t *out_value)
+                            const struct q_params *params, uint32_t *out_value)
 {
     const struct rt_value *alpha = rt_node_arg(q->graph, node, 2);
     if (!rt_value_is_fixed(alpha) || !isfinite(rt_value_number(alpha))) {
         return ST_OK;
     }
     struct q_info a = *q_info_of(q, node->args[0]), b = *q_info_of(q, node->args[1]);
-    double a_factor = a.scale / form->scale;
-    double b_factor = sign * rt_value_number(alpha) * b.scale / form->scale;
-    double addend = (double)form->zero - (double)a.zero * a_factor - (double)b.zero * b_factor;
+    double a_factor = a.scale / params->scale;
+    double b_factor = sign * rt_value_number(alpha) * b.scale / params->scale;
+    double addend = (double)params->zero - (double)a.zero * a_factor - (double)b.zero * b_factor;
     uint32_t args[] = {
         a.bytes,
         b.bytes,
         float_arg(q, a_factor),
         float_arg(q, b_factor),
         float_arg(q, addend),
-        float_arg(q, (double)form->min),
-        float_arg(q, (double)form->max),
+        float_arg(q, (double)params->min),
+        float_arg(q, (double)params->max),
     };
     return rt_op_apply(q->graph, RT_OP(q_add), args, 7, DT_U8, out_value, q->err);
 }
 
-static enum status make_mul(struct q_pass *q, const struct rt_node *node, const struct q_form *form,
-                            uint32_t *out_value)
+static enum status make_mul(struct q_pass *q, const struct rt_node *node,
+                            const struct q_params *params, uint32_t *out_value)
 {
     struct q_info a = *q_info_of(q, node->args[0]), b = *q_info_of(q, node->args[1]);
     uint32_t args[] = {
@@ -77,10 +78,10 @@ static enum status make_mul(struct q_pass *q, const struct rt_node *node, const 
         b.bytes,
         q_int(q, a.zero),
         q_int(q, b.zero),
-        float_arg(q, a.scale * b.scale / form->scale),
-        float_arg(q, (double)form->zero),
-        float_arg(q, (double)form->min),
-        float_arg(q, (double)form->max),
+        float_arg(q, a.scale * b.scale / params->scale),
+        float_arg(q, (double)params->zero),
+        float_arg(q, (double)params->min),
+        float_arg(q, (double)params->max),
     };
     return rt_op_apply(q->graph, RT_OP(q_mul), args, 8, DT_U8, out_value, q->err);
 }
@@ -111,7 +112,7 @@ static bool is_global_mean(const struct q_pass *q, const struct rt_node *node)
 }
 
 static enum status make_mean(struct q_pass *q, const struct rt_node *node,
-                             const struct q_form *form, uint32_t *out_value)
+                             const struct q_params *params, uint32_t *out_value)
 {
     const struct rt_value *x = rt_node_arg(q->graph, node, 0);
     struct q_info info = *q_info_of(q, node->args[0]);
@@ -123,15 +124,15 @@ static enum status make_mean(struct q_pass *q, const struct rt_node *node,
         }
         pixels *= most;
     }
-    double factor = info.scale / form->scale;
+    double factor = info.scale / params->scale;
     bool keeps = rt_node_out(q->graph, node, 0)->rank == x->rank;
     uint32_t args[] = {
         info.bytes,
         rt_graph_bool(q->graph, keeps),
         float_arg(q, factor),
-        float_arg(q, (double)form->zero - (double)info.zero * factor),
-        float_arg(q, (double)form->min),
-        float_arg(q, (double)form->max),
+        float_arg(q, (double)params->zero - (double)info.zero * factor),
+        float_arg(q, (double)params->min),
+        float_arg(q, (double)params->max),
     };
     return rt_op_apply(q->graph, RT_OP(q_mean), args, 6, DT_U8, out_value, q->err);
 }
@@ -165,7 +166,7 @@ static bool is_function(const struct rt_graph *graph, const struct rt_node *node
 
 /* Constant folding runs the same nodes once on all 256 numbers: this gives the table. */
 static enum status make_table(struct q_pass *q, const struct q_info *x, const uint32_t *chain,
-                              uint32_t count, const struct q_form *form, uint32_t *out_value)
+                              uint32_t count, const struct q_params *params, uint32_t *out_value)
 {
     uint32_t all = q_int(q, 256), numbers, value;
     TRY(rt_op_apply(q->graph, RT_OP(arange), &all, 1, DT_I64, &numbers, q->err));
@@ -178,10 +179,10 @@ static enum status make_table(struct q_pass *q, const struct q_info *x, const ui
         args[0] = value;
         TRY(rt_op_apply(q->graph, node->op, args, arg_count, DT_F32, &value, q->err));
     }
-    return q_quantize(q, value, form, out_value);
+    return q_quantize(q, value, params, out_value);
 }
 
-static enum status make_lookup(struct q_pass *q, uint32_t value, const struct q_form *form,
+static enum status make_lookup(struct q_pass *q, uint32_t value, const struct q_params *params,
                                uint32_t *out_value)
 {
     uint32_t chain[CHAIN_MAX], count = 0, table;
@@ -193,7 +194,7 @@ static enum status make_lookup(struct q_pass *q, uint32_t value, const struct q_
         node = q_producer(q, value);
         if (q_info_of(q, value)->kind == Q_TENSOR) {
             struct q_info x = *q_info_of(q, value);
-            TRY(make_table(q, &x, chain, count, form, &table));
+            TRY(make_table(q, &x, chain, count, params, &table));
             uint32_t args[] = {x.bytes, table};
             return rt_op_apply(q->graph, RT_OP(q_lookup), args, 2, DT_U8, out_value, q->err);
         }
@@ -205,8 +206,8 @@ static enum status make_lookup(struct q_pass *q, uint32_t value, const struct q_
 
 #define CAT_MAX 64
 
-static enum status make_cat(struct q_pass *q, const struct rt_node *node, const struct q_form *form,
-                            uint32_t *out_value)
+static enum status make_cat(struct q_pass *q, const struct rt_node *node,
+                            const struct q_params *params, uint32_t *out_value)
 {
     uint32_t list = node->args[0], dim = node->args[1], count = q->graph->values[list].count;
     uint32_t items[CAT_MAX];
@@ -220,13 +221,13 @@ static enum status make_cat(struct q_pass *q, const struct rt_node *node, const 
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct q_info *x = q_info_of(q, q->graph->values[list].values[i]);
-        TRY(q_restore(q, x, form, &items[i]));
+        TRY(q_restore(q, x, params, &items[i]));
     }
     uint32_t args[] = {rt_graph_tensors(q->graph, items, count), dim};
     return rt_op_apply(q->graph, RT_OP(cat), args, 2, DT_U8, out_value, q->err);
 }
 
-enum status q_make_between(struct q_pass *q, uint32_t value, const struct q_form *form,
+enum status q_make_between(struct q_pass *q, uint32_t value, const struct q_params *params,
                            uint32_t *out_value)
 {
     const struct rt_node *node = q_producer(q, value);
@@ -236,17 +237,17 @@ enum status q_make_between(struct q_pass *q, uint32_t value, const struct q_form
     }
     if (q_is(node, RT_KNOWN_add) || q_is(node, RT_KNOWN_sub)) {
         double sign = q_is(node, RT_KNOWN_add) ? 1 : -1;
-        return is_pair(q, node) ? make_sum(q, node, sign, form, out_value) : ST_OK;
+        return is_pair(q, node) ? make_sum(q, node, sign, params, out_value) : ST_OK;
     }
     if (q_is(node, RT_KNOWN_mul)) {
-        return is_pair(q, node) ? make_mul(q, node, form, out_value) : ST_OK;
+        return is_pair(q, node) ? make_mul(q, node, params, out_value) : ST_OK;
     }
     if (q_is(node, RT_KNOWN_cat)) {
-        return make_cat(q, node, form, out_value);
+        return make_cat(q, node, params, out_value);
     }
     if (node->arg_count > 0 && q_info_of(q, node->args[0])->kind == Q_TENSOR &&
         is_global_mean(q, node)) {
-        return make_mean(q, node, form, out_value);
+        return make_mean(q, node, params, out_value);
     }
-    return make_lookup(q, value, form, out_value);
+    return make_lookup(q, value, params, out_value);
 }

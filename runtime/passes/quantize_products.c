@@ -177,7 +177,7 @@ struct parts {
     uint8_t axis;
     int64_t groups; /* of a convolution; 0: depthwise */
     bool is_4bit;
-    struct q_form form; /* of the result; floats: a scale of 1, zero point 0 */
+    struct q_params params; /* of the result; floats: a scale of 1, zero point 0 */
     bool is_f32;
 };
 
@@ -193,7 +193,7 @@ static enum status make_columns(struct q_pass *q, const struct parts *p, uint32_
         rt_graph_float(q->graph, p->w.scale),
         rt_graph_float(q->graph, has_rows ? 1 : p->x.scale),
         q_int(q, has_rows ? 128 : p->x.zero), /* rows have zero points of i8 */
-        rt_graph_float(q->graph, p->form.scale),
+        rt_graph_float(q->graph, p->params.scale),
         rt_graph_bool(q->graph, p->is_4bit),
     };
     return rt_op_apply(q->graph, RT_OP(q_columns), args, 10, DT_I32, out_value, q->err);
@@ -202,7 +202,7 @@ static enum status make_columns(struct q_pass *q, const struct parts *p, uint32_
 /* A bound of the result before the zero point is added. */
 static uint32_t bound(struct q_pass *q, const struct parts *p, int64_t stored, double unbounded)
 {
-    return rt_graph_float(q->graph, p->is_f32 ? unbounded : (double)(stored - p->form.zero));
+    return rt_graph_float(q->graph, p->is_f32 ? unbounded : (double)(stored - p->params.zero));
 }
 
 static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_value)
@@ -233,9 +233,9 @@ static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_
         rt_graph_int(graph, n),
         rt_graph_bool(graph, p->is_4bit),
         q_int(q, p->w.group),
-        q_int(q, p->form.zero),
-        bound(q, p, p->form.min, -INFINITY),
-        bound(q, p, p->form.max, INFINITY),
+        q_int(q, p->params.zero),
+        bound(q, p, p->params.min, -INFINITY),
+        bound(q, p, p->params.max, INFINITY),
     };
     enum dtype dtype = p->is_f32 ? DT_F32 : DT_U8;
     return rt_op_apply(graph, RT_OP(q_linear), args, 12, dtype, out_value, q->err);
@@ -310,15 +310,15 @@ static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, 
         q_int(q, groups),
         q_int(q, outs),
         q_int(q, p->x.zero),
-        q_int(q, p->form.zero),
-        bound(q, p, p->form.min, -INFINITY),
-        bound(q, p, p->form.max, INFINITY),
+        q_int(q, p->params.zero),
+        bound(q, p, p->params.min, -INFINITY),
+        bound(q, p, p->params.max, INFINITY),
     };
     return rt_op_apply(graph, is_depthwise ? RT_OP(q_conv_dw) : RT_OP(q_conv), args, 13,
                        p->is_f32 ? DT_F32 : DT_U8, out_value, q->err);
 }
 
-enum status q_make_product(struct q_pass *q, uint32_t index, const struct q_form *form,
+enum status q_make_product(struct q_pass *q, uint32_t index, const struct q_params *params,
                            uint32_t *out_value)
 {
     struct operands o;
@@ -327,8 +327,8 @@ enum status q_make_product(struct q_pass *q, uint32_t index, const struct q_form
         .x = *q_info_of(q, o.x),
         .w = *q_info_of(q, o.w),
         .bias = o.bias ? o.bias : rt_graph_none(q->graph),
-        .form = form ? *form : (struct q_form){.scale = 1},
-        .is_f32 = form == NULL,
+        .params = params ? *params : (struct q_params){.scale = 1},
+        .is_f32 = params == NULL,
     };
     p.axis = column_axis(&o, &p.w);
     p.scales = rt_graph_none(q->graph);
