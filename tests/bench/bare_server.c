@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The floor under pted: libuv and llhttp and nothing else. It answers every complete request with
- * the same bytes, one write each, on one thread, and does not look at what was asked.
+ * The lower bound for pted: only libuv and llhttp. It answers each complete request with the same
+ * bytes in one write, on one thread, and ignores what was requested.
  *
  * usage: bare_server BODY; prints "listening on http://127.0.0.1:PORT" and runs until it is killed.
  */

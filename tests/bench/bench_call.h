@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The default method of a file, called with inputs that nobody has to provide. */
+/* Calls the default method of a file with inputs made up here. */
 #ifndef PTED_TESTS_BENCH_BENCH_CALL_H
 #define PTED_TESTS_BENCH_BENCH_CALL_H
 
@@ -13,7 +13,7 @@ struct hal_pool;
 struct rt_state;
 
 struct bench_model {
-    const char *name;           /* the path's last part */
+    const char *name;           /* the last part of the path */
     struct rt_program *program; /* owned, like |pool| */
     struct hal_pool *pool;
     struct rt_method *method;
@@ -25,18 +25,18 @@ void bench_model_close(struct bench_model *model);
 
 /* Inputs are zeros. */
 struct bench_call {
-    int64_t dim;            /* of dims that vary, up to their bounds */
-    int64_t number;         /* of ints, and of i64s of one element */
+    int64_t dim;            /* for dims that vary, up to their bounds */
+    int64_t number;         /* for ints, and for i64s with one element */
     struct rt_state *state; /* NULL: without one */
     enum hal_caller caller;
 };
 
-/* An invocation with its inputs; the caller frees it. */
+/* Makes an invocation with its inputs; the caller frees it. */
 MUST_CHECK enum status bench_call_new(const struct bench_model *model,
                                       const struct bench_call *call,
                                       struct rt_invocation **out_invocation, struct error *err);
 
-/* All of a call. One that runs and fails ends the process. */
+/* Runs a whole call. A call that fails ends the process. */
 MUST_CHECK enum status bench_call_run(const struct bench_model *model,
                                       const struct bench_call *call, struct error *err);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call costs beside its kernels: one step of a sequence, and the plan for dims that have not
- * been seen.
+ * The cost of a call beside its kernels: one step of a sequence, and planning for new dims.
  *
  * usage: bench_calls FILE...; for each file's default method prints
- *   steps FILE: us of the fastest step, of all in the mean, plans; 100 steps of one sequence, dims
- *     that vary 1, an i64 of one element the step's number
- *   plans FILE: us of planning and of finding that plan again, the fastest of several; dims that
- *     vary 2, 3, ... for methods where one does
+ *
+ *     steps FILE: us of the fastest step, us of a step on average, plans; 100 steps of one
+ *         sequence, with 1 for dims that vary and the step's number for an i64 of one element
+ *     plans FILE: us to make a plan and to find it again, the fastest of several; dims that vary
+ *         are 2, 3, ..., for methods that have such dims
  */
 #include "config.h"
 

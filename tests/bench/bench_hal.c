@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the CPU device costs beyond the work itself: a submission of one empty dispatch run by the
- * submitting thread, one that it shares with workers because it waits anyway, one handed to a
- * worker and waited for, and what each further region of a submission adds when one worker runs it
- * and when all of them do.
+ * The overhead of the CPU device: a submission of one empty dispatch that the submitting thread
+ * runs, one that it shares with workers because it waits anyway, one that a worker runs while the
+ * thread waits, and each further region of a submission, run by one worker and by all of them.
  *
  * usage: bench_hal [workers]
  */
@@ -61,7 +60,7 @@ static struct hal_command *record(unsigned regions, uint32_t tiles, uint64_t cos
     return command;
 }
 
-/* ns of a submission, with waiting for it. */
+/* ns for a submission and waiting for it. */
 static double measure(struct hal_command *command, struct hal_buffer *buffer,
                       enum hal_caller caller, unsigned turns)
 {

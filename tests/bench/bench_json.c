@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensor text against what one would reach for otherwise, on the same text in the same run:
- * decoding against cJSON_Parse() and strtof(), printing against snprintf("%.9g"). Each figure is
- * the fastest of ROUNDS runs.
+ * Tensors as text, compared with the usual alternatives on the same text in the same run: decoding
+ * against cJSON_Parse() and strtof(), printing against snprintf("%.9g"). Each figure is the fastest
+ * of ROUNDS runs.
  */
 #include "config.h"
 
@@ -109,7 +109,7 @@ static double run_once(struct bench *bench, const struct contender *contender)
     return now_ms() - start;
 }
 
-/* All take turns, so that a busy moment of the machine hits all of them. */
+/* The contenders take turns, so that a busy moment of the machine affects all of them. */
 static void compare(struct bench *bench)
 {
     double best[CONTENDER_COUNT];
@@ -129,7 +129,7 @@ static void compare(struct bench *bench)
     }
 }
 
-/* An image as clients send it: values of a known number of decimals, or every bit of a float. */
+/* An image as clients send it: numbers with few decimals, or with all bits of a float. */
 static void fill(struct bench *bench, bool is_rounded)
 {
     uint32_t state = 1;

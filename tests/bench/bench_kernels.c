@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Speed of the micro-kernels, every level this machine has, one thread. The floating point cases
- * are shown against the rate at which this very process can issue multiply-adds, the integer cases
- * against that of the level's 8-bit (or, where there are none, 16-bit) dot products, the memory
- * cases against the rate at which it can read: both probes run before each slice of each case, and
- * the best slices are compared, so that a busy machine slows both sides of a ratio.
+ * The speed of the micro-kernels at each level of this machine, on one thread. Floating point cases
+ * are compared with the rate of multiply-adds that this process reaches, integer cases with that of
+ * the level's 8-bit (or else 16-bit) dot products, memory cases with the rate of reads. Both probes
+ * run before each slice of each case, and the best slices are compared, so a busy machine slows
+ * both sides of a ratio.
  *
  * usage: bench_kernels [part of a level's name [part of a case's name]]
  */
@@ -47,7 +47,7 @@ static float *new_floats(size_t n)
     return x;
 }
 
-/* Twelve independent chains of multiply-adds: more than latency times issue width of any level. */
+/* Twelve independent chains of multiply-adds: more than latency times issue width at any level. */
 #define CHAINS(XX) XX(0) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11)
 #define DECLARE(i) vector a##i = {(float)i};
 #define STEP(i) a##i = a##i * x + y;
@@ -98,7 +98,7 @@ INT_PEAK(int_peak_vnni, 64, 4, STEP_DOT, __attribute__((target("avx512f,avx512vn
 #endif
 
 #ifdef PTED_CPU_X86
-/* A level without a peak of its own has that of the nearest one that it builds on. */
+/* A level without its own peak has that of the nearest level below it. */
 static bool has(const struct hal_cpu_uk *uk, enum hal_cpu_isa level)
 {
     enum hal_cpu_isa isa;
@@ -145,7 +145,7 @@ static double read_stream(const struct hal_cpu_uk *uk)
     return (double)n * sizeof(float);
 }
 
-/* What a case is compared with: run() returns operations, or the bytes of a memory case. */
+/* The probe for a case: run() returns operations, or bytes for a memory case. */
 enum probe { FLOATS, INTEGERS, MEMORY };
 
 static const struct {
@@ -164,7 +164,7 @@ struct bench {
     enum probe probe;
 };
 
-/* Operands, the largest any case needs; contents do not matter. */
+/* Operands, as large as any case needs; their contents do not matter. */
 static float *left, *right, *out;
 #define OPERAND_FLOATS (26u << 20)
 
@@ -207,7 +207,8 @@ static double run_gemv(const struct hal_cpu_uk *uk, const uint32_t *p)
     return (double)floats * sizeof(float);
 }
 
-/* Output extent, channels in and out, kernel, stride; on a padded image, a kernel row a run. */
+/* Output extent, input and output channels, kernel, stride; on a padded image, where a kernel row
+ * is a run. */
 static double run_conv(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     uint32_t extent = p[0], in = p[1], width = (extent - 1) * p[4] + p[3], depth = p[3] * p[3] * in;
@@ -267,7 +268,7 @@ static double run_dw(const struct hal_cpu_uk *uk, const uint32_t *p)
     return 2.0 * extent * extent * p[1] * p[2] * p[2];
 }
 
-/* Which, length: bytes moved. */
+/* Function, length; returns bytes moved. */
 static double run_unary(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     uk->unary_f32[p[0]](out, left, p[1]);
@@ -302,7 +303,7 @@ static double run_layer_norm(const struct hal_cpu_uk *uk, const uint32_t *p)
     return 8.0 * p[0] * p[1];
 }
 
-/* Rows, columns, depth, f32 results with rows of their own, 4 bits, group. */
+/* Rows, columns, depth, f32 results with row scales, 4 bits, group. */
 static double run_gemm_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     static float row_scales[1024];
@@ -361,7 +362,7 @@ static double run_gemv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
     return (double)bytes;
 }
 
-/* As run_conv. */
+/* Arguments of run_conv. */
 static double run_conv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     uint32_t extent = p[0], in = p[1], width = (extent - 1) * p[4] + p[3], depth = p[3] * p[3] * in;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pipeline beside its steps: a call of it, with everything that prepares it, over the sum of what
- * the steps take to compute one by one. The first result of a step is the first input of the next;
- * their other inputs are the pipeline's. Both take turns, the fastest of each counts. Inputs that
- * the device had to convert are copies between steps: there are to be none.
+ * A pipeline compared with its steps: a call of it, including everything that prepares the call,
+ * divided by the sum of the steps' computing times. The first result of a step is the first input
+ * of the next; the other inputs are the pipeline's. Pipeline and steps take turns, and the fastest
+ * run of each counts. Inputs that the device had to convert are copies between steps: there must be
+ * none.
  *
  * usage: bench_pipeline [--shape 1x120x90x3] [--workers N] FILE.pte...; the shape of the first
- * input, else its largest. Prints lines "name: value".
+ * input, by default its largest. Prints lines "name: value".
  */
 #include "config.h"
 
@@ -37,7 +38,7 @@ struct step {
     struct rt_source sources[INPUTS_MAX];
     struct shape shape; /* of input 0 */
     struct span data;   /* of input 0; NULL: any numbers */
-    uint8_t *kept;      /* owned: what |data| is in */
+    uint8_t *kept;      /* owned: memory of |data| */
     double best_us;
 };
 
@@ -68,7 +69,7 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
     must(sem_post(arg) == 0);
 }
 
-/* Input 0 gets |shape| and |data|, the others zeros at their largest. */
+/* Input 0 gets |shape| and |data|; the other inputs are zeros of the largest shape. */
 static void give(struct rt_invocation *inv, const struct shape *shape, struct span data)
 {
     struct rt_method *method = rt_invocation_method(inv);
@@ -91,7 +92,7 @@ static void give(struct rt_invocation *inv, const struct shape *shape, struct sp
     }
 }
 
-/* us of a call; |is_whole|: with prepare. The first result is kept in |next|, if there is one. */
+/* us of a call; |is_whole|: including prepare. |next|, if not NULL, keeps the first result. */
 static double call(struct rt_method *method, const struct step *first, bool is_whole,
                    struct step *next)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of the allocator that runtime and hal make for a request once the same request has been
- * served before: the linker leads malloc, calloc and realloc through the counters here. They count
- * all threads, so what a worker does is seen.
+ * Counts the allocations that runtime and hal make for a request when the same request was served
+ * before: the linker redirects malloc, calloc and realloc to the counters here. They count all
+ * threads, including workers.
  *
  * usage: count_malloc FILE.pte...; prints "allocations FILE: N" for CALLS calls of each file's
- * default method, inputs of zeros at the largest shapes; fails when one of them is not 0.
+ * default method, with zeros of the largest shapes as inputs; fails if N is not 0 for one of them.
  */
 #include "config.h"
 
@@ -48,7 +48,7 @@ void *__wrap_realloc(void *ptr, size_t size)
     return __real_realloc(ptr, size);
 }
 
-/* By every kind of caller in turn: what a worker would do is done here, and the reverse. */
+/* Every kind of caller in turn: this thread runs what usually a worker runs, and the reverse. */
 static enum status run_call(const struct bench_model *model, int turn, struct error *err)
 {
     static const enum hal_caller callers[] = {HAL_CALLER_BUSY, HAL_CALLER_QUICK, HAL_CALLER_WAITS};
@@ -87,7 +87,7 @@ int main(int argc, char *argv[])
     struct error err;
     unsigned sum = 0;
     must(hal_device_open("cpu", &options, &device, NULL) == ST_OK);
-    must(atomic_load(&allocations) > 0); /* the counters are reached */
+    must(atomic_load(&allocations) > 0); /* the counters work */
     for (int i = 1; i < argc; i++) {
         unsigned count = 0;
         if (count_file(argv[i], device, &count, &err) != ST_OK) {

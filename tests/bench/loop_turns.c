@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Preloaded into a daemon: the longest turn of its event loop, from when epoll returns until it is
- * called again, in processor time, which other processes do not add to. The figures lie in the file
- * that LOOP_TURNS names, for loop_turns.py, which sets them to 0 when a measurement begins.
+ * Preloaded into a daemon, measures the longest turn of its event loop: the processor time from a
+ * return of epoll to the next call, which does not include other processes. The figures are in the
+ * file that LOOP_TURNS names; loop_turns.py sets them to 0 when a measurement begins.
  */
 #include "config.h"
 

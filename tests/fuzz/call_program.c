@@ -24,14 +24,14 @@
 #include "runtime/program/summary.h"
 #include "tests/fuzz/program_mutate.h"
 
-/* A damaged jump makes an endless loop: enough steps for any loop that was meant. */
+/* A damaged jump may make an endless loop; these steps are enough for any intended loop. */
 #define STEPS_MAX 20000
 #define POOL_BYTES ((size_t)16 << 20)
 #define LISTING_BYTES_MAX (16u << 20)
 #define STATE_BYTES_MAX ((size_t)16 << 20)
 #define EACH (-1)
 
-/* Dynamic dims are tried at their bound, capped, and each by itself. */
+/* Dynamic dims get their bound, limited to each of these, and each dim is also tried alone. */
 static const int64_t caps[] = {INT64_MAX, 3, 1, 0, EACH};
 
 struct wait {
@@ -41,11 +41,11 @@ struct wait {
     enum status status;
 };
 
-static volatile uint8_t sink; /* keeps the reads */
+static volatile uint8_t sink; /* keeps the compiler from removing the reads */
 
 enum content { SMALL, INDICES, ANY_BITS, EDGES, CONTENT_COUNT };
 
-/* Small numbers of both signs, whatever the element type makes of them; indices are positive. */
+/* Small numbers of both signs, converted to the element type; indices are not negative. */
 static void store_small(uint8_t *to, enum dtype dtype, int64_t number)
 {
     double f64 = (double)number / 2;
@@ -135,7 +135,7 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
     pthread_mutex_unlock(&wait->mutex);
 }
 
-/* |ms| from now, as pthread_cond_timedwait() wants it. */
+/* |ms| from now, for pthread_cond_timedwait(). */
 static struct timespec time_in(int64_t ms)
 {
     struct timespec now;
@@ -144,7 +144,7 @@ static struct timespec time_in(int64_t ms)
     return (struct timespec){now.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000};
 }
 
-/* The call that this thread computes itself, for the clock to cut short. */
+/* The call that this thread computes, which the timer may cancel. */
 static struct rt_invocation *volatile running;
 static volatile sig_atomic_t was_cut;
 
@@ -164,7 +164,7 @@ static void set_alarm(struct rt_invocation *invocation, int ms)
     setitimer(ITIMER_REAL, &in, NULL);
 }
 
-/* Until it is over; cancelled when that takes too long. */
+/* Waits for the end of a call; cancels it if it takes too long. */
 static void wait_for(struct wait *wait, struct rt_invocation *invocation,
                      struct call_counts *counts)
 {
@@ -188,10 +188,8 @@ static void wait_for(struct wait *wait, struct rt_invocation *invocation,
     pthread_mutex_unlock(&wait->mutex);
 }
 
-/*
- * ST_CANCELLED: it took too long. Mostly this thread computes it, which saves the way to a worker
- * and back; what takes several steps goes on there all the same.
- */
+/* ST_CANCELLED: the call took too long. Usually this thread computes it, which avoids handing it to
+ * a worker; a call of several steps goes to a worker all the same. */
 static enum status run(struct caller *caller, struct rt_invocation *invocation,
                        struct call_counts *counts)
 {
@@ -207,7 +205,8 @@ static enum status run(struct caller *caller, struct rt_invocation *invocation,
     return wait.status;
 }
 
-/* Every byte of every result, for AddressSanitizer: as many as shape and type say. */
+/* Reads every byte of every result, as many as shape and type require, so that AddressSanitizer
+ * checks them. */
 static void read_results(struct rt_invocation *invocation)
 {
     struct rt_method *method = rt_invocation_method(invocation);
@@ -225,10 +224,8 @@ static void read_results(struct rt_invocation *invocation)
     }
 }
 
-/*
- * Invalid: a kernel found the data wrong, an index for one. The others: what a step needs is known
- * only when the call comes to it.
- */
+/* ST_INVALID: a kernel found invalid data, for example an index. The others: the needs of a step
+ * may be known only when the call reaches it. */
 static bool is_refusal(enum status status)
 {
     return status == ST_INVALID || status == ST_EXHAUSTED || status == ST_TOO_LARGE ||
@@ -251,7 +248,7 @@ static bool varies(struct rt_method *method)
     return dims != 0;
 }
 
-/* The calls go on in |state|, unless that is NULL. */
+/* The calls continue |state|, unless it is NULL. */
 static void call_method(struct caller *caller, struct rt_method *method, struct rt_state *state,
                         struct call_counts *counts, struct error *err)
 {
@@ -286,7 +283,7 @@ static void call_method(struct caller *caller, struct rt_method *method, struct 
 
 #define STEPS 2
 
-/* A result of the first step that may be |io|, or an input of the pipeline. */
+/* A result of the first step that fits |io|, or else an input of the pipeline. */
 static struct rt_source find_source(struct rt_method *first, const struct rt_io *io,
                                     uint32_t *input_count)
 {
@@ -302,7 +299,8 @@ static struct rt_source find_source(struct rt_method *first, const struct rt_io 
     return (struct rt_source){.kind = RT_SOURCE_INPUT, .index = (*input_count)++};
 }
 
-/* The method, and behind it once more, which takes what it can of the first one's results. */
+/* A pipeline of the method and the same method again, which takes as many results of the first one
+ * as fit. */
 static void call_twice(struct caller *caller, struct rt_method *method, struct call_counts *counts)
 {
     struct rt_source sources[STEPS][RT_PIPELINE_INPUTS_MAX];
@@ -325,7 +323,7 @@ static void call_twice(struct caller *caller, struct rt_method *method, struct c
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* The listings of a hostile program are bounded like everything else of it. */
+/* Prints the listings: they are bounded even for a hostile program. */
 static void print(struct rt_program *program, struct rt_method *method)
 {
     struct error err;
@@ -352,7 +350,7 @@ static void look_at_callee(void *arg, const struct rt_callee *callee)
     sink ^= (uint8_t)(callee->calls ^ callee->bytes);
 }
 
-/* What `pte inspect` and a daemon ask of each method, and the example that they choose. */
+/* Examines each method like `pte inspect` and a daemon do, including the example inputs. */
 static void examine(struct rt_program *program, struct rt_method *method)
 {
     struct error err;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Limits are low, so that short inputs reach them, and bodies of 512 bytes are already parsed on
- * another thread, so that clients can go while that happens.
- */
+/* Limits are low, so that short inputs reach them. Bodies of 512 bytes or more are parsed on
+ * another thread, so that clients can disconnect meanwhile. */
 #include "config.h"
 
 #include "tests/fuzz/conn_world.h"
@@ -24,7 +22,7 @@
 #include "server/transport_socket.h"
 
 #define RECEIVED_BYTES_MAX (8 << 20)
-/* More turns than any input needs: the server waits for something that does not come. */
+/* More turns than any input needs: beyond them the server waits for something that never comes. */
 #define TURNS_MAX 200000
 #define QUIET_TURNS 3
 
@@ -88,7 +86,7 @@ struct world *world_get(void)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-/* The server's end takes few answers that nobody reads. */
+/* Shrinks the server's send buffer, so that few unread answers fill it. */
 static void shrink_last(struct server *server)
 {
     const int least = 1;
@@ -180,7 +178,7 @@ void world_turn(struct world *world)
     }
 }
 
-/* Something goes on that ends by itself, on another thread. */
+/* Is something running on another thread that will end by itself? */
 static bool is_working(struct server *server)
 {
     uint32_t held = 0;
@@ -193,7 +191,7 @@ static bool is_working(struct server *server)
     return is_waited_for || server->busy_request_count > held;
 }
 
-/* What changes when something happens. */
+/* A number that changes whenever something happens. */
 static size_t progress(struct world *world)
 {
     size_t sum = world->server.conn_count;
@@ -223,7 +221,7 @@ void world_settle(struct world *world)
     }
 }
 
-/* The connection of the first client is the first of the list. */
+/* Calls |fn| for all connections except the first client's, which is first in the list. */
 static void do_to_others(struct world *world, void (*fn)(struct conn *conn))
 {
     bool is_first = true;

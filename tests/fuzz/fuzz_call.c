@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Any bytes as the body of a call: JSON up to the first zero, binary data behind it. Every leaf
- * that is taken is decoded into memory of exactly its size; a refusal has a reason.
- */
+/* Any bytes as the body of a call: JSON up to the first zero, binary data after it. Each accepted
+ * leaf is decoded into memory of exactly its size; each refusal has a reason. */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes on the connections of a server, in any cut, with clients that wait, stop reading, go
- * away, or come in numbers. Beside them one client has sent all of a large request but its last
- * byte: in the end it gets the answer that it always gets. Answers are HTTP, and if nothing but the
- * cut differs, they are the same.
+ * Any bytes on the connections of a server, cut in any way, with clients that wait, stop reading,
+ * disconnect, or come in numbers. Meanwhile one client has sent all of a large request except the
+ * last byte: in the end it must get its usual answer. Answers must be HTTP, and if only the cuts
+ * differ, they must be the same.
  *
- * Bytes of the input are sent as they are, but for '~' and what follows it:
+ * Bytes of the input are sent as they are, except '~' and the command after it:
+ *
  *     ~p    waits for the server          ~q    lets it make one turn
- *     ~c    one more client, from here on ~n    on with the next client
+ *     ~c    one more client, from here on ~n    continues with the next client
  *     ~x    the client closes             ~h    it closes its sending side
- *     ~s    it reads no more, or again    ~t    the time of all states is over
+ *     ~s    it stops reading, or resumes  ~t    the timeouts of all states expire
  *     ~d    idle connections are closed
  *     ~=hhhhX   X as often as the hexadecimal number says
- *     ~~    the byte itself, as in front of all others
+ *     ~~    the byte itself, as before any other byte
  */
 #include "config.h"
 
@@ -26,7 +27,7 @@
 
 #define PIECE_BYTES_MAX (4 << 20)
 #define LOG_BYTES_MAX (8 << 20)
-/* Above what a request keeps to itself. */
+/* More than a request keeps to itself. */
 #define WITNESS_PADDING (100 << 10)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -66,10 +67,8 @@ static size_t content_length(struct span head)
     return at ? strtoull((const char *)at + sizeof(name) - 1, NULL, 10) : 0;
 }
 
-/*
- * A target that is too long and malformed behind that is refused for one or the other: llhttp hands
- * it over where it ends, or where the bytes do.
- */
+/* A target that is too long and also malformed later is refused for either reason: llhttp hands it
+ * over where it ends or where the bytes end. */
 static bool is_of_request_line(int status, struct span body)
 {
     static const char words[] = "{\"error\":\"request line: ";
@@ -77,7 +76,7 @@ static bool is_of_request_line(int status, struct span body)
                              memcmp(body.ptr, words, sizeof(words) - 1) == 0);
 }
 
-/* The next answer: its status, and its body if it is an error. False: it is not complete. */
+/* Reads the next answer: its status, and its body if it is an error. False: it is not complete. */
 static bool note_answer(struct span *rest, struct buf *log)
 {
     const uint8_t *end = memmem(rest->ptr, rest->len, "\r\n\r\n", 4);
@@ -90,7 +89,7 @@ static bool note_answer(struct span *rest, struct buf *log)
     must(status >= 100 && status < 600);
     *rest = span_of(end + 4, rest->len - head.len);
     size_t len = content_length(head);
-    bool has_body = len && rest->len && *rest->ptr != 'H'; /* to a HEAD there is none */
+    bool has_body = len && rest->len && *rest->ptr != 'H'; /* an answer to HEAD has no body */
     if (has_body && rest->len < len) {
         return false;
     }
@@ -104,8 +103,8 @@ static bool note_answer(struct span *rest, struct buf *log)
     return true;
 }
 
-/* Refused as it would be, but not known to happen: llhttp and the table agree on where a head ends.
- */
+/* This refusal is correct but must never happen: llhttp and the table have to agree where a head
+ * ends. */
 static void expect_one_end(const struct client *client)
 {
     static const char words[] = ": the end of the head is ambiguous\"}";
@@ -113,7 +112,7 @@ static void expect_one_end(const struct client *client)
     must(got.len == 0 || !memmem(got.ptr, got.len, words, sizeof(words) - 1));
 }
 
-/* Statuses and errors; what a client did not wait for may be cut off. */
+/* Notes statuses and errors; answers that a client did not wait for may be cut off. */
 static void note_answers(const struct client *client, struct buf *log)
 {
     struct span rest = buf_span(&client->received);
@@ -127,10 +126,10 @@ static void note_answers(const struct client *client, struct buf *log)
 
 struct run {
     struct world *world;
-    struct client *client; /* that sends now */
-    struct buf piece;      /* to be sent at once */
-    bool is_whole;         /* as few pieces as possible */
-    bool is_comparable;    /* the answers do not depend on when something happens */
+    struct client *client; /* the one that sends now */
+    struct buf piece;      /* bytes to send at once */
+    bool is_whole;         /* sends as few pieces as possible */
+    bool is_comparable;    /* the answers do not depend on timing */
 };
 
 static void send_piece(struct run *run)
@@ -146,7 +145,7 @@ static void next_client(struct run *run)
     run->client = &run->world->clients[at < run->world->client_count ? at : 1];
 }
 
-/* What depends on the moment. */
+/* Commands whose effect depends on timing. */
 static void disturb(struct run *run, uint8_t command)
 {
     struct client *other;
@@ -193,7 +192,7 @@ static void wait_a_while(struct run *run, uint8_t command)
     }
 }
 
-/* "hhhhX"; returns how many bytes of |rest| that was. */
+/* Reads "hhhhX"; returns how many bytes of |rest| it used. */
 static size_t repeat(struct run *run, struct span rest)
 {
     char digits[5] = "", *end;
@@ -208,7 +207,7 @@ static size_t repeat(struct run *run, struct span rest)
     return 5;
 }
 
-/* Behind '~'; returns how many bytes it has. */
+/* Performs the command after '~'; returns how many bytes it used. */
 static size_t perform(struct run *run, struct span rest)
 {
     uint8_t command = rest.ptr[0];
@@ -241,7 +240,7 @@ static void perform_all(struct run *run, struct span input)
     world_settle(run->world);
 }
 
-/* True: the answers, in |log|, may be compared. */
+/* Returns true if the answers, in |log|, may be compared. */
 static bool play(struct span input, bool is_whole, struct buf *log)
 {
     struct run run = {.world = world_get(), .is_whole = is_whole, .is_comparable = true};

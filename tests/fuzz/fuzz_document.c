@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a document. What is accepted has the values that the strict reader of requests finds
- * in it, without its comments; and that reader accepts nothing else, but for what only documents
- * refuse: NUL, words for numbers, long numbers, and what is larger than the limits.
+ * Any bytes as a document. An accepted document has the values that the strict reader of requests
+ * finds in it, without its comments. If only the strict reader accepts it, the reason must be one
+ * of the rules of documents: no NUL, no words for numbers, no long numbers, and the limits.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct document_limits limits = {.bytes_max = 1 << 20, .values_max = 4096};
 
-/* The value that comes next is |value|, whose members and elements the caller reads. */
+/* Checks the next value; the caller reads its members and elements. */
 static void check_value(const struct document *document, const struct cJSON *value, struct json *in)
 {
     struct error err = {0};
@@ -65,7 +65,7 @@ static void check_key(const struct cJSON *member, const struct json_string *key)
     }
 }
 
-/* Reads both side by side. */
+/* Reads with both readers at the same time. */
 static void compare(const struct document *document)
 {
     static struct json in;

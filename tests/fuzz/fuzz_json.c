@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Any bytes as JSON. What is accepted stays so with white space around it, is refused without its
- * last byte where that is a bracket, and its strings survive decoding and printing.
- */
+/* Any bytes as JSON. Accepted text is still accepted with white space around it, refused without
+ * its last byte if that is a bracket, and its strings survive decoding and printing. */
 #include "config.h"
 
 #include <stdlib.h>

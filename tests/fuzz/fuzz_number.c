@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Any bytes as a number: floats are what the C library makes of the same token, integers agree with
- * each other, and what is accepted reads back after printing.
- */
+/* Any bytes as a number: floats are equal to those of the C library for the same token, integers
+ * agree with each other, and accepted numbers read back after printing. */
 #include "config.h"
 
 #include <math.h>
@@ -63,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t len = size < sizeof(token) - 1 ? size : sizeof(token) - 1;
     memcpy(token, data, len);
     token[len] = '\0';
-    /* strtod() reads hexadecimal, of which our token is the leading 0. */
+    /* strtod() reads hexadecimal; in this grammar the token is only the leading 0. */
     for (char *c = token; *c; c++) {
         if (*c == 'x' || *c == 'X') {
             *c = '\0';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the body of an inference request, in which the first NUL, if there is one, stands
- * between the JSON and the binary data. What is accepted is decoded and sent back as a reply, which
- * must be JSON, and whose numbers must read back to the same tensor.
+ * Any bytes as the body of an inference request; the first NUL, if any, separates the JSON from the
+ * binary data. An accepted request is decoded and sent back as a reply, which must be JSON, and
+ * whose numbers must read back to the same tensor.
  */
 #include "config.h"
 
@@ -36,7 +36,7 @@ static void check_json(struct span text)
     must(json_skip(&in, &err) == ST_OK && json_end(&in, &err) == ST_OK);
 }
 
-/* {"id": ..., the members}, and what is behind it. */
+/* Prints {"id": ..., the members}, and the data after it. */
 static enum status print_reply(const struct oip_reply *reply, struct span id, struct buf *out,
                                struct oip_encoded *encoded, struct error *err)
 {
@@ -81,7 +81,7 @@ static bool has_nan(enum dtype dtype, struct span text)
     return dtype_infos[dtype].kind == DTYPE_FLOAT && memchr(text.ptr, 'a', text.len);
 }
 
-/* Printed and read again, a tensor is the same; a NaN need not have the same bits. */
+/* A tensor that is printed and read again is the same; a NaN may have other bits. */
 static void check_text(const struct oip_request_input *input, const uint8_t *bytes)
 {
     struct buf out;
@@ -141,7 +141,9 @@ static void check_error(const char *text)
     buf_fini(&out);
 }
 
-/* |is_listed|: as one of a list, where inputs may be promised and binary data may be left over. */
+/*
+ * |is_listed|: as an item of a list, where inputs may be promised and binary data may be left over.
+ */
 static void check_request(const struct oip_body *body, bool is_listed)
 {
     struct oip_limits own = limits;

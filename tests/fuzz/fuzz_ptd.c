@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a data file: refused with a reason, or every entry is found and can be read. */
+/*
+ * Any bytes as a data file: either refused with a reason, or every entry is found and can be read.
+ */
 #include "config.h"
 
 #include <string.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Any bytes as a program: refused with a reason, or accepted and then printable. With clang:
- * -fsanitize=fuzzer and without replay.c; otherwise replay.c is its main().
- */
+/* Any bytes as a program: either refused with a reason, or accepted and printable. With clang,
+ * build with -fsanitize=fuzzer and without replay.c; otherwise replay.c is its main(). */
 #include "config.h"
 
 #include "base/check.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a signature: raw types, structure, or what an exporter stored (two strings with a
- * zero between them). What is taken is printed and mangled, and its canonical spelling is taken
+ * Any bytes as a signature: raw types, a structure, or an exporter's two strings with a zero
+ * between them. An accepted signature is printed and mangled; its canonical spelling is accepted
  * again and mangled to the same.
  */
 #include "config.h"

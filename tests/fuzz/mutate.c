@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * main() of a fuzz target of a text format for "make check": runs it on its corpus as it is and on
- * MUTATE_ROUNDS damaged copies, the same ones in every run. The corpus of mutate_NAME is
+ * main() of a fuzz target for a text format, for "make check": runs it on its corpus and on
+ * MUTATE_ROUNDS damaged copies, the same ones in each run. The corpus of mutate_NAME is
  * corpus/NAME.
  */
 #include "config.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The target's own in local.mk. */
+/* local.mk may set the target's own. */
 #ifndef MUTATE_WORDS
 #define MUTATE_WORDS "tests/fuzz/words_json.def"
 #define MUTATE_ROUNDS 200000
@@ -29,7 +29,7 @@ struct input {
     uint8_t bytes[INPUT_BYTES_MAX];
 };
 
-/* What hurts the reader. */
+/* Words that are likely to cause trouble. */
 static const char *const words[] = {
 #include MUTATE_WORDS
 };
@@ -46,7 +46,7 @@ static size_t random_below(size_t limit)
     return (size_t)((random_state >> 32) % limit);
 }
 
-/* Replaces |removed| bytes at |where| by |len| others; does nothing when that is too long. */
+/* Replaces |removed| bytes at |where| by |len| others; does nothing if the result is too long. */
 static void splice(struct input *input, size_t where, size_t removed, const void *bytes, size_t len)
 {
     size_t tail = input->size - where - removed;
@@ -88,7 +88,7 @@ static void damage(struct input *input)
     }
 }
 
-/* In memory of exactly its size, so that AddressSanitizer sees a read beyond it. */
+/* Runs on memory of exactly the input's size, so that AddressSanitizer finds reads beyond it. */
 static void run(const struct input *input)
 {
     uint8_t *bytes = malloc(input->size ? input->size : 1);
@@ -118,7 +118,7 @@ static int read_seed(const char *path)
     return 0;
 }
 
-/* In the order of their names, so that a run does not depend on the file system. */
+/* Sorted by name, so that a run does not depend on the file system. */
 static int read_seeds(const char *folder)
 {
     char *names[SEEDS_MAX];

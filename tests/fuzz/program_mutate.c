@@ -14,7 +14,7 @@
 #define KERNELS_MAX 2048
 #define NAME_BYTES 128
 
-/* splitmix64: neighbouring states have nothing in common. */
+/* splitmix64: consecutive states give unrelated numbers. */
 uint64_t fuzz_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15;
@@ -74,7 +74,7 @@ static const struct site *find_donor(struct mutation *m)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* One that is like others of its kind: theirs, a bit more or less, or small. */
+/* Changes a number to that of a similar site, a bit more or less, or a small number. */
 static void mutate_near(struct mutation *m, uint32_t small)
 {
     const struct site *site = the_site(m), *donor = find_donor(m);
@@ -83,7 +83,7 @@ static void mutate_near(struct mutation *m, uint32_t small)
     case 0:
         put(m, site, get(m, donor));
         break;
-    case 1: /* exchanged */
+    case 1: /* exchange */
         put(m, site, get(m, donor));
         put(m, donor, mine);
         break;
@@ -96,7 +96,7 @@ static void mutate_near(struct mutation *m, uint32_t small)
     }
 }
 
-/* ExecuTorch's numbers of all types that are known. */
+/* ExecuTorch's numbers for all known types. */
 static const uint8_t dtypes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 27, 28, 29};
 
 static void mutate_dtype(struct mutation *m)
@@ -127,7 +127,7 @@ static void mutate_size(struct mutation *m)
     }
 }
 
-/* The entry and the one behind it, which keeps it an order. */
+/* Exchanges the entry with the next one, so that the result is still an order. */
 static void mutate_order(struct mutation *m)
 {
     const struct site *site = the_site(m);
@@ -183,7 +183,7 @@ static void mutate_double(struct mutation *m)
     put(m, the_site(m), bits);
 }
 
-/* A place or a length: as others, or by steps that keep it aligned. */
+/* Changes an offset or a length: to another site's, or by steps that keep the alignment. */
 static void mutate_bytes_number(struct mutation *m)
 {
     static const int64_t steps[] = {-64, -16, -8, -4, 4, 8, 16, 64, 4096, 1 << 20};
@@ -255,7 +255,7 @@ static void mutate_payload(struct mutation *m)
     }
 }
 
-/* Weights, scales, indices, payloads' constants. */
+/* Damages weights, scales, indices, or constants in payloads. */
 static void mutate_content(struct mutation *m)
 {
     static const uint32_t words[] = {0,          1,          0x7f800000, 0xff800000, 0x7fc00000,
@@ -272,7 +272,7 @@ static void mutate_content(struct mutation *m)
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-/* Offsets only lead forward. */
+/* Offsets only point forward. */
 static void lead_to(struct mutation *m, const struct site *site, uint64_t target)
 {
     if (target > site->at && target <= UINT32_MAX) {
@@ -326,7 +326,7 @@ static void note_kernels(const struct rt_op *op, void *arg)
     }
 }
 
-/* The string that |site| leads to; empty when it is damaged. */
+/* The string at the end of |site|'s offset; empty if it is damaged. */
 static struct span string_at(const struct mutation *m, const struct site *site)
 {
     uint64_t at = site->at + get(m, site);
@@ -338,7 +338,7 @@ static struct span string_at(const struct mutation *m, const struct site *site)
                                                : span_of("", 0);
 }
 
-/* The row of the operator whose name is at the site and whose overload is at the one behind it. */
+/* The row of the operator whose name is at the site and whose overload is at the next one. */
 static const struct rt_op *find_op(const struct mutation *m, const struct site *site)
 {
     char text[2 * NAME_BYTES + 2];
@@ -353,7 +353,7 @@ static const struct rt_op *find_op(const struct mutation *m, const struct site *
     return rt_op_find_kernel(span_of(text, len));
 }
 
-/* Another operator, mostly one that is called with the same kinds of arguments. */
+/* Another operator, usually one with the same kinds of arguments. */
 static void mutate_operator(struct mutation *m)
 {
     const struct site *site = the_site(m);
@@ -377,7 +377,7 @@ static void mutate_operator(struct mutation *m)
 
 /* ---- a mutation ------------------------------------------------------------------------------ */
 
-/* How often a site of the role is taken when it is met, in 16ths. */
+/* How often a site with the role is changed when chosen, in 16ths. */
 static const uint8_t weights[SITE_ROLE_COUNT] = {
     [SITE_DTYPE] = 16,  [SITE_SIZE] = 12,  [SITE_ORDER] = 3,    [SITE_DYNAMISM] = 8,
     [SITE_VALUE] = 8,   [SITE_ITEM] = 8,   [SITE_OPERATOR] = 8, [SITE_DELEGATE] = 16,
@@ -457,7 +457,7 @@ static void find_sites(struct mutation *m, uint32_t method)
 
 /* ---- all over a method ----------------------------------------------------------------------- */
 
-/* Sites of |role| that are |from| become |to|; SITES_ANY: all of them. */
+/* Changes all sites of |role| with value |from| to |to|; SITES_ANY: with any value. */
 #define SITES_ANY UINT64_MAX
 static void sweep(struct mutation *m, enum site_role role, uint64_t from, uint64_t to)
 {
@@ -469,7 +469,7 @@ static void sweep(struct mutation *m, enum site_role role, uint64_t from, uint64
     }
 }
 
-/* What grows needs room; memory that is planned is never allocated as the file says. */
+/* Larger tensors need room; the planned memory that the file declares is never allocated. */
 static void widen_memories(struct mutation *m)
 {
     for (uint32_t i = m->first; i < m->end; i++) {
@@ -480,7 +480,7 @@ static void widen_memories(struct mutation *m)
     }
 }
 
-/* One that the role has somewhere; SITES_ANY - 1: nowhere. */
+/* A number that some site of the role has; SITES_ANY - 1: there is none. */
 static uint64_t find_number(struct mutation *m, enum site_role role)
 {
     for (int tries = 0; tries < 256; tries++) {
@@ -492,7 +492,8 @@ static uint64_t find_number(struct mutation *m, enum site_role role)
     return SITES_ANY - 1;
 }
 
-/* All tensors of a type are of another one, all dims of a size have another: that still fits. */
+/* Gives all tensors of one type another type, or all dims of one size another size: they still fit
+ * each other. */
 static void mutate_everywhere(struct mutation *m)
 {
     static const uint8_t sizes[] = {0, 1, 2, 3, 5, 7, 8, 9, 16, 17, 33, 65};
@@ -534,7 +535,7 @@ static void mutate_once(struct mutation *m, uint32_t method)
     }
 }
 
-/* Only one of the methods is there: what loads the others takes most of the time. */
+/* Keeps only one method: loading the others would take most of the time. */
 static void keep_method(struct mutation *m, uint32_t method)
 {
     const struct site first = {.at = m->file->plans + 4, .length = 4};
@@ -563,7 +564,7 @@ void program_mutate(struct program_copy *copy, const struct program_file *file, 
     for (uint32_t n = 1 + below(&m, 3) * below(&m, 3); n > 0; n--) {
         mutate_once(&m, method);
     }
-    /* Some together, because methods share state. */
+    /* Sometimes keeps several, because methods share state. */
     if (file->method_count > 8 || below(&m, 4)) {
         keep_method(&m, method);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of a valid program with a few of its sites exchanged, by what the sites mean. */
+/* Copies of a valid program with a few of its sites exchanged, according to their meaning. */
 #ifndef PTED_TESTS_PROGRAM_MUTATE_H
 #define PTED_TESTS_PROGRAM_MUTATE_H
 
@@ -8,11 +8,11 @@
 struct program_copy {
     uint8_t *bytes;
     size_t len, capacity;
-    uint32_t room, room_end; /* what is left of the room for new strings */
+    uint32_t room, room_end; /* the remaining room for new strings */
     uint64_t random;
 };
 
-/* Fills |copy|, whose memory is used again. The same |seed|, the same bytes. */
+/* Fills |copy|, whose memory is reused. The same |seed| gives the same bytes. */
 void program_mutate(struct program_copy *copy, const struct program_file *file, uint64_t seed);
 void program_copy_fini(struct program_copy *copy);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables of a program by their schema, read by the runtime's own bounded reader; those of
- * delegates' payloads by their form alone: what leads to something like a table is a link.
+ * The tables of a program, by their schema, read with the runtime's own bounded reader; and the
+ * tables of delegates' payloads without a schema: an offset to something that looks like a table is
+ * a link.
  */
 #include "config.h"
 
@@ -20,7 +21,7 @@
 #define AT_PAYLOAD_MAGIC 4
 #define AT_PAYLOAD_TABLES 10
 #define AT_PAYLOAD_TABLES_BYTES 14
-/* Of the extended header. */
+/* Offsets in the extended header. */
 #define AT_HEADER 8
 #define AT_PROGRAM_BYTES 16
 #define AT_SEGMENT_BASE 24
@@ -30,10 +31,10 @@ enum table_kind { TABLE_VALUE, TABLE_TENSOR, TABLE_INSTRUCTION, TABLE_OTHER };
 struct walk {
     struct program_file *file;
     struct flatbuf fb;
-    uint32_t base; /* of |fb| in the file */
+    uint32_t base; /* offset of |fb| in the file */
     struct flatbuf_vector segments, inline_data;
     uint64_t segment_base;
-    uint8_t *visited; /* a byte a byte of a payload's tables */
+    uint8_t *visited; /* a flag for each byte of a payload's tables */
 };
 
 static struct error ignored;
@@ -57,7 +58,7 @@ static uint32_t offset_of(const struct walk *w, const uint8_t *ptr)
     return (uint32_t)(ptr - w->fb.bytes.ptr);
 }
 
-/* Where the field is; 0: it is absent. */
+/* The position of the field; 0: it is absent. */
 static uint32_t field_at(const struct walk *w, const struct flatbuf_table *t,
                          struct flatbuf_field field, uint16_t width)
 {
@@ -75,7 +76,7 @@ static void scalar(struct walk *w, const struct flatbuf_table *t, struct flatbuf
     }
 }
 
-/* A field that may be taken away. */
+/* Notes a field that may be made absent. */
 static void absent(struct walk *w, const struct flatbuf_table *t, struct flatbuf_field field)
 {
     uint32_t at = t->vtable + 4 + 2u * field.id;
@@ -141,7 +142,7 @@ static void tables(struct walk *w, const struct flatbuf_table *t, struct flatbuf
 
 /* ---- payloads -------------------------------------------------------------------------------- */
 
-/* How many bytes field |at| of the table has: up to the next one, or to the table's end. */
+/* The size of field |at| of the table: up to the next field, or to the table's end. */
 static uint32_t field_bytes(const struct walk *w, const struct flatbuf_table *t, uint32_t at)
 {
     uint32_t end = t->table_bytes;
@@ -200,7 +201,7 @@ static void walk_any(struct walk *w, const struct flatbuf_table *t, uint32_t dep
     }
 }
 
-/* A payload of |len| bytes at byte |at| of the file: tables, and what lies behind them. */
+/* Walks a payload of |len| bytes at byte |at| of the file: its tables, and the data after them. */
 static void walk_payload(struct walk *w, size_t at, size_t len)
 {
     const uint8_t *bytes = w->file->bytes + at;
@@ -497,7 +498,7 @@ static uint8_t *read_all(const char *path, size_t *out_len)
     return bytes;
 }
 
-/* Segments, if there are any, move back by the room. */
+/* Segments, if there are any, move back by the room for strings. */
 static void make_room(struct program_file *file, const uint8_t *bytes, size_t len, size_t tables)
 {
     file->bytes = calloc(1, len + PROGRAM_ROOM_BYTES);
@@ -528,7 +529,7 @@ bool program_file_read(struct program_file *file, const char *path)
             pte_container_parse(span_of(file->bytes, file->len), &container, &ignored) == ST_OK &&
             flatbuf_init(&walk.fb, container.flatbuffer, &ignored) == ST_OK;
     }
-    walk.fb.tables_left = walk.fb.elements_left = UINT64_MAX; /* tables are visited as often */
+    walk.fb.tables_left = walk.fb.elements_left = UINT64_MAX; /* tables are visited several times */
     walk.segment_base = container.segment_base;
     is_good = is_good && walk_program(&walk);
     if (!is_good) {

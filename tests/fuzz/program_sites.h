@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a program says what: the places of a `.pte` file whose bytes mean something, each with what
- * it means, so that a mutation can exchange a type for a type and an index for an index. Found once
- * for each valid file; all of the file's structure stays where it is when a copy of it is mutated.
+ * The sites of a `.pte` file: the places of bytes with a meaning, so that a mutation can exchange a
+ * type for a type and an index for an index. They are found once for each valid file; mutating a
+ * copy does not move the file's structure.
  */
 #ifndef PTED_TESTS_PROGRAM_SITES_H
 #define PTED_TESTS_PROGRAM_SITES_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the bytes of a site are. */
+/* The meaning of a site's bytes. */
 enum site_role {
     SITE_DTYPE,        /* i8: ExecuTorch's number of an element type */
     SITE_SIZE,         /* i32: a dim */
@@ -45,26 +45,26 @@ enum site_role {
 
 struct site {
     uint32_t at;
-    uint32_t length; /* bytes */
+    uint32_t length; /* in bytes */
     uint8_t role;
-    uint8_t kind; /* of a table: only tables of one kind may stand for each other */
+    uint8_t kind; /* of a table: only tables of one kind can replace each other */
 };
 
 struct program_file {
     char *name;
-    uint8_t *bytes; /* the file, with room for new strings behind its tables */
+    uint8_t *bytes; /* the file, with room for new strings after its tables */
     size_t len;
     uint32_t room, room_end;
-    struct site *sites; /* those of no method, then method by method */
+    struct site *sites; /* first those outside of methods, then method by method */
     uint32_t site_count, site_capacity;
-    uint32_t plans; /* where the vector of methods begins: its length, then offsets */
+    uint32_t plans; /* offset of the vector of methods: its length, then offsets */
     uint32_t method_count;
-    uint32_t *first_site; /* of no method, of method 0, ..., behind the last */
+    uint32_t *first_site; /* of no method, of method 0, ..., after the last */
 };
 
 #define PROGRAM_ROOM_BYTES 4096
 
-/* False, and a text on stderr, when the file cannot be read or is no program. */
+/* False, with a text on stderr, if the file cannot be read or is not a program. */
 bool program_file_read(struct program_file *file, const char *path);
 void program_file_fini(struct program_file *file);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * main() of a fuzz target under a compiler without libFuzzer: runs it on the named files, or,
- * without any, on what is committed for it: the corpus of fuzz_NAME is corpus/NAME.
- */
+/* main() of a fuzz target for compilers without libFuzzer: runs it on the named files, or without
+ * any on the committed corpus: for fuzz_NAME it is corpus/NAME. */
 #include "config.h"
 
 #include <dirent.h>
@@ -15,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The input is in memory of exactly its size: AddressSanitizer sees a read beyond it. */
+/* The input is in memory of exactly its size, so that AddressSanitizer finds reads beyond it. */
 static int replay_file(const char *path)
 {
     FILE *file = fopen(path, "rb");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loads and calls every program that is named, and says what came of each, one line each. */
+/* Loads and calls each named program, and prints the result in one line each. */
 #include "config.h"
 
 #include <inttypes.h>

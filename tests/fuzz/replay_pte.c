@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads every file that is named and says what came of it, one line each. Fails only where an
- * accepted program cannot be printed; a crash or a sanitizer's complaint fails by itself. The file
- * is parsed from a copy of exactly its size, so that AddressSanitizer sees a read beyond it.
+ * Loads each named file and prints the result in one line each. It fails only if an accepted
+ * program cannot be printed; crashes and sanitizer reports fail by themselves. The file is parsed
+ * from a copy of exactly its size, so that AddressSanitizer finds reads beyond it.
  */
 #include "config.h"
 

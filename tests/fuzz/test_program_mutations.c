@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real programs with parts of them exchanged: element types, sizes, indices, operators, offsets,
- * arguments, constants, delegates' tables. What still loads is compiled and called; it is refused
- * with a reason or computes something. Crashes, failed invariants and reads of the wrong memory are
- * findings, and so is what does not end.
+ * Real programs with parts exchanged: element types, sizes, indices, operators, offsets, arguments,
+ * constants, delegates' tables. If a damaged program still loads, it is compiled and called; it has
+ * to be refused with a reason or compute something. Findings are crashes, failed invariants, reads
+ * of the wrong memory, and calls that do not end.
  *
  *     test_program_mutations [ROUNDS [SEED [FILE...]]]
  *
- * Without files it takes those of tests/models and tests/ops. A child does the work, so that a
- * finding costs one child: the file that did it stays behind as found-SEED-ROUND.pte, and
- * replay_program shows what it does. The same seed makes the same files.
+ * Without files it takes those of tests/models and tests/ops. A child process does the work, so
+ * that a finding costs one child: its file is kept as found-SEED-ROUND.pte, and replay_program
+ * shows what it does. The same seed gives the same files.
  */
 #include "config.h"
 
@@ -36,14 +36,14 @@
 #define SEED 1
 #define PATH_BYTES 1024
 #define FINDINGS_MAX 50
-/* A child ends now and then, so that what it leaked is told soon. */
+/* A child ends now and then, so that its leaks are reported soon. */
 #define CHILD_ROUNDS 5000
 #define HANG_SECONDS 60
 #define OPS_MAX 1024
 #define FILES_MAX 1024
 #define CHILD_FAILED 3
 
-/* Memory that a hostile file may ask for is refused, as the operating system would. */
+/* Large allocations of a hostile file fail, as the operating system would make them fail. */
 #ifdef __SANITIZE_ADDRESS__
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -53,19 +53,19 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* What parent and child both see. */
+/* Memory that parent and child share. */
 struct shared {
-    atomic_uint_fast64_t round; /* the child is at */
+    atomic_uint_fast64_t round; /* of the child */
     uint64_t loaded, called, runs, results, cancelled;
     uint64_t by_file[FILES_MAX], by_op[OPS_MAX]; /* calls with results */
 };
 
 struct fuzz {
     struct program_file files[FILES_MAX];
-    uint64_t weights[FILES_MAX]; /* of this and all before it */
+    uint64_t weights[FILES_MAX]; /* the sums of weights up to each file */
     uint32_t file_count;
     uint64_t rounds, seed;
-    int fd; /* of the file in memory that rounds write to */
+    int fd; /* a file in memory, to which rounds write */
     char path[64];
     struct shared *shared;
     struct program_copy copy;
@@ -91,7 +91,7 @@ static void count_op(struct shared *shared, const struct rt_op *op)
     }
 }
 
-/* Operators of what the method became, but those that were folded or replaced. */
+/* Counts the operators of the compiled method; folded and replaced ones are missing. */
 static void on_result(void *arg, struct rt_method *method)
 {
     struct fuzz *fuzz = arg;
@@ -147,7 +147,7 @@ static uint32_t choose_file(const struct fuzz *fuzz, uint64_t *random)
     return i;
 }
 
-/* A round follows from its number and the seed alone. */
+/* The number of a round and the seed determine it completely. */
 static bool do_round(struct fuzz *fuzz, struct caller *caller, uint64_t round)
 {
     uint64_t random = (fuzz->seed << 40) + round;
@@ -187,7 +187,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-/* The child's end; one that stays in a round for too long is ended. */
+/* Waits for the child's end; kills it if it stays in one round for too long. */
 static int wait_for(struct fuzz *fuzz, pid_t child)
 {
     uint64_t round = UINT64_MAX;
@@ -291,7 +291,7 @@ static int fuzz_all(struct fuzz *fuzz)
 
 /* ---- the programs ---------------------------------------------------------------------------- */
 
-/* Small ones mostly; those of many methods have more to show. */
+/* Small files are chosen more often; those with many methods count more. */
 static uint64_t weight_of(const struct program_file *file)
 {
     uint64_t methods = file->method_count < 32 ? file->method_count : 32;
@@ -337,7 +337,7 @@ static bool add_programs(struct fuzz *fuzz, int count, char **paths)
     return count > 0 ? is_good : add_folder(fuzz, "models") && add_folder(fuzz, "ops");
 }
 
-/* What parent and children share. */
+/* Opens the memory that parent and children share. */
 static bool open_shared(struct fuzz *fuzz)
 {
     fuzz->fd = memfd_create("program.pte", 0);
@@ -365,6 +365,6 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < fuzz.file_count; i++) {
         program_file_fini(&fuzz.files[i]);
     }
-    /* If nearly nothing can be called, then the damage tests nothing. */
+    /* If nearly nothing can be called, the damage tests nothing. */
     return findings > 0 || fuzz.shared->called < fuzz.rounds / 20;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Twenty thousand damaged programs, the same ones in every run. Each is refused with a reason or
- * really is what its decoded form says: every index in range, every byte there. What reads beyond
- * the file is AddressSanitizer's to find.
+ * Twenty thousand damaged programs, the same ones in each run. Each must be refused with a reason
+ * or be exactly what its decoded form says: every index in range, every byte present.
+ * AddressSanitizer finds reads beyond the file.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #define LISTING_BYTES_MAX (16u << 20)
 
 static uint64_t random_state = 0x9e3779b97f4a7c15;
-static volatile uint8_t sink; /* keeps the reads */
+static volatile uint8_t sink; /* keeps the compiler from removing the reads */
 
 static uint32_t random_below(size_t limit)
 {
@@ -140,7 +140,7 @@ static bool try_program(const struct writer *writer)
     struct error err = {0};
     uint8_t *copy = malloc(writer->len + 1);
     must(copy != NULL);
-    /* At an odd address: a load that assumes alignment is UBSan's to find. */
+    /* At an odd address, so that UBSan finds loads that assume alignment. */
     memcpy(copy + 1, writer->bytes, writer->len);
     bool is_accepted = pte_parse(span_of(copy + 1, writer->len), &program, &err) == ST_OK;
     if (is_accepted) {
@@ -176,7 +176,7 @@ static void damage(struct writer *writer)
     case 4: /* a bit more or less: likely to stay plausible */
         writer->bytes[at] = (uint8_t)(writer->bytes[at] + random_below(9) - 4);
         break;
-    case 5: /* another place's offset or number */
+    case 5: /* another site's offset or number */
         writer_put(writer, at & ~(size_t)3,
                    load_le32(writer->bytes + (random_below(writer->len - 4) & ~3u)), 4);
         break;
@@ -200,6 +200,6 @@ int main(void)
         accepted += try_program(&bad.writer);
     }
     printf("%" PRIu32 " of %d damaged programs are still programs\n", accepted, ROUNDS);
-    /* Neither refusing everything nor everything: then the damage would test nothing. */
+    /* If all or none were refused, the damage would test nothing. */
     return accepted > ROUNDS / 100 && accepted < ROUNDS * 9 / 10 ? 0 : 1;
 }
