@@ -42,9 +42,7 @@ static enum status check_callable(const struct rt_program *program, struct error
             return ST_OK;
         }
     }
-    bool is_memory = failure && failure->code == ST_EXHAUSTED; /* the file is not to blame */
-    return error_set(err, is_memory ? ST_EXHAUSTED : ST_CORRUPT, "%s",
-                     failure ? failure->text : "the program has no methods");
+    return error_set(err, ST_CORRUPT, "%s", failure ? failure->text : "the program has no methods");
 }
 
 /* The runtime's text begins with the path. It is cut off here: clients, who see the rest, need not
