@@ -74,7 +74,8 @@ static size_t final_bytes(const struct body *body)
 /* ---- growing in the pool --------------------------------------------------------------------- */
 
 /* Moves the body to another place, where it has |capacity| bytes and may grow further. */
-static enum status move(struct body *body, size_t capacity, size_t promised, struct error *err)
+static enum status move_bytes(struct body *body, size_t capacity, size_t promised,
+                              struct error *err)
 {
     struct hal_buffer *buffer;
     size_t replaced = body->buffer ? hal_buffer_size(body->buffer) : 0;
@@ -98,7 +99,7 @@ static enum status resize(struct body *body, size_t capacity, struct error *err)
                              ? hal_pool_resize(body->buffer, body->pad + capacity, promised, err)
                              : ST_EXHAUSTED;
     if (status == ST_EXHAUSTED) {
-        status = move(body, capacity, promised + (body->buffer ? 0 : body->pad), err);
+        status = move_bytes(body, capacity, promised + (body->buffer ? 0 : body->pad), err);
     }
     if (status == ST_OK) {
         body->capacity = capacity;
