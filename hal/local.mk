@@ -26,7 +26,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/cpus.c %D%/cpu/cpus.h \
 	%D%/cpu/device.c %D%/cpu/device.h \
 	%D%/cpu/isa.c %D%/cpu/isa.def %D%/cpu/isa.h \
-	%D%/cpu/program.c %D%/cpu/program.h \
+	%D%/cpu/routine.c %D%/cpu/routine.h \
 	%D%/cpu/queue.c \
 	%D%/cpu/submission.h \
 	%D%/cpu/transfer.c \
@@ -44,7 +44,7 @@ VULKAN_SOURCES = \
 	%D%/vulkan/memory.c %D%/vulkan/memory.h \
 	%D%/vulkan/pipeline.c \
 	%D%/vulkan/placement.c \
-	%D%/vulkan/program.c %D%/vulkan/program.h %D%/vulkan/program_priv.h \
+	%D%/vulkan/routine.c %D%/vulkan/routine.h %D%/vulkan/routine_priv.h \
 	%D%/vulkan/queue.c \
 	%D%/vulkan/replay.c \
 	%D%/vulkan/upload.c \

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "hal/command_priv.h"
 #include "hal/cpu/cpus.h"
-#include "hal/cpu/program.h"
+#include "hal/cpu/routine.h"
 
 static void cpu_free(struct hal_device *base)
 {
@@ -26,9 +26,9 @@ static void cpu_free(struct hal_device *base)
 
 static enum status command_compile(struct hal_command *command, struct error *err)
 {
-    const struct hal_cpu_program *program;
-    TRY(hal_cpu_program_new(command, command->device->props.workers, &program, err));
-    command->compiled = (void *)(uintptr_t)program;
+    const struct hal_cpu_routine *routine;
+    TRY(hal_cpu_routine_new(command, command->device->props.workers, &routine, err));
+    command->compiled = (void *)(uintptr_t)routine;
     return ST_OK;
 }
 

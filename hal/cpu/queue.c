@@ -112,11 +112,11 @@ struct hal_progress hal_cpu_queue_progress(struct hal_device *base)
 }
 
 /* What |command| was compiled into, by this driver. */
-static const struct hal_cpu_program *program_of(const struct hal_command *command)
+static const struct hal_cpu_routine *routine_of(const struct hal_command *command)
 {
-    const struct hal_cpu_program *program;
-    OBJ_CAST(program, command->compiled, HAL_CPU_PROGRAM_MAGIC);
-    return program;
+    const struct hal_cpu_routine *routine;
+    OBJ_CAST(routine, command->compiled, HAL_CPU_ROUTINE_MAGIC);
+    return routine;
 }
 
 static struct hal_cpu_submission *take_submission(struct hal_cpu_device *device)
@@ -155,7 +155,7 @@ static void fill_slots(struct hal_cpu_submission *submission, const struct hal_s
 static void settle(struct hal_cpu_submission *submission)
 {
     submission->nothing_to_run =
-        submission->program->region_count == 0 || atomic_load(&submission->status) != ST_OK;
+        submission->routine->region_count == 0 || atomic_load(&submission->status) != ST_OK;
 }
 
 static void on_waits_over(struct hal_timepoints *timepoints)
@@ -208,7 +208,7 @@ static void put_scratch(struct hal_cpu_device *device, void *scratch)
  */
 static bool run_inline(struct hal_cpu_device *device, const struct hal_submission *submission)
 {
-    const struct hal_cpu_program *program = program_of(submission->command);
+    const struct hal_cpu_routine *routine = routine_of(submission->command);
     uint8_t *slots[HAL_SLOTS_MAX];
     struct hal_fault_record own_fault = {0};
     struct hal_cpu_run run = {
@@ -218,14 +218,14 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
     };
     enum status status = ST_OK;
 
-    if (program->needs_scratch && !(run.scratch = take_scratch(device))) {
+    if (routine->needs_scratch && !(run.scratch = take_scratch(device))) {
         return false;
     }
     for (uint32_t i = 0; i < submission->slot_count; i++) {
         slots[i] = slot_address(&submission->slots[i]);
     }
-    for (uint32_t i = 0; i < program->region_count && status == ST_OK; i++) {
-        status = hal_cpu_run_tiles(&program->regions[i], 0, program->regions[i].tiles, &run);
+    for (uint32_t i = 0; i < routine->region_count && status == ST_OK; i++) {
+        status = hal_cpu_run_tiles(&routine->regions[i], 0, routine->regions[i].tiles, &run);
     }
     if (run.scratch) {
         put_scratch(device, run.scratch);
@@ -239,14 +239,14 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
 /* Can the caller run it alone, and is that faster? */
 static bool is_for_caller(const struct hal_submission *submission)
 {
-    const struct hal_cpu_program *program = program_of(submission->command);
+    const struct hal_cpu_routine *routine = routine_of(submission->command);
     switch (submission->caller) {
     case HAL_CALLER_BUSY:
         return false;
     case HAL_CALLER_QUICK:
         return submission->command->cost <= INLINE_COST_NS && waits_are_over(submission);
     case HAL_CALLER_WAITS:
-        return program->is_for_one && waits_are_over(submission);
+        return routine->is_for_one && waits_are_over(submission);
     }
     unreachable();
 }
@@ -279,7 +279,7 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     submission->share = from->share % HAL_SHARES;
     submission->weight = from->weight ? from->weight : 1;
     submission->command = hal_command_ref(from->command);
-    submission->program = program_of(from->command);
+    submission->routine = routine_of(from->command);
     submission->cancel = from->cancel;
     submission->fault = from->fault ? from->fault : &submission->own_fault;
     hal_fault_reset(&submission->own_fault);

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "hal/cpu/program.h"
+#include "hal/cpu/routine.h"
 #include "hal/queue.h"
 #include "hal/timepoints.h"
 
@@ -47,7 +47,7 @@ struct hal_cpu_submission {
     bool finished;               /* under the workers' lock */
     struct hal_cpu_device *device;
     struct hal_command *command;
-    const struct hal_cpu_program *program;
+    const struct hal_cpu_routine *routine;
     const atomic_bool *cancel;
     struct hal_fault_record *fault;    /* the submitter's or our own */
     struct hal_fault_record own_fault; /* of who supplies none */

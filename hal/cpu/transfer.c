@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "hal/command_priv.h"
-#include "hal/cpu/program.h"
+#include "hal/cpu/routine.h"
 
 #define TILE_BYTES 65536
 

@@ -155,15 +155,15 @@ static void wake(struct hal_cpu_workers *workers, uint32_t wanted)
 /* Begins the first region. Returns how many workers are worth waking for it besides the first. */
 static uint32_t begin(struct hal_cpu_submission *submission)
 {
-    const struct hal_cpu_program *program = submission->program;
-    uint64_t region = submission->nothing_to_run ? program->region_count : 0;
+    const struct hal_cpu_routine *routine = submission->routine;
+    uint64_t region = submission->nothing_to_run ? routine->region_count : 0;
     atomic_store_explicit(&submission->cursor, region * HAL_CPU_CURSOR_REGION,
                           memory_order_relaxed);
     if (submission->nothing_to_run) {
         return 0;
     }
-    atomic_store_explicit(&submission->unfinished, program->regions[0].tiles, memory_order_relaxed);
-    return program->regions[0].wake;
+    atomic_store_explicit(&submission->unfinished, routine->regions[0].tiles, memory_order_relaxed);
+    return routine->regions[0].wake;
 }
 
 /* With the lock held. */
@@ -193,11 +193,11 @@ void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submiss
 /* May be out of date when it is read; whoever acts on it finds out. */
 static bool has_work(struct hal_cpu_submission *submission, uint64_t cursor)
 {
-    const struct hal_cpu_program *program = submission->program;
+    const struct hal_cpu_routine *routine = submission->routine;
     uint32_t region = hal_cpu_cursor_region(cursor);
-    return region < program->region_count &&
+    return region < routine->region_count &&
            hal_cpu_cursor_front(cursor) + hal_cpu_cursor_back(cursor) <
-               program->regions[region].batches;
+               routine->regions[region].batches;
 }
 
 /* Has it tiles left, and fewer workers than they are worth? */
@@ -206,7 +206,7 @@ static bool wants_help(struct hal_cpu_submission *submission)
     uint64_t cursor = atomic_load(&submission->cursor);
     return has_work(submission, cursor) &&
            atomic_load_explicit(&submission->visitors, memory_order_relaxed) <=
-               submission->program->regions[hal_cpu_cursor_region(cursor)].helpers;
+               submission->routine->regions[hal_cpu_cursor_region(cursor)].helpers;
 }
 
 /*
@@ -305,21 +305,21 @@ static void finish(struct hal_cpu_workers *workers, struct hal_cpu_submission *s
 static void advance(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                     uint32_t done)
 {
-    const struct hal_cpu_program *program = submission->program;
+    const struct hal_cpu_routine *routine = submission->routine;
     uint32_t next = done + 1;
     if (atomic_load_explicit(&submission->status, memory_order_relaxed) != ST_OK) {
-        next = program->region_count;
+        next = routine->region_count;
     }
-    if (next < program->region_count) {
-        atomic_store_explicit(&submission->unfinished, program->regions[next].tiles,
+    if (next < routine->region_count) {
+        atomic_store_explicit(&submission->unfinished, routine->regions[next].tiles,
                               memory_order_relaxed);
     }
     atomic_store_explicit(&submission->cursor, next * HAL_CPU_CURSOR_REGION, memory_order_release);
-    if (next == program->region_count) {
+    if (next == routine->region_count) {
         finish(workers, submission);
         return;
     }
-    uint32_t helpers = program->regions[next].wake;
+    uint32_t helpers = routine->regions[next].wake;
     uint32_t here = atomic_load_explicit(&submission->visitors, memory_order_relaxed) - 1;
     if (helpers > here) {
         wake(workers, helpers - here);
@@ -357,7 +357,7 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
                       bool from_end)
 {
     uint32_t number = hal_cpu_cursor_region(taken);
-    const struct hal_cpu_region *region = &submission->program->regions[number];
+    const struct hal_cpu_region *region = &submission->routine->regions[number];
     uint32_t batch =
         from_end ? region->batches - 1 - hal_cpu_cursor_back(taken) : hal_cpu_cursor_front(taken);
     uint32_t first = batch * region->batch, left = region->tiles - first;
@@ -402,21 +402,21 @@ static bool is_over(const struct hal_cpu_workers *workers,
 static bool is_ending(const struct hal_cpu_submission *submission)
 {
     uint64_t cursor = atomic_load_explicit(&submission->cursor, memory_order_relaxed);
-    return hal_cpu_cursor_region(cursor) == submission->program->region_count &&
+    return hal_cpu_cursor_region(cursor) == submission->routine->region_count &&
            !atomic_load_explicit(&submission->is_complete, memory_order_acquire);
 }
 
 /* Works on |submission| until nothing is left to take in it, or it is the turn of another one. */
 static void serve(struct worker *worker, struct hal_cpu_submission *submission, struct visit *visit)
 {
-    const struct hal_cpu_program *program = submission->program;
+    const struct hal_cpu_routine *routine = submission->routine;
     if (submission->nothing_to_run) {
         finish(worker->workers, submission);
         return;
     }
     for (;;) {
         uint64_t cursor = atomic_load_explicit(&submission->cursor, memory_order_acquire);
-        if (hal_cpu_cursor_region(cursor) == program->region_count) {
+        if (hal_cpu_cursor_region(cursor) == routine->region_count) {
             return;
         }
         if (!has_work(submission, cursor)) {

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "hal/vulkan/inject.h"
-#include "hal/vulkan/program.h"
+#include "hal/vulkan/routine.h"
 
 /* ---- physical devices ------------------------------------------------------------------------ */
 
@@ -266,8 +266,8 @@ const struct hal_device_ops hal_vulkan_ops = {
     .buffer_new = hal_vulkan_buffer_new,
     .buffer_import = hal_vulkan_buffer_import,
     .buffer_free = hal_vulkan_buffer_free,
-    .command_compile = hal_vulkan_program_new,
-    .command_free = hal_vulkan_program_free,
+    .command_compile = hal_vulkan_routine_new,
+    .command_free = hal_vulkan_routine_free,
     .submit = hal_vulkan_queue_submit,
     .progress = hal_vulkan_queue_progress,
     .can_run = can_run,

@@ -11,7 +11,7 @@
 #include "config.h"
 
 #include "base/check.h"
-#include "hal/vulkan/program_priv.h"
+#include "hal/vulkan/routine_priv.h"
 
 #define LAUNCH_NS 5000  /* a dispatch and its barrier */
 #define SWITCH_NS 60000 /* to change sides: a submission, a wait, a thread wake-up */

@@ -19,7 +19,7 @@
 #include "hal/thread.h"
 #include "hal/timepoints.h"
 #include "hal/vulkan/inject.h"
-#include "hal/vulkan/program.h"
+#include "hal/vulkan/routine.h"
 
 #define SUBMISSION_MAGIC 0x5b315c5cu
 
@@ -53,7 +53,7 @@ static void fail(struct submission *submission, enum status status)
 static void complete(struct submission *submission)
 {
     if (submission->replay) {
-        hal_vulkan_program_put(submission->replay);
+        hal_vulkan_routine_put(submission->replay);
     }
     for (uint32_t i = 0; i < submission->slot_count; i++) {
         hal_buffer_unref(submission->slots[i].buffer);
@@ -242,7 +242,7 @@ static enum status begin(struct submission *submission, const struct hal_vulkan_
         return ST_CANCELLED;
     }
     if (!submission->replay) {
-        TRY(hal_vulkan_program_take(submission->command, submission->addresses, &submission->replay,
+        TRY(hal_vulkan_routine_take(submission->command, submission->addresses, &submission->replay,
                                     NULL));
     }
     if (stage->host) {
@@ -256,7 +256,7 @@ static enum status begin(struct submission *submission, const struct hal_vulkan_
 static bool begin_stage(struct submission *submission)
 {
     const struct hal_vulkan_stage *stages;
-    uint32_t count = hal_vulkan_program_stages(submission->command, &stages);
+    uint32_t count = hal_vulkan_routine_stages(submission->command, &stages);
     if (atomic_load(&submission->status) != ST_OK || submission->stage == count) {
         return false;
     }

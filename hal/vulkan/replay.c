@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A program for one submission at a time: recorded commands and a table of bindings. */
+/* A routine for one submission at a time: recorded commands and a table of bindings. */
 #include "config.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "hal/vulkan/program_priv.h"
+#include "hal/vulkan/routine_priv.h"
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
@@ -46,15 +46,15 @@ static void record_dispatch(const struct hal_vulkan_device *device, VkCommandBuf
     }
 }
 
-static void record_launches(const struct hal_vulkan_program *program,
+static void record_launches(const struct hal_vulkan_routine *routine,
                             const struct hal_vulkan_stage *stage, VkCommandBuffer commands,
                             uint64_t address)
 {
-    const struct hal_vulkan_device *device = program->device;
+    const struct hal_vulkan_device *device = routine->device;
     const VkAccessFlags read_write = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
     bool is_written = false; /* by a dispatch since the last barrier */
     for (uint32_t i = 0; i < stage->launch_count; i++) {
-        const struct hal_vulkan_launch *launch = &program->launches[stage->launch_first + i];
+        const struct hal_vulkan_launch *launch = &routine->launches[stage->launch_first + i];
         if (launch->pipeline) {
             const struct hal_vulkan_push push = {
                 .bindings = address + launch->binding_first * sizeof(struct hal_vulkan_binding),
@@ -75,12 +75,12 @@ static void record_launches(const struct hal_vulkan_program *program,
 /* ---- replays --------------------------------------------------------------------------------- */
 
 /* Writes the constants, and all of the table except the slots. */
-static void fill_memory(const struct hal_vulkan_program *program, struct hal_buffer *memory)
+static void fill_memory(const struct hal_vulkan_routine *routine, struct hal_buffer *memory)
 {
     uint8_t *host = hal_buffer_map(memory);
     uint64_t address = hal_vulkan_address(memory, 0);
-    for (uint32_t i = 0; i < program->entry_count; i++) {
-        const struct hal_vulkan_entry *entry = &program->entries[i];
+    for (uint32_t i = 0; i < routine->entry_count; i++) {
+        const struct hal_vulkan_entry *entry = &routine->entries[i];
         struct hal_vulkan_binding binding = {.length = entry->length};
         if (entry->source != HAL_VULKAN_FROM_SLOT) {
             binding.address =
@@ -88,18 +88,18 @@ static void fill_memory(const struct hal_vulkan_program *program, struct hal_buf
         }
         memcpy(host + i * sizeof(binding), &binding, sizeof(binding));
     }
-    if (program->constants_bytes) {
-        memcpy(host + program->table_bytes, program->constants, program->constants_bytes);
+    if (routine->constants_bytes) {
+        memcpy(host + routine->table_bytes, routine->constants, routine->constants_bytes);
     }
 }
 
-static VkResult record(struct hal_vulkan_program *program, const struct hal_vulkan_stage *stage,
+static VkResult record(struct hal_vulkan_routine *routine, const struct hal_vulkan_stage *stage,
                        uint64_t address, VkCommandBuffer *out_commands)
 {
-    const struct hal_vulkan_device *device = program->device;
+    const struct hal_vulkan_device *device = routine->device;
     const VkCommandBufferAllocateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-        .commandPool = program->pool,
+        .commandPool = routine->pool,
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1,
     };
@@ -113,39 +113,39 @@ static VkResult record(struct hal_vulkan_program *program, const struct hal_vulk
     if (result != VK_SUCCESS) {
         return result; /* freeing the pool frees the buffer */
     }
-    record_launches(program, stage, *out_commands, address);
+    record_launches(routine, stage, *out_commands, address);
     return device->vkEndCommandBuffer(*out_commands);
 }
 
-static VkResult record_all(struct hal_vulkan_program *program, struct hal_vulkan_replay *replay)
+static VkResult record_all(struct hal_vulkan_routine *routine, struct hal_vulkan_replay *replay)
 {
     uint64_t address = hal_vulkan_address(replay->memory, 0);
     VkResult result = VK_SUCCESS;
-    for (uint32_t i = 0; result == VK_SUCCESS && i < program->stage_count; i++) {
-        if (!program->stages[i].host) {
-            result = record(program, &program->stages[i], address, &replay->commands[i]);
+    for (uint32_t i = 0; result == VK_SUCCESS && i < routine->stage_count; i++) {
+        if (!routine->stages[i].host) {
+            result = record(routine, &routine->stages[i], address, &replay->commands[i]);
         }
     }
     return result;
 }
 
-static enum status make_replay(struct hal_vulkan_program *program,
+static enum status make_replay(struct hal_vulkan_routine *routine,
                                struct hal_vulkan_replay **out_replay, struct error *err)
 {
     struct hal_vulkan_replay *replay =
-        calloc(1, sizeof(*replay) + program->stage_count * sizeof(replay->commands[0]));
+        calloc(1, sizeof(*replay) + routine->stage_count * sizeof(replay->commands[0]));
     if (!replay) {
         return error_set(err, ST_EXHAUSTED, "no memory for a replay");
     }
-    replay->program = program;
+    replay->routine = routine;
     enum status status = hal_buffer_new(
-        &program->device->base, program->mirrors_at + program->mirrors_bytes, &replay->memory, err);
+        &routine->device->base, routine->mirrors_at + routine->mirrors_bytes, &replay->memory, err);
     if (status == ST_OK) {
         replay->mirrors = (struct hal_binding){.buffer = replay->memory,
-                                               .offset = program->mirrors_at,
-                                               .length = program->mirrors_bytes};
-        fill_memory(program, replay->memory);
-        VkResult result = record_all(program, replay);
+                                               .offset = routine->mirrors_at,
+                                               .length = routine->mirrors_bytes};
+        fill_memory(routine, replay->memory);
+        VkResult result = record_all(routine, replay);
         status = result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "recording commands");
     }
     if (status != ST_OK) {
@@ -159,10 +159,10 @@ static enum status make_replay(struct hal_vulkan_program *program,
 
 static void set_slots(const struct hal_vulkan_replay *replay, const uint64_t *addresses)
 {
-    const struct hal_vulkan_program *program = replay->program;
+    const struct hal_vulkan_routine *routine = replay->routine;
     uint8_t *host = hal_buffer_map(replay->memory);
-    for (uint32_t i = 0; i < program->entry_count; i++) {
-        const struct hal_vulkan_entry *entry = &program->entries[i];
+    for (uint32_t i = 0; i < routine->entry_count; i++) {
+        const struct hal_vulkan_entry *entry = &routine->entries[i];
         if (entry->source == HAL_VULKAN_FROM_SLOT) {
             uint64_t address = addresses[entry->slot] + entry->address;
             memcpy(host + i * sizeof(struct hal_vulkan_binding), &address, sizeof(address));
@@ -170,31 +170,31 @@ static void set_slots(const struct hal_vulkan_replay *replay, const uint64_t *ad
     }
 }
 
-enum status hal_vulkan_program_take(struct hal_command *command, const uint64_t *addresses,
+enum status hal_vulkan_routine_take(struct hal_command *command, const uint64_t *addresses,
                                     struct hal_vulkan_replay **out_replay, struct error *err)
 {
-    struct hal_vulkan_program *program;
-    OBJ_CAST(program, command->compiled, HAL_VULKAN_PROGRAM_MAGIC);
+    struct hal_vulkan_routine *routine;
+    OBJ_CAST(routine, command->compiled, HAL_VULKAN_ROUTINE_MAGIC);
     enum status status = ST_OK;
-    pthread_mutex_lock(&program->lock);
-    if (list_is_empty(&program->idle)) {
-        status = make_replay(program, out_replay, err);
+    pthread_mutex_lock(&routine->lock);
+    if (list_is_empty(&routine->idle)) {
+        status = make_replay(routine, out_replay, err);
     } else {
-        *out_replay = LIST_ENTRY(program->idle.next, struct hal_vulkan_replay, link);
+        *out_replay = LIST_ENTRY(routine->idle.next, struct hal_vulkan_replay, link);
         list_remove(&(*out_replay)->link);
     }
-    pthread_mutex_unlock(&program->lock);
+    pthread_mutex_unlock(&routine->lock);
     if (status == ST_OK) {
         set_slots(*out_replay, addresses);
     }
     return status;
 }
 
-void hal_vulkan_program_put(struct hal_vulkan_replay *replay)
+void hal_vulkan_routine_put(struct hal_vulkan_replay *replay)
 {
-    struct hal_vulkan_program *program = replay->program;
-    OBJ_CHECK(program, HAL_VULKAN_PROGRAM_MAGIC);
-    pthread_mutex_lock(&program->lock);
-    list_push_front(&program->idle, &replay->link);
-    pthread_mutex_unlock(&program->lock);
+    struct hal_vulkan_routine *routine = replay->routine;
+    OBJ_CHECK(routine, HAL_VULKAN_ROUTINE_MAGIC);
+    pthread_mutex_lock(&routine->lock);
+    list_push_front(&routine->idle, &replay->link);
+    pthread_mutex_unlock(&routine->lock);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The compiled program, shared by program.c, placement.c and replay.c. Everything is allocated from
+/* The compiled routine, shared by routine.c, placement.c and replay.c. Everything is allocated from
  * the command buffer's arena. */
-#ifndef PTED_HAL_VULKAN_PROGRAM_PRIV_H
-#define PTED_HAL_VULKAN_PROGRAM_PRIV_H
+#ifndef PTED_HAL_VULKAN_ROUTINE_PRIV_H
+#define PTED_HAL_VULKAN_ROUTINE_PRIV_H
 
 #include <pthread.h>
 
 #include "hal/command_priv.h"
-#include "hal/vulkan/program.h"
+#include "hal/vulkan/routine.h"
 
 /* A dispatch; without a pipeline, a barrier. */
 struct hal_vulkan_launch {
@@ -39,9 +39,9 @@ struct hal_vulkan_mirror {
     bool is_written;   /* by the stage */
 };
 
-#define HAL_VULKAN_PROGRAM_MAGIC 0x9b906a5du
+#define HAL_VULKAN_ROUTINE_MAGIC 0x9b906a5du
 
-struct hal_vulkan_program {
+struct hal_vulkan_routine {
     uint32_t magic;
     struct hal_vulkan_device *device;
     struct hal_vulkan_stage *stages;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "hal/cpu/program.h"
+#include "hal/cpu/routine.h"
 
 #include <string.h>
 
@@ -69,7 +69,7 @@ static uint32_t batch_of(const struct builder *b, const struct hal_cpu_region *r
 }
 
 /* Ends the region, if anything is in it. */
-static void end_region(struct builder *b, struct hal_cpu_program *program)
+static void end_region(struct builder *b, struct hal_cpu_routine *routine)
 {
     struct hal_cpu_region *region = b->region;
     if (region->tiles == 0) {
@@ -81,22 +81,22 @@ static void end_region(struct builder *b, struct hal_cpu_program *program)
     region->batch = batch_of(b, region);
     region->batches = (region->tiles - 1) / region->batch + 1;
     region->cost = b->cost;
-    program->region_count++;
+    routine->region_count++;
     b->cost = 0;
     *++b->region = (struct hal_cpu_region){.dispatches = b->dispatch};
 }
 
 /* Sets how many workers to wake, by the work from a region to the end. |end|: behind the last one.
  */
-static void settle_waking(struct hal_cpu_region *end, struct hal_cpu_program *program)
+static void settle_waking(struct hal_cpu_region *end, struct hal_cpu_routine *routine)
 {
     uint64_t cost = 0;
-    program->is_for_one = true;
-    for (uint32_t i = 1; i <= program->region_count; i++) {
+    routine->is_for_one = true;
+    for (uint32_t i = 1; i <= routine->region_count; i++) {
         struct hal_cpu_region *region = end - i;
         cost += region->helpers ? region->cost : 0;
         region->wake = min_u32(cost / WAKE_COST_NS, region->helpers);
-        program->is_for_one &= region->wake == 0;
+        routine->is_for_one &= region->wake == 0;
     }
 }
 
@@ -123,7 +123,7 @@ static enum status bind(struct builder *b, const struct hal_record *record, stru
 }
 
 static enum status add_dispatch(struct builder *b, const struct hal_record *record,
-                                struct hal_cpu_program *program, struct error *err)
+                                struct hal_cpu_routine *routine, struct error *err)
 {
     struct hal_cpu_dispatch *dispatch = b->dispatch;
     if (record->kind == HAL_DISPATCH) {
@@ -146,7 +146,7 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
     dispatch->scratch_bytes = record->scratch_bytes;
     dispatch->tile_first = b->region->tiles;
     dispatch->tiles = (uint32_t)tiles;
-    program->needs_scratch |= record->scratch_bytes != 0;
+    routine->needs_scratch |= record->scratch_bytes != 0;
     b->region->tiles += dispatch->tiles;
     b->region->dispatch_count++;
     b->cost += record->cost;
@@ -154,8 +154,8 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
     return ST_OK;
 }
 
-enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
-                                const struct hal_cpu_program **out_program, struct error *err)
+enum status hal_cpu_routine_new(struct hal_command *command, uint32_t workers,
+                                const struct hal_cpu_routine **out_routine, struct error *err)
 {
     struct arena *arena = &command->arena;
     size_t dispatches = 1, regions = 2; /* the builder stands one behind the last of each */
@@ -165,29 +165,29 @@ enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
     if (regions > HAL_CPU_REGIONS_MAX) {
         return error_set(err, ST_TOO_LARGE, "%zu barriers", regions - 2);
     }
-    struct hal_cpu_program *program = arena_alloc(arena, sizeof(*program));
+    struct hal_cpu_routine *routine = arena_alloc(arena, sizeof(*routine));
     struct builder b = {
         .arena = arena,
         .workers = workers,
         .region = arena_array(arena, regions, sizeof(*b.region)),
         .dispatch = arena_array(arena, dispatches, sizeof(*b.dispatch)),
     };
-    if (!program || !b.region || !b.dispatch) {
+    if (!routine || !b.region || !b.dispatch) {
         return error_set(err, ST_EXHAUSTED, "no memory to compile a command buffer");
     }
-    program->magic = HAL_CPU_PROGRAM_MAGIC;
-    program->regions = b.region;
+    routine->magic = HAL_CPU_ROUTINE_MAGIC;
+    routine->regions = b.region;
     b.region->dispatches = b.dispatch;
     for (const struct hal_record *r = command->records; r; r = r->next) {
         if (r->kind == HAL_BARRIER) {
-            end_region(&b, program);
+            end_region(&b, routine);
         } else {
-            TRY(add_dispatch(&b, r, program, err));
+            TRY(add_dispatch(&b, r, routine, err));
         }
     }
-    end_region(&b, program);
-    settle_waking(b.region, program);
-    *out_program = program;
+    end_region(&b, routine);
+    settle_waking(b.region, routine);
+    *out_routine = routine;
     return ST_OK;
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
-#include "hal/vulkan/program_priv.h"
+#include "hal/vulkan/routine_priv.h"
 
 /*
  * Bytes of the target for each workgroup of a fill or copy. Processors run workgroups one after the
@@ -43,7 +43,7 @@ struct trace {
 };
 
 struct compiler {
-    struct hal_vulkan_program *program;
+    struct hal_vulkan_routine *routine;
     struct hal_command *command;
     struct draft *drafts;
     struct item *items;
@@ -78,7 +78,7 @@ static enum side side_of(const struct hal_record *record)
 
 static struct draft *last_draft(struct compiler *c)
 {
-    return c->program->stage_count ? &c->drafts[c->program->stage_count - 1] : NULL;
+    return c->routine->stage_count ? &c->drafts[c->routine->stage_count - 1] : NULL;
 }
 
 static enum side side_of_draft(const struct draft *draft)
@@ -109,7 +109,7 @@ static void deal_region(struct compiler *c, const struct hal_record *first, enum
             continue;
         }
         if (side_of_draft(last_draft(c)) != side) {
-            c->drafts[c->program->stage_count++] =
+            c->drafts[c->routine->stage_count++] =
                 (struct draft){.is_host = side == HOST, .item_first = c->item_count};
         }
         add_item(c, r);
@@ -136,7 +136,7 @@ static void deal(struct compiler *c)
 
 static bool is_mirrored(const struct compiler *c, const struct hal_binding *binding)
 {
-    return !c->program->device->base.props.host_visible && !binding->buffer &&
+    return !c->routine->device->base.props.host_visible && !binding->buffer &&
            binding->length > 0 && c->command->slots[binding->slot].is_transient;
 }
 
@@ -191,8 +191,8 @@ static void place_mirrors(struct compiler *c, struct draft *draft)
         mirror->is_fetched = is_traced(c, mirror);
         end = align_up(mirror->at + mirror->end - mirror->begin, HAL_VULKAN_BUFFER_ALIGN);
     }
-    if (end > c->program->mirrors_bytes) {
-        c->program->mirrors_bytes = end;
+    if (end > c->routine->mirrors_bytes) {
+        c->routine->mirrors_bytes = end;
     }
 }
 
@@ -246,7 +246,7 @@ static enum status find_mirrors(struct compiler *c, struct draft *draft, struct 
 /* In execution order, because this needs to know what has been written before each stage. */
 static enum status find_all_mirrors(struct compiler *c, struct error *err)
 {
-    for (uint32_t s = 0; s < c->program->stage_count; s++) {
+    for (uint32_t s = 0; s < c->routine->stage_count; s++) {
         struct draft *draft = &c->drafts[s];
         if (draft->is_host) {
             TRY(find_mirrors(c, draft, err));
@@ -295,14 +295,14 @@ static const struct hal_kernel *kernel_of(const struct hal_record *record)
     unreachable();
 }
 
-static enum status add_entry(struct hal_vulkan_program *program, const struct hal_binding *binding,
+static enum status add_entry(struct hal_vulkan_routine *routine, const struct hal_binding *binding,
                              struct error *err)
 {
-    struct hal_vulkan_entry *entry = &program->entries[program->entry_count++];
+    struct hal_vulkan_entry *entry = &routine->entries[routine->entry_count++];
     *entry = (struct hal_vulkan_entry){
         .source = HAL_VULKAN_FROM_BUFFER, .slot = binding->slot, .length = binding->length};
     if (binding->length > 0 && binding->buffer) {
-        return hal_vulkan_locate(program->device, binding, &entry->address, err);
+        return hal_vulkan_locate(routine->device, binding, &entry->address, err);
     }
     if (binding->length > 0) {
         entry->source = HAL_VULKAN_FROM_SLOT;
@@ -322,59 +322,59 @@ static void set_transfer_grid(const struct hal_vulkan_device *device,
     launch->grid[1] = launch->grid[2] = 1;
 }
 
-static void add_barrier(struct hal_vulkan_program *program)
+static void add_barrier(struct hal_vulkan_routine *routine)
 {
-    program->launch_count++; /* a zeroed launch is a barrier */
+    routine->launch_count++; /* a zeroed launch is a barrier */
 }
 
-static enum status add_launch(struct hal_vulkan_program *program, const struct hal_record *record,
+static enum status add_launch(struct hal_vulkan_routine *routine, const struct hal_record *record,
                               struct error *err)
 {
-    struct hal_vulkan_launch *launch = &program->launches[program->launch_count++];
-    TRY(hal_vulkan_pipeline(program->device, kernel_of(record), &launch->pipeline, err));
-    launch->binding_first = program->entry_count;
-    launch->constants = program->table_bytes + program->constants_bytes;
+    struct hal_vulkan_launch *launch = &routine->launches[routine->launch_count++];
+    TRY(hal_vulkan_pipeline(routine->device, kernel_of(record), &launch->pipeline, err));
+    launch->binding_first = routine->entry_count;
+    launch->constants = routine->table_bytes + routine->constants_bytes;
     if (record->constants_bytes) {
-        memcpy(program->constants + program->constants_bytes, record->constants,
+        memcpy(routine->constants + routine->constants_bytes, record->constants,
                record->constants_bytes);
     }
-    program->constants_bytes += align_up(record->constants_bytes, 16);
+    routine->constants_bytes += align_up(record->constants_bytes, 16);
     if (record->kind == HAL_UPDATE) {
-        program->entries[program->entry_count++] =
+        routine->entries[routine->entry_count++] =
             (struct hal_vulkan_entry){.source = HAL_VULKAN_FROM_REPLAY,
                                       .address = launch->constants,
                                       .length = record->constants_bytes};
     }
     for (uint32_t i = 0; i < record->binding_count; i++) {
-        TRY(add_entry(program, &record->bindings[i], err));
+        TRY(add_entry(routine, &record->bindings[i], err));
     }
     if (record->kind == HAL_DISPATCH) {
         memcpy(launch->grid, record->grid, sizeof(launch->grid));
     } else {
-        set_transfer_grid(program->device, launch, record->bindings[0].length);
+        set_transfer_grid(routine->device, launch, record->bindings[0].length);
     }
     return ST_OK;
 }
 
 /* Adds a copy between a transient slot and its mirror. */
-static enum status add_transfer(struct hal_vulkan_program *program,
+static enum status add_transfer(struct hal_vulkan_routine *routine,
                                 const struct hal_vulkan_mirror *mirror, bool is_fetched,
                                 struct error *err)
 {
-    struct hal_vulkan_launch *launch = &program->launches[program->launch_count++];
+    struct hal_vulkan_launch *launch = &routine->launches[routine->launch_count++];
     const struct hal_vulkan_entry in_slot = {.source = HAL_VULKAN_FROM_SLOT,
                                              .slot = mirror->slot,
                                              .address = mirror->begin,
                                              .length = mirror->end - mirror->begin};
     const struct hal_vulkan_entry in_mirror = {.source = HAL_VULKAN_FROM_REPLAY,
-                                               .address = program->mirrors_at + mirror->at,
+                                               .address = routine->mirrors_at + mirror->at,
                                                .length = in_slot.length};
-    TRY(hal_vulkan_pipeline(program->device, &hal_vulkan_copy, &launch->pipeline, err));
-    launch->binding_first = program->entry_count;
-    launch->constants = program->table_bytes; /* the copy has no constants */
-    program->entries[program->entry_count++] = is_fetched ? in_slot : in_mirror;
-    program->entries[program->entry_count++] = is_fetched ? in_mirror : in_slot;
-    set_transfer_grid(program->device, launch, in_slot.length);
+    TRY(hal_vulkan_pipeline(routine->device, &hal_vulkan_copy, &launch->pipeline, err));
+    launch->binding_first = routine->entry_count;
+    launch->constants = routine->table_bytes; /* the copy has no constants */
+    routine->entries[routine->entry_count++] = is_fetched ? in_slot : in_mirror;
+    routine->entries[routine->entry_count++] = is_fetched ? in_mirror : in_slot;
+    set_transfer_grid(routine->device, launch, in_slot.length);
     return ST_OK;
 }
 
@@ -382,39 +382,39 @@ static enum status add_transfer(struct hal_vulkan_program *program,
 static enum status add_transfers(struct compiler *c, const struct draft *host, bool is_fetched,
                                  struct error *err)
 {
-    add_barrier(c->program);
+    add_barrier(c->routine);
     for (uint32_t i = 0; i < host->mirror_count; i++) {
         const struct hal_vulkan_mirror *mirror = &host->mirrors[i];
         if (is_fetched ? mirror->is_fetched : mirror->is_written) {
-            TRY(add_transfer(c->program, mirror, is_fetched, err));
+            TRY(add_transfer(c->routine, mirror, is_fetched, err));
             c->command->stats.transfers++;
         }
     }
-    add_barrier(c->program);
+    add_barrier(c->routine);
     return ST_OK;
 }
 
 static enum status make_gpu_stage(struct compiler *c, uint32_t index, struct error *err)
 {
-    struct hal_vulkan_program *program = c->program;
+    struct hal_vulkan_routine *routine = c->routine;
     const struct draft *draft = &c->drafts[index];
-    struct hal_vulkan_stage *stage = &program->stages[index];
-    stage->launch_first = program->launch_count;
+    struct hal_vulkan_stage *stage = &routine->stages[index];
+    stage->launch_first = routine->launch_count;
     if (index > 0) {
         TRY(add_transfers(c, &c->drafts[index - 1], false, err));
     }
     for (uint32_t i = 0; i < draft->item_count; i++) {
         const struct hal_record *record = record_at(c, draft, i);
         if (record) {
-            TRY(add_launch(program, record, err));
+            TRY(add_launch(routine, record, err));
         } else {
-            add_barrier(program);
+            add_barrier(routine);
         }
     }
-    if (index + 1 < program->stage_count) {
+    if (index + 1 < routine->stage_count) {
         TRY(add_transfers(c, &c->drafts[index + 1], true, err));
     }
-    stage->launch_count = program->launch_count - stage->launch_first;
+    stage->launch_count = routine->launch_count - stage->launch_first;
     return ST_OK;
 }
 
@@ -446,9 +446,9 @@ static enum status add_host(struct hal_command *host, const struct hal_record *r
 static enum status make_host_stage(struct compiler *c, uint32_t index, struct error *err)
 {
     const struct draft *draft = &c->drafts[index];
-    struct hal_vulkan_stage *stage = &c->program->stages[index];
+    struct hal_vulkan_stage *stage = &c->routine->stages[index];
     struct hal_binding bindings[HAL_BINDINGS_MAX];
-    TRY(hal_command_new(c->program->device->host, c->command->slot_count + 1, &stage->host, err));
+    TRY(hal_command_new(c->routine->device->host, c->command->slot_count + 1, &stage->host, err));
     for (uint32_t i = 0; i < draft->item_count; i++) {
         const struct hal_record *record = record_at(c, draft, i);
         if (!record) {
@@ -469,7 +469,7 @@ static enum status make_host_stage(struct compiler *c, uint32_t index, struct er
  * each binding before and after it. */
 static enum status make_room(struct compiler *c, struct error *err)
 {
-    struct hal_vulkan_program *program = c->program;
+    struct hal_vulkan_routine *routine = c->routine;
     struct arena *arena = &c->command->arena;
     uint32_t records = 0, bindings = 0, host_bindings = 0, hosts = 0;
     size_t constants = 0;
@@ -480,20 +480,20 @@ static enum status make_room(struct compiler *c, struct error *err)
         hosts += is_host;
         constants += is_host ? 0 : align_up(r->constants_bytes, 16);
     }
-    bool has_mirrors = hosts > 0 && !program->device->base.props.host_visible;
+    bool has_mirrors = hosts > 0 && !routine->device->base.props.host_visible;
     host_bindings = has_mirrors ? bindings : 0;
     uint32_t entries = bindings + 4 * host_bindings;
     uint32_t launches = 3 * records + 2 + 2 * host_bindings;
-    program->table_bytes = entries * sizeof(struct hal_vulkan_binding);
-    program->mirrors_at = align_up(program->table_bytes + constants, HAL_VULKAN_BUFFER_ALIGN);
-    program->stages = arena_array(arena, records, sizeof(*program->stages));
-    program->launches = arena_array(arena, launches, sizeof(*program->launches));
-    program->entries = arena_array(arena, entries, sizeof(*program->entries));
-    program->constants = arena_alloc(arena, constants);
+    routine->table_bytes = entries * sizeof(struct hal_vulkan_binding);
+    routine->mirrors_at = align_up(routine->table_bytes + constants, HAL_VULKAN_BUFFER_ALIGN);
+    routine->stages = arena_array(arena, records, sizeof(*routine->stages));
+    routine->launches = arena_array(arena, launches, sizeof(*routine->launches));
+    routine->entries = arena_array(arena, entries, sizeof(*routine->entries));
+    routine->constants = arena_alloc(arena, constants);
     c->drafts = arena_array(arena, records, sizeof(*c->drafts));
     c->items = arena_array(arena, 2 * (size_t)records, sizeof(*c->items));
     c->traces = arena_array(arena, host_bindings, sizeof(*c->traces));
-    return program->stages && program->launches && program->entries && program->constants &&
+    return routine->stages && routine->launches && routine->entries && routine->constants &&
                    c->drafts && c->items && c->traces
                ? ST_OK
                : no_memory(err);
@@ -502,85 +502,85 @@ static enum status make_room(struct compiler *c, struct error *err)
 static void count_stages(struct compiler *c)
 {
     struct hal_command_stats *stats = &c->command->stats;
-    for (uint32_t i = 0; i < c->program->stage_count; i++) {
+    for (uint32_t i = 0; i < c->routine->stage_count; i++) {
         stats->host_stages += c->drafts[i].is_host;
         stats->device_stages += !c->drafts[i].is_host;
     }
 }
 
-static enum status compile(struct hal_vulkan_program *program, struct hal_command *command,
+static enum status compile(struct hal_vulkan_routine *routine, struct hal_command *command,
                            struct error *err)
 {
-    struct compiler c = {.program = program, .command = command};
-    TRY(hal_vulkan_place(program->device, command, err));
+    struct compiler c = {.routine = routine, .command = command};
+    TRY(hal_vulkan_place(routine->device, command, err));
     TRY(make_room(&c, err));
     deal(&c);
     TRY(find_all_mirrors(&c, err));
     count_stages(&c);
-    for (uint32_t i = 0; i < program->stage_count; i++) {
+    for (uint32_t i = 0; i < routine->stage_count; i++) {
         TRY(c.drafts[i].is_host ? make_host_stage(&c, i, err) : make_gpu_stage(&c, i, err));
     }
     return ST_OK;
 }
 
-static void drop_stages(struct hal_vulkan_program *program)
+static void drop_stages(struct hal_vulkan_routine *routine)
 {
-    for (uint32_t i = 0; i < program->stage_count; i++) {
-        hal_command_unref(program->stages[i].host);
+    for (uint32_t i = 0; i < routine->stage_count; i++) {
+        hal_command_unref(routine->stages[i].host);
     }
 }
 
-enum status hal_vulkan_program_new(struct hal_command *command, struct error *err)
+enum status hal_vulkan_routine_new(struct hal_command *command, struct error *err)
 {
     struct hal_vulkan_device *device = hal_vulkan_device_of(command->device);
-    struct hal_vulkan_program *program = arena_alloc(&command->arena, sizeof(*program));
-    if (!program) {
+    struct hal_vulkan_routine *routine = arena_alloc(&command->arena, sizeof(*routine));
+    if (!routine) {
         return no_memory(err);
     }
-    *program = (struct hal_vulkan_program){.magic = HAL_VULKAN_PROGRAM_MAGIC, .device = device};
-    enum status status = compile(program, command, err);
+    *routine = (struct hal_vulkan_routine){.magic = HAL_VULKAN_ROUTINE_MAGIC, .device = device};
+    enum status status = compile(routine, command, err);
     const VkCommandPoolCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .queueFamilyIndex = device->queue_family,
     };
     if (status == ST_OK) {
-        VkResult result = device->vkCreateCommandPool(device->handle, &info, NULL, &program->pool);
+        VkResult result = device->vkCreateCommandPool(device->handle, &info, NULL, &routine->pool);
         status =
             result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "creating a command pool");
     }
     if (status != ST_OK) {
-        drop_stages(program);
+        drop_stages(routine);
         return status;
     }
-    must(pthread_mutex_init(&program->lock, NULL) == 0);
-    list_init(&program->idle);
-    command->compiled = program;
+    must(pthread_mutex_init(&routine->lock, NULL) == 0);
+    list_init(&routine->idle);
+    command->compiled = routine;
     return ST_OK;
 }
 
-void hal_vulkan_program_free(struct hal_command *command)
+void hal_vulkan_routine_free(struct hal_command *command)
 {
-    struct hal_vulkan_program *program;
-    OBJ_CAST(program, command->compiled, HAL_VULKAN_PROGRAM_MAGIC);
-    struct hal_vulkan_device *device = program->device;
-    while (!list_is_empty(&program->idle)) {
+    struct hal_vulkan_routine *routine;
+    OBJ_CAST(routine, command->compiled, HAL_VULKAN_ROUTINE_MAGIC);
+    struct hal_vulkan_device *device = routine->device;
+    while (!list_is_empty(&routine->idle)) {
         struct hal_vulkan_replay *replay =
-            LIST_ENTRY(program->idle.next, struct hal_vulkan_replay, link);
+            LIST_ENTRY(routine->idle.next, struct hal_vulkan_replay, link);
         list_remove(&replay->link);
         hal_buffer_unref(replay->memory);
         free(replay);
     }
-    drop_stages(program);
-    device->vkDestroyCommandPool(device->handle, program->pool, NULL);
-    pthread_mutex_destroy(&program->lock);
-    program->magic = 0;
+    drop_stages(routine);
+    device->vkDestroyCommandPool(device->handle, routine->pool, NULL);
+    pthread_mutex_destroy(&routine->lock);
+    routine->magic = 0;
 }
 
-uint32_t hal_vulkan_program_stages(const struct hal_command *command,
+uint32_t hal_vulkan_routine_stages(const struct hal_command *command,
                                    const struct hal_vulkan_stage **out_stages)
 {
-    const struct hal_vulkan_program *program;
-    OBJ_CAST(program, command->compiled, HAL_VULKAN_PROGRAM_MAGIC);
-    *out_stages = program->stages;
-    return program->stage_count;
+    const struct hal_vulkan_routine *routine;
+    OBJ_CAST(routine, command->compiled, HAL_VULKAN_ROUTINE_MAGIC);
+    *out_stages = routine->stages;
+    return routine->stage_count;
 }

@@ -5,8 +5,8 @@
  * Regions and dispatches without tiles are left out; fills, copies and updates have become
  * dispatches.
  */
-#ifndef PTED_HAL_CPU_PROGRAM_H
-#define PTED_HAL_CPU_PROGRAM_H
+#ifndef PTED_HAL_CPU_ROUTINE_H
+#define PTED_HAL_CPU_ROUTINE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,10 +21,9 @@ struct hal_record;
 
 #define HAL_CPU_TILES_MAX (UINT32_MAX / 2) /* of a region */
 #define HAL_CPU_BATCH_MAX 65536            /* tiles */
-#define HAL_CPU_BATCHES_MAX                                                                        \
-    (1u << 19)                         /* of a region, and regions of a program: a cursor has ...  \
-                                        */
-#define HAL_CPU_REGIONS_MAX (1u << 23) /* ... room for what workers add in vain */
+/* Of a region, and regions of a routine: a cursor has room for what workers add in vain. */
+#define HAL_CPU_BATCHES_MAX (1u << 19)
+#define HAL_CPU_REGIONS_MAX (1u << 23)
 
 struct hal_cpu_binding {
     uint8_t *host; /* NULL: the address in |slot| plus |offset| */
@@ -55,9 +54,9 @@ struct hal_cpu_region {
     uint64_t cost;
 };
 
-#define HAL_CPU_PROGRAM_MAGIC 0xc9b9065bu
+#define HAL_CPU_ROUTINE_MAGIC 0xc9b9065bu
 
-struct hal_cpu_program {
+struct hal_cpu_routine {
     uint32_t magic;
     const struct hal_cpu_region *regions;
     uint32_t region_count;
@@ -66,8 +65,8 @@ struct hal_cpu_program {
 };
 
 /* Into |command|'s arena, for a pool of |workers|. */
-MUST_CHECK enum status hal_cpu_program_new(struct hal_command *command, uint32_t workers,
-                                           const struct hal_cpu_program **out_program,
+MUST_CHECK enum status hal_cpu_routine_new(struct hal_command *command, uint32_t workers,
+                                           const struct hal_cpu_routine **out_routine,
                                            struct error *err);
 
 /* What the tiles of a submission are run with. */
