@@ -30,18 +30,18 @@
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 struct table_constants {
-    struct rt_fft_plan plan;
+    struct rt_fft_scheme scheme;
     enum dtype dtype;
 };
 
 static void table_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct table_constants *c = args->constants;
-    int64_t count = rt_fft_table_count(&c->plan);
+    int64_t count = rt_fft_table_count(&c->scheme);
     double *table = args->scratch;
     (void)tile;
 
-    rt_fft_table(&c->plan, table, table + count);
+    rt_fft_table(&c->scheme, table, table + count);
     rt_convert_store(RT_CLASS_F64, c->dtype)(args->bindings[0], (int64_t)dtype_bytes(c->dtype),
                                              table, count);
 }
@@ -58,19 +58,19 @@ static enum status table_shape(struct rt_shape_call *call)
         return rt_shape_refuse(call, "a transform of %" PRId64 " numbers, expected 1 to %d", n,
                                LENGTH_MAX);
     }
-    struct rt_fft_plan plan = rt_fft_plan(n);
-    if (rt_fft_work_count(&plan) * 4 * (int64_t)sizeof(double) > WORK_BYTES_MAX / 2) {
+    struct rt_fft_scheme scheme = rt_fft_scheme(n);
+    if (rt_fft_work_count(&scheme) * 4 * (int64_t)sizeof(double) > WORK_BYTES_MAX / 2) {
         return rt_shape_unsupported(call, "a transform of %" PRId64 " numbers is too large", n);
     }
-    struct rt_dim count = rt_dim_of(rt_fft_table_count(&plan));
+    struct rt_dim count = rt_dim_of(rt_fft_table_count(&scheme));
     return rt_shape_set_out(call, 0, 1, &count);
 }
 
 static enum status table_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    struct table_constants c = {rt_fft_plan(rt_emit_int(emit, 0)), out->dtype};
-    int64_t elements = out->numel + 4 * rt_fft_work_count(&c.plan);
+    struct table_constants c = {rt_fft_scheme(rt_emit_int(emit, 0)), out->dtype};
+    int64_t elements = out->numel + 4 * rt_fft_work_count(&c.scheme);
 
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
@@ -89,7 +89,7 @@ static enum status table_emit(struct rt_emit *emit, struct error *err)
 /* ---- one dim --------------------------------------------------------------------------------- */
 
 struct fft_constants {
-    struct rt_fft_plan plan;
+    struct rt_fft_scheme scheme;
     enum rt_fft_mode mode;
     bool is_inverse;
     int64_t in, out;     /* numbers of a line */
@@ -118,9 +118,9 @@ static int64_t first_of(const struct fft_constants *c, int64_t line, int64_t len
                 im[k * lanes + v] = parts == 2 ? from[parts * k * c->inner + 1] : 0;               \
             }                                                                                      \
             /* The spectrum of real numbers is its own mirror image. */                            \
-            for (int64_t k = c->in; k < c->plan.n; k++) {                                          \
-                re[k * lanes + v] = re[(c->plan.n - k) * lanes + v];                               \
-                im[k * lanes + v] = -im[(c->plan.n - k) * lanes + v];                              \
+            for (int64_t k = c->in; k < c->scheme.n; k++) {                                        \
+                re[k * lanes + v] = re[(c->scheme.n - k) * lanes + v];                             \
+                im[k * lanes + v] = -im[(c->scheme.n - k) * lanes + v];                            \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
@@ -146,14 +146,14 @@ static int64_t first_of(const struct fft_constants *c, int64_t line, int64_t len
     {                                                                                              \
         const struct fft_constants *c = args->constants;                                           \
         int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->lines);              \
-        int64_t size = rt_fft_work_count(&c->plan) * c->lanes;                                     \
+        int64_t size = rt_fft_work_count(&c->scheme) * c->lanes;                                   \
         type *space = args->scratch;                                                               \
         for (int64_t line = first; line < behind; line += c->lanes) {                              \
             int64_t lanes = rt_min(c->lanes, behind - line);                                       \
             type *work[4] = {space, space + size, space + 2 * size, space + 3 * size};             \
             uint32_t re = c->is_inverse ? 1 : 0, im = 1 - re;                                      \
             gather_##suffix(c, args->bindings[1], line, lanes, work[re], work[im]);                \
-            rt_fft_##suffix(&c->plan, args->bindings[2], lanes, work);                             \
+            rt_fft_##suffix(&c->scheme, args->bindings[2], lanes, work);                           \
             scatter_##suffix(c, args->bindings[0], line, lanes, work[re], work[im]);               \
         }                                                                                          \
     }                                                                                              \
@@ -183,7 +183,7 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     int64_t dim = rt_emit_int(emit, 2), element = (int64_t)dtype_bytes(table->dtype);
     struct fft_constants c = {
-        .plan = rt_fft_plan(rt_emit_int(emit, 5)),
+        .scheme = rt_fft_scheme(rt_emit_int(emit, 5)),
         .mode = (enum rt_fft_mode)rt_emit_int(emit, 3),
         .is_inverse = rt_emit_value(emit, 4)->b,
         .in = x->dims[dim],
@@ -200,11 +200,11 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
         c.inner *= out->dims[d];
     }
     c.lines = out->numel / c.out;
-    int64_t line_bytes = 4 * element * rt_fft_work_count(&c.plan);
+    int64_t line_bytes = 4 * element * rt_fft_work_count(&c.scheme);
     c.lanes = rt_max(1, rt_min(rt_min(LANES_MAX, c.lines), WORK_BYTES / line_bytes));
     const struct hal_kernel *kernel = table->dtype == DT_F64 ? &kernel_fft_f64 : &kernel_fft_f32;
     c.tile = c.lanes * rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_ELEMENTS,
-                                     (c.lines - 1) / c.lanes + 1, c.plan.m * c.lanes, c.plan.m);
+                                     (c.lines - 1) / c.lanes + 1, c.scheme.m * c.lanes, c.scheme.m);
     return rt_emit_tiles(
         emit, c.lines, c.tile,
         &(struct hal_dispatch){
@@ -214,7 +214,7 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
             .bindings = (struct hal_binding[]){out->binding, x->binding, table->binding},
             .binding_count = 3,
             .scratch_bytes = (size_t)(line_bytes * c.lanes),
-            .cost = (uint64_t)(c.lines * c.plan.m) * c.plan.factor_count,
+            .cost = (uint64_t)(c.lines * c.scheme.m) * c.scheme.factor_count,
         },
         err);
 }

@@ -13,73 +13,73 @@
 
 /* ---- plans and tables ------------------------------------------------------------------------ */
 
-static bool factorize(int64_t n, struct rt_fft_plan *plan)
+static bool factorize(int64_t n, struct rt_fft_scheme *scheme)
 {
     static const uint8_t radices[] = {4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, FACTOR_MAX};
 
-    plan->factor_count = 0;
+    scheme->factor_count = 0;
     for (uint32_t i = 0; i < sizeof(radices); i++) {
         for (; n % radices[i] == 0; n /= radices[i]) {
-            plan->factors[plan->factor_count++] = radices[i];
+            scheme->factors[scheme->factor_count++] = radices[i];
         }
     }
     return n == 1;
 }
 
-struct rt_fft_plan rt_fft_plan(int64_t n)
+struct rt_fft_scheme rt_fft_scheme(int64_t n)
 {
-    struct rt_fft_plan plan = {.n = n, .m = n};
+    struct rt_fft_scheme scheme = {.n = n, .m = n};
 
-    if (!factorize(n, &plan)) {
-        for (plan.m = 1; plan.m < 2 * n - 1;) {
-            plan.m *= 2;
+    if (!factorize(n, &scheme)) {
+        for (scheme.m = 1; scheme.m < 2 * n - 1;) {
+            scheme.m *= 2;
         }
-        factorize(plan.m, &plan);
+        factorize(scheme.m, &scheme);
     }
-    return plan;
+    return scheme;
 }
 
-static bool is_chirp(const struct rt_fft_plan *plan)
+static bool is_chirp(const struct rt_fft_scheme *scheme)
 {
-    return plan->m != plan->n;
+    return scheme->m != scheme->n;
 }
 
 /* For stages, their cosines and sines; for a chirp, the chirp and its transformed conjugate. */
-int64_t rt_fft_table_count(const struct rt_fft_plan *plan)
+int64_t rt_fft_table_count(const struct rt_fft_scheme *scheme)
 {
-    return is_chirp(plan) ? 4 * plan->m + 2 * plan->n : 2 * plan->m;
+    return is_chirp(scheme) ? 4 * scheme->m + 2 * scheme->n : 2 * scheme->m;
 }
 
-int64_t rt_fft_work_count(const struct rt_fft_plan *plan)
+int64_t rt_fft_work_count(const struct rt_fft_scheme *scheme)
 {
-    return plan->m;
+    return scheme->m;
 }
 
-void rt_fft_table(const struct rt_fft_plan *plan, double *table, double *work)
+void rt_fft_table(const struct rt_fft_scheme *scheme, double *table, double *work)
 {
-    double *arrays[4] = {work, work + plan->m, work + 2 * plan->m, work + 3 * plan->m};
-    double *chirp = table + 2 * plan->m, *filter = chirp + 2 * plan->n;
-    struct rt_fft_plan stages = *plan;
+    double *arrays[4] = {work, work + scheme->m, work + 2 * scheme->m, work + 3 * scheme->m};
+    double *chirp = table + 2 * scheme->m, *filter = chirp + 2 * scheme->n;
+    struct rt_fft_scheme stages = *scheme;
 
-    for (int64_t k = 0; k < plan->m; k++) {
-        table[k] = cos(2 * PI * (double)k / (double)plan->m);
-        table[plan->m + k] = -sin(2 * PI * (double)k / (double)plan->m);
+    for (int64_t k = 0; k < scheme->m; k++) {
+        table[k] = cos(2 * PI * (double)k / (double)scheme->m);
+        table[scheme->m + k] = -sin(2 * PI * (double)k / (double)scheme->m);
     }
-    if (!is_chirp(plan)) {
+    if (!is_chirp(scheme)) {
         return;
     }
-    memset(work, 0, (size_t)(2 * plan->m) * sizeof(*work));
-    for (int64_t k = 0; k < plan->n; k++) {
-        double angle = PI * (double)(k * k % (2 * plan->n)) / (double)plan->n;
+    memset(work, 0, (size_t)(2 * scheme->m) * sizeof(*work));
+    for (int64_t k = 0; k < scheme->n; k++) {
+        double angle = PI * (double)(k * k % (2 * scheme->n)) / (double)scheme->n;
         chirp[k] = cos(angle);
-        chirp[plan->n + k] = -sin(angle);
-        arrays[0][k] = arrays[0][(plan->m - k) % plan->m] = cos(angle);
-        arrays[1][k] = arrays[1][(plan->m - k) % plan->m] = sin(angle);
+        chirp[scheme->n + k] = -sin(angle);
+        arrays[0][k] = arrays[0][(scheme->m - k) % scheme->m] = cos(angle);
+        arrays[1][k] = arrays[1][(scheme->m - k) % scheme->m] = sin(angle);
     }
-    stages.n = plan->m;
+    stages.n = scheme->m;
     rt_fft_f64(&stages, table, 1, arrays);
-    memcpy(filter, arrays[0], (size_t)plan->m * sizeof(*filter));
-    memcpy(filter + plan->m, arrays[1], (size_t)plan->m * sizeof(*filter));
+    memcpy(filter, arrays[0], (size_t)scheme->m * sizeof(*filter));
+    memcpy(filter + scheme->m, arrays[1], (size_t)scheme->m * sizeof(*filter));
 }
 
 /* ---- stages ---------------------------------------------------------------------------------- */
@@ -166,13 +166,13 @@ struct stage {
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static void stages_##suffix(const struct rt_fft_plan *plan, const type *table, int64_t lanes,  \
-                                type *work[4])                                                     \
+    static void stages_##suffix(const struct rt_fft_scheme *scheme, const type *table,             \
+                                int64_t lanes, type *work[4])                                      \
     {                                                                                              \
-        struct stage t = {.m = plan->m, .s = lanes, .turn = 1, .size = plan->m};                   \
-        for (uint32_t f = 0; f < plan->factor_count; f++) {                                        \
+        struct stage t = {.m = scheme->m, .s = lanes, .turn = 1, .size = scheme->m};               \
+        for (uint32_t f = 0; f < scheme->factor_count; f++) {                                      \
             type *from_re = work[0], *from_im = work[1];                                           \
-            t.r = plan->factors[f];                                                                \
+            t.r = scheme->factors[f];                                                              \
             t.m /= t.r;                                                                            \
             (t.r == 4   ? stage_4_##suffix                                                         \
              : t.r == 2 ? stage_2_##suffix                                                         \
@@ -207,22 +207,22 @@ struct stage {
         work[1] = re;                                                                              \
     }                                                                                              \
                                                                                                    \
-    void rt_fft_##suffix(const struct rt_fft_plan *plan, const type *table, int64_t lanes,         \
+    void rt_fft_##suffix(const struct rt_fft_scheme *scheme, const type *table, int64_t lanes,     \
                          type *work[4])                                                            \
     {                                                                                              \
-        int64_t n = plan->n, m = plan->m;                                                          \
+        int64_t n = scheme->n, m = scheme->m;                                                      \
         const type *chirp = table + 2 * m, *filter = chirp + 2 * n;                                \
-        if (!is_chirp(plan)) {                                                                     \
-            stages_##suffix(plan, table, lanes, work);                                             \
+        if (!is_chirp(scheme)) {                                                                   \
+            stages_##suffix(scheme, table, lanes, work);                                           \
             return;                                                                                \
         }                                                                                          \
         turn_##suffix(work[0], work[1], chirp, chirp + n, n, lanes, 1);                            \
         memset(work[0] + n * lanes, 0, (size_t)((m - n) * lanes) * sizeof(type));                  \
         memset(work[1] + n * lanes, 0, (size_t)((m - n) * lanes) * sizeof(type));                  \
-        stages_##suffix(plan, table, lanes, work);                                                 \
+        stages_##suffix(scheme, table, lanes, work);                                               \
         turn_##suffix(work[0], work[1], filter, filter + m, m, lanes, (type)1 / (type)m);          \
         swap_parts_##suffix(work);                                                                 \
-        stages_##suffix(plan, table, lanes, work);                                                 \
+        stages_##suffix(scheme, table, lanes, work);                                               \
         swap_parts_##suffix(work);                                                                 \
         turn_##suffix(work[0], work[1], chirp, chirp + n, n, lanes, 1);                            \
     }

@@ -17,7 +17,7 @@
 
 #define RT_FFT_FACTORS_MAX 24
 
-struct rt_fft_plan {
+struct rt_fft_scheme {
     int64_t n;
     int64_t m; /* length of the transform itself: n, or for a chirp the power of two of its
                   convolution */
@@ -26,14 +26,14 @@ struct rt_fft_plan {
 };
 
 /* For 1 <= n <= 2^24. */
-struct rt_fft_plan rt_fft_plan(int64_t n);
+struct rt_fft_scheme rt_fft_scheme(int64_t n);
 
 /* Elements of the table, and elements for each lane of each of the four work arrays. */
-int64_t rt_fft_table_count(const struct rt_fft_plan *plan);
-int64_t rt_fft_work_count(const struct rt_fft_plan *plan);
+int64_t rt_fft_table_count(const struct rt_fft_scheme *scheme);
+int64_t rt_fft_work_count(const struct rt_fft_scheme *scheme);
 
 /* Fills the table; |work| has 4 * rt_fft_work_count() elements. */
-void rt_fft_table(const struct rt_fft_plan *plan, double *table, double *work);
+void rt_fft_table(const struct rt_fft_scheme *scheme, double *table, double *work);
 
 /*
  * Transforms work[0] (real parts) and work[1] (imaginary parts), n elements for each lane, with
@@ -41,8 +41,9 @@ void rt_fft_table(const struct rt_fft_plan *plan, double *table, double *work);
  * result's arrays. For the inverse transform the caller exchanges real and imaginary parts before
  * and after.
  */
-void rt_fft_f32(const struct rt_fft_plan *plan, const float *table, int64_t lanes, float *work[4]);
-void rt_fft_f64(const struct rt_fft_plan *plan, const double *table, int64_t lanes,
+void rt_fft_f32(const struct rt_fft_scheme *scheme, const float *table, int64_t lanes,
+                float *work[4]);
+void rt_fft_f64(const struct rt_fft_scheme *scheme, const double *table, int64_t lanes,
                 double *work[4]);
 
 #endif
