@@ -36,8 +36,8 @@ static enum status read_text(struct json *in, size_t bytes_max, struct arena *ar
 }
 
 /* A key of a dict, or a position in a list. */
-static enum status read_step(struct json *in, size_t bytes_max, struct arena *arena,
-                             struct sip_step *out, struct error *err)
+static enum status read_path_member(struct json *in, size_t bytes_max, struct arena *arena,
+                                    struct sip_path_key *out, struct error *err)
 {
     if (json_peek(in) != JSON_NUMBER) {
         out->is_name = true;
@@ -53,7 +53,7 @@ static enum status read_step(struct json *in, size_t bytes_max, struct arena *ar
 static enum status read_path(struct json *in, size_t bytes_max, struct arena *arena,
                              struct pick *out, struct error *err)
 {
-    struct sip_step steps[SIP_DEPTH_MAX];
+    struct sip_path_key keys[SIP_DEPTH_MAX];
     TRY(json_array(in, err));
     while (true) {
         TRY(json_element(in, err));
@@ -64,15 +64,15 @@ static enum status read_path(struct json *in, size_t bytes_max, struct arena *ar
             return json_fail(in, err, ST_TOO_LARGE, "expected a path of at most %d steps",
                              SIP_DEPTH_MAX);
         }
-        steps[out->depth] = (struct sip_step){.is_name = false};
-        TRY(read_step(in, bytes_max, arena, &steps[out->depth], err));
+        keys[out->depth] = (struct sip_path_key){.is_name = false};
+        TRY(read_path_member(in, bytes_max, arena, &keys[out->depth], err));
         out->depth++;
     }
-    struct sip_step *copy = arena_array(arena, (size_t)out->depth + 1, sizeof(*copy));
+    struct sip_path_key *copy = arena_array(arena, (size_t)out->depth + 1, sizeof(*copy));
     if (!copy) {
         return json_fail(in, err, ST_TOO_LARGE, "more text than there is room for");
     }
-    memcpy(copy, steps, out->depth * sizeof(*copy));
+    memcpy(copy, keys, out->depth * sizeof(*copy));
     out->path = copy;
     return ST_OK;
 }
@@ -101,20 +101,21 @@ enum status pick_read(struct json *in, size_t text_bytes_max, struct arena *aren
 
 /* ---- following a path ------------------------------------------------------------------------ */
 
-/* The member of |node| that |step| selects, or SIP_NO_NODE. A number also selects an integer key.
+/* The member of |node| that |key| selects, or SIP_NO_NODE. A number also selects an integer key.
  */
-static uint32_t find_member(const struct sip_tree *tree, uint32_t node, const struct sip_step *step)
+static uint32_t find_member(const struct sip_tree *tree, uint32_t node,
+                            const struct sip_path_key *key)
 {
     switch (tree->nodes[node].kind) {
     case SIP_SEQUENCE:
-        return step->is_name ? SIP_NO_NODE : sip_find_position(tree, node, step->key.position);
+        return key->is_name ? SIP_NO_NODE : sip_find_position(tree, node, key->key.position);
     case SIP_DICT:
-        if (!step->is_name) {
+        if (!key->is_name) {
             char digits[24];
-            snprintf(digits, sizeof(digits), "%" PRId64, step->key.position);
+            snprintf(digits, sizeof(digits), "%" PRId64, key->key.position);
             return sip_find_name(tree, node, span_str(digits));
         }
-        return sip_find_name(tree, node, step->key.name);
+        return sip_find_name(tree, node, key->key.name);
     default:
         return SIP_NO_NODE;
     }
@@ -141,7 +142,7 @@ static void print_node(const struct sip_tree *tree, uint32_t node, struct buf *o
     }
 }
 
-/* Reports a path whose first |depth| steps lead to |node|, and which then ends or leads nowhere. */
+/* Reports a path whose first |depth| keys lead to |node|, and which then ends or leads nowhere. */
 static enum status refuse(const struct pick *pick, uint32_t depth, const struct sip_tree *tree,
                           uint32_t node, struct error *err)
 {

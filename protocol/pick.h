@@ -32,7 +32,7 @@ struct pick {
     enum pick_kind kind;
     uint64_t index;
     struct span name;
-    const struct sip_step *path;
+    const struct sip_path_key *path;
     uint32_t depth; /* of |path| */
 };
 

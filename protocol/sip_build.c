@@ -133,7 +133,7 @@ enum status sip_build(const struct sip_builder *builder, const struct sip_value 
     return ST_OK;
 }
 
-static int compare_steps(const struct sip_step *a, const struct sip_step *b)
+static int compare_path_keys(const struct sip_path_key *a, const struct sip_path_key *b)
 {
     if (a->is_name != b->is_name) {
         return a->is_name ? 1 : -1;
@@ -144,11 +144,11 @@ static int compare_steps(const struct sip_step *a, const struct sip_step *b)
     return (a->key.position > b->key.position) - (a->key.position < b->key.position);
 }
 
-/* The number of leading steps that two paths share. */
+/* The number of leading keys that two paths share. */
 static uint32_t count_common(const struct sip_assignment *a, const struct sip_assignment *b)
 {
     uint32_t common = 0, depth = a->depth < b->depth ? a->depth : b->depth;
-    while (common < depth && compare_steps(&a->path[common], &b->path[common]) == 0) {
+    while (common < depth && compare_path_keys(&a->path[common], &b->path[common]) == 0) {
         common++;
     }
     return common;
@@ -161,7 +161,7 @@ static int compare_assignments(const void *left, const void *right)
     const struct sip_assignment *b = *(const struct sip_assignment *const *)right;
     uint32_t common = count_common(a, b);
     if (common < a->depth && common < b->depth) {
-        return compare_steps(&a->path[common], &b->path[common]);
+        return compare_path_keys(&a->path[common], &b->path[common]);
     }
     return (a->depth > b->depth) - (a->depth < b->depth);
 }
@@ -174,8 +174,8 @@ fail_path(const struct sip_assignment *assignment, struct error *err, const char
     va_list args;
     buf_init(&path, ERROR_TEXT_MAX);
     for (uint32_t i = 0; i < assignment->depth; i++) {
-        const struct sip_step *step = &assignment->path[i];
-        sip_print_key(step->is_name ? SIP_DICT : SIP_SEQUENCE, &step->key, &path);
+        const struct sip_path_key *key = &assignment->path[i];
+        sip_print_key(key->is_name ? SIP_DICT : SIP_SEQUENCE, &key->key, &path);
     }
     va_start(args, fmt);
     vsnprintf(what, sizeof(what), fmt, args);

@@ -41,7 +41,7 @@ MUST_CHECK enum status sip_build(const struct sip_builder *builder, const struct
 
 /* What is at the end of a path of keys: SIP_LEAF, or a SIP_SEQUENCE or SIP_DICT without members. */
 struct sip_assignment {
-    const struct sip_step *path;
+    const struct sip_path_key *path;
     uint32_t depth; /* of |path|; 0: the value is the root */
     enum sip_kind kind;
     int64_t raw_index;

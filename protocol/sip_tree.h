@@ -37,7 +37,7 @@ struct sip_key {
 };
 
 /* A key that says itself which of the two it is. */
-struct sip_step {
+struct sip_path_key {
     bool is_name;
     struct sip_key key;
 };
@@ -83,7 +83,7 @@ MUST_CHECK enum status sip_visit(const struct sip_tree *tree, const struct sip_v
 /* Python notation, leaves as r0, r1: [{"bar": r1, "foo": r0}, None, r2]. */
 void sip_print(const struct sip_tree *tree, struct buf *out);
 
-/* One step of a path below a sequence or dict: [0], ["bar"]; b"..." for a name that is no text. */
+/* One key of a path below a sequence or dict: [0], ["bar"]; b"..." for a name that is no text. */
 void sip_print_key(enum sip_kind parent, const struct sip_key *key, struct buf *out);
 
 /* Where |node| is below |from|, which holds it: [0]["bar"]. The root is node 0. */

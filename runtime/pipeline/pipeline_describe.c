@@ -147,7 +147,7 @@ static enum status build_tree(struct arena *arena, const char *const *names, uin
                               bool is_single, struct sip_tree *out, struct error *err)
 {
     struct sip_assignment *leaves = arena_array(arena, count, sizeof(*leaves));
-    struct sip_step *steps = arena_array(arena, count, sizeof(*steps));
+    struct sip_path_key *steps = arena_array(arena, count, sizeof(*steps));
     if (!leaves || !steps) {
         return exhausted(err);
     }

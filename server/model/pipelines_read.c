@@ -77,11 +77,11 @@ static enum status read_name(struct reader *r, const struct cJSON *value, struct
 }
 
 /* A key of a dict, or a position in a list. */
-static enum status read_path_step(struct reader *r, const struct cJSON *value, struct sip_step *out,
-                                  struct error *err)
+static enum status read_path_key(struct reader *r, const struct cJSON *value,
+                                 struct sip_path_key *out, struct error *err)
 {
     uint64_t position;
-    *out = (struct sip_step){.is_name = document_type(value) != JSON_NUMBER};
+    *out = (struct sip_path_key){.is_name = document_type(value) != JSON_NUMBER};
     if (out->is_name) {
         return read_name(r, value, &out->key.name, err);
     }
@@ -93,16 +93,16 @@ static enum status read_path_step(struct reader *r, const struct cJSON *value, s
 static enum status read_path(struct reader *r, const struct cJSON *list, struct pick *out,
                              struct error *err)
 {
-    struct sip_step steps[SIP_DEPTH_MAX];
+    struct sip_path_key keys[SIP_DEPTH_MAX];
     for (const struct cJSON *at = document_first(list); at; at = document_next(at)) {
         if (out->depth == SIP_DEPTH_MAX) {
             return document_fail(r->in, list, err, ST_TOO_LARGE,
                                  "expected a path of at most %d steps", SIP_DEPTH_MAX);
         }
-        TRY(read_path_step(r, at, &steps[out->depth], err));
+        TRY(read_path_key(r, at, &keys[out->depth], err));
         out->depth++;
     }
-    return keep_list(r, steps, out->depth, sizeof(steps[0]), &out->path, err);
+    return keep_list(r, keys, out->depth, sizeof(keys[0]), &out->path, err);
 }
 
 /* In the forms of protocol/pick.h. */

@@ -17,7 +17,7 @@
 
 /* One leaf of a structure: where it is, and what it is to be called; NULL: its alias. */
 struct leaf {
-    struct sip_step path[4];
+    struct sip_path_key path[4];
     uint32_t depth;
     const char *name;
 };
@@ -299,20 +299,20 @@ static uint32_t random_below(uint32_t limit)
     return (uint32_t)(seed >> 33) % limit;
 }
 
-static const struct sip_step pool[] = {
+static const struct sip_path_key pool[] = {
     KEY("a"),        KEY("b"),       KEY("a.b"), KEY("0"),   KEY("0.a"),    KEY("1"),
     KEY("input_0"),  KEY("input_1"), KEY(""),    KEY("."),   KEY("input_"), KEY("x y"),
     KEY("output_0"), KEY("\xff"),    KEY("a.0"), KEY("1.a"), SPAN("\0"),    KEY("b.a"),
 };
 
-/* Paths of one to three steps: a key or a position, then keys. */
+/* Paths of one to three keys: a key or a position, then keys. */
 static uint32_t make_random(struct leaf *leaves)
 {
     uint32_t count = 1 + random_below(12);
     bool is_dict = random_below(2);
     for (uint32_t i = 0; i < count; i++) {
-        struct sip_step first =
-            is_dict ? pool[random_below(COUNT(pool))] : (struct sip_step)AT(random_below(4));
+        struct sip_path_key first =
+            is_dict ? pool[random_below(COUNT(pool))] : (struct sip_path_key)AT(random_below(4));
         leaves[i] = (struct leaf){.path = {first}, .depth = 1 + random_below(3)};
         for (uint32_t d = 1; d < leaves[i].depth; d++) {
             leaves[i].path[d] = pool[random_below(COUNT(pool))];
@@ -383,12 +383,12 @@ static void test_random_structures(void **state)
 /* As deep as a structure may be; the name would be longer than names are. */
 static void test_deep(void **state)
 {
-    struct sip_step path[SIP_DEPTH_MAX];
+    struct sip_path_key path[SIP_DEPTH_MAX];
     struct fixture f;
     (void)state;
     open_method(&f, NULL, 0, false, one_result, 1, NULL);
     for (int i = 0; i < SIP_DEPTH_MAX; i++) {
-        path[i] = (struct sip_step)KEY("k");
+        path[i] = (struct sip_path_key)KEY("k");
     }
     const struct sip_assignment leaf = {path, SIP_DEPTH_MAX, SIP_LEAF, 0};
     assert_ok(f.err, sip_assign(&leaf, 1, &f.arena, &f.structure.results, &f.err));

@@ -134,8 +134,8 @@ static void test_depth(void **state)
     add_nested_sip(&text, SIP_DEPTH_MAX + 1);
     assert_fails(f->err, parse(f, buf_span(&text)), ST_INVALID, "nested deeper than 64");
 
-    struct sip_step steps[SIP_DEPTH_MAX + 1] = {{.is_name = false}};
-    struct sip_assignment assignment = {steps, SIP_DEPTH_MAX, SIP_LEAF, 0};
+    struct sip_path_key keys[SIP_DEPTH_MAX + 1] = {{.is_name = false}};
+    struct sip_assignment assignment = {keys, SIP_DEPTH_MAX, SIP_LEAF, 0};
     assert_ok(f->err, sip_assign(&assignment, 1, &f->arena, &f->sip.results, &f->err));
     assignment.kind = SIP_DICT;
     assert_fails(f->err, sip_assign(&assignment, 1, &f->arena, &f->sip.results, &f->err),
@@ -255,14 +255,14 @@ static void test_bind(void **state)
     }
 }
 
-static struct sip_step name_step(const char *name)
+static struct sip_path_key name_key(const char *name)
 {
-    return (struct sip_step){.is_name = true, .key = {.name = span_str(name)}};
+    return (struct sip_path_key){.is_name = true, .key = {.name = span_str(name)}};
 }
 
-static struct sip_step position_step(int64_t position)
+static struct sip_path_key position_key(int64_t position)
 {
-    return (struct sip_step){.key = {.position = position}};
+    return (struct sip_path_key){.key = {.position = position}};
 }
 
 static enum status assign(struct sig_fixture *f, const struct sip_assignment *assignments,
@@ -276,9 +276,9 @@ static enum status assign(struct sig_fixture *f, const struct sip_assignment *as
 static void test_assign(void **state)
 {
     struct sig_fixture *f = *state;
-    const struct sip_step bar[] = {position_step(0), name_step("bar")};
-    const struct sip_step foo[] = {position_step(0), name_step("foo")};
-    const struct sip_step one[] = {position_step(1)}, ten[] = {position_step(10)};
+    const struct sip_path_key bar[] = {position_key(0), name_key("bar")};
+    const struct sip_path_key foo[] = {position_key(0), name_key("foo")};
+    const struct sip_path_key one[] = {position_key(1)}, ten[] = {position_key(10)};
     const struct sip_assignment assignments[] = {
         {ten, 1, SIP_DICT, 0},
         {one, 1, SIP_LEAF, 2},
@@ -298,9 +298,9 @@ static void test_assign(void **state)
 static void test_assign_refused(void **state)
 {
     struct sig_fixture *f = *state;
-    const struct sip_step a[] = {name_step("a"), position_step(0)};
-    const struct sip_step b[] = {name_step("a"), name_step("b")};
-    const struct sip_step negative[] = {position_step(-1)};
+    const struct sip_path_key a[] = {name_key("a"), position_key(0)};
+    const struct sip_path_key b[] = {name_key("a"), name_key("b")};
+    const struct sip_path_key negative[] = {position_key(-1)};
     const struct sip_assignment twice[] = {{a, 2, SIP_LEAF, 0}, {a, 2, SIP_LEAF, 1}};
     const struct sip_assignment inside[] = {{a, 2, SIP_LEAF, 0}, {a, 1, SIP_LEAF, 1}};
     const struct sip_assignment below_root[] = {{a, 2, SIP_LEAF, 0}, {NULL, 0, SIP_LEAF, 1}};
@@ -347,7 +347,7 @@ static void test_wide(void **state)
 
 struct random_paths {
     struct sip_assignment assignments[ASSIGNMENTS_MAX];
-    struct sip_step steps[ASSIGNMENTS_MAX][PATH_MAX_STEPS];
+    struct sip_path_key keys[ASSIGNMENTS_MAX][PATH_MAX_STEPS];
     uint8_t names[ASSIGNMENTS_MAX][PATH_MAX_STEPS][4];
 };
 
@@ -358,20 +358,20 @@ static void make_random_path(struct random_paths *paths, uint32_t i)
     const uint32_t named_levels = 0x5a; /* bits */
     uint32_t depth = random_below(PATH_MAX_STEPS / 2) + 1;
     for (uint32_t d = 0; d < depth; d++) {
-        struct sip_step *step = &paths->steps[i][d];
-        *step = (struct sip_step){.is_name = named_levels >> d & 1};
-        if (step->is_name) {
+        struct sip_path_key *key = &paths->keys[i][d];
+        *key = (struct sip_path_key){.is_name = named_levels >> d & 1};
+        if (key->is_name) {
             size_t len = random_below(sizeof(paths->names[i][d]) + 1);
             for (size_t c = 0; c < len; c++) {
                 paths->names[i][d][c] = (uint8_t)alphabet[random_below(sizeof(alphabet) - 1)];
             }
-            step->key.name = span_of(paths->names[i][d], len);
+            key->key.name = span_of(paths->names[i][d], len);
         } else {
-            step->key.position = random_below(8) ? random_below(12) : INT64_MAX - random_below(3);
+            key->key.position = random_below(8) ? random_below(12) : INT64_MAX - random_below(3);
         }
     }
     enum sip_kind kind = random_below(6) ? SIP_LEAF : random_below(2) ? SIP_SEQUENCE : SIP_DICT;
-    paths->assignments[i] = (struct sip_assignment){paths->steps[i], depth, kind,
+    paths->assignments[i] = (struct sip_assignment){paths->keys[i], depth, kind,
                                                     kind == SIP_LEAF ? random_below(1000) : 0};
 }
 
