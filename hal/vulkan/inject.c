@@ -12,7 +12,7 @@
 #define FAULTS_MAX 8
 
 struct fault {
-    enum hal_vulkan_place place;
+    enum hal_vulkan_site site;
     unsigned long number; /* of the call, counted from 1 */
     bool and_later;
 };
@@ -20,7 +20,7 @@ struct fault {
 static const struct {
     const char *word;
     VkResult result;
-} places[HAL_VULKAN_PLACES] = {
+} sites[HAL_VULKAN_SITES] = {
 #define INJECT(name, word, result) [HAL_VULKAN_##name] = {word, result},
 #include "hal/vulkan/inject.def"
 #undef INJECT
@@ -30,7 +30,7 @@ static const struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct fault faults[FAULTS_MAX];
 static unsigned fault_count;
-static atomic_ulong calls[HAL_VULKAN_PLACES];
+static atomic_ulong calls[HAL_VULKAN_SITES];
 
 /* Reads a fault such as "memory=3-"; unknown text is skipped. Returns the remaining text. */
 static const char *read_fault(const char *text)
@@ -41,9 +41,9 @@ static const char *read_fault(const char *text)
     }
     char *end;
     unsigned long number = strtoul(text + word_len + 1, &end, 10);
-    for (int i = 0; i < HAL_VULKAN_PLACES && fault_count < FAULTS_MAX; i++) {
-        if (strlen(places[i].word) == word_len && memcmp(places[i].word, text, word_len) == 0) {
-            faults[fault_count++] = (struct fault){(enum hal_vulkan_place)i, number, *end == '-'};
+    for (int i = 0; i < HAL_VULKAN_SITES && fault_count < FAULTS_MAX; i++) {
+        if (strlen(sites[i].word) == word_len && memcmp(sites[i].word, text, word_len) == 0) {
+            faults[fault_count++] = (struct fault){(enum hal_vulkan_site)i, number, *end == '-'};
         }
     }
     return end + strcspn(end, ",");
@@ -58,18 +58,18 @@ static void read_faults(void)
     }
 }
 
-VkResult hal_vulkan_inject(enum hal_vulkan_place place)
+VkResult hal_vulkan_inject(enum hal_vulkan_site site)
 {
     pthread_once(&once, read_faults);
     if (fault_count == 0) {
         return VK_SUCCESS;
     }
-    unsigned long number = atomic_fetch_add_explicit(&calls[place], 1, memory_order_relaxed) + 1;
+    unsigned long number = atomic_fetch_add_explicit(&calls[site], 1, memory_order_relaxed) + 1;
     for (unsigned i = 0; i < fault_count; i++) {
         const struct fault *fault = &faults[i];
-        if (fault->place == place &&
+        if (fault->site == site &&
             (number == fault->number || (fault->and_later && number > fault->number))) {
-            return places[place].result;
+            return sites[site].result;
         }
     }
     return VK_SUCCESS;
