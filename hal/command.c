@@ -259,8 +259,8 @@ enum status hal_command_end(struct hal_command *command, struct error *err)
 uint32_t hal_command_stats_dispatches(const struct hal_command_stats *stats)
 {
     uint32_t sum = 0;
-    for (uint32_t place = 0; place < HAL_PLACES; place++) {
-        sum += stats->dispatches[place];
+    for (uint32_t placement = 0; placement < HAL_PLACEMENTS; placement++) {
+        sum += stats->dispatches[placement];
     }
     return sum;
 }
@@ -274,18 +274,18 @@ void hal_command_add_stats(const struct hal_command *command, struct hal_command
     for (const struct hal_record *r = command->records; r; r = r->next) {
         stats->barriers += r->kind == HAL_BARRIER;
         stats->copies += r->kind == HAL_FILL || r->kind == HAL_COPY || r->kind == HAL_UPDATE;
-        stats->dispatches[r->place] += r->kind == HAL_DISPATCH;
+        stats->dispatches[r->placement] += r->kind == HAL_DISPATCH;
     }
 }
 
 void hal_command_list_hosted(const struct hal_command *command,
-                             void (*fn)(void *arg, const char *label, enum hal_place place),
+                             void (*fn)(void *arg, const char *label, enum hal_placement placement),
                              void *arg)
 {
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     for (const struct hal_record *r = command->records; r; r = r->next) {
-        if (r->kind == HAL_DISPATCH && r->place != HAL_PLACE_DEVICE) {
-            fn(arg, r->label, r->place);
+        if (r->kind == HAL_DISPATCH && r->placement != HAL_PLACEMENT_DEVICE) {
+            fn(arg, r->label, r->placement);
         }
     }
 }
@@ -314,12 +314,12 @@ static void print_pattern(const struct hal_record *record, struct buf *out)
 
 static void print_dispatch(const struct hal_record *record, struct buf *out)
 {
-    static const char *const places[HAL_PLACES] = {
-        [HAL_PLACE_DEVICE] = "",
-        [HAL_PLACE_NO_FORM] = " on the host",
-        [HAL_PLACE_CHEAPER] = " on the host as well",
+    static const char *const placements[HAL_PLACEMENTS] = {
+        [HAL_PLACEMENT_DEVICE] = "",
+        [HAL_PLACEMENT_NO_FORM] = " on the host",
+        [HAL_PLACEMENT_CHEAPER] = " on the host as well",
     };
-    buf_printf(out, " %s%s grid %ux%ux%u", record->kernel->name, places[record->place],
+    buf_printf(out, " %s%s grid %ux%ux%u", record->kernel->name, placements[record->placement],
                record->grid[0], record->grid[1], record->grid[2]);
     if (record->constants_bytes) {
         buf_printf(out, " constants %zu", record->constants_bytes);

@@ -81,16 +81,16 @@ MUST_CHECK enum status hal_command_barrier(struct hal_command *command, struct e
 MUST_CHECK enum status hal_command_end(struct hal_command *command, struct error *err);
 
 /* Where a dispatch runs, and why. */
-enum hal_place {
-    HAL_PLACE_DEVICE,
-    HAL_PLACE_NO_FORM, /* on the host, which has the only form of the kernel */
-    HAL_PLACE_CHEAPER, /* on the host, which has to do what is around it */
-    HAL_PLACES
+enum hal_placement {
+    HAL_PLACEMENT_DEVICE,
+    HAL_PLACEMENT_NO_FORM, /* on the host, which has the only form of the kernel */
+    HAL_PLACEMENT_CHEAPER, /* on the host, which has to do what is around it */
+    HAL_PLACEMENTS
 };
 
 /* What a submission consists of; the stages' and transfers' numbers are known at the end. */
 struct hal_command_stats {
-    uint32_t dispatches[HAL_PLACES];
+    uint32_t dispatches[HAL_PLACEMENTS];
     uint32_t copies, barriers;
     uint32_t device_stages, host_stages; /* submissions to the device and to the host at its side */
     uint32_t transfers;                  /* copies between them that nobody recorded */
@@ -104,7 +104,7 @@ void hal_command_add_stats(const struct hal_command *command, struct hal_command
 
 /* Calls |fn| for each dispatch that does not run on the device. |label| lives as long as it. */
 void hal_command_list_hosted(const struct hal_command *command,
-                             void (*fn)(void *arg, const char *label, enum hal_place place),
+                             void (*fn)(void *arg, const char *label, enum hal_placement placement),
                              void *arg);
 
 /* Prints lines about a dispatch, which stand before the dispatch's own line. */

@@ -25,8 +25,8 @@ struct hal_record {
     uint64_t cost;
     /* Of a dispatch only. */
     const struct hal_kernel *kernel;
-    enum hal_place place; /* settled at the end */
-    uint32_t writes;      /* bits by binding; 0: any may be written */
+    enum hal_placement placement; /* settled at the end */
+    uint32_t writes;              /* bits by binding; 0: any may be written */
     const char *label;
     uint32_t tag;
     uint32_t grid[3];
@@ -52,7 +52,7 @@ struct hal_command {
     struct hal_slot_need *slots;
     struct hal_record *records, *last; /* in order; barriers separate regions */
     uint64_t cost;
-    struct hal_command_stats stats; /* but the dispatches by place */
+    struct hal_command_stats stats; /* but the dispatches by placement */
     void *compiled;                 /* the driver's */
 };
 

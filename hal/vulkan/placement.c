@@ -81,7 +81,8 @@ static void settle(const struct hal_vulkan_device *device, struct hal_record **d
     for (uint32_t i = count; i-- > 0;) {
         struct hal_record *record = dispatches[i];
         if (side == HOST) {
-            record->place = has_form(device, record) ? HAL_PLACE_CHEAPER : HAL_PLACE_NO_FORM;
+            record->placement =
+                has_form(device, record) ? HAL_PLACEMENT_CHEAPER : HAL_PLACEMENT_NO_FORM;
         }
         side = trellis[i].from[side];
     }

@@ -65,7 +65,7 @@ static enum side side_of(const struct hal_record *record)
 {
     switch (record->kind) {
     case HAL_DISPATCH:
-        return record->place == HAL_PLACE_DEVICE ? GPU : HOST;
+        return record->placement == HAL_PLACEMENT_DEVICE ? GPU : HOST;
     case HAL_FILL: /* the host's fill would need the original pattern, before repetition */
         return GPU;
     case HAL_COPY:

@@ -448,7 +448,8 @@ static void print_stats(const struct rt_plan *plan, struct buf *out)
 {
     struct hal_command_stats stats = {0};
     hal_command_add_stats(plan->command, &stats);
-    uint32_t hosted = stats.dispatches[HAL_PLACE_NO_FORM] + stats.dispatches[HAL_PLACE_CHEAPER];
+    uint32_t hosted =
+        stats.dispatches[HAL_PLACEMENT_NO_FORM] + stats.dispatches[HAL_PLACEMENT_CHEAPER];
     if (stats.device_stages + stats.host_stages > 0) {
         buf_printf(out, "dispatches %u, on the host %u, copies %u, barriers %u, ",
                    hal_command_stats_dispatches(&stats), hosted, stats.copies, stats.barriers);

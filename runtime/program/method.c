@@ -123,8 +123,8 @@ void rt_method_set_weight(struct rt_method *method, uint32_t weight)
 /* ---- plans ----------------------------------------------------------------------------------- */
 
 enum status rt_method_place(struct rt_method *method,
-                            void (*fn)(void *arg, const char *op, enum hal_place place), void *arg,
-                            struct hal_command_stats *out_stats, struct error *err)
+                            void (*fn)(void *arg, const char *op, enum hal_placement placement),
+                            void *arg, struct hal_command_stats *out_stats, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_code *code = &method->code;

@@ -122,9 +122,9 @@ MUST_CHECK enum status rt_method_print_plan(struct rt_method *method, struct buf
  * with the operator of each dispatch that the device leaves to the host. The names live as long as
  * the process.
  */
-MUST_CHECK enum status rt_method_place(struct rt_method *method,
-                                       void (*fn)(void *arg, const char *op, enum hal_place place),
-                                       void *arg, struct hal_command_stats *out_stats,
-                                       struct error *err);
+MUST_CHECK enum status
+rt_method_place(struct rt_method *method,
+                void (*fn)(void *arg, const char *op, enum hal_placement placement), void *arg,
+                struct hal_command_stats *out_stats, struct error *err);
 
 #endif

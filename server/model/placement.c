@@ -18,7 +18,7 @@
 
 struct hosted {
     const char *op;
-    enum hal_place place;
+    enum hal_placement placement;
     uint32_t count;
 };
 
@@ -27,24 +27,24 @@ struct tally {
     uint32_t row_count;
 };
 
-static const char *const reasons[HAL_PLACES] = {
-    [HAL_PLACE_NO_FORM] = "no form for this device",
-    [HAL_PLACE_CHEAPER] = "next to such operators; moving there and back would cost more",
+static const char *const reasons[HAL_PLACEMENTS] = {
+    [HAL_PLACEMENT_NO_FORM] = "no form for this device",
+    [HAL_PLACEMENT_CHEAPER] = "next to such operators; moving there and back would cost more",
 };
 
-static void count(void *arg, const char *op, enum hal_place place)
+static void count(void *arg, const char *op, enum hal_placement placement)
 {
     struct tally *tally = arg;
     uint32_t i = 0;
     while (i < tally->row_count &&
-           (tally->rows[i].place != place || strcmp(tally->rows[i].op, op) != 0)) {
+           (tally->rows[i].placement != placement || strcmp(tally->rows[i].op, op) != 0)) {
         i++;
     }
     if (i == HOSTED_MAX) {
         return;
     }
     if (i == tally->row_count) {
-        tally->rows[tally->row_count++] = (struct hosted){.op = op, .place = place};
+        tally->rows[tally->row_count++] = (struct hosted){.op = op, .placement = placement};
     }
     tally->rows[i].count++;
 }
@@ -57,7 +57,7 @@ static void print_hosted(const struct tally *tally, struct buf *out)
         buf_add_str(out, i > 0 ? ",{\"op\":" : "{\"op\":");
         json_print_string(out, span_str(row->op));
         buf_printf(out, ",\"dispatches\":%u,\"reason\":", row->count);
-        json_print_string(out, span_str(reasons[row->place]));
+        json_print_string(out, span_str(reasons[row->placement]));
         buf_add_char(out, '}');
     }
     buf_add_char(out, ']');

@@ -209,16 +209,16 @@ static void test_final_import(void **state)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static void count_label(void *arg, const char *label, enum hal_place place)
+static void count_label(void *arg, const char *label, enum hal_placement placement)
 {
     uint32_t *counts = arg;
     assert_non_null(label);
-    counts[place]++;
+    counts[placement]++;
 }
 
 static struct hal_command_stats stats_of(const struct hal_kernel *const *kernels, uint64_t cost)
 {
-    uint32_t listed[HAL_PLACES] = {0};
+    uint32_t listed[HAL_PLACEMENTS] = {0};
     struct hal_command *command = cts_command_new(1);
     hal_command_set_transient(command, 0);
     for (uint32_t i = 0; kernels[i]; i++) {
@@ -229,9 +229,9 @@ static struct hal_command_stats stats_of(const struct hal_kernel *const *kernels
     struct hal_command_stats stats = {0};
     hal_command_add_stats(command, &stats);
     hal_command_list_hosted(command, count_label, listed);
-    assert_int_equal(listed[HAL_PLACE_DEVICE], 0);
-    assert_int_equal(listed[HAL_PLACE_NO_FORM], stats.dispatches[HAL_PLACE_NO_FORM]);
-    assert_int_equal(listed[HAL_PLACE_CHEAPER], stats.dispatches[HAL_PLACE_CHEAPER]);
+    assert_int_equal(listed[HAL_PLACEMENT_DEVICE], 0);
+    assert_int_equal(listed[HAL_PLACEMENT_NO_FORM], stats.dispatches[HAL_PLACEMENT_NO_FORM]);
+    assert_int_equal(listed[HAL_PLACEMENT_CHEAPER], stats.dispatches[HAL_PLACEMENT_CHEAPER]);
     hal_command_unref(command);
     return stats;
 }
@@ -244,7 +244,7 @@ static void test_places(void **state)
                                                      &cts_twice,  &cts_increment, NULL};
     (void)state;
     struct hal_command_stats stats = stats_of(ours, 0);
-    assert_int_equal(stats.dispatches[HAL_PLACE_DEVICE], 2);
+    assert_int_equal(stats.dispatches[HAL_PLACEMENT_DEVICE], 2);
     assert_int_equal(stats.barriers, 2);
     if (cts.props->is_host) {
         return;
@@ -252,12 +252,12 @@ static void test_places(void **state)
     assert_int_equal(stats.device_stages, 1);
     assert_int_equal(stats.host_stages, 0);
     stats = stats_of(mixed, 1000);
-    assert_int_equal(stats.dispatches[HAL_PLACE_NO_FORM], 2);
-    assert_int_equal(stats.dispatches[HAL_PLACE_CHEAPER], 3);
+    assert_int_equal(stats.dispatches[HAL_PLACEMENT_NO_FORM], 2);
+    assert_int_equal(stats.dispatches[HAL_PLACEMENT_CHEAPER], 3);
     assert_int_equal(stats.device_stages + stats.host_stages, 1);
     stats = stats_of(mixed, 1000000000);
-    assert_int_equal(stats.dispatches[HAL_PLACE_DEVICE], 3);
-    assert_int_equal(stats.dispatches[HAL_PLACE_NO_FORM], 2);
+    assert_int_equal(stats.dispatches[HAL_PLACEMENT_DEVICE], 3);
+    assert_int_equal(stats.dispatches[HAL_PLACEMENT_NO_FORM], 2);
     assert_int_equal(stats.device_stages, 3);
     assert_int_equal(stats.host_stages, 2);
     assert_int_equal(stats.transfers, cts.props->host_visible ? 0 : 4);
