@@ -77,7 +77,7 @@ step() {
     gcc) compile CC=gcc --enable-werror && check_twice && ../../contrib/shaders.sh --check ;;
     clang) compile CC=clang --enable-werror --without-vulkan && check_twice ;;
     memory)
-        # Freed memory that is kept for a while: of Mesa's compiler, by default, 12 GB in one test.
+        # Limits the freed memory that is kept: by default it is 12 GB of Mesa's compiler in one test.
         export ASAN_OPTIONS=quarantine_size_mb=16:thread_local_quarantine_size_kb=64
         compile CC=gcc --enable-asan --enable-ubsan && check_twice
         ;;
@@ -119,8 +119,8 @@ totals() {
         END { print pass + 0, fail + 0, skip + 0 }' "$1"
 }
 
-# The tests of a log that passed at the second try. A script has its suffix in automake's lines, but
-# not in the name of its result file.
+# Prints the tests of a log that passed at the second try. automake's lines name a script with its
+# suffix, but the name of its result file has none.
 unsteady_tests() {
     awk -v again="$AGAIN" 'index($0, again) == 1 { tried[$NF] = 1 }
         /^PASS: / && ($2 in tried) { print $2; delete tried[$2]; next }

@@ -7,7 +7,7 @@
 BUILD_PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev
     libcjson-dev libvulkan-dev curl'
 
-# Installs those of the named packages that are missing, as root or through sudo.
+# Installs the named packages that are missing, as root or through sudo.
 install_packages() {
     command -v dpkg >/dev/null || return 0
     missing=

@@ -42,7 +42,7 @@ preprocess() {
         -Ddouble=uint64_t -Dsize_t=uint64_t "$@" "$shader"
 }
 
-# A statement at a time: "enum x { A, B };" becomes constants, "enum x y" an uint32_t, "struct x y"
+# Rewrites one statement at a time: "enum x { A, B };" becomes constants, "enum x y" an uint32_t, "struct x y"
 # an x.
 to_glsl() {
     awk '
@@ -99,8 +99,8 @@ choose_compiler() {
     done
 }
 
-# write_source SHADER [WORD...]: what is compiled; the words are those of a form, macros and
-# extensions.
+# write_source SHADER [WORD...]: writes the source to compile. The words are the macros and the
+# extensions of a form.
 write_source() {
     source=$1
     shift
@@ -129,12 +129,12 @@ write_source() {
     } >"$scratch/shader.comp"
 }
 
-# Compilers preprocess to other white space.
+# The checksum leaves out white space, which differs from compiler to compiler.
 checksum_source() {
     tr -d ' \t\n' <"$scratch/shader.comp" | cksum | cut -d ' ' -f 1
 }
 
-# compile COMPILER SHADER: what write_source() has written of it.
+# compile COMPILER SHADER: compiles the source that write_source() has written.
 compile() {
     form_compiler=$1
     # shellcheck disable=SC2086 # a command and its arguments
@@ -147,7 +147,8 @@ compile() {
     }
 }
 
-# print_form SHADER HEADER NAME [WORD...]: the array of a form, or what HEADER has of it.
+# print_form SHADER HEADER NAME [WORD...]: prints the array of a form, or the array in HEADER if no
+# compiler knows the form.
 print_form() {
     form_source=$1 form_header=$2 form=$3
     shift 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# hal/cpu/uk/local.mk adds to UK_OBJECTS what is compiled with flags of its own; libhal.a contains it.
+# hal/cpu/uk/local.mk adds objects with compiler flags of their own to UK_OBJECTS, for libhal.a.
 UK_OBJECTS =
 include hal/cpu/uk/local.mk
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 
-# PTED_TRY_CFLAG(FLAG, VARIABLE): appends FLAG to VARIABLE when the compiler takes it.
+# PTED_TRY_CFLAG(FLAG, VARIABLE): appends FLAG to VARIABLE if the compiler accepts it.
 AC_DEFUN([PTED_TRY_CFLAG], [
     pted_saved_CFLAGS=$CFLAGS
     CFLAGS="$CFLAGS -Werror $1"
@@ -11,8 +11,8 @@ AC_DEFUN([PTED_TRY_CFLAG], [
     CFLAGS=$pted_saved_CFLAGS
 ])
 
-# PTED_CHECK_LLHTTP: the system's llhttp. pkg-config's libllhttp where it exists; else the C sources
-# that Debian 12's node-llhttp installs, compiled into an archive of our own build tree.
+# PTED_CHECK_LLHTTP: finds the system's llhttp: libllhttp if pkg-config knows it, else the C sources that
+# Debian 12's node-llhttp installs. Those are compiled into an archive in the build tree.
 AC_DEFUN([PTED_CHECK_LLHTTP], [
     AC_ARG_WITH([llhttp-sources],
         [AS_HELP_STRING([--with-llhttp-sources=DIR], [folder of llhttp.c, api.c, http.c (default /usr/share/llhttp)])],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The daemon and its companion: both mains are small, the rest is in archives, from the top down.
+# The daemon and its companion. Both main() are small. The rest is in archives, from the top down.
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/model/libmodel.a %D%/http/libhttp.a \
 	%D%/process/libprocess.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) \
@@ -53,7 +53,7 @@ pte_SOURCES = %D%/pte/main.c
 pte_CFLAGS = $(SERVER_CFLAGS)
 pte_LDADD = $(SERVER_LIBS)
 
-# llhttp from C sources that the system installs: compiled here, never copied into this tree, in
+# llhttp from C sources that the system installs. They are compiled here, but never copied, in
 # strict mode and without our warnings.
 if LLHTTP_SOURCES
 LLHTTP_ARCHIVE = %D%/libllhttp.a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# One fragment a test tier; a fragment adds to check_PROGRAMS, TESTS and EXTRA_DIST.
+# One fragment for each tier of tests. A fragment adds to check_PROGRAMS, TESTS and EXTRA_DIST.
 include tests/unit/local.mk
 include tests/hal/local.mk
 include tests/ops/local.mk

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The form of a graph: values, nodes, symbolic sizes, the row of an operator.
+# The structure of a graph: values, nodes, symbolic sizes, the row of an operator.
 noinst_LIBRARIES += %D%/libgraph.a
 %C%_libgraph_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libgraph_a_SOURCES = \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Operators: compiled without the conversion warnings, which typed inner loops would drown in.
+# Operators. The conversion warnings are off: typed inner loops would cause too many of them.
 noinst_LIBRARIES += %D%/libops.a
 %C%_libops_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libops_a_SOURCES = \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The VM: calls that walk the steps of their code.
+# The VM: calls that walk the statements of their code.
 noinst_LIBRARIES += %D%/libvm.a
 %C%_libvm_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libvm_a_SOURCES = \

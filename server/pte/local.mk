@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The companion on the command line. Its main is apart; everything that tests want is in the archive.
+# pte, the companion on the command line. The archive has everything but main(), so tests can use it.
 noinst_LIBRARIES += %D%/libcommands.a
 %C%_libcommands_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libcommands_a_SOURCES = \

@@ -8,12 +8,12 @@ BENCHES += %D%/bench_json
 %C%_bench_json_CFLAGS = $(AM_CFLAGS) $(CJSON_CFLAGS)
 %C%_bench_json_LDADD = $(PROTOCOL_LIBS) $(CJSON_LIBS)
 
-# What the micro-kernels reach of what the machine can do.
+# The speed of the micro-kernels beside the peak of the machine.
 BENCHES += %D%/bench_kernels
 %C%_bench_kernels_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast
 %C%_bench_kernels_LDADD = $(HAL_LIBS)
 
-# What a submission costs beyond its work.
+# The cost of a submission beyond its work.
 BENCHES += %D%/bench_hal
 %C%_bench_hal_CFLAGS = $(AM_CFLAGS)
 %C%_bench_hal_LDADD = $(HAL_LIBS)
@@ -28,7 +28,7 @@ BENCHES += %D%/bare_server
 %C%_bare_server_LDADD = $(LLHTTP_ARCHIVE) $(BASE_LIBS) $(UV_LIBS) $(LLHTTP_LIBS)
 EXTRA_DIST += %D%/http.sh
 
-# How long steps of the loop are; loop_turns.py compiles the library that it preloads.
+# The length of the loop's turns; loop_turns.py compiles the library that it preloads.
 EXTRA_DIST += %D%/loop_turns.c %D%/loop_turns.py
 
 # Allocations of a warm request.
@@ -38,7 +38,7 @@ BENCHES += %D%/count_malloc
 %C%_count_malloc_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 
-# A step of a sequence, and plans for new dims.
+# A call of a sequence, and plans for new dims.
 BENCHES += %D%/bench_calls
 %C%_bench_calls_SOURCES = %D%/bench_calls.c %D%/bench_call.c %D%/bench_call.h
 %C%_bench_calls_LDADD = $(RUNTIME_LIBS)

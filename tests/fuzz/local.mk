@@ -13,7 +13,7 @@ TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh %D%/program_corpus.sh
 %C%_test_pte_mutations_SOURCES = %D%/test_pte_mutations.c tests/unit/pte_sample.c
 %C%_test_pte_mutations_LDADD = $(PTE_LIBS)
 
-# The same down to the results of a call.
+# The same, up to the results of a call.
 CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/program_mutate.h \
 	%D%/program_sites.c %D%/program_sites.h
 %C%_test_program_mutations_SOURCES = %D%/test_program_mutations.c $(CALL_PROGRAM)
@@ -21,7 +21,7 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_replay_program_SOURCES = %D%/replay_program.c $(CALL_PROGRAM)
 %C%_replay_program_LDADD = $(RUNTIME_LIBS)
 
-# The same targets of text formats with a main() that also damages what is in the corpus.
+# The targets for text formats again, with a main() that also damages the files of the corpus.
 %C%_mutate_document_SOURCES = %D%/fuzz_document.c %D%/mutate.c
 %C%_mutate_document_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=100000 \
 	-DMUTATE_WORDS='"tests/fuzz/words_document.def"'
@@ -45,7 +45,7 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_conn_CFLAGS = $(SERVER_CFLAGS)
 %C%_mutate_conn_LDADD = $(SERVER_LIBS)
 
-# A data file is small enough for the same.
+# Data files are small enough for the same test.
 %C%_mutate_ptd_SOURCES = %D%/fuzz_ptd.c %D%/mutate.c
 %C%_mutate_ptd_LDADD = $(PTE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \

@@ -2,7 +2,7 @@
 # Programs with PyTorch's outputs, made by contrib/export; a NAME.cases is a folder of raw tensors.
 TESTS += %D%/run_models.py %D%/run_pipelines.py
 
-# One level, one answer: workers, batches and what memory held before change no bit.
+# Within a level, workers, batches and the old content of memory change no bit of an answer.
 check_PROGRAMS += %D%/test_same_bytes
 TESTS += %D%/test_same_bytes
 %C%_test_same_bytes_SOURCES = %D%/test_same_bytes.c tests/unit/call_support.c tests/unit/call_support.h

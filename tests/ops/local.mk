@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Programs and PyTorch's results, made by contrib/export/ops.py: one of each a family.
+# Programs and PyTorch's results, made by contrib/export/ops.py, for each family.
 
 check_PROGRAMS += %D%/test_ops
 TESTS += %D%/test_ops

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# One cmocka program a module: test_FILE.c tests FILE.c and links the archives at and below it.
+# One cmocka program for each module: test_FILE.c tests FILE.c and links the archives at and below it.
 if HAVE_CMOCKA
 UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_status
 
@@ -37,7 +37,7 @@ TESTS += %D%/test_suballoc
 %C%_test_suballoc_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_suballoc_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 
-# sig_support.c has the vectors, and what is random.
+# sig_support.c has the vectors and the random signatures.
 UNIT_SIG_TESTS = %D%/test_sig %D%/test_rawsig %D%/test_sip %D%/test_pytree
 check_PROGRAMS += $(UNIT_SIG_TESTS)
 TESTS += $(UNIT_SIG_TESTS)
@@ -55,7 +55,7 @@ TESTS += $(UNIT_SIG_TESTS)
 %C%_test_pytree_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(CJSON_CFLAGS)
 %C%_test_pytree_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS) $(CJSON_LIBS)
 
-# ops_call.c stands in for the plan: the families' own code under test.
+# ops_call.c replaces the plan, so that the tests run the families' own code.
 UNIT_OPS_TESTS = %D%/test_ops_copy %D%/test_ops_index %D%/test_ops_order %D%/test_ops_pool \
 	%D%/test_ops_llm %D%/test_ops_quant %D%/test_ops_update %D%/test_ops_view \
 	%D%/test_ops_shapes

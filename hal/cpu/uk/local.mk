@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# One archive a level, all of the same sources; simd.h says what a level is. libhal.a takes their
+# One archive for each level, all from the same sources; simd.h explains levels. libhal.a takes their
 # objects in.
 UK_SOURCES = \
 	%D%/conv_dw_f32.c \
@@ -12,7 +12,7 @@ UK_SOURCES = \
 	%D%/vec_f32.c \
 	%D%/vec_u8.c \
 	$(UK_OWN_SOURCES)
-# What a level with other integer instructions than the one below has for itself.
+# The sources for levels whose integer instructions differ from those of the level below.
 UK_OWN_SOURCES = \
 	%D%/conv_dw_u8.c \
 	%D%/gemm_u8.c \
@@ -22,8 +22,8 @@ UK_OWN_SOURCES = \
 	%D%/simd_u8.h \
 	%D%/table.c
 
-# Sums are written in the order they are meant in; a product and the sum it goes into may be one
-# instruction, and nobody reads errno or the exception flags.
+# The order of sums in the sources is kept. A product and the sum that takes it may become one
+# instruction. No code reads errno or the exception flags.
 UK_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast -fno-math-errno -fno-trapping-math
 
 noinst_LIBRARIES += %D%/libuk_generic.a
