@@ -77,7 +77,7 @@ step() {
     gcc) compile CC=gcc --enable-werror && check_twice && ../../contrib/shaders.sh --check ;;
     clang) compile CC=clang --enable-werror --without-vulkan && check_twice ;;
     memory)
-        # Limits the freed memory that is kept: by default it is 12 GB of Mesa's compiler in one test.
+        # Keeps less freed memory: by default it is 12 GB in one test, of Mesa's compiler.
         export ASAN_OPTIONS=quarantine_size_mb=16:thread_local_quarantine_size_kb=64
         compile CC=gcc --enable-asan --enable-ubsan && check_twice
         ;;

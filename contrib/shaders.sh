@@ -42,8 +42,8 @@ preprocess() {
         -Ddouble=uint64_t -Dsize_t=uint64_t "$@" "$shader"
 }
 
-# Rewrites one statement at a time: "enum x { A, B };" becomes constants, "enum x y" an uint32_t, "struct x y"
-# an x.
+# Rewrites one statement at a time: "enum x { A, B };" becomes constants, "enum x y" an uint32_t,
+# "struct x y" an x.
 to_glsl() {
     awk '
         BEGIN { RS = ";" }
