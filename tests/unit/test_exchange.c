@@ -28,7 +28,8 @@ struct maker {
     struct http_answer answer;
     struct buf body;
     unsigned writes, parts, ends, resumes, aborts;
-    bool is_slow; /* takes an answer when it is told to */
+    bool is_slow;   /* takes an answer when it is told to */
+    bool is_greedy; /* has a next request, which wants the memory of others */
 };
 
 static struct server server;
@@ -61,6 +62,9 @@ static void do_end(struct exchange *exchange)
 {
     exchange->phase = EXCHANGE_IDLE;
     maker_of(exchange)->ends++;
+    if (maker_of(exchange)->is_greedy) {
+        assert_false(clients_evict_slowest(&server, exchange, true));
+    }
 }
 
 static void do_resume(struct exchange *exchange)
@@ -362,6 +366,24 @@ static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
     assert_int_equal(fast->answer.status, 200);
 }
 
+/* The upload that an eviction makes room for must not be evicted by what the eviction sets off. */
+static void an_eviction_makes_no_other(void **state)
+{
+    struct maker *slow = &makers[0], *fast = &makers[1];
+    (void)state;
+    begin_upload(fast);
+    begin_upload(slow);
+    slow->is_greedy = true;
+    assert_true(clients_evict_slowest(&server, &fast->exchange, true));
+    slow->is_greedy = false;
+    assert_int_equal(slow->answer.status, 429);
+    assert_int_equal(fast->writes, 0);
+    add(fast, json + 20, strlen(json) - 20);
+    run(fast);
+    wait_for(&fast->ends);
+    assert_int_equal(fast->answer.status, 200);
+}
+
 /* As clients_want() has it: the timer tries again, and then the maker reads on. */
 static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
 {
@@ -389,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_client_that_goes_while_it_takes_an_answer),
         cmocka_unit_test(memory_is_taken_back_from_an_upload_and_from_an_answer),
         cmocka_unit_test(the_slowest_exchange_gives_way_and_others_go_on),
+        cmocka_unit_test(an_eviction_makes_no_other),
         cmocka_unit_test(an_upload_that_waits_for_memory_is_told_to_go_on),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
