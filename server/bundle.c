@@ -114,8 +114,10 @@ static enum status make_edges(struct request *request, struct error *err)
     OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     uint32_t count = 0;
-    bundle->edges =
-        arena_array(&request->infer.arena, bundle->promise_count, sizeof(*bundle->edges));
+    if (!bundle->edges) { /* else this is a repeated attempt */
+        bundle->edges =
+            arena_array(&request->infer.arena, bundle->promise_count, sizeof(*bundle->edges));
+    }
     if (!bundle->edges) {
         return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
     }

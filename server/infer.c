@@ -360,6 +360,16 @@ static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shap
     return desc;
 }
 
+enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
+                              struct error *err)
+{
+    call->output_count = 0;
+    if (!call->outputs) {
+        call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
+    }
+    return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
+}
+
 enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
                        enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
                        struct span bytes, struct error *err)

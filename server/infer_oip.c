@@ -69,11 +69,11 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
     const struct model *model = call->model;
     const struct oip_request *oip = &call->oip;
     size_t count = oip->outputs.count ? oip->outputs.count : model->output_count;
-    call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
-    if (!call->outputs || count > INFER_OUTPUTS_MAX) {
+    if (count > INFER_OUTPUTS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "outputs: expected at most %d, got %zu",
                          INFER_OUTPUTS_MAX, count);
     }
+    TRY(infer_outputs_new(arena, call, count, err));
     for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
         const struct model_io *io = &model->outputs[i];
         add_output(call, io, io->meta.name, oip->parameters.binary_data_output);
