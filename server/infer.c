@@ -253,6 +253,9 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct hal_pool_stats stats;
+    if (request->infer.arena.refusal == ST_EXHAUSTED) {
+        return err->code; /* it was the heap, not the memory for requests */
+    }
     size_t size = hal_pool_size(request->infer.pool), bodies = body_bytes(request);
     hal_pool_stats(request->infer.pool, &stats);
     if (!add_size(demand, bodies, &demand) ||

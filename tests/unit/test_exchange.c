@@ -19,6 +19,7 @@
 #include "server/server.h"
 
 #define MAKERS 2
+#define MORE_MODELS 40 /* so that statistics have several pieces */
 #define ANSWER_BYTES_MAX 65536
 #define INFER "/v2/models/add/infer"
 
@@ -161,9 +162,16 @@ static int set_up(void **state)
     snprintf(socket_path, sizeof(socket_path), "%s/socket", folder);
     snprintf(listen, sizeof(listen), "unix:%s", socket_path);
     snprintf(model, sizeof(model), "%s/tests/models/add.pte", top ? top : "..");
-    const char *argv[] = {"pted",     "--workers=1",  "--log-level=error", "--inline-bytes-max=512",
-                          "--listen", strdup(listen), strdup(model)};
-    assert_int_equal(options_parse(7, (char *const *)(uintptr_t)argv, &options, &err), ST_OK);
+    const char *argv[7 + MORE_MODELS] = {
+        "pted",     "--workers=1",  "--log-level=error", "--inline-bytes-max=512",
+        "--listen", strdup(listen), strdup(model)};
+    for (int i = 0; i < MORE_MODELS; i++) {
+        char named[sizeof(model) + 32];
+        snprintf(named, sizeof(named), "--model=m%d=%s", i, model);
+        argv[7 + i] = strdup(named);
+    }
+    assert_int_equal(options_parse(7 + MORE_MODELS, (char *const *)(uintptr_t)argv, &options, &err),
+                     ST_OK);
     assert_int_equal(log_open(NULL, options.log_level, &err), ST_OK);
     assert_int_equal(server_init(&server, &options, &err), ST_OK);
     for (size_t i = 0; i < MAKERS; i++) {
@@ -250,6 +258,42 @@ static void wait_until_idle(void)
     while (server.busy_request_count) {
         uv_run(&server.loop, UV_RUN_ONCE);
     }
+}
+
+/* The turn is over, as far as turns.c knows. */
+static void end_turn(void)
+{
+    server.turns.begin_ns = 1;
+}
+
+static void statistics_of_many_models_take_several_turns(void **state)
+{
+    struct maker *maker = &makers[0], *other = &makers[1];
+    (void)state;
+    begin(maker, ROUTE_GET_ONLY, "/v2/models/stats", 0);
+    end_turn();
+    run(maker);
+    assert_int_equal(maker->writes, 0);
+    ask(other, ROUTE_GET_ONLY, "/v2", ""); /* comes in between */
+    assert_int_equal(other->answer.status, 200);
+    assert_int_equal(maker->writes, 0);
+    wait_for(&maker->ends);
+    assert_int_equal(maker->answer.status, 200);
+    assert_true(says(maker, "{\"model_stats\":[{\"name\":\"add\""));
+    for (int i = 0; i < MORE_MODELS; i++) {
+        char row[32];
+        snprintf(row, sizeof(row), "},{\"name\":\"m%d\",", i);
+        assert_true(says(maker, row));
+    }
+    assert_true(says(maker, "],\"memory\":{"));
+
+    begin(maker, ROUTE_GET_ONLY, "/v2/models/stats", 0);
+    end_turn();
+    run(maker);
+    do_abort(&maker->exchange); /* in the middle of it */
+    assert_int_equal(server.busy_request_count, 1);
+    wait_until_idle();
+    assert_int_equal(maker->writes + maker->ends, 0);
 }
 
 static void a_client_that_goes_takes_its_call_along(void **state)
@@ -405,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_is_answered_by_status_fields_and_parts),
         cmocka_unit_test(a_refusal_is_an_answer_like_others),
+        cmocka_unit_test(statistics_of_many_models_take_several_turns),
         cmocka_unit_test(exchanges_of_one_client_end_in_any_order),
         cmocka_unit_test(a_client_that_goes_takes_its_call_along),
         cmocka_unit_test(an_answer_waits_for_its_client),
