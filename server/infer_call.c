@@ -154,7 +154,7 @@ static enum status print(struct request *request, struct infer_call *call, struc
     struct call_result *results =
         arena_array(&infer->arena, method->result_count, sizeof(*results));
     if (!results) {
-        return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+        return arena_fail(&infer->arena, "the answer", err);
     }
     for (size_t i = 0; i < call->output_count; i++) {
         uint32_t index = call->outputs[i].io->index;

@@ -190,7 +190,7 @@ enum status infer_check_names(struct arena *arena, const struct model *model,
 {
     const struct oip_request_input **given = arena_array(arena, model->input_count, sizeof(*given));
     if (!given) {
-        return error_set(err, ST_EXHAUSTED, "inputs: out of memory");
+        return arena_fail(arena, "the request", err);
     }
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
@@ -249,7 +249,7 @@ static enum status print(struct request *request, struct infer_call *call, struc
     struct infer *infer = &request->infer;
     struct oip_result *results = arena_array(&infer->arena, call->output_count, sizeof(*results));
     if (!results) {
-        return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+        return arena_fail(&infer->arena, "the answer", err);
     }
     for (size_t i = 0; i < call->output_count; i++) {
         results[i] = result_of(call, &call->outputs[i]);

@@ -16,6 +16,7 @@
 #include "server/exchange.h"
 #include "server/head.h"
 #include "server/log.h"
+#include "server/request.h"
 #include "server/server.h"
 
 #define MAKERS 2
@@ -236,6 +237,41 @@ static void a_refusal_is_an_answer_like_others(void **state)
     assert_int_equal(maker->answer.status, 400);
 }
 
+/* The memory of a request comes from its arena. Whichever allocation meets the maximum, the request
+ * is too large: nothing else is wrong with it, and waiting would not help. */
+static void a_request_beyond_its_memory_is_too_large(void **state)
+{
+    struct maker *maker = &makers[0];
+    static const struct {
+        const char *target, *body;
+    } asks[] = {
+        {INFER, json},
+        {"/v2/models/add/call", "{\"args\":[[[1,2,3],[4,5,6]],[[1,2,3],[4,5,6]]]}"},
+        {"/v2/batch", "[{\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],[[1,2,3],[4,5,6]]]}]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+        unsigned refused = 0;
+        maker->answer.status = 0;
+        for (size_t bytes = 16; maker->answer.status != 200; bytes += 16) {
+            begin(maker, ROUTE_POST_ONLY, asks[i].target, strlen(asks[i].body));
+            struct arena *arena = &maker->exchange.request->infer.arena;
+            size_t before = arena->max_bytes;
+            arena->max_bytes = bytes;
+            add(maker, asks[i].body, strlen(asks[i].body));
+            run(maker);
+            wait_for(&maker->ends);
+            arena->max_bytes = before;
+            bool is_of_call = maker->answer.status == 200 && says(maker, "\"status\":413");
+            assert_true(maker->answer.status == 413 || maker->answer.status == 200);
+            maker->answer.status = is_of_call ? 413 : maker->answer.status;
+            refused += maker->answer.status == 413;
+        }
+        assert_true(says(maker, "11.0") || says(maker, "2.0,4.0,6.0"));
+        assert_true(refused > 2);
+    }
+}
+
 static void exchanges_of_one_client_end_in_any_order(void **state)
 {
     struct maker *first = &makers[0], *second = &makers[1];
@@ -450,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_call_is_answered_by_status_fields_and_parts),
         cmocka_unit_test(a_refusal_is_an_answer_like_others),
         cmocka_unit_test(statistics_of_many_models_take_several_turns),
+        cmocka_unit_test(a_request_beyond_its_memory_is_too_large),
         cmocka_unit_test(exchanges_of_one_client_end_in_any_order),
         cmocka_unit_test(a_client_that_goes_takes_its_call_along),
         cmocka_unit_test(an_answer_waits_for_its_client),
