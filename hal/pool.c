@@ -26,6 +26,9 @@
 #include "hal/suballoc.h"
 
 #define ADDRESS_FACTOR 4
+/* AddressSanitizer takes seconds to mark the many GiB of a large pool: what lies behind these bytes
+ * is marked when it is given back for the first time. */
+#define MARKED_BYTES_MAX ((size_t)256 << 20)
 #define GRANULE_BYTES_MIN ((size_t)1 << 20)
 #define GRANULES_MAX 4096
 /* A reservation may begin and end inside a granule. */
@@ -124,7 +127,8 @@ static enum status init_zone(struct zone *zone, struct hal_device *device, size_
     for (size_t i = 0; i < granule_count(zone); i++) {
         zone->touched_ms[i] = CLEAN;
     }
-    hal_asan_poison(zone->memory->host, zone->memory->host ? addresses : 0);
+    size_t marked = addresses < MARKED_BYTES_MAX ? addresses : MARKED_BYTES_MAX;
+    hal_asan_poison(zone->memory->host, zone->memory->host ? marked : 0);
     return ST_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/oracle.h"
 #include "runtime/sched/sequence.h"
-#include "server/http.h"
+#include "server/http/http.h"
 #include "server/request.h"
 #include "server/request_log.h"
 #include "server/server.h"

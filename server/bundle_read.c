@@ -194,7 +194,7 @@ static enum status find_model(const struct reader *r, struct bundle_call *call)
     if (strlen(name) != call->model_name.len) {
         return error_set(&call->err, ST_INVALID, "model_name: expected text without NUL");
     }
-    if (call->has_version && !route_parse_version(call->model_version, &version)) {
+    if (call->has_version && !model_name_parse_version(call->model_version, &version)) {
         return error_set(&call->err, ST_INVALID, "model_version: expected a version, got '%.*s'",
                          SPAN_SHORT(call->model_version));
     }

@@ -5,10 +5,10 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
-#include "server/body.h"
 #include "server/exchange.h"
-#include "server/log.h"
-#include "server/options.h"
+#include "server/http/body.h"
+#include "server/process/log.h"
+#include "server/process/options.h"
 #include "server/server.h"
 #include "server/serving.h"
 

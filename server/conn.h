@@ -21,8 +21,8 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "server/exchange.h"
-#include "server/framing.h"
-#include "server/transport.h"
+#include "server/http/framing.h"
+#include "server/http/transport.h"
 
 struct server;
 

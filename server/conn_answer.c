@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "server/conn_priv.h"
-#include "server/http1.h"
+#include "server/http/http1.h"
 
 /* An answer with at most this much left is copied. */
 #define UNSENT_BYTES_MAX (64 << 10)

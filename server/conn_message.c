@@ -12,8 +12,8 @@
 
 #include "base/check.h"
 #include "server/conn_priv.h"
-#include "server/head.h"
-#include "server/http.h"
+#include "server/http/head.h"
+#include "server/http/http.h"
 #include "server/server.h"
 
 /* ---- llhttp: fields of a head -------------------------------------------------------------------

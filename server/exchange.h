@@ -26,7 +26,7 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "server/clients.h"
-#include "server/http.h"
+#include "server/http/http.h"
 #include "server/route.h"
 
 struct body;
@@ -114,7 +114,7 @@ void exchange_keep(struct exchange *exchange, size_t bytes);
 /* A request begins. False: there is no memory. */
 MUST_CHECK bool exchange_begin(struct exchange *exchange);
 
-/* The target and the fields go there (server/head.h). */
+/* The target and the fields go there (server/http/head.h). */
 struct head *exchange_fields(struct exchange *exchange);
 
 /* The head is complete: checks the route, its limits and its model. False: the request is refused.

@@ -19,9 +19,9 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
 #include "server/bundle.h"
+#include "server/model/repository.h"
 #include "server/request.h"
 #include "server/routes.h"
-#include "server/repository.h"
 #include "server/server.h"
 #include "server/serving.h"
 

@@ -17,9 +17,9 @@
 #include "protocol/oip_reply.h"
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
-#include "server/body.h"
-#include "server/coding.h"
-#include "server/model.h"
+#include "server/http/body.h"
+#include "server/http/coding.h"
+#include "server/model/model.h"
 
 struct bundle;
 struct hal_pool;

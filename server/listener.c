@@ -24,11 +24,11 @@
 #include <uv.h>
 
 #include "base/check.h"
-#include "server/address.h"
 #include "server/conn.h"
-#include "server/log.h"
+#include "server/http/address.h"
+#include "server/http/transport_socket.h"
+#include "server/process/log.h"
 #include "server/server.h"
-#include "server/transport_socket.h"
 
 #define LISTENER_MAGIC 0x6c697374u
 #define BACKLOG 4096

@@ -16,9 +16,9 @@
 struct server;
 
 /*
- * Binds one --listen (server/address.h), without accepting yet. If a name has several addresses all
- * are bound, to one port. Addresses of a family that this machine lacks are left out as long as one
- * remains.
+ * Binds one --listen (server/http/address.h), without accepting yet. If a name has several
+ * addresses all are bound, to one port. Addresses of a family that this machine lacks are left out
+ * as long as one remains.
  */
 MUST_CHECK enum status listener_bind(struct server *server, const char *text, struct error *err);
 

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <sysexits.h>
 
-#include "server/exit_status.h"
-#include "server/log.h"
-#include "server/options.h"
+#include "server/process/exit_status.h"
+#include "server/process/log.h"
+#include "server/process/options.h"
+#include "server/process/standard.h"
+#include "server/process/version.h"
 #include "server/server.h"
-#include "server/standard.h"
-#include "server/version.h"
 
 #define HELP_BYTES_MAX 16384
 

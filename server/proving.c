@@ -8,7 +8,7 @@
 #include "hal/pool.h"
 #include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
-#include "server/model_log.h"
+#include "server/model/model_log.h"
 #include "server/server.h"
 #include "server/serving.h"
 

@@ -20,9 +20,9 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "runtime/sched/sched.h"
-#include "server/body.h"
 #include "server/exchange.h"
-#include "server/head.h"
+#include "server/http/body.h"
+#include "server/http/head.h"
 #include "server/infer.h"
 #include "server/route.h"
 

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/request.h"
 #include "server/server.h"
 

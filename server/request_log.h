@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests in the log: by default those that were refused or failed, so many of a kind in a window
- * (server/log_limit.h); with --log-requests all each one, at its end. Loop thread.
+ * (server/process/log_limit.h); with --log-requests all each one, at its end. Loop thread.
  */
 #ifndef PTED_SERVER_REQUEST_LOG_H
 #define PTED_SERVER_REQUEST_LOG_H

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define VERSION_DIGITS_MAX 9
-
 struct route_info {
     const char *pattern;
     enum route_method method;
@@ -85,22 +83,6 @@ bool route_query_has(struct span target, const char *parameter)
     return false;
 }
 
-bool route_parse_version(struct span text, uint32_t *out_version)
-{
-    if (text.len == 0 || text.len > VERSION_DIGITS_MAX) {
-        return false;
-    }
-    uint32_t version = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] < '0' || text.ptr[i] > '9') {
-            return false;
-        }
-        version = version * 10 + (uint32_t)(text.ptr[i] - '0');
-    }
-    *out_version = version;
-    return version > 0;
-}
-
 /* What a pattern has taken out of a path. */
 struct taken {
     struct span model;
@@ -119,7 +101,7 @@ static bool take_segment(char what, const uint8_t **at, const uint8_t *end, stru
         taken->model = segment;
         return segment.len > 0;
     }
-    return route_parse_version(segment, &taken->version);
+    return model_name_parse_version(segment, &taken->version);
 }
 
 /* Byte by byte, so that most patterns fail early. A part in brackets is tried, then left out. */
@@ -175,10 +157,10 @@ int route_find(struct span target, enum route_method method, struct route_match 
         }
         out_match->model[0] = '\0';
         out_match->version = taken.version;
-        if (taken.model.len && !route_decode(taken.model, out_match->model, ROUTE_MODEL_MAX)) {
+        if (taken.model.len && !route_decode(taken.model, out_match->model, MODEL_NAME_MAX)) {
             error_set(err, ST_INVALID,
                       "model name: expected at most %d characters, with valid %%XX",
-                      ROUTE_MODEL_MAX);
+                      MODEL_NAME_MAX);
             return 400;
         }
         out_match->id = (enum route_id)i;

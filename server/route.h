@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "server/model/model_name.h"
 
 enum route_id {
 #define ROUTE(id, method, pattern, behaviour) ROUTE_##id,
@@ -22,13 +23,11 @@ enum route_id {
 
 enum route_method { ROUTE_GET_ONLY, ROUTE_HEAD_ONLY, ROUTE_POST_ONLY, ROUTE_OTHER };
 
-#define ROUTE_MODEL_MAX 128
-
 struct route_match {
-    enum route_id id;                /* ROUTE_COUNT: none */
-    char model[ROUTE_MODEL_MAX + 1]; /* decoded, terminated; "" when the route has none */
-    uint32_t version;                /* 0: none was named */
-    const char *allow;               /* of a 405 */
+    enum route_id id;               /* ROUTE_COUNT: none */
+    char model[MODEL_NAME_MAX + 1]; /* decoded, terminated; "" when the route has none */
+    uint32_t version;               /* 0: none was named */
+    const char *allow;              /* of a 405 */
 };
 
 /*
@@ -44,8 +43,5 @@ bool route_query_has(struct span target, const char *parameter);
 /* Decodes %XX of |text| into |out|; false when malformed, a control or NUL, or longer than |max|.
  */
 bool route_decode(struct span text, char *out, size_t max);
-
-/* A version as it stands in a path or names a folder: 1 to 9 digits, not 0. */
-bool route_parse_version(struct span text, uint32_t *out_version);
 
 #endif

@@ -24,7 +24,7 @@
 #include "runtime/sched/sequence.h"
 #include "server/conn.h"
 #include "server/listener.h"
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/request.h"
 #include "server/serving.h"
 

@@ -13,7 +13,7 @@
 #include "hal/pool.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
-#include "server/log.h"
+#include "server/process/log.h"
 
 #define NS_PER_MS 1000000u
 /*

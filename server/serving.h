@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "server/options.h"
-#include "server/repository.h"
+#include "server/model/repository.h"
+#include "server/process/options.h"
 
 struct hal_device;
 struct hal_pool;

@@ -19,7 +19,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/program.h"
 #include "runtime/sched/sched.h"
-#include "server/model.h"
+#include "server/model/model.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -33,7 +33,7 @@ static uint64_t wall_ms(uint64_t ns)
     return ns ? now_ms - (uv_hrtime() - ns) / 1000000 : 0;
 }
 
-static void add(struct stats_phase *phase, uint64_t ns)
+static void add(struct model_stats_phase *phase, uint64_t ns)
 {
     phase->count++;
     phase->ns += ns;
@@ -51,9 +51,9 @@ int64_t stats_sample_count(const struct infer_call *call)
 static void add_batch(struct model_stats *stats, const struct rt_sched_job *job, int64_t samples,
                       uint64_t decode, uint64_t encode)
 {
-    int64_t index = samples < STATS_BATCH_MAX ? samples - 1 : STATS_BATCH_MAX - 1;
+    int64_t index = samples < MODEL_STATS_BATCH_MAX ? samples - 1 : MODEL_STATS_BATCH_MAX - 1;
     must(job->finished_ns >= job->started_ns && job->started_ns >= job->queued_ns);
-    struct stats_batch *batch = &stats->batches[index < 0 ? 0 : index];
+    struct model_stats_batch *batch = &stats->batches[index < 0 ? 0 : index];
     stats->execution_count++;
     batch->count++;
     batch->decode += decode;
@@ -95,7 +95,7 @@ void stats_add(struct model_stats *stats, const struct request *request,
 }
 
 static void print_phase(struct buf *out, const char *before, const char *name,
-                        const struct stats_phase *phase)
+                        const struct model_stats_phase *phase)
 {
     buf_printf(out, "%s\"%s\":{\"count\":%" PRIu64 ",\"ns\":%" PRIu64 "}", before, name,
                phase->count, phase->ns);
@@ -104,16 +104,16 @@ static void print_phase(struct buf *out, const char *before, const char *name,
 static void print_batches(struct buf *out, const struct model_stats *stats)
 {
     const char *before = "";
-    for (uint32_t i = 0; i < STATS_BATCH_MAX; i++) {
-        const struct stats_batch *batch = &stats->batches[i];
+    for (uint32_t i = 0; i < MODEL_STATS_BATCH_MAX; i++) {
+        const struct model_stats_batch *batch = &stats->batches[i];
         if (batch->count) {
             buf_printf(out, "%s{\"batch_size\":%u", before, i + 1);
             print_phase(out, ",", "compute_input",
-                        &(struct stats_phase){batch->count, batch->decode});
+                        &(struct model_stats_phase){batch->count, batch->decode});
             print_phase(out, ",", "compute_infer",
-                        &(struct stats_phase){batch->count, batch->compute});
+                        &(struct model_stats_phase){batch->count, batch->compute});
             print_phase(out, ",", "compute_output",
-                        &(struct stats_phase){batch->count, batch->encode});
+                        &(struct model_stats_phase){batch->count, batch->encode});
             buf_add_str(out, "}");
             before = ",";
         }
@@ -122,7 +122,7 @@ static void print_batches(struct buf *out, const struct model_stats *stats)
 
 static void print_phases(struct buf *out, const struct model_stats *stats)
 {
-    static const struct stats_phase none;
+    static const struct model_stats_phase none;
     print_phase(out, "", "success", &stats->ok);
     print_phase(out, ",", "fail", &stats->failed);
     print_phase(out, ",", "cancel", &stats->cancelled);
@@ -172,8 +172,9 @@ static void print_steps(struct buf *out, const struct model *model)
         json_print_string(out, span_str(counts.name));
         buf_add_str(out, ",\"model\":");
         json_print_string(out, span_str(counts.model));
-        print_phase(out, ",", "success", &(struct stats_phase){counts.count, counts.ns});
-        print_phase(out, ",", "fail", &(struct stats_phase){counts.failed_count, counts.failed_ns});
+        print_phase(out, ",", "success", &(struct model_stats_phase){counts.count, counts.ns});
+        print_phase(out, ",", "fail",
+                    &(struct model_stats_phase){counts.failed_count, counts.failed_ns});
         buf_add_str(out, i + 1 < model->step_count ? "}" : "}]");
     }
 }

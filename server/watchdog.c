@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "server/listener.h"
-#include "server/log.h"
+#include "server/process/log.h"
 #include "server/server.h"
 #include "server/serving.h"
 

@@ -73,6 +73,20 @@ include_rules() {
             if (own == "load") return seen "runtime/vm/)"
             return "^$"
         }
+        # The doors of the runtime for the server, and the end of the expression.
+        function runtime_doors() {
+            return "runtime/(load/load|call/(invocation|batch)|pipeline/(pipeline|cascade)|" \
+                "program/(example|names|oracle|program|resident|results|signature|state|" \
+                "summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
+        }
+        # The same for a room of the server: itself and the rooms below it.
+        function server_rooms(file, part, seen) {
+            split(file, part, "/")
+            seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
+                "server/(process|" part[2] ")/|"
+            if (part[2] == "model" || part[2] == "pte") return seen runtime_doors()
+            return seen "^$)"
+        }
         # The folders and files that a folder may include, as one expression.
         function allowed(file) {
             if (file ~ /^base\//) return "^(config\\.h$|base/)"
@@ -84,17 +98,15 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return rooms(file)
+            if (file ~ /^server\/(process|pte|http|model)\//) return server_rooms(file)
             if (file ~ /^server\//)
-                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" \
-                    "runtime/(load/load|call/(invocation|batch)|pipeline/(pipeline|cascade)|" \
-                    "program/(example|names|oracle|program|resident|results|signature|state|" \
-                    "summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
+                return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
             return "."
         }
         # Libraries that one folder hides from the others.
         function library_folder(name) {
             if (name ~ /^(uv\.h|llhttp\.h|curl\/|zlib\.h)/) return "^server/"
-            if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/document\\.c$"
+            if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/process/document\\.c$"
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
             return "."
         }

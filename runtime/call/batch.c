@@ -101,11 +101,27 @@ static struct batch *take_batch(struct rt_method *method, struct hal_pool *pool)
     return batch;
 }
 
+/* A thread that cancels a part may have found it already and may wait for the lock. It then finds
+ * that the part is over, also if the batch has new parts by then. */
+static void forget_parts(struct batch *batch)
+{
+    pthread_mutex_lock(&batch->lock);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct rt_batch_part *part = &batch->parts[i];
+        if (part->invocation) {
+            atomic_store(&part->invocation->part, NULL);
+            part->invocation = NULL;
+        }
+    }
+    pthread_mutex_unlock(&batch->lock);
+}
+
 /* There are as many as have been in use at the same time: as many as the device holds, which are
  * few. */
 static void give_back(struct batch *batch)
 {
     struct rt_method *method = batch->method;
+    forget_parts(batch);
     hal_pool_leave(batch->pool);
     pthread_mutex_lock(&method->mutex);
     list_push_front(&method->batches, &batch->link);
@@ -472,7 +488,6 @@ static void tell(struct batch *batch)
     }
     give_back(batch);
     for (uint32_t i = 0; i < count; i++) {
-        atomic_store(&parts[i].invocation->part, NULL);
         done(parts[i].invocation, parts[i].status, parts[i].arg);
     }
 }
@@ -581,9 +596,6 @@ static void dissolve(struct batch *batch, struct rt_invocation *const *parts)
     uint32_t count = batch->count;
     end_together(batch, OVER);
     free_joined(batch);
-    for (uint32_t i = 0; i < count; i++) {
-        atomic_store(&parts[i]->part, NULL);
-    }
     give_back(batch);
     unprepare_parts(parts, count);
 }

@@ -91,8 +91,8 @@ static void on_reached(struct hal_semaphore_waiter *waiter, enum status status)
     rt_invocation_end(inv, status);
 }
 
-static enum status submit(struct rt_invocation *inv, struct hal_semaphore *semaphore,
-                          enum hal_caller caller)
+static enum status submit_commands(struct rt_invocation *inv, struct hal_semaphore *semaphore,
+                                   enum hal_caller caller)
 {
     fill_slots(inv);
     rt_words_put(inv->plan, inv->words, inv->workspace ? hal_buffer_map(inv->workspace) : NULL);
@@ -117,7 +117,7 @@ static enum status submit(struct rt_invocation *inv, struct hal_semaphore *semap
 static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaphore,
                          enum hal_caller caller)
 {
-    TRY(submit(inv, semaphore, caller));
+    TRY(submit_commands(inv, semaphore, caller));
     rt_invocation_await(inv, semaphore, inv->timepoint, on_reached);
     return ST_OK;
 }

@@ -58,7 +58,7 @@ static bool next_item(struct items *it, uint32_t *out_value)
 
 typedef void visit_f(void *arg, uint32_t position, uint32_t value);
 
-static void visit(const struct pte_plan *plan, visit_f *on_read, visit_f *on_write, void *arg)
+static void visit(const struct pte_plan *plan, visit_f *on_use, visit_f *on_write, void *arg)
 {
     for (uint32_t p = 0; p < plan->instr_count; p++) {
         const struct pte_instr *instr = &plan->instrs[p];
@@ -68,7 +68,7 @@ static void visit(const struct pte_plan *plan, visit_f *on_read, visit_f *on_wri
         }
         for (uint32_t i = 0; i < reads; i++) {
             for (struct items it = {plan, instr->args[i], 0}; next_item(&it, &value);) {
-                on_read(arg, p, value);
+                on_use(arg, p, value);
             }
         }
         bool is_both = reads == instr->arg_count && instr->kind != PTE_JUMP_FALSE;

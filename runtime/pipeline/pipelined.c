@@ -15,7 +15,7 @@ static struct rt_cascade *cascade_of(const struct rt_invocation *inv)
     return inv->own;
 }
 
-static void fini(struct rt_method *method)
+static void free_pipelined(struct rt_method *method)
 {
     rt_invocation_free_kept(method);
     rt_pipeline_free(method->own);
@@ -216,12 +216,13 @@ static bool find_result(const struct rt_invocation *inv, uint32_t index,
                                      out_desc);
 }
 
-static size_t bytes(const struct rt_invocation *inv)
+static size_t planned_bytes(const struct rt_invocation *inv)
 {
     return rt_cascade_bytes(inv->own);
 }
 
-static enum status move_results(struct rt_invocation *inv, struct hal_pool *pool, struct error *err)
+static enum status move_cascade_results(struct rt_invocation *inv, struct hal_pool *pool,
+                                        struct error *err)
 {
     return rt_cascade_move_results(inv->own, pool, err);
 }
@@ -236,7 +237,7 @@ const struct rt_callable rt_pipelined_callable = {
     .platform = "pipeline",
     .why_alone = "it is a pipeline",
     .is_planned_in_place = true,
-    .fini = fini,
+    .fini = free_pipelined,
     .measure = rt_pipeline_measure,
     .choose = rt_pipeline_choose,
     .open = open_cascade,
@@ -246,6 +247,6 @@ const struct rt_callable rt_pipelined_callable = {
     .release = release,
     .start = start,
     .find_result = find_result,
-    .bytes = bytes,
-    .move_results = move_results,
+    .bytes = planned_bytes,
+    .move_results = move_cascade_results,
 };

@@ -188,8 +188,8 @@ static bool may_track(const struct exec *e, int64_t rows, int64_t row_bytes)
            result->rows == rows && result->row_bytes == row_bytes;
 }
 
-static enum status update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
-                          struct hal_binding *out_words, struct error *err)
+static enum status record_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
+                                 struct hal_binding *out_words, struct error *err)
 {
     struct exec *e = (struct exec *)emit;
     struct rt_plan *plan = e->plan;
@@ -222,7 +222,7 @@ static void verify_bases(struct exec *e)
 }
 
 /* An argument whose value no plan is made for. */
-static bool find_place(const struct rt_emit *emit, uint32_t index, struct rt_place *out_place)
+static bool place_of(const struct rt_emit *emit, uint32_t index, struct rt_place *out_place)
 {
     const struct exec *e = (const struct exec *)emit;
     const struct rt_number_use *use = rt_numbers_find_use(e->flow->numbers, e->node_index, index);
@@ -239,7 +239,7 @@ static bool find_place(const struct rt_emit *emit, uint32_t index, struct rt_pla
     return true;
 }
 
-static const struct rt_emit_planner planner = {.find_place = find_place, .update = update};
+static const struct rt_emit_planner planner = {.find_place = place_of, .update = record_update};
 
 /* ---- recording ------------------------------------------------------------------------------- */
 

@@ -284,15 +284,25 @@ struct start {
     struct rt_sched_job *jobs[RT_SCHED_BATCH_MAX];
 };
 
+/*
+ * A thread reads the clock before it takes the lock. In between, other threads may have queued or
+ * started jobs, at later times: nothing begins or ends before |earliest|.
+ */
+static uint64_t not_before(uint64_t earliest, uint64_t now)
+{
+    return now > earliest ? now : earliest;
+}
+
 static void set_running(struct rt_sched *sched, struct start *start, struct rt_sched_job *job,
                         uint64_t now)
 {
     uint64_t open_ns = job->queue->open_ns;
     dequeue(sched, job);
     job->state = RT_SCHED_RUNNING;
-    job->started_ns = now;
+    job->started_ns = not_before(job->queued_ns, now);
     if (open_ns) {
-        job->joining_ns = now - (open_ns > job->queued_ns ? open_ns : job->queued_ns);
+        uint64_t from_ns = not_before(job->queued_ns, open_ns);
+        job->joining_ns = not_before(from_ns, job->started_ns) - from_ns;
     }
     job->run = start->run;
     list_push_back(&start->run->jobs, &job->link);
@@ -388,7 +398,7 @@ static void withdraw(struct rt_sched *sched, struct rt_sched_job *job, uint64_t 
     dequeue(sched, job);
     leave_lanes(sched, job);
     rt_deadlines_remove(&sched->deadlines, job);
-    job->finished_ns = now;
+    job->finished_ns = not_before(job->queued_ns, now);
     job->state = RT_SCHED_IDLE;
 }
 
@@ -545,7 +555,7 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
 static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
 {
     must(job->state == RT_SCHED_RUNNING);
-    job->finished_ns = now;
+    job->finished_ns = not_before(job->started_ns, now);
     rt_deadlines_remove(&sched->deadlines, job);
     list_remove(&job->link);
     job->state = RT_SCHED_IDLE;

@@ -15,11 +15,11 @@
 
 #include "base/check.h"
 #include "server/conn.h"
+#include "server/http/transport_socket.h"
 #include "server/listener.h"
-#include "server/log.h"
-#include "server/options.h"
+#include "server/process/log.h"
+#include "server/process/options.h"
 #include "server/request.h"
-#include "server/transport_socket.h"
 
 #define RECEIVED_BYTES_MAX (8 << 20)
 /* More turns than any input needs: beyond them the server waits for something that never comes. */

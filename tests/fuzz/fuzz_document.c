@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "protocol/json.h"
-#include "server/document.h"
+#include "server/process/document.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -26,7 +26,7 @@
 #include "tests/hal/levels.h"
 #include "tests/unit/call_support.h"
 
-#define POOL_BYTES ((size_t)1 << 30)
+#define POOL_BYTES ((size_t)1 << 27)
 #define LARGE_BYTES (1024 * 1024)
 #define FILES_MAX 512
 #define CALLS 4 /* of a method; one after the other in one sequence where it has state */

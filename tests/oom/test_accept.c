@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "server/log.h"
-#include "server/options.h"
+#include "server/process/log.h"
+#include "server/process/options.h"
 #include "server/server.h"
 
 #define ALLOCATIONS_MAX 200

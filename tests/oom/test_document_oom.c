@@ -14,7 +14,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/check.h"
-#include "server/document.h"
+#include "server/process/document.h"
 
 #define ALLOCATIONS_MAX 1000
 

@@ -14,8 +14,8 @@
 #include <sysexits.h>
 
 #include "base/check.h"
-#include "server/exit_status.h"
-#include "server/options.h"
+#include "server/process/exit_status.h"
+#include "server/process/options.h"
 #include "server/server.h"
 
 #define THREADS_MAX 100

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "server/address.h"
+#include "server/http/address.h"
 
 int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **out);

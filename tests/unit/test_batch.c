@@ -464,6 +464,57 @@ static void all_leave(void **state)
     close_world(&w);
 }
 
+/* A batch is used again while the parts of its last use are told one by one. A part that is not
+ * told yet must not leave the batch: it belongs to other parts now. */
+static struct {
+    struct batch_of first, second;
+    enum status submitted;
+    bool has_left;
+} reuse;
+
+static void on_second_done(struct rt_invocation *inv, enum status status, void *arg)
+{
+    if (status == ST_CANCELLED) { /* the batch is together */
+        reuse.has_left = rt_batch_leave(reuse.first.calls[CALLS - 1]);
+    }
+    on_done(inv, status, arg);
+}
+
+static void on_first_done(struct rt_invocation *inv, enum status status, void *arg)
+{
+    struct error err;
+    if (arg == &reuse.first.done[0]) {
+        reuse.submitted =
+            rt_batch_submit(reuse.second.calls, reuse.second.args, CALLS - 1, on_second_done, &err);
+    }
+    on_done(inv, status, arg);
+}
+
+static void batch_used_again(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w, "digits", 1);
+    make_batch(&reuse.first, &w);
+    make_batch(&reuse.second, &w);
+    assert_false(rt_batch_leave(reuse.second.calls[1])); /* leaves as soon as inputs are copied */
+    assert_ok(w.err,
+              rt_batch_submit(reuse.first.calls, reuse.first.args, CALLS, on_first_done, &w.err));
+    for (uint32_t i = 0; i < CALLS; i++) {
+        assert_int_equal(await_done(&reuse.first.done[i]), ST_OK);
+        rt_invocation_free(reuse.first.calls[i]);
+    }
+    assert_int_equal(reuse.submitted, ST_OK);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        if (i + 1 < CALLS) {
+            assert_int_equal(await_done(&reuse.second.done[i]), i == 1 ? ST_CANCELLED : ST_OK);
+        }
+        rt_invocation_free(reuse.second.calls[i]);
+    }
+    assert_false(reuse.has_left);
+    close_world(&w);
+}
+
 static size_t used_bytes(struct hal_pool *pool)
 {
     struct hal_pool_stats stats;
@@ -561,6 +612,7 @@ int main(void)
         cmocka_unit_test(models_that_run_alone),
         cmocka_unit_test(some_leave),
         cmocka_unit_test(all_leave),
+        cmocka_unit_test(batch_used_again),
         cmocka_unit_test(without_memory),
         cmocka_unit_test(calls_with_timepoints),
     };

@@ -8,7 +8,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "server/body.h"
+#include "server/http/body.h"
 
 #define PLAIN_BYTES 3000000
 #define POOL_BYTES (8u << 20)

@@ -7,7 +7,7 @@
 
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "server/coding.h"
+#include "server/http/coding.h"
 
 #define PLAIN_BYTES 300000
 #define BODY_BYTES_MAX 400000

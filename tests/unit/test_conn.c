@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "server/conn.h"
-#include "server/head.h"
+#include "server/http/head.h"
 #include "server/request.h"
 #include "server/server.h"
 

@@ -2,7 +2,7 @@
 /* Documents: what is one, what is read from it, and where an error is said to be. */
 #include "config.h"
 
-#include "server/document.h"
+#include "server/process/document.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
 
 #include "base/buf.h"
 #include "server/exchange.h"
-#include "server/head.h"
-#include "server/log.h"
+#include "server/http/head.h"
+#include "server/process/log.h"
 #include "server/request.h"
 #include "server/server.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of server/framing.def as a whole, then messages through it: in every cut the same
+ * The table of server/http/framing.def as a whole, then messages through it: in every cut the same
  * parts, and every limit at its byte.
  */
 #include "config.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "server/framing.h"
+#include "server/http/framing.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "server/head.h"
-#include "server/http1.h"
+#include "server/http/head.h"
+#include "server/http/http1.h"
 #include "server/request.h"
 
 static void fields_are_found_in_any_case(void **state)

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "server/file.h"
-#include "server/log.h"
+#include "server/process/file.h"
+#include "server/process/log.h"
 
 /* ---- escapes --------------------------------------------------------------------------------- */
 

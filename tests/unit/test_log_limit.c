@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "server/file.h"
-#include "server/log.h"
-#include "server/log_limit.h"
+#include "server/process/file.h"
+#include "server/process/log.h"
+#include "server/process/log_limit.h"
 
 #define S 1000000000u
 

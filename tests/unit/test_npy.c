@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/npy.h"
+#include "server/pte/npy.h"
 
 static struct buf file;
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/options.h"
+#include "server/process/options.h"
 
 #define PARSE(options, err, ...)                                                                   \
     parse((char *[]){(char[]){"pted"}, __VA_ARGS__, NULL}, options, err)
@@ -45,7 +45,7 @@ static void every_param_is_an_option_within_its_limits(void **state)
     } rows[] = {
 #define PARAM(name, preset, min, max, unit, doc)                                                   \
     {#name, preset, min, max, offsetof(struct params, name), OPTION_##unit},
-#include "server/params.def"
+#include "server/process/params.def"
 #undef PARAM
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

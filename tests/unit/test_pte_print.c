@@ -2,7 +2,7 @@
 /* What `pte run` prints of results. */
 #include "config.h"
 
-#include "server/pte_print.h"
+#include "server/pte/print.h"
 
 #include <math.h>
 #include <string.h>

@@ -17,8 +17,8 @@
 #include "hal/semaphore.h"
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
-#include "server/options.h"
-#include "server/repository_priv.h"
+#include "server/model/repository_priv.h"
+#include "server/process/options.h"
 #include "server/stats.h"
 #include "tests/unit/call_support.h"
 

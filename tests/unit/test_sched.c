@@ -19,9 +19,18 @@
 
 static _Atomic uint64_t now_ns;
 
+/* Something that another thread does after this one has read the clock, once. */
+static void (*meanwhile)(void);
+
 static uint64_t fake_clock(void)
 {
-    return atomic_load(&now_ns);
+    uint64_t now = atomic_load(&now_ns);
+    void (*fn)(void) = meanwhile;
+    if (fn) {
+        meanwhile = NULL;
+        fn();
+    }
+    return now;
 }
 
 struct job {
@@ -450,6 +459,65 @@ static void test_leaving_a_batch(void **state)
     assert_true(jobs[4].sched.is_batch_end && jobs[4].sched.batch_size == 4);
     finish(&jobs[5]);
     expect_events("f=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* A thread reads the clock before it holds the lock. Until then others queue and start jobs, at
+ * later times: no job has started before it was queued, nor ended before it started. */
+static struct rt_sched_queue *late_queue;
+static struct job late_jobs[4];
+
+static void queue_meanwhile(void)
+{
+    atomic_fetch_add(&now_ns, 5);
+    submit_all(late_queue, late_jobs + 1, 3);
+    atomic_fetch_add(&now_ns, 5);
+}
+
+static void start_meanwhile(void)
+{
+    atomic_fetch_add(&now_ns, 5);
+    finish(&late_jobs[0]);
+}
+
+static void expect_in_order(const struct job *job)
+{
+    const struct rt_sched_job *sched = &job->sched;
+    assert_true(sched->queued_ns <= sched->started_ns);
+    assert_true(sched->started_ns <= sched->finished_ns);
+    assert_true(sched->joining_ns <= sched->started_ns - sched->queued_ns);
+}
+
+static void test_times_are_in_order(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = late_queue = new_queue(sched, 20, 0, 1);
+    init_jobs(late_jobs, 4);
+    submit_all(queue, late_jobs, 1);
+    meanwhile = queue_meanwhile;
+    finish(&late_jobs[0]);
+    expect_events("+a+ba=0;");
+    finish(&late_jobs[1]);
+    rt_sched_cancel(&late_jobs[2].sched);
+    finish(&late_jobs[2]);
+    finish(&late_jobs[3]);
+    expect_events("+cb=0;-c+dc=7;d=0;");
+    for (unsigned i = 0; i < 4; i++) {
+        expect_in_order(&late_jobs[i]);
+        late_jobs[i].sched.rows = 1;
+        late_jobs[i].leaves = i == 1;
+        late_jobs[i].was_cancelled = false;
+    }
+    submit_all(queue, late_jobs, 4);
+    meanwhile = start_meanwhile;
+    rt_sched_cancel(&late_jobs[1].sched);
+    expect_events("+a+[bcd]a=0;-bb=7;");
+    expect_in_order(&late_jobs[1]);
+    finish(&late_jobs[2]);
+    finish(&late_jobs[3]);
+    expect_events("c=0;d=0;");
     rt_sched_queue_free(queue);
     rt_sched_free(sched);
 }
@@ -1108,6 +1176,7 @@ int main(void)
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_the_last_place_is_not_for_few_rows),
         cmocka_unit_test(test_leaving_a_batch),
+        cmocka_unit_test(test_times_are_in_order),
         cmocka_unit_test(test_late_but_done),
         cmocka_unit_test(test_delay),
         cmocka_unit_test(test_lanes),

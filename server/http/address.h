@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where to listen: converts the text of --listen to socket addresses, and socket addresses to URLs.
+ */
+#ifndef PTED_SERVER_HTTP_ADDRESS_H
+#define PTED_SERVER_HTTP_ADDRESS_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/status.h"
+
+/* The most addresses that a name may have, and the longest URL with its explanation. */
+#define ADDRESS_COUNT_MAX 16
+#define ADDRESS_TEXT_MAX 512
+
+struct address {
+    struct sockaddr_storage storage;
+    socklen_t len;
+};
+
+/*
+ * "ADDR:PORT", "[ADDR6]:PORT" or "NAME:PORT", where a name may have several addresses, each given
+ * once; "unix:PATH" is one address. Asks the resolver, so it blocks. ST_INVALID: |text| has none of
+ * these forms; ST_SYSTEM: the name has no address.
+ */
+MUST_CHECK enum status address_resolve(const char *text,
+                                       struct address out_addresses[ADDRESS_COUNT_MAX],
+                                       uint32_t *out_count, struct error *err);
+
+/* The path of a socket in the file system; NULL for any other address. */
+const char *address_path(const struct address *address);
+
+/* The port, or 0 if the address has none; the same internet address with another port. */
+uint16_t address_port(const struct address *address);
+void address_set_port(struct address *address, uint16_t port);
+
+/* "http://[::1]:8000", or "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)". */
+void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX]);
+
+/* "127.0.0.1:40000", "[::1]:40000"; "unix" for a client of a socket in the file system. */
+void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]);
+
+#endif

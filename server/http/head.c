@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* server/http/framing.c and llhttp have refused malformed heads. This file checks what fields mean
+ * together: Content-Length beside Transfer-Encoding, codings before "chunked", Host and Expect. */
+#include "config.h"
+
+#include "server/http/head.h"
+
+#include <strings.h>
+
+void head_init(struct head *head, const struct params *params)
+{
+    *head = (struct head){.field = HTTP_FIELD_COUNT};
+    buf_init(&head->text, params->header_bytes_max);
+}
+
+void head_fini(struct head *head)
+{
+    buf_fini(&head->text);
+}
+
+void head_reset(struct head *head)
+{
+    struct buf text = head->text;
+    buf_reset(&text);
+    *head = (struct head){.text = text, .field = HTTP_FIELD_COUNT};
+}
+
+static int keep(struct head *head, struct head_range *range, struct span part, struct error *err)
+{
+    if (range->len == 0) {
+        range->off = (uint32_t)head->text.len;
+    }
+    buf_add(&head->text, part.ptr, part.len);
+    if (buf_failed(&head->text)) {
+        error_set(err, ST_EXHAUSTED, "request head: out of memory");
+        return 503;
+    }
+    range->len += (uint32_t)part.len;
+    return 0;
+}
+
+int head_add_target(struct head *head, const struct params *params, struct span part,
+                    struct error *err)
+{
+    if (!in_range(head->target.len, part.len, params->url_bytes_max)) {
+        error_set(err, ST_TOO_LARGE, "request target: more than %llu bytes",
+                  (unsigned long long)params->url_bytes_max);
+        return 414;
+    }
+    return keep(head, &head->target, part, err);
+}
+
+void head_add_name(struct head *head, struct span part)
+{
+    head->field_count += head->name_len == 0;
+    if (in_range(head->name_len, part.len, HTTP_FIELD_NAME_MAX)) {
+        memcpy(head->name + head->name_len, part.ptr, part.len);
+        head->name_len = (uint8_t)(head->name_len + part.len);
+    } else {
+        head->name_len = HTTP_FIELD_NAME_MAX + 1;
+    }
+}
+
+/* The first fragment of a value, which may be empty, decides which field it belongs to. */
+static void settle_field(struct head *head)
+{
+    if (head->name_len == 0) {
+        return;
+    }
+    head->field = head->name_len <= HTTP_FIELD_NAME_MAX
+                      ? http_field_find(head->name, head->name_len)
+                      : HTTP_FIELD_COUNT;
+    head->name_len = 0;
+    if (head->field != HTTP_FIELD_COUNT) {
+        uint8_t *count = &head->counts[head->field];
+        *count = (uint8_t)(*count < UINT8_MAX ? *count + 1 : UINT8_MAX);
+        head->values[head->field] = (struct head_range){0};
+    }
+}
+
+int head_add_value(struct head *head, struct span part, struct error *err)
+{
+    settle_field(head);
+    return head->field == HTTP_FIELD_COUNT ? 0 : keep(head, &head->values[head->field], part, err);
+}
+
+void head_end_field(struct head *head)
+{
+    settle_field(head);
+    head->field = HTTP_FIELD_COUNT;
+}
+
+struct span head_value(const struct head *head, enum http_field field)
+{
+    struct span value = head_span(head, head->values[field]);
+    while (value.len && (value.ptr[0] == ' ' || value.ptr[0] == '\t')) {
+        value = span_of(value.ptr + 1, value.len - 1);
+    }
+    while (value.len && (value.ptr[value.len - 1] == ' ' || value.ptr[value.len - 1] == '\t')) {
+        value.len--;
+    }
+    return value;
+}
+
+static bool is_token(struct span value, const char *token)
+{
+    return value.len == strlen(token) &&
+           strncasecmp((const char *)value.ptr, token, value.len) == 0;
+}
+
+static bool host_is_valid(struct span host)
+{
+    for (size_t i = 0; i < host.len; i++) {
+        uint8_t c = host.ptr[i];
+        if (c <= ' ' || c == 0x7f || c == '@' || c == '/' || c == ',') {
+            return false;
+        }
+    }
+    return true;
+}
+
+int head_verify(const struct head *head, bool is_http_1_0, struct error *err)
+{
+    if (head_has(head, HTTP_TRANSFER_ENCODING)) {
+        if (head_has(head, HTTP_CONTENT_LENGTH)) {
+            error_set(err, ST_INVALID, "Content-Length and Transfer-Encoding in one request");
+            return 400;
+        }
+        if (is_http_1_0) {
+            error_set(err, ST_INVALID, "Transfer-Encoding in an HTTP/1.0 request");
+            return 400;
+        }
+        struct span coding = head_value(head, HTTP_TRANSFER_ENCODING);
+        if (head->counts[HTTP_TRANSFER_ENCODING] > 1 || !is_token(coding, "chunked")) {
+            error_set(err, ST_UNSUPPORTED, "Transfer-Encoding: expected chunked, got '%.*s'",
+                      SPAN_FMT(coding));
+            return 501;
+        }
+    }
+    if (head->counts[HTTP_HOST] > 1 || (head->counts[HTTP_HOST] == 0 && !is_http_1_0)) {
+        error_set(err, ST_INVALID, "Host: expected one field, got %d", head->counts[HTTP_HOST]);
+        return 400;
+    }
+    if (!host_is_valid(head_value(head, HTTP_HOST))) {
+        error_set(err, ST_INVALID, "Host: not a host name");
+        return 400;
+    }
+    if (head_has(head, HTTP_EXPECT) && !is_token(head_value(head, HTTP_EXPECT), "100-continue")) {
+        error_set(err, ST_UNSUPPORTED, "Expect: expected 100-continue, got '%.*s'",
+                  SPAN_FMT(head_value(head, HTTP_EXPECT)));
+        return 417;
+    }
+    return 0;
+}

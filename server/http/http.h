@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* The vocabulary of HTTP, whatever its version: the fields that we read, the status of each
+ * outcome, and what an answer says. How HTTP/1 writes it down: server/http/http1.h. Loop thread:
+ * the date is cached. */
+#ifndef PTED_SERVER_HTTP_HTTP_H
+#define PTED_SERVER_HTTP_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+/* Request fields that mean something to us; all others are counted and dropped. */
+enum http_field {
+    HTTP_ACCEPT_ENCODING,
+    HTTP_CONTENT_ENCODING,
+    HTTP_CONTENT_LENGTH,
+    HTTP_EXPECT,
+    HTTP_HOST,
+    HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
+    HTTP_TRANSFER_ENCODING,
+    HTTP_X_REQUEST_TIMEOUT_MS,
+    HTTP_FIELD_COUNT, /* also: none of these fields */
+};
+
+#define HTTP_FIELD_NAME_MAX 31
+
+/* The case of letters does not matter. */
+enum http_field http_field_find(const char *name, size_t len);
+
+/* The only place where an outcome becomes an HTTP status. */
+int http_status_of(enum status code);
+const char *http_reason(int status);
+
+/* What an answer says beside its body, in any version of HTTP. */
+struct http_answer {
+    int status;
+    const char *content_type;
+    uint64_t content_length;
+    bool is_stream;               /* the length is not known before the end; there is none above */
+    uint64_t json_bytes;          /* Inference-Header-Content-Length; 0: not sent */
+    const char *content_encoding; /* NULL: identity */
+    const char *allow;            /* of a 405; NULL: not sent */
+    const char *accept_encoding;  /* of a 415; NULL: not sent */
+    uint32_t retry_after_s;       /* Retry-After; 0: not sent */
+};
+
+#define HTTP_DATE_BYTES 29
+
+/* The time now as the Date field has it, terminated. */
+const char *http_date(void);
+
+#endif

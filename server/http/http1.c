@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A head is assembled from known pieces without snprintf(), because each answer needs one; each
+ * piece has a bound, which is checked at the end.
+ */
+#include "config.h"
+
+#include "server/http/http1.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+
+static char *put(char *at, const char *text)
+{
+    size_t len = strlen(text);
+    memcpy(at, text, len);
+    return at + len;
+}
+
+static char *put_number(char *at, uint64_t value)
+{
+    char digits[20];
+    size_t len = 0;
+    do {
+        digits[len++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    while (len) {
+        *at++ = digits[--len];
+    }
+    return at;
+}
+
+static char *put_length(char *at, const struct http_answer *answer, unsigned flags)
+{
+    if (!answer->is_stream) {
+        return put_number(put(at, "\r\nContent-Length: "), answer->content_length);
+    }
+    return flags & HTTP1_CHUNKED ? put(at, "\r\nTransfer-Encoding: chunked") : at;
+}
+
+size_t http1_print_head(const struct http_answer *answer, unsigned flags,
+                        char out[HTTP1_HEAD_BYTES_MAX])
+{
+    char *at = put(out, "HTTP/1.1 ");
+    at = put_number(at, (uint64_t)answer->status);
+    *at++ = ' ';
+    at = put(at, http_reason(answer->status));
+    at = put(put(at, "\r\nContent-Type: "), answer->content_type);
+    at = put_length(at, answer, flags);
+    at = put(put(at, "\r\nDate: "), http_date());
+    if (answer->json_bytes) {
+        at = put_number(put(at, "\r\nInference-Header-Content-Length: "), answer->json_bytes);
+    }
+    if (answer->content_encoding) {
+        at = put(put(at, "\r\nContent-Encoding: "), answer->content_encoding);
+    }
+    if (answer->allow) {
+        at = put(put(at, "\r\nAllow: "), answer->allow);
+    }
+    if (answer->accept_encoding) {
+        at = put(put(at, "\r\nAccept-Encoding: "), answer->accept_encoding);
+    }
+    if (answer->retry_after_s) {
+        at = put_number(put(at, "\r\nRetry-After: "), answer->retry_after_s);
+    }
+    if (flags & HTTP1_CLOSE) {
+        at = put(at, "\r\nConnection: close");
+    } else if (flags & HTTP1_KEEP_ALIVE) {
+        at = put(at, "\r\nConnection: keep-alive");
+    }
+    at = put(at, "\r\n\r\n");
+    must((size_t)(at - out) <= HTTP1_HEAD_BYTES_MAX);
+    return (size_t)(at - out);
+}
+
+size_t http1_print_chunk(size_t bytes, char out[HTTP1_CHUNK_BYTES_MAX])
+{
+    int len = snprintf(out, HTTP1_CHUNK_BYTES_MAX, "%zx\r\n", bytes);
+    must(len > 0 && len < HTTP1_CHUNK_BYTES_MAX);
+    return (size_t)len;
+}

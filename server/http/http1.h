@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* How HTTP/1 writes down the head of an answer, and the pieces of one whose length is not known. No
+ * sockets. Loop thread. */
+#ifndef PTED_SERVER_HTTP_HTTP1_H
+#define PTED_SERVER_HTTP_HTTP1_H
+
+#include <stddef.h>
+
+#include "server/http/http.h"
+
+enum http1_flags {
+    HTTP1_CLOSE = 1 << 0,      /* "Connection: close" */
+    HTTP1_KEEP_ALIVE = 1 << 1, /* "Connection: keep-alive", which HTTP/1.0 clients need to see */
+    HTTP1_CHUNKED = 1 << 2,    /* "Transfer-Encoding: chunked", of a stream */
+};
+
+#define HTTP1_HEAD_BYTES_MAX 520
+#define HTTP1_CHUNK_BYTES_MAX 20
+
+/* Writes the head with its empty line to |out|; returns its length. |flags| are of enum
+ * http1_flags; of CLOSE and KEEP_ALIVE the first one wins. */
+size_t http1_print_head(const struct http_answer *answer, unsigned flags,
+                        char out[HTTP1_HEAD_BYTES_MAX]);
+
+/* The line in front of a chunk of |bytes| bytes; behind them there is one more line end. */
+size_t http1_print_chunk(size_t bytes, char out[HTTP1_CHUNK_BYTES_MAX]);
+
+#endif

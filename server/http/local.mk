@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+# Messages of HTTP: heads, framing, bodies, codings, and the transport that carries them.
+noinst_LIBRARIES += %D%/libhttp.a
+%C%_libhttp_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libhttp_a_SOURCES = \
+	%D%/address.c %D%/address.h \
+	%D%/body.c %D%/body.h \
+	%D%/coding.c %D%/coding.h \
+	%D%/framing.c %D%/framing.def %D%/framing.h \
+	%D%/head.c %D%/head.h \
+	%D%/http.c %D%/http.h \
+	%D%/http1.c %D%/http1.h \
+	%D%/transport.c %D%/transport.h \
+	%D%/transport_socket.c %D%/transport_socket.h

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What carries the bytes of a connection, in both directions. A kind of transport is one row of
+ * functions (struct transport_ops): a plain socket is the only one now
+ * (server/http/transport_socket.h). TLS would be another row, which itself uses a plain socket. The
+ * connection above does not know which row it has.
+ *
+ * A transport belongs to one user, such as a connection, and tells it what happens.
+ * transport_close() ends it: the transport calls done() of each write that waits, then closed(),
+ * and frees itself.
+ *
+ * Loop thread.
+ */
+#ifndef PTED_SERVER_HTTP_TRANSPORT_H
+#define PTED_SERVER_HTTP_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <uv.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/status.h"
+
+struct transport;
+
+#define TRANSPORT_MAGIC 0x7472616eu
+#define TRANSPORT_REST_MAGIC 0x72657374u
+#define TRANSPORT_REMOTE_MAX 64
+
+/* The most spans that one write may have. */
+#define TRANSPORT_SPANS_MAX 264
+
+enum transport_event {
+    TRANSPORT_BYTES,   /* some were received */
+    TRANSPORT_NO_ROOM, /* there were some, but room() had no room for them */
+    TRANSPORT_END,     /* the other side sends nothing more */
+    TRANSPORT_BROKEN,  /* nothing more can be received or sent */
+};
+
+/* Where received bytes are to be written; |len| 0: nowhere now. */
+struct transport_room {
+    uint8_t *ptr;
+    size_t len;
+};
+
+/* What the user of a transport is told. */
+struct transport_user {
+    struct transport_room (*room)(void *user);
+    /* |bytes| lie where room() said, and are none unless the event is TRANSPORT_BYTES. */
+    void (*received)(void *user, enum transport_event event, struct span bytes);
+    void (*shut)(void *user, bool is_ok); /* after transport_shutdown() */
+    void (*closed)(void *user);           /* the last call */
+};
+
+/* A write that waits until the other side takes it. The storage is the user's, all zero before its
+ * first use, and holds one write at a time. */
+struct transport_rest {
+    uint32_t magic;
+    void *user; /* for |done| */
+    void (*done)(struct transport_rest *rest, bool is_ok);
+    uv_write_t request; /* the transport's own */
+};
+
+enum transport_way {
+    TRANSPORT_IN,  /* bytes that have come and that nobody has seen yet */
+    TRANSPORT_OUT, /* bytes that wait to be taken */
+};
+
+/* What each kind of transport can do. The functions below call these. */
+struct transport_ops {
+    void (*read)(struct transport *transport, bool is_on);
+    ssize_t (*write)(struct transport *transport, const struct span *spans, unsigned count,
+                     struct transport_rest *rest);
+    bool (*shutdown)(struct transport *transport);
+    void (*close)(struct transport *transport);
+    size_t (*pending)(const struct transport *transport, enum transport_way way);
+};
+
+/* The first member of each kind. */
+struct transport {
+    uint32_t magic;
+    const struct transport_ops *ops;
+    const struct transport_user *callbacks;
+    void *user;
+    char remote[TRANSPORT_REMOTE_MAX]; /* the client's address, for the log; "": not asked for */
+};
+
+/* |ops| are the row's. There is no user yet: transport_set_user() comes before any event. */
+void transport_init(struct transport *transport, const struct transport_ops *ops);
+void transport_set_user(struct transport *transport, const struct transport_user *callbacks,
+                        void *user);
+
+/* For rows: tells the user. */
+struct transport_room transport_tell_room(struct transport *transport);
+void transport_tell(struct transport *transport, enum transport_event event, struct span bytes);
+void transport_tell_shut(struct transport *transport, bool is_ok);
+/* Clears the magic number, then calls closed(). The row frees the transport after that. */
+void transport_tell_closed(struct transport *transport);
+
+/* Begins or stops reading. Events of reading come only while it is on. */
+static inline void transport_read(struct transport *transport, bool is_on)
+{
+    OBJ_CHECK(transport, TRANSPORT_MAGIC);
+    transport->ops->read(transport, is_on);
+}
+
+/*
+ * Without |rest|: writes as much as can be taken now and returns how many bytes that is. With
+ * |rest|: all of it will be written, in its turn; |rest| and the memory of |spans| live until its
+ * done() is called, which is never within this call. Returns -1 if the transport is broken; then
+ * done() is not called.
+ */
+static inline ssize_t transport_write(struct transport *transport, const struct span *spans,
+                                      unsigned count, struct transport_rest *rest)
+{
+    OBJ_CHECK(transport, TRANSPORT_MAGIC);
+    must(count <= TRANSPORT_SPANS_MAX);
+    return transport->ops->write(transport, spans, count, rest);
+}
+
+/* Nothing more will be written: the other side learns it behind the last byte; then shut() is
+ * called. False: it cannot be done. */
+MUST_CHECK static inline bool transport_shutdown(struct transport *transport)
+{
+    OBJ_CHECK(transport, TRANSPORT_MAGIC);
+    return transport->ops->shutdown(transport);
+}
+
+/* Once. closed() is not called within this call, but later by the loop. */
+static inline void transport_close(struct transport *transport)
+{
+    OBJ_CHECK(transport, TRANSPORT_MAGIC);
+    transport->ops->close(transport);
+}
+
+static inline size_t transport_pending(const struct transport *transport, enum transport_way way)
+{
+    OBJ_CHECK(transport, TRANSPORT_MAGIC);
+    return transport->ops->pending(transport, way);
+}
+
+#endif

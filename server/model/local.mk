@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: MIT
+# Models: where they come from, their state, their repository.
+noinst_LIBRARIES += %D%/libmodel.a
+%C%_libmodel_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libmodel_a_SOURCES = \
+	%D%/model.c %D%/model.h \
+	%D%/model_describe.c \
+	%D%/model_log.c %D%/model_log.h \
+	%D%/model_name.c %D%/model_name.h \
+	%D%/model_state.def \
+	%D%/model_stats.h \
+	%D%/origin.c %D%/origin.h \
+	%D%/pipelines.c %D%/pipelines.h \
+	%D%/pipelines_priv.h \
+	%D%/pipelines_read.c \
+	%D%/placement.c %D%/placement.h \
+	%D%/repository.c %D%/repository.h \
+	%D%/repository_draft.c \
+	%D%/repository_load.c \
+	%D%/repository_priv.h \
+	%D%/repository_program.c

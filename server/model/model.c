@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/model/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/pool.h"
+#include "runtime/sched/sched.h"
+
+#define ARENA_BYTES_MAX (64 << 20)
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word, *refusal;
+    unsigned next; /* bits of the states that may follow */
+} states[MODEL_STATES] = {
+#define NEXT(name) 1u << MODEL_##name
+#define STATE(name, word, refusal, next) [MODEL_##name] = {word, refusal, next},
+#include "server/model/model_state.def"
+#undef STATE
+#undef NEXT
+};
+
+bool model_state_may_follow(enum model_state from, enum model_state to)
+{
+    must(from < MODEL_STATES && to < MODEL_STATES);
+    return (states[from].next & 1u << to) != 0;
+}
+
+const char *model_state_word(enum model_state state)
+{
+    must(state < MODEL_STATES);
+    return states[state].word;
+}
+
+void model_set_state(struct model *model, enum model_state state)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(model_state_may_follow(model_state(model), state));
+    must(state != MODEL_READY || (model->queue && model->pool && model->stats));
+    must(state != MODEL_FAILED || model->failure.code != ST_OK);
+    atomic_store_explicit(&model->state, state, memory_order_release);
+}
+
+/* Other threads read the reason once they have seen that the state is FAILED. */
+void model_fail(struct model *model, const struct error *why)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(why->code != ST_OK);
+    if (model_state_may_follow(model_state(model), MODEL_FAILED)) {
+        model->failure = *why;
+        model_set_state(model, MODEL_FAILED);
+    }
+}
+
+const char *model_refusal(const struct model *model)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    enum model_state state = model_state(model);
+    return state == MODEL_FAILED ? model->failure.text : states[state].refusal;
+}
+
+enum status model_verify_ready(const struct model *model, struct error *err)
+{
+    const char *refusal = model_refusal(model);
+    return refusal ? error_set(err, ST_UNAVAILABLE, "model '%s' cannot be called: %s", model->name,
+                               refusal)
+                   : ST_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+enum status model_new(struct origin *origin, struct span name, struct model **out_model,
+                      struct error *err)
+{
+    TRY(model_name_verify(name, err));
+    struct model *model = calloc(1, sizeof(*model));
+    if (!model) {
+        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+    }
+    model->magic = MODEL_MAGIC;
+    refs_init(&model->refs);
+    atomic_init(&model->state, MODEL_UNKNOWN);
+    arena_init(&model->arena, ARENA_BYTES_MAX);
+    model->origin = origin_ref(origin);
+    model->version = origin->version;
+    memcpy(model->name, name.ptr, name.len);
+    snprintf(model->version_text, sizeof(model->version_text), "%u", model->version);
+    *out_model = model;
+    return ST_OK;
+}
+
+struct model *model_ref(struct model *model)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    refs_take(&model->refs);
+    return model;
+}
+
+static void free_model(struct model *model)
+{
+    must(model_state(model) == MODEL_UNLOADING);
+    model_close(model);
+    origin_unref(model->origin);
+    free(model->stats);
+    arena_fini(&model->arena);
+    model->magic = 0;
+    free(model);
+}
+
+void model_unref(struct model *model)
+{
+    if (!model) {
+        return;
+    }
+    OBJ_CHECK(model, MODEL_MAGIC);
+    if (refs_drop(&model->refs)) {
+        free_model(model);
+    }
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+struct rt_step_counts model_step_counts(const struct model *model, uint32_t step)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(step < model->step_count);
+    struct rt_step_counts counts = {0};
+    const struct rt_step_counts *before = &model->steps_before[step];
+    if (model->method) {
+        counts = rt_pipeline_step_counts(model->method, step);
+    }
+    counts.count += before->count;
+    counts.ns += before->ns;
+    counts.failed_count += before->failed_count;
+    counts.failed_ns += before->failed_ns;
+    return counts;
+}
+
+void model_keep_stats(struct model *model, const struct model *old)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    OBJ_CHECK(old, MODEL_MAGIC);
+    if (model->stats && old->stats) {
+        *model->stats = *old->stats;
+    }
+    for (uint32_t i = 0; i < model->step_count && i < old->step_count; i++) {
+        model->steps_before[i] = model_step_counts(old, i);
+    }
+}
+
+/* The method is released but its counts stay, without the names that they borrow from it. */
+static void keep_counts(struct model *model)
+{
+    for (uint32_t i = 0; model->steps_before && i < model->step_count; i++) {
+        model->steps_before[i] = model_step_counts(model, i);
+        model->steps_before[i].name = model->steps_before[i].model = NULL;
+    }
+}
+
+void model_close(struct model *model)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(model_state(model) == MODEL_FAILED || model_state(model) == MODEL_UNLOADING);
+    keep_counts(model);
+    rt_sched_queue_free(model->queue);
+    rt_program_unref(model->program);
+    hal_pool_free(model->pool);
+    model->pool = NULL;
+    model->queue = NULL;
+    model->program = NULL;
+    model->method = NULL;
+}
+
+/* ---- inputs and outputs ---------------------------------------------------------------------- */
+
+const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (rt_io_is_called(ios[i].io, name)) {
+            return &ios[i];
+        }
+    }
+    return NULL;
+}
+
+enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
+                              struct error *err)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    char names[RT_NAMES_TEXT_MAX];
+    return error_set(err, ST_INVALID, "model '%s' has no %s '%.*s', expected %s", model->name,
+                     side == RT_INPUT ? "input" : "output", SPAN_SHORT(name),
+                     rt_names_print(model->method, side, names));
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model: one method of a file, or a pipeline, under the name by which clients call it. The
+ * default method of a file has the file's name and NAME.METHOD as an alias; the other methods are
+ * called NAME.METHOD. A file that did not load is one model, which keeps the reason.
+ *
+ * A model is counted. Its repository (server/model/repository.h) holds a reference while the model
+ * has a place in the index, and each call holds one from the time when it finds the model to its
+ * end. The thread that drops the last reference frees the model; a model whose queue or pool still
+ * has a user cannot be freed, so calls give back both before they let the model go.
+ *
+ * What a model is does not change once it is published, so that any thread may read it. One thread
+ * at a time changes its state: the one that loads it, and after that the loop. Members that are
+ * called the loop's belong to the loop.
+ */
+#ifndef PTED_SERVER_MODEL_MODEL_H
+#define PTED_SERVER_MODEL_MODEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/refs.h"
+#include "base/status.h"
+#include "protocol/call.h"
+#include "protocol/oip.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/program/names.h"
+#include "runtime/program/program.h"
+#include "server/model/model_name.h"
+#include "server/model/model_stats.h"
+#include "server/model/origin.h"
+#include "server/process/options.h"
+
+struct hal_device;
+struct hal_pool;
+struct model_stats;
+struct rt_sched_queue;
+
+#define MODEL_MAGIC 0x6d6f646cu
+
+enum model_state {
+#define STATE(name, ...) MODEL_##name,
+#include "server/model/model_state.def"
+#undef STATE
+    MODEL_STATES
+};
+
+/* An input or output as clients see it. */
+struct model_io {
+    uint32_t index; /* the method's raw index, which counts None too */
+    enum rt_io_kind kind;
+    const struct rt_io *io; /* borrowed from the method */
+    struct oip_tensor_meta meta;
+    const struct shape
+        *example; /* for an input whose dims vary, the shape of the example; otherwise NULL */
+};
+
+struct model {
+    uint32_t magic;
+    struct refs refs;
+    struct arena arena; /* memory of the description */
+    /* ---- what it is ---- */
+    struct origin *origin;   /* shared: ref held; what the model was made from ... */
+    const char *method_name; /* ... and the method of it; NULL if the file did not load */
+    char name[MODEL_NAME_MAX + 1];
+    const char *alias; /* a second name that finds the model, or NULL */
+    char version_text[12];
+    uint32_t version;
+    /* ---- its state ---- */
+    _Atomic(enum model_state) state;
+    struct error failure; /* why it is FAILED; constant from then on */
+    /* ---- what it runs ---- */
+    struct rt_program *program;   /* shared: ref held; NULL: did not load, or model_close() */
+    struct rt_method *method;     /* borrowed from |program| */
+    struct params params;         /* the daemon's parameters with the settings of this model */
+    struct rt_sched_queue *queue; /* owned, like |stats|; NULL if the model cannot be called */
+    struct hal_pool *pool;        /* owned: holds the inputs of waiting calls */
+    int64_t rows_form;            /* rows that may be tried as one, see server/proving.h */
+    int64_t rows_max;       /* the loop's: rows that may run as one; 1: each request runs alone */
+    struct error why_alone; /* the loop's: the reason why that is 1 */
+    int64_t batch_size_max; /* rows of a request; 0: dim 0 does not count samples */
+    struct model_stats *stats; /* the loop's */
+    struct rt_step_counts
+        *steps_before; /* counts of a pipeline's steps on earlier devices: in the arena */
+    uint32_t step_count;
+    /* ---- what clients see, in the arena ---- */
+    struct model_io *inputs, *outputs;
+    uint32_t input_count, output_count;
+    const char *placement; /* JSON of where it runs, or NULL: on the CPU */
+    struct call_method
+        call; /* inputs and outputs by raw index and structure; meaningful with |method| */
+    const struct shape *example; /* by raw input: rt_example_shapes(); NULL: no example exists */
+};
+
+/* A model in state UNKNOWN; the caller owns a reference. ST_INVALID: no model can have that name.
+ */
+MUST_CHECK enum status model_new(struct origin *origin, struct span name, struct model **out_model,
+                                 struct error *err);
+
+/* Any thread. model_unref() of the last reference frees the model, whose state is UNLOADING. */
+struct model *model_ref(struct model *model);
+void model_unref(struct model *model); /* NULL is fine */
+
+/* The model is |method|: describes it to clients. State LOADING; the program gets a reference. */
+MUST_CHECK enum status model_describe(struct model *model, struct rt_method *method,
+                                      const struct hal_device *device, struct error *err);
+
+/* Releases what belongs to the device: the program, the queue, the pool. No call holds the model,
+ * and its state is FAILED or UNLOADING. Its name, its reason and its counts stay. */
+void model_close(struct model *model);
+
+/* model_state.def: may |to| follow |from|? The protocol's word for a state. */
+bool model_state_may_follow(enum model_state from, enum model_state to);
+const char *model_state_word(enum model_state state);
+
+/* On the thread that may change the state. */
+void model_set_state(struct model *model, enum model_state state);
+
+/* The model cannot be called any more, for the reason |why|; only the first reason counts, and an
+ * unloaded model has none. Likewise. */
+void model_fail(struct model *model, const struct error *why);
+
+/* Why the model cannot be called; NULL: it can. Any thread. */
+const char *model_refusal(const struct model *model);
+
+/* ST_UNAVAILABLE with that reason. */
+MUST_CHECK enum status model_verify_ready(const struct model *model, struct error *err);
+
+/* The input or output with this name or alias, or NULL. */
+const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name);
+
+/* ST_INVALID: "model 'm' has no input 'x', expected one of image and mask". */
+enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
+                              struct error *err);
+
+/* The cost of step |step| of a pipeline, summed over all devices that it ran on; its names are
+ * those of the last device. The loop. */
+struct rt_step_counts model_step_counts(const struct model *model, uint32_t step);
+
+/* |model| takes the place of |old|, the same model on an earlier device: it goes on with its
+ * counts. The loop. */
+void model_keep_stats(struct model *model, const struct model *old);
+
+static inline enum model_state model_state(const struct model *model)
+{
+    return atomic_load_explicit(&model->state, memory_order_acquire);
+}
+
+static inline bool model_is_ready(const struct model *model)
+{
+    return model_state(model) == MODEL_READY;
+}
+
+#endif

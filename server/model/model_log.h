@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* What the log says of a model when it has been loaded. Any thread that loads. */
+#ifndef PTED_SERVER_MODEL_MODEL_LOG_H
+#define PTED_SERVER_MODEL_MODEL_LOG_H
+
+struct hal_device;
+struct model;
+
+/*
+ * One line: its inputs and outputs, its memory, the time that it took to load, and to plan a call
+ * of the largest shapes, which this does and, of a model that has no others, keeps. Or why it
+ * cannot be called.
+ */
+void model_log(const struct model *model, const struct hal_device *device);
+
+/* It has been tried: whether its requests run as batches. Loop thread. */
+void model_log_batches(const struct model *model);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a model's requests have cost since the start, by phase: counts and times that only grow, so
+ * that a client takes the difference of two looks. server/stats.c counts and prints.
+ */
+#ifndef PTED_SERVER_MODEL_MODEL_STATS_H
+#define PTED_SERVER_MODEL_MODEL_STATS_H
+
+#include <stdint.h>
+
+#define MODEL_STATS_BATCH_MAX 128 /* larger batches count as this one */
+
+struct model_stats_phase {
+    uint64_t count, ns;
+};
+
+/* Executions by how many samples they had, of one request or of several that ran as one. */
+struct model_stats_batch {
+    uint64_t count;                   /* executions */
+    uint64_t decode, compute, encode; /* ns */
+};
+
+struct model_stats {
+    uint64_t last_ns; /* when the last request ended, on the monotone clock; 0: none yet */
+    struct model_stats_phase ok,
+        failed; /* from the last byte of the request to its last of the answer */
+    struct model_stats_phase cancelled; /* of |failed| those whose client has gone */
+    struct model_stats_phase decode;    /* body to tensors, and the plan */
+    struct model_stats_phase queue;     /* ready to started */
+    struct model_stats_phase
+        batch_wait; /* of that: the device had room, but others might have joined */
+    struct model_stats_phase compute; /* started to finished */
+    struct model_stats_phase encode;  /* finished to an answer that can be written */
+    struct model_stats_phase write;   /* until the kernel has all of it */
+    uint64_t inference_count;         /* samples, where a request may have several, else requests */
+    uint64_t execution_count;         /* of the model; a batch is one */
+    struct model_stats_batch batches[MODEL_STATS_BATCH_MAX]; /* of 1, 2, ... samples */
+};
+
+#endif

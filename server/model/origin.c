@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/model/origin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define ARENA_BYTES_MAX (1 << 20)
+
+enum status origin_new(struct span name, uint32_t version, const char *path,
+                       struct origin **out_origin, struct error *err)
+{
+    struct origin *origin = calloc(1, sizeof(*origin));
+    if (!origin) {
+        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+    }
+    origin->magic = ORIGIN_MAGIC;
+    refs_init(&origin->refs);
+    arena_init(&origin->arena, ARENA_BYTES_MAX);
+    origin->version = version;
+    origin->name = arena_strdup(&origin->arena, name.ptr, name.len);
+    origin->path = path ? arena_strdup(&origin->arena, path, strlen(path)) : NULL;
+    if (!origin->name || (path && !origin->path)) {
+        origin_unref(origin);
+        return error_set(err, ST_EXHAUSTED, "models: out of memory");
+    }
+    *out_origin = origin;
+    return ST_OK;
+}
+
+struct origin *origin_ref(struct origin *origin)
+{
+    OBJ_CHECK(origin, ORIGIN_MAGIC);
+    refs_take(&origin->refs);
+    return origin;
+}
+
+void origin_unref(struct origin *origin)
+{
+    if (!origin) {
+        return;
+    }
+    OBJ_CHECK(origin, ORIGIN_MAGIC);
+    if (refs_drop(&origin->refs)) {
+        origin->magic = 0;
+        arena_fini(&origin->arena);
+        free(origin);
+    }
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/* From documents to models: resolves the names in a document to models, steps and inputs. */
+#include "config.h"
+
+#include "server/model/pipelines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "runtime/program/names.h"
+#include "server/model/pipelines_priv.h"
+#include "server/model/repository_priv.h"
+
+#define FILE_BYTES_MAX (16 << 20)
+#define FILE_VALUES_MAX (1 << 20)
+#define ARENA_BYTES_MAX (4 << 20)
+
+/* A pipeline of the file under construction. */
+struct maker {
+    struct repository_draft *draft;
+    const char *name;
+    const struct pipelines_document *document;
+    struct arena *arena;
+    struct rt_pipeline_step *steps;
+    const char **step_models;
+    const char *inputs[RT_PIPELINE_INPUTS_MAX]; /* names of the inputs, as listed or in the order of
+                                                   their first use */
+    uint32_t input_count;
+    bool has_numbers; /* an input is given by its number alone */
+};
+
+static enum status exhausted(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "no memory for a pipeline");
+}
+
+/* Errors in the text name the place in the text; errors in the graph get this prefix. */
+static enum status name_pipeline(const char *name, struct error *err)
+{
+    return error_prefix(err, "pipeline '%.100s': ", name);
+}
+
+static enum status name_step(const struct maker *m, uint32_t step, struct error *err)
+{
+    must(step < m->document->step_count && m->steps[step].name);
+    return error_prefix(err, "step %u (%.64s): ", step, m->steps[step].name);
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+/* A method is a model of its own: NAME.METHOD is its name or its alias. */
+static const struct model *find_model(const struct maker *m, const struct pipelines_step *step)
+{
+    char full[2 * MODEL_NAME_MAX];
+    int len =
+        snprintf(full, sizeof(full), step->method ? "%s.%s" : "%s", step->model, step->method);
+    bool fits = len > 0 && (size_t)len < sizeof(full);
+    return fits ? repository_draft_find(m->draft, full, step->version) : NULL;
+}
+
+static enum status refuse_model(const struct pipelines_step *step, uint32_t index,
+                                struct error *err)
+{
+    if (!step->method && !step->version) {
+        return error_set(err, ST_INVALID,
+                         "step %u: no model '%.64s', expected one that is served, or a pipeline "
+                         "that stands before this one",
+                         index, step->model);
+    }
+    return error_set(err, ST_INVALID, "step %u: no model '%.64s'%s%.64s%s%s", index, step->model,
+                     step->method ? " with a method '" : "", step->method ? step->method : "",
+                     step->method ? "'" : "", step->version ? " of that version" : "");
+}
+
+static enum status find_method(struct maker *m, uint32_t index, struct error *err)
+{
+    must(index < m->document->step_count);
+    const struct pipelines_step *step = &m->document->steps[index];
+    const struct model *found = find_model(m, step);
+    if (!found) {
+        return refuse_model(step, index, err);
+    }
+    if (!model_is_ready(found)) {
+        return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", index,
+                         found->name, model_refusal(found));
+    }
+    m->step_models[index] = arena_strdup(m->arena, found->name, strlen(found->name));
+    if (!m->step_models[index]) {
+        return exhausted(err);
+    }
+    m->steps[index].name = step->name ? step->name : step->model;
+    m->steps[index].method = found->method;
+    return ST_OK;
+}
+
+/* The step with that name, or UINT32_MAX. */
+static uint32_t find_step(const struct maker *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->document->step_count; i++) {
+        const char *given = m->document->steps[i].name;
+        if (given && strcmp(given, name) == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static enum status check_step_name(const struct maker *m, uint32_t index, struct error *err)
+{
+    must(index < m->document->step_count);
+    const char *name = m->document->steps[index].name;
+    if (!name) {
+        return ST_OK;
+    }
+    if (!rt_name_is_valid(span_str(name), RT_RESULT)) {
+        return error_set(err, ST_INVALID,
+                         "step %u: expected a name of 1 to %d of A-Z a-z 0-9 _ - . :, got '%.64s'",
+                         index, RT_NAME_BYTES_MAX, name);
+    }
+    uint32_t first = find_step(m, name);
+    return first == index
+               ? ST_OK
+               : error_set(err, ST_INVALID, "step %u: repeats the name '%.64s' of step %u", index,
+                           name, first);
+}
+
+static enum status find_methods(struct maker *m, struct error *err)
+{
+    uint32_t count = m->document->step_count;
+    m->steps = arena_array(m->arena, (size_t)count + 1, sizeof(*m->steps));
+    m->step_models = arena_array(m->arena, (size_t)count + 1, sizeof(*m->step_models));
+    if (!m->steps || !m->step_models) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(check_step_name(m, i, err));
+        TRY(find_method(m, i, err));
+    }
+    return ST_OK;
+}
+
+/* ---- inputs of the pipeline ------------------------------------------------------------------ */
+
+static uint32_t find_input(const struct maker *m, const char *name)
+{
+    uint32_t i = 0;
+    while (i < m->input_count && strcmp(m->inputs[i], name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Finds an input by name: a listed one, its alias, or, if none are listed, a new one. */
+static enum status take_name(struct maker *m, const char *name, uint32_t *out, struct error *err)
+{
+    must(m->input_count <= RT_PIPELINE_INPUTS_MAX);
+    uint32_t index = find_input(m, name);
+    if (index == m->input_count && rt_alias_index(span_str(name), RT_INPUT, out)) {
+        m->has_numbers = true;
+        return ST_OK;
+    }
+    if (index == m->input_count && m->document->inputs) {
+        return error_set(err, ST_INVALID, "\"inputs\" of the pipeline do not list '%.64s'", name);
+    }
+    if (index == RT_PIPELINE_INPUTS_MAX) {
+        return error_set(err, ST_INVALID, "expected at most %d inputs of the pipeline",
+                         RT_PIPELINE_INPUTS_MAX);
+    }
+    if (index == m->input_count) {
+        m->inputs[m->input_count++] = name;
+    }
+    *out = index;
+    return ST_OK;
+}
+
+static enum status take_input(struct maker *m, const struct pipelines_ref *ref,
+                              struct rt_source *out, struct error *err)
+{
+    out->kind = RT_SOURCE_INPUT;
+    out->index = ref->number;
+    if (ref->name) {
+        TRY(take_name(m, ref->name, &out->index, err));
+    } else {
+        m->has_numbers = true;
+    }
+    if (m->document->inputs && out->index >= m->input_count) {
+        return error_set(err, ST_INVALID, "input %u: the pipeline lists %u", out->index,
+                         m->input_count);
+    }
+    return ST_OK;
+}
+
+/* A number does not say which name it belongs to. */
+static enum status check_inputs(const struct maker *m, struct error *err)
+{
+    return m->document->inputs || !m->has_numbers || m->input_count == 0
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "inputs of the pipeline are given by number and by name ('%.64s'), "
+                           "expected one of both, or \"inputs\" that list their names",
+                           m->inputs[0]);
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+/* A result of a step; rt_pipeline_new() refuses results of later steps. */
+static enum status take_result(const struct maker *m, const struct pipelines_source *source,
+                               uint32_t before, struct rt_source *out, struct error *err)
+{
+    uint32_t step = source->from.name ? find_step(m, source->from.name) : source->from.number;
+    if (source->from.name && step == UINT32_MAX) {
+        return error_set(err, ST_INVALID, "no step is called '%.64s'", source->from.name);
+    }
+    *out = (struct rt_source){.kind = RT_SOURCE_STEP, .step = step};
+    if (step >= before) {
+        return step < m->document->step_count ? ST_OK
+                                              : error_set(err, ST_INVALID, "step %u: there are %u",
+                                                          step, m->document->step_count);
+    }
+    return rt_method_pick_result(m->steps[step].method, &source->output, &out->index, err) == ST_OK
+               ? ST_OK
+               : error_prefix(err, "output of step %u (%.64s): ", step, m->steps[step].name);
+}
+
+static enum status take_source(struct maker *m, const struct pipelines_source *source,
+                               uint32_t step, struct rt_source *out, struct error *err)
+{
+    switch (source->kind) {
+    case RT_SOURCE_INPUT:
+        return take_input(m, &source->from, out, err);
+    case RT_SOURCE_STEP:
+        return take_result(m, source, step, out, err);
+    case RT_SOURCE_NONE:
+        break;
+    }
+    *out = (struct rt_source){.kind = RT_SOURCE_NONE};
+    return ST_OK;
+}
+
+/* The raw input of the step that takes source |index|. */
+static enum status find_taker(const struct rt_method *method, const struct pipelines_source *source,
+                              uint32_t index, uint32_t *out, struct error *err)
+{
+    uint32_t count = rt_method_input_count(method), i = 0;
+    char names[RT_NAMES_TEXT_MAX];
+    *out = index;
+    if (!source->input) {
+        return ST_OK; /* rt_pipeline_new() compares the numbers of sources and inputs */
+    }
+    while (i < count && !rt_io_is_called(rt_method_input(method, i), span_str(source->input))) {
+        i++;
+    }
+    *out = i;
+    return i < count ? ST_OK
+                     : error_set(err, ST_INVALID, "there is no input '%.64s', expected %s",
+                                 source->input, rt_names_print(method, RT_INPUT, names));
+}
+
+/* By name: inputs that are not mentioned get nothing, and no input may be mentioned twice. */
+static enum status take_sources(struct maker *m, uint32_t index, struct error *err)
+{
+    must(index < m->document->step_count && m->steps[index].method);
+    const struct pipelines_step *step = &m->document->steps[index];
+    const struct rt_method *method = m->steps[index].method;
+    uint32_t inputs = rt_method_input_count(method);
+    uint32_t count = step->has_input_names ? inputs : step->source_count;
+    struct rt_source *sources = arena_array(m->arena, (size_t)count + 1, sizeof(*sources));
+    bool *is_given = arena_array(m->arena, (size_t)count + 1, sizeof(*is_given));
+    if (!sources || !is_given) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < step->source_count; i++) {
+        uint32_t taker;
+        TRY(find_taker(method, &step->sources[i], i, &taker, err));
+        const char *label = taker < inputs ? rt_method_input(method, taker)->label : "input";
+        if (is_given[taker]) {
+            return error_set(err, ST_INVALID, "%s is given twice", label);
+        }
+        is_given[taker] = true;
+        if (take_source(m, &step->sources[i], index, &sources[taker], err) != ST_OK) {
+            return error_prefix(err, "%s: ", label);
+        }
+    }
+    m->steps[index].sources = sources;
+    m->steps[index].source_count = count;
+    return ST_OK;
+}
+
+static enum status take_outputs(const struct maker *m, struct rt_source **out_sources,
+                                const char *const **out_names, struct error *err)
+{
+    uint32_t count = m->document->output_count;
+    struct rt_source *sources = arena_array(m->arena, (size_t)count + 1, sizeof(*sources));
+    const char **names = arena_array(m->arena, (size_t)count + 1, sizeof(*names));
+    bool has_names = false;
+    if (!sources || !names) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct pipelines_source *source = &m->document->outputs[i];
+        if (take_result(m, source, m->document->step_count, &sources[i], err) != ST_OK) {
+            return error_prefix(err, "outputs[%u]: ", i);
+        }
+        names[i] = source->name;
+        has_names |= source->name != NULL;
+    }
+    *out_sources = sources;
+    *out_names = has_names ? names : NULL;
+    return ST_OK;
+}
+
+/* ---- pipelines ------------------------------------------------------------------------------- */
+
+static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struct error *err)
+{
+    struct rt_source *outputs = NULL;
+    const char *const *output_names = NULL;
+    TRY(find_methods(m, err));
+    for (uint32_t i = 0; i < m->document->input_count; i++) {
+        m->inputs[m->input_count++] = m->document->inputs[i];
+    }
+    for (uint32_t i = 0; i < m->document->step_count; i++) {
+        if (take_sources(m, i, err) != ST_OK) {
+            return name_step(m, i, err);
+        }
+    }
+    TRY(check_inputs(m, err));
+    TRY(take_outputs(m, &outputs, &output_names, err));
+    *out = (struct rt_pipeline_desc){
+        .name = m->name,
+        .steps = m->steps,
+        .models = m->step_models,
+        .step_count = m->document->step_count,
+        .input_names = m->input_count ? m->inputs : NULL,
+        .input_name_count = m->input_count,
+        .outputs = outputs,
+        .output_names = output_names,
+        .output_count = m->document->output_count,
+    };
+    return ST_OK;
+}
+
+static enum status add_pipeline(struct repository_draft *draft, const char *name,
+                                struct arena *arena, const struct pipelines_document *document,
+                                struct error *err)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    struct maker m = {.draft = draft, .name = name, .document = document, .arena = arena};
+    struct rt_pipeline_desc desc;
+    struct rt_program *program;
+    TRY(describe(&m, &desc, err));
+    TRY(rt_pipeline_new(&desc, &program, err));
+    struct origin *origin;
+    enum status status = origin_new(span_str(name), 1, NULL, &origin, err);
+    if (status == ST_OK) {
+        status = repository_draft_add_program(draft, origin, program, err);
+        origin_unref(origin);
+    }
+    rt_program_unref(program);
+    return status;
+}
+
+static enum status load(struct repository_draft *draft, const struct document *in,
+                        struct arena *arena, struct error *err)
+{
+    TRY(document_need(in, in->root, JSON_OBJECT, err));
+    for (const struct cJSON *at = document_first(in->root); at; at = document_next(at)) {
+        struct pipelines_document document;
+        arena_reset(arena);
+        TRY(pipelines_read(in, at, arena, &document, err));
+        if (add_pipeline(draft, document_key(at), arena, &document, err) != ST_OK) {
+            return name_pipeline(document_key(at), err);
+        }
+    }
+    return ST_OK;
+}
+
+enum status pipelines_load(struct repository_draft *draft, const char *path, struct error *err)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    const struct document_limits limits = {.bytes_max = FILE_BYTES_MAX,
+                                           .values_max = FILE_VALUES_MAX};
+    struct document in;
+    enum status status = document_open(path, &limits, &in, err);
+    if (status == ST_OK) {
+        struct arena arena;
+        arena_init(&arena, ARENA_BYTES_MAX);
+        status = load(draft, &in, &arena, err);
+        arena_fini(&arena);
+        document_close(&in);
+    }
+    return status == ST_OK ? ST_OK : error_prefix(err, "--pipeline %s: ", path);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files that chain models, documents in the sense of server/process/document.h:
+ *
+ *     {"classify": {
+ *         "inputs": ["image"],
+ *         "steps": [{"name": "features", "model": "backbone", "inputs": [{"input": "image"}]},
+ *                   {"model": "topk", "inputs": {"logits": {"from": "features", "output": 0}}}],
+ *         "outputs": [{"name": "label", "from": 1, "output": 1}]}}
+ *
+ * A step names a model that is served, or a pipeline that stands before it, and may name its
+ * "version" and "method". Its inputs are a list in their order, or an object by their names; each
+ * is an input of the pipeline, a result of an earlier step, or null where the exporter fixed the
+ * value. Inputs of the pipeline and steps are given by number or by name, results as
+ * protocol/pick.h has it. Inputs with names are keyword arguments of the pipeline; in the order in
+ * which they first come, unless "inputs" lists them. Without "outputs" the results are those of
+ * the last step. Members that are not known are refused, but for those of a pipeline that are for
+ * people ("description") and for tests ("cases", "tolerance", "et_check").
+ */
+#ifndef PTED_SERVER_MODEL_PIPELINES_H
+#define PTED_SERVER_MODEL_PIPELINES_H
+
+#include "base/status.h"
+
+struct repository_draft;
+
+/* Adds the pipelines of the file at |path| to |draft|, which holds all other models already. */
+MUST_CHECK enum status pipelines_load(struct repository_draft *draft, const char *path,
+                                      struct error *err);
+
+#endif

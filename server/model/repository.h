@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The models of one device, by name and version. The repository owns the models through an index:
+ * a constant table, counted, which holds a reference to each of its models and is replaced as a
+ * whole (server/model/repository_priv.h). A request that found a model keeps it, whatever happens
+ * to the index.
+ *
+ * Any thread may look at the index and find models. One thread at a time changes it: the one that
+ * loads the models, and after that the loop.
+ *
+ * Lists and answers use a model's name; requests may use its name or its alias, and a name wins
+ * over an equal alias.
+ */
+#ifndef PTED_SERVER_MODEL_REPOSITORY_H
+#define PTED_SERVER_MODEL_REPOSITORY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/refs.h"
+#include "base/status.h"
+#include "server/model/model.h"
+#include "server/process/options.h"
+
+struct hal_device;
+struct hal_pool;
+struct rt_sched;
+
+#define REPOSITORY_MAGIC 0x7265706fu
+#define REPOSITORY_INDEX_MAGIC 0x69647820u
+
+/* A name or an alias. */
+struct repository_name {
+    const char *text;
+    struct model *model;
+    bool is_alias;
+};
+
+struct repository_index {
+    uint32_t magic;
+    struct refs refs;
+    struct model **models; /* refs held; sorted by name, then by version, highest first */
+    uint32_t count;
+    struct repository_name *names; /* sorted likewise, aliases behind equal names */
+    uint32_t name_count;
+};
+
+struct repository {
+    uint32_t magic;            /* 0: repository_init() did not come so far */
+    struct hal_device *device; /* borrowed from struct serving, like the next two */
+    struct hal_pool *pool;     /* the range that the pools of models share */
+    struct rt_sched *sched;
+    pthread_mutex_t lock;           /* of |index|, the pointer */
+    struct repository_index *index; /* shared: ref held */
+};
+
+/* An empty repository. */
+MUST_CHECK enum status repository_init(struct repository *repository, struct hal_device *device,
+                                       struct hal_pool *pool, struct rt_sched *sched,
+                                       struct error *err);
+
+/* No call holds a model any more. Also after a failed repository_init(). */
+void repository_fini(struct repository *repository);
+
+/* The device was lost, all models have failed, and no call holds one: calls model_close() for all.
+ */
+void repository_close(struct repository *repository);
+
+/* Loads the models that |options| names. A bad file that was named itself is an error (ST_CORRUPT,
+ * ST_NOT_FOUND); a bad file found in a folder is kept with its reason. */
+MUST_CHECK enum status repository_load(struct repository *repository, const struct options *options,
+                                       struct error *err);
+
+/* By name or alias; the highest version that can be called when |version| is 0, or else the
+ * highest. The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
+MUST_CHECK enum status repository_find(struct repository *repository, const char *name,
+                                       uint32_t version, struct model **out_model,
+                                       struct error *err);
+
+/* The index as it is now; the caller owns a reference, which keeps its models. Any thread. */
+struct repository_index *repository_ref_index(struct repository *repository);
+void repository_unref_index(struct repository_index *index);
+
+/* Removes |model| from the index and sets it UNLOADING. Calls that hold it go on. ST_EXHAUSTED. */
+MUST_CHECK enum status repository_remove(struct repository *repository, struct model *model,
+                                         struct error *err);
+
+/* Calls model_fail() for each model, or for each model whose files changed on disk
+ * (rt_program_verify_files()). The loop. */
+void repository_fail(struct repository *repository, const struct error *why);
+void repository_verify_files(struct repository *repository);
+
+/* Models of |old| that are here, too, keep their counts here. The loop. */
+void repository_keep_stats(struct repository *repository, struct repository *old);
+
+/* Models in the index, and how many of them can be called. */
+uint32_t repository_count(struct repository *repository);
+uint32_t repository_ready_count(struct repository *repository);
+
+#endif

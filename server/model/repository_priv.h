@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the index of a repository changes: a draft begins as a copy of it, models are added and
+ * removed, and repository_draft_publish() puts the new index in place of the old one. One draft of
+ * a repository at a time, on the thread that may change the index.
+ */
+#ifndef PTED_SERVER_MODEL_REPOSITORY_PRIV_H
+#define PTED_SERVER_MODEL_REPOSITORY_PRIV_H
+
+#include "server/model/repository.h"
+
+#define REPOSITORY_DRAFT_MAGIC 0x64726674u
+
+struct repository_draft {
+    uint32_t magic;
+    struct repository *repository; /* borrowed */
+    const struct options *options; /* borrowed: the settings of models that are added */
+    struct model **models;         /* owned; refs held */
+    uint32_t count, capacity;
+};
+
+MUST_CHECK enum status repository_draft_init(struct repository_draft *draft,
+                                             struct repository *repository,
+                                             const struct options *options, struct error *err);
+
+/* Models that are not in the index are unloaded. */
+void repository_draft_fini(struct repository_draft *draft);
+
+/* A new model, LOADING, whose reference is the draft's. ST_INVALID: no model can have that name. */
+MUST_CHECK enum status repository_draft_add(struct repository_draft *draft, struct origin *origin,
+                                            struct span name, struct model **out_model,
+                                            struct error *err);
+
+/* Adds |program|'s methods as models, which take references and can be called if their method can.
+ */
+MUST_CHECK enum status repository_draft_add_program(struct repository_draft *draft,
+                                                    struct origin *origin,
+                                                    struct rt_program *program, struct error *err);
+
+/* Drops |model|, which is in the draft. */
+void repository_draft_remove(struct repository_draft *draft, const struct model *model);
+
+/* Drops the models from the |count|th on. */
+void repository_draft_cut(struct repository_draft *draft, uint32_t count);
+
+/* The |version| of |name|, or else the highest callable one, or else any; borrowed. NULL: there is
+ * none. */
+const struct model *repository_draft_find(const struct repository_draft *draft, const char *name,
+                                          uint32_t version);
+
+/* The draft becomes the index, and is empty. Models that are in the index no more are UNLOADING.
+ * ST_INVALID: two have the same name and version; ST_EXHAUSTED. */
+MUST_CHECK enum status repository_draft_publish(struct repository_draft *draft, struct error *err);
+
+/* Is |name| the name of the model or of its origin? */
+bool repository_is_meant(const struct model *model, struct span name);
+
+/* ---- repository.c ---------------------------------------------------------------------------- */
+
+/* By name, then by version, highest first. */
+int repository_compare(const struct model *a, const struct model *b);
+
+/* The model of |index| with the name and the version of |model|, borrowed, or NULL. */
+struct model *repository_index_twin(const struct repository_index *index,
+                                    const struct model *model);
+
+/* Takes over |models|, sorted, and their references. */
+MUST_CHECK enum status repository_index_new(struct model **models, uint32_t count,
+                                            struct repository_index **out_index, struct error *err);
+
+/* Puts |index| in place, whose reference it takes over. */
+void repository_replace_index(struct repository *repository, struct repository_index *index);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* From a program to models: a model for each method, with its queue and its share of the memory. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/pool.h"
+#include "protocol/json.h"
+#include "runtime/call/batch.h"
+#include "runtime/sched/sched.h"
+#include "server/model/repository_priv.h"
+
+/* Rows to try if no option gives the number. */
+#define ROWS_MAX_UNASKED 32
+
+static enum status exhausted(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "models: out of memory");
+}
+
+/* ---- constant methods ------------------------------------------------------------------------ */
+
+/* A longer value is left out: calling the method gives it. */
+#define CONSTANT_TEXT_MAX 4096
+#define CONSTANTS_TEXT_MAX (256 << 10)
+
+/* The value of a method without inputs whose results are known; false: it is none, or too long. */
+static bool print_constant(struct model *model, struct buf *out)
+{
+    const struct call_method *call = &model->call;
+    struct call_result *results = arena_array(&model->arena, call->result_count, sizeof(*results));
+    if (!results || call->input_count > 0 || call->result_count == 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < call->result_count; i++) {
+        results[i].shape = call->results[i].shape;
+        if (!rt_method_constant_result(model->method, i, &results[i].bytes) ||
+            results[i].bytes.len > CONSTANT_TEXT_MAX) {
+            return false;
+        }
+    }
+    call_print_value(call, results, out);
+    return !buf_failed(out);
+}
+
+/* {"get_width":10} of a program's models; NULL without any. */
+static const char *print_constants(struct arena *arena, struct model *const *models, uint32_t count)
+{
+    struct buf all, one;
+    buf_init(&all, CONSTANTS_TEXT_MAX);
+    buf_init(&one, CONSTANT_TEXT_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        buf_reset(&one);
+        if (print_constant(models[i], &one)) {
+            buf_add_char(&all, all.len ? ',' : '{');
+            json_print_string(&all, span_str(models[i]->method_name));
+            buf_add_char(&all, ':');
+            buf_add(&all, one.ptr, one.len);
+        }
+    }
+    buf_add_char(&all, '}');
+    const char *text =
+        all.len > 1 && !buf_failed(&all) ? arena_strdup(arena, all.ptr, all.len) : NULL;
+    buf_fini(&one);
+    buf_fini(&all);
+    return text;
+}
+
+/* ---- queues and settings --------------------------------------------------------------------- */
+
+bool repository_is_meant(const struct model *model, struct span name)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    return span_is(name, model->name) || span_is(name, model->origin->name) ||
+           (model->alias && span_is(name, model->alias));
+}
+
+static struct params params_of(const struct model *model, const struct options *options)
+{
+    struct params params = options->params;
+    for (uint32_t i = 0; i < options->setting_count; i++) {
+        const struct option_setting *setting = &options->settings[i];
+        if (repository_is_meant(model, span_of(setting->name, setting->name_len))) {
+            options_apply(setting, &params);
+        }
+    }
+    return params;
+}
+
+/* How many of the wanted rows the model's form takes. */
+static void open_batches(struct model *model)
+{
+    int64_t given = (int64_t)model->params.max_batch, asked = given ? given : ROWS_MAX_UNASKED;
+    int64_t rows = 1;
+    model->rows_form = model->rows_max = 1;
+    if (asked == 1) {
+        error_set(&model->why_alone, ST_UNSUPPORTED, "batches are off");
+    } else if (rt_batch_open(model->method, &rows, &model->why_alone) == ST_OK) {
+        model->rows_form = rows < asked ? rows : asked;
+        error_set(&model->why_alone, ST_UNSUPPORTED, "it has not been tried yet");
+    }
+    model->batch_size_max = rt_batch_size_max(model->method);
+    if (model->batch_size_max == 0 && rows > 1) {
+        model->batch_size_max = 1; /* exported for one sample; its operators decide */
+    }
+}
+
+static enum status open_queue(struct repository *repository, struct model *model, struct error *err)
+{
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
+    must(!model->queue && !model->pool && !model->stats);
+    const struct params *params = &model->params;
+    const struct rt_sched_queue_options queue = {
+        .waiting_max = (uint32_t)params->queue_count_max,
+        .waiting_bytes_max = (size_t)params->queue_bytes_max,
+        .running_max = (uint32_t)params->running_count_max,
+        .rows_max = model->rows_max,
+        .weight = (uint32_t)params->weight,
+    };
+    rt_method_set_weight(model->method, (uint32_t)params->weight);
+    TRY(rt_sched_queue_new(repository->sched, &queue, &model->queue, err));
+    TRY(hal_pool_share(repository->pool, &model->pool, err));
+    model->stats = calloc(1, sizeof(*model->stats));
+    return model->stats ? ST_OK : error_set(err, ST_EXHAUSTED, "model statistics: out of memory");
+}
+
+/* READY, or FAILED if the method cannot be called. */
+static enum status open_model(struct repository_draft *draft, struct model *model,
+                              struct error *err)
+{
+    must(model_state(model) == MODEL_LOADING && model->method);
+    const struct error *failure = rt_method_failure(model->method);
+    model->params = params_of(model, draft->options);
+    if (failure) {
+        model_fail(model, failure);
+        return ST_OK;
+    }
+    open_batches(model);
+    TRY(open_queue(draft->repository, model, err));
+    model_set_state(model, MODEL_READY);
+    return ST_OK;
+}
+
+/* ---- a program ------------------------------------------------------------------------------- */
+
+/* "NAME.METHOD". */
+static struct span name_method(struct span file, const struct rt_method *method,
+                               char text[2 * MODEL_NAME_MAX])
+{
+    int len = snprintf(text, 2 * MODEL_NAME_MAX, "%.*s.%s", SPAN_FMT(file), rt_method_name(method));
+    must(len > 0);
+    return span_of(text, (size_t)len < 2 * MODEL_NAME_MAX ? (size_t)len : 2 * MODEL_NAME_MAX - 1);
+}
+
+/* The default method has the file's name; its own is an alias, if that is a valid name. */
+static enum status add_method(struct repository_draft *draft, struct origin *origin,
+                              struct rt_method *method, bool is_default, struct error *err)
+{
+    OBJ_CHECK(origin, ORIGIN_MAGIC);
+    char text[2 * MODEL_NAME_MAX];
+    struct span file = span_str(origin->name), full = name_method(file, method, text);
+    struct model *model;
+    TRY(repository_draft_add(draft, origin, is_default ? file : full, &model, err));
+    TRY(model_describe(model, method, draft->repository->device, err));
+    bool is_pipeline = origin->path == NULL; /* its method has no name but the pipeline's */
+    if (is_default && !is_pipeline && model_name_is_valid(full)) {
+        model->alias = arena_strdup(&model->arena, full.ptr, full.len);
+        return model->alias ? ST_OK : exhausted(err);
+    }
+    return ST_OK;
+}
+
+enum status repository_draft_add_program(struct repository_draft *draft, struct origin *origin,
+                                         struct rt_program *program, struct error *err)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    uint32_t count = rt_program_method_count(program), first = draft->count;
+    const struct rt_method *by_default = rt_program_default_method(program);
+    for (uint32_t i = 0; i < count; i++) {
+        struct rt_method *method = rt_program_method(program, i);
+        TRY(add_method(draft, origin, method, method == by_default, err));
+    }
+    origin->constants = print_constants(&origin->arena, draft->models + first, count);
+    for (uint32_t i = first; i < draft->count; i++) {
+        TRY(open_model(draft, draft->models[i], err));
+    }
+    return ST_OK;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/process/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define READ_BYTES (16 << 10)
+
+static enum status fail(struct error *err)
+{
+    return error_set(err, status_of_errno(errno), "%s", strerror(errno));
+}
+
+enum status file_read(const char *path, struct buf *out, struct error *err)
+{
+    char bytes[READ_BYTES];
+    size_t len;
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        return fail(err);
+    }
+    while (!buf_failed(out) && (len = fread(bytes, 1, sizeof(bytes), file)) > 0) {
+        buf_add(out, bytes, len);
+    }
+    enum status status = ferror(file) ? fail(err) : ST_OK;
+    fclose(file);
+    if (out->lacks_memory) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the file");
+    }
+    return buf_failed(out) ? error_set(err, ST_TOO_LARGE, "more than %zu bytes", out->max_bytes)
+                           : status;
+}

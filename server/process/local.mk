@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# What both programs need before they serve or show anything: arguments and options, documents,
+# the log, the exit status.
+noinst_LIBRARIES += %D%/libprocess.a
+%C%_libprocess_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libprocess_a_SOURCES = \
+	%D%/amount.c %D%/amount.h \
+	%D%/args.c %D%/args.h \
+	%D%/document.c %D%/document.h \
+	%D%/document_priv.h \
+	%D%/document_scan.c \
+	%D%/exit_status.c %D%/exit_status.h \
+	%D%/file.c %D%/file.h \
+	%D%/log.c %D%/log.h \
+	%D%/log_limit.c %D%/log_limit.h \
+	%D%/notify.c %D%/notify.h \
+	%D%/options.c %D%/options.h \
+	%D%/params.def \
+	%D%/standard.c %D%/standard.h \
+	%D%/version.c %D%/version.h

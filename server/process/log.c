@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A line is formatted on the stack, cut at LOG_LINE_MAX, escaped and written at once, so that lines
+ * of different threads do not mix. If a pipe is full the line is lost and the loop goes on; a pipe
+ * that polls as writable has room for PIPE_BUF, which is more than a line.
+ */
+#include "config.h"
+
+#include "server/process/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/utf8.h"
+
+#define LOG_LINE_MAX 1024
+#define LOG_FILE_MODE 0640
+
+struct level_info {
+    const char *name;
+    int priority; /* of syslog(3) */
+};
+
+static const struct level_info levels[LOG_LEVEL_COUNT] = {
+    [LOG_ERROR] = {"error", 3}, [LOG_WARNING] = {"warning", 4}, [LOG_NOTICE] = {"notice", 5},
+    [LOG_INFO] = {"info", 6},   [LOG_DEBUG] = {"debug", 7},
+};
+
+/* Set once by log_open(), before there are threads. */
+static enum log_level level_max = LOG_INFO;
+static bool is_journal;
+static const char *file_path; /* NULL: stderr */
+static int log_fd = STDERR_FILENO;
+
+/* ---- where lines go -------------------------------------------------------------------------- */
+
+/*
+ * JOURNAL_STREAM is "device:inode" of the stream that systemd made for us; stderr may be another.
+ */
+static bool stderr_is_journal(void)
+{
+    const char *text = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+    return text && sscanf(text, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &st) == 0 && (unsigned long long)st.st_dev == device &&
+           (unsigned long long)st.st_ino == inode;
+}
+
+/* Writes without waiting for the reader of a pipe. */
+static enum status open_file(const char *path, int *out_fd, struct error *err)
+{
+    *out_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+                   LOG_FILE_MODE);
+    return *out_fd < 0
+               ? error_set(err, status_of_errno(errno), "log file %s: %s", path, strerror(errno))
+               : ST_OK;
+}
+
+enum status log_open(const char *path, enum log_level level, struct error *err)
+{
+    must(level < LOG_LEVEL_COUNT);
+    level_max = level;
+    is_journal = !path && stderr_is_journal();
+    file_path = path;
+    return path ? open_file(path, &log_fd, err) : ST_OK;
+}
+
+/* Other threads write at the same time, so the descriptor keeps its number. */
+enum status log_reopen(struct error *err)
+{
+    int fd;
+    if (!file_path) {
+        return ST_OK;
+    }
+    TRY(open_file(file_path, &fd, err));
+    int rc = dup3(fd, log_fd, O_CLOEXEC);
+    int number = errno;
+    close(fd);
+    return rc < 0 ? error_set(err, ST_SYSTEM, "log file %s: %s", file_path, strerror(number))
+                  : ST_OK;
+}
+
+const char *log_path(void)
+{
+    return file_path;
+}
+
+bool log_level_find(const char *name, enum log_level *out_level)
+{
+    for (int i = 0; i < LOG_LEVEL_COUNT; i++) {
+        if (strcmp(levels[i].name, name) == 0) {
+            *out_level = (enum log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool log_has_level(enum log_level level)
+{
+    return level <= level_max;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* C1 controls, separators of lines and paragraphs, and everything that changes the direction. */
+static bool is_disruptive(uint32_t code)
+{
+    return (code >= 0x80 && code <= 0x9f) || code == 0x61c || (code >= 0x200e && code <= 0x200f) ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+/*
+ * The text shown for the |len| bytes at |p|, which form a sequence, or for one byte if |len| is 0.
+ */
+static size_t show(char *out, size_t size, const uint8_t *p, size_t len)
+{
+    bool is_plain =
+        len == 1 ? *p >= 0x20 && *p != 0x7f : len > 1 && !is_disruptive(utf8_code(p, len));
+    if (is_plain) {
+        memcpy(out, p, len);
+        return len;
+    }
+    int printed = len > 1 ? snprintf(out, size, "\\u{%x}", (unsigned)utf8_code(p, len))
+                          : snprintf(out, size, "\\x%02x", *p);
+    return (size_t)printed;
+}
+
+size_t log_escape(char *out, size_t size, struct span text)
+{
+    const uint8_t *p = text.ptr, *end = p + text.len;
+    size_t used = 0;
+    while (p < end) {
+        char shown[sizeof("\\u{10ffff}")];
+        size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
+        size_t bytes = show(shown, sizeof(shown), p, len);
+        must(bytes > 0 && bytes < sizeof(shown) && used <= size);
+        if (bytes > size - used) {
+            break;
+        }
+        memcpy(out + used, shown, bytes);
+        used += bytes;
+        p += len ? len : 1;
+    }
+    return used;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static size_t print_prefix(char *line, size_t size, enum log_level level)
+{
+    int len;
+    if (is_journal) {
+        len = snprintf(line, size, "<%d>", levels[level].priority);
+    } else {
+        struct timespec now;
+        struct tm utc;
+        clock_gettime(CLOCK_REALTIME, &now);
+        gmtime_r(&now.tv_sec, &utc);
+        len = snprintf(line, size, "%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ %s: ", utc.tm_year + 1900,
+                       utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                       now.tv_nsec / 1000, levels[level].name);
+    }
+    return len < 0 ? 0 : (size_t)len;
+}
+
+void log_line(enum log_level level, const char *fmt, ...)
+{
+    must(level < LOG_LEVEL_COUNT);
+    if (level > level_max) {
+        return;
+    }
+    char text[LOG_LINE_MAX], line[LOG_LINE_MAX];
+    va_list args;
+    va_start(args, fmt);
+    int wanted = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    size_t len = wanted < 0 ? 0 : (size_t)wanted < sizeof(text) ? (size_t)wanted : sizeof(text) - 1;
+    size_t used = print_prefix(line, sizeof(line), level);
+    used += log_escape(line + used, sizeof(line) - 1 - used, span_of(text, len));
+    must(used < sizeof(line));
+    line[used++] = '\n';
+    struct pollfd room = {.fd = log_fd, .events = POLLOUT};
+    if (poll(&room, 1, 0) == 1) {
+        ssize_t written = write(log_fd, line, used);
+        (void)written; /* there is nowhere to report this */
+    }
+}

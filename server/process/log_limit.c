@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/process/log_limit.h"
+
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "server/process/log.h"
+
+#define WINDOW_NS (LOG_LIMIT_S * (uint64_t)1000000000)
+
+static const struct {
+    enum log_level level; /* of a line, and of the line with the count */
+    const char *name;
+} kinds[LOG_KIND_COUNT] = {
+    [LOG_KIND_REFUSED] = {LOG_INFO, "requests answered 4xx"},
+    [LOG_KIND_FAILED] = {LOG_WARNING, "requests answered 5xx"},
+    [LOG_KIND_ACCEPT] = {LOG_WARNING, "connections not taken"},
+};
+
+void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void))
+{
+    must(clock != NULL);
+    *limits = (struct log_limits){.magic = LOG_LIMITS_MAGIC, .clock = clock};
+}
+
+static void end_window(struct log_limits *limits, unsigned kind)
+{
+    if (limits->windows[kind].suppressed > 0) {
+        log_line(kinds[kind].level, "%" PRIu64 " similar lines suppressed in %d s: %s",
+                 limits->windows[kind].suppressed, LOG_LIMIT_S, kinds[kind].name);
+    }
+    limits->windows[kind].suppressed = limits->windows[kind].written = 0;
+}
+
+static bool is_over(const struct log_limits *limits, unsigned kind, uint64_t now_ns)
+{
+    must(now_ns >= limits->windows[kind].since_ns);
+    return now_ns - limits->windows[kind].since_ns >= WINDOW_NS;
+}
+
+bool log_limits_admit(struct log_limits *limits, enum log_kind kind)
+{
+    OBJ_CHECK(limits, LOG_LIMITS_MAGIC);
+    must(kind < LOG_KIND_COUNT);
+    uint64_t now_ns = limits->clock();
+    if (log_has_level(LOG_DEBUG)) {
+        return true;
+    }
+    if (limits->windows[kind].written == 0 || is_over(limits, kind, now_ns)) {
+        end_window(limits, kind);
+        limits->windows[kind].since_ns = now_ns;
+    }
+    if (limits->windows[kind].written == LOG_LIMIT_LINES) {
+        limits->windows[kind].suppressed++;
+        return false;
+    }
+    limits->windows[kind].written++;
+    return true;
+}
+
+bool log_limits_flush(struct log_limits *limits, bool of_all)
+{
+    OBJ_CHECK(limits, LOG_LIMITS_MAGIC);
+    uint64_t now_ns = limits->clock();
+    bool has_more = false;
+    for (unsigned kind = 0; kind < LOG_KIND_COUNT; kind++) {
+        if (of_all || is_over(limits, kind, now_ns)) {
+            end_window(limits, kind);
+        }
+        has_more |= limits->windows[kind].suppressed > 0;
+    }
+    return has_more;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines that clients cause. A number of lines of each kind is written in a window of time; further
+ * ones are counted, and the count is written when the window is over. The caller gives the clock.
+ * One thread.
+ */
+#ifndef PTED_SERVER_PROCESS_LOG_LIMIT_H
+#define PTED_SERVER_PROCESS_LOG_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LOG_LIMIT_LINES 20 /* of a kind in a window */
+#define LOG_LIMIT_S 10     /* a window */
+
+enum log_kind {
+    LOG_KIND_REFUSED, /* requests: 4xx */
+    LOG_KIND_FAILED,  /* requests: 5xx */
+    LOG_KIND_ACCEPT,  /* connections that could not be taken */
+    LOG_KIND_COUNT,
+};
+
+#define LOG_LIMITS_MAGIC 0x6c6c696du
+
+struct log_limits {
+    uint32_t magic;
+    uint64_t (*clock)(void); /* ns */
+    struct {
+        uint64_t since_ns; /* when the window began */
+        uint32_t written;
+        uint64_t suppressed;
+    } windows[LOG_KIND_COUNT];
+};
+
+void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void));
+
+/* May a line of |kind| be written now? False: the line is counted. At level debug always true. */
+bool log_limits_admit(struct log_limits *limits, enum log_kind kind);
+
+/* Writes the counts of windows that are over, or with |of_all| of all windows. True: a window that
+ * is not over has counted lines. */
+bool log_limits_flush(struct log_limits *limits, bool of_all);
+
+#endif

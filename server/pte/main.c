@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* pte: shows the content of a program and runs it, without a daemon. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "server/process/standard.h"
+#include "server/process/version.h"
+#include "server/pte/pte.h"
+
+static const struct pte_command *const commands[] = {
+    &pte_inspect_command, &pte_run_command, &pte_devices_command,
+    &pte_ops_command,     &pte_sig_command,
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static const char statuses[] =
+    "Exit status: 0 done, 1 a refused signature, 64 usage, 65 bad file, 66 no such file, method "
+    "or\n"
+    "device, 69 unsupported, 70 internal, 71 system, 74 output not written, 77 no permission.\n";
+
+static void print_usage(FILE *to)
+{
+    const char *before = "usage:";
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        fprintf(to, "%s pte %s\n", before, commands[i]->usage);
+        before = "      ";
+    }
+    fprintf(to, "%s pte --help | --version\n", before);
+}
+
+static void print_help(void)
+{
+    print_usage(stdout);
+    putchar('\n');
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    }
+    printf("\npte COMMAND --help says more of each.\n\n%s", statuses);
+}
+
+static void print_command_help(const struct pte_command *command)
+{
+    printf("usage: pte %s\n\n%s\n%s", command->usage, command->help, statuses);
+}
+
+static const struct pte_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+/* Looks only at the arguments before "--". */
+static bool asks_for_help(int argc, char *const argv[])
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int print_and_finish(const struct pte_command *command)
+{
+    if (command) {
+        print_command_help(command);
+    } else {
+        print_help();
+    }
+    return pte_finish(command, ST_OK, NULL);
+}
+
+int main(int argc, char *argv[])
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    const struct pte_command *command = find_command(name);
+    standard_open();
+    if (asks_for_help(argc - 1, argv + 1)) {
+        return print_and_finish(command);
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        version_print("pte");
+        return pte_finish(NULL, ST_OK, NULL);
+    }
+    if (command) {
+        return command->run(argc - 2, argv + 2);
+    }
+    if (argc > 1) {
+        fprintf(stderr, "pte: expected a command, got '%s'\n", name);
+    } else {
+        fputs("pte: expected a command\n", stderr);
+    }
+    print_usage(stderr);
+    return EX_USAGE;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/pte/pte.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "runtime/program/program.h"
+#include "server/process/exit_status.h"
+
+#define NAMES_TEXT_MAX 160 /* bytes of the names of methods in an error */
+
+int pte_finish(const struct pte_command *command, enum status status, const struct error *err)
+{
+    bool is_written = fflush(stdout) == 0 && !ferror(stdout);
+    int reason = errno;
+    if (status != ST_OK) {
+        fprintf(stderr, "pte: %s\n", err->text);
+    } else if (!is_written) {
+        fprintf(stderr, "pte: standard output: %s\n", strerror(reason));
+    }
+    if (status == ST_INVALID) {
+        fprintf(stderr, "usage: pte %s; see pte %s --help\n", command->usage, command->name);
+    }
+    return status == ST_OK && !is_written ? EX_IOERR : exit_status_of(status);
+}
+
+/* "decode, encode": as many names as fit. */
+static const char *list_methods(const struct rt_program *program, char *text, size_t size)
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < rt_program_method_count(program) && len < size; i++) {
+        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "",
+                                rt_method_name(rt_program_method(program, i)));
+    }
+    if (len >= size) {
+        snprintf(text + size - 4, 4, "...");
+    }
+    return text;
+}
+
+enum status pte_find_method(struct rt_program *program, const char *name,
+                            struct rt_method **out_method, struct error *err)
+{
+    char names[NAMES_TEXT_MAX];
+    *out_method =
+        name ? rt_program_find_method(program, span_str(name)) : rt_program_default_method(program);
+    if (*out_method) {
+        return ST_OK;
+    }
+    return error_set(err, ST_NOT_FOUND, "no method '%.60s'%s; the methods are %s",
+                     name ? name : "forward", name ? "" : ", expected --method NAME",
+                     list_methods(program, names, sizeof(names)));
+}
+
+enum status pte_write(const struct buf *out, struct error *err)
+{
+    if (buf_failed(out)) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the text");
+    }
+    if (out->len && fwrite(out->ptr, 1, out->len, stdout) != out->len) {
+        return error_set(err, ST_UNWRITTEN, "standard output: %s", strerror(errno));
+    }
+    return ST_OK;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the commands of pte: each command's row in pte_main.c, and how a command ends. One
+ * thread. */
+#ifndef PTED_SERVER_PTE_PTE_H
+#define PTED_SERVER_PTE_PTE_H
+
+#include "base/buf.h"
+#include "base/status.h"
+
+struct rt_method;
+struct rt_program;
+
+struct pte_command {
+    const char *name;
+    const char *usage;   /* usage after "pte ": "run [OPTION]... FILE.pte" */
+    const char *summary; /* its line in `pte --help` */
+    const char *help;    /* further text of `pte NAME --help`: options, an example */
+    /* |argv| begins after the name. Returns the exit status of the process. */
+    int (*run)(int argc, char *const argv[]);
+};
+
+extern const struct pte_command pte_inspect_command;
+extern const struct pte_command pte_run_command;
+extern const struct pte_command pte_devices_command;
+extern const struct pte_command pte_ops_command;
+extern const struct pte_command pte_sig_command;
+
+/*
+ * Prints why |command| failed, if it did, and returns its exit status. NULL: --help or --version.
+ */
+int pte_finish(const struct pte_command *command, enum status status, const struct error *err);
+
+/* The method |name| or, with NULL, the program's default. ST_NOT_FOUND lists the methods. */
+MUST_CHECK enum status pte_find_method(struct rt_program *program, const char *name,
+                                       struct rt_method **out_method, struct error *err);
+
+/* Writes |out| to standard output. ST_UNWRITTEN also if |out| has failed. */
+MUST_CHECK enum status pte_write(const struct buf *out, struct error *err);
+
+#endif
