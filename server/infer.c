@@ -459,12 +459,14 @@ enum status infer_decode(struct request *request, struct error *err)
         status = infer->ops->decode(request, err);
     }
     status = check_memory(request, status, err);
+    if (status == ST_OK) {
+        status = count_arena(infer, err);
+    }
     if (status != ST_OK) {
-        infer->ops->undo(request);
+        infer->ops->undo(request); /* nobody else frees the invocations of a list */
         infer->bound_bytes = 0;
         return status;
     }
-    TRY(count_arena(infer, err));
     TRY(infer->ops->open_states(request, err));
     drop_bodies(request);
     return ST_OK;

@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "hal/pool.h"
 #include "server/exchange.h"
 #include "server/http/head.h"
 #include "server/process/log.h"
 #include "server/request.h"
 #include "server/server.h"
+#include "server/serving.h"
 
 #define MAKERS 2
 #define MORE_MODELS 40 /* so that statistics have several pieces */
@@ -272,6 +274,66 @@ static void a_request_beyond_its_memory_is_too_large(void **state)
     }
 }
 
+/* Until no call is left. */
+static void wait_until_idle(void)
+{
+    while (server.busy_request_count) {
+        uv_run(&server.loop, UV_RUN_ONCE);
+    }
+}
+
+#define LISTED_CALLS 60
+
+static void print_list(struct buf *out)
+{
+    buf_init(out, 1 << 16);
+    for (int i = 0; i < LISTED_CALLS; i++) {
+        buf_printf(out, "%c{\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],[[1,2,3],[4,5,6]]]}",
+                   i ? ',' : '[');
+    }
+    buf_add_char(out, ']');
+}
+
+/* Until the answer, or until the call waits for memory: then the client goes. */
+static void ask_or_leave(struct maker *maker, const struct buf *body)
+{
+    begin(maker, ROUTE_POST_ONLY, "/v2/batch", body->len);
+    add(maker, (const char *)body->ptr, body->len);
+    run(maker);
+    while (maker->ends == 0 && list_is_empty(&maker->exchange.want_link)) {
+        uv_run(&server.loop, UV_RUN_ONCE);
+    }
+    if (maker->ends == 0) {
+        do_abort(&maker->exchange);
+    }
+    wait_until_idle();
+}
+
+/* Others hold all memory but a little. Wherever that ends, the list gives back what it had. */
+static void a_list_that_finds_no_memory_gives_back_what_it_had(void **state)
+{
+    struct maker *maker = &makers[0];
+    struct hal_pool *pool = server.serving->lists;
+    struct hal_pool_stats stats;
+    struct buf body;
+    unsigned refused = 0;
+    (void)state;
+    print_list(&body);
+    maker->answer.status = 0;
+    for (size_t left = 0; maker->answer.status != 200; left += 1024) {
+        size_t held = hal_pool_size(pool) - left;
+        maker->answer.status = 0;
+        hal_pool_charge(pool, held);
+        ask_or_leave(maker, &body);
+        hal_pool_stats(pool, &stats);
+        assert_true(stats.held_bytes == held);
+        hal_pool_discharge(pool, held);
+        refused += maker->answer.status == 429;
+    }
+    assert_true(refused > 0);
+    buf_fini(&body);
+}
+
 static void exchanges_of_one_client_end_in_any_order(void **state)
 {
     struct maker *first = &makers[0], *second = &makers[1];
@@ -286,14 +348,6 @@ static void exchanges_of_one_client_end_in_any_order(void **state)
     wait_for(&first->ends);
     assert_int_equal(first->answer.status, 200);
     assert_true(buf_span(&first->body).len == buf_span(&second->body).len);
-}
-
-/* Until no call is left. */
-static void wait_until_idle(void)
-{
-    while (server.busy_request_count) {
-        uv_run(&server.loop, UV_RUN_ONCE);
-    }
 }
 
 /* The turn is over, as far as turns.c knows. */
@@ -487,6 +541,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_an_answer_like_others),
         cmocka_unit_test(statistics_of_many_models_take_several_turns),
         cmocka_unit_test(a_request_beyond_its_memory_is_too_large),
+        cmocka_unit_test(a_list_that_finds_no_memory_gives_back_what_it_had),
         cmocka_unit_test(exchanges_of_one_client_end_in_any_order),
         cmocka_unit_test(a_client_that_goes_takes_its_call_along),
         cmocka_unit_test(an_answer_waits_for_its_client),
