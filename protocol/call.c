@@ -124,7 +124,7 @@ static enum status find_member(struct call_parser *p, uint32_t node, const struc
     if (key->raw.len != key->bytes) {
         uint8_t *copy = arena_alloc(p->arena, key->bytes);
         if (!copy) {
-            return error_set(p->err, ST_TOO_LARGE, "more text than a request may have");
+            return arena_fail(p->arena, "the request", p->err);
         }
         json_string_decode(key, copy);
         name = span_of(copy, key->bytes);
@@ -304,7 +304,7 @@ enum status call_parse(const struct oip_body *body, const struct call_method *me
     struct call_parser p; /* no initialiser: it would clear the reader's tables too */
     init_parser(&p, body, method, limits, arena, err);
     if (!p.leaves) {
-        return error_set(err, ST_TOO_LARGE, "no memory left for a request");
+        return arena_fail(arena, "the request", err);
     }
     TRY(json_object(&p.in, err));
     while (true) {

@@ -203,7 +203,7 @@ static enum status keep_string(struct call_parser *p, const struct json_string *
     if (string->raw.len != string->bytes) {
         uint8_t *copy = arena_alloc(p->arena, string->bytes);
         if (!copy) {
-            return error_set(p->err, ST_TOO_LARGE, "more text than a request may have");
+            return arena_fail(p->arena, "the request", p->err);
         }
         json_string_decode(string, copy);
         *out = span_of(copy, string->bytes);

@@ -215,7 +215,7 @@ enum status oip_parse_raw(struct span binary, const struct oip_tensor_meta *meta
 {
     struct oip_request_input *input = arena_alloc(arena, sizeof(*input));
     if (!input) {
-        return error_set(err, ST_TOO_LARGE, "no memory left for a request");
+        return arena_fail(arena, "the request", err);
     }
     *input = (struct oip_request_input){
         .name = span_str(meta->name), .type = meta->type, .is_binary = true, .data = binary};
@@ -325,8 +325,8 @@ static enum status decode_strings(const struct oip_request_input *input, struct 
     size_t count = (size_t)shape_numel(&input->shape);
     struct span *strings = arena_array(arena, count, sizeof(*strings));
     if (!strings) {
-        return error_set(err, ST_TOO_LARGE, ": %zu strings are more than a request may have",
-                         count);
+        arena_fail(arena, "the request", err);
+        return error_prefix(err, ": ");
     }
     if (input->is_one_string) {
         strings[0] = input->data;

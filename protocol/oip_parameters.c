@@ -8,12 +8,6 @@
 #include "protocol/number.h"
 #include "protocol/oip_priv.h"
 
-enum status oip_fail_memory(const struct arena *arena, struct error *err)
-{
-    return error_set(err, ST_TOO_LARGE, "the request has more members than %zu bytes can hold",
-                     arena->max_bytes);
-}
-
 /* Makes room for one more item after |count|: doubles at powers of two. NULL: the arena is full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size)
 {
@@ -40,7 +34,7 @@ static enum status keep_string(const struct oip_reader *r, const struct json_str
     }
     uint8_t *copy = arena_alloc(r->arena, string->bytes);
     if (!copy) {
-        return oip_fail_memory(r->arena, r->err);
+        return arena_fail(r->arena, "the request", r->err);
     }
     json_string_decode(string, copy);
     *out = span_of(copy, string->bytes);
@@ -112,7 +106,7 @@ static enum status add_other(const struct oip_reader *r, const struct json_strin
     }
     struct oip_parameter *grown = oip_grow(r->arena, out->others, out->other_count, sizeof(*grown));
     if (!grown) {
-        return oip_fail_memory(r->arena, r->err);
+        return arena_fail(r->arena, "the request", r->err);
     }
     out->others = grown;
     out->others[out->other_count++] = parameter;

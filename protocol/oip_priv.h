@@ -26,8 +26,6 @@ struct oip_parser {
     bool is_shapes_only; /* inputs need no datatype and no data */
 };
 
-enum status oip_fail_memory(const struct arena *arena, struct error *err);
-
 /* Room for one more behind |count| items: doubles at powers of two, NULL when the arena is full. */
 void *oip_grow(struct arena *arena, void *items, size_t count, size_t size);
 

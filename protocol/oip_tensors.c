@@ -175,7 +175,7 @@ enum status oip_parse_inputs(struct oip_parser *p)
         struct oip_request_input *grown =
             oip_grow(p->arena, request->inputs, request->input_count, sizeof(*grown));
         if (!grown) {
-            return oip_fail_memory(p->arena, p->err);
+            return arena_fail(p->arena, "the request", p->err);
         }
         request->inputs = grown;
         struct oip_request_input *input = &grown[request->input_count];
@@ -281,7 +281,7 @@ enum status oip_read_outputs(const struct oip_reader *r, struct oip_outputs *out
         struct oip_request_output *grown =
             oip_grow(r->arena, out->items, out->count, sizeof(*grown));
         if (!grown) {
-            return oip_fail_memory(r->arena, r->err);
+            return arena_fail(r->arena, "the request", r->err);
         }
         out->items = grown;
         out->items[out->count++] = output;

@@ -27,7 +27,7 @@ static enum status read_text(struct json *in, size_t bytes_max, struct arena *ar
     if (text.raw.len != text.bytes) {
         uint8_t *copy = arena_alloc(arena, text.bytes);
         if (!copy) {
-            return json_fail(in, err, ST_TOO_LARGE, "more text than there is room for");
+            return arena_fail(arena, "the request", err);
         }
         json_string_decode(&text, copy);
         *out = span_of(copy, text.bytes);
@@ -70,7 +70,7 @@ static enum status read_path(struct json *in, size_t bytes_max, struct arena *ar
     }
     struct sip_path_key *copy = arena_array(arena, (size_t)out->depth + 1, sizeof(*copy));
     if (!copy) {
-        return json_fail(in, err, ST_TOO_LARGE, "more text than there is room for");
+        return arena_fail(arena, "the request", err);
     }
     memcpy(copy, keys, out->depth * sizeof(*copy));
     out->path = copy;

@@ -37,7 +37,7 @@ struct pick {
 };
 
 /* The value that comes next. ST_TOO_LARGE: a text longer than |text_bytes_max|, a path deeper than
- * a structure can be, or a full arena. */
+ * a structure can be, or a full arena. ST_EXHAUSTED: the heap refused the arena memory. */
 MUST_CHECK enum status pick_read(struct json *in, size_t text_bytes_max, struct arena *arena,
                                  struct pick *out, struct error *err);
 

@@ -111,8 +111,11 @@ static enum status fail_string(const struct tensor_walk *walk, const char *path,
     struct json_string string;
     const uint8_t *at = walk->at;
     const char *wrong = json_string_scan(&at, walk->end, &string);
-    return wrong ? error_set(err, ST_INVALID, "%s%s", path, wrong)
-                 : error_set(err, ST_TOO_LARGE, "%smore text than a request may have", path);
+    if (wrong) {
+        return error_set(err, ST_INVALID, "%s%s", path, wrong);
+    }
+    arena_fail(walk->arena, "the request", err);
+    return error_prefix(err, "%s", path);
 }
 
 /* The number at walk->at was not read. */
@@ -294,8 +297,8 @@ enum status tensor_text_parse_strings(struct span text, const struct shape *shap
     }
     struct span *strings = arena_array(arena, (size_t)count, sizeof(*strings));
     if (!strings) {
-        return error_set(err, ST_TOO_LARGE,
-                         ": %" PRId64 " strings are more than a request may have", count);
+        arena_fail(arena, "the request", err);
+        return error_prefix(err, ": ");
     }
     struct tensor_walk walk = {
         .at = text.ptr,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Handlers of the routes that run no model. Each handler prints its JSON to request->out and
- * returns ST_OK, or sets the reason why it cannot. Handlers do not block. */
+ * returns ST_OK, or sets the reason why it cannot. Handlers do not block. A handler on the loop
+ * whose work has no bound prints a piece, sets request->is_unfinished and is called again. */
 #ifndef PTED_SERVER_API_H
 #define PTED_SERVER_API_H
 

@@ -114,10 +114,12 @@ static enum status make_edges(struct request *request, struct error *err)
     OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     uint32_t count = 0;
-    bundle->edges =
-        arena_array(&request->infer.arena, bundle->promise_count, sizeof(*bundle->edges));
+    if (!bundle->edges) { /* else this is a repeated attempt */
+        bundle->edges =
+            arena_array(&request->infer.arena, bundle->promise_count, sizeof(*bundle->edges));
+    }
     if (!bundle->edges) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
+        return arena_fail(&request->infer.arena, "the list", err);
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
         struct bundle_call *call = call_of(bundle, step);
@@ -207,7 +209,7 @@ static enum status open_sequences(struct request *request, struct error *err)
     struct bundle *bundle = request->infer.bundle;
     bundle->turns = arena_array(&request->infer.arena, bundle->count, sizeof(*bundle->turns));
     if (!bundle->turns) {
-        return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
+        return arena_fail(&request->infer.arena, "the list", err);
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
         struct bundle_call *call = call_of(bundle, step);
@@ -268,10 +270,14 @@ static enum status open_states(struct request *request, struct error *err)
     OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     enum status status = open_sequences(request, err);
-    bundle->cascade = status == ST_OK ? rt_cascade_new(&bundle->layout, true) : NULL;
-    if (!bundle->cascade) {
+    if (status == ST_OK) {
+        bundle->cascade = rt_cascade_new(&bundle->layout, true);
+        status = bundle->cascade ? ST_OK
+                                 : error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
+    }
+    if (status != ST_OK) {
         undo(request);
-        return error_set(err, ST_EXHAUSTED, "no memory for a list of requests");
+        return status;
     }
     fill_cascade(bundle);
     return ST_OK;
@@ -449,7 +455,7 @@ static enum status print(struct request *request, struct error *err)
     struct oip_encoded *encoded = &infer->encoded;
     encoded->spans = arena_array(&infer->arena, count_outputs(bundle) + 1, sizeof(*encoded->spans));
     if (!encoded->spans) {
-        return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+        return arena_fail(&infer->arena, "the answer", err);
     }
     oip_encode_begin(encoded);
     for (uint32_t i = 0; i < bundle->count; i++) {

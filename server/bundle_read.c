@@ -28,9 +28,9 @@ struct reader {
     struct error *err;
 };
 
-static enum status no_memory(struct error *err)
+static enum status no_memory(const struct reader *r)
 {
-    return error_set(err, ST_TOO_LARGE, "the list has more members than a request may have");
+    return arena_fail(r->arena, "the list", r->err);
 }
 
 enum status bundle_prefix(uint32_t index, const char *separator, struct error *err)
@@ -50,7 +50,7 @@ static enum status read_text(struct reader *r, struct json *in, struct span *out
     }
     char *copy = arena_alloc(r->arena, string.bytes + 1);
     if (!copy) {
-        return no_memory(r->err);
+        return no_memory(r);
     }
     json_string_decode(&string, (uint8_t *)copy);
     *out = span_of(copy, string.bytes);
@@ -122,7 +122,7 @@ static enum status grow(struct reader *r)
     uint32_t capacity = bundle->capacity ? 2 * bundle->capacity : CALLS_FIRST;
     struct bundle_call *calls = arena_array(r->arena, capacity, sizeof(*calls));
     if (!calls) {
-        return no_memory(r->err);
+        return no_memory(r);
     }
     if (bundle->count > 0) {
         memcpy(calls, bundle->calls, bundle->count * sizeof(*calls));
@@ -266,7 +266,7 @@ static enum status add_promise(struct reader *r, uint32_t index, struct bundle_p
     struct bundle_call *call = &bundle->calls[index];
     struct span id = promise.said->id;
     if (!promise.place) {
-        return no_memory(r->err);
+        return no_memory(r);
     }
     if (bundle->promise_count == RT_CASCADE_EDGES_MAX) {
         error_set(r->err, ST_TOO_LARGE, "%s: expected at most %d results that others take",
@@ -290,7 +290,7 @@ static enum status list_oip(struct reader *r, uint32_t index, const struct oip_r
     struct bundle_call *call = &r->bundle->calls[index];
     call->promises = arena_array(r->arena, oip->input_count, sizeof(*call->promises));
     if (!call->promises) {
-        return no_memory(r->err);
+        return no_memory(r);
     }
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
@@ -318,7 +318,7 @@ static enum status list_tree(struct reader *r, uint32_t index, const struct call
     const struct call_method *method = &call->call.model->call;
     call->promises = arena_array(r->arena, method->input_count, sizeof(*call->promises));
     if (!call->promises) {
-        return no_memory(r->err);
+        return no_memory(r);
     }
     for (uint32_t i = 0; i < method->input_count; i++) {
         const struct call_leaf *leaf = &tree->leaves[i];
@@ -396,7 +396,7 @@ static enum status put_in_order(struct reader *r)
     uint32_t placed = 0, i = 0;
     bundle->order = arena_array(r->arena, bundle->count, sizeof(*bundle->order));
     if (!bundle->order) {
-        return no_memory(r->err);
+        return no_memory(r);
     }
     while (i < bundle->count) {
         struct bundle_call *call = &bundle->calls[i];
@@ -422,7 +422,7 @@ enum status bundle_read(struct request *request, const struct oip_body *parts, s
         return error_set(err, ST_INVALID, "a list of requests needs JSON");
     }
     if (!bundle) {
-        return no_memory(err);
+        return no_memory(&r);
     }
     bundle_free(request); /* of an attempt that found no memory */
     bundle->magic = BUNDLE_MAGIC;

@@ -158,11 +158,16 @@ static void evict(struct exchange *exchange)
                  exchange_held_bytes(exchange));
     }
     exchange->server->clients.evicted_count++;
+    exchange->server->clients.is_evicting = true;
     exchange_evict(exchange);
+    exchange->server->clients.is_evicting = false;
 }
 
 static bool evict_below(struct server *server, const struct exchange *except, uint64_t limit)
 {
+    if (server->clients.is_evicting) {
+        return false;
+    }
     struct exchange *slowest = find_slowest(server, except, limit, uv_now(&server->loop));
     if (slowest) {
         evict(slowest);

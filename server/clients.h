@@ -63,6 +63,7 @@ struct clients {
     uint64_t evicted_count;
     struct list wanting; /* exchanges that wait for memory, oldest first */
     bool is_upload_waiting;
+    bool is_evicting; /* an exchange gives its memory back now */
     uv_timer_t timer; /* runs while there are any */
 };
 
@@ -89,7 +90,9 @@ void clients_want(struct exchange *exchange);
 bool clients_may_send(struct exchange *exchange);
 
 /* Others wait for memory: the slowest of all other than |except| gives its own back if
- * it hardly moves, or, when |is_pressing|, if it moves little. False: there is none. */
+ * it hardly moves, or, when |is_pressing|, if it moves little. False: there is none. An eviction
+ * makes no other: with its answer the client's next request may begin, and the caller relies on
+ * |except|. */
 bool clients_evict_slowest(struct server *server, const struct exchange *except, bool is_pressing);
 
 #endif

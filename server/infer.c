@@ -253,6 +253,9 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct hal_pool_stats stats;
+    if (request->infer.arena.refusal == ST_EXHAUSTED) {
+        return err->code; /* it was the heap, not the memory for requests */
+    }
     size_t size = hal_pool_size(request->infer.pool), bodies = body_bytes(request);
     hal_pool_stats(request->infer.pool, &stats);
     if (!add_size(demand, bodies, &demand) ||
@@ -360,6 +363,16 @@ static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shap
     return desc;
 }
 
+enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
+                              struct error *err)
+{
+    call->output_count = 0;
+    if (!call->outputs) {
+        call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
+    }
+    return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
+}
+
 enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
                        enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
                        struct span bytes, struct error *err)
@@ -446,12 +459,14 @@ enum status infer_decode(struct request *request, struct error *err)
         status = infer->ops->decode(request, err);
     }
     status = check_memory(request, status, err);
+    if (status == ST_OK) {
+        status = count_arena(infer, err);
+    }
     if (status != ST_OK) {
-        infer->ops->undo(request);
+        infer->ops->undo(request); /* nobody else frees the invocations of a list */
         infer->bound_bytes = 0;
         return status;
     }
-    TRY(count_arena(infer, err));
     TRY(infer->ops->open_states(request, err));
     drop_bodies(request);
     return ST_OK;

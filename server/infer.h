@@ -189,6 +189,11 @@ MUST_CHECK enum status infer_check_names(struct arena *arena, const struct model
                                          const struct oip_request *oip, bool needs_all,
                                          struct error *err);
 
+/* For the codecs: an empty list with room for |count| outputs. A repeated attempt to decode uses
+ * the memory of the first one, so that a request that waits takes no more and more. */
+MUST_CHECK enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
+                                         struct error *err);
+
 /* Limits given in the request beside those of its head: the shorter time and the higher priority
  * win. */
 void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);

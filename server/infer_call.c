@@ -57,11 +57,11 @@ static enum status list_outputs(struct arena *arena, struct infer_call *call, bo
                                 struct error *err)
 {
     const struct sip_tree *tree = &call->model->call.structure->results;
-    call->outputs = arena_array(arena, tree->leaf_count, sizeof(call->outputs[0]));
-    if (!call->outputs || tree->leaf_count > INFER_OUTPUTS_MAX) {
+    if (tree->leaf_count > INFER_OUTPUTS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "result: expected at most %d leaves, got %u",
                          INFER_OUTPUTS_MAX, tree->leaf_count);
     }
+    TRY(infer_outputs_new(arena, call, tree->leaf_count, err));
     for (uint32_t node = 0; node != SIP_NO_NODE; node = sip_next(tree, node)) {
         const struct model_io *io = tree->nodes[node].kind == SIP_LEAF
                                         ? find_output(call->model, tree->nodes[node].raw_index)
@@ -154,7 +154,7 @@ static enum status print(struct request *request, struct infer_call *call, struc
     struct call_result *results =
         arena_array(&infer->arena, method->result_count, sizeof(*results));
     if (!results) {
-        return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+        return arena_fail(&infer->arena, "the answer", err);
     }
     for (size_t i = 0; i < call->output_count; i++) {
         uint32_t index = call->outputs[i].io->index;

@@ -69,11 +69,11 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
     const struct model *model = call->model;
     const struct oip_request *oip = &call->oip;
     size_t count = oip->outputs.count ? oip->outputs.count : model->output_count;
-    call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
-    if (!call->outputs || count > INFER_OUTPUTS_MAX) {
+    if (count > INFER_OUTPUTS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "outputs: expected at most %d, got %zu",
                          INFER_OUTPUTS_MAX, count);
     }
+    TRY(infer_outputs_new(arena, call, count, err));
     for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
         const struct model_io *io = &model->outputs[i];
         add_output(call, io, io->meta.name, oip->parameters.binary_data_output);
@@ -190,7 +190,7 @@ enum status infer_check_names(struct arena *arena, const struct model *model,
 {
     const struct oip_request_input **given = arena_array(arena, model->input_count, sizeof(*given));
     if (!given) {
-        return error_set(err, ST_EXHAUSTED, "inputs: out of memory");
+        return arena_fail(arena, "the request", err);
     }
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
@@ -249,7 +249,7 @@ static enum status print(struct request *request, struct infer_call *call, struc
     struct infer *infer = &request->infer;
     struct oip_result *results = arena_array(&infer->arena, call->output_count, sizeof(*results));
     if (!results) {
-        return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+        return arena_fail(&infer->arena, "the answer", err);
     }
     for (size_t i = 0; i < call->output_count; i++) {
         results[i] = result_of(call, &call->outputs[i]);

@@ -29,7 +29,7 @@ static enum status keep_id(struct infer *infer, struct error *err)
     struct oip_request *oip = &infer->call.oip;
     const char *copy = oip->has_id ? arena_strdup(&infer->arena, oip->id.ptr, oip->id.len) : "";
     if (!copy) {
-        return error_set(err, ST_EXHAUSTED, "id: out of memory");
+        return arena_fail(&infer->arena, "the request", err);
     }
     oip->id = span_of(copy, oip->id.len);
     return ST_OK;
@@ -179,7 +179,7 @@ static enum status print(struct request *request, struct error *err)
     call->sample_count = stats_sample_count(call);
     encoded->spans = arena_array(&infer->arena, call->output_count + 1, sizeof(struct span));
     if (!encoded->spans) {
-        return error_set(err, ST_EXHAUSTED, "answer: out of memory");
+        return arena_fail(&infer->arena, "the answer", err);
     }
     oip_encode_begin(encoded);
     buf_add_char(&request->out, '{');

@@ -138,12 +138,13 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->exchange = exchange;
     request->http_status = 0;
     request->err.code = ST_OK;
-    request->offload = request->is_on_worker = false;
+    request->offload = request->is_on_worker = request->is_unfinished = false;
     request->is_run_done = request->is_unreleased = false;
     request->body_bytes = 0;
     request->method = NULL;
     request->retry_after_s = 0;
     request->arrived_ns = request->want_ms = 0;
+    request->listed = 0;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
     request->match.model[0] = '\0';
@@ -175,6 +176,10 @@ static void give_back(struct request *request)
         hal_pool_leave(request->upload_pool);
     }
     request->body.pool = request->infer.inflated.pool = NULL;
+    if (request->listing) {
+        repository_unref_index(request->listing);
+        request->listing = NULL;
+    }
     server_let_go_serving(server, request->serving);
     request->serving = NULL;
     request->exchange = NULL;
@@ -350,11 +355,24 @@ static enum step_result step_read(struct request *request)
     return advance(request, infer_settle(request, &request->err), STEP_PARSE);
 }
 
+/* A handler that has more to print than a turn has time for is called again. */
+static enum step_result run_handler(struct request *request)
+{
+    request->is_unfinished = false;
+    enum status status = route_of(request)->handler(request, &request->err);
+    if (!request->is_unfinished) {
+        return advance(request, status, STEP_WRITE);
+    }
+    must(status == ST_OK && !request->is_on_worker);
+    request->next = NULL;
+    turns_add(request->server, request);
+    return STEP_WAIT;
+}
+
 static enum step_result step_parse(struct request *request)
 {
-    api_handler_f *handler = route_of(request)->handler;
-    if (handler) {
-        return advance(request, handler(request, &request->err), STEP_WRITE);
+    if (route_of(request)->handler) {
+        return run_handler(request);
     }
     return advance(request, infer_parse(request, &request->err), STEP_DECODE);
 }
@@ -474,7 +492,7 @@ static enum step_result step_run(struct request *request)
 void request_go_on(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    bool has_run = !request->is_on_worker;
+    bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
     request->is_on_worker = request->offload = false;
     if (has_run) {
@@ -593,7 +611,8 @@ void request_abandon(struct request *request)
 
 bool request_is_waited_for(const struct request *request)
 {
-    return request->is_on_worker || request->step == STEP_RUN || request->step == STEP_WANT;
+    return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
+           request->step == STEP_WANT;
 }
 
 /* ---- waiting for memory ---------------------------------------------------------------------- */

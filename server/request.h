@@ -26,6 +26,7 @@
 #include "server/infer.h"
 #include "server/route.h"
 
+struct repository_index;
 struct server;
 struct serving;
 
@@ -56,11 +57,15 @@ struct request {
 
     int http_status; /* status of the answer; 0 while it is open */
     struct error err;
-    struct buf out;    /* the answer's JSON */
-    size_t body_bytes; /* bytes received */
-    bool offload;      /* there is much to do: the next ANYWHERE steps run on a worker */
-    bool is_on_worker; /* the loop's: the steps are queued and not back; |step| belongs to the
-                          worker */
+    struct buf out;     /* the answer's JSON */
+    size_t body_bytes;  /* bytes received */
+    bool offload;       /* there is much to do: the next ANYWHERE steps run on a worker */
+    bool is_on_worker;  /* the loop's: the steps are queued and not back; |step| belongs to the
+                           worker */
+    bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
+    struct repository_index
+        *listing; /* ref held: that handler's models, |listed| of them printed */
+    uint32_t listed;
     struct infer infer;
 
     uint64_t arrived_ns; /* when the message was complete */
@@ -115,8 +120,8 @@ void request_run(struct request *request);
 /* A write that had to wait is done, see exchange_note_written(). The client may have gone. */
 void request_written(struct request *request, bool is_ok);
 
-/* Goes on after the call has ended (server_complete()), or after a thread has done the steps that
- * it was given. */
+/* Goes on after the call has ended (server_complete()), after a thread has done the steps that it
+ * was given, or with a handler that is unfinished. */
 void request_go_on(struct request *request);
 
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon

@@ -86,11 +86,12 @@ bool turns_may_begin(struct conn *conn)
 {
     struct turns *turns = &conn->server->turns;
     OBJ_CHECK(turns, TURNS_MAGIC);
-    if (turns->first == conn) {
+    bool is_alone = !conn->server->clients.is_evicting; /* else another message is being read */
+    if (is_alone && turns->first == conn) {
         turns->first = NULL; /* with one message */
         return true;
     }
-    if (list_is_empty(&turns->conns) && turns_has_time(conn->server)) {
+    if (is_alone && list_is_empty(&turns->conns) && turns_has_time(conn->server)) {
         return true;
     }
     if (list_is_empty(&conn->turn_link)) {

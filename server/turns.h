@@ -4,7 +4,7 @@
  * can end at the same moment. If the loop answered all of them before it looked at its sockets
  * again, everybody else would wait. So a turn begins nothing more after TURNS_NS. The rest waits in
  * two rows, oldest first: connections whose next message has come, which take turns with a message
- * each, and requests that a thread has given back.
+ * each, and requests: those that a thread has given back, and those that do their work in pieces.
  *
  * Loop thread.
  */

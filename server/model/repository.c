@@ -4,6 +4,7 @@
 
 #include "server/model/repository.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,12 +189,22 @@ static uint32_t lower_bound(const struct repository_index *index, const char *na
     return low;
 }
 
-/* A model of a method of file |name|, or NULL. "resnet.large" may be a file of its own instead. */
+/* A model of a method of file |name|, or NULL; its name begins with "|name|.". "resnet.large" may
+ * be a file of its own instead. */
 static const struct model *find_method(const struct repository_index *index, const char *name)
 {
-    for (uint32_t i = 0; i < index->count; i++) {
-        if (strcmp(index->models[i]->origin->name, name) == 0) {
-            return index->models[i];
+    char prefix[MODEL_NAME_MAX + 2];
+    int len = snprintf(prefix, sizeof(prefix), "%s.", name);
+    if (len < 0 || (size_t)len >= sizeof(prefix)) {
+        return NULL;
+    }
+    for (uint32_t i = lower_bound(index, prefix); i < index->name_count; i++) {
+        const struct repository_name *entry = &index->names[i];
+        if (strncmp(entry->text, prefix, (size_t)len) != 0) {
+            break;
+        }
+        if (strcmp(entry->model->origin->name, name) == 0) {
+            return entry->model;
         }
     }
     return NULL;

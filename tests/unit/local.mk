@@ -27,6 +27,7 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_call_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_oip_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_oip_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
+%C%_test_oip_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 %C%_test_pick_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_pick_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_tensor_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

@@ -13,12 +13,16 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "hal/pool.h"
 #include "server/exchange.h"
 #include "server/http/head.h"
 #include "server/process/log.h"
+#include "server/request.h"
 #include "server/server.h"
+#include "server/serving.h"
 
 #define MAKERS 2
+#define MORE_MODELS 40 /* so that statistics have several pieces */
 #define ANSWER_BYTES_MAX 65536
 #define INFER "/v2/models/add/infer"
 
@@ -28,7 +32,8 @@ struct maker {
     struct http_answer answer;
     struct buf body;
     unsigned writes, parts, ends, resumes, aborts;
-    bool is_slow; /* takes an answer when it is told to */
+    bool is_slow;   /* takes an answer when it is told to */
+    bool is_greedy; /* has a next request, which wants the memory of others */
 };
 
 static struct server server;
@@ -61,6 +66,9 @@ static void do_end(struct exchange *exchange)
 {
     exchange->phase = EXCHANGE_IDLE;
     maker_of(exchange)->ends++;
+    if (maker_of(exchange)->is_greedy) {
+        assert_false(clients_evict_slowest(&server, exchange, true));
+    }
 }
 
 static void do_resume(struct exchange *exchange)
@@ -157,9 +165,16 @@ static int set_up(void **state)
     snprintf(socket_path, sizeof(socket_path), "%s/socket", folder);
     snprintf(listen, sizeof(listen), "unix:%s", socket_path);
     snprintf(model, sizeof(model), "%s/tests/models/add.pte", top ? top : "..");
-    const char *argv[] = {"pted",     "--workers=1",  "--log-level=error", "--inline-bytes-max=512",
-                          "--listen", strdup(listen), strdup(model)};
-    assert_int_equal(options_parse(7, (char *const *)(uintptr_t)argv, &options, &err), ST_OK);
+    const char *argv[7 + MORE_MODELS] = {
+        "pted",     "--workers=1",  "--log-level=error", "--inline-bytes-max=512",
+        "--listen", strdup(listen), strdup(model)};
+    for (int i = 0; i < MORE_MODELS; i++) {
+        char named[sizeof(model) + 32];
+        snprintf(named, sizeof(named), "--model=m%d=%s", i, model);
+        argv[7 + i] = strdup(named);
+    }
+    assert_int_equal(options_parse(7 + MORE_MODELS, (char *const *)(uintptr_t)argv, &options, &err),
+                     ST_OK);
     assert_int_equal(log_open(NULL, options.log_level, &err), ST_OK);
     assert_int_equal(server_init(&server, &options, &err), ST_OK);
     for (size_t i = 0; i < MAKERS; i++) {
@@ -224,6 +239,101 @@ static void a_refusal_is_an_answer_like_others(void **state)
     assert_int_equal(maker->answer.status, 400);
 }
 
+/* The memory of a request comes from its arena. Whichever allocation meets the maximum, the request
+ * is too large: nothing else is wrong with it, and waiting would not help. */
+static void a_request_beyond_its_memory_is_too_large(void **state)
+{
+    struct maker *maker = &makers[0];
+    static const struct {
+        const char *target, *body;
+    } asks[] = {
+        {INFER, json},
+        {"/v2/models/add/call", "{\"args\":[[[1,2,3],[4,5,6]],[[1,2,3],[4,5,6]]]}"},
+        {"/v2/batch", "[{\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],[[1,2,3],[4,5,6]]]}]"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+        unsigned refused = 0;
+        maker->answer.status = 0;
+        for (size_t bytes = 16; maker->answer.status != 200; bytes += 16) {
+            begin(maker, ROUTE_POST_ONLY, asks[i].target, strlen(asks[i].body));
+            struct arena *arena = &maker->exchange.request->infer.arena;
+            size_t before = arena->max_bytes;
+            arena->max_bytes = bytes;
+            add(maker, asks[i].body, strlen(asks[i].body));
+            run(maker);
+            wait_for(&maker->ends);
+            arena->max_bytes = before;
+            bool is_of_call = maker->answer.status == 200 && says(maker, "\"status\":413");
+            assert_true(maker->answer.status == 413 || maker->answer.status == 200);
+            maker->answer.status = is_of_call ? 413 : maker->answer.status;
+            refused += maker->answer.status == 413;
+        }
+        assert_true(says(maker, "11.0") || says(maker, "2.0,4.0,6.0"));
+        assert_true(refused > 2);
+    }
+}
+
+/* Until no call is left. */
+static void wait_until_idle(void)
+{
+    while (server.busy_request_count) {
+        uv_run(&server.loop, UV_RUN_ONCE);
+    }
+}
+
+#define LISTED_CALLS 60
+
+static void print_list(struct buf *out)
+{
+    buf_init(out, 1 << 16);
+    for (int i = 0; i < LISTED_CALLS; i++) {
+        buf_printf(out, "%c{\"model_name\":\"add\",\"args\":[[[1,2,3],[4,5,6]],[[1,2,3],[4,5,6]]]}",
+                   i ? ',' : '[');
+    }
+    buf_add_char(out, ']');
+}
+
+/* Until the answer, or until the call waits for memory: then the client goes. */
+static void ask_or_leave(struct maker *maker, const struct buf *body)
+{
+    begin(maker, ROUTE_POST_ONLY, "/v2/batch", body->len);
+    add(maker, (const char *)body->ptr, body->len);
+    run(maker);
+    while (maker->ends == 0 && list_is_empty(&maker->exchange.want_link)) {
+        uv_run(&server.loop, UV_RUN_ONCE);
+    }
+    if (maker->ends == 0) {
+        do_abort(&maker->exchange);
+    }
+    wait_until_idle();
+}
+
+/* Others hold all memory but a little. Wherever that ends, the list gives back what it had. */
+static void a_list_that_finds_no_memory_gives_back_what_it_had(void **state)
+{
+    struct maker *maker = &makers[0];
+    struct hal_pool *pool = server.serving->lists;
+    struct hal_pool_stats stats;
+    struct buf body;
+    unsigned refused = 0;
+    (void)state;
+    print_list(&body);
+    maker->answer.status = 0;
+    for (size_t left = 0; maker->answer.status != 200; left += 1024) {
+        size_t held = hal_pool_size(pool) - left;
+        maker->answer.status = 0;
+        hal_pool_charge(pool, held);
+        ask_or_leave(maker, &body);
+        hal_pool_stats(pool, &stats);
+        assert_true(stats.held_bytes == held);
+        hal_pool_discharge(pool, held);
+        refused += maker->answer.status == 429;
+    }
+    assert_true(refused > 0);
+    buf_fini(&body);
+}
+
 static void exchanges_of_one_client_end_in_any_order(void **state)
 {
     struct maker *first = &makers[0], *second = &makers[1];
@@ -240,12 +350,40 @@ static void exchanges_of_one_client_end_in_any_order(void **state)
     assert_true(buf_span(&first->body).len == buf_span(&second->body).len);
 }
 
-/* Until no call is left. */
-static void wait_until_idle(void)
+/* The turn is over, as far as turns.c knows. */
+static void end_turn(void)
 {
-    while (server.busy_request_count) {
-        uv_run(&server.loop, UV_RUN_ONCE);
+    server.turns.begin_ns = 1;
+}
+
+static void statistics_of_many_models_take_several_turns(void **state)
+{
+    struct maker *maker = &makers[0], *other = &makers[1];
+    (void)state;
+    begin(maker, ROUTE_GET_ONLY, "/v2/models/stats", 0);
+    end_turn();
+    run(maker);
+    assert_int_equal(maker->writes, 0);
+    ask(other, ROUTE_GET_ONLY, "/v2", ""); /* comes in between */
+    assert_int_equal(other->answer.status, 200);
+    assert_int_equal(maker->writes, 0);
+    wait_for(&maker->ends);
+    assert_int_equal(maker->answer.status, 200);
+    assert_true(says(maker, "{\"model_stats\":[{\"name\":\"add\""));
+    for (int i = 0; i < MORE_MODELS; i++) {
+        char row[32];
+        snprintf(row, sizeof(row), "},{\"name\":\"m%d\",", i);
+        assert_true(says(maker, row));
     }
+    assert_true(says(maker, "],\"memory\":{"));
+
+    begin(maker, ROUTE_GET_ONLY, "/v2/models/stats", 0);
+    end_turn();
+    run(maker);
+    do_abort(&maker->exchange); /* in the middle of it */
+    assert_int_equal(server.busy_request_count, 1);
+    wait_until_idle();
+    assert_int_equal(maker->writes + maker->ends, 0);
 }
 
 static void a_client_that_goes_takes_its_call_along(void **state)
@@ -362,6 +500,24 @@ static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
     assert_int_equal(fast->answer.status, 200);
 }
 
+/* The upload that an eviction makes room for must not be evicted by what the eviction sets off. */
+static void an_eviction_makes_no_other(void **state)
+{
+    struct maker *slow = &makers[0], *fast = &makers[1];
+    (void)state;
+    begin_upload(fast);
+    begin_upload(slow);
+    slow->is_greedy = true;
+    assert_true(clients_evict_slowest(&server, &fast->exchange, true));
+    slow->is_greedy = false;
+    assert_int_equal(slow->answer.status, 429);
+    assert_int_equal(fast->writes, 0);
+    add(fast, json + 20, strlen(json) - 20);
+    run(fast);
+    wait_for(&fast->ends);
+    assert_int_equal(fast->answer.status, 200);
+}
+
 /* As clients_want() has it: the timer tries again, and then the maker reads on. */
 static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
 {
@@ -383,12 +539,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_is_answered_by_status_fields_and_parts),
         cmocka_unit_test(a_refusal_is_an_answer_like_others),
+        cmocka_unit_test(statistics_of_many_models_take_several_turns),
+        cmocka_unit_test(a_request_beyond_its_memory_is_too_large),
+        cmocka_unit_test(a_list_that_finds_no_memory_gives_back_what_it_had),
         cmocka_unit_test(exchanges_of_one_client_end_in_any_order),
         cmocka_unit_test(a_client_that_goes_takes_its_call_along),
         cmocka_unit_test(an_answer_waits_for_its_client),
         cmocka_unit_test(a_client_that_goes_while_it_takes_an_answer),
         cmocka_unit_test(memory_is_taken_back_from_an_upload_and_from_an_answer),
         cmocka_unit_test(the_slowest_exchange_gives_way_and_others_go_on),
+        cmocka_unit_test(an_eviction_makes_no_other),
         cmocka_unit_test(an_upload_that_waits_for_memory_is_told_to_go_on),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

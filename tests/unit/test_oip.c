@@ -11,6 +11,17 @@
 #include "protocol/oip_reply.h"
 #include "tests/unit/unit.h"
 
+/* The linker sends malloc() here. */
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+static bool heap_refuses;
+
+void *__wrap_malloc(size_t size)
+{
+    return heap_refuses ? NULL : __real_malloc(size);
+}
+
 static const struct oip_limits limits = {
     .inputs_max = 8,
     .outputs_max = 8,
@@ -419,6 +430,14 @@ static void test_limits(void **state)
     arena_init(&f.arena, 100);
     assert_int_equal(oip_parse_infer(&body, &limits, &f.arena, &request, NULL, &f.err),
                      ST_TOO_LARGE);
+    arena_fini(&f.arena);
+
+    /* A heap that refuses is not the fault of the request, which may come again. */
+    arena_init(&f.arena, 1 << 16);
+    heap_refuses = true;
+    enum status status = oip_parse_infer(&body, &limits, &f.arena, &request, NULL, &f.err);
+    heap_refuses = false;
+    assert_fails(f.err, status, ST_EXHAUSTED, "no memory for the request");
     arena_fini(&f.arena);
 }
 

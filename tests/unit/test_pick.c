@@ -81,7 +81,7 @@ static void test_refused_forms(void **state)
     buf_fini(&deep);
     arena_fini(&arena);
     arena_init(&arena, 16);
-    assert_fails(err, read(&arena, "[1]", &pick, &err), ST_TOO_LARGE, "room");
+    assert_fails(err, read(&arena, "[1]", &pick, &err), ST_TOO_LARGE, "needs more than 16 bytes");
     arena_fini(&arena);
 }
 
