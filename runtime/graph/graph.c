@@ -486,6 +486,58 @@ static void drop_unneeded(struct rt_graph *graph, const uint32_t *order, uint32_
     }
 }
 
+static bool has_out(const struct rt_graph *graph, const struct rt_node *node, uint32_t value)
+{
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        const struct rt_value *out = rt_node_out(graph, node, i);
+        if (node->outs[i] == value) {
+            return true;
+        }
+        for (uint32_t k = 0; out->kind == RT_TENSORS && k < out->count; k++) {
+            if (out->values[k] == value) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* No pass has removed the producer of a value that the node |reader| reads. */
+static void expect_producer(const struct rt_graph *graph, uint32_t value, uint32_t reader)
+{
+    must(value < graph->value_count);
+    uint32_t producer = graph->values[value].node;
+    if (producer != RT_NO_NODE) {
+        must(producer < reader && producer < graph->node_count);
+        must(has_out(graph, &graph->nodes[producer], value));
+    }
+}
+
+/* The same for a value or the items of a list. */
+static void expect_producers(const struct rt_graph *graph, uint32_t value, uint32_t reader)
+{
+    const struct rt_value *v = &graph->values[value];
+    expect_producer(graph, value, reader);
+    for (uint32_t i = 0; v->kind == RT_TENSORS && i < v->count; i++) {
+        expect_producer(graph, v->values[i], reader);
+    }
+}
+
+/* What every pass and the planner rely on. */
+static void expect_order(const struct rt_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct rt_node *node = &graph->nodes[i];
+        must(node->op && !node->is_dead && node->out_count > 0);
+        for (uint32_t j = 0; j < node->arg_count; j++) {
+            expect_producers(graph, node->args[j], i);
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        expect_producers(graph, graph->outputs[i], graph->node_count);
+    }
+}
+
 enum status rt_graph_compact(struct rt_graph *graph, struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
@@ -522,5 +574,6 @@ enum status rt_graph_compact(struct rt_graph *graph, struct error *err)
             v->bytes = (struct span){0};
         }
     }
+    expect_order(graph);
     return ST_OK;
 }
