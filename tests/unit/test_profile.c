@@ -11,6 +11,7 @@
 #include "tests/unit/unit.h"
 
 #define SPANS 10000
+#define INPUT_NUMEL_MAX (360 * 64)
 
 struct world {
     struct hal_device *device;
@@ -43,13 +44,14 @@ static void close_world(struct world *w)
 /* A call with |rows| rows of ones, or as many as the file says with 0. */
 static void call(struct world *w, int64_t rows, bool is_measured)
 {
-    static const float ones[1024] = {1, 1, 1, 1};
+    static const float ones[INPUT_NUMEL_MAX] = {1, 1, 1, 1};
     struct input inputs[4];
     uint32_t count = rt_method_input_count(w->method);
     must(count <= 4);
     for (uint32_t i = 0; i < count; i++) {
         inputs[i] = (struct input){DT_F32, rt_method_input(w->method, i)->shape, ones};
         inputs[i].shape.dims[0] = rows ? rows : inputs[i].shape.dims[0];
+        must(shape_numel(&inputs[i].shape) <= INPUT_NUMEL_MAX);
     }
     struct rt_invocation *invocation = begin_call(w->method, w->pool, NULL, inputs, count);
     if (is_measured) {
