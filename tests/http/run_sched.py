@@ -281,8 +281,9 @@ def total(client, **parameters):
 
 
 def sequences():
-    """Two that take turns never see each other; both methods of the program see the same one."""
-    with Daemon([LEDGER, "--sequence-timeout=300ms", "--sequence-count-max=2"]) as daemon:
+    """Two sequences that take turns never see each other's state. Both methods of the program see
+    the same state."""
+    with Daemon([LEDGER, "--sequence-count-max=2"]) as daemon:
         client, other = Client(daemon.port), Client(daemon.port)
         expect("alone", enter(client, 0, 9), 200)
         expect("forgotten", total(client), [0, 0, 0])
@@ -302,9 +303,18 @@ def sequences():
         expect("start again", total(client, sequence_id=5, sequence_start=True), [0, 0, 0])
         expect("end", total(client, sequence_id=5, sequence_end=True), [0, 0, 0])
         expect("ended", enter(client, 0, 1, sequence_id=5), 400)
-        wait_until("idle", lambda: not time.sleep(0.4) and
-                   enter(client, 0, 1, sequence_id="five") == 400)
-        expect("as before", enter(client, 0, 1, sequence_id=0), 200)
+        expect("0 is no sequence", enter(client, 0, 1, sequence_id=0), 200)
+
+
+def idle_sequence():
+    """A sequence without requests ends after --sequence-timeout and makes room for another one."""
+    with Daemon([LEDGER, "--sequence-timeout=300ms", "--sequence-count-max=1"]) as daemon:
+        client = Client(daemon.port)
+        expect("start", enter(client, 0, 1, sequence_id=1, sequence_start=True), 200)
+        # Requests for sequence 2 do not keep sequence 1 open.
+        wait_until("room for another sequence",
+                   lambda: enter(client, 0, 1, sequence_id=2, sequence_start=True) == 200)
+        expect("the idle one has ended", enter(client, 0, 1, sequence_id=1), 400)
 
 
 def sequence_in_order():
@@ -442,8 +452,8 @@ CHECKS = (
     full_by_count, full_by_bytes, limit_of_a_model, late_while_waiting, late_while_running,
     limit_of_the_daemon, settings_of_a_model, bad_timeouts, priorities, fast_beside_slow,
     client_resets, client_closes, batches, delayed_batches, batches_of_one_row,
-    served_before_the_proof, batches_without_memory, sequences, sequence_in_order, statistics,
-    drain, random_requests,
+    served_before_the_proof, batches_without_memory, sequences, idle_sequence, sequence_in_order,
+    statistics, drain, random_requests,
 )
 
 

@@ -88,8 +88,8 @@ def lists_of_a_sequence():
 
 
 def beginning_and_end():
-    """Both hold within a list, in the order of its running."""
-    with Daemon([RUNNING, "--sequence-count-max=3", "--sequence-timeout=300ms"]) as daemon:
+    """A list obeys sequence_start and sequence_end in the order in which its requests run."""
+    with Daemon([RUNNING, "--sequence-count-max=3"]) as daemon:
         client = Client(daemon.port)
         expect("not open", counts(client, count(sequence_id=1), count()), [400, 1])
         expect("no id", counts(client, count(sequence_end=True), count()), [400, 1])
@@ -109,8 +109,17 @@ def beginning_and_end():
             {**count(sequence_id=2, sequence_start=True), "id": "first"}), [2, 1])
         expect("too many", counts(client, *[count(sequence_id=i, sequence_start=True)
                                             for i in (3, 4)]), [1, 429])
-        wait_until("idle", lambda: counts(client, count(sequence_id=3, sequence_start=False),
-                                          count()) == [400, 1])
+
+
+def idle_sequence():
+    """A sequence that only lists have used ends after --sequence-timeout, as others do."""
+    with Daemon([RUNNING, "--sequence-count-max=1", "--sequence-timeout=300ms"]) as daemon:
+        client = Client(daemon.port)
+        expect("start", counts(client, count(sequence_id=1, sequence_start=True)), [1])
+        # Requests for sequence 2 do not keep sequence 1 open.
+        wait_until("room for another sequence",
+                   lambda: counts(client, count(sequence_id=2, sequence_start=True)) == [1])
+        expect("the idle one has ended", counts(client, count(sequence_id=1), count()), [400, 1])
 
 
 # ---- pipelines ----------------------------------------------------------------------------------
@@ -238,7 +247,8 @@ def random_sequences():
         expect("all of them", sorted(counter), list(range(2, 2 + 2 * len(counter), 2)))
 
 
-CHECKS = (lists_of_a_sequence, beginning_and_end, pipelines_of_a_sequence, random_sequences)
+CHECKS = (lists_of_a_sequence, beginning_and_end, idle_sequence, pipelines_of_a_sequence,
+          random_sequences)
 
 
 def main():
