@@ -189,7 +189,7 @@ get /v2/models/nope/signature
 post /v2/models/add/signature {}
 < 405
 
-play shapes without a choice by the client
+play the signature and the metadata have the same example shapes
 get /v2/models/shapes.recall/signature
 < 200
 body .*"example":\{"args":\[\[\[\[0(,0){5}\](,\[0(,0){5}\]){4}\]\],\[\[\[0(,0){7}\]\],\[\[0(,0){7}\]\]\]\]\}\}
