@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `pte run` prints of results. */
+/* The text that `pte run` prints for results. */
 #include "config.h"
 
 #include "server/pte/print.h"
@@ -63,7 +63,7 @@ static void lines_are_short_and_columns_aligned(void **state)
     }
 }
 
-/* Values and range of what is too large to be shown. */
+/* The first values and the range of a tensor that is too large to be printed whole. */
 static void large_ones_are_shortened(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void scores_have_their_largest(void **state)
     assert_non_null(strstr(print(DT_F32, one, f, (struct pte_print_top){99, true}), "  top 10: "));
 }
 
-/* Of many rows some of each end; of equal values the first. */
+/* Of many rows the first and the last are printed. Of equal scores the first one is the largest. */
 static void many_rows_are_shortened(void **state)
 {
     (void)state;
