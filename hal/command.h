@@ -49,6 +49,8 @@ struct hal_dispatch {
     uint32_t writes;        /* bit i: binding i is written; 0: any may be */
     size_t scratch_bytes;   /* what the kernel needs for each worker */
     uint64_t cost;          /* rough ns of all tiles on one core: whether waking others pays */
+    double macs;            /* multiply-adds of all tiles, for profiles; 0: it is about memory */
+    bool has_u8_macs;       /* they are of 8-bit integers, otherwise of floats */
     const char *label;      /* on whose behalf, for faults; static. NULL: the kernel's name */
     uint32_t tag;           /* the recorder's own, for hal_command_print() */
 };
@@ -87,6 +89,23 @@ enum hal_placement {
     HAL_PLACEMENT_CHEAPER, /* on the host, which has to do what is around it */
     HAL_PLACEMENTS
 };
+
+/* A recorded command other than a barrier, for profiles. */
+struct hal_command_info {
+    const char *name;  /* the kernel's; "fill", "copy", "update" */
+    const char *label; /* NULL: not a dispatch */
+    uint32_t tag;      /* of a dispatch */
+    double macs;
+    bool has_u8_macs;
+    uint64_t bytes; /* of all bindings: what is read and written at least once */
+};
+
+/* How many there are. */
+uint32_t hal_command_count(const struct hal_command *command);
+
+/* Describes all of them, by number: |infos| has room for hal_command_count(). The strings live as
+ * long as the command buffer. */
+void hal_command_describe(const struct hal_command *command, struct hal_command_info *infos);
 
 /* What a submission consists of; the stages' and transfers' numbers are known at the end. */
 struct hal_command_stats {

@@ -20,6 +20,8 @@
 #include "hal/fault.h"
 #include "hal/semaphore.h"
 
+struct hal_profile;
+
 #define HAL_TIMEPOINTS_MAX 8
 
 /* A device distinguishes so many shares; shares that are equal modulo this number count as one. */
@@ -55,6 +57,9 @@ struct hal_submission {
      * status tells.
      */
     struct hal_fault_record *fault;
+    /* Times what runs, where the device does so (hal/profile.h); NULL: nothing. Lives until the
+     * signals have been given. */
+    struct hal_profile *profile;
 };
 
 /*
