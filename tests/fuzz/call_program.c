@@ -198,8 +198,8 @@ static void wait_for(struct wait *wait, struct rt_invocation *invocation,
     pthread_mutex_unlock(&wait->mutex);
 }
 
-/* ST_CANCELLED: the call took too long. Usually this thread computes it, which avoids handing it to
- * a worker; a call of several steps goes to a worker all the same. */
+/* ST_CANCELLED: the call took too long. Usually this thread computes the call, which avoids handing
+ * it to a worker. A call of several steps goes to a worker in any case. */
 static enum status run(struct caller *caller, struct rt_invocation *invocation,
                        struct call_counts *counts)
 {

@@ -122,7 +122,7 @@ def a_body_that_stops_in_the_middle():
 
 # ---- memory held by clients ----------------------------------------------------------------------
 
-def an_answer_that_nobody_reads():
+def an_unread_answer():
     """While a client does not read, its request holds no inputs, no workspace and no results."""
     with Daemon([WIDE, "--ring-bytes=64M"]) as daemon:
         for is_binary in (True, False):
@@ -139,7 +139,7 @@ def an_answer_that_nobody_reads():
             wait_until_empty(daemon)
 
 
-def small_answers_that_nobody_reads():
+def small_unread_answers():
     """When the rest of an answer is small, the connection keeps a copy and the request ends."""
     with Daemon([ADD]) as daemon:
         deaf = deaf_client(daemon)
@@ -159,7 +159,7 @@ def small_answers_that_nobody_reads():
         wait_until_empty(daemon)
 
 
-def the_slowest_gives_way():
+def the_slowest_body_is_refused():
     """Stalled bodies fill the memory that clients may hold. Bodies that arrive quickly still get
     memory, because the slowest clients give theirs back."""
     with Daemon([WIDE, "--ring-bytes=16M"]) as daemon:
@@ -214,8 +214,8 @@ def upload_on(daemon, is_over):
         client.reset()
 
 
-def readers_that_give_way_to_each_other():
-    """Small answers that nobody reads exceed the memory that clients may hold beside an upload.
+def stalled_readers_beside_an_upload():
+    """Small answers that no client reads exceed the memory that clients may hold beside an upload.
     Each reader that stalls disconnects the slowest one, until it is the slowest one itself."""
     with Daemon([WIDE, "--ring-bytes=8M", "--write-timeout=10m"]) as daemon:
         is_over = threading.Event()
@@ -348,7 +348,7 @@ def small_bodies_pass():
             sender.join()
 
 
-def clients_that_wait_go():
+def waiting_clients_disconnect():
     """The last client that waits for memory disconnects before the daemon retries its request."""
     with Daemon([WIDE, "--ring-bytes=1M", "--rate-min=0"]) as daemon:
         for _ in range(20):
@@ -412,7 +412,7 @@ def bodies_that_inflate():
 
 # ---- stopping ------------------------------------------------------------------------------------
 
-def requests_that_never_come():
+def incomplete_requests_at_the_end():
     """After SIGTERM a complete request is finished. Incomplete requests have less time."""
     with Daemon([*load.HELD_WORKER, WIDE, "--drain-incomplete-timeout=200ms"]) as daemon:
         heads = Client(daemon.port)
@@ -432,11 +432,11 @@ def requests_that_never_come():
 
 CHECKS = (
     heads_without_bodies, a_body_for_which_there_is_never_room, a_body_that_stops_in_the_middle,
-    an_answer_that_nobody_reads, small_answers_that_nobody_reads, the_slowest_gives_way,
-    readers_that_give_way_to_each_other, waiting_is_not_slow, slow_clients_beside_load,
-    too_slow_a_body, too_slow_a_reader, clients_that_wait_go, small_bodies_pass,
+    an_unread_answer, small_unread_answers, the_slowest_body_is_refused,
+    stalled_readers_beside_an_upload, waiting_is_not_slow, slow_clients_beside_load,
+    too_slow_a_body, too_slow_a_reader, waiting_clients_disconnect, small_bodies_pass,
     memory_goes_back, bodies_that_inflate,
-    requests_that_never_come)
+    incomplete_requests_at_the_end)
 
 
 def main():

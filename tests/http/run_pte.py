@@ -387,7 +387,7 @@ def shapes():
            "--shape", "input_0=2x")
     expect(64, "--shape input_1=1: the input is no tensor", "run", SCALARS, "--shape", "input_1=1")
     if run("run", ADD).stderr:
-        raise Failure("a choice is printed where there is none")
+        raise Failure("a model of fixed shapes: expected no text on stderr, got a choice of shapes")
 
 
 def results():
@@ -529,7 +529,7 @@ def no_permission():
         try:
             subprocess.run([PTE, "--version"], capture_output=True, check=True, **user)
         except (OSError, subprocess.SubprocessError):
-            return # nobody may not run it where it lies
+            return  # the other user may not run pte in its folder
         for command in ("run", "inspect"):
             done = subprocess.run([PTE, command, str(path)], capture_output=True, text=True,
                                   timeout=TIMEOUT_S, check=False, **user)

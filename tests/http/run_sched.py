@@ -212,8 +212,8 @@ def delayed_batches():
         expect("five rows", send(daemon, 5).answer(), 200)
         expect("its own batch", numbers(client)[0], 2)
         expect("late", send(daemon, 1, {"timeout": 1000}).answer(), 504)
-        gone = send(daemon, 1)
-        gone.reset()
+        leaver = send(daemon, 1)
+        leaver.reset()
         wait_until("abandoned", lambda: "abandoned in step" in daemon.read_log())
         expect("after them", answers([send(daemon, 1) for _ in range(4)]), [200] * 4)
     with Daemon([*ONE_WORKER, "--set=deep:max-delay-us=20000"]) as daemon:
@@ -379,7 +379,7 @@ def statistics():
 
 # ---- clients that go ----
 
-def gone(daemon, leave):
+def disconnect(daemon, leave):
     """The clients of two running and three waiting requests disconnect. All of the requests end,
     and no memory stays taken."""
     running, waiting = occupy(daemon), [send_hold(daemon, 512) for _ in range(3)]
@@ -393,12 +393,12 @@ def gone(daemon, leave):
 
 def client_resets():
     with Daemon([*HELD_WORKER]) as daemon:
-        gone(daemon, Client.reset)
+        disconnect(daemon, Client.reset)
 
 
 def client_closes():
     with Daemon([*HELD_WORKER]) as daemon:
-        gone(daemon, Client.close)
+        disconnect(daemon, Client.close)
 
 
 def drain():

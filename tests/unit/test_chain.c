@@ -190,7 +190,7 @@ static uint32_t constant(struct fixture *f, uint8_t rank, const int64_t *sizes)
 }
 
 /* Its single byte must not be read as a float. */
-static void constant_booleans_are_no_numbers(void **state)
+static void constant_booleans_are_not_numbers(void **state)
 {
     struct fixture *f = *state;
     const struct shape one = {.rank = 1, .dims = {1}};
@@ -293,7 +293,7 @@ int main(void)
         TEST(values_with_other_readers_stay),
         TEST(chains_are_bounded),
         TEST(factors_and_other_types_stay),
-        TEST(constant_booleans_are_no_numbers),
+        TEST(constant_booleans_are_not_numbers),
         TEST(the_numbers_are_those_of_the_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

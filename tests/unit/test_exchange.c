@@ -152,7 +152,7 @@ static bool says(struct maker *maker, const char *text)
     return strstr((const char *)maker->body.ptr, text) != NULL;
 }
 
-/* ---- a server that nobody connects to -------------------------------------------------------- */
+/* ---- a server without connections ------------------------------------------------------------ */
 
 static int set_up(void **state)
 {

@@ -454,7 +454,7 @@ static void endless_loops(void **state)
     expect("more than 1000 statements");
 }
 
-static void numbers_that_are_no_sizes(void **state)
+static void numbers_that_are_not_sizes(void **state)
 {
     static const int64_t numbers[] = {INT64_MIN,        -((int64_t)1 << 40), -1,       0, 3,
                                       (int64_t)1 << 31, (int64_t)1 << 40,    INT64_MAX};
@@ -487,7 +487,7 @@ int main(void)
         cmocka_unit_test_teardown(moves, tear_down),
         cmocka_unit_test_teardown(rows_of_accumulators, tear_down),
         cmocka_unit_test_teardown(endless_loops, tear_down),
-        cmocka_unit_test_teardown(numbers_that_are_no_sizes, tear_down),
+        cmocka_unit_test_teardown(numbers_that_are_not_sizes, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -364,7 +364,7 @@ static void numbers_at_the_ends_of_halves(void **state)
 }
 
 /* Errors of both signs add up to about one rounding of the result, for all kinds of numbers. */
-static void the_usual_error_is_that_of_a_rounding(void **state)
+static void the_mean_error_is_that_of_a_rounding(void **state)
 {
     static const struct problem problems[] = {EACH_KIND(.m = 40, .k = 512, .n = 60)};
     struct hal_device *device = open_for(&forms[HALVES_FORM]);
@@ -379,7 +379,7 @@ static void the_usual_error_is_that_of_a_rounding(void **state)
 }
 
 /* A pixel's result must not depend on other pixels, because calls may be joined. */
-static void a_row_does_not_depend_on_those_beside_it(void **state)
+static void a_row_does_not_depend_on_other_rows(void **state)
 {
     static const struct problem alone = {.m = 1, .k = 77, .n = 20, .kind = ROWS},
                                 joined = {.m = 40, .k = 77, .n = 20, .kind = ROWS};
@@ -401,8 +401,8 @@ int main(void)
         cmocka_unit_test(products_of_any_size),
         cmocka_unit_test(convolutions_of_any_form),
         cmocka_unit_test(numbers_at_the_ends_of_halves),
-        cmocka_unit_test(the_usual_error_is_that_of_a_rounding),
-        cmocka_unit_test(a_row_does_not_depend_on_those_beside_it),
+        cmocka_unit_test(the_mean_error_is_that_of_a_rounding),
+        cmocka_unit_test(a_row_does_not_depend_on_other_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -342,7 +342,7 @@ static void an_exhausted_pool_recovers(void **state)
     close_world(&w);
 }
 
-/* ---- the same bytes, whoever computes them --------------------------------------------------- */
+/* ---- the same bytes on any thread ------------------------------------------------------------ */
 
 static uint8_t first[RESULT_BYTES_MAX], second[RESULT_BYTES_MAX];
 

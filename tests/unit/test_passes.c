@@ -605,7 +605,7 @@ static void clamps_by_sizes_are_not_fused(void **state)
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-static void an_island_has_one_way_in_and_one_out(void **state)
+static void an_island_has_one_reorder_in_and_one_out(void **state)
 {
     struct fixture *f = *state;
     uint32_t x = INPUT(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
@@ -745,7 +745,7 @@ int main(void)
         TEST(nothing_is_added_behind_a_clamp),
         TEST(depthwise_takes_no_residual),
         TEST(clamps_by_sizes_are_not_fused),
-        TEST(an_island_has_one_way_in_and_one_out),
+        TEST(an_island_has_one_reorder_in_and_one_out),
         TEST(element_wise_and_cat_stay_in_the_island),
         TEST(one_pixel_needs_no_reorder),
         TEST(branches_share_a_region),

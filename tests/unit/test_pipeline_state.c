@@ -286,7 +286,7 @@ static struct rt_program *make_scrolls(struct world *w, uint32_t count)
 
 /* Each step writes some rows, and only rows that differ are copied between generations. Compared
  * with a copy on the host, with calls that fail in any step and calls that are cancelled. */
-static void rows_survive_whatever_happens(uint32_t step_count)
+static void rows_survive_failures_and_cancellation(uint32_t step_count)
 {
     struct world w;
     struct rt_state *state;
@@ -340,19 +340,19 @@ static void rows_survive_whatever_happens(uint32_t step_count)
 static void rows_of_one_step(void **unused)
 {
     (void)unused;
-    rows_survive_whatever_happens(1);
+    rows_survive_failures_and_cancellation(1);
 }
 
 static void rows_of_two_steps(void **unused)
 {
     (void)unused;
-    rows_survive_whatever_happens(2);
+    rows_survive_failures_and_cancellation(2);
 }
 
 static void rows_of_three_steps(void **unused)
 {
     (void)unused;
-    rows_survive_whatever_happens(3);
+    rows_survive_failures_and_cancellation(3);
 }
 
 /* ---- partial cascades ------------------------------------------------------------------------ */

@@ -263,7 +263,7 @@ static void test_header_versions(void **state)
     expect_refused(ST_UNSUPPORTED, "unsupported header version: \"eh42\"");
 }
 
-static void test_names_its_relatives(void **state)
+static void test_names_related_formats(void **state)
 {
     (void)state;
     struct sample good = sample;
@@ -682,7 +682,7 @@ int main(void)
         cmocka_unit_test_setup(test_named_data, setup),
         cmocka_unit_test_setup(test_trailing_bytes_are_ignored, setup),
         cmocka_unit_test_setup(test_truncated_everywhere, setup),
-        cmocka_unit_test_setup(test_names_its_relatives, setup),
+        cmocka_unit_test_setup(test_names_related_formats, setup),
         cmocka_unit_test_setup(test_truncation_says_how_much_is_there, setup),
         cmocka_unit_test_setup(test_header_versions, setup),
         cmocka_unit_test_setup(test_extended_header, setup),

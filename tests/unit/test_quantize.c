@@ -504,7 +504,7 @@ static void scales_in_tensors(void **state)
     compare(build_tensors, &plain, "q_conv");
 }
 
-static void between(void **state)
+static void operators_between_products(void **state)
 {
     (void)state;
     compare(build_sum, "add", "q_add");
@@ -559,7 +559,7 @@ int main(void)
         cmocka_unit_test(linears),
         cmocka_unit_test(rows_are_quantized_once),
         cmocka_unit_test(scales_in_tensors),
-        cmocka_unit_test(between),
+        cmocka_unit_test(operators_between_products),
         cmocka_unit_test(integers_stay_integers),
         cmocka_unit_test(others_stay_floats),
     };

@@ -416,7 +416,7 @@ static void *seek(void *arg)
 }
 
 /* A model without a file is added and removed. The other one is always found. */
-static void the_index_changes_while_others_look(void **state)
+static void the_index_changes_while_threads_read_it(void **state)
 {
     struct world *w = *state;
     struct seeker seekers[2] = {{.w = w}, {.w = w}};
@@ -462,7 +462,7 @@ int main(void)
         IN_WORLD(a_model_is_removed_while_a_call_runs),
         IN_WORLD(the_last_reference_frees),
         IN_WORLD(a_lost_device_leaves_names_and_counts),
-        IN_WORLD(the_index_changes_while_others_look),
+        IN_WORLD(the_index_changes_while_threads_read_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

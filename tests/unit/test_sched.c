@@ -44,8 +44,8 @@ struct job {
     enum status status;
 };
 
-/* What happened: "+a" started, "?a" not started for lack of memory, "-a" cancelled, "a=STATUS;"
- * done. */
+/* The events: "+a" started, "?a" not started for lack of memory, "-a" cancelled, "a=STATUS;" done.
+ */
 static char events[4096];
 
 static void note(const char *before, char name, const char *after)

@@ -314,7 +314,7 @@ static void assert_sums(struct cache *cache, float sums[CACHES][CACHE_WIDTH])
 
 /* Calls that succeed, fail and are cancelled, on two sequences in turns, compared with a copy on
  * the host. */
-static void test_rows_survive_whatever_happens(void **unused)
+static void test_rows_survive_failures_and_cancellation(void **unused)
 {
     struct world w;
     struct rt_state *states[2];
@@ -460,7 +460,7 @@ int main(void)
         cmocka_unit_test(test_prepared_calls_use_the_state_of_their_start),
         cmocka_unit_test(test_methods_share_a_buffer),
         cmocka_unit_test(test_a_call_of_many_steps_fails_whole),
-        cmocka_unit_test(test_rows_survive_whatever_happens),
+        cmocka_unit_test(test_rows_survive_failures_and_cancellation),
         cmocka_unit_test(test_positions_share_a_plan),
         cmocka_unit_test(test_a_step_copies_only_rows_that_differ),
         cmocka_unit_test(test_entries_survive_faults),

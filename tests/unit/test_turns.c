@@ -135,7 +135,7 @@ static void many_messages_take_turns_with_others(void **state)
     assert_int_equal(messages[0] + messages[1] + messages[2], 0);
 }
 
-static void a_message_that_comes_does_not_pass_those_that_wait(void **state)
+static void a_new_message_does_not_overtake_waiting_ones(void **state)
 {
     (void)state;
     receive(0, 5);
@@ -185,7 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_message_alone_is_begun_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_messages_take_turns_with_others, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_message_that_comes_does_not_pass_those_that_wait, set_up,
+        cmocka_unit_test_setup_teardown(a_new_message_does_not_overtake_waiting_ones, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(requests_that_end_together_take_several_turns, set_up,
                                         tear_down),

@@ -142,7 +142,7 @@ static struct rt_invocation *prepare(struct world *w)
     return inv;
 }
 
-static void test_a_loop_runs_again_and_again(void **unused)
+static void test_a_loop_can_run_many_times(void **unused)
 {
     struct world w;
     (void)unused;
@@ -285,7 +285,7 @@ int main(void)
         cmocka_unit_test(test_integer_division),
         cmocka_unit_test(test_overflow_is_an_error),
         cmocka_unit_test(test_floats_round_and_compare),
-        cmocka_unit_test(test_a_loop_runs_again_and_again),
+        cmocka_unit_test(test_a_loop_can_run_many_times),
         cmocka_unit_test(test_the_budget_ends_a_loop),
         cmocka_unit_test(test_cancelled_between_steps),
         cmocka_unit_test(test_a_full_pool_fails_the_call),
