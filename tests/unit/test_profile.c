@@ -33,7 +33,7 @@ static void open_world(struct world *w, const char *model)
     assert_ok(w->err, rt_profile_new(w->method, SPANS, &w->profile, &w->err));
 }
 
-/* The profile goes last: it keeps what its rows speak of. */
+/* The profile is freed last: it keeps the program that its rows refer to. */
 static void close_world(struct world *w)
 {
     rt_program_unref(w->program);
@@ -41,7 +41,7 @@ static void close_world(struct world *w)
     close_two_workers(w->device, w->pool);
 }
 
-/* A call with |rows| rows of ones, or as many as the file says with 0. */
+/* Makes a call with |rows| rows of ones; 0: as many rows as in the file. */
 static void call(struct world *w, int64_t rows, bool is_measured)
 {
     static const float ones[INPUT_NUMEL_MAX] = {1, 1, 1, 1};

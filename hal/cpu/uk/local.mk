@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# One archive for each level, all from the same sources; simd.h explains levels. libhal.a takes their
-# objects in.
+# One archive for each level, all from the same sources; simd.h explains levels. libhal.a contains
+# their objects.
 UK_SOURCES = \
 	%D%/conv_dw_f32.c \
 	%D%/convert.c \
