@@ -30,24 +30,25 @@
 
 #define SWEEP_MS_MAX 1000
 #define SWEEP_MS_MIN 10
-/* Of the files that a process may have open those that are no connections, and some that linger. */
+/* Open files that are not connections in use: the daemon's own, and connections that linger. */
 #define FILES_RESERVED 48
-#define LOG_FLUSH_MS (LOG_LIMIT_S * 1000 + 100) /* windows that have begun are over then */
+#define LOG_FLUSH_MS (LOG_LIMIT_S * 1000 + 100) /* by then every open window has ended */
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
-/* Between the signal and the closing of the sockets the loop takes what waits to be accepted. */
+/* After the signal the loop accepts waiting clients for this long, then closes the sockets. */
 #define ACCEPT_QUEUE_MS 20
-/* Who connects all the time does not keep us from stopping. */
+/* A client that connects again and again cannot delay the stop. */
 #define ACCEPT_ROUNDS_MAX 100
-/* Then kept connections may send a request that is on its way, and learn that it was the last. */
+/* After that, requests that are on their way arrive on idle connections for this long. Their
+ * answers close the connection. */
 #define IDLE_GRACE_MS 60
-#define LOOP_TURN_NS 100000 /* the least that Linux takes */
+#define LOOP_TURN_NS 100000 /* the shortest that Linux accepts */
 #define DEFAULT_LISTEN "127.0.0.1:8000"
 #define SIGNAL_EXIT_BASE 128
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
-/* All handles but those of sockets. */
+/* All handles except those of sockets. */
 #define HANDLE_COUNT 15
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
@@ -72,7 +73,7 @@ static void close_handles(struct server *server)
     server->is_closing = true;
     listener_close_all(server);
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
-        if (handles[i]->data) { /* else the start failed before it */
+        if (handles[i]->data) { /* NULL: the start failed before this handle */
             uv_close(handles[i], NULL);
         }
     }
@@ -113,7 +114,8 @@ static void on_idle_grace_over(uv_timer_t *timer)
     uv_timer_start(timer, on_drain_timeout, server->params->drain_timeout, 0);
 }
 
-/* A socket that is closed resets those who wait there: a timer of 0 is one more look at them. */
+/* Closing a listening socket resets the clients in its queue. So the loop looks once more, by a
+ * timer of 0 ms, until the queue is empty. */
 static void on_accept_queue_empty(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
@@ -168,7 +170,7 @@ static void on_sweep(uv_timer_t *timer)
     }
 }
 
-/* Often enough that the shortest limit is at most a quarter late. */
+/* A quarter of the shortest limit, so that no limit ends more than a quarter late. */
 static uint64_t sweep_interval_ms(const struct params *params)
 {
     const uint64_t limits[] = {params->idle_timeout,
@@ -201,7 +203,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
     (void)uv_status;
     (void)events;
     if (read(server->deadline_fd, &count, sizeof(count)) != sizeof(count)) {
-        return; /* it has been set anew meanwhile */
+        return; /* the timer has been set again in the meantime */
     }
     server->deadline_ns = RT_SCHED_NEVER;
     for (struct serving *serving = server->serving; serving; serving = serving->older) {
@@ -212,7 +214,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
     }
 }
 
-/* The loop's own timers know ms, in which a batch can be filled a hundred times. */
+/* Timers of libuv count in ms. A batch can fill up a hundred times in one ms. */
 void server_watch_deadline(struct server *server, uint64_t deadline_ns)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
@@ -248,14 +250,15 @@ bool server_may_log(struct server *server, enum log_kind kind)
 /* ---- what workers hand back ------------------------------------------------------------------ */
 
 /*
- * Not by uv_async_send(), of which the loop waits for the end, spinning: the worker that it has
- * just kept from running gets there when its turn comes again, a ms later on a busy machine.
+ * This replaces uv_async_send(). There the loop spins until the sender has finished. If the loop
+ * has preempted that sender, on a busy machine it spins for about a ms, until the sender runs
+ * again.
  */
 static void wake_loop(struct server *server)
 {
     const uint64_t one = 1;
     ssize_t written = write(server->wake_fd, &one, sizeof(one));
-    must(written == sizeof(one)); /* it cannot be full */
+    must(written == sizeof(one)); /* the counter cannot overflow */
 }
 
 void server_complete(struct server *server, struct request *request)
@@ -268,7 +271,7 @@ void server_complete(struct server *server, struct request *request)
     } while (!atomic_compare_exchange_weak_explicit(&server->completed, &head, request,
                                                     memory_order_release, memory_order_relaxed));
     if (!head) {
-        wake_loop(server); /* a wake-up that is pending takes this one along */
+        wake_loop(server); /* otherwise the pending wake-up covers this request too */
     }
 }
 
@@ -352,7 +355,7 @@ static enum status uv_fail(struct error *err, const char *what, int uv_code)
     return error_set(err, ST_SYSTEM, "%s: %s", what, uv_strerror(uv_code));
 }
 
-/* |fd| is the server's from now on. */
+/* Takes over |fd|, also on failure. */
 static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll_cb fn,
                          struct error *err)
 {
@@ -368,21 +371,22 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
 }
 
 /*
- * An eventfd above all descriptors that connections get: libuv has a table by descriptor, and
- * aborts when it cannot grow it. Behind this one it never has to.
+ * An eventfd whose number is above those of all connections. libuv keeps a table by descriptor and
+ * aborts if it cannot enlarge the table. Watching this descriptor first makes the table large
+ * enough for all others.
  */
 static int open_eventfd(const struct server *server)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)server->connection_count_max + FILES_RESERVED - 1);
     if (high < 0) {
-        return fd; /* the process may have fewer */
+        return fd; /* the process may not have that many descriptors */
     }
     close(fd);
     return high;
 }
 
-/* None of the others can fail on an initialised loop. */
+/* The inits without a check cannot fail on an initialised loop. */
 static enum status init_handles(struct server *server, struct error *err)
 {
     server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -424,7 +428,7 @@ static enum status init_listeners(struct server *server, struct error *err)
     return ST_OK;
 }
 
-/* As many descriptors as we may have; a refusal leaves what there is. */
+/* Raises the soft limit to the hard one. If that is refused, the soft limit stays. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -435,9 +439,9 @@ static void raise_file_limit(void)
 }
 
 /*
- * Clients beyond what descriptors allow are told so, as those beyond --connection-count-max are:
- * nobody can be once they are used up. Models hold some, and twice as many while they are loaded
- * again for another device.
+ * Lowers the number of connections to what the descriptors allow. Further clients then get an
+ * answer that says so; without a free descriptor they could not even be accepted. Models hold
+ * descriptors too, and twice as many while they are loaded again for another device.
  */
 static void limit_connections(struct server *server)
 {
@@ -496,10 +500,10 @@ enum status server_init(struct server *server, const struct options *options, st
 }
 
 /*
- * The loop runs for microseconds between waits; the workers, when there is work, never stop. On
- * Linux from 6.12 on a thread that asks for short turns gets the processor when it is woken, and
- * not when the turns of busy ones are over: milliseconds, in which nobody is answered and a model
- * whose clients wait for answers has nothing to run. Elsewhere it is not known, which does no harm.
+ * The loop runs for microseconds between waits, while busy workers run without a pause. From Linux
+ * 6.12 on, a thread that asks for short turns gets the processor as soon as it is woken. Otherwise
+ * it waits milliseconds until the workers' turns end; in that time no client gets an answer, and a
+ * model whose clients wait for answers has nothing to run. Older kernels ignore the request.
  */
 static void ask_for_short_turns(void)
 {

@@ -55,32 +55,32 @@ struct server {
     struct list conns;
     uint32_t conn_count;
     struct clients clients;
-    uint64_t incomplete_until_ms; /* requests that are not complete then are given up */
+    uint64_t incomplete_until_ms; /* a stop refuses requests that are still incomplete then */
     struct list idle_requests;    /* to be used again */
     uint32_t idle_request_count;
-    uint32_t connection_count_max; /* the parameter's, or what open files allow */
-    uint32_t busy_request_count;   /* also those whose client has gone */
-    uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for whoever reads now */
+    uint32_t connection_count_max; /* the parameter, or fewer if open files are limited */
+    uint32_t busy_request_count;   /* includes requests whose client has gone */
+    uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for the current read */
 
     uv_poll_t wake; /* of |wake_fd| */
-    int spare_fd;   /* given up for an accept() when there is no other; -1: used up */
-    int wake_fd;    /* an eventfd: |completed| is no longer empty */
-    _Atomic(struct request *) completed; /* a stack of what workers have finished */
+    int spare_fd;   /* closed to make room for one accept(); -1: it is in use for that */
+    int wake_fd;    /* an eventfd; written when |completed| gets its first request */
+    _Atomic(struct request *) completed; /* a stack of requests that workers have finished */
 
     uv_poll_t deadline;      /* of |deadline_fd|: ends jobs that are late and idle sequences, starts
                                 what has waited to be joined */
     int deadline_fd;         /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
     uint64_t deadline_ns;    /* on the clock of uv_hrtime() */
-    uv_timer_t sweep;        /* looks at every connection's deadline; runs while there is one */
+    uv_timer_t sweep;        /* checks the deadlines of all connections; runs while there are any */
     uv_timer_t log_flush;    /* writes how many lines were suppressed */
     uv_timer_t accept_retry; /* accepts again after an error */
-    uv_timer_t drain;        /* first the accept queue is emptied, then grace, then drain_timeout */
-    uint32_t accept_rounds;  /* looks at the accept queue since the signal */
+    uv_timer_t drain;        /* times the stop: the accept queue, the grace, drain_timeout */
+    uint32_t accept_rounds;  /* times that the stop has looked at the accept queue */
     uv_signal_t sigterm, sigint, sighup;
     bool is_draining;
     bool is_grace_over; /* while draining: connections without a request close */
     bool is_closing;    /* handles are being closed; the loop ends soon */
-    bool has_loop;      /* how far server_init() came */
+    bool has_loop;      /* |loop| is initialised */
 };
 
 /* Opens the device, takes or binds the sockets, loads the models. Nothing is accepted before run.
