@@ -134,6 +134,8 @@ static enum status append(struct hal_command *command, const struct hal_record *
     }
     record->bindings = bindings;
     record->constants = like->constants_bytes ? constants : NULL;
+    record->number = command->count;
+    command->count += like->kind != HAL_BARRIER;
     *(command->last ? &command->last->next : &command->records) = record;
     command->last = record;
     command->cost += record->cost;
@@ -168,6 +170,8 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
         .constants = dispatch->constants,
         .constants_bytes = dispatch->constants_bytes,
         .cost = dispatch->cost,
+        .macs = dispatch->macs,
+        .has_u8_macs = dispatch->has_u8_macs,
         .kernel = kernel,
         .writes = dispatch->writes,
         .label = dispatch->label ? dispatch->label : kernel->name,
@@ -287,6 +291,49 @@ void hal_command_list_hosted(const struct hal_command *command,
     for (const struct hal_record *r = command->records; r; r = r->next) {
         if (r->kind == HAL_DISPATCH && r->placement != HAL_PLACEMENT_DEVICE) {
             fn(arg, r->label, r->placement);
+        }
+    }
+}
+
+uint32_t hal_command_count(const struct hal_command *command)
+{
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
+    return command->count;
+}
+
+static const char *name_of(const struct hal_record *record)
+{
+    switch (record->kind) {
+    case HAL_DISPATCH:
+        return record->kernel->name;
+    case HAL_FILL:
+        return "fill";
+    case HAL_COPY:
+        return "copy";
+    case HAL_UPDATE:
+        return "update";
+    case HAL_BARRIER:
+        break;
+    }
+    unreachable();
+}
+
+void hal_command_describe(const struct hal_command *command, struct hal_command_info *infos)
+{
+    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
+    must(command->ended);
+    for (const struct hal_record *r = command->records; r; r = r->next) {
+        if (r->kind == HAL_BARRIER) {
+            continue;
+        }
+        struct hal_command_info *info = &infos[r->number];
+        *info = (struct hal_command_info){.name = name_of(r),
+                                          .label = r->label,
+                                          .tag = r->tag,
+                                          .macs = r->macs,
+                                          .has_u8_macs = r->has_u8_macs};
+        for (uint32_t i = 0; i < r->binding_count; i++) {
+            info->bytes += r->bindings[i].length;
         }
     }
 }

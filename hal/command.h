@@ -50,6 +50,8 @@ struct hal_dispatch {
     uint32_t writes;        /* bit i: binding i is written; 0: any may be */
     size_t scratch_bytes;   /* that the kernel needs for each worker */
     uint64_t cost;     /* rough ns of all tiles on one core; decides how many workers to wake */
+    double macs;       /* multiply-adds of all tiles, for profiles; 0: it is about memory */
+    bool has_u8_macs;  /* they are of 8-bit integers, otherwise of floats */
     const char *label; /* the operator, for faults; static. NULL: the kernel's name */
     uint32_t tag;      /* the recorder's own, for hal_command_print() */
 };
@@ -88,6 +90,23 @@ enum hal_placement {
     HAL_PLACEMENT_CHEAPER, /* on the host, which runs the dispatches around it */
     HAL_PLACEMENTS
 };
+
+/* A recorded command other than a barrier, for profiles. */
+struct hal_command_info {
+    const char *name;  /* the kernel's; "fill", "copy", "update" */
+    const char *label; /* NULL: not a dispatch */
+    uint32_t tag;      /* of a dispatch */
+    double macs;
+    bool has_u8_macs;
+    uint64_t bytes; /* of all bindings: what is read and written at least once */
+};
+
+/* The number of recorded commands without barriers. */
+uint32_t hal_command_count(const struct hal_command *command);
+
+/* Describes these commands, by number. |infos| has room for hal_command_count() of them. The
+ * strings live as long as the command buffer. */
+void hal_command_describe(const struct hal_command *command, struct hal_command_info *infos);
 
 /* The parts of a submission. Stages and transfers are counted by hal_command_end(). */
 struct hal_command_stats {

@@ -23,7 +23,10 @@ struct hal_record {
     const void *constants; /* fill: the repeated pattern; update: the bytes */
     size_t constants_bytes;
     uint64_t cost;
+    uint32_t number; /* of a command other than a barrier, in order */
     /* Of a dispatch only. */
+    double macs;
+    bool has_u8_macs;
     const struct hal_kernel *kernel;
     enum hal_placement placement; /* set by hal_command_end() */
     uint32_t writes;              /* bits by binding; 0: any may be written */
@@ -51,6 +54,7 @@ struct hal_command {
     struct arena arena; /* everything below */
     struct hal_slot_need *slots;
     struct hal_record *records, *last; /* in order; barriers separate regions */
+    uint32_t count;                    /* records other than barriers */
     uint64_t cost;
     struct hal_command_stats stats; /* stages and transfers only */
     void *compiled;                 /* the driver's form, or NULL */

@@ -152,6 +152,17 @@ struct hal_progress hal_device_progress(struct hal_device *device)
     return device->ops->progress(device);
 }
 
+enum status hal_device_probe(struct hal_device *device, struct hal_peaks *out_peaks,
+                             struct error *err)
+{
+    OBJ_CHECK(device, HAL_DEVICE_MAGIC);
+    if (!device->ops->probe) {
+        return error_set(err, ST_UNSUPPORTED, "device %s cannot measure its peaks",
+                         device->props.name);
+    }
+    return device->ops->probe(device, out_peaks, err);
+}
+
 const char *hal_capability_word(unsigned index)
 {
     static const char *const words[HAL_CAPABILITIES] = {

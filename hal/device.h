@@ -33,6 +33,7 @@ struct hal_device_props {
     size_t memory_bytes_max;  /* largest single buffer */
     size_t scratch_bytes_max; /* that a dispatch may ask for */
     uint32_t capabilities;    /* bits of enum hal_capability, which select forms of kernels */
+    bool has_profile;         /* submissions can be timed: hal/profile.h */
     bool host_visible; /* host and device share all memory; else the device has transient memory */
 };
 
@@ -89,6 +90,19 @@ struct hal_progress {
 };
 
 struct hal_progress hal_device_progress(struct hal_device *device);
+
+/* The speed of all workers of a device together, each in a loop that does nothing else. */
+struct hal_peaks {
+    double f32_macs, u8_macs; /* multiply-adds a second; u8: of u8 by s8 */
+    double read_bytes;        /* bytes of memory a second */
+};
+
+/*
+ * Measures the peaks now, which takes some tenths of a second and 192 MiB; nothing else should run
+ * on the device. ST_UNSUPPORTED: this kind of device has no probe.
+ */
+MUST_CHECK enum status hal_device_probe(struct hal_device *device, struct hal_peaks *out_peaks,
+                                        struct error *err);
 
 /* The word for capability |index|, for example "doubles". */
 const char *hal_capability_word(unsigned index);

@@ -17,6 +17,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/fault.c %D%/fault.def %D%/fault.h \
 	%D%/kernel.h \
 	%D%/pool.c %D%/pool.h \
+	%D%/profile.c %D%/profile.h \
 	%D%/queue.c %D%/queue.h \
 	%D%/semaphore.c %D%/semaphore.h \
 	%D%/suballoc.c %D%/suballoc.h \
@@ -26,6 +27,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/cpus.c %D%/cpu/cpus.h \
 	%D%/cpu/device.c %D%/cpu/device.h \
 	%D%/cpu/isa.c %D%/cpu/isa.def %D%/cpu/isa.h \
+	%D%/cpu/probe.c \
 	%D%/cpu/routine.c %D%/cpu/routine.h \
 	%D%/cpu/queue.c \
 	%D%/cpu/submission.h \

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "hal/command_priv.h"
 #include "hal/device_priv.h"
+#include "hal/profile.h"
 
 static void check_slot(const struct hal_device *device, const struct hal_slot_need *need,
                        const struct hal_binding *slot)
@@ -34,6 +35,9 @@ enum status hal_queue_submit(struct hal_device *device, const struct hal_submiss
     must(submission->signal_count <= HAL_TIMEPOINTS_MAX);
     for (uint32_t i = 0; i < command->slot_count; i++) {
         check_slot(device, &command->slots[i], &submission->slots[i]);
+    }
+    if (submission->profile) {
+        TRY(hal_profile_keep(submission->profile, submission->command, err));
     }
     hal_device_ref(device); /* a completion inside submit() may drop the caller's reference */
     enum status status = device->ops->submit(device, submission, err);

@@ -20,6 +20,8 @@
 #include "hal/fault.h"
 #include "hal/semaphore.h"
 
+struct hal_profile;
+
 #define HAL_TIMEPOINTS_MAX 8
 
 /* The number of shares that a device distinguishes: shares that are equal modulo this count as one.
@@ -56,6 +58,9 @@ struct hal_submission {
      * status.
      */
     struct hal_fault_record *fault;
+    /* Times what runs, where the device does so (hal/profile.h); NULL: nothing. Lives until the
+     * signals have been given. */
+    struct hal_profile *profile;
 };
 
 /*

@@ -41,7 +41,12 @@ enum request_step {
 
 struct request {
     uint32_t magic;
+    /* While |is_on_worker| these belong to the worker. That flag is the loop's and stands apart,
+     * because a compiler may read neighbouring flags as one word. */
     enum request_step step;
+    bool offload;       /* there is much to do: the next ANYWHERE steps run on a worker */
+    bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
+
     struct server *server;     /* borrowed; outlives every request */
     struct serving *serving;   /* held from request_take() until the request is given back */
     struct exchange *exchange; /* the maker's; NULL when the client has gone */
@@ -57,12 +62,9 @@ struct request {
 
     int http_status; /* status of the answer; 0 while it is open */
     struct error err;
-    struct buf out;     /* the answer's JSON */
-    size_t body_bytes;  /* bytes received */
-    bool offload;       /* there is much to do: the next ANYWHERE steps run on a worker */
-    bool is_on_worker;  /* the loop's: the steps are queued and not back; |step| belongs to the
-                           worker */
-    bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
+    struct buf out;    /* the answer's JSON */
+    size_t body_bytes; /* bytes received */
+    bool is_on_worker; /* the steps are queued and not back */
     struct repository_index
         *listing; /* ref held: that handler's models, |listed| of them printed */
     uint32_t listed;

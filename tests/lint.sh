@@ -75,7 +75,8 @@ include_rules() {
         }
         # The doors of the runtime for the server, and the end of the expression.
         function runtime_doors() {
-            return "runtime/(load/load|call/(invocation|batch)|pipeline/(pipeline|cascade)|" \
+            return "runtime/(load/load|call/(invocation|batch|profile)|" \
+                "pipeline/(pipeline|cascade)|" \
                 "program/(example|names|oracle|program|resident|results|signature|state|" \
                 "summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
         }

@@ -46,6 +46,7 @@ const struct hal_device_ops hal_cpu_ops = {
     .command_compile = command_compile,
     .submit = hal_cpu_queue_submit,
     .progress = hal_cpu_queue_progress,
+    .probe = hal_cpu_probe,
     .can_run = has_form,
 };
 
@@ -67,6 +68,7 @@ static void fill_props(struct hal_cpu_device *device, uint32_t workers)
         .offset_align = 1,
         .memory_bytes_max = PTRDIFF_MAX,
         .scratch_bytes_max = HAL_CPU_SCRATCH_BYTES,
+        .has_profile = true,
         .host_visible = true,
     };
     describe(props->description, sizeof(props->description), device->isa, workers);

@@ -58,4 +58,8 @@ enum status hal_cpu_queue_submit(struct hal_device *device, const struct hal_sub
                                  struct error *err);
 struct hal_progress hal_cpu_queue_progress(struct hal_device *device);
 
+/* hal/cpu/probe.c */
+enum status hal_cpu_probe(struct hal_device *device, struct hal_peaks *out_peaks,
+                          struct error *err);
+
 #endif

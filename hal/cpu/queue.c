@@ -216,6 +216,8 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
         .slots = slots,
         .cancel = submission->cancel,
         .fault = submission->fault ? submission->fault : &own_fault,
+        .profile = submission->profile,
+        .command = submission->command,
     };
     enum status status = ST_OK;
 
@@ -282,6 +284,7 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     submission->command = hal_command_ref(from->command);
     submission->routine = routine_of(from->command);
     submission->cancel = from->cancel;
+    submission->profile = from->profile;
     submission->fault = from->fault ? from->fault : &submission->own_fault;
     hal_fault_reset(&submission->own_fault);
     submission->finished = false;

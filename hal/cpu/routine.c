@@ -10,6 +10,7 @@
 #include "hal/asan.h"
 #include "hal/command_priv.h"
 #include "hal/device_priv.h"
+#include "hal/profile.h"
 
 /*
  * A system call wakes a parked worker, which begins some 40 us later: the work from a region to the
@@ -146,6 +147,7 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
     }
     TRY(bind(b, record, err));
     dispatch->label = record->label;
+    dispatch->number = record->number;
     dispatch->constants = record->constants;
     dispatch->scratch_bytes = record->scratch_bytes;
     dispatch->tile_first = b->region->tiles;
@@ -258,6 +260,19 @@ static enum status run_dispatch(const struct hal_cpu_dispatch *dispatch, uint32_
     return ST_OK;
 }
 
+static void note_span(const struct hal_cpu_run *run, const struct hal_cpu_dispatch *dispatch,
+                      uint32_t tiles, uint64_t begin_ns)
+{
+    hal_profile_add(run->profile, &(struct hal_span){
+                                      .command = run->command,
+                                      .number = dispatch->number,
+                                      .thread = run->thread,
+                                      .tiles = tiles,
+                                      .begin_ns = begin_ns,
+                                      .end_ns = hal_profile_now(),
+                                  });
+}
+
 enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first, uint32_t count,
                               const struct hal_cpu_run *run)
 {
@@ -279,7 +294,11 @@ enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t firs
         };
         resolve(dispatch, run->slots, addresses);
         hal_asan_unpoison(run->scratch, dispatch->scratch_bytes);
+        uint64_t begin_ns = run->profile ? hal_profile_now() : 0;
         enum status status = run_dispatch(dispatch, begin, tiles, &args, run->cancel);
+        if (run->profile) {
+            note_span(run, dispatch, tiles, begin_ns);
+        }
         hal_asan_poison(run->scratch, dispatch->scratch_bytes);
         TRY(status);
         first += tiles;

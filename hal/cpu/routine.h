@@ -16,6 +16,7 @@
 #include "hal/kernel.h"
 
 struct hal_command;
+struct hal_profile;
 struct hal_record;
 
 #define HAL_CPU_TILES_MAX (UINT32_MAX / 2) /* of a region */
@@ -38,6 +39,7 @@ struct hal_cpu_dispatch {
     const struct hal_cpu_binding *bindings;
     const size_t *lengths;
     uint32_t binding_count;
+    uint32_t number;            /* of the command: hal_command_describe() */
     uint32_t tile_first, tiles; /* within the region */
     uint32_t grid[3];
     size_t scratch_bytes;
@@ -75,6 +77,9 @@ struct hal_cpu_run {
     const atomic_bool *cancel;      /* NULL: it cannot be cancelled */
     struct hal_fault_record *fault; /* never NULL */
     void *scratch;                  /* the thread's own */
+    struct hal_profile *profile;    /* NULL: nothing is timed */
+    const struct hal_command *command;
+    uint32_t thread; /* see struct hal_span */
 };
 
 /*

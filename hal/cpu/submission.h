@@ -51,6 +51,7 @@ struct hal_cpu_submission {
     const atomic_bool *cancel;
     struct hal_fault_record *fault;    /* the submitter's or our own */
     struct hal_fault_record own_fault; /* used if the submitter supplies none */
+    struct hal_profile *profile;       /* the submitter's, or NULL */
 
     struct hal_timepoints timepoints;
 

@@ -180,6 +180,11 @@ struct hal_cpu_uk {
     void (*bf16_to_f32)(float *y, const uint16_t *x, size_t n);
     void (*f32_to_bf16)(uint16_t *y, const float *x, size_t n);
 
+    /* Some microseconds of multiply-adds at the highest rate that the level has, and how many they
+     * were. |out| keeps the compiler from leaving them out. */
+    uint64_t (*probe_f32)(float *out);
+    uint64_t (*probe_u8)(int32_t *out);
+
     uk_quantize_f *quantize[UK_INT_COUNT];
     uk_dequantize_f *dequantize[UK_INT_COUNT];
     /* The least and the greatest number, ignoring NaN; INFINITY and -INFINITY if there is none. */

@@ -38,6 +38,7 @@
 struct worker {
     struct hal_cpu_workers *workers;
     pthread_t thread;
+    uint32_t number; /* from 1 on; 0: a caller that helps */
     void *scratch;
 };
 
@@ -376,6 +377,9 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
             .cancel = submission->cancel,
             .fault = submission->fault,
             .scratch = worker->scratch,
+            .profile = submission->profile,
+            .command = submission->command,
+            .thread = worker->number,
         };
         hal_status_fail(&submission->status, hal_cpu_run_tiles(region, first, count, &run));
     }
@@ -595,6 +599,7 @@ enum status hal_cpu_workers_new(uint32_t count, uint32_t nice, struct hal_cpu_wo
     for (; workers->count < count; workers->count++) {
         struct worker *worker = &workers->threads[workers->count];
         worker->workers = workers;
+        worker->number = workers->count + 1;
         enum status status = start(worker, workers->count, err);
         if (status != ST_OK) {
             hal_cpu_workers_free(workers);

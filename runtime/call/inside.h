@@ -13,6 +13,7 @@
 #include "hal/queue.h"
 #include "hal/semaphore.h"
 #include "runtime/call/invocation.h"
+#include "runtime/call/profile.h"
 #include "runtime/kernels/copy.h"
 #include "runtime/program/method.h"
 
@@ -66,6 +67,7 @@ struct rt_invocation {
     struct rt_culprit culprit;
     rt_invocation_done_f *done;
     void *arg;
+    struct rt_profile *profile;    /* borrowed; NULL: the call is not measured */
     size_t bytes;                  /* of the pool */
     size_t input_bytes;            /* of them, those of the inputs, once prepare has begun */
     bool has_other_labels;         /* some of |given| are not the method's */
@@ -99,6 +101,13 @@ MUST_CHECK enum status rt_invocation_convert(struct rt_invocation *invocation,
 /* ---- single.c: a call of one block is one submission ----------------------------------------- */
 
 extern const struct rt_callable rt_single_callable;
+
+/* ---- profile.c ------------------------------------------------------------------------------- */
+
+/* A call is about to submit |plan| of |block|, with *out_spans as its profile; both may be NULL. */
+MUST_CHECK enum status rt_profile_note(struct rt_profile *profile, const struct rt_block *block,
+                                       const struct rt_plan *plan, struct hal_profile **out_spans,
+                                       struct error *err);
 
 /* ---- prepare.c ------------------------------------------------------------------------------- */
 

@@ -194,6 +194,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->phase = RT_PHASE_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
+    inv->profile = NULL;
     say_names(inv);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Calls: inputs, preparing, submission, results; batches.
+# Calls: inputs, preparing, submission, results; batches, profiles.
 noinst_LIBRARIES += %D%/libcall.a
 %C%_libcall_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libcall_a_SOURCES = \
@@ -9,6 +9,7 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/inside.h \
 	%D%/invocation.c %D%/invocation.h \
 	%D%/prepare.c \
+	%D%/profile.c %D%/profile.h \
 	%D%/single.c \
 	%D%/states.c \
 	%D%/words.c %D%/words.h

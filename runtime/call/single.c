@@ -97,6 +97,8 @@ static enum status submit_commands(struct rt_invocation *inv, struct hal_semapho
     fill_slots(inv);
     rt_words_put(inv->plan, inv->words, inv->workspace ? hal_buffer_map(inv->workspace) : NULL);
     TRY(rt_invocation_fill_states(inv));
+    struct hal_profile *spans;
+    TRY(rt_profile_note(inv->profile, inv->entry, inv->plan, &spans, &inv->error));
     struct hal_submission submission = {
         .command = inv->plan->command,
         .slots = inv->slots,
@@ -109,6 +111,7 @@ static enum status submit_commands(struct rt_invocation *inv, struct hal_semapho
         .weight = inv->method->weight,
         .cancel = inv->cancel,
         .fault = &inv->fault,
+        .profile = spans,
     };
     memcpy(submission.wait, inv->waits, inv->wait_count * sizeof(inv->waits[0]));
     return hal_queue_submit(inv->method->device, &submission, &inv->error);

@@ -96,6 +96,13 @@ struct rt_cut_image {
     int64_t band_y, band_x; /* of a tile */
 };
 
+/* All of its multiply-adds, those with padding included. */
+static inline double rt_cut_image_macs(const struct rt_cut_image *image)
+{
+    return (double)image->images * (double)image->lines * (double)image->pixels *
+           (double)image->channels * (double)image->macs;
+}
+
 void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image);
 
 /*

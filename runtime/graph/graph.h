@@ -241,6 +241,8 @@ void rt_graph_print(const struct rt_graph *graph, const struct rt_notes *notes, 
 /* |before|, the node's source line and its handle, if there are any. */
 void rt_node_print_origin(const struct rt_node *node, const struct rt_notes *notes,
                           const char *before, struct buf *out);
+/* "stem.0", the module that has its first weight; nothing if no name of a weight is known. */
+void rt_node_print_layer(const struct rt_graph *graph, const struct rt_node *node, struct buf *out);
 /* The names of its arguments, each in quotes after a blank. */
 void rt_node_print_names(const struct rt_graph *graph, const struct rt_node *node, struct buf *out);
 

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "runtime/graph/graph.h"
@@ -219,6 +220,20 @@ void rt_node_print_names(const struct rt_graph *graph, const struct rt_node *nod
         const struct rt_value *v = &graph->values[value];
         if (v->name && v->node == RT_NO_NODE) {
             buf_printf(out, " \"%s\"", v->name);
+        }
+    }
+}
+
+void rt_node_print_layer(const struct rt_graph *graph, const struct rt_node *node, struct buf *out)
+{
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
+    struct rt_tensors tensors = rt_node_arg_tensors(graph, node);
+    for (uint32_t value; rt_tensors_next(&tensors, &value);) {
+        const struct rt_value *v = &graph->values[value];
+        const char *dot = v->name && v->node == RT_NO_NODE ? strrchr(v->name, '.') : NULL;
+        if (dot) {
+            buf_add(out, v->name, (size_t)(dot - v->name));
+            return;
         }
     }
 }

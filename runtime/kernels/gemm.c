@@ -318,6 +318,14 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
     return cut.ns;
 }
 
+/* Multiply-adds, those with padding included. */
+static double macs_of(const struct rt_gemm *g)
+{
+    double pixels = (double)g->images * (double)g->y.out * (double)g->x.out;
+    double taps = (double)g->y.taps * (double)g->x.taps;
+    return pixels * (double)g->outs * taps * (double)g->channels / (double)g->groups;
+}
+
 static const struct hal_kernel *kernel_for(const struct rt_gemm *g, bool are_halves)
 {
     int64_t rows = g->band_images * g->band_y * g->band_x, columns = g->panels * g->width;
@@ -362,6 +370,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
         .binding_count = 5,
         .scratch_bytes = segments * sizeof(struct uk_segment),
         .cost = (uint64_t)cost,
+        .macs = macs_of(g),
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

@@ -227,6 +227,14 @@ static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk,
     return cut.ns;
 }
 
+/* Multiply-adds, those with padding included. */
+static double macs_of(const struct rt_qgemm *g)
+{
+    double pixels = (double)g->images * (double)g->y.out * (double)g->x.out;
+    double taps = (double)g->y.kernel * (double)g->x.kernel;
+    return pixels * (double)g->outs * taps * (double)g->channels / (double)g->groups;
+}
+
 static bool can_read_in_place(const struct rt_qgemm *g)
 {
     int64_t channels = g->channels / g->groups, run = g->merges ? channels * g->x.kernel : channels;
@@ -277,6 +285,8 @@ enum status rt_qgemm_emit(struct rt_emit *emit, struct rt_qgemm *g,
         .scratch_bytes =
             segments_bytes(g) + align_up(uk_gemm_u8_scratch(uk, (size_t)g->k), 64) + copy,
         .cost = (uint64_t)cost,
+        .macs = macs_of(g),
+        .has_u8_macs = true,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

@@ -487,6 +487,7 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
         .binding_count = 6,
         .scratch_bytes = scratch_bytes(k.block, k.depth),
         .cost = (uint64_t)(heads * all) * (uint64_t)(used * k.depth / 16 + 1),
+        .macs = 2 * (double)heads * (double)all * (double)used * (double)k.depth,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

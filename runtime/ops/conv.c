@@ -560,6 +560,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
         .bindings = bindings,
         .binding_count = 4,
         .cost = (uint64_t)image.ns,
+        .macs = rt_cut_image_macs(&image),
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

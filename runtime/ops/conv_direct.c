@@ -271,6 +271,7 @@ static enum status record(struct rt_emit *emit, struct rt_direct_constants *c, i
                              .bindings = bindings,
                              .binding_count = 4,
                              .cost = (uint64_t)(c->lines * macs) / 2,
+                             .macs = (double)c->lines * (double)macs,
                          },
                          err);
 }

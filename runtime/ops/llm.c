@@ -486,6 +486,7 @@ static enum status delta_emit(struct rt_emit *emit, struct error *err)
         .binding_count = 8,
         .scratch_bytes = (size_t)(k.width + (final ? 0 : size)) * sizeof(float),
         .cost = (uint64_t)(heads * k.steps) * (uint64_t)size,
+        .macs = 2 * (double)heads * (double)k.steps * (double)size,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

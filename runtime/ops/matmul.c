@@ -342,6 +342,7 @@ static enum status matmul_emit(struct rt_emit *emit, struct error *err)
         .binding_count = 3,
         .scratch_bytes = sizeof(struct matmul_scratch),
         .cost = (uint64_t)(out->numel * k.k),
+        .macs = (double)out->numel * (double)k.k,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

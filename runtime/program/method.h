@@ -88,6 +88,9 @@ void rt_method_init(struct rt_method *method);
 
 void rt_method_fini(struct rt_method *method);
 
+/* The source lines that the method's file knows; borrows |method|, which comes from a file. */
+struct rt_notes rt_method_notes(const struct rt_method *method);
+
 /* Plans that are cached, of all its blocks. Any thread. */
 uint32_t rt_method_plan_count(struct rt_method *method);
 

@@ -37,15 +37,16 @@ static bool note_source(const void *arg, uint32_t instr, struct buf *out)
     return true;
 }
 
-static struct rt_notes notes_of(const struct rt_method *method)
+struct rt_notes rt_method_notes(const struct rt_method *method)
 {
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
     return (struct rt_notes){note_source, method};
 }
 
 enum status rt_method_print_graph(struct rt_method *method, struct buf *out, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    const struct rt_notes notes = notes_of(method);
+    const struct rt_notes notes = rt_method_notes(method);
     if (method->failure.code != ST_OK) {
         *err = method->failure;
         return err->code;
@@ -58,7 +59,7 @@ enum status rt_method_print_plan(struct rt_method *method, struct buf *out, stru
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     const struct rt_code *code = &method->code;
-    const struct rt_notes notes = notes_of(method);
+    const struct rt_notes notes = rt_method_notes(method);
     if (method->failure.code != ST_OK) {
         *err = method->failure;
         return err->code;

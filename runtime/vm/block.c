@@ -135,6 +135,8 @@ static enum status allocate_outputs(struct rt_invocation *inv, const struct rt_b
 static enum status submit_block(struct rt_invocation *inv, const struct rt_block *block)
 {
     struct vm *vm = vm_of(inv);
+    struct hal_profile *spans;
+    TRY(rt_profile_note(inv->profile, block, vm->plan, &spans, &inv->error));
     const struct hal_submission submission = {
         .command = vm->plan->command,
         .slots = vm->slots,
@@ -146,6 +148,7 @@ static enum status submit_block(struct rt_invocation *inv, const struct rt_block
         .weight = inv->method->weight,
         .cancel = inv->cancel,
         .fault = &inv->fault,
+        .profile = spans,
     };
     return hal_queue_submit(inv->method->device, &submission, &inv->error);
 }

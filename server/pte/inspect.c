@@ -181,16 +181,6 @@ bool inspect_is_default(const struct inspected *it, const struct rt_method *meth
     return rt_program_default_method(it->program) == method;
 }
 
-/* "dir/name.pte" is called "name", as a daemon calls it. */
-static struct span name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    size_t len = strlen(name), tail = sizeof(".pte") - 1;
-    bool has_tail = len > tail && strcmp(name + len - tail, ".pte") == 0;
-    return span_of(name, has_tail ? len - tail : len);
-}
-
 /* ---- graphs and plans ------------------------------------------------------------------------ */
 
 /* The numbers of dispatches in a call of the plan, with and without fusion. */
@@ -268,7 +258,7 @@ static enum status print_program(const struct inspect_options *options,
                                  struct rt_load_options *load, struct rt_program *program,
                                  struct buf *out, struct error *err)
 {
-    const struct inspected it = {program, options->path, name_of(options->path)};
+    const struct inspected it = {program, options->path, pte_program_name(options->path)};
     switch (options->what) {
     case INSPECT_PAGE:
         return inspect_print_text(&it, out, err);

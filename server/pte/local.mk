@@ -3,6 +3,7 @@
 noinst_LIBRARIES += %D%/libcommands.a
 %C%_libcommands_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libcommands_a_SOURCES = \
+	%D%/call.c %D%/call.h \
 	%D%/devices.c \
 	%D%/input.c %D%/input.h \
 	%D%/inspect.c %D%/inspect.h \
@@ -11,6 +12,9 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/npy.c %D%/npy.h \
 	%D%/ops.c \
 	%D%/print.c %D%/print.h \
+	%D%/profile.c %D%/profile.h \
+	%D%/profile_json.c \
+	%D%/profile_text.c \
 	%D%/pte.c %D%/pte.h \
 	%D%/run.c \
 	%D%/sig.c

@@ -57,6 +57,30 @@ enum status pte_find_method(struct rt_program *program, const char *name,
                      list_methods(program, names, sizeof(names)));
 }
 
+struct span pte_program_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    size_t len = strlen(name), tail = sizeof(".pte") - 1;
+    bool has_tail = len > tail && strcmp(name + len - tail, ".pte") == 0;
+    return span_of(name, has_tail ? len - tail : len);
+}
+
+enum status pte_write_file(const char *option, const char *path, struct span head,
+                           struct span bytes, struct error *err)
+{
+    FILE *file = fopen(path, "wb");
+    bool is_ok = file && fwrite(head.ptr, 1, head.len, file) == head.len &&
+                 (bytes.len == 0 || fwrite(bytes.ptr, 1, bytes.len, file) == bytes.len);
+    int saved = errno;
+    if (file && fclose(file) != 0) {
+        saved = errno;
+        is_ok = false;
+    }
+    return is_ok ? ST_OK
+                 : error_set(err, ST_UNWRITTEN, "%s: %s: %s", option, path, strerror(saved));
+}
+
 enum status pte_write(const struct buf *out, struct error *err)
 {
     if (buf_failed(out)) {

@@ -5,6 +5,7 @@
 #define PTED_SERVER_PTE_PTE_H
 
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/status.h"
 
 struct rt_method;
@@ -21,6 +22,7 @@ struct pte_command {
 
 extern const struct pte_command pte_inspect_command;
 extern const struct pte_command pte_run_command;
+extern const struct pte_command pte_profile_command;
 extern const struct pte_command pte_devices_command;
 extern const struct pte_command pte_ops_command;
 extern const struct pte_command pte_sig_command;
@@ -33,6 +35,13 @@ int pte_finish(const struct pte_command *command, enum status status, const stru
 /* The method |name| or, with NULL, the program's default. ST_NOT_FOUND lists the methods. */
 MUST_CHECK enum status pte_find_method(struct rt_program *program, const char *name,
                                        struct rt_method **out_method, struct error *err);
+
+/* "dir/name.pte" is called "name", as a daemon calls it. */
+struct span pte_program_name(const char *path);
+
+/* Writes |head| and |bytes| to a file, which |option| named. ST_UNWRITTEN says why not. */
+MUST_CHECK enum status pte_write_file(const char *option, const char *path, struct span head,
+                                      struct span bytes, struct error *err);
 
 /* Writes |out| to standard output. ST_UNWRITTEN also if |out| has failed. */
 MUST_CHECK enum status pte_write(const struct buf *out, struct error *err);

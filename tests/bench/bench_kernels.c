@@ -16,10 +16,6 @@
 #include <string.h>
 #include <time.h>
 
-#ifdef PTED_CPU_X86
-#include <immintrin.h>
-#endif
-
 #include "hal/cpu/uk.h"
 
 #define SLICES 12
@@ -47,91 +43,21 @@ static float *new_floats(size_t n)
     return x;
 }
 
-/* Twelve independent chains of multiply-adds: more than latency times issue width at any level. */
-#define CHAINS(XX) XX(0) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11)
-#define DECLARE(i) vector a##i = {(float)i};
-#define STEP(i) a##i = a##i * x + y;
-#define SUM(i) a0 += a##i;
-#define PEAK(name, bytes, attribute)                                                               \
-    attribute static double name(void)                                                             \
-    {                                                                                              \
-        typedef float vector __attribute__((vector_size(bytes)));                                  \
-        vector x = 0.5f - (vector){0}, y = 0.25f - (vector){0};                                    \
-        CHAINS(DECLARE)                                                                            \
-        for (int n = 0; n < 100000; n++) {                                                         \
-            CHAINS(STEP)                                                                           \
-        }                                                                                          \
-        CHAINS(SUM)                                                                                \
-        sink = a0[0];                                                                              \
-        return 100000.0 * 12 * (bytes) / 4 * 2;                                                    \
-    }
-PEAK(peak_generic, 16, )
-#ifdef PTED_CPU_X86
-PEAK(peak_avx2, 32, __attribute__((target("avx2,fma"))))
-PEAK(peak_avx512, 64, __attribute__((target("avx512f,fma"))))
-#endif
-
-#ifdef PTED_CPU_X86
-#define STEP_MADD_16(i) a##i += (vector)_mm_madd_epi16((__m128i)x, (__m128i)a##i);
-#define STEP_MADD_32(i) a##i += (vector)_mm256_madd_epi16((__m256i)x, (__m256i)a##i);
-#define STEP_MADD_64(i) a##i += (vector)_mm512_madd_epi16((__m512i)x, (__m512i)a##i);
-#define STEP_DOT(i) __asm__("vpdpbusd %1, %1, %0" : "+v"(a##i) : "v"(x));
-/* The multiply-adds of one lane of 32 bits: |word|. */
-#define INT_PEAK(name, bytes, word, step, attribute)                                               \
-    attribute static double name(void)                                                             \
-    {                                                                                              \
-        typedef int vector __attribute__((vector_size(bytes)));                                    \
-        vector x = 257 - (vector){0};                                                              \
-        CHAINS(DECLARE_INT)                                                                        \
-        for (int n = 0; n < 100000; n++) {                                                         \
-            CHAINS(step)                                                                           \
-        }                                                                                          \
-        CHAINS(SUM)                                                                                \
-        sink = (float)a0[0];                                                                       \
-        return 100000.0 * 12 * (bytes) / 4 * (word)*2;                                             \
-    }
-#define DECLARE_INT(i) vector a##i = {i};
-INT_PEAK(int_peak_generic, 16, 2, STEP_MADD_16, )
-INT_PEAK(int_peak_avx2, 32, 2, STEP_MADD_32, __attribute__((target("avx2"))))
-INT_PEAK(int_peak_avx512, 64, 2, STEP_MADD_64, __attribute__((target("avx512f,avx512bw"))))
-INT_PEAK(int_peak_vnni, 64, 4, STEP_DOT, __attribute__((target("avx512f,avx512vnni"))))
-#endif
-
-#ifdef PTED_CPU_X86
-/* A level without its own peak has that of the nearest level below it. */
-static bool has(const struct hal_cpu_uk *uk, enum hal_cpu_isa level)
+static double peak(const struct hal_cpu_uk *uk)
 {
-    enum hal_cpu_isa isa;
-    return hal_cpu_isa_parse(uk->name, &isa) && hal_cpu_isa_has(isa, level);
+    float sum;
+    double macs = (double)uk->probe_f32(&sum);
+    sink = sum;
+    return 2 * macs;
 }
-#endif
 
 /* 8-bit multiplications and additions. */
 static double int_peak(const struct hal_cpu_uk *uk)
 {
-#ifdef PTED_CPU_X86
-    return has(uk, HAL_CPU_AVX512_VNNI) ? int_peak_vnni()
-           : has(uk, HAL_CPU_AVX512)    ? int_peak_avx512()
-           : has(uk, HAL_CPU_AVX2)      ? int_peak_avx2()
-                                        : int_peak_generic();
-#else
-    (void)uk;
-    return peak_generic();
-#endif
-}
-
-static double peak(const struct hal_cpu_uk *uk)
-{
-#ifdef PTED_CPU_X86
-    if (has(uk, HAL_CPU_AVX512)) {
-        return peak_avx512();
-    }
-    if (has(uk, HAL_CPU_AVX2)) {
-        return peak_avx2();
-    }
-#endif
-    (void)uk;
-    return peak_generic();
+    int32_t sum;
+    double macs = (double)uk->probe_u8(&sum);
+    sink = (float)sum;
+    return 2 * macs;
 }
 
 static float *stream; /* STREAM_FLOATS: more than any cache */

@@ -161,7 +161,7 @@ int main(int argc, char **argv)
     cts.props = hal_device_props(cts.device);
     printf("%s: %s\n", cts.props->name, cts.props->description);
     int failed = cts_device() + cts_buffer() + cts_semaphore() + cts_pool() + cts_command() +
-                 cts_queue() + cts_memory() + cts_fault();
+                 cts_queue() + cts_memory() + cts_fault() + cts_profile();
     if (failed) {
         return 1; /* what a failed test held, it holds still */
     }

@@ -38,6 +38,7 @@ int cts_command(void);
 int cts_queue(void);
 int cts_memory(void);
 int cts_fault(void);
+int cts_profile(void);
 
 /* Calls of malloc and its kin from this program and the library in it. */
 size_t cts_mallocs(void);

@@ -32,6 +32,7 @@ TESTS += %D%/test_cpu %D%/test_handles %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh
 	%D%/kernels.c \
 	%D%/memory.c \
 	%D%/pool.c \
+	%D%/profile.c \
 	%D%/queue.c \
 	%D%/semaphore.c
 %C%_cts_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

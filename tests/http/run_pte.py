@@ -72,8 +72,8 @@ def usage_errors():
     expect(64, "devices takes no arguments", "devices", "x")
 
 
-COMMANDS = {"inspect": "--json", "run": "--top-k", "devices": "--device", "ops": "--json",
-            "sig": "pytree"}
+COMMANDS = {"inspect": "--json", "run": "--top-k", "profile": "--trace", "devices": "--device",
+            "ops": "--json", "sig": "pytree"}
 
 
 def help_version_devices():
@@ -444,6 +444,55 @@ def repeat():
         raise Failure(f"{text!r} is out of order")
 
 
+def profile():
+    """The tables, and that each option does what it says."""
+    text = expect(0, r"^traced, method forward, on cpu \(.*, 1 worker\)\n5 calls of \d", "profile",
+                  TRACED, "--repeat", "5", "--workers", "1", "--all")
+    rows = re.findall(r"^ +(\d+\.\d)% +\d+\.\d .* (\d) (gemm|softmax) +net\.py:\d+: ", text,
+                      re.M)
+    if [row[1:] for row in rows] != [("0", "gemm"), ("1", "gemm"), ("2", "softmax")]:
+        raise Failure(f"expected the three operators in order, got {text!r}")
+    if abs(sum(float(row[0]) for row in rows) - 100) > 0.2:
+        raise Failure(f"the shares of {text!r} are not 100 %")
+    if not re.search(r"^ .* gemm +2\n", text, re.M):
+        raise Failure(f"expected the sum of two gemms, got {text!r}")
+    many = expect(0, r"\n1 call of .*\n[^\0]*% +\d+\.\d  20 further layers \(--all prints them\)\n",
+                  "profile", str(MODELS / "conv_ops.pte"), "--repeat", "1")
+    if len(re.findall(r"^ +\d+\.\d% .* \d+ \w+", many.split("\n\n")[1], re.M)) != 21:
+        raise Failure(f"expected 20 rows: {many!r}")
+    expect(64, "--repeat: expected 1 to", "profile", TRACED, "--repeat", "0")
+    expect(64, "unknown option '--top-k'", "profile", TRACED, "--top-k", "1")
+    expect(66, "no method 'nope'", "profile", TRACED, "--method", "nope")
+
+
+def profile_as_json_and_trace():
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.json"
+        text = expect(0, "^{", "profile", DIGITS, "--repeat", "4", "--workers", "2", "--json",
+                      "--trace", str(trace))
+        events = json.loads(trace.read_text())["traceEvents"]
+        expect(74, "--trace: /no/such/t.json: No such file", "profile", ADD, "--repeat", "1",
+               "--trace", "/no/such/t.json")
+    it = json.loads(text)
+    layers = it["layers"]
+    convs = [layer for layer in layers if layer["operator"] == "conv"]
+    if it["calls"] != 4 or it["workers"] != 2 or it["lost_spans"] != 0 or len(convs) != 3:
+        raise Failure(f"unexpected profile {it}")
+    if any(layer["dispatches"] != 1 or layer["bytes"] <= 0 for layer in layers):
+        raise Failure(f"expected one dispatch a call and layer: {layers}")
+    if any(layer["flops"] <= 0 for layer in convs) or min(it["peak"].values()) <= 0:
+        raise Failure(f"expected operations and peaks above 0: {it}")
+    spans = [event for event in events if event.get("cat") == "operator"]
+    calls = [event for event in events if event.get("cat") == "call"]
+    if len(calls) != 4 or len(spans) < 4 * len(layers):
+        raise Failure(f"{len(calls)} calls and {len(spans)} spans for {len(layers)} layers")
+    if any(span["dur"] < 0 or not 0 <= span["tid"] <= 2 for span in spans):
+        raise Failure(f"a span outside of its track: {spans}")
+    busy = sum(span["dur"] for span in spans) / 4
+    if abs(busy - sum(layer["busy_us"] for layer in layers)) > 0.01 * len(spans):
+        raise Failure(f"the spans take {busy} us a call, the layers differ: {layers}")
+
+
 def truncated_files():
     """Wherever a file ends, every command says that it is damaged, which one, and why."""
     whole = Path(DIGITS).read_bytes()
@@ -504,7 +553,7 @@ CHECKS = (usage_errors, help_version_devices, bad_files, data_files, signatures,
           inspect_page, inspect_json, unknown_operator, truncated_files, damaged_sources,
           no_permission, no_memory,
           json_inputs, file_inputs_and_outputs, numpy_files, shapes, results, unwritten,
-          pattern_is_fixed, repeat)
+          pattern_is_fixed, repeat, profile, profile_as_json_and_trace)
 
 
 def main():

@@ -48,7 +48,10 @@ class Frozen:
 
     def __exit__(self, *_):
         for thread in self.threads:
-            ptrace(PTRACE_DETACH, thread)
+            try:
+                ptrace(PTRACE_DETACH, thread)
+            except ProcessLookupError:  # it has ended, and the daemon cannot end before this wait
+                os.waitpid(thread, WAIT_ALL)
 
 
 def threads_of(daemon, is_worker):

@@ -52,6 +52,7 @@ void UK_BASE(f16_to_f32)(float *y, const uint16_t *x, size_t n);
 void UK_BASE(f32_to_f16)(uint16_t *y, const float *x, size_t n);
 void UK_BASE(bf16_to_f32)(float *y, const uint16_t *x, size_t n);
 void UK_BASE(f32_to_bf16)(uint16_t *y, const float *x, size_t n);
+uint64_t UK_BASE(probe_f32)(float *out);
 
 /* A level always has its own version of these. */
 void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g);
@@ -59,6 +60,7 @@ void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t
 void UK_NAME(dw_u8)(const struct uk_dw_u8 *d);
 void UK_NAME(pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
                          uint32_t channels);
+uint64_t UK_NAME(probe_u8)(int32_t *out);
 
 void UK_BASE(add_u8)(const struct uk_add_u8 *a);
 void UK_BASE(mul_u8)(const struct uk_mul_u8 *m);

@@ -7,6 +7,7 @@ UK_SOURCES = \
 	%D%/gemm_f32.c \
 	%D%/math_f32.h \
 	%D%/pack_f32.c \
+	%D%/probe_f32.c \
 	%D%/quant.c \
 	%D%/reduce_f32.c \
 	%D%/vec_f32.c \
@@ -18,6 +19,7 @@ UK_OWN_SOURCES = \
 	%D%/gemm_u8.c \
 	%D%/level.h \
 	%D%/pack_u8.c \
+	%D%/probe_u8.c \
 	%D%/simd.h \
 	%D%/simd_u8.h \
 	%D%/table.c

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A method of a file and calls of it, as the command line describes them: what `pte run` and
+ * `pte profile` share. One thread.
+ */
+#ifndef PTED_SERVER_PTE_CALL_H
+#define PTED_SERVER_PTE_CALL_H
+
+#include <stdio.h>
+
+#include <uv.h>
+
+#include "base/shape.h"
+#include "base/status.h"
+#include "runtime/call/invocation.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
+#include "runtime/pte/files.h"
+#include "server/process/args.h"
+
+struct hal_device;
+struct hal_pool;
+struct rt_profile;
+
+#define PTE_CALL_INPUTS_MAX 256
+#define PTE_CALL_WARM_UPS 3
+
+struct pte_call_options {
+    const char *path, *method, *device, *cpu_level;
+    const char *inputs[PTE_CALL_INPUTS_MAX]; /* NAME=X */
+    const char *shapes[PTE_CALL_INPUTS_MAX]; /* NAME=2x3x4 */
+    const char *data[RT_DATA_FILES_MAX];
+    uint32_t input_count, shape_count, data_count;
+    uint64_t workers;
+};
+
+/* An input: its description on the command line, and its value. */
+struct pte_call_input {
+    const char *text; /* X, or NULL: a pattern */
+    bool has_shape;   /* shape from --shape, or that of the content */
+    struct shape shape;
+};
+
+struct pte_call {
+    const struct pte_call_options *options;
+    struct hal_device *device;        /* shared: ref held */
+    struct hal_pool *pool;            /* owned */
+    struct rt_program *program;       /* shared: ref held */
+    struct rt_method *method;         /* borrowed from |program| */
+    struct pte_call_input *inputs;    /* owned; by raw input */
+    bool is_chosen;                   /* all inputs have their shapes */
+    struct rt_invocation *invocation; /* owned; the last invocation */
+    struct rt_profile *profile;       /* borrowed; of the next calls; NULL: none */
+    uint64_t began_ns;                /* CLOCK_MONOTONIC: the begin of the last call */
+    uv_sem_t done;
+    enum status done_status;
+};
+
+/*
+ * Reads a command line into |options|. An option that is not one of them goes to |take|, which
+ * refuses it (args_refuse()) if it is none of the command's own. ST_INVALID also without FILE.
+ */
+typedef enum status pte_call_take_f(void *own, struct args *args, const struct arg *arg,
+                                    struct error *err);
+MUST_CHECK enum status pte_call_parse(int argc, char *const argv[],
+                                      struct pte_call_options *options, pte_call_take_f *take,
+                                      void *own, struct error *err);
+
+/* The number that |arg| gives, from |min| to |max|. */
+MUST_CHECK enum status pte_call_number(struct args *args, const struct arg *arg, uint64_t min,
+                                       uint64_t max, uint64_t *out, struct error *err);
+
+/* The help of these options. */
+#define PTE_CALL_HELP                                                                              \
+    "  --method NAME        the method (forward, or the only one)\n"                               \
+    "  --input NAME=X       X is FILE.npy, FILE.bin:2x3x4 (raw little-endian and dims) or JSON\n"  \
+    "                       text; repeatable; inputs that are not given are filled by a fixed\n"   \
+    "                       pattern\n"                                                             \
+    "  --shape NAME=2x3x4   the shape of an input; repeatable (the content's; of a pattern: 1\n"   \
+    "                       for a batch, else what the file allows; printed)\n"
+#define PTE_CALL_DEVICE_HELP                                                                       \
+    "  --data FILE          look for external weights in this .ptd file instead of beside\n"       \
+    "                       FILE.pte; repeatable\n"                                                \
+    "  --workers N          threads that compute (as many as the process may use)\n"               \
+    "  --cpu LEVEL          highest instruction set: generic, avx2, avx512, ... (the best)\n"
+
+/* Opens the device and loads the program. |call| can be closed also after a failure, and
+ * |options| outlives it. */
+MUST_CHECK enum status pte_call_open(struct pte_call *call, const struct pte_call_options *options,
+                                     struct error *err);
+void pte_call_close(struct pte_call *call);
+
+/* One call, from preparing to its end, which took *|out_ns|. Its invocation is kept for its results
+ * until the next one. */
+MUST_CHECK enum status pte_call_once(struct pte_call *call, uint64_t *out_ns, struct error *err);
+
+/* " input_0=1x3x224x224" for each tensor of the last call. */
+void pte_call_print_shapes(const struct pte_call *call, FILE *to);
+
+/* The value below which the part |q| of |count| > 0 sorted times lies. */
+uint64_t pte_call_quantile(const uint64_t *sorted, uint64_t count, double q);
+
+/* For qsort() of times. */
+int pte_call_compare_ns(const void *a, const void *b);
+
+#endif

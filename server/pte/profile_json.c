@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* `pte profile --json` and `--trace`. */
+#include "config.h"
+
+#include <inttypes.h>
+
+#include "protocol/json.h"
+#include "server/pte/call.h"
+#include "server/pte/profile.h"
+
+#define PROFILE_FORMAT 1
+#define TRACE_CALLS 1000000 /* the track of calls, behind those of workers */
+
+static void print_text(struct buf *out, const char *before, const char *key, struct span text)
+{
+    buf_printf(out, "%s\"%s\":", before, key);
+    json_print_string(out, text);
+}
+
+/* ---- the object ------------------------------------------------------------------------------ */
+
+static void print_times(const struct pte_profile *p, struct buf *out)
+{
+    static const struct {
+        const char *name;
+        double q;
+    } rows[] = {{"median", 0.5}, {"p10", 0.1}, {"p90", 0.9}, {"min", 0}, {"max", 1}};
+    buf_add_str(out, ",\"call_us\":");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        buf_printf(out, "%s\"%s\":%.3f", i ? "," : "{", rows[i].name,
+                   (double)pte_call_quantile(p->sorted_ns, p->call_count, rows[i].q) / 1000);
+    }
+    buf_add_char(out, '}');
+}
+
+static void print_row(const struct pte_profile *p, const struct rt_profile_row *row,
+                      struct buf *out)
+{
+    double calls = (double)p->call_count;
+    print_text(out, "{", "operator", span_str(row->op));
+    print_text(out, ",", "layer", span_str(row->layer));
+    print_text(out, ",", "source", span_str(row->source));
+    print_text(out, ",", "kernel", span_str(row->kernel));
+    buf_printf(out, ",\"block\":%u,\"dispatches\":%.2f,\"busy_us\":%.3f", row->block,
+               (double)row->commands / calls, (double)row->busy_ns / calls / 1000);
+    buf_printf(out, ",\"flops\":%.0f,\"integers\":%s,\"bytes\":%.0f}", 2 * row->macs / calls,
+               row->has_u8_macs ? "true" : "false", row->bytes / calls);
+}
+
+void pte_profile_print_json(const struct pte_profile *p, struct buf *out)
+{
+    buf_printf(out, "{\"format\":%d", PROFILE_FORMAT);
+    print_text(out, ",", "program", p->program);
+    print_text(out, ",", "method", span_str(p->method));
+    print_text(out, ",", "device", span_str(p->device->name));
+    print_text(out, ",", "description", span_str(p->device->description));
+    buf_printf(out, ",\"workers\":%u,\"calls\":%" PRIu64, p->device->workers, p->call_count);
+    print_times(p, out);
+    buf_printf(out, ",\"peak\":{\"float32_flops\":%.0f,\"integer_ops\":%.0f,\"read_bytes\":%.0f}",
+               2 * p->peaks.f32_macs, 2 * p->peaks.u8_macs, p->peaks.read_bytes);
+    buf_printf(out, ",\"lost_spans\":%zu,\"layers\":[", rt_profile_lost(p->profile));
+    for (uint32_t i = 0; i < p->row_count; i++) {
+        buf_add_str(out, i ? ",\n" : "\n");
+        print_row(p, &p->rows[i], out);
+    }
+    buf_add_str(out, "]}\n");
+}
+
+/* ---- the trace ------------------------------------------------------------------------------- */
+
+/* Names the track |thread|. */
+static void print_track(uint32_t thread, const char *name, uint32_t number, struct buf *out)
+{
+    buf_printf(out,
+               "{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":"
+               "\"%s %u\"}},\n",
+               thread, name, number);
+}
+
+/* An event on a track, its time counted from |start_ns|; its arguments follow. */
+static void begin_event(const char *category, uint32_t thread, uint64_t start_ns, uint64_t begin_ns,
+                        uint64_t end_ns, struct buf *out)
+{
+    buf_printf(out, "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"cat\":\"%s\",\"ts\":%.3f,\"dur\":%.3f",
+               thread, category, (double)(begin_ns - start_ns) / 1000,
+               (double)(end_ns - begin_ns) / 1000);
+}
+
+static void print_span(const struct pte_profile *p, const struct hal_span *span, uint64_t start_ns,
+                       struct buf *out)
+{
+    const struct rt_profile_row *row = &p->rows[rt_profile_row_of(p->profile, span)];
+    begin_event("operator", span->thread, start_ns, span->begin_ns, span->end_ns, out);
+    print_text(out, ",", "name", span_str(row->op));
+    print_text(out, ",\"args\":{", "layer", span_str(row->layer));
+    print_text(out, ",", "source", span_str(row->source));
+    print_text(out, ",", "kernel", span_str(row->kernel));
+    buf_printf(out, ",\"tiles\":%u}},\n", span->tiles);
+}
+
+void pte_profile_print_trace(const struct pte_profile *p, struct buf *out)
+{
+    size_t count;
+    const struct hal_span *spans = rt_profile_spans(p->profile, &count);
+    uint64_t start_ns = p->calls[0].begin_ns;
+    buf_add_str(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+    print_track(0, "caller", 0, out);
+    for (uint32_t i = 1; i <= p->device->workers; i++) {
+        print_track(i, "worker", i, out);
+    }
+    for (size_t i = 0; i < count; i++) {
+        print_span(p, &spans[i], start_ns, out);
+    }
+    for (uint64_t i = 0; i < p->call_count; i++) {
+        begin_event("call", TRACE_CALLS, start_ns, p->calls[i].begin_ns, p->calls[i].end_ns, out);
+        buf_printf(out, ",\"name\":\"call %" PRIu64 "\"},\n", i);
+    }
+    buf_printf(out,
+               "{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":"
+               "\"calls\"}}\n]}\n",
+               TRACE_CALLS);
+}
