@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Units for systemd and a drop-in for GPUs, with the installed path of the daemon put in.
+# Units for systemd and a drop-in for GPUs. Their path of the daemon is the installed one.
 UNITS = %D%/pted.service %D%/pted.socket
 CONF_MADE = %D%/pted.service %D%/pted-gpu.conf
 systemdsystemunit_DATA = $(UNITS)

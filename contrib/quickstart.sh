@@ -3,7 +3,7 @@
 #
 # From a clone to a prediction on a bare Debian 12: installs what the build needs, builds in build/,
 # starts pted with the bundled digits model, shows one handwritten digit of the test set, asks the
-# server what it is, and leaves the request on screen. The server runs until Ctrl-C.
+# server which digit it is, and leaves the request on screen. The server runs until Ctrl-C.
 
 set -eu
 cd "$(dirname "$0")/.."

@@ -6,7 +6,7 @@
 # script after changing a shader.
 #
 #   contrib/shaders.sh           writes the headers that differ
-#   contrib/shaders.sh --check   writes nothing; 1 when a header is not what its shader compiles to
+#   contrib/shaders.sh --check   writes nothing; the status is 1 if a header differs from its shader
 #
 # A shader is one form of a kernel, NAME_spirv, or has several: then its first comment has a line
 #
@@ -28,7 +28,7 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 stale=0
-seconds_max=120 # for a shader, which takes one: of some sources glslang 12 finds no end
+seconds_max=120 # a shader takes one second, but glslang 12 never ends on some sources
 
 mkdir "$scratch/include"
 touch "$scratch/include/stdbool.h" "$scratch/include/stddef.h" "$scratch/include/stdint.h"
@@ -142,7 +142,7 @@ compile() {
         -o "$scratch/spv" "$scratch/shader.comp" || {
         [ $? -ne 124 ] || echo "$form_compiler did not end in $seconds_max s" >&2
         [ -z "${KEEP-}" ] || cp "$scratch/shader.comp" "$KEEP"
-        echo "$2 does not compile; the lines are those of what KEEP=FILE keeps" >&2
+        echo "$2 does not compile; KEEP=FILE keeps the source with these line numbers" >&2
         exit 1
     }
 }
@@ -169,7 +169,7 @@ print_form() {
             "$form_header"
         printf ' %s' "$form" >>"$scratch/left"
     else
-        echo "$form has changed and wants a newer glslang: set GLSLANG_NEWER" >&2
+        echo "$form has changed and needs a newer glslang: set GLSLANG_NEWER" >&2
         exit 1
     fi
 }
@@ -200,11 +200,11 @@ for shader in $(git ls-files -co --exclude-standard '*.comp' | sort); do
     cmp -s "$scratch/header" "$header" && continue
     stale=1
     if [ "${1-}" = --check ]; then
-        echo "$header is not what $name.comp compiles to: run contrib/shaders.sh"
+        echo "$header differs from the compiled $name.comp: run contrib/shaders.sh"
     else
         cp "$scratch/header" "$header"
         echo "$header"
     fi
 done
-[ ! -s "$scratch/left" ] || echo "not compiled, for want of a newer glslang:$(cat "$scratch/left")"
+[ ! -s "$scratch/left" ] || echo "not compiled without a newer glslang:$(cat "$scratch/left")"
 [ "${1-}" != --check ] || exit $stale

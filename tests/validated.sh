@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# A command under the validation layer where that is installed: what it has to say is a failure.
+# Runs a command under Vulkan's validation layer, if that is installed. A message of the layer is a
+# failure.
 #
 # usage: validated.sh COMMAND [ARGUMENT]...
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
@@ -12,7 +13,7 @@ trap 'rm -f "$log"' EXIT
 status=$?
 cat "$log"
 if [ $status -eq 0 ] && grep -q 'Validation Error' "$log"; then
-    echo "the validation layer complains"
+    echo "the validation layer reports errors: expected none"
     status=1
 fi
 exit $status

@@ -9,7 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef PTED_CPU_X86
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "base/check.h"
+
+/* The kernel's, whose headers of 2022 lack the first. */
+#ifndef ARCH_REQ_XCOMP_PERM
+#define ARCH_REQ_XCOMP_PERM 0x1023
+#endif
+#define XFEATURE_XTILEDATA 18
 
 #define LIST_BYTES 256 /* for the names of all levels, with commas */
 
@@ -23,6 +35,26 @@
 
 /* The compiler's run-time library also checks that the operating system saves the registers. */
 #define X86_HAS(feature) __builtin_cpu_supports(feature)
+
+#ifdef PTED_CPU_X86
+/*
+ * Does the processor have AMX for 8-bit integers, and does the system let this process use it? The
+ * system gives the registers to a process only once it has asked, and all its threads have them
+ * then. Sources: Intel's manual, CPUID leaf 7; Linux, Documentation/arch/x86/xstate.rst.
+ */
+static bool may_use_tiles(void)
+{
+    static atomic_int answer = -1;
+    unsigned a, b, c, d, needed = 1u << 24 | 1u << 25; /* AMX-TILE, AMX-INT8 */
+    int known = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (known < 0) {
+        known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & needed) == needed &&
+                syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+        atomic_store_explicit(&answer, known, memory_order_relaxed);
+    }
+    return known;
+}
+#endif
 
 #define ISA(NAME, name, arch, base, is_here)                                                       \
     static bool is_here_##name(void)                                                               \

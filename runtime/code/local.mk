@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What is compiled: blocks, and the statements between them.
+# Compiled code: blocks, and the statements between them.
 noinst_LIBRARIES += %D%/libcode.a
 %C%_libcode_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libcode_a_SOURCES = \

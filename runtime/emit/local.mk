@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What operators see of a plan while they record dispatches.
+# The part of a plan that operators see while they record dispatches.
 noinst_LIBRARIES += %D%/libemit.a
 %C%_libemit_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libemit_a_SOURCES = \

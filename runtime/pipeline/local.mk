@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What runs several calls as one: cascades, lists and pipelines.
+# Several calls that run as one: cascades, lists and pipelines.
 noinst_LIBRARIES += %D%/libpipeline.a
 %C%_libpipeline_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libpipeline_a_SOURCES = \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What lasts: programs, their methods and their states.
+# Objects that outlive calls: programs, their methods and their states.
 noinst_LIBRARIES += %D%/libprogram.a
 %C%_libprogram_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libprogram_a_SOURCES = \

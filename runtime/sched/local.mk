@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Which call runs next.
+# The scheduler: it chooses the call that runs next.
 noinst_LIBRARIES += %D%/libsched.a
 %C%_libsched_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libsched_a_SOURCES = \

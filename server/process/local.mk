@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What both programs need before they serve or show anything: arguments and options, documents,
-# the log, the exit status.
+# The parts that both programs share: arguments and options, documents, the log, the exit status.
 noinst_LIBRARIES += %D%/libprocess.a
 %C%_libprocess_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libprocess_a_SOURCES = \

@@ -4,8 +4,8 @@
  *
  * usage: bench_calls FILE...; for each file's default method prints
  *
- *     steps FILE: us of the fastest step, us of a step on average, plans; 100 steps of one
- *         sequence, with 1 for dims that vary and the step's number for an i64 of one element
+ *     steps FILE: us of the fastest step, us of a step on average, number of plans; 100 steps of
+ *         one sequence, with 1 for dims that vary and the step's number for an i64 of one element
  *     plans FILE: us to make a plan and to find it again, the fastest of several; dims that vary
  *         are 2, 3, ..., for methods that have such dims
  */

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Time of models, and what ExecuTorch's own runtime takes on the same files over it.
+"""Compares the times of models in pted with those of ExecuTorch's own runtime on the same files.
 
-On one thread, or with --threads 1,2 on one and then on two: workers of pted, and of the thread pool
-that ExecuTorch's XNNPACK and optimized kernels share.
+Both run on one thread, or with --threads 1,2 on one thread and then on two. Threads are workers of
+pted, and those of the pool that ExecuTorch's XNNPACK and optimized kernels share.
 
-Both take turns, ROUNDS times; a round's ratio is of the two medians next to each other in time, and
-the median of these ratios is printed: above 1 pted is faster. ExecuTorch is asked through its
-Python bindings; without them, or without torch, the program says so and prints pted's times alone.
-Their way through Python is a few microseconds of each call, which only a tiny model shows. At the
-end come the geometric mean and the models that fare worst.
+Both take turns, ROUNDS times. Each round gives the ratio of two medians measured one after the
+other, and the median of these ratios is printed. Above 1, pted is faster. ExecuTorch runs through
+its Python bindings; without them, or without torch, the program says so and prints only pted's
+times. The bindings add a few microseconds to each call, which matters only for tiny models. The
+last lines are the geometric mean and the models with the worst ratios.
 
-The inputs are those of the largest stored case where NAME.json lies beside NAME.pte (the form of
-contrib/export), otherwise any floats of the largest shapes.
+If NAME.json is beside NAME.pte (the form of contrib/export), the inputs are those of the largest
+stored case. Otherwise they are random floats of the largest shapes.
 
 usage: executorch_time.py [--threads N,N...] FILE.pte...; top_builddir as in make check; ROUNDS in
 the environment.
@@ -32,7 +32,7 @@ from pathlib import Path
 BUILD = Path(os.environ.get("top_builddir", ".")).resolve()
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 WORST = 5
-OURS_S = 0.15  # about what each side of a round takes
+OURS_S = 0.15  # roughly the time of each side of a round
 THEIRS_S = 0.3
 
 try:
@@ -44,7 +44,7 @@ except ImportError as missing:
 
 
 def load_more_kernels():
-    """Those that ExecuTorch has in libraries of their own, where they are installed."""
+    """Loads kernels from separate libraries of ExecuTorch, if they are installed."""
     for library in ("executorch.kernels.quantized",
                     "executorch.extension.llm.custom_ops.custom_ops"):
         try:
@@ -54,7 +54,7 @@ def load_more_kernels():
 
 
 class Case:
-    """A method and its inputs: what pte is given for them, and leaves (a case's, or shapes)."""
+    """A method and its inputs: the options for pte, and the leaves (of a case, or shapes)."""
 
     def __init__(self, path):
         self.path, self.method, self.leaves, self.data = path, "forward", None, None
@@ -63,7 +63,7 @@ class Case:
             self.choose(json.loads(description.read_text()))
 
     def choose(self, description):
-        """The fresh case with the most bytes, and the file of external weights."""
+        """Chooses the fresh case with the most bytes, and the file of external weights."""
         for item in description["data_files"]:
             self.data = str(self.path.parent / item["file"])
         cases = [case for case in description["cases"] if case["state"] == "fresh"]
@@ -122,7 +122,7 @@ class Theirs:
         self.method, self.inputs = case.method, case.values(self.module)
 
     def time(self, seconds):
-        """Median microseconds of the calls that fit into |seconds|, one at least."""
+        """Median microseconds of the calls made in |seconds|, at least one."""
         times = []
         end = time.perf_counter() + seconds
         while not times or time.perf_counter() < end:
@@ -133,7 +133,7 @@ class Theirs:
 
 
 def open_theirs(case):
-    """None where there is no ExecuTorch, or where it does not run the program."""
+    """None if ExecuTorch is not installed or cannot run the program."""
     try:
         theirs = Theirs(case) if executorch else None
         if theirs:
@@ -168,7 +168,7 @@ def measure(path, threads):
 
 
 def measure_all(paths, threads):
-    """A line for each, then how they fare together."""
+    """Prints a line for each program, then the summary."""
     if executorch:
         executorch._unsafe_reset_threadpool(threads)
         torch.set_num_threads(threads)

@@ -1,17 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Every figure that the project keeps an eye on, from one run of some minutes, as one table of
-# "name: value". The figures that compare do so within the run, so that a slow or busy machine hits
-# both sides; the others are as good as the machine is quiet.
+# Prints every figure that the project watches as lines "name: value", from one run of some minutes.
+# A comparison measures both sides in this run, so that a slow or busy machine affects both. The
+# other figures are only as good as the machine is idle.
 #
-# The last line is "done: all". `make bench` gives all of it to readme_figures.py.
+# The last line is "done: all". `make bench` passes the output to readme_figures.py.
 #
 # usage: figures.sh [MODEL.pte...]; top_builddir and top_srcdir as in make check. The models are
-# timed on one thread and with ExecuTorch beside it where Python has it; PYTHON names the one that
-# does. Without arguments they are those of this source tree, and where COLLECTION names a folder of
-# models with descriptions (contrib/export/README.md), those of it: the ones that ExecuTorch runs
-# with its portable kernels in one table, the ones that it runs with XNNPACK in another.
+# timed on one thread. If Python has ExecuTorch, that is timed as well; PYTHON names the
+# interpreter. Without arguments the models are those of this source tree. If COLLECTION names a
+# folder of models with descriptions (contrib/export/README.md), they are those of the folder: in
+# one table the models for ExecuTorch's portable kernels, in another those for XNNPACK.
 
 set -eu
 top_srcdir=${top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -45,11 +45,11 @@ echo '-- models, one thread'
 "$python" "$here/executorch_time.py" "$@"
 for backend in ${collection:+portable xnnpack}; do
     threads=1
-    [ "$backend" = portable ] || threads=1,2 # ExecuTorch's portable kernels know one
+    [ "$backend" = portable ] || threads=1,2 # portable kernels use one thread
     echo "-- models of the collection beside ExecuTorch, threads $threads: $backend"
     grep -lE "\"backend\": *\"$backend\"" "$collection"/*.json | sed 's/json$/pte/' |
         ROUNDS=3 xargs "$python" "$here/executorch_time.py" --threads "$threads" ||
-        echo "figures: the table breaks off: $backend" >&2 # a crash of what is compared with
+        echo "figures: the table of $backend is incomplete" >&2 # ExecuTorch crashed
 done
 echo '-- start and size'
 python3 "$here/start_time.py"

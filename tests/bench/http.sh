@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Requests a second on the model `add` over 32 kept connections, in JSON and with binary tensors,
-# next to those of a bare server that answers the same bytes of JSON to anything, and the processor
-# time that a request costs each, which says more where the load and the server share their cores.
-# They take turns; of ROUNDS the medians are printed, each figure as a line "name: value".
+# Measures requests a second on the model `add` over 32 kept connections, in JSON and with binary
+# tensors. A bare server that answers every request with the same JSON is measured beside it. Also
+# prints the processor time of a request in each server, which is the better figure if the load and
+# the server share cores. The servers take turns, and the medians of ROUNDS rounds are printed as
+# lines "name: value".
 #
 # usage: http.sh [SECONDS a run]; needs wrk; top_builddir and top_srcdir as in make check.
 

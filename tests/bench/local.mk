@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Built with the tests, so that they do not rot, and run by hand or by `make bench`.
+# The benches are built with the tests, so that they keep compiling. They run by hand or by
+# `make bench`.
 BENCHES =
 check_PROGRAMS += $(BENCHES)
 
@@ -22,7 +23,7 @@ BENCHES += %D%/bench_hal
 BENCHES += %D%/bench_pipeline
 %C%_bench_pipeline_LDADD = $(RUNTIME_LIBS)
 
-# The daemon next to a server that does nothing; bench/http.sh runs both.
+# A server that does nothing, the lower bound for pted; bench/http.sh runs both.
 BENCHES += %D%/bare_server
 %C%_bare_server_CFLAGS = $(SERVER_CFLAGS)
 %C%_bare_server_LDADD = $(LLHTTP_ARCHIVE) $(BASE_LIBS) $(UV_LIBS) $(LLHTTP_LIBS)
@@ -43,12 +44,12 @@ BENCHES += %D%/bench_calls
 %C%_bench_calls_SOURCES = %D%/bench_calls.c %D%/bench_call.c %D%/bench_call.h
 %C%_bench_calls_LDADD = $(RUNTIME_LIBS)
 
-# All of them, and those that are scripts, in one table; those of this source tree's own models go
-# into docs/figures.md, and three of them into README.md.
+# Runs all benches, scripts included. The figures of this source tree's own models go into
+# docs/figures.md, and three of them into README.md.
 EXTRA_DIST += %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
 	%D%/executorch_time.py
 CLEANFILES += figures.txt
-# Not `all`: that is a make of its own, which would write the same archives at the same time.
+# Not `all`: that starts a second make, which would write the same archives at the same time.
 bench: all-am $(BENCHES)
 	top_srcdir='$(abs_top_srcdir)' top_builddir='$(abs_top_builddir)' \
 		sh $(abs_top_srcdir)/%D%/figures.sh $(MODELS) | tee figures.txt

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How long steps of the event loop are, for requests that are made to lengthen them: within the
-default limits, each as bad as they allow. A line "name: us" each, of processor time. The library
-that is preloaded has the daemon take one socket's event at a time, so that what lies between two
-looks at the sockets is one step: nobody else is answered meanwhile. The goal is 2000 us.
+"""Measures the longest steps of the event loop, for requests that are as expensive as the default
+limits allow. Prints a line "name: us" for each case, in processor time. A preloaded library makes
+the daemon take one socket's event at a time, so that the time between two calls of epoll is one
+step, during which no other client is answered. The goal is at most 2000 us.
 
 usage: loop_turns.py [CASE...]; top_srcdir and top_builddir as in make check.
 """
@@ -42,7 +42,7 @@ class Turns:
             self.map = mmap.mmap(file.fileno(), 16)
 
     def begin(self):
-        time.sleep(0.3)  # what is left of the case before
+        time.sleep(0.3)  # lets the rest of the last case end
         self.map[:16] = bytes(16)
 
     def end(self):
@@ -50,7 +50,7 @@ class Turns:
 
 
 def case(*arguments):
-    """A function (port) that sends the worst of its kind to a daemon with |arguments|."""
+    """Decorates a function (port) that sends its requests to a daemon with |arguments|."""
     def add(function):
         CASES.append((function.__name__, arguments, function))
         return function
@@ -83,7 +83,7 @@ def wide_json(rows):
 
 
 def wide_binary(content, *fields):
-    """Rows of 256 bytes in, and as many out."""
+    """Rows of 256 bytes, and as many in the answer."""
     rows = len(content) // 256
     head = infer_json([tensor("input_0", [rows, 64],
                               parameters={"binary_data_size": len(content)})],
@@ -101,7 +101,7 @@ ADD_BODY = infer_json([tensor(name, [2, 3], data=[1] * 6) for name in ("input_0"
 
 @case(WIDE)
 def body_inline(port):
-    """JSON of numbers, as long as is decoded on the loop."""
+    """The longest JSON of numbers that is decoded on the loop."""
     rows = (64 << 10) // (64 * 10 + 2) - 1
     for _ in range(5):
         ask(port, post("/v2/models/wide/infer", wide_json(rows)))
@@ -117,7 +117,8 @@ def body_gzip_bomb(port):
 
 @case(WIDE)
 def body_gzip_small(port):
-    """Little that inflates to what is decoded on the loop, and an answer that is deflated."""
+    """A small body that inflates to the most that is decoded on the loop; the answer is deflated.
+    """
     body = gzip.compress(wide_json(90))
     for _ in range(5):
         ask(port, post("/v2/models/wide/infer", body, "Content-Encoding: gzip",
@@ -134,7 +135,7 @@ def shape_gzip_bomb(port):
 
 @case(WIDE)
 def answer_deflated(port):
-    """The longest answer that is encoded on the loop, and deflated."""
+    """The longest answer that is encoded and deflated on the loop."""
     for rows in (1, 50, 100, 200):
         numbers = os.urandom(rows * 256).replace(b"\x7f", b"\0").replace(b"\xff", b"\0")
         ask(port, post_wide(numbers, "Accept-Encoding: gzip"))
@@ -204,7 +205,7 @@ def chunks_of_a_byte(port):
 
 @case(ADD)
 def heads(port):
-    """As many fields and as many bytes as a head may have."""
+    """Heads with the maximal number of fields and bytes."""
     fields = [f"X-Field-{number}: " + "v" * 280 for number in range(90)]
     for _ in range(5):
         ask(port, build_request("GET", "/v2", b"", fields))
@@ -217,7 +218,7 @@ def connections(port):
         client.send(b"GET /v2 HTTP/1.1\r\nHost:a\r\n\r\n")
     for client in clients:
         client.answer()
-    time.sleep(2.5)  # the sweep looks at all of them
+    time.sleep(2.5)  # the sweep visits all of them
     for client in clients:
         client.socket.close()
 
@@ -242,7 +243,7 @@ def upload_chunked(port):
 
 @case("--ring-bytes", "8M", WIDE)
 def uploads_that_wait(port):
-    """1,500 clients want memory, and get a little."""
+    """1,500 clients need memory and get a little at a time."""
     head = b"POST /v2/models/wide/infer HTTP/1.1\r\nHost:a\r\nContent-Length:4194304\r\n\r\n"
     clients = [Client(port) for _ in range(1500)]
     for client in clients:
@@ -271,7 +272,7 @@ def answers_that_wait(port):
 
 @case(ADD)
 def list_of_calls(port):
-    """As many calls in one list as its body has room for on the loop."""
+    """The most calls in one list whose body is still decoded on the loop."""
     item = {"model_name": "add", **json.loads(ADD_BODY)}
     for count in (16, 64):
         body = json.dumps([dict(item, id=f"r{n}") for n in range(count)]).encode()
@@ -295,7 +296,7 @@ def gets_of_many_models(port):
 
 
 def call_nested(port, name, inputs):
-    """First with plans to make, then without."""
+    """Calls once when plans have to be made, and once when they exist."""
     tensors = [tensor(f"input_{i}", [2, 4], data=[1] * 8) for i in range(inputs)]
     body = infer_json(tensors)
     for _ in range(5):
@@ -327,7 +328,7 @@ def pipeline_both(port):
 
 @case("NESTED_MOBILE", 62, 4)
 def pipeline_shape(port):
-    """Sizes for each step, of a model with many operators."""
+    """Shapes of each step, for a model with many operators."""
     body = infer_json([tensor("input_0", [1, 3, 32, 32])])
     for _ in range(5):
         client = ask(port, post("/v2/models/level_1/shape", body))
@@ -337,7 +338,7 @@ def pipeline_shape(port):
 
 @case("LARGE")
 def shape_and_signature(port):
-    """Of the largest program beside the tests."""
+    """The shape and the signature of the largest program of the tests."""
     client = ask(port, build_request("GET", "/v2/models"))
     name = json.loads(client.body)["models"][0]
     ask(port, build_request("GET", f"/v2/models/{name}/signature"))
@@ -349,8 +350,8 @@ def shape_and_signature(port):
 
 
 def nested(model, inputs, widths, is_row):
-    """Pipelines in pipelines: the innermost has widths[0] steps of |model|, in a row if each takes
-    the result of the one before; |inputs| is how many inputs it has."""
+    """Nested pipelines. The innermost has widths[0] steps of |model|. If |is_row|, each step takes
+    the result of the one before. |inputs| is the number of inputs of |model|."""
     document, inner = {}, model
     for level, width in enumerate(widths):
         steps = [{"model": inner,

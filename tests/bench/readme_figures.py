@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Writes what `make bench` measured into the tables of docs/figures.md and README.md.
 
-A table stands between markers, and all of it comes from one run. What the run could not measure
-(without wrk, cJSON or ExecuTorch) is not in the table. README.md has three of the rows. A run that
-broke off is refused, and the documents stay as they are.
+A table stands between markers, and all of it comes from one run. Figures that the run could not
+measure (without wrk, cJSON or ExecuTorch) are not in the table. README.md has three of the rows.
+The output of an incomplete run is refused, and the documents stay as they are.
 
-usage: readme_figures.py FIGURES docs/figures.md README.md; FIGURES is what figures.sh printed
+usage: readme_figures.py FIGURES docs/figures.md README.md; FIGURES is the output of figures.sh
 """
 import datetime
 import os
@@ -25,7 +25,7 @@ class BadRun(Exception):
 
 
 def read_figures(text):
-    """{name: its numbers}; those of bench_json as json_decode and so on."""
+    """Returns {name: numbers}. Figures of bench_json have names such as json_decode."""
     if DONE not in text.splitlines():
         raise BadRun(f"the run broke off: expected a line {DONE!r}")
     figures = {}
@@ -41,7 +41,7 @@ def read_figures(text):
 
 
 def time_text(us):
-    """Of microseconds, with two digits at least."""
+    """The text for |us| microseconds, with at least two digits."""
     us = float(us)
     value, unit = (us / 1000, "ms") if us >= 1000 else (us, "µs")
     return f"{value:.1f} {unit}" if value < 100 else f"{value:.0f} {unit}"
@@ -72,7 +72,7 @@ def one_row(figures, name, unit):
     return [f"{figures[name][0]} {unit}".strip(), "", ""]
 
 
-# A row: its label, and how its three cells come from the figures.
+# A row: its label, and the function that makes its three cells from the figures.
 ROWS = [
     ("requests per second, model `add`, 32 kept connections", http_row, "add_requests_per_s",
      "bare_requests_per_s", "add_ratio", str),
@@ -128,7 +128,7 @@ def print_table(rows):
 
 
 def render(figures, machine, date):
-    """What stands between the markers of docs/figures.md."""
+    """The text between the markers of docs/figures.md."""
     table = print_table(measured_rows(figures))
     load = figures.get("load_at_start")
     busy = f", load average {load[0]} before it began" if load else ""

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the scheduler makes of load, as ratios of one run; a line "name: value" each.
+"""Measures the scheduler under load, as ratios within one run. Prints lines "name: value".
 
-closed_M_cN    N clients, each with one request under way: requests a second over those of the same
-               server with --max-batch 1, the two taking turns, and over its own with one client
-open_M         arrivals at 70 % of the most that M answered: percentiles of the total time over what
-               one request alone computes, from the statistics, and takes in all, with one client
-beside_slow    a model beside one that is 100 times slower, both saturated: the share that is left
-               of its throughput alone, and its 99th percentile
-pipeline       three steps as one call over the sum of the three, and copies between them
+closed_M_cN    N clients, each with one request in flight: requests a second, divided by those of
+               the same server with --max-batch 1 (the two take turns), and divided by its own rate
+               with one client
+open_M         arrivals at 70 % of the highest rate of M: percentiles of the total time, divided by
+               the computing time of a single request (from the statistics), and divided by the
+               total time of a single request
+beside_slow    a model beside one that is 100 times slower, both saturated: the share of its own
+               throughput alone, and its 99th percentile
+pipeline       three steps as one call, divided by the sum of the three, and the copies between them
 
-The models are some of tests/models, or with --collection those of such a folder (contrib/export has
-the form); where Python has ExecuTorch, also layers of 1024, which are made here. Everything runs
-with --workers 1, so that the load, which is on the same machine, leaves it a core. Of some rounds
-the best counts. --quick is a run of a minute that shows that all of it works.
+The models are some of tests/models, or with --collection those of a folder in the form of
+contrib/export. If Python has ExecuTorch, layers of 1024 are made here and measured as well.
+Everything runs with --workers 1, so that the load generator on the same machine leaves a core to
+pted. The best of some rounds counts. --quick takes a minute and only shows that everything works.
 
 usage: sched.py [--quick] [--workers N] [--collection DIR] [MODEL.pte...]; needs wrk; top_srcdir and
 top_builddir as in make check.
@@ -47,12 +49,12 @@ START_S = 60
 SECONDS_MAX = 8  # of one measurement in closed loop
 OPEN_REQUESTS = 500  # in open loop there are to be so many, or as many as there are in
 OPEN_SECONDS_MAX = 12
-# What waits has its memory already: 64 requests of a large model want more than is usual.
+# A waiting request already holds memory: 64 requests of a large model exceed the default.
 ROOM = ("--ring-bytes", "2G", "--queue-bytes-max", "1G")
 
 
 class Options:
-    """How much of everything; quick ones show that it works and measure little."""
+    """The size of a run. A quick run shows that everything works and measures little."""
 
     def __init__(self, args):
         self.workers = args.workers
@@ -62,12 +64,12 @@ class Options:
         self.open_seconds = 1 if args.quick else 6
 
 
-# What a model says of its batches while pted still finds out.
+# The statistics of a model whose batches pted has not tried yet.
 UNTRIED = "it has not been tried yet"
 
 
 class Server:
-    """A pted on a port of its own, which knows how many rows of its models may run as one."""
+    """A pted on its own port that has tried the batches of all its models."""
 
     def __init__(self, options, *arguments):
         self.process = subprocess.Popen(
@@ -97,7 +99,7 @@ class Server:
             return json.load(answer)
 
     def computed(self, model):
-        """Requests, executions and the ns that these took."""
+        """Returns the number of requests, of executions, and the ns of the executions."""
         row, = self.get(f"{model}/stats")["model_stats"]
         phase = row["inference_stats"]["compute_infer"]
         return phase["count"], row["execution_count"], phase["ns"]
@@ -106,7 +108,8 @@ class Server:
 # ---- requests ----
 
 class Request:
-    """A request in binary: the smallest stored case that is not empty, or zeros of the largest."""
+    """A request in binary: the smallest stored case that is not empty, or zeros of the largest
+    shapes."""
 
     def __init__(self, path, folder, shapes=None):
         self.model = path.stem
@@ -166,8 +169,9 @@ def closed(server, request, clients, seconds):
 
 
 def opened(server, request, rate, seconds):
-    """What contrib/load/open_load prints of the times: p50 to p99.9, in us. Nothing when it could
-    not keep up, or the server could not: then the machine has changed since it was saturated."""
+    """Returns the times that contrib/load/open_load prints: p50 to p99.9, in us. Returns nothing if
+    open_load or the server did not keep up: the machine has become slower since the saturated run.
+    """
     with request.body.open("rb") as body:
         out = subprocess.run(
             [BUILD / "contrib/load/open_load", "--rate", f"{rate:.3f}", "--seconds", str(seconds),
@@ -273,7 +277,7 @@ WIDE_SHAPES = [[1, 1024]]
 
 
 def make_wide(folder):
-    """Three layers of 1024 for one row; nothing where Python has no ExecuTorch."""
+    """Makes three layers of 1024 for one row; returns None if Python has no ExecuTorch."""
     try:
         import torch
         from executorch.exir import to_edge

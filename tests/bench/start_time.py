@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""From the start of pted to its first correct answer, and the memory it holds then.
+"""Measures the time from the start of pted to its first correct answer, and its memory then.
 
-The clock runs from just before the process is made until the answer to one digit image has been
-read and is right; the port is in pted's log. The median of all starts is printed, and the resident
-memory of the last one: after that answer, and after all test images were sent as one batch.
+The time begins just before the process is made. It ends when the correct answer to one digit image
+has been read. The port is in pted's log. Prints the median of all starts, and the resident memory
+of the last one: after that answer, and after all test images were sent as one batch.
 
 usage: start_time.py [STARTS], with top_srcdir and top_builddir as in make check
 """
@@ -38,7 +38,7 @@ def body(images):
 
 
 def ask(connection, text):
-    """The digits that pted sees."""
+    """Returns the digits that pted recognizes."""
     connection.request("POST", "/v2/models/digits/infer", text)
     answer = connection.getresponse()
     answer_body = json.loads(answer.read())
@@ -55,7 +55,7 @@ def resident_kb(pid):
 
 
 def start(text, label):
-    """The running process, a connection to it, and the milliseconds that the answer took."""
+    """Returns the running process, a connection to it, and the milliseconds until the answer."""
     begin = time.perf_counter()
     pted = subprocess.Popen([BUILD / "pted", "--listen", "127.0.0.1:0", MODELS / "digits.pte"],
                             stderr=subprocess.PIPE, text=True)

@@ -135,11 +135,21 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
     pthread_mutex_unlock(&wait->mutex);
 }
 
-/* |ms| from now, for pthread_cond_timedwait(). */
+/* The condition has a clock that steps of the system's time do not change. */
+static void wait_init(struct wait *wait)
+{
+    pthread_condattr_t attr;
+    must(pthread_condattr_init(&attr) == 0);
+    must(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
+    must(pthread_cond_init(&wait->changed, &attr) == 0);
+    pthread_condattr_destroy(&attr);
+}
+
+/* |ms| from now, on the clock of wait_init(). */
 static struct timespec time_in(int64_t ms)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(CLOCK_MONOTONIC, &now);
     int64_t ns = now.tv_nsec + ms % 1000 * 1000000;
     return (struct timespec){now.tv_sec + ms / 1000 + ns / 1000000000, ns % 1000000000};
 }
@@ -188,12 +198,13 @@ static void wait_for(struct wait *wait, struct rt_invocation *invocation,
     pthread_mutex_unlock(&wait->mutex);
 }
 
-/* ST_CANCELLED: the call took too long. Usually this thread computes it, which avoids handing it to
- * a worker; a call of several steps goes to a worker all the same. */
+/* ST_CANCELLED: the call took too long. Usually this thread computes the call, which avoids handing
+ * it to a worker. A call of several steps goes to a worker in any case. */
 static enum status run(struct caller *caller, struct rt_invocation *invocation,
                        struct call_counts *counts)
 {
-    struct wait wait = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct wait wait = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    wait_init(&wait);
     bool by_workers = fuzz_below(&caller->seed, 8) == 0;
     was_cut = 0;
     set_alarm(invocation, by_workers ? 0 : CALL_MS);
@@ -201,6 +212,7 @@ static enum status run(struct caller *caller, struct rt_invocation *invocation,
                          &wait);
     set_alarm(NULL, 0);
     wait_for(&wait, invocation, counts);
+    pthread_cond_destroy(&wait.changed);
     counts->cancelled += was_cut != 0;
     return wait.status;
 }

@@ -187,20 +187,28 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
+/* Steps of the system's time do not change it. */
+static time_t now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
 /* Waits for the child's end; kills it if it stays in one round for too long. */
 static int wait_for(struct fuzz *fuzz, pid_t child)
 {
     uint64_t round = UINT64_MAX;
-    time_t since = time(NULL);
+    time_t since = now_seconds();
     int status;
     while (waitpid(child, &status, WNOHANG) == 0) {
         uint64_t now = atomic_load(&fuzz->shared->round);
-        since = now == round ? since : time(NULL);
+        since = now == round ? since : now_seconds();
         round = now;
-        if (time(NULL) - since > HANG_SECONDS) {
+        if (now_seconds() - since > HANG_SECONDS) {
             fprintf(stderr, "round %" PRIu64 " does not end\n", round);
             kill(child, SIGABRT);
-            since = time(NULL);
+            since = now_seconds();
         }
         sleep_ms(5);
     }

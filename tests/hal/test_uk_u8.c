@@ -232,15 +232,15 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 
 static void level_edges(const struct hal_cpu_uk *uk)
 {
-    static const uint32_t runs[] = {1, 4, 6, 9, 33, 64};
+    static const uint32_t runs[] = {1, 4, 6, 9, 33, 64, 80, 131};
     for (uint32_t m = 1; m <= 2 * uk->u8_mr + 1; m++) {
         for (uint32_t n = 1; n <= 2 * uk->u8_nr + 1; n += m % 3 + 1) {
             uint32_t v = m + n;
-            run_problem(uk, &(struct problem){.lines = v % 5 == 0 ? 2 : 1,
+            run_problem(uk, &(struct problem){.lines = v % 5 < 3 ? v % 5 + 1 : 1,
                                               .m = m,
                                               .n = n,
                                               .segments = v % 3 + 1,
-                                              .run = runs[v % 6],
+                                              .run = runs[v % 8],
                                               .is_f32 = v % 4 == 1,
                                               .has_rows = v % 7 < 3});
         }

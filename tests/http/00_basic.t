@@ -56,7 +56,7 @@ json {"model_name": "add", "model_version": "1", "outputs": [{"name": "output_0"
 post /v2/models/add/versions/1/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 200
 
-play the id comes back
+play the id is echoed
 post /v2/models/add/infer {"id": "a b\\u00e9", "inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 200
 body .*"id":"a b.*

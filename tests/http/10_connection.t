@@ -1,4 +1,4 @@
-# Keeping, pipelining and closing of connections; bodies in all framings.
+# Connections that are kept, pipelined and closed; bodies in all framings.
 model add
 
 play keep-alive: many answers on one connection
@@ -1057,7 +1057,7 @@ body .*"second".*
 < 200
 json {"live": true}
 
-play garbage behind a good request does not cost its answer
+play a good request before garbage is answered
 >> GET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n\x01\x02garbage\r\n\r\n
 < 200
 json {"live": true}
@@ -1065,7 +1065,7 @@ json {"live": true}
 field Connection: close
 closed
 
-play bytes behind Connection: close are not looked at
+play bytes after Connection: close are ignored
 >> GET /v2/health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nGET /v2 HTTP/1.1\r\nHost: a\r\n\r\n
 < 200
 closed
@@ -1127,7 +1127,7 @@ play Expect: 100-continue
 < 200
 open
 
-play Expect with the body at once needs no 100
+play Expect with the body in the same packet gets no 100
 >> POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 162\r\nExpect: 100-continue\r\n\r\n{"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 200
 
@@ -1141,7 +1141,7 @@ play Expect for a request that fails gets the failure at once
 field Connection: close
 closed
 
-play an Expect that nobody knows
+play an unknown expectation
 > POST /v2/models/add/infer HTTP/1.1
 > Host: a
 > Content-Length: 5
@@ -1157,23 +1157,23 @@ field Content-Length: 13
 get /v2/health/live
 < 200
 
-play HEAD of nothing
+play HEAD of an unknown path
 >> HEAD /nowhere HTTP/1.1\r\nHost: a\r\n\r\n
 <HEAD 404
 get /v2/health/live
 < 200
 
-play the body of a refused request is read past
+play the body of a refused request is skipped
 post /v2/models/nope/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 404
 get /v2/health/live
 < 200
 
-play an offer to upgrade is not taken up
+play an offer to upgrade is ignored
 >> GET /v2/health/live HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n
 < 200
 
-play a reset in the middle of a body harms nobody
+play a reset in the middle of a body harms no other client
 > POST /v2/models/add/infer HTTP/1.1
 > Host: a
 > Content-Length: 100000
@@ -1184,7 +1184,7 @@ connect
 get /v2/health/live
 < 200
 
-play a reset behind a request harms nobody
+play a reset after a request harms no other client
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 reset
 connect

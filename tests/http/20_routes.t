@@ -1,4 +1,4 @@
-# What is found, what is not, and by which method.
+# Which paths exist, and with which methods.
 model add
 model methods
 model add as a.b-c_D
@@ -72,7 +72,7 @@ field Allow: GET, HEAD
 < 405
 open
 
-play CONNECT leads nowhere
+play CONNECT is refused
 > CONNECT example.org:80 HTTP/1.1
 > Host: example.org:80
 >
@@ -85,7 +85,7 @@ play a method that does not exist
 < 400
 closed
 
-play the query does not matter
+play the query is ignored
 get /v2/health/live?a=b&c=%zz
 < 200
 get /v2/models?
@@ -105,7 +105,7 @@ get /v2/models/a%2eb-c_D
 get /v2/models/%2561dd
 < 404
 
-play percent-encoding that is none
+play invalid percent-encoding
 get /v2/models/a%zz
 < 400
 get /v2/models/a%4
@@ -123,7 +123,7 @@ get /v2/models/%2e%2e%2fadd
 get /v2/models/..
 < 404
 
-play a name as long as they get, and longer
+play a name of the maximal length, and a longer one
 get /v2/models/nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
 < 404
 get /v2/models/nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn

@@ -52,7 +52,7 @@ get /v2/models/alone.large.forward
 < 200
 body \{"name":"alone\.large",.*
 
-play a name goes before an alias
+play a name takes precedence over an alias
 get /v2/models/odd_keys.forward
 < 200
 body \{"name":"odd_keys\.forward","versions":\["1"\],"platform":"[a-z_]+","inputs":\[\{"name":"input_0","datatype":"FP32","shape":\[-1,4\].*
@@ -71,7 +71,7 @@ json {"error":"no model 'method'"}
 get /v2/models/add.
 < 404
 
-play settings are those of a file, not of a name that begins so
+play a setting applies to a file, not to other names with its prefix
 get /v2/models/add/stats
 < 200
 body .*"batch_refusal":"batches are off".*

@@ -16,7 +16,7 @@ play two Content-Lengths
 < 400
 closed
 
-play Content-Lengths that are no numbers
+play Content-Lengths that are not numbers
 >> POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n
 < 400
 closed
@@ -53,17 +53,17 @@ play Transfer-Encoding in HTTP/1.0
 < 400
 closed
 
-play a chunk size that is no number
+play a chunk size that is not a number
 >> POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n
 < 400
 closed
 
-play a chunk size without end
+play a chunk size that never ends
 >> POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n
 < 400
 closed
 
-play a chunk that is longer than it says
+play a chunk that is longer than its size
 >> POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n
 < 400
 closed
@@ -78,7 +78,7 @@ play two Hosts
 < 400
 closed
 
-play Hosts that are none
+play invalid Hosts
 >> GET /v2 HTTP/1.1\r\nHost: a/b\r\n\r\n
 < 400
 closed
@@ -87,7 +87,7 @@ connect
 < 400
 closed
 
-play versions that we do not speak
+play unsupported versions
 >> GET /v2 HTTP/2.0\r\nHost: a\r\n\r\n
 < 505
 closed
@@ -104,7 +104,7 @@ connect
 < 505
 closed
 
-play white space where none may be
+play white space where it is not allowed
 >> GET /v2 HTTP/1.1\r\nHost : a\r\n\r\n
 < 400
 closed

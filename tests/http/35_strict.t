@@ -1,5 +1,5 @@
-# What is legal and what is not, case by case: heads, lengths, chunks, trailers. A proxy before us
-# must not be able to see other messages in the same bytes than we do.
+# Legal and illegal heads, lengths, chunks and trailers, case by case. A proxy in front of pted must
+# not find other messages in the same bytes than pted does.
 option --header-timeout=60s --body-timeout=60s
 model add
 
@@ -111,7 +111,7 @@ refused 505 GET /v2\r\n
 refused 400 GET /v2\n
 refused 505 PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n
 
-play lines end with CR LF, each of them
+play each line ends with CR LF
 accepted GET /v2 HTTP/1.1\r\nHost: a\r\n\r\n
 refused 400 GET /v2 HTTP/1.1\nHost: a\r\n\r\n
 body .*request line: expected CR LF behind the HTTP version, got LF.*
@@ -199,7 +199,7 @@ refused 400 GET /v2 HTTP/1.1\r\nHost:\r\n a
 refused 400 GET /v2 HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n 0
 refused 400 GET /v2 HTTP/1.1\r\nHost: a\r\nConnection:\r\n close
 
-play a folded Transfer-Encoding is no second message
+play a folded Transfer-Encoding does not begin a second message
 refused 400 POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n
 refused 400 POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n
 refused 400 POST /v2/models/add/infer HTTP/1.1\r\nHost: a\r\nX: y\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n
@@ -300,7 +300,7 @@ refused 501 chu\tnked
 refused 501 "chunked"
 refused 501 chunked;a=b
 
-play Transfer-Encoding beside others
+play Transfer-Encoding beside other fields
 before GET /v2 HTTP/1.1\r\nHost: a\r\n
 behind \r\n\r\n3\r\nabc\r\n0\r\n\r\n
 refused 400 Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked
@@ -495,7 +495,7 @@ connect
 < 200
 json {"live": true}
 
-play a body is not looked at
+play the content of a body is not parsed as a request
 > POST /v2/models/add/infer HTTP/1.1
 > Host: a
 > Content-Length: 4
@@ -505,7 +505,7 @@ play a body is not looked at
 < 200
 json {"live": true}
 
-play refused requests are read past, whatever frames them
+play refused requests are skipped in every framing
 before POST /nowhere HTTP/1.1\r\nHost: a\r\n
 >> POST /nowhere HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a="\\"" ; b\r\nabc\r\n0\r\nContent-Length: 5\r\n\r\nGET /v2/health/live HTTP/1.1\r\nHost: a\r\n\r\n
 < 404
@@ -532,7 +532,7 @@ wait 0.3
 get /v2/health/live
 < 200
 
-play nor that of a body in the ring
+play a length in a trailer does not move the end of a body in the ring
 > POST /v2/models/add/infer HTTP/1.1
 > Host: a
 > Transfer-Encoding: chunked

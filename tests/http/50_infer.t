@@ -1,4 +1,4 @@
-# What JSON requests may and may not say, and where the error text points.
+# JSON requests: what is accepted, what is refused, and the path in each error.
 option --json-depth-max=8
 model add
 model methods
@@ -12,19 +12,19 @@ post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":
 < 200
 body .*"data":\[11.0,22.0,33.0,44.0,55.0,66.0\].*
 
-play numbers as they come
+play numbers in all notations
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1e2, -0.5E+1, 0.1, 16777217, NaN, -Infinity]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
 < 200
 body .*"data":\[100.0,-5.0,0.1,16777216.0,NaN,-Infinity\].*
 
-play what is no number is a string, so that the answer is JSON
+play NaN and infinities are strings, so that the answer is JSON
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
 < 200
 body .*"data":\[1.0,"NaN","Infinity","-Infinity",0.0,-0.5\]\}\]\}
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,"NaN","Infinity","-Infinity",0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
 < 200
 
-play a client that sends bare words, or asks for them, gets them
+play a client that sends or requests bare NaN and Infinity gets them
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,NaN,Infinity,-Infinity,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
 < 200
 body .*"data":\[1.0,NaN,Infinity,-Infinity,0.0,-0.5\]\}\]\}
@@ -35,7 +35,7 @@ post /v2/models/add/infer {"parameters":{"nan":"string"},"inputs":[{"name":"inpu
 < 200
 body .*"data":\[1.0,"NaN","Infinity","-Infinity",0.0,-0.5\]\}\]\}
 
-play null is NaN only where the request says so
+play null is NaN only if the request says so
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,null,null,null,0,-0.5]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[0,0,0,0,0,0]}]}
 < 400
 json {"error": "inputs[0].data[1]: expected a number, got null"}
@@ -103,7 +103,7 @@ post /v2/models/add/infer []
 < 400
 open
 
-play what is missing is named
+play errors name the missing member
 post /v2/models/add/infer {}
 < 400
 body .*inputs.*missing.*
@@ -206,7 +206,7 @@ play invalid UTF-8
 post /v2/models/add/infer {"id":"\xff","inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 400
 
-play an id that is no string
+play an id that is not a string
 post /v2/models/add/infer {"id":7,"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 400
 
@@ -242,7 +242,7 @@ post /v2/models/methods.is_trained/infer {"inputs":[]}
 < 200
 body .*"datatype":"BOOL","shape":\[\],"data":\[(true|false)\].*
 
-play fixed scalars may be left out, or given as they are
+play fixed scalars may be left out, or given with the same value
 post /v2/models/scalars/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_5","shape":[],"datatype":"FP32","data":[1]}]}
 < 200
 post /v2/models/scalars/infer {"inputs":[{"name":"input_0","shape":[6],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[],"datatype":"INT64","data":[4]},{"name":"input_2","shape":[],"datatype":"FP64","data":[0.5]},{"name":"input_3","shape":[],"datatype":"BOOL","data":[true]},{"name":"input_5","shape":[],"datatype":"FP32","data":[1]}]}
@@ -256,7 +256,7 @@ post /v2/models/scalars/infer {"inputs":[{"name":"input_0","shape":[6],"datatype
 < 400
 body .*inputs\[1\] 'input_2'.*0.5.*
 
-play None has no entry
+play an argument None has no entry
 get /v2/models/scalars
 < 200
 body (?!.*input_4).*

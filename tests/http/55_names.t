@@ -1,4 +1,4 @@
-# What inputs and outputs are called: by the structure that the exporter stored, or by their index.
+# Names of inputs and outputs: from the structure that the exporter stored, or by index.
 model keywords
 model odd_keys
 model add
@@ -31,7 +31,7 @@ post /v2/models/keywords/infer {"inputs":[{"name":"input_0","shape":[1,4],"datat
 < 200
 json {"model_name":"keywords","model_version":"1","outputs":[{"name":"logits","datatype":"FP32","shape":[1,4],"data":[4.0,5.0,6.0,7.0]}]}
 
-play an output is answered under the name that asked for it
+play an output has the name that the request used
 post /v2/models/keywords/infer {"inputs":[{"name":"input_0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]},{"name":"ids","shape":[1],"datatype":"INT64","data":[1]},{"name":"positions","shape":[1],"datatype":"INT64","data":[2]},{"name":"mask","shape":[1],"datatype":"BOOL","data":[true]},{"name":"features.image","shape":[1,2,2],"datatype":"FP32","data":[2,4,6,8]},{"name":"features.scales.0","shape":[4],"datatype":"FP32","data":[1,1,1,1]},{"name":"features.scales.1","shape":[4],"datatype":"FP32","data":[0,0,0,0]}],"outputs":[{"name":"kept"},{"name":"boxes.0"}]}
 < 200
 json {"model_name":"keywords","model_version":"1","outputs":[{"name":"kept","datatype":"INT64","shape":[1],"data":[1]},{"name":"boxes.0","datatype":"FP32","shape":[1,2],"data":[4.0,6.0]}]}
@@ -48,7 +48,7 @@ post /v2/models/keywords/infer {"inputs":[{"name":"input_0","shape":[1,4],"datat
 < 400
 json {"error":"outputs[0].name: model 'keywords' has no output 'boxes', expected one of logits, boxes.0, boxes.1 and kept"}
 
-play no input twice, whatever it is called
+play no input twice, under whichever names
 post /v2/models/keywords/infer {"inputs":[{"name":"input_0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]},{"name":"ids","shape":[1],"datatype":"INT64","data":[1]},{"name":"positions","shape":[1],"datatype":"INT64","data":[2]},{"name":"mask","shape":[1],"datatype":"BOOL","data":[true]},{"name":"features.image","shape":[1,2,2],"datatype":"FP32","data":[2,4,6,8]},{"name":"features.scales.0","shape":[4],"datatype":"FP32","data":[1,1,1,1]},{"name":"features.scales.1","shape":[4],"datatype":"FP32","data":[0,0,0,0]},{"name":"input_1","shape":[1],"datatype":"INT64","data":[1]}]}
 < 400
 json {"error":"inputs[7].name: 'input_1' is inputs[1] 'ids'"}
@@ -91,7 +91,7 @@ post /v2/models/keywords/infer {"inputs":[{"name":"input_0","shape":[1,4],"datat
 < 400
 body .*model 'keywords' has no input '', expected .*
 
-play messages call inputs what the request calls them
+play errors use the request's names for inputs
 post /v2/models/keywords/infer {"inputs":[{"name":"input_0","shape":[1,4],"datatype":"FP32","data":[1,2,3,4]},{"name":"ids","shape":[2],"datatype":"INT64","data":[1,2]},{"name":"positions","shape":[1],"datatype":"INT64","data":[2]},{"name":"mask","shape":[1],"datatype":"BOOL","data":[true]},{"name":"features.image","shape":[1,2,2],"datatype":"FP32","data":[2,4,6,8]},{"name":"features.scales.0","shape":[4],"datatype":"FP32","data":[1,1,1,1]},{"name":"features.scales.1","shape":[4],"datatype":"FP32","data":[0,0,0,0]}]}
 < 400
 body .*(input|inputs\[[0-9]\]) '(ids|positions|mask|input_0|features\.image)'.*dim 0 is.*
@@ -140,7 +140,7 @@ post /v2/batch [{"id":"a","model_name":"keywords","answer":false,"inputs":[{"nam
 < 200
 body .*inputs\[0\]\.\$from\.output\[0\]: expected a string, got an array \(byte [0-9]+\).*
 
-play keys that are no names
+play keys that are not valid names
 get /v2/models/odd_keys
 < 200
 body .*"inputs":\[\{"name":"plain",.*\{"name":"input_1",.*\{"name":"0\.a\.b",.*\{"name":"input_3",.*\{"name":"input_8",.*\{"name":"7",.*\{"name":"07",.*\{"name":"a\.b",.*

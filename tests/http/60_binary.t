@@ -1,4 +1,4 @@
-# Tensors as raw bytes behind the JSON, in both directions, and every lie about their sizes.
+# Tensors as raw bytes after the JSON, in both directions, and every wrong statement of a size.
 model add
 model digits
 model zero_size
@@ -27,7 +27,7 @@ post /v2/models/add/infer {"parameters":{"binary_data_output":true},"inputs":[{"
 < 200
 field Content-Type: application/octet-stream
 
-play an output's own form wins
+play the form of an output overrides that of the request
 post /v2/models/add/infer {"parameters":{"binary_data_output":true},"outputs":[{"name":"output_0","parameters":{"binary_data":false}}],"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 200
 no-field Inference-Header-Content-Length
@@ -59,7 +59,7 @@ post+ /v2/models/add/infer Inference-Header-Content-Length:188 {"inputs":[{"name
 body .*behind the last.*
 open
 
-play a size that is not the shape's
+play a size that does not match the shape
 post+ /v2/models/add/infer Inference-Header-Content-Length:188 {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","parameters":{"binary_data_size":20}},{"name":"input_1","shape":[2,3],"datatype":"FP32","parameters":{"binary_data_size":20}}]}\x00\x00\x80?\x00\x00\x00@\x00\x00@@\x00\x00\x80@\x00\x00\xa0@\x00\x00\xc0@\x00\x00 A\x00\x00\xa0A\x00\x00\xf0A\x00\x00 B\x00\x00HB\x00\x00pB
 < 400
 
@@ -68,7 +68,7 @@ post+ /v2/models/add/infer Inference-Header-Content-Length:1188 {"inputs":[{"nam
 < 400
 open
 
-play header lengths that are none
+play invalid header lengths
 post+ /v2/models/add/infer Inference-Header-Content-Length:-1 {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","parameters":{"binary_data_size":24}},{"name":"input_1","shape":[2,3],"datatype":"FP32","parameters":{"binary_data_size":24}}]}\x00\x00\x80?\x00\x00\x00@\x00\x00@@\x00\x00\x80@\x00\x00\xa0@\x00\x00\xc0@\x00\x00 A\x00\x00\xa0A\x00\x00\xf0A\x00\x00 B\x00\x00HB\x00\x00pB
 < 400
 post+ /v2/models/add/infer Inference-Header-Content-Length:x {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","parameters":{"binary_data_size":24}},{"name":"input_1","shape":[2,3],"datatype":"FP32","parameters":{"binary_data_size":24}}]}\x00\x00\x80?\x00\x00\x00@\x00\x00@@\x00\x00\x80@\x00\x00\xa0@\x00\x00\xc0@\x00\x00 A\x00\x00\xa0A\x00\x00\xf0A\x00\x00 B\x00\x00HB\x00\x00pB
@@ -128,7 +128,7 @@ play JSON that is larger than the loop decodes
 < 200
 body .*"shape":\[360,10\].*
 
-play JSON that is larger, and wrong at its end
+play JSON that is larger, with an error at its end
 > POST /v2/models/digits/infer HTTP/1.1
 > Host: a
 > Content-Length: 92238

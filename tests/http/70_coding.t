@@ -22,7 +22,7 @@ post+ /v2/models/add/infer Content-Encoding:deflate,Inference-Header-Content-Len
 < 200
 body .*"data":\[11.0,22.0,33.0,44.0,55.0,66.0\].*
 
-play codings that we do not speak
+play unsupported codings
 post+ /v2/models/add/infer Content-Encoding:br {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 415
 field Accept-Encoding: gzip, deflate
@@ -45,7 +45,7 @@ post+ /v2/models/add/infer Content-Encoding:gzip \x1f\x8b\x08\x00\x00\x00\x00\x0
 < 400
 open
 
-play more than a body may have when inflated
+play a body that exceeds the maximum when inflated
 post+ /v2/models/add/infer Content-Encoding:gzip \x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xed\xc11\x01\x00\x00\x00\xc2\xa0*\xeb\x9f\xd2\x0c\xfe@\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xaf\x011ab\x10@\x0d\x03\x00
 < 413
 open
@@ -63,7 +63,7 @@ play an answer is compressed when asked
 field Content-Encoding: gzip
 body \x1f\x8b.*
 
-play the preferred coding is taken
+play the preferred coding is used
 > POST /v2/models/digits/infer HTTP/1.1
 > Host: a
 > Inference-Header-Content-Length: 109
@@ -76,7 +76,7 @@ play the preferred coding is taken
 field Content-Encoding: deflate
 body \x78.*
 
-play not when it is refused
+play an answer is not compressed if the client refuses it
 > POST /v2/models/digits/infer HTTP/1.1
 > Host: a
 > Inference-Header-Content-Length: 109
@@ -88,7 +88,7 @@ play not when it is refused
 < 200
 no-field Content-Encoding
 
-play not when nobody asks
+play an answer is not compressed without a request for it
 > POST /v2/models/digits/infer HTTP/1.1
 > Host: a
 > Inference-Header-Content-Length: 109

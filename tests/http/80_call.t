@@ -1,4 +1,4 @@
-# Calls in a method's own structure, and what a method says of itself.
+# Calls in a method's own structure, and the description of a method.
 model add
 model methods
 model scalars
@@ -41,7 +41,7 @@ body .*args\[1\]: expected 24 bytes behind the JSON, got 0.*
 post+ /v2/models/add/call Inference-Header-Content-Length:0 abc
 < 400
 
-play what is no number
+play NaN and infinities
 post /v2/models/add/call {"args":[[[1,"NaN","Infinity"],["-Infinity",0,0]],[[0,0,0],[0,0,0]]]}
 < 200
 body \{"result":\[\[1.0,"NaN","Infinity"\],\["-Infinity",0.0,0.0\]\]\}
@@ -107,7 +107,7 @@ post /v2/models/ledger.total/call {"args":[1.0],"parameters":{"sequence_id":7,"s
 post /v2/models/ledger.total/call {"args":[1.0],"parameters":{"sequence_id":7}}
 < 400
 
-play where it is wrong
+play errors name the place in the structure
 post /v2/models/add/call {"args":["x",2]}
 < 400
 json {"error": "args[0]: expected float32[2,3], got a string"}
@@ -177,7 +177,7 @@ post /v2/models/methods.get_name/call {"args":[]}
 < 200
 body \{"result":".*"\}
 
-play what a method says of itself
+play the description of a method
 get /v2/models/add/signature
 < 200
 body .*"abi":"sip".*"fv":"1","f":"I15!B5!d2d3B5!d2d3R8!B5!d2d3","fbr":null,"sipv":1,"sip":"I12!S9!k0_0k1_1R3!_0",.*"example":.*
@@ -189,7 +189,7 @@ get /v2/models/nope/signature
 post /v2/models/add/signature {}
 < 405
 
-play the same shapes where nobody says which
+play the signature and the metadata have the same example shapes
 get /v2/models/shapes.recall/signature
 < 200
 body .*"example":\{"args":\[\[\[\[0(,0){5}\](,\[0(,0){5}\]){4}\]\],\[\[\[0(,0){7}\]\],\[\[0(,0){7}\]\]\]\]\}\}
@@ -211,7 +211,7 @@ post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}]}
 < 200
 json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2],"bounds":[48,2],"bytes_max":768},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
 
-play the sizes that a call found out make the rest of the shapes exact
+play sizes that a call found make the other shapes exact
 post /v2/models/joined/call {"args":[[[0,1,2],[0,0,3]],true]}
 < 200
 body .*,\[\[0,1\],\[0,2\],\[1,2\]\],.*
@@ -225,7 +225,7 @@ post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outpu
 < 200
 json {"model_name":"joined","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[6,4],"bytes":96},{"name":"output_1","datatype":"FP32","shape":[3],"bytes":12},{"name":"output_2","datatype":"INT64","shape":[-1,2],"bounds":[48,2],"bytes_max":768},{"name":"output_3","datatype":"FP32","shape":[3,4],"bytes":48}]}
 
-play sizes that no call can have found out
+play sizes that no call can find
 post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_1"},{"name":"output_2","shape":[49,2]}]}
 < 400
 json {"error": "outputs[1] 'output_2': dim 0 is 49, expected 0 to 48"}

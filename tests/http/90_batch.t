@@ -1,4 +1,4 @@
-# Lists of requests that are answered together, and take each other's results.
+# Lists of requests: they have one answer, and they may take each other's results.
 model add
 model methods
 model mlp
@@ -7,7 +7,7 @@ model ledger
 model faults
 option --request-timeout=20s
 
-play each has its own answer
+play each request has its own answer
 post /v2/batch [{"id":"a","model_name":"add","inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[1,1,1,1,1,1]}]},{"model_name":"add","model_version":"1","args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]]},{"id":null,"model_name":"methods.get_width"}]
 < 200
 json [{"id":"a","status":200,"model_name":"add","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3],"data":[2.0,3.0,4.0,5.0,6.0,7.0]}]},{"status":200,"result":[[1.0,2.0,3.0],[4.0,5.0,6.0]]},{"status":200,"result":10}]
@@ -17,7 +17,7 @@ post /v2/batch [{"id":"a","model_name":"add","args":[[[NaN,0,0],[0,0,0]],[[0,0,0
 < 200
 body \[\{"id":"a","status":200,"result":\[\[NaN,0.0.*"status":200,"result":\[\["NaN",0.0,.*"status":200,"result":\[\[null,0.0,.*
 
-play results of others, in any order
+play results of other requests, in any order
 post /v2/batch [{"id":"c","model_name":"add","args":[{"$from":{"id":"b"}},{"$from":{"id":"a","output":"output_0"}}]},{"id":"b","model_name":"add","inputs":[{"name":"input_1","$from":{"id":"a","output":"output_0"}},{"name":"input_0","shape":[2,3],"datatype":"FP32","$from":{"id":"a"}}],"answer":false},{"id":"a","model_name":"add","args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]],"answer":false}]
 < 200
 json [{"id":"c","status":200,"result":[[3.0,6.0,9.0],[12.0,15.0,18.0]]},{"id":"b","status":200},{"id":"a","status":200}]
@@ -30,17 +30,17 @@ post /v2/batch [{"id":"x","model_name":"faults.divide","args":[[70,80,90,100],[7
 < 200
 json [{"id":"x","status":400,"error":"model 'faults.divide': div_mode: an integer is divided by zero"},{"id":"y","status":400,"error":"takes a result that depends on request 'x', which failed: model 'faults.divide': div_mode: an integer is divided by zero"},{"id":"z","status":200,"result":[[10,10,10,10],[0,0,0,0]]}]
 
-play what is wrong with one request
+play errors of one request
 post /v2/batch [{"model_name":"add","args":[[[1,2],[4,5]],2]},{"model_name":"add","inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,"6"]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[1,1,1,1,1,1]}]},{"model_name":"add","inputs":5},{"model_name":"add","model_version":"9","args":[]},{"model_name":"add","model_version":"x","args":[]},{"model_name":"ledger.total","args":[1.0],"parameters":{"sequence_id":3,"sequence_start":true}},{"model_name":"add","more":1,"args":[]},{"model_name":"add","inputs":[]}]
 < 200
 json [{"status":400,"error":"args[0]: expected float32[2,3], got shape [2,2]"},{"status":400,"error":"inputs[0].data[5]: expected a number, got a string"},{"status":400,"error":"inputs: expected an array, got a number (byte 254)"},{"status":404,"error":"model 'add' has no version 9"},{"status":400,"error":"model_version: expected a version, got 'x'"},{"status":200,"result":[0.0,0.0,0.0]},{"status":400,"error":"more: unknown member, expected args, kwargs or parameters (byte 475)"},{"status":400,"error":"input 'input_0' is missing, expected FP32 [2,3]"}]
 
-play what cannot be taken
+play results that cannot be used
 post /v2/batch [{"id":"a","model_name":"add","args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]],"answer":false},{"model_name":"add","args":[{"$from":{"id":"a","output":"out"}},[[0,0,0],[0,0,0]]]},{"model_name":"mlp","args":[{"$from":{"id":"a"}}]},{"model_name":"faults.divide","args":[{"$from":{"id":"a"}},[1,1,1,1]]},{"model_name":"add","args":[{"$from":{"id":"a"},"shape":[3,2]},[[0,0,0],[0,0,0]]]},{"model_name":"add","inputs":[{"name":"input_0","$from":{"id":"a"},"shape":[3,2]},{"name":"input_1","$from":{"id":"a"}}]},{"model_name":"add","inputs":[{"name":"input_0","$from":{"id":"a"},"datatype":"FP64"},{"name":"input_1","$from":{"id":"a"}}]},{"model_name":"add","inputs":[{"name":"other","$from":{"id":"a"}}]}]
 < 200
 json [{"id":"a","status":200},{"status":400,"error":"args[0].$from.output: model 'add': there is no output 'out', expected output_0"},{"status":400,"error":"args[0].$from: expected float32[?,12], got float32[2,3]"},{"status":400,"error":"args[0].$from: expected sint64[4], got float32[2,3]"},{"status":400,"error":"args[0]: expected float32[2,3], got float32[3,2]"},{"status":400,"error":"model 'add': inputs[0].$from: expected shape [3,2], got [2,3]"},{"status":400,"error":"inputs[0].$from: datatype is FP64, expected FP32"},{"status":400,"error":"inputs[0].$from: model 'add' has no input 'other', expected one of input_0 and input_1"}]
 
-play what is wrong with the list
+play errors of the list
 post /v2/batch []
 < 400
 json {"error":"expected 1 to 64 requests, got 0"}

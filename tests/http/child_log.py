@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The output of a child process, which is read while the child writes."""
+"""The output of a child process. The test reads it while the child writes."""
 import os
 import tempfile
 
@@ -7,10 +7,10 @@ import tempfile
 class ChildLog:
     """A file without a name, for the stdout or stderr of children.
 
-    The child appends to one open file and we read from another. If both were the same one, they
-    would share its offset, and a line that is written while we read from the beginning would
-    overwrite the first lines. (A TemporaryFile of mode "a+" has no O_APPEND and is such a file.)
-    A file and not a pipe: a pipe that nobody reads would stop the child when it is full.
+    The child appends through one open file description and the test reads through another. With a
+    shared one, the two would share an offset: a line written while the test reads from the
+    beginning would overwrite the first lines. (A TemporaryFile of mode "a+" has this problem,
+    because it does not set O_APPEND.) It is not a pipe, because a full pipe would stop the child.
     """
 
     def __init__(self):
@@ -21,7 +21,7 @@ class ChildLog:
         os.unlink(path)
 
     def fileno(self):
-        """What subprocess asks for: the file that the child appends to."""
+        """The file that the child appends to; subprocess calls this function."""
         return self.writer.fileno()
 
     def read(self):

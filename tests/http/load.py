@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of a daemon under load share.
+"""Functions for tests of a daemon under load.
 
-`hold` keeps a worker busy until its client goes: occupy() fills the device with such calls, and
-release() ends them. So a test decides how long the device is busy, and it waits for the counts that
-it wants to see. `deep` is an ordinary model; a call with many rows takes some tenths of a second.
+The model `hold` keeps a worker busy until its client goes. occupy() fills the device with such
+calls, and release() ends them. So the test decides how long the device is busy, and it waits until
+the daemon reports the expected counts. `deep` is an ordinary model; a call with many rows takes
+some tenths of a second.
 """
 import json
 import struct
@@ -27,7 +28,7 @@ def tensor(name, datatype, shape, size):
 
 
 def binary_request(target, inputs, data, parameters, fields):
-    """Binary in both directions, so that next to nothing but the model takes time."""
+    """Tensors are binary in both directions, so that nearly all of the time is the model's."""
     head = json.dumps({"inputs": inputs,
                        "parameters": {"binary_data_output": True, **(parameters or {})}}).encode()
     return build_request("POST", target, head + data,
@@ -41,7 +42,7 @@ def deep_request(rows, parameters=None, fields=(), value=0.5, model="deep"):
 
 
 def hold_request(rows, parameters=None, fields=(), model="hold", goes_on=False, query=""):
-    """If |goes_on| it runs until its client goes."""
+    """If |goes_on|, the call runs until its client goes."""
     return binary_request(f"/v2/models/{model}/infer{query}",
                           [tensor("input_0", "FP32", [rows, 4], rows * 16),
                            tensor("input_1", "BOOL", [], 1)],
@@ -69,6 +70,15 @@ def wait_until(what, condition):
         time.sleep(0.005)
 
 
+def cut_while_running(ask):
+    """Calls ask(ms), which sends requests with a deadline of |ms| and returns whether they began to
+    run before it. Where they do not, because the machine is busy, a longer deadline is tried."""
+    for ms in (500, 1000, 2000, 4000, 8000, 16000, 32000):
+        if ask(ms):
+            return
+    raise Failure(f"no request begins within {ms} ms")
+
+
 def get_json(client, target):
     client.send(build_request("GET", target))
     expect(target, client.answer(), 200)
@@ -76,7 +86,7 @@ def get_json(client, target):
 
 
 def ring_option(bytes_a_row):
-    """Room for MANY_ROWS, and at least for what the daemon allows."""
+    """A ring with room for MANY_ROWS, and at least the minimum of --ring-bytes."""
     return f"--ring-bytes={max(MANY_ROWS * bytes_a_row, 1 << 20)}"
 
 
@@ -85,7 +95,7 @@ def load_of(daemon, model):
 
 
 def wait_for_load(daemon, running, waiting, model="hold"):
-    """Until so many run and so many wait, by the server's own count."""
+    """Waits until the server reports |running| running and |waiting| waiting requests."""
     def counts():
         load = load_of(daemon, model)
         return load["running"], load["waiting"]
@@ -93,7 +103,7 @@ def wait_for_load(daemon, running, waiting, model="hold"):
 
 
 def occupy(daemon, count=2):
-    """Fills the device, which holds a request a worker and one more, until release()."""
+    """Fills the device until release(). A device holds one request for each worker and one more."""
     clients = [send_hold(daemon, 1, goes_on=True) for _ in range(count)]
     wait_for_load(daemon, count, 0)
     return clients
@@ -112,7 +122,7 @@ UNTRIED = "it has not been tried yet"
 
 
 def proved(daemon, model="deep"):
-    """The rows that may run as one, once that is known: it is found out while models serve."""
+    """Waits until the daemon has tried batches of |model|. Returns the most rows of a batch."""
     def stats():
         return get_json(client, f"/v2/models/{model}/stats")["model_stats"][0]
     client = Client(daemon.port)
@@ -121,7 +131,7 @@ def proved(daemon, model="deep"):
 
 
 def in_threads(count, run):
-    """Calls run(number) in as many threads; the first failure of one is the test's."""
+    """Calls run(number) in |count| threads. Raises the first failure of a thread."""
     failures = []
 
     def run_one(number):
@@ -139,11 +149,11 @@ def in_threads(count, run):
 
 
 def calibrate():
-    """As many rows as keep a worker busy for some tenths of a second, with this build, here."""
+    """Sets MANY_ROWS so that a call keeps a worker busy for some tenths of a second."""
     global MANY_ROWS
     with Daemon([*ONE_WORKER]) as daemon:
         proved(daemon)
-        for _ in range(2):  # the first time it is planned
+        for _ in range(2):  # the first call also makes the plan
             start = time.monotonic()
             expect("calibration", send(daemon, 256).answer(), 200)
             took = time.monotonic() - start

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Plays against a real daemon (run_http.py says how they are written), and what concerns the process:
+# Plays against a real daemon (run_http.py describes their form), and tests of the whole process:
 # start, stop, signals, systemd.
 HTTP_TESTS = %D%/run_batch.py %D%/run_changed_files.py %D%/run_clients.py %D%/run_http.py \
 	%D%/run_daemon.py %D%/run_devices.py %D%/run_layouts.py %D%/run_memory.py \
@@ -14,6 +14,7 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/30_framing.t \
 	%D%/35_strict.t \
 	%D%/40_limits.t \
+	%D%/45_timeouts.t \
 	%D%/50_infer.t \
 	%D%/55_names.t \
 	%D%/60_binary.t \

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Lists of requests: what they compute, what they cost, and what becomes of them under load.
+"""Lists of requests: their results, their memory, their deadlines, and lists under load.
 
-What a list may look like is the affair of 90_batch.t; what is submitted when, and that nothing is
-copied, that of tests/unit/test_cascade.
+90_batch.t tests the form of lists. tests/unit/test_cascade tests the order of submissions, and that
+nothing is copied.
 
 usage: run_batch.py, with top_srcdir and top_builddir in the environment.
 """
@@ -13,8 +13,8 @@ import struct
 import sys
 
 import load
-from load import (ADD, DEEP, FOUND, HELD_WORKER, SIZES, deep_request, get_json, in_threads,
-                  ring_option, wait_until)
+from load import (ADD, DEEP, FOUND, HELD_WORKER, SIZES, cut_while_running, deep_request, get_json,
+                  in_threads, ring_option, wait_until)
 from run_http import Client, Daemon, Failure, Report, build_request, expect
 
 ROUNDS = 25
@@ -34,7 +34,7 @@ def promised(name):
 
 
 def batch_request(calls, rows=(), fields=(), value=0.5):
-    """The tensors of |rows| stand behind the JSON."""
+    """The tensors of |rows| follow the JSON as bytes."""
     head = json.dumps(calls).encode()
     body = head + struct.pack("<f", value) * (sum(rows) * 4)
     return build_request("POST", "/v2/batch", body,
@@ -42,7 +42,7 @@ def batch_request(calls, rows=(), fields=(), value=0.5):
 
 
 def chain(rows, length=3, **members):
-    """Each takes the result of the one before; only the last one's is sent back."""
+    """Each call takes the result of the one before. The answer has only the last result."""
     calls = [entry("0", given(rows), answer=False, **members)]
     calls += [entry(str(i), promised(str(i - 1)), answer=False) for i in range(1, length)]
     calls[-1].pop("answer")
@@ -57,7 +57,7 @@ def send_chain(daemon, rows, fields=(), **members):
 
 
 def statuses(client):
-    """Of each request of the list."""
+    """The status of each request of the list."""
     head = client.field("Inference-Header-Content-Length")
     text = client.body[:int(head)] if head else client.body
     return [answer["status"] for answer in json.loads(text)]
@@ -66,7 +66,7 @@ def statuses(client):
 # ---- results ------------------------------------------------------------------------------------
 
 def same_bytes():
-    """A list gives what its requests give one after the other."""
+    """A list has the same results as its requests one after the other."""
     with Daemon([DEEP]) as daemon:
         client = Client(daemon.port)
         value = struct.pack("<f", 0.5) * 28
@@ -85,7 +85,7 @@ def same_bytes():
 
 
 def late_steps():
-    """A size that is only known once another request has run, and that does not fit then."""
+    """A size is known only after another request has run, and then it does not fit."""
     def tensor(index, shape, data):
         return {"name": f"input_{index}", "shape": shape, "datatype": "FP32", "data": data}
 
@@ -118,7 +118,7 @@ def late_steps():
 
 
 def statistics():
-    """Each request of a list counts for its model; compressed answers work as others do."""
+    """Each request of a list counts for its model, also when the answer is compressed."""
     with Daemon([DEEP, ADD]) as daemon:
         client = Client(daemon.port)
         calls = [*chain(4), {"id": "x", "model_name": "add", "args": [1, 2]}]
@@ -139,7 +139,7 @@ def statistics():
 # ---- memory and time ----------------------------------------------------------------------------
 
 def never_enough():
-    """The ring has room for one of them, and never for three."""
+    """The ring has room for one request of the list, and never for three."""
     rows = max(load.MANY_ROWS, 1024)  # a ring has 1 MiB
     with Daemon(["--workers=1", f"--ring-bytes={rows * 1536}", DEEP]) as daemon:
         for _ in range(3):
@@ -170,25 +170,33 @@ ROW = {"shape": [1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}
 
 
 def late():
-    """What was done in time is answered; what was not says so, and what depends on that."""
+    """Requests that finish in time have results. The others, and those that depend on them, have
+    errors."""
     calls = [held("0", ROW, False), held("1", promised("0"), True), held("2", promised("1"), False)]
     with Daemon([*HELD_WORKER]) as daemon:
         client = Client(daemon.port)
-        for fields, parameters in ((["X-Request-Timeout-Ms: 500"], {}), ([], {"timeout": 500000})):
+
+        def ask(ms, fields, parameters):
             calls[0]["parameters"] = parameters
             client.send(batch_request(calls, fields=fields))
             expect("late", client.answer(), 200)
             answers = json.loads(client.body)
+            text = f"model 'hold': not done after {ms} ms"
+            if answers[0]["status"] == 504 or answers[1].get("error") != text:
+                return False
             expect("each", [answer["status"] for answer in answers], [200, 504, 504])
-            expect("the one that ran", answers[1]["error"], "model 'hold': not done after 500 ms")
-            expect("the last one", answers[2]["error"], "takes a result that depends on request "
-                   "'1', which failed: model 'hold': not done after 500 ms")
+            expect("the last one", answers[2]["error"],
+                   f"takes a result that depends on request '1', which failed: {text}")
+            return True
+        cut_while_running(lambda ms: ask(ms, [f"X-Request-Timeout-Ms: {ms}"], {}))
+        cut_while_running(lambda ms: ask(ms, [], {"timeout": ms * 1000}))
+        calls[0]["parameters"] = {}
         client.send(batch_request(calls[:1]))
         expect("the next one", client.answer(), 200)
 
 
 def late_while_waiting():
-    """One list at a time: a list that runs until its client goes keeps another one waiting."""
+    """One list runs at a time: while a list runs until its client goes, the next list waits."""
     def held_by_lists():
         return get_json(Client(daemon.port), "/v2/models/stats")["memory"]["lists"]["held"]
 
@@ -209,7 +217,7 @@ def late_while_waiting():
 # ---- everything at once -------------------------------------------------------------------------
 
 def random_calls(chance):
-    """Any acyclic shape, in any order, with requests that fail in all ways; and their rows."""
+    """Returns calls of any acyclic shape, in any order, some of which fail; and their rows."""
     count = chance.randrange(1, 9)
     rows = chance.choice((1, 3, 64, load.MANY_ROWS // 8))
     calls, given_rows = [], []
@@ -263,7 +271,8 @@ def one_of_many(daemon, chance, counts):
 
 
 def random_lists():
-    """All are answered or closed, and at the end the ring has room for what needs most of it."""
+    """Each list is answered or its client goes. At the end the ring has room for a request that
+    needs most of it."""
     with Daemon(["--workers=2", "--queue-count-max=12", ring_option(2880), DEEP]) as daemon:
         counts = {}
 

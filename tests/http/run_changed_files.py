@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Files of models that are cut short or written to while they are served: the daemon lives on, no
-answer follows from what is no longer the model, other models do not notice.
+"""Files of models are truncated or overwritten while they are served. The daemon stays alive, no
+answer comes from changed content, and other models are not affected.
 
 usage: run_changed_files.py, with top_srcdir and top_builddir in the environment.
 """
@@ -44,7 +44,7 @@ def index_row(daemon, name):
 
 @contextmanager
 def served():
-    """The daemon, the victim's path and what both models answer as long as all is well."""
+    """Yields the daemon, the victim's path and the right answers of both models."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for model in ("victim", "steady"):
@@ -58,7 +58,7 @@ def served():
 
 
 class Load:
-    """Requests to both models all the time."""
+    """Sends requests to both models without a pause."""
 
     def __init__(self, daemon, right):
         self.right, self.failures = right, []
@@ -89,7 +89,7 @@ class Load:
         return self
 
     def wait(self, answers):
-        """Until both have given so many more."""
+        """Waits until each model has given |answers| more answers."""
         goals = {model: count + answers for model, count in self.counts.items()}
         wait_until("answers", lambda: self.failures or all(
             self.counts[model] >= goal for model, goal in goals.items()))
@@ -103,7 +103,7 @@ class Load:
 
 
 def expect_refused(daemon, reason):
-    """The victim, wherever it is asked for; what it is made of is still told."""
+    """Every route refuses to run the victim, but its metadata are still answered."""
     client = Client(daemon.port)
     for model in ("victim", "chain"):
         expect(model, infer(client, model), 503)
@@ -141,7 +141,7 @@ def truncated_to_nothing():
 
 
 def overwritten():
-    """The size stays; from the end of the write on no answer is given."""
+    """The size stays the same. After the write no request for the model succeeds."""
     with served() as (daemon, path, _), open(path, "r+b", buffering=0) as file:
         file.seek(path.stat().st_size // 2)
         file.write(b"\x40" * 8192)
@@ -164,7 +164,7 @@ def seen_without_a_request():
 
 
 def replaced():
-    """What replaces a file by its name, and what leaves its content alone, does not matter."""
+    """Replacing the file under its name or changing only its attributes does no harm."""
     with served() as (daemon, path, right):
         with Load(daemon, right) as load:
             path.chmod(0o400)

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Clients that others wrote, against a real daemon: Triton's Python client and its perf_analyzer.
+"""Clients of another project against a real daemon: Triton's Python client and its perf_analyzer.
 
-Either is left out where it is not installed; without both the test is skipped. The client is that
-of `pip install tritonclient[http]`; perf_analyzer, which came with it up to 2.40, is looked for in
-PATH.
+A client that is not installed is left out; without both, the test is skipped. The Python client is
+that of `pip install tritonclient[http]`. perf_analyzer came with it up to 2.40 and must be in PATH.
 
 usage: run_clients.py, with top_srcdir and top_builddir in the environment.
 """
@@ -23,7 +22,7 @@ except ImportError:
 
 PERF_ANALYZER = shutil.which("perf_analyzer")
 SKIPPED = 77
-ANALYZER_S = 120  # of one measurement, also of a daemon that sanitizers make slow
+ANALYZER_S = 120  # the limit for one measurement, also with sanitizers
 
 
 def models(*names):
@@ -39,7 +38,7 @@ def tensor(name, array, is_binary=True):
 
 
 def describes(client):
-    """What it asks for besides inferences, and that the answers agree with each other."""
+    """All requests of the client except inferences, and that their answers agree."""
     expect("live, ready", (client.is_server_live(), client.is_server_ready()), (True, True))
     expect("extensions", {"binary_tensor_data", "model_configuration", "statistics"} <=
            set(client.get_server_metadata()["extensions"]), True)
@@ -56,7 +55,7 @@ def describes(client):
 
 
 def infers(client):
-    """Tensors in binary and in JSON, both ways; what is refused arrives as an exception."""
+    """Tensors in binary and in JSON, in both directions. A refusal arrives as an exception."""
     a = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
     for is_binary in (True, False):
         outputs = [triton.InferRequestedOutput("output_0", binary_data=is_binary)]
@@ -70,11 +69,11 @@ def infers(client):
     except triton.InferenceServerException as refusal:
         expect("status of a refusal", refusal.status(), "400")
     else:
-        raise Failure("a request without its second input was answered")
+        raise Failure("a request without its second input: expected a refusal, got an answer")
 
 
 def not_numbers(client):
-    """NaN and the infinities arrive as they were sent, whichever way the tensors take."""
+    """NaN and the infinities arrive unchanged, in binary and in JSON."""
     a = numpy.array([[1, numpy.nan, numpy.inf], [-numpy.inf, 0, -0.5]], numpy.float32)
     zeros = numpy.zeros_like(a)
     for is_binary in (True, False):
@@ -84,11 +83,11 @@ def not_numbers(client):
                                           tensor("input_1", zeros, False)], outputs=outputs)
             got = answer.as_numpy("output_0")
             expect("type", got.dtype, a.dtype)
-            expect("what is no number", repr(got.tolist()), repr(a.tolist()))
+            expect("NaN and infinities", repr(got.tolist()), repr(a.tolist()))
 
 
 def counts(client):
-    """Samples, executions and their sizes, one request after the other."""
+    """The statistics count samples, executions and batch sizes of successive requests."""
     for rows in (1, 4):
         client.infer("mlp", [tensor("input_0", numpy.zeros((rows, 12), numpy.float32))])
     row, = client.get_inference_statistics("mlp")["model_stats"]
@@ -101,7 +100,7 @@ def counts(client):
 # ---- perf_analyzer ----
 
 def analyze(model, *options):
-    """It measures without an error and finds the server's own statistics."""
+    """perf_analyzer measures without an error and finds the server's own statistics."""
     with Daemon(models(model)) as daemon:
         done = subprocess.run(
             [PERF_ANALYZER, "-m", model, "-u", f"127.0.0.1:{daemon.port}", *options,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What concerns the process pted: how it starts, stops, listens and talks to systemd.
+"""The process pted: how it starts, stops, listens, logs and talks to systemd.
 
 usage: run_daemon.py, with top_srcdir and top_builddir in the environment.
 """
@@ -49,7 +49,7 @@ def infer(client, model="add", body=None):
 # ---- start ----
 
 def run(*arguments):
-    """Not at the usual address: somebody may serve there."""
+    """Runs pted to its end, on a port that the system chooses: the default one may be taken."""
     listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
     return subprocess.run([PTED, *listen, *arguments], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
@@ -106,7 +106,7 @@ def bad_model_files():
 
 
 def folder_of_models():
-    """NAME.pte, NAME/model.pte and NAME/VERSION/model.pte; a bad one is listed with its reason."""
+    """NAME.pte, NAME/model.pte and NAME/VERSION/model.pte. A bad file is listed with a reason."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for path in ("plain.pte", "inner/model.pte", "many/1/model.pte", "many/12/model.pte",
@@ -137,7 +137,7 @@ def folder_of_models():
 
 
 def folders_of_models():
-    """Several folders; two files of one name are refused; an empty folder says what it lacks."""
+    """Several folders. Two files of one name are refused; an empty folder causes a warning."""
     with tempfile.TemporaryDirectory() as name:
         first, second, empty = (Path(name) / part for part in ("first", "second", "empty"))
         for folder in (first, second, empty):
@@ -161,7 +161,8 @@ def folders_of_models():
 
 
 def models_are_described():
-    """A line for each model: what goes in and comes out, memory, times, device; batches later."""
+    """The log has a line for each model: inputs, outputs, memory, times and device. A later line
+    says whether requests run as batches."""
     with Daemon([ADD, DIGITS, str(MODELS / "tally.pte"), "--model", f"other={DIGITS}",
                  "--set", "other:max-batch=1"]) as daemon:
         times = r"loaded in \d+\.\d ms, planned in \d+\.\d\d ms; on cpu"
@@ -188,7 +189,7 @@ def models_are_described():
 
 
 def unknown_operator():
-    """One method calls what nobody knows: it says so wherever it is asked; others are served."""
+    """One method calls an unknown operator. Every answer about it says so; other methods work."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "methods.pte"
         program = (MODELS / "methods.pte").read_bytes()
@@ -225,7 +226,7 @@ def port_in_use():
 # ---- sockets ----
 
 def names():
-    """A name is listened on at each of its addresses; an address is logged as a URL."""
+    """--listen NAME listens at each address of the name. Addresses are logged as URLs."""
     with Daemon([ADD], ("--listen", "localhost:0", "--listen", "127.0.0.1:0")) as daemon:
         daemon.wait_for("serving 1 of 1")
         urls = re.findall(r"listening on (http://\S+)\n", daemon.read_log())
@@ -290,7 +291,7 @@ def inherited_sockets():
 
 
 def logs_keep_every_line():
-    """Of these tests: a process that writes while its log is read overwrites nothing."""
+    """Tests ChildLog: a process that writes while its log is read overwrites nothing."""
     log = ChildLog()
     for line in ("first", "second"):
         subprocess.run(["sh", "-c", f"echo {line} >&2"], check=True, stderr=log)
@@ -299,13 +300,13 @@ def logs_keep_every_line():
 
 
 def sockets_for_another():
-    """LISTEN_PID of somebody else: the descriptors are not ours."""
+    """LISTEN_PID names another process, so pted does not take the descriptors."""
     with Daemon([ADD], env={**os.environ, "LISTEN_PID": "1", "LISTEN_FDS": "1"}) as daemon:
         expect("infer", infer(Client(daemon.port)), 200)
 
 
 def notifications(address):
-    """READY, STATUS, WATCHDOG while it runs, STOPPING at the end."""
+    """pted sends READY and STATUS after its start, then WATCHDOG, and STOPPING at its end."""
     with tempfile.TemporaryDirectory() as folder:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         path = address or f"{folder}/notify"
@@ -329,7 +330,7 @@ def notifications(address):
 # ---- stop ----
 
 def stops_at_once_when_idle():
-    """An idle connection closes long before it would have to."""
+    """On SIGTERM an idle connection closes at once, not only after --idle-timeout."""
     with Daemon([ADD, "--drain-timeout=3600s", "--idle-timeout=3600s"]) as daemon:
         idle = Client(daemon.port)
         expect("infer", infer(idle), 200)
@@ -338,9 +339,9 @@ def stops_at_once_when_idle():
 
 
 def wait_until_refused(daemon):
-    """Until new connections are refused: those from before are accepted first.
+    """Waits until new connections are refused. The daemon first accepts those that already wait.
 
-    connect() of a client that meets the closing itself fails with ECONNRESET or ECONNABORTED.
+    A connect() at the moment of closing fails with ECONNRESET or ECONNABORTED.
     """
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
@@ -348,11 +349,11 @@ def wait_until_refused(daemon):
             Client(daemon.port).close()
         except ConnectionError:
             return
-    raise Failure("new connections are accepted")
+    raise Failure("the daemon still accepts new connections")
 
 
 def drain_finishes_requests():
-    """A request whose first bytes came before the signal is answered; ready is false meanwhile."""
+    """A request is answered if its first bytes came before the signal. Meanwhile /ready is 503."""
     with Daemon([ADD, "--linger-timeout=200ms"]) as daemon:
         slow, probe = Client(daemon.port), Client(daemon.port)
         body = add_body()
@@ -373,7 +374,7 @@ def drain_finishes_requests():
 
 
 def drain_under_load():
-    """No request that was sent on a fresh or kept connection is lost without an answer."""
+    """Every request is answered that a client sends on a new or a kept connection."""
     lost, served = [], []
 
     def load(port):
@@ -409,7 +410,7 @@ def drain_under_load():
 
 
 def few_files():
-    """Where the process may open few files, clients beyond that are told so."""
+    """If the process may open only a few files, clients beyond that limit get 503."""
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
@@ -446,7 +447,7 @@ def second_signal():
 # ---- disconnects, overload ----
 
 def disconnect_in_every_step():
-    """Clients vanish while they send, while the model runs, while the answer is written."""
+    """Clients disconnect while they send, while the model runs, while the answer is written."""
     with Daemon([DIGITS, "--inline-bytes-max=1K"]) as daemon:
         body = digits_body(360)
         request = build_request("POST", "/v2/models/digits/infer", body)
@@ -461,7 +462,8 @@ def disconnect_in_every_step():
 
 
 def client_that_does_not_read():
-    """Its answers stop at the socket's buffers; others are served; it is cut off in the end."""
+    """A client that does not read fills the socket's buffers. Others are served, and
+    --write-timeout disconnects it."""
     with Daemon([DIGITS, VIEWS, "--write-timeout=500ms"]) as daemon:
         deaf = socket.socket()
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -471,12 +473,12 @@ def client_that_does_not_read():
         expect("another client", infer(Client(daemon.port), "digits", digits_body(1)), 200)
         sender.join(TIMEOUT_S)
         if sender.is_alive():
-            raise Failure("it is connected still")
+            raise Failure("expected the connection to be closed, it is still open")
         deaf.close()
 
 
 def send_until_reset(connection):
-    """Requests and no end, with large answers that are little work, and never a look at them."""
+    """Sends requests with large and cheap answers, and never reads, until the daemon closes."""
     body = {"inputs": [{"name": "input_0", "shape": [4, 7, 6], "datatype": "FP32",
                         "data": [i / 7 for i in range(4 * 7 * 6)]}]}
     request = build_request("POST", "/v2/models/view_ops/infer",
@@ -499,12 +501,13 @@ def too_many_connections():
         clients[0].close()
         extra.close()
         deadline = time.monotonic() + TIMEOUT_S
-        while infer(Client(daemon.port)) != 200:  # until the daemon has seen that one has gone
+        while infer(Client(daemon.port)) != 200:  # until the daemon notices the closed connection
             expect("time is left", time.monotonic() < deadline, True)
 
 
 def ring_exhausted():
-    """Bodies that have come fill the memory: one more waits, is told to come again, and may."""
+    """Received bodies fill the memory. One more body waits, then a request gets 429 and may be
+    repeated later."""
     with Daemon([DIGITS, "--ring-bytes=1M", "--rate-min=0"]) as daemon:
         waiting = []
         for _ in range(2):
@@ -526,7 +529,7 @@ def ring_exhausted():
 
 
 def log_lines():
-    """One line a failed request, without control characters of the client's."""
+    """Each failed request is one line of the log, without control characters from the client."""
     with Daemon([ADD]) as daemon:
         client = Client(daemon.port)
         client.send(b"GET /evil%0a%1b[31m HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -537,7 +540,7 @@ def log_lines():
 
 
 def log_escapes():
-    """Nothing that a client sends changes the direction of the line, or ends it."""
+    """Nothing that a client sends ends a line of the log or changes its writing direction."""
     with Daemon([ADD]) as daemon:
         client = Client(daemon.port)
         for value, shown in ((b"\xe2\x80\xae", "\\u{202e}"), (b"\xc2\x85", "\\u{85}"),
@@ -549,7 +552,7 @@ def log_escapes():
 
 
 def log_limit():
-    """What clients get wrong does not fill a disk: most of it is only counted."""
+    """Mistakes of clients do not fill a disk: repeated log lines are only counted."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log"
         with Daemon([ADD, "--log-file", str(path)], log=path) as daemon:
@@ -565,7 +568,7 @@ def log_limit():
 
 
 def log_requests():
-    """--log-requests all: one line for each request at its end, whatever became of it."""
+    """--log-requests all: each request is one line of the log when it ends, also if it failed."""
     with Daemon([ADD, DIGITS, "--log-requests", "all", "--inline-bytes-max=1K"],
                 ("--listen", "127.0.0.1:0")) as daemon:
         client = Client(daemon.port)
@@ -607,7 +610,8 @@ def log_requests():
 
 
 def log_file():
-    """--log-file appends; SIGHUP opens it again; what ends the start is on stderr, too."""
+    """--log-file appends, and SIGHUP opens it again. An error that ends the start is also on
+    stderr."""
     with tempfile.TemporaryDirectory() as folder:
         path, old = Path(folder) / "log", Path(folder) / "old"
         path.write_text("before\n")
@@ -626,7 +630,7 @@ def log_file():
 
 
 def hangup():
-    """Without a log file SIGHUP says what it does not do, and nothing ends."""
+    """Without a log file, SIGHUP causes a line of the log and the daemon goes on."""
     with Daemon([ADD]) as daemon:
         daemon.process.send_signal(signal.SIGHUP)
         daemon.wait_for("SIGHUP: the log is standard error")
@@ -634,7 +638,7 @@ def hangup():
 
 
 def closed_standard_files():
-    """Started without descriptors 0 to 2, the daemon gives none of them to a socket."""
+    """If pted starts with descriptors 0 to 2 closed, it gives none of them to a socket."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log"
         launcher = "import os, sys; os.closerange(0, 3); os.execv(sys.argv[1], sys.argv[1:])"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Devices as a user meets them: which are there, serving without one, and one that is lost.
+"""Devices as a user sees them: the list of devices, serving without one, and a lost device.
 
-Faults come from PTED_VULKAN_FAULTS (hal/vulkan/inject.def). Batches are off where calls are
-counted: proving them takes as many as there is time for.
+PTED_VULKAN_FAULTS injects the faults (hal/vulkan/inject.def). Batches are off in tests that count
+calls, because the trials of batches make a number of calls that depends on the time.
 usage: run_devices.py, with top_srcdir and top_builddir in the environment.
 """
 import json
@@ -79,7 +79,7 @@ def devices_are_listed():
 
 
 def serves_without():
-    """One clear line, and the CPU computes."""
+    """If a device cannot be used, the log has one clear line and the CPU computes."""
     for device, extra, line in (
             ("vulkan", NO_DRIVER, "vulkan: no driver is installed; the CPU computes"),
             ("vulkan:0", NO_DRIVER, "vulkan: no driver is installed; the CPU computes"),
@@ -107,7 +107,7 @@ def refuses_no_device():
 
 
 def models_tell_where_they_run():
-    """Metadata say what the device leaves to the host, and why; of a CPU there is nothing to say.
+    """Metadata list the operators that the device leaves to the host, and why. A CPU has no list.
     """
     types = str(MODELS / "pointwise_types.pte")
     with on_device(ADD, types, PTED_VULKAN_CAPABILITIES="-all,+gpu") as daemon:
@@ -126,7 +126,7 @@ def models_tell_where_they_run():
 
 
 def tells_hardware_truly():
-    """A software driver is a CPU, also where it is told to compute like a GPU."""
+    """A software driver is called a CPU, also with the option to compute like a GPU."""
     listed = next(line for line in pte("devices").stdout.splitlines()
                   if line.startswith("vulkan:0"))
     kind = re.search(r", ((?:discrete|integrated|virtual) GPU|cpu \(software Vulkan\))(;|$)",
@@ -140,7 +140,7 @@ def tells_hardware_truly():
 
 
 def serves_without_loader():
-    """One that cannot be opened; that there is none is told in the same words."""
+    """A Vulkan loader that cannot be opened. Without a loader the log has the same words."""
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/libvulkan.so.1", "wb"):
             pass
@@ -161,7 +161,7 @@ def serves_without_loader():
 # ---- its memory is full ----
 
 def step(daemon, model, sequence=None, is_first=True):
-    """Whether there was memory for a call; if not, there is for the same one after it."""
+    """Returns whether a call got its memory. If it did not, the same call works the next time."""
     body = sequence and json.dumps({
         "parameters": {"sequence_id": sequence, "sequence_start": is_first},
         "inputs": [
@@ -178,8 +178,8 @@ def step(daemon, model, sequence=None, is_first=True):
 
 
 def no_memory_once():
-    """The Nth buffer cannot be had, for every N of a few calls: who needs it is told 429, all
-    others are answered. A model that cannot be loaded ends pted."""
+    """The Nth allocation of a buffer fails, for every N of a few calls. The call that needs the
+    buffer gets 429, and all others are answered. If a model cannot be loaded, pted ends."""
     refusals = 0
     for number in range(1, 100):
         daemon = on_device(ADD, TALLY, faults=f"range={number}")
@@ -201,7 +201,7 @@ def no_memory_once():
 # ---- the device is lost ----
 
 def lost_and_back(place):
-    """A call fails with its device; the models come back, and count on."""
+    """A call fails when its device is lost. The models come back and keep their statistics."""
     with on_device(ADD, faults=f"{place}=3") as daemon:
         expect("the first two", [call(daemon)[0] for _ in range(2)], [200, 200])
         status, answer = call(daemon)
@@ -214,7 +214,7 @@ def lost_and_back(place):
 
 
 def not_ready_meanwhile():
-    """The device cannot be opened at once; until then everybody is told."""
+    """The device cannot be opened again at once. Until then every request gets an error."""
     why = "the device was lost; the models are being loaded again"
     with on_device(ADD, faults="submit=1,open=2") as daemon:
         expect("a call", call(daemon)[0], 503)
@@ -239,7 +239,7 @@ def not_ready_meanwhile():
 
 
 def lost_with_many_in_flight():
-    """All are answered, none is lost; those that come later work."""
+    """Every call in flight is answered once, and later calls work."""
     with on_device(DIGITS, ADD, faults="wait=40") as daemon:
         def calls(_):
             for _ in range(20):
@@ -254,7 +254,8 @@ def lost_with_many_in_flight():
 
 
 class Counted:
-    """A client of "deep" on one connection, who counts what worked; each id is answered once."""
+    """A client of "deep" on one connection. It counts its successes, and checks that each id is
+    answered once."""
 
     def __init__(self, port, name):
         self.client, self.name, self.turn, self.successes = Client(port), name, 0, 0
@@ -267,7 +268,7 @@ class Counted:
         return self.client.answer(), json.loads(self.client.body)
 
     def check(self, status, answer, wanted):
-        """True if it worked; otherwise the device is to blame."""
+        """Returns whether the call worked. Otherwise its error must name the device."""
         if status != 200 and (status != 503 or "the device was lost" not in answer["error"]):
             raise Failure(f"{wanted}: {status}, {answer}")
         self.successes += status == 200
@@ -280,7 +281,7 @@ class Counted:
         return self.check(status, answer, wanted) and expect("id", answer["id"], wanted) is None
 
     def several(self):
-        """A call, one that takes its result, and one beside them."""
+        """A list of a call, a call that takes its result, and an independent call."""
         ids = [f"{self.name}-{self.turn}-{i}" for i in range(3)]
         inputs = [self.tensor(), {"name": "input_0", "$from": {"id": ids[0]}}, self.tensor()]
         status, answer = self.send("/v2/batch", [
@@ -293,7 +294,7 @@ class Counted:
 
 
 def lost_with_lists_and_batches():
-    """Calls that run as one, and lists of calls: each is answered once, what was lost says so."""
+    """Batches and lists of calls: each call is answered once, and a lost one has an error."""
     lost, failures, clients = threading.Event(), [], []
     with Daemon(["--device=vulkan", "--max-delay-us=2000", DEEP],
                 env=environment({"PTED_VULKAN_FAULTS": "wait=200"})) as daemon:
@@ -325,7 +326,7 @@ def lost_with_lists_and_batches():
 
 
 def lost_for_good():
-    """Every call loses it: the CPU computes after a few tries."""
+    """Every call loses the device. After a few tries the CPU computes."""
     with on_device(ADD, faults="submit=1-") as daemon:
         for _ in range(4):
             expect("a call", call(daemon)[0], 503)

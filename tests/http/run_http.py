@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Plays .t files against a real pted on a port that the system chose.
+"""Plays .t files against a real pted on a port that the system chooses.
 
-Each file is a list of plays in one daemon, one directive a line:
+Each file is a list of plays against one daemon. A line is one directive:
 
     option --header-timeout=300ms   for the daemon; before the first play
     model NAME [as OTHER]           serve tests/models/NAME.pte; before the first play
@@ -14,18 +14,18 @@ Each file is a list of plays in one daemon, one directive a line:
     post PATH BODY                  sends a POST; BODY may have escapes
     post+ PATH NAME:VALUE,... BODY  ...with more header fields
     connect | half-close | reset    a new connection; no more bytes from us; a reset
-    wait SECONDS
+    wait SECONDS                    lets the daemon read; no result may depend on it
     < STATUS                        the next answer has this status
     <HEAD STATUS                    ...and is the answer to a HEAD
     field NAME: REGEX               of the last answer
     no-field NAME
     body REGEX                      the whole body; json TEXT the same as JSON; bytes with escapes
-    closed                          the daemon closes, sending nothing more
-    open                            it does not, and sends nothing
-    before TEXT | behind TEXT       goes around the TEXT of each of the following two
-    accepted TEXT                   sends TEXT on new connections, at once and byte by byte; the
-                                    answer is 200, and that of a GET sent behind it, too
-    refused STATUS TEXT             likewise, but the answer is STATUS, and the daemon closes
+    closed                          the daemon closes the connection and sends nothing more
+    open                            the daemon keeps the connection and sends nothing more
+    before TEXT | behind TEXT       text around the TEXT of `accepted` and `refused`
+    accepted TEXT                   sends TEXT and a GET on two new connections, at once and byte by
+                                    byte; both answers have status 200
+    refused STATUS TEXT             likewise, but the first answer has STATUS, and the daemon closes
 
 A play fails at its first wrong directive; the next one starts on a new connection.
 usage: run_http.py [FILE.t...], with top_srcdir and top_builddir in the environment.
@@ -52,7 +52,7 @@ QUIET_S = 0.15
 
 
 class Failure(Exception):
-    """What went otherwise than the play says."""
+    """A result differs from the expected one."""
 
 
 def expect(what, got, want):
@@ -65,9 +65,9 @@ def unescape(text):
 
 
 class Daemon:
-    """A pted of our own; leaving the block ends it by SIGTERM and expects status 0.
+    """A pted for one test. Leaving the block ends it by SIGTERM and expects status 0.
 
-    |log|: the file that it logs to, else its stderr is read. |command|: what to run in its place.
+    |log|: the file of --log-file; without it, the log is stderr. |command|: runs in place of pted.
     """
 
     def __init__(self, arguments, listen=("--listen", "127.0.0.1:0"), log=None, command=None,
@@ -94,7 +94,7 @@ class Daemon:
             if ended:
                 break
             time.sleep(0.01)
-        # Waited for, so that __exit__() finds it dead and repeats this failure, not the signal's.
+        # wait() sets returncode. Without it, __exit__() would report SIGKILL and hide this failure.
         self.process.kill()
         self.process.wait()
         raise Failure(f"no {pattern!r} in the log: {self.read_log().strip()}")
@@ -120,7 +120,7 @@ class Daemon:
 
 
 class Client:
-    """One connection, and the answers on it."""
+    """One connection; the fields and the body are those of its last answer."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
@@ -136,7 +136,7 @@ class Client:
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # what the daemon answered before it closed is what the play is about
+            pass  # the daemon closed the connection; the play reads what it answered before
 
     def reset(self):
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -155,7 +155,7 @@ class Client:
         return data
 
     def answer(self, is_head=False):
-        """The status of the next answer; its fields and body are kept."""
+        """Reads the next answer. Returns its status; self.fields and self.body have the rest."""
         while b"\r\n\r\n" not in self.unread:
             self.receive()
         head, _, self.unread = self.unread.partition(b"\r\n\r\n")
@@ -260,7 +260,7 @@ class Play:
         if status >= 400 and not is_head:
             error = json.loads(self.client.body)
             if list(error) != ["error"] or not isinstance(error["error"], str):
-                raise Failure(f"not an error object: {show(self.client.body)}")
+                raise Failure(f"expected an error object, got {show(self.client.body)}")
 
     def do_head_status(self, text):
         self.do_status(text, True)
@@ -330,7 +330,7 @@ NAMES = {">": "line", ">>": "text", ">*": "times", "<": "status", "<HEAD": "head
 
 
 def read_plays(path):
-    """(arguments of the daemon, [(title, [(line number, directive, text)])])."""
+    """Returns (arguments of the daemon, [(title, [(line number, directive, text)])])."""
     arguments, plays = [], []
     for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -346,10 +346,10 @@ def read_plays(path):
         else:
             name = NAMES.get(directive, directive.replace("-", "_"))
             if not plays or not hasattr(Play, "do_" + name):
-                raise SystemExit(f"{path}:{number}: {line!r} is no directive here")
+                raise SystemExit(f"{path}:{number}: expected a directive, got {line!r}")
             plays[-1][1].append((number, name, text))
     if not plays:
-        raise SystemExit(f"{path}: no plays")
+        raise SystemExit(f"{path}: expected at least one play, got none")
     return arguments, plays
 
 
@@ -367,7 +367,7 @@ def perform(port, directives):
 
 
 class Report:
-    """Counts and prints; TAP, for whoever reads along."""
+    """Counts the checks and prints their results in the Test Anything Protocol."""
 
     def __init__(self):
         self.count = self.failed = 0

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Tensors whose elements lie in their bytes in any way, with strides and an offset: the results are
-those of the same tensors packed, for each form of a request, for small bodies and large ones, and
-what does not lie in the bytes that came is refused.
+"""Tensors with strides and an offset. For each form of a request, with small and large bodies, the
+results equal those of the same tensors packed. A layout that leaves the received bytes is refused.
 
 usage: run_layouts.py, with top_srcdir and top_builddir in the environment.
 """
@@ -32,7 +31,7 @@ def count(shape):
 
 
 def indices(shape):
-    """All of them, row-major."""
+    """All indices of |shape|, row-major."""
     if not shape:
         yield ()
         return
@@ -42,7 +41,7 @@ def indices(shape):
 
 
 class Tensor:
-    """A packed tensor of random elements, and other ways to lay them out."""
+    """A packed tensor of random elements, and other layouts of the same elements."""
 
     def __init__(self, entry, extents, chance):
         self.name, self.datatype = entry["name"], entry["datatype"]
@@ -60,7 +59,7 @@ class Tensor:
         return self.packed[number * self.width:(number + 1) * self.width]
 
     def scatter(self, chance):
-        """(bytes, strides, offset): dims in a random order, gaps between them, some backwards."""
+        """Returns (bytes, strides, offset): dims in random order, with gaps, some backwards."""
         order = list(range(len(self.shape)))
         chance.shuffle(order)
         strides, step = [0] * len(order), self.width
@@ -77,7 +76,7 @@ class Tensor:
         return bytes(data), strides, offset
 
     def repeat(self, dim):
-        """Elements that follow each other along |dim| become the same one."""
+        """All elements along |dim| become the same one."""
         inner = count(self.shape[dim + 1:]) * self.width
         outer = inner * self.shape[dim]
         self.packed = b"".join(self.packed[at:at + inner] * self.shape[dim]
@@ -96,7 +95,7 @@ def request(client, path, body, blobs):
 
 
 def infer(client, model, tensors, layouts):
-    """Layouts by name; a tensor that has none is packed."""
+    """|layouts| has layouts by name; a tensor without one is packed."""
     inputs, blobs = [], []
     for tensor in tensors:
         data, extra = tensor.packed, {}
@@ -141,7 +140,7 @@ def converted(client, model):
 # ---- checks ----
 
 def same_results(client, model):
-    """However the inputs lie, what comes out is the same, byte for byte."""
+    """The results are the same bytes for every layout of the inputs."""
     chance = random.Random(model)
     extents, rounds = SERVED[model]
     tensors = [Tensor(entry, extents, chance) for entry in read_inputs(client, model)]
@@ -161,7 +160,7 @@ def same_results(client, model):
 
 
 def shared_elements(client, model):
-    """A stride of 0 repeats an element: one row is enough for all of them."""
+    """A stride of 0 repeats an element, so one row is enough for all rows."""
     chance = random.Random(0)
     tensors = [Tensor(entry, (), chance) for entry in read_inputs(client, model)]
     tensors[0].repeat(0)
@@ -172,7 +171,7 @@ def shared_elements(client, model):
 
 
 def refused(client, model):
-    """What the layout says does not suit the shape, or does not lie in the bytes that came."""
+    """A layout is refused if it does not fit the shape or leaves the received bytes."""
     chance = random.Random(0)
     tensors = [Tensor(entry, (), chance) for entry in read_inputs(client, model)]
     tensors[0].name = "input_0"
@@ -200,7 +199,7 @@ def refused(client, model):
 
 
 def misplaced(client, model):
-    """Layouts are for tensors with bytes."""
+    """A layout is refused for a tensor that is not in binary."""
     shape = {"name": "input_0", "shape": [2, 3], "datatype": "FP32"}
     only = "inputs[0]: strides and offset are for tensors with binary_data_size"
     for entry, text in (

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Pipelines under load and without memory, deadlines and clients that go, files that are wrong.
+"""Pipelines: wrong files, load, lack of memory, deadlines, and clients that disconnect.
 
-What pipelines compute is the affair of tests/models/run_pipelines.py.
+tests/models/run_pipelines.py tests the results of pipelines.
 
 usage: run_pipelines.py, with top_srcdir and top_builddir in the environment.
 """
@@ -27,7 +27,7 @@ KEYWORDS, FAULTS = str(MODELS / "keywords.pte"), str(MODELS / "faults.pte")
 
 
 class Pipelines(tempfile.TemporaryDirectory):
-    """A file of pipelines; entering gives the arguments that serve it."""
+    """A file of pipelines. Entering it returns the arguments with which pted serves it."""
 
     def __init__(self, pipelines, *arguments):
         super().__init__()
@@ -94,7 +94,7 @@ def wrong_documents():
              {"p": {"steps": [step("add", IN0, IN1, version="1")]}}),
             ("p.steps[0].model: expected a string, got null",
              {"p": {"steps": [step(None, IN0, IN1)]}}),
-            # A typo must not serve other results.
+            # A typo must not change the results without an error.
             ("pipelines.json: p.output: unknown member, expected inputs, steps, outputs or "
              "description", {"p": {"steps": [step("add", IN0, IN1)], "output": []}}),
             ("p.outputs[0].nam: unknown member, expected from, output or name",
@@ -127,7 +127,7 @@ def wrong_documents():
 
 
 def documented():
-    """The example of docs/pipelines.md has comments, and all but its models is right."""
+    """The example of docs/pipelines.md is valid, comments included; only its models are missing."""
     page = (SOURCE / "docs" / "pipelines.md").read_text().split("\n\n")[1]
     example = "\n".join(line.removeprefix("    ") for line in page.split("\n"))
     expect("comments in the example", "//" in example and "/*" in example, True)
@@ -137,7 +137,7 @@ def documented():
 
 
 def commented():
-    """Comments are no part of a pipeline, and what looks like one in a string is a string."""
+    """Comments are ignored, and a string may contain what looks like a comment."""
     text = """// twice // the same
     {"twice": {"description": "http://x /* no comment */ \\\\", /* one, */ "steps": [
         {"name": "a", "model": "add", // "model": "none",
@@ -177,7 +177,7 @@ X, Y = {"input": "x"}, {"input": "y"}
 
 
 def wrong_references():
-    """What a name in the document does not lead to, and what there is instead."""
+    """A name in the document that leads nowhere: the error lists the names that exist."""
     first = {"name": "first", **step("add", X, Y)}
     for text, document in (
             ("pipeline 'p': step 0 (add): there is no input 'b', expected one of input_0 and "
@@ -238,7 +238,7 @@ def wrong_names():
 # ---- memory -------------------------------------------------------------------------------------
 
 def never_enough():
-    """The ring has room for one step of so many rows, and never for three."""
+    """The ring has room for one step with that many rows, and never for three."""
     rows = max(load.MANY_ROWS, 1024)  # a ring has 1 MiB
     with Pipelines(THREE_DEEP, "--workers=1", f"--ring-bytes={rows * 1536}", DEEP) as arguments, \
             Daemon(arguments) as daemon:
@@ -252,7 +252,8 @@ def never_enough():
 
 
 def enough_later():
-    """There is room for one pipeline and not for several: who comes too early may come again."""
+    """There is room for one pipeline and not for several. A request that gets 429 may be repeated.
+    """
     rows = max(load.MANY_ROWS, 1024)
     with Pipelines(THREE_DEEP, "--workers=1", f"--ring-bytes={rows * 4096}", DEEP) as arguments, \
             Daemon(arguments) as daemon:
@@ -263,19 +264,23 @@ def enough_later():
 
 
 def cut_while_running():
-    """One deadline for the whole; the worker is free for the next one."""
+    """A pipeline has one deadline. After it the worker is free for the next call."""
     two = {"two": {"steps": [
         {"model": "hold", "inputs": [{"input": 0}, {"input": 1}]},
         {"model": "hold", "inputs": [{"from": 0, "output": 0}, {"input": 1}]}]}}
     with Pipelines(two, *load.HELD_WORKER) as arguments, Daemon(arguments) as daemon:
-        late = send_hold(daemon, 1, fields=["X-Request-Timeout-Ms: 500"], model="two", goes_on=True)
-        expect("late", late.answer(), 504)
-        expect("text", json.loads(late.body)["error"], "model 'two': not done after 500 ms")
-        expect("the next one", send_hold(daemon, 1, model="two").answer(), 200)
+        def ask(ms):
+            late = send_hold(daemon, 1, fields=[f"X-Request-Timeout-Ms: {ms}"], model="two",
+                             goes_on=True)
+            expect("late", late.answer(), 504)
+            text = json.loads(late.body)["error"]
+            expect("the next one", send_hold(daemon, 1, model="two").answer(), 200)
+            return text == f"model 'two': not done after {ms} ms"
+        load.cut_while_running(ask)
 
 
 def one_job():
-    """To the scheduler, its limits and its statistics a pipeline is one call, and no step is."""
+    """The scheduler, its limits and its statistics count a pipeline as one call, and no step."""
     with Pipelines(THREE_DEEP, "--workers=1", DEEP) as arguments, Daemon(arguments) as daemon:
         for _ in range(3):
             expect("status", send(daemon, 8, model="three").answer(), 200)
@@ -289,7 +294,8 @@ def one_job():
 
 
 def random_requests():
-    """Whatever becomes of them: at the end the ring has room for what needs most of it."""
+    """Random requests, some of which fail. At the end the ring has room for a request that needs
+    most of it."""
     with Pipelines(THREE_DEEP, "--workers=2", ring_option(2880), DEEP) as arguments, \
             Daemon(arguments) as daemon:
         def run(seed):
@@ -318,7 +324,7 @@ def infer(client, model, *tensors):
 
 
 def late_steps():
-    """A size that is only known when the step before has run, and that does not fit then."""
+    """A size is known only after the step before has run, and then it does not fit."""
     late = {"late": {"steps": [step("found", IN0, IN1),
                                step("sizes", {"from": 0, "output": 1}, {"input": 2})]}}
     with Pipelines(late, FOUND, SIZES) as arguments, Daemon(arguments) as daemon:
@@ -380,7 +386,8 @@ def names_of(client, model):
 
 
 def names_and_structure():
-    """By name, by alias and by structure; the structure of the last step passes through."""
+    """Inputs and outputs by name, by alias and by structure. A pipeline has the structure of the
+    results of its last step."""
     results = ["logits", "boxes.0", "boxes.1", "kept"]
     with Pipelines(BY_NAME, ADD, KEYWORDS) as arguments, Daemon(arguments) as daemon:
         client = Client(daemon.port)
@@ -428,7 +435,7 @@ def refuse_call(client, path, body, text):
 
 
 def errors_by_name():
-    """What a step says of its inputs, and what the pipeline says of its own."""
+    """Errors about inputs of a step, and errors about inputs of the pipeline."""
     with Pipelines(BY_NAME, ADD, KEYWORDS) as arguments, Daemon(arguments) as daemon:
         client = Client(daemon.port)
         for path, body, text in (
@@ -443,7 +450,7 @@ def errors_by_name():
                 ("call", {"kwargs": {"left": STEPS, "rigth": ONES}},
                  'kwargs["rigth"]: unknown member, expected "left", "right"')):
             refuse_call(client, f"named/{path}", body, text)
-        # What a step finds out is said with the names that the pipeline has for its inputs.
+        # An error in a step uses the pipeline's names for its inputs.
         call = {f"my_{i}": value for i, value in enumerate(ROW.values())}
         call["my_3"] = [True, False]
         refuse_call(client, "renamed/call", {"kwargs": call},
@@ -456,13 +463,13 @@ def errors_by_name():
                     "'my_4'")
         refuse_call(client, "keywords/infer", {"inputs": [
             {**tensor, "name": name} for name, tensor in zip(ROW, tensors)]},
-                    "input 'mask': dim 0 is 2")  # what was said for a pipeline is forgotten
+                    "input 'mask': dim 0 is 2")  # the pipeline's names are gone
 
 
 # ---- steps --------------------------------------------------------------------------------------
 
 def steps_are_counted():
-    """Each step has its calls and their time, whoever called the pipeline; failures likewise."""
+    """Each step counts its calls, failures and time, for every form of a call of the pipeline."""
     faulty = {"inner": {"steps": [{"name": "divide", "model": "faults", "method": "divide",
                                    "inputs": [IN0, IN1]}]},
               "outer": {"steps": [step("inner", IN0, IN1),
@@ -486,13 +493,13 @@ def steps_are_counted():
 
 
 def wrap(inner, count):
-    """A row of |count| steps, each of which takes the result of the one before."""
+    """A chain of |count| steps. Each step takes the result of the one before."""
     return {"steps": [step(inner, IN0)] + [step(inner, {"from": i, "output": 0})
                                            for i in range(count - 1)]}
 
 
 def levels(*counts):
-    """Pipelines of pipelines, the innermost first; the outermost is called top."""
+    """Nested pipelines, the innermost first. The outermost is called top."""
     document, inner = {}, "deep"
     for level, count in enumerate(counts, 1):
         name = "top" if level == len(counts) else f"level{level}"
@@ -502,7 +509,7 @@ def levels(*counts):
 
 
 def nests():
-    """What pipelines in pipelines come to is bounded before anything is made of it."""
+    """The total size of nested pipelines is checked before they are built."""
     counted = "those of the pipelines in it counted, got"
     for counts, name, got in (((64, 64), "top", 4160), ((64, 64, 64), "level2", 4160),
                               ((4, 64, 64, 64), "level2", 320), ((2, 64, 2, 64, 64), "level3", 386),
@@ -525,7 +532,7 @@ def nests():
 
 
 def nested_calls():
-    """The steps of pipelines count where a list is, and so does the memory that they take."""
+    """In a list, the steps of pipelines and their memory count toward the limits."""
     with Pipelines(levels(63, 4), DEEP) as arguments, Daemon(arguments) as daemon:
         call = {"model_name": "top", "args": [[[1, 2, 3, 4]]]}
         client = Client(daemon.port)
@@ -540,7 +547,7 @@ def nested_calls():
             "outer": {"steps": [step("inner", *inputs)] * 4}}
     with Pipelines(levels(63, 4), DEEP) as arguments, Daemon(arguments) as daemon:
         client = Client(daemon.port)
-        for rows in (3, 1, 3):  # before there is a plan and behind it
+        for rows in (3, 1, 3):  # before and after there is a plan
             sizes = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [rows, 4]}]}
             answer = ask(client, "/v2/models/top/shape", sizes)
             expect("shape", [one["shape"] for one in answer["outputs"]], [[rows, 4]])

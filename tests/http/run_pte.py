@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The command pte: what it takes, what it prints, what it refuses and with which exit status.
+"""The command pte: its arguments, its output, its errors and its exit status.
 
 usage: run_pte.py, with top_srcdir and top_builddir in the environment.
 """
@@ -32,7 +32,7 @@ def run(*arguments):
 
 
 def expect(status, pattern, *arguments):
-    """The exit status, and a pattern in what is printed: on stdout when it is 0, else on stderr."""
+    """Runs pte and checks its status, and that stdout (status 0) or stderr matches |pattern|."""
     done = run(*arguments)
     text = done.stderr if status else done.stdout
     if done.returncode != status or not re.search(pattern, text):
@@ -182,7 +182,7 @@ step
 
 
 def page_pattern(page):
-    """A page as it stands, but for \\S+, which depends on the processor."""
+    """A regex for the text of |page|. Its \\S+ stays: those words depend on the processor."""
     return "^" + r"\S+".join(re.escape(part) for part in page.split("\\S+")) + "$"
 
 
@@ -205,7 +205,7 @@ def inspect_page():
 
 
 def unknown_operator():
-    """What cannot be served says so in its place, and why."""
+    """For a method that cannot be served, `served` says no, and why."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "odd.pte"
         path.write_bytes(Path(ADD).read_bytes().replace(b"aten::add", b"odd:::add"))
@@ -221,7 +221,7 @@ def unknown_operator():
 
 
 def inspect_json():
-    """The same in JSON: members that pte(1) names, of the types that it names."""
+    """inspect --json prints the members that pte(1) names, with the types that it names."""
     for path in MODELS.glob("*.pte"):
         json.loads(expect(0, "^", "inspect", "--json", str(path)))
     program = json.loads(expect(0, "^", "inspect", "--json", SHAPES))
@@ -304,7 +304,7 @@ def json_inputs():
 
 
 def file_inputs_and_outputs():
-    """An .npy and a .bin in, an .npy out that is the input of the next run."""
+    """Inputs from .npy and .bin; the next run reads an .npy that the first run wrote."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         raw = struct.pack("<6f", *range(6))
@@ -330,7 +330,7 @@ def file_inputs_and_outputs():
 
 
 def numpy_files():
-    """What NumPy writes: other orders are taken, other types are explained."""
+    """Files of NumPy: pte accepts other element orders, and explains why it refuses other types."""
     elements = list(range(6))
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "c.npy"
@@ -359,7 +359,8 @@ def numpy_files():
 
 
 def shapes():
-    """Chosen, given, or the content's; what is left goes with those."""
+    """A shape is chosen by pte, given by --shape, or that of the file. The chosen shapes fit the
+    given ones."""
     done = run("run", SHAPES, "--method", "recall")
     if (done.returncode, done.stderr) != (0, "pte: shapes chosen: input_0=1x5x6 input_1=2x1x8 "
                                           "(--shape sets others)\n"):
@@ -386,7 +387,7 @@ def shapes():
            "--shape", "input_0=2x")
     expect(64, "--shape input_1=1: the input is no tensor", "run", SCALARS, "--shape", "input_1=1")
     if run("run", ADD).stderr:
-        raise Failure("a choice is printed where there is none")
+        raise Failure("a model of fixed shapes: expected no text on stderr, got a choice of shapes")
 
 
 def results():
@@ -403,7 +404,7 @@ def results():
 
 
 def unwritten():
-    """74 whatever the reason is."""
+    """If the output cannot be written, the status is 74, whatever the reason is."""
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "file"
         file.write_text("")
@@ -494,7 +495,7 @@ def profile_as_json_and_trace():
 
 
 def truncated_files():
-    """Wherever a file ends, every command says that it is damaged, which one, and why."""
+    """For a file truncated anywhere, every command says which file is damaged, and why."""
     whole = Path(DIGITS).read_bytes()
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "cut.pte"
@@ -505,7 +506,7 @@ def truncated_files():
 
 
 def damaged_sources():
-    """What is wrong with the lines of the source is no reason to refuse the program."""
+    """Damage in the source lines that a program stores is no reason to refuse the program."""
     whole = Path(TRACED).read_bytes()
     start = whole.index(b"/src/net.py")
     with tempfile.TemporaryDirectory() as name:
@@ -528,7 +529,7 @@ def no_permission():
         try:
             subprocess.run([PTE, "--version"], capture_output=True, check=True, **user)
         except (OSError, subprocess.SubprocessError):
-            return # nobody may not run it where it lies
+            return  # the other user may not run pte in its folder
         for command in ("run", "inspect"):
             done = subprocess.run([PTE, command, str(path)], capture_output=True, text=True,
                                   timeout=TIMEOUT_S, check=False, **user)
@@ -537,7 +538,8 @@ def no_permission():
 
 
 def no_memory():
-    """71: the operating system refuses. Sanitizers want more address space than anybody."""
+    """If the system refuses memory, the status is 71. Left out with sanitizers, which need much
+    more address space."""
     if "sanitizers: none\n" not in run("--version").stdout:
         return
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sequences in pipelines and in lists of requests: who sees which state, in which order.
+"""Sequences in pipelines and in lists of requests: which call sees which state, in which order.
 
-`running` counts its calls, `ledger` has rows that one method writes and another one adds up. What
-requests for one model make of a sequence is the affair of run_sched.py; what becomes of a state
-when a step fails, that of tests/unit/test_pipeline_state.
+`running` counts its calls. `ledger` has rows: one method writes them and another one adds them up.
+run_sched.py tests sequences of plain requests, and tests/unit/test_pipeline_state tests the state
+after a step has failed.
 
 usage: run_sequences.py, with top_srcdir and top_builddir in the environment.
 """
@@ -43,7 +43,7 @@ def member(model, args, **parameters):
 
 
 def send_list(client, *members):
-    """What each has answered: its result, or its status if it has none."""
+    """Returns the result of each request of the list, or its status if it has no result."""
     expect("list", call(client, "/v2/batch", list(members)), 200)
     return [answer.get("result", answer["status"]) for answer in json.loads(client.body)]
 
@@ -53,7 +53,7 @@ def count(**parameters):
 
 
 def counts(client, *members):
-    """The count of each call of `running`, or its status."""
+    """Returns the count of each call of `running`, or its status."""
     return [answer[1][0] if isinstance(answer, list) else answer
             for answer in send_list(client, *members)]
 
@@ -69,7 +69,7 @@ def total(**parameters):
 # ---- lists --------------------------------------------------------------------------------------
 
 def lists_of_a_sequence():
-    """Those of one sequence follow each other as they stand in the list."""
+    """Requests of one sequence run in their order in the list."""
     with Daemon([RUNNING, LEDGER]) as daemon:
         client = Client(daemon.port)
         expect("begin", counts(client, *[count(sequence_id=1, sequence_start=i == 0)
@@ -88,8 +88,8 @@ def lists_of_a_sequence():
 
 
 def beginning_and_end():
-    """Both hold within a list, in the order of its running."""
-    with Daemon([RUNNING, "--sequence-count-max=3", "--sequence-timeout=300ms"]) as daemon:
+    """A list obeys sequence_start and sequence_end in the order in which its requests run."""
+    with Daemon([RUNNING, "--sequence-count-max=3"]) as daemon:
         client = Client(daemon.port)
         expect("not open", counts(client, count(sequence_id=1), count()), [400, 1])
         expect("no id", counts(client, count(sequence_end=True), count()), [400, 1])
@@ -109,14 +109,23 @@ def beginning_and_end():
             {**count(sequence_id=2, sequence_start=True), "id": "first"}), [2, 1])
         expect("too many", counts(client, *[count(sequence_id=i, sequence_start=True)
                                             for i in (3, 4)]), [1, 429])
-        wait_until("idle", lambda: counts(client, count(sequence_id=3, sequence_start=False),
-                                          count()) == [400, 1])
+
+
+def idle_sequence():
+    """A sequence that only lists have used ends after --sequence-timeout, as others do."""
+    with Daemon([RUNNING, "--sequence-count-max=1", "--sequence-timeout=300ms"]) as daemon:
+        client = Client(daemon.port)
+        expect("start", counts(client, count(sequence_id=1, sequence_start=True)), [1])
+        # Requests for sequence 2 do not keep sequence 1 open.
+        wait_until("room for another sequence",
+                   lambda: counts(client, count(sequence_id=2, sequence_start=True)) == [1])
+        expect("the idle one has ended", counts(client, count(sequence_id=1), count()), [400, 1])
 
 
 # ---- pipelines ----------------------------------------------------------------------------------
 
 def pipelines_of_a_sequence():
-    """The steps of one program share its state; the models themselves have others."""
+    """Steps with the same program share its state. The model itself has a separate state."""
     ones = [1, 1, 1, 1]
     with Pipelines({"twice": TWICE, "books": BOOKS}, RUNNING, LEDGER, FAULTS) as arguments, \
             Daemon(arguments) as daemon:
@@ -153,13 +162,13 @@ def pipelines_of_a_sequence():
 # ---- everything at once -------------------------------------------------------------------------
 
 class Sequence:
-    """What the daemon has to know of one."""
+    """The expected state of one sequence."""
 
     def __init__(self, model, number):
         self.model, self.number, self.count = model, number, None
 
     def call(self, chance):
-        """A request, and the counts that it has to answer with; None: it has to fail."""
+        """Returns a request and the counts of its answer; None if the request has to fail."""
         is_start = self.count is None or chance.random() < 0.1
         is_wrong = self.model == "twice" and chance.random() < 0.2
         parameters = {"sequence_id": self.number, "sequence_start": is_start}
@@ -195,7 +204,7 @@ def send_some(client, sequences, chance):
 
 
 def leave(daemon, sequences, chance):
-    """Goes while something runs: what becomes of it, and when, nobody knows."""
+    """Sends a list and disconnects. The state of its sequences is unknown afterwards."""
     chosen = [chance.choice(sequences) for _ in range(3)]
     client = Client(daemon.port)
     client.send(build_request("POST", "/v2/batch", json.dumps(
@@ -206,7 +215,8 @@ def leave(daemon, sequences, chance):
 
 
 def common(client, counter):
-    """The list has two calls of a sequence that all clients have: they stay together."""
+    """A list has two calls of a sequence that all clients share. No other call runs between them.
+    """
     first, second = counts(client, count(sequence_id="all"), count(sequence_id="all"))
     expect("together", second, first + 1)
     counter.append(first)
@@ -238,7 +248,8 @@ def random_sequences():
         expect("all of them", sorted(counter), list(range(2, 2 + 2 * len(counter), 2)))
 
 
-CHECKS = (lists_of_a_sequence, beginning_and_end, pipelines_of_a_sequence, random_sequences)
+CHECKS = (lists_of_a_sequence, beginning_and_end, idle_sequence, pipelines_of_a_sequence,
+          random_sequences)
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The watchdog gets signs of life as long as work is done. Threads of a real daemon are stopped, by
-ptrace(2), and go on later; where that is not allowed nothing is tested (77).
+"""The watchdog gets signs of life as long as work is done. The test stops threads of a real daemon
+by ptrace(2) and continues them later. Where ptrace(2) is not allowed, the test is skipped (77).
 
 usage: run_watchdog.py, with top_srcdir and top_builddir in the environment.
 """
@@ -34,7 +34,7 @@ def ptrace(request, thread):
 
 
 class Frozen:
-    """Threads that do not run inside of the block."""
+    """Threads that are stopped inside of the block."""
 
     def __init__(self, threads):
         self.threads = threads
@@ -55,7 +55,7 @@ class Frozen:
 
 
 def threads_of(daemon, is_worker):
-    """The device's workers, or libuv's pool: all threads but the loop's have one of two names."""
+    """The threads of the device's workers or of libuv's pool, found by their names."""
     pid = daemon.process.pid
     names = {int(task.name): (task / "comm").read_text().strip()
              for task in Path(f"/proc/{pid}/task").iterdir()}
@@ -64,7 +64,7 @@ def threads_of(daemon, is_worker):
 
 
 class Watched:
-    """A daemon with a watchdog, which is told to the test."""
+    """A daemon with a watchdog. The test receives its signs of life."""
 
     def __init__(self, arguments):
         self.folder = tempfile.TemporaryDirectory()
@@ -102,7 +102,7 @@ class Watched:
 
 
 def signs_of_life():
-    """They come, busy or not, from the end of the start to the end."""
+    """Signs of life come from the end of the start to the end, busy or idle."""
     with Watched([ADD]) as watched:
         expect("first", watched.notices.recv(4096), b"READY=1\nSTATUS=serving 1 of 1 models")
         client = Client(watched.daemon.port)
@@ -113,7 +113,8 @@ def signs_of_life():
 
 
 def goes_silent(watched, threads, rows, line):
-    """A request that needs |threads|: no sign of life until they run again, then its answer."""
+    """A request needs |threads|, which are stopped. No sign of life comes until they run again, and
+    then the request is answered."""
     client = Client(watched.daemon.port)
     request = build_request("POST", "/v2/models/digits/infer", digits_body(rows))
     watched.wait_for_sign()
@@ -147,7 +148,7 @@ def stuck_pool():
 
 
 def idle_threads_are_not_missed():
-    """Whoever has nothing to do is not stuck: all of them are stopped, and signs go on."""
+    """Idle threads do not count as stuck: all of them are stopped, and the signs go on."""
     with Watched([ADD, "--max-batch=1"]) as watched:
         expect("planned", infer(Client(watched.daemon.port)), 200)
         watched.wait_for_sign()

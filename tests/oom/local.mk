@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The Nth allocation fails, for every N; likewise threads and accept().
+# Tests in which the Nth allocation fails, for every N; also threads, and accept().
 OOM_TESTS = %D%/test_accept %D%/test_document_oom %D%/test_pte_oom %D%/test_runtime_oom %D%/test_start
 check_PROGRAMS += $(OOM_TESTS)
 TESTS += $(OOM_TESTS)

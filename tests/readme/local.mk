@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: MIT
-# README.md's commands, as a reader would try them.
+# Runs the commands of docs/your-model.md as a reader would.
 TESTS += %D%/run_readme.py
 EXTRA_DIST += %D%/run_readme.py %D%/scorer.pte

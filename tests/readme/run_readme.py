@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""docs/your-model.md, as a reader would try it, and the tables of figures.
+"""Runs docs/your-model.md as a reader would, and tests the tables of figures.
 
-The blocks between code fences are taken from the page and run in their order, in a folder with
-links to pted and pte. The first block exports scorer.pte. Later, a block of shell or Python prints
-exactly what the block behind it shows, white space apart. `./pted ... &` is started on a port that
-the system chose, which stands for 8000 in the blocks behind it.
+The test takes the blocks between code fences from the page and runs them in order, in a folder with
+links to pted and pte. The first block exports scorer.pte. Each later block of shell or Python must
+print exactly what the next block shows, except for white space. `./pted ... &` is started on a port
+that the system chooses, and that port replaces 8000 in the later blocks.
 
-The export needs ExecuTorch, the client of Triton its package. PYTHON names an interpreter that has
-them. Without ExecuTorch, scorer.pte beside this file is taken, which the same block made earlier,
-and the export is skipped; without tritonclient, its block is.
+The export needs ExecuTorch, and Triton's client needs its package. PYTHON names an interpreter that
+has them. Without ExecuTorch, the export is skipped and the test takes scorer.pte beside this file,
+which the same block made earlier. Without tritonclient, the block of that client is skipped.
 
-The tables are those that `make bench` writes: their writer is run on copies of the documents.
+The tables are those of `make bench`. The test runs their writer on copies of the documents.
 
-usage: run_readme.py [SCORER.pte], with top_srcdir and top_builddir in the environment. SCORER.pte:
-save what was exported there.
+usage: run_readme.py [SCORER.pte], with top_srcdir and top_builddir in the environment. The exported
+program is saved as SCORER.pte.
 """
 import json
 import os
@@ -43,13 +43,13 @@ BLOCK_S = 60
 
 
 def read_blocks():
-    """(language, text) of each block of the page."""
+    """Returns (language, text) of each block of the page."""
     return re.findall(r"^```(\w+)\n(.*?)^```$", (SOURCE / "docs" / "your-model.md").read_text(),
                       re.DOTALL | re.MULTILINE)
 
 
 def pop(blocks, language, *words):
-    """The next block, which has to be of |language| and have |words|."""
+    """Removes and returns the next block. It must be of |language| and contain |words|."""
     if not blocks:
         raise Failure(f"your-model.md: no block of {language} is left")
     got, text = blocks.pop(0)
@@ -60,7 +60,7 @@ def pop(blocks, language, *words):
 
 
 def has_module(name):
-    # From the root folder, whose files hide no package. An import tells more than a look-up.
+    # In the root folder, because its files hide no package. An import also finds broken packages.
     return subprocess.run([PYTHON, "-c", f"import {name}"], cwd="/", capture_output=True,
                           check=False).returncode == 0
 
@@ -74,7 +74,7 @@ def run(command, folder, limit_s=BLOCK_S):
 
 
 def expect_text(got, shown):
-    """As it is shown; lines may be wrapped there."""
+    """|got| must equal |shown|, in which lines may be wrapped."""
     expect("what is printed", "".join(got.split()), "".join(shown.split()))
 
 
@@ -94,7 +94,7 @@ class Walk:
         return text.replace("127.0.0.1:8000", f"127.0.0.1:{self.daemon.port}")
 
     def shell(self, text):
-        """What the block prints from the line that starts the daemon on, or in all."""
+        """Returns the output of the block, or of its lines after the one that starts the daemon."""
         before, start, behind = text.rpartition("./pted ")
         if start:
             run(["bash", "-euc", before], self.folder)
@@ -117,7 +117,7 @@ def export(walk, script):
 
 
 def inspect(walk):
-    """The file has what the section says of it."""
+    """The exported file has the properties that the section describes."""
     page = json.loads(run([PTE, "inspect", "--json", "scorer.pte"], walk.folder))
     method, = page["methods"]
     expect("state", method["has_state"], True)
@@ -130,7 +130,7 @@ def inspect(walk):
 
 # ---- figures ----
 
-# What a run without wrk and without ExecuTorch for one of two models prints, more or less.
+# Roughly the output of a run without wrk, and with ExecuTorch for only one of two models.
 MEASURED = """\
 -- JSON tensors
 1x3x224x224 FP32, all digits
@@ -162,7 +162,7 @@ DOCUMENTS = [SOURCE / "docs" / "figures.md", SOURCE / "README.md"]
 
 
 def write_figures(folder, text):
-    """(exit status, the documents afterwards)"""
+    """Runs the writer. Returns (exit status, the documents afterwards)."""
     figures, copies = folder / "figures.txt", [folder / path.name for path in DOCUMENTS]
     for path, copy in zip(DOCUMENTS, copies):
         shutil.copy(path, copy)
@@ -193,7 +193,7 @@ def figures(folder):
 
 
 def figures_are_written():
-    """Every row of the documents is one that the writer knows: nobody typed it."""
+    """Every row of the tables in the documents is one that the writer makes."""
     sys.path.insert(0, str(FIGURES.parent))
     from readme_figures import README_ROWS, ROWS as known  # pylint: disable=import-outside-toplevel
     for path, labels in zip(DOCUMENTS, ([row[0] for row in known], README_ROWS)):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of calls share: a device and a pool, programs and pipelines, a call's inputs,
- * submitting it and waiting for its end. What must not fail ends the test. */
+/* Functions for tests of calls: a device and a pool, programs and pipelines, a call's inputs, its
+ * submission and its end. An unexpected failure ends the test. */
 #ifndef PTED_TESTS_UNIT_CALL_SUPPORT_H
 #define PTED_TESTS_UNIT_CALL_SUPPORT_H
 
@@ -19,7 +19,7 @@
 /* The program |model| of tests/models. */
 struct rt_program *load_model(const char *model, const struct rt_load_options *options);
 
-/* Of a pipeline's inputs, and of the results of an earlier step. */
+/* Sources of a step: an input of the pipeline, and a result of an earlier step. */
 #define IN(n)                                                                                      \
     {                                                                                              \
         RT_SOURCE_INPUT, 0, n                                                                      \
@@ -33,7 +33,7 @@ struct rt_program *make_pipeline(const struct rt_pipeline_desc *desc);
 
 /* A CPU device of two workers and a small pool on it. */
 void open_two_workers(struct hal_device **out_device, struct hal_pool **out_pool);
-/* Nothing of the pool may be in use. */
+/* Closes both. No range of the pool may be in use. */
 void close_two_workers(struct hal_device *device, struct hal_pool *pool);
 
 /* Ranges of the pool that are in use. */
@@ -45,7 +45,7 @@ struct input {
     const void *data;
 };
 
-/* A call that has its state, if it is not NULL, and its inputs, to be prepared. */
+/* Makes a call with |state|, which may be NULL, and its inputs. The caller prepares it. */
 struct rt_invocation *begin_call(struct rt_method *method, struct hal_pool *pool,
                                  struct rt_state *state, const struct input *inputs,
                                  uint32_t count);
@@ -66,7 +66,7 @@ struct done {
 void on_done(struct rt_invocation *invocation, enum status status, void *arg);
 enum status await_done(struct done *done);
 
-/* From submit to done, on a worker; cancelled at once if so asked. */
+/* Submits to a worker and waits for the end; may cancel at once. */
 enum status submit_and_wait(struct rt_invocation *invocation, bool is_cancelled);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes FlatBuffers front to back, for tests: a parent first, then its children, each linked to a
- * field of a table or an element of a vector that is there already. Positions are byte offsets, so
- * a test can damage exactly the place it means.
+ * Writes FlatBuffers front to back, for tests: a parent first, then its children. Each child is
+ * linked to a field of a table or to an element of a vector that exists already. Positions are byte
+ * offsets, so that a test can damage a chosen byte.
  */
 #ifndef PTED_TESTS_FLATBUF_WRITER_H
 #define PTED_TESTS_FLATBUF_WRITER_H
@@ -56,8 +56,8 @@ static inline size_t writer_add_int(struct writer *writer, uint64_t value, size_
 }
 
 /*
- * A table whose fields have the widths in |widths|, a digit each; 0 leaves a field out. The vtable
- * is written before the table, and all fields are zero.
+ * A table. Each digit of |widths| is the width of a field; 0 leaves the field out. The vtable is
+ * written before the table, and all fields are zero.
  */
 static inline size_t writer_table(struct writer *writer, const char *widths)
 {
@@ -78,7 +78,7 @@ static inline size_t writer_table(struct writer *writer, const char *widths)
     return table;
 }
 
-/* Where the field is in the buffer. */
+/* The position of the field in the buffer. */
 static inline size_t writer_field(const struct writer *writer, size_t table, size_t id)
 {
     size_t vtable = table - load_le32(writer->bytes + table);
@@ -87,14 +87,14 @@ static inline size_t writer_field(const struct writer *writer, size_t table, siz
     return table + offset;
 }
 
-/* Makes the offset at |at| lead to |target|, which comes later. */
+/* Makes the offset at |at| point to |target|, which must be a later position. */
 static inline void writer_link(struct writer *writer, size_t at, size_t target)
 {
     must(target > at);
     writer_put(writer, at, target - at, 4);
 }
 
-/* A vector of |count| zeros behind the offset at |at|; returns where the elements begin. */
+/* Links a vector of |count| zeros to the offset at |at|. Returns the position of the elements. */
 static inline size_t writer_vector(struct writer *writer, size_t at, size_t count, size_t width)
 {
     writer_pad(writer, 4);
@@ -105,7 +105,7 @@ static inline size_t writer_vector(struct writer *writer, size_t at, size_t coun
     return writer->len - count * width;
 }
 
-/* A vector of numbers. */
+/* Links a vector of numbers. */
 static inline size_t writer_numbers(struct writer *writer, size_t at, const int64_t *numbers,
                                     size_t count, size_t width)
 {
@@ -123,7 +123,7 @@ static inline size_t writer_string(struct writer *writer, size_t at, const char 
     return writer_add(writer, text, strlen(text) + 1);
 }
 
-/* A table behind the offset at |at|. */
+/* Links a table to the offset at |at|. */
 static inline size_t writer_child(struct writer *writer, size_t at, const char *widths)
 {
     size_t table = writer_table(writer, widths);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of passes share: a small graph, built from a few words and printed afterwards. */
+/* Functions for tests of passes: they build a small graph in a few words, and print it. */
 #ifndef PTED_TESTS_UNIT_GRAPH_SUPPORT_H
 #define PTED_TESTS_UNIT_GRAPH_SUPPORT_H
 
@@ -9,7 +9,7 @@
 #include "runtime/graph/graph.h"
 
 struct fixture {
-    struct hal_device *device; /* NULL where no pass runs anything */
+    struct hal_device *device; /* NULL if no pass runs a kernel */
     struct rt_graph graph;
     struct error err;
     uint32_t inputs[8], outputs[8];
@@ -19,7 +19,7 @@ struct fixture {
 void graph_begin(struct fixture *f);
 int graph_tear_down(void **state);
 
-/* The lists are ended by -1. Everything is float32. */
+/* The lists end with -1. Everything is float32. */
 uint32_t graph_input(struct fixture *f, const int64_t *sizes);
 uint32_t graph_ints(struct fixture *f, const int64_t *items);
 uint8_t graph_dims(const int64_t *sizes, struct rt_dim *dims);

@@ -166,7 +166,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_watchdog_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
-# From sizes to calls: the graph, its passes, plans.
+# Tests of sizes, the graph, its passes, plans and calls.
 UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
 	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_passes %D%/test_forms %D%/test_permute %D%/test_ptd \
 	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What emit functions ask of a plan, answered from one call's arguments. */
+/* Answers the questions of emit functions to a plan from the arguments of one call. */
 #include "config.h"
 
 #include "tests/unit/ops_call.h"
@@ -194,7 +194,7 @@ static struct hal_binding bind_words(struct rt_emit *emit, int64_t *words, size_
     return (struct hal_binding){.slot = emit->slot_count++, .length = count * sizeof(*words)};
 }
 
-/* A word has the number that the plan would know, which the operator must not see. */
+/* A word has the number that the plan would know. The operator must not see the number. */
 struct rt_place rt_emit_place(const struct rt_emit *emit, uint32_t index)
 {
     int64_t number = rt_emit_int(emit, index);
@@ -237,8 +237,8 @@ double rt_emit_number(const struct rt_emit *emit, uint32_t index)
                                     : value->f;
 }
 
-/* Constants and scratch where a device would have them: copied, aligned, no larger than asked for.
- */
+/* Constants and scratch as a device would have them: copied, aligned, and no larger than
+ * requested. */
 enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
                              struct error *err)
 {

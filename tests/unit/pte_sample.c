@@ -189,7 +189,7 @@ static void add_segment_tables(struct sample *s)
     }
 }
 
-/* Constant 1 and payload 0, as files before segments had them. */
+/* Constant 1 and payload 0, as stored by files without segments. */
 static void add_inline_tables(struct sample *s)
 {
     size_t buffers = vector(s, s->program, 2, 2, 4);
@@ -199,7 +199,7 @@ static void add_inline_tables(struct sample *s)
     vector(s, buffer, 0, 24, 1);
     size_t payload = writer_child(&s->writer, vector(s, s->program, 3, 1, 4), "4");
     NUMBERS(s, payload, 0, 1, 1, 2, 3);
-    sample_set(s, s->values[SV_STATE], 5, 0, 4); /* there was no initial state then */
+    sample_set(s, s->values[SV_STATE], 5, 0, 4); /* such files had no initial state */
 }
 
 static void add_segments(struct sample *s, size_t header_bytes)

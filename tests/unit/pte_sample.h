@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A small program with one value of every kind and one instruction of every kind, and its places.
- */
+/* A small program with one value of every kind and one instruction of every kind, and the positions
+ * of its parts. */
 #ifndef PTED_TESTS_PTE_SAMPLE_H
 #define PTED_TESTS_PTE_SAMPLE_H
 
@@ -53,10 +53,10 @@ struct sample {
 
 void sample_make(struct sample *sample, enum sample_kind kind);
 
-/* Field |id| of the table at |table| becomes |value|. */
+/* Sets field |id| of the table at |table| to |value|. */
 void sample_set(struct sample *sample, size_t table, size_t id, uint64_t value, size_t width);
 
-/* The field of that table disappears. Tables here do not share vtables. */
+/* Removes the field of that table. Tables here do not share vtables. */
 void sample_remove(struct sample *sample, size_t table, size_t id);
 
 #endif

@@ -9,7 +9,7 @@
 #include "protocol/sig.h"
 #include "tests/unit/unit.h"
 
-#define DEEP_LEVELS 2000 /* of the vector that is a rule to build a text */
+#define DEEP_LEVELS 2000 /* of a vector whose text is built by a rule */
 
 #define MEMORY_BYTES_MAX ((size_t)64 << 20)
 

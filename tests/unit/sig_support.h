@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of signatures share: a fixture, the vectors, numbers from a seed, and damage. */
+/* Functions for tests of signatures: a fixture, the vectors, numbers from a seed, and damage. */
 #ifndef PTED_TESTS_UNIT_SIG_SUPPORT_H
 #define PTED_TESTS_UNIT_SIG_SUPPORT_H
 
@@ -12,7 +12,7 @@
 #include "protocol/rawsig.h"
 #include "protocol/sip.h"
 
-/* Random structures and damaged texts in a run of make check; a million of each is a good night. */
+/* The number of random structures and of damaged texts in make check. */
 #define RANDOM_ROUNDS 20000
 
 #define VECTOR_BYTES_MAX 65536
@@ -22,7 +22,7 @@
 struct sig_fixture {
     struct arena arena;
     struct buf out;
-    struct rawsig raw; /* what was parsed, as the test's subject has it */
+    struct rawsig raw; /* the result of parsing, in the type of the test */
     struct sip sip;
     struct error err;
 };
@@ -35,15 +35,15 @@ struct vector {
     const cJSON *json; /* all of it */
     bool is_valid;
     struct span text;      /* in a block of exactly its size; not for kind pytree */
-    struct span canonical; /* as long as 0 where the vector does not say */
+    struct span canonical; /* length 0 if the vector has none */
 };
 
 typedef void vector_check_f(const struct vector *vector, void *user);
 
-/* Shows every vector of |kind| to |check|; there are some. */
+/* Calls |check| for every vector of |kind|. Fails if there is none. */
 void vectors_check(const char *kind, vector_check_f *check, void *user);
 
-/* The vector is accepted or refused as it says it is. */
+/* Checks that the vector is accepted or refused as it demands. */
 void vector_check_status(const struct vector *vector, enum status status, const struct error *err);
 
 const char *vector_text(const struct vector *vector, const char *name);
@@ -51,7 +51,7 @@ const char *vector_text(const struct vector *vector, const char *name);
 /* The same numbers in every run. */
 uint32_t random_below(uint32_t limit);
 
-/* A copy in a block of exactly its size, so that AddressSanitizer sees a read beyond it. */
+/* A copy in a block of exactly its size, so that AddressSanitizer finds a read beyond it. */
 struct span exact_copy(struct span text);
 void exact_free(struct span text);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The linker sends getaddrinfo() here: what a name is does not depend on the machine. */
+/* The linker replaces getaddrinfo() by this function, so that names do not depend on the
+ * machine. */
 #include "config.h"
 
 #include "tests/unit/unit.h"
@@ -21,7 +22,7 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
 void __real_freeaddrinfo(struct addrinfo *infos);
 void __wrap_freeaddrinfo(struct addrinfo *infos);
 
-/* "twins": two addresses, one of which stands there twice. All other hosts have to be numbers. */
+/* The name "twins" has two addresses, one of them listed twice. Other hosts must be numeric. */
 static struct sockaddr_in twin4;
 static struct sockaddr_in6 twin6;
 static struct addrinfo twins[3];
@@ -89,7 +90,7 @@ static void numbers_are_urls(void **state)
     assert_url(0, "http://[::1]:81");
 }
 
-static void a_name_is_all_its_addresses_once(void **state)
+static void a_name_gives_each_of_its_addresses_once(void **state)
 {
     (void)state;
     struct error err;
@@ -99,7 +100,7 @@ static void a_name_is_all_its_addresses_once(void **state)
     assert_url(1, "http://[::1]:8000");
 }
 
-static void a_name_that_nobody_knows(void **state)
+static void an_unknown_name_is_refused(void **state)
 {
     (void)state;
     struct error err;
@@ -107,7 +108,7 @@ static void a_name_that_nobody_knows(void **state)
                  "listen on unknown:8000: ");
 }
 
-static void paths_up_to_what_an_address_holds(void **state)
+static void paths_have_a_maximal_length(void **state)
 {
     (void)state;
     struct error err;
@@ -128,7 +129,7 @@ static void paths_up_to_what_an_address_holds(void **state)
     assert_fails(err, address_resolve("unix:", addresses, &count, &err), ST_INVALID, "got 0 bytes");
 }
 
-static void what_the_kernel_gives(void **state)
+static void addresses_from_the_kernel_are_printed(void **state)
 {
     (void)state;
     count = 1;
@@ -165,10 +166,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_urls),
-        cmocka_unit_test(a_name_is_all_its_addresses_once),
-        cmocka_unit_test(a_name_that_nobody_knows),
-        cmocka_unit_test(paths_up_to_what_an_address_holds),
-        cmocka_unit_test(what_the_kernel_gives),
+        cmocka_unit_test(a_name_gives_each_of_its_addresses_once),
+        cmocka_unit_test(an_unknown_name_is_refused),
+        cmocka_unit_test(paths_have_a_maximal_length),
+        cmocka_unit_test(addresses_from_the_kernel_are_printed),
         cmocka_unit_test(other_texts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "tests/unit/unit.h"
 
-/* The linker sends malloc() here. */
+/* The linker replaces malloc() by this function. */
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 
@@ -53,7 +53,7 @@ static void test_maximum(void **state)
     arena_fini(NULL);
 }
 
-/* The maximum refuses for good; the heap refuses for now. */
+/* The maximum refuses permanently, the heap only temporarily: their errors differ. */
 static void test_reasons(void **state)
 {
     (void)state;

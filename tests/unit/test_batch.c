@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batch rules on small graphs, printed to the letter or refused with the reason; then models that
- * were exported for one row: several calls as one give each the bytes that it gets alone.
+ * Batch rules on small graphs: the printed result or the reason of a refusal. Then models exported
+ * for one row: each call of a batch gets the same bytes as alone.
  */
 #include "config.h"
 
@@ -87,7 +87,7 @@ static uint32_t apply(struct fixture *f, const char *op, uint32_t count, const u
 static const char *const input_labels[] = {"input 'x'"}, *const output_labels[] = {"result 'y'"};
 static const struct rt_graph_labels labels = {input_labels, output_labels};
 
-/* The nodes of the form for up to 8 rows, or why there is none. */
+/* The nodes of the graph for up to 8 rows, or the reason why there is none. */
 static void expect(struct fixture *f, const char *text)
 {
     struct rt_graph batched;
@@ -168,7 +168,8 @@ static void refused_operator(void **state)
     expect(f, "roll: it has no batch rule");
 }
 
-/* [4] constants beside [1, 4] flattened to [4]: with two rows they would be in other places. */
+/* Constants of shape [4] beside [1, 4] flattened to [4]: with two rows they would meet other
+ * elements. */
 static void refused_constant(void **state)
 {
     struct fixture *f = *state;
@@ -219,7 +220,7 @@ static void close_world(struct world *w)
     hal_device_unref(w->device);
 }
 
-/* As a batch takes it. */
+/* Prepares the call as a batch needs it. */
 static struct rt_invocation *planned_call(struct world *w, uint32_t number)
 {
     struct rt_invocation *inv;
@@ -251,7 +252,7 @@ static struct rt_invocation *call(struct world *w, uint32_t number)
     return inv;
 }
 
-/* The bytes of all results, one after the other. */
+/* The bytes of all results in order. */
 static size_t take(struct rt_invocation *inv, uint8_t *bytes)
 {
     size_t length = 0;
@@ -281,7 +282,7 @@ static void run_together(struct world *w, struct rt_invocation *calls[CALLS])
     }
 }
 
-/* Alone and together, by one worker and by several: always the same bytes. */
+/* Alone and in a batch, with one worker and with several: the bytes are the same. */
 static void check_model(const char *model)
 {
     static uint8_t wanted[CALLS][BYTES_MAX], got[BYTES_MAX];
@@ -353,7 +354,7 @@ static void models_that_run_alone(void **state)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* The one worker is held in a kernel, so that what is submitted after it does not begin. */
+/* Holds the only worker in a kernel, so that later submissions do not begin. */
 static struct done begun, opened;
 
 static void hold(const struct hal_args *args, struct hal_tile tile)
@@ -408,7 +409,8 @@ static void expect_alone(struct world *w, struct rt_invocation *got, uint32_t nu
     assert_memory_equal(bytes, wanted, length);
 }
 
-/* They are their callers' again at once; the others get what they would have got. */
+/* Calls that leave belong to their callers again at once; the other calls get their usual
+ * results. */
 static void some_leave(void **state)
 {
     (void)state;
@@ -435,7 +437,7 @@ static void some_leave(void **state)
     close_world(&w);
 }
 
-/* The last one cuts the batch, which is not run alone either; also when all left early. */
+/* When the last call leaves, the batch is cancelled, also if all calls leave before it runs. */
 static void all_leave(void **state)
 {
     (void)state;
@@ -464,8 +466,8 @@ static void all_leave(void **state)
     close_world(&w);
 }
 
-/* A batch is used again while the parts of its last use are told one by one. A part that is not
- * told yet must not leave the batch: it belongs to other parts now. */
+/* A batch is used again while the calls of its last use are notified one by one. A call that is not
+ * notified yet must not leave the batch, which belongs to other calls now. */
 static struct {
     struct batch_of first, second;
     enum status submitted;
@@ -522,7 +524,8 @@ static size_t used_bytes(struct hal_pool *pool)
     return stats.used_bytes;
 }
 
-/* Takes memory until |left| bytes are the most that can be had; returns how many pieces it took. */
+/* Takes memory until at most |left| bytes are free in one piece. Returns the number of pieces
+ * taken. */
 static uint32_t take_memory(struct world *w, size_t left, struct hal_buffer *pieces[64])
 {
     uint32_t count = 0;
@@ -544,8 +547,8 @@ static void give_memory(struct hal_buffer *pieces[64], uint32_t count)
     }
 }
 
-/* With memory for no results, or for the results of all but no joined call, nothing is submitted:
- * the calls are as they were. */
+/* Without memory for the results or for the joined call, nothing is submitted and the calls are
+ * unchanged. */
 static void without_memory(void **state)
 {
     static const size_t left[] = {32, 1024};
@@ -578,7 +581,7 @@ static void without_memory(void **state)
     close_world(&w);
 }
 
-/* What waits for others, or is waited for, is no part of a batch. */
+/* A call with timepoints to wait for or to signal does not join a batch. */
 static void calls_with_timepoints(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls in memory that exists: inputs in any layout give what packed ones give, results arrive in
- * the caller's memory, sizes are known beforehand, and everything is given back at the end.
+ * Calls in existing memory: inputs in any layout give the same results as packed ones, results
+ * arrive in the caller's memory, sizes are known beforehand, and everything is released at the end.
  */
 #include "config.h"
 
@@ -25,7 +25,7 @@
 #define BATCH 5
 #define SMALL_DIM 40
 
-/* Calls with many sizes take minutes under ThreadSanitizer: there, fewer are made. */
+/* Calls with many sizes take minutes under ThreadSanitizer, so fewer are made there. */
 #ifdef __SANITIZE_THREAD__
 #define BUNDLED_ROUNDS 16
 #define SHARED_ROUNDS 0
@@ -41,7 +41,7 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 
-static _Thread_local unsigned fail_at; /* counted down; 0: none fails */
+static _Thread_local unsigned fail_at; /* counted down to the failure; 0: no allocation fails */
 
 static bool fails(void)
 {
@@ -169,7 +169,7 @@ static void fill(const struct rt_buffer_desc *desc)
     }
 }
 
-/* A call with packed inputs of its own, which has run. */
+/* Runs a call with separate packed inputs. */
 static struct rt_invocation *run_packed(struct world *w)
 {
     struct rt_invocation *inv;
@@ -200,7 +200,7 @@ static void assert_same_results(struct rt_invocation *a, struct rt_invocation *b
     }
 }
 
-/* The values are written between prepare and submit: what is in place is read where it is. */
+/* The values are written between prepare and submit, because inputs in place are read there. */
 static void check_layout(struct world *w, const struct layout *layout, struct rt_invocation *packed)
 {
     struct rt_input_stats before = rt_method_input_stats(w->method), after;
@@ -241,7 +241,7 @@ static void test_layouts(void **state)
     close_world(&w);
 }
 
-/* Whatever a cancelled call had reached, its memory is free once it said that it is done. */
+/* A cancelled call may have reached any point. Its memory is free when it reports its end. */
 static void test_cancelled_conversions(void **state)
 {
     struct world w;
@@ -269,7 +269,7 @@ static void test_cancelled_conversions(void **state)
     close_world(&w);
 }
 
-/* Every allocation that queueing the conversions needs, failing in turn. */
+/* Lets each allocation fail in turn that queueing the conversions needs. */
 static void test_conversions_without_memory(void **state)
 {
     struct world w;
@@ -395,14 +395,15 @@ static uint32_t random_below(uint32_t n)
     return (uint32_t)(state >> 33) % n;
 }
 
-/* Mostly small, now and then anything up to the bound. */
+/* Mostly a small size, sometimes any size up to the bound. */
 static uint32_t choose_dim(uint32_t bound)
 {
     bool is_any = bound <= SMALL_DIM || random_below(16) == 0;
     return random_below(is_any ? bound + 1 : SMALL_DIM);
 }
 
-/* Sizes for all inputs: half of the time one size for all dims, which inputs may have to share. */
+/* Sizes for all inputs. Half of the time all dims have one size, because inputs may have to
+ * agree. */
 static uint32_t choose(struct rt_method *method, struct shape *shapes, int64_t *dims)
 {
     bool is_shared = random_below(2);
@@ -422,7 +423,7 @@ static uint32_t choose(struct rt_method *method, struct shape *shapes, int64_t *
     return count;
 }
 
-/* Inputs of these shapes: floats that are no integers, integers that are 1. */
+/* Inputs of these shapes. Floats are not integral, integers are 1. */
 static enum status give_inputs(struct world *w, struct rt_method *method,
                                const struct shape *shapes, struct rt_invocation *inv)
 {
@@ -488,7 +489,7 @@ static void release(const struct rt_method *method, struct hal_buffer **buffers)
     }
 }
 
-/* What was foretold of a result that depends on data holds, and what it could not be is refused. */
+/* A result whose size depends on data has the predicted size, and impossible sizes are refused. */
 static void check_bounds(const struct rt_method *method, uint32_t index,
                          const struct rt_result_info *info, const struct rt_result *result)
 {
@@ -514,7 +515,7 @@ static void check_bounds(const struct rt_method *method, uint32_t index,
     assert_true(taken.is_known && taken.bytes == result->bytes.len);
 }
 
-/* The same call once more, its results in the buffers that the allocator gave. */
+/* Repeats the call with its results in buffers of the allocator. */
 static void check_bound(struct world *w, struct rt_method *method, const struct shape *shapes,
                         struct hal_buffer *const *buffers, struct rt_invocation *expected)
 {
@@ -537,7 +538,7 @@ static void check_bound(struct world *w, struct rt_method *method, const struct 
     rt_invocation_free(inv);
 }
 
-/* One choice of sizes; true when the method takes them. */
+/* Tries one choice of sizes. Returns whether the method accepts them. */
 static bool check_sizes(struct world *w, struct rt_method *method)
 {
     struct shape shapes[IOS_MAX];
@@ -555,7 +556,7 @@ static bool check_sizes(struct world *w, struct rt_method *method)
     assert_ok(w->err, rt_invocation_new(method, w->pool, &inv, &w->err));
     assert_ok(w->err, give_inputs(w, method, shapes, inv));
     enum status planned = rt_invocation_prepare(inv, RT_PREPARE_ALL, &w->err);
-    if (foretold != ST_OK || planned != ST_OK) { /* what one of them refuses never runs */
+    if (foretold != ST_OK || planned != ST_OK) { /* sizes that one of them refuses never run */
         assert_int_equal(planned == ST_OK ? submit_and_wait(inv, false) : planned, ST_INVALID);
         rt_invocation_free(inv);
         return false;
@@ -609,7 +610,7 @@ static void check_program(const char *path, uint32_t rounds)
     close_world(&w);
 }
 
-/* Every program in |folder|, beneath the sources; false when it is not there. */
+/* Tries every program in |folder| of the source tree. Returns false if the folder is missing. */
 static bool check_folder(const char *folder, uint32_t rounds)
 {
     const char *top = getenv("top_srcdir");

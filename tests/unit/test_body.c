@@ -85,8 +85,8 @@ static void bodies_grow_to_their_maximum(void **state)
     body_fini(&body);
 }
 
-/* What is announced takes nothing; what has come, hardly more than that. */
-static void memory_is_taken_as_bytes_come(void **state)
+/* An announced body takes no memory. A received one takes little more than its size. */
+static void memory_grows_with_the_received_bytes(void **state)
 {
     (void)state;
     struct error err;
@@ -105,7 +105,7 @@ static void memory_is_taken_as_bytes_come(void **state)
     assert_int_equal(held_bytes(pool), 0);
 }
 
-/* The bytes that are read to where they belong are not copied, and never more than are missing. */
+/* Bytes that are read in place are not copied. A read never takes more than the missing bytes. */
 static void reading_in_place(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void reading_in_place(void **state)
     body_fini(&body);
 }
 
-/* A body that cannot grow where it lies moves. */
+/* A body that cannot grow in place moves. */
 static void growing_past_others(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void without_room(void **state)
     body_fini(&body);
 }
 
-/* A promise counts at once, and is kept. */
+/* Promised memory counts at once, and the promise is kept. */
 static void promises(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void promises(void **state)
     assert_true(held_bytes(pool) < PLAIN_BYTES + 2 * BODY_ALIGN);
     body_unpromise(&body);
     assert_true(held_bytes(pool) <= PLAIN_BYTES / 2 + BODY_STEP_BYTES + 2 * BODY_ALIGN);
-    assert_true(body_promise(&late, true)); /* too much, but others have none */
+    assert_true(body_promise(&late, true)); /* more than its share, but nobody else holds memory */
     add(&late, 0, PLAIN_BYTES);
     assert_memory_equal(late.ptr, plain, PLAIN_BYTES);
     body_fini(&body);
@@ -216,14 +216,14 @@ static void settling(void **state)
     struct error err;
     struct body body;
     body_init(&body, pool, PLAIN_BYTES);
-    add(&body, 0, 200000); /* of unknown length: it has room for more */
+    add(&body, 0, 200000); /* its length is unknown, so it has room for more */
     assert_true(held_bytes(pool) > 210000);
     assert_ok(err, body_settle(&body, other, &err));
     assert_int_equal(held_bytes(pool), 0);
     assert_true(held_bytes(other) >= 200000 && held_bytes(other) < 201000);
     assert_memory_equal(body.ptr, plain, 200000);
     body_reset(&body);
-    add(&body, 0, 100); /* small: not of a pool */
+    add(&body, 0, 100); /* small bodies are not in a pool */
     assert_ok(err, body_settle(&body, other, &err));
     assert_int_equal(held_bytes(other), 0);
     body_fini(&body);
@@ -234,7 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_are_aligned_behind_their_json),
         cmocka_unit_test(bodies_grow_to_their_maximum),
-        cmocka_unit_test(memory_is_taken_as_bytes_come),
+        cmocka_unit_test(memory_grows_with_the_received_bytes),
         cmocka_unit_test(reading_in_place),
         cmocka_unit_test(growing_past_others),
         cmocka_unit_test(without_room),

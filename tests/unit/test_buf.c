@@ -40,7 +40,8 @@ static void test_maximum_marks_failed(void **state)
     buf_fini(NULL);
 }
 
-/* One byte at a time, in one go or printed: each reaches the maximum and none passes it. */
+/* Appends one byte at a time, all at once, or printed: each reaches the maximum and none exceeds
+ * it. */
 static void test_every_way_to_the_maximum(void **state)
 {
     (void)state;
@@ -64,7 +65,7 @@ static void test_every_way_to_the_maximum(void **state)
         buf_add_fill(&buf, 'x', 1);
         assert_true(buf_failed(&buf));
         buf_reset(&buf);
-        buf_printf(&buf, "%*d", (int)max - 1, 7); /* and a NUL, which is not counted */
+        buf_printf(&buf, "%*d", (int)max - 1, 7); /* and a NUL, which does not count */
         assert_false(buf_failed(&buf));
         buf_printf(&buf, "%s", "ab");
         assert_true(buf_failed(&buf));

@@ -94,7 +94,7 @@ static void bytes_follow_the_text(void **state)
     arena_fini(&f.arena);
 }
 
-static void what_is_empty_has_the_rest_of_its_shape(void **state)
+static void empty_arrays_keep_the_other_dims_of_their_shape(void **state)
 {
     (void)state;
     struct fixture f;
@@ -161,8 +161,8 @@ static void mistakes_have_a_path(void **state)
     }
 }
 
-/* A method that takes nothing but keyword arguments: the dict is the root. */
-static void keywords_may_be_all(void **state)
+/* A method with only keyword arguments: the dict is the root. */
+static void all_arguments_may_be_keywords(void **state)
 {
     (void)state;
     struct fixture f;
@@ -238,7 +238,7 @@ static void answers_have_the_structure(void **state)
     arena_fini(&f.arena);
 }
 
-/* One element, and then as many as the shape says; nothing is written beside them. */
+/* Fills one element, and then all elements of a shape. Nothing is written outside of them. */
 static void parameters_stand_beside_the_arguments(void **state)
 {
     (void)state;
@@ -438,9 +438,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_are_found),
         cmocka_unit_test(bytes_follow_the_text),
-        cmocka_unit_test(what_is_empty_has_the_rest_of_its_shape),
+        cmocka_unit_test(empty_arrays_keep_the_other_dims_of_their_shape),
         cmocka_unit_test(mistakes_have_a_path),
-        cmocka_unit_test(keywords_may_be_all),
+        cmocka_unit_test(all_arguments_may_be_keywords),
         cmocka_unit_test(elements_are_read_strictly),
         cmocka_unit_test(answers_have_the_structure),
         cmocka_unit_test(parameters_stand_beside_the_arguments),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that name each other's results: each has its own end. What happens when is read from what
- * was recorded; nothing here depends on time.
+ * Calls that use each other's results; each call has its own end. The tests read the order of
+ * events from a record, and nothing depends on time.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
-#define ELEMENTS 6 /* of the tensors of model "add" */
+#define ELEMENTS 6 /* elements of the tensors of model "add" */
 #define THREADS 4
 #define ROUNDS 40
 #define SUMMED 8 /* inputs of a sum: more than a submission waits for */
@@ -79,7 +79,7 @@ static void give(struct rt_invocation *inv, uint32_t index, const void *data)
     memcpy(ptr, data, bytes);
 }
 
-/* Adds what its edges bring, 1 where none does. */
+/* Adds the results that its edges bring, and 1 for each input without an edge. */
 static void set_add(struct world *w, struct rt_cascade *cascade,
                     const struct rt_cascade_layout *layout, uint32_t step)
 {
@@ -175,7 +175,7 @@ static enum status prepare(struct world *w, struct rt_cascade *cascade)
         .from = a, .to = b, .input = n                                                             \
     }
 
-/* 0 -> 1 -> 3, 0 -> 2 -> 3: all is submitted while the first cannot start. */
+/* 0 -> 1 -> 3, 0 -> 2 -> 3: all steps are submitted while the first one cannot start. */
 static void all_is_submitted_before_the_first_has_run(void **state)
 {
     static const struct rt_cascade_edge edges[] = {EDGE(0, 1, 0), EDGE(0, 2, 1), EDGE(1, 3, 0),
@@ -206,15 +206,15 @@ static void all_is_submitted_before_the_first_has_run(void **state)
     }
     hal_semaphore_signal(gate, 1);
     assert_int_equal(await_done(&run.done), ST_OK);
-    assert_int_equal(atomic_load(&run.ends), 1); /* whoever waits is woken once */
+    assert_int_equal(atomic_load(&run.ends), 1); /* the waiter is woken once */
     assert_true(first_of(cascade, 0) == 2 && first_of(cascade, 3) == 6);
     rt_cascade_free(cascade);
     hal_semaphore_unref(gate);
     close_world(&w);
 }
 
-/* 0 fails while it runs and takes 1 and 2 with it; 3 could not be made and takes 4; 5 is well. */
-static void failures_stay_with_those_that_depend_on_them(void **state)
+/* 0 fails while it runs, so 1 and 2 fail. 3 cannot be made, so 4 fails. 5 succeeds. */
+static void only_dependent_steps_fail(void **state)
 {
     static const struct rt_cascade_edge edges[] = {EDGE(0, 1, 0), EDGE(1, 2, 0), EDGE(3, 4, 0)};
     static const struct rt_cascade_layout layout = {edges, 3, 6};
@@ -290,7 +290,7 @@ static struct rt_cascade *begin_wide(struct world *w, struct rt_program *sum,
     return cascade;
 }
 
-/* It is submitted when the last of them is over, with memory that it has had all the time. */
+/* Step 8 is submitted when the last of the others ends, with memory that it held from the start. */
 static void a_step_may_take_any_number_of_results(void **state)
 {
     struct world w;
@@ -325,8 +325,8 @@ static void a_step_may_take_any_number_of_results(void **state)
     close_world(&w);
 }
 
-/* Who waits for a step that is never submitted hears of it. */
-static void what_is_never_submitted_fails_those_that_wait(void **state)
+/* A step fails if it waits for a step that is never submitted. */
+static void a_step_fails_that_waits_for_one_never_submitted(void **state)
 {
     struct world w;
     struct rt_cascade_edge edges[SUMMED + 1];
@@ -357,7 +357,7 @@ static void what_is_never_submitted_fails_those_that_wait(void **state)
     close_world(&w);
 }
 
-/* Model "found" has a result whose size depends on data: only its consumer waits for it. */
+/* Model "found" has a result whose size depends on data. Only the consumer of that result waits. */
 static void only_what_depends_on_data_waits(void **state)
 {
     static const struct rt_cascade_edge edges[] = {{.from = 0, .output = 1, .to = 1, .input = 0},
@@ -368,7 +368,7 @@ static void only_what_depends_on_data_waits(void **state)
     (void)state;
     open_world(&w);
     struct rt_cascade *cascade = rt_cascade_new(&layout, true);
-    for (int count = 5; count <= 12; count += 7) { /* the largest that "sizes" takes is 9 */
+    for (int count = 5; count <= 12; count += 7) { /* "sizes" accepts at most 9 */
         const struct shape four = {.rank = 1, .dims = {4}};
         struct run run = RUN_INIT;
         struct hal_semaphore *gate;
@@ -415,7 +415,8 @@ static void only_what_depends_on_data_waits(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* All of it or none; and whether there could ever be enough is known before. */
+/* A list gets all of its memory or none. Whether the pool can ever be large enough is known
+ * before. */
 static void memory_is_for_all_or_for_none(void **state)
 {
     static const struct rt_cascade_edge edges[] = {EDGE(0, 1, 0), EDGE(1, 2, 0)};
@@ -447,7 +448,7 @@ static void memory_is_for_all_or_for_none(void **state)
     close_world(&w);
 }
 
-/* What a request says of a result that it takes is compared with the size that it will have. */
+/* The shape that a request expects of a result is compared with the shape that it will have. */
 static void shapes_may_be_expected(void **state)
 {
     static const struct shape right = {.rank = 2, .dims = {2, 3}}, wrong = {.rank = 1, .dims = {6}};
@@ -506,7 +507,7 @@ static void make_game(struct player *player, struct game *game)
     must(rt_cascade_verify(&game->layout, NULL) == ST_OK);
 }
 
-/* Every step that ended well has the value that its producers' values make. */
+/* Every successful step has the value computed from its producers' values. */
 static void check_game(const struct game *game, struct rt_cascade *cascade)
 {
     for (uint32_t i = 0; i < game->layout.step_count; i++) {
@@ -598,7 +599,7 @@ static void any_graph_with_any_failures_ends_once(void **state)
 
 /* ---- whose thread ---------------------------------------------------------------------------- */
 
-/* The end of a call, on the thread of a worker, which stays in it until it is let go. */
+/* Called at the end of a call on a worker's thread. Stays there until it is released. */
 struct hold {
     pthread_t submitter;
     struct done entered, let_go;
@@ -616,7 +617,8 @@ static void hold_worker(struct rt_invocation *inv, enum status status, void *arg
     }
 }
 
-/* A call may be over before its submitter waits for it, which then sees the end: once more. */
+/* A call may end before its submitter waits for it. Then the submitter sees the end and tries
+ * again. */
 static void hold_the_worker(struct rt_method *add, struct hal_pool *pool, struct hold *hold)
 {
     static const struct shape shape = {.rank = 2, .dims = {2, 3}};
@@ -632,8 +634,8 @@ static void hold_the_worker(struct rt_method *add, struct hal_pool *pool, struct
     }
 }
 
-/* Steps of |method| that have no edges, from a caller with little time while the worker is held:
- * has all run when submit returns? */
+/* Submits steps of |method| without edges from a caller with little time, while the worker is held.
+ * Returns whether all of them have run when submit returns. */
 static bool runs_itself(struct world *w, struct hold *hold, struct rt_method *method,
                         uint32_t count)
 {
@@ -656,11 +658,11 @@ static bool runs_itself(struct world *w, struct hold *hold, struct rt_method *me
     return is_over;
 }
 
-/* A caller with little time makes a few calls itself, and no more of them for being nested. */
+/* A caller with little time runs a few calls itself, and not more if the calls are nested. */
 static void only_a_few_calls_take_the_callers_time(void **state)
 {
     static const struct hal_device_options one_worker = {.workers = 1};
-    static struct hold holds[4]; /* the worker may look at one after it has been let go */
+    static struct hold holds[4]; /* the worker may visit one after its release */
     const struct rt_source sources[] = {IN(0), IN(1)};
     struct world w = {0};
     (void)state;
@@ -686,9 +688,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_submitted_before_the_first_has_run),
-        cmocka_unit_test(failures_stay_with_those_that_depend_on_them),
+        cmocka_unit_test(only_dependent_steps_fail),
         cmocka_unit_test(a_step_may_take_any_number_of_results),
-        cmocka_unit_test(what_is_never_submitted_fails_those_that_wait),
+        cmocka_unit_test(a_step_fails_that_waits_for_one_never_submitted),
         cmocka_unit_test(only_what_depends_on_data_waits),
         cmocka_unit_test(memory_is_for_all_or_for_none),
         cmocka_unit_test(shapes_may_be_expected),

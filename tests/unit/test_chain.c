@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chains of pointwise nodes: what becomes one, printed to the letter, and that its numbers are
- * those of the nodes. Constants stand for inputs where numbers are compared: folding runs the graph
- * then, with and without the pass.
+ * Chains of pointwise nodes: which nodes become a chain, as printed text, and that a chain computes
+ * the same numbers as its nodes. To compare numbers, constants replace the inputs, so that folding
+ * runs the graph, with and without the pass.
  */
 #include "config.h"
 
@@ -88,7 +88,7 @@ static void known_forms_are_one_step(void **state)
                       "  return %12, %23, %28\n");
 }
 
-/* Other numbers are other functions. */
+/* With other numbers the form is another function. */
 static void nearly_known_forms_stay(void **state)
 {
     struct fixture *f = *state;
@@ -104,7 +104,7 @@ static void nearly_known_forms_stay(void **state)
                       "  return %12, %17\n");
 }
 
-static void what_others_read_stays(void **state)
+static void values_with_other_readers_stay(void **state)
 {
     struct fixture *f = *state;
     uint32_t x = INPUT(2, 3), a = unary(f, "exp", x), b = unary(f, "abs", INPUT(1, 3));
@@ -189,8 +189,8 @@ static uint32_t constant(struct fixture *f, uint8_t rank, const int64_t *sizes)
     return value;
 }
 
-/* Its one byte is not to be read as a float. */
-static void constant_booleans_are_no_numbers(void **state)
+/* Its single byte must not be read as a float. */
+static void constant_booleans_are_not_numbers(void **state)
 {
     struct fixture *f = *state;
     const struct shape one = {.rank = 1, .dims = {1}};
@@ -250,7 +250,7 @@ static size_t fold(struct fixture *f, float *out)
     return 3 * 37 * 20;
 }
 
-/* NaN equals NaN, an infinity itself. */
+/* NaN counts as equal to NaN. */
 static void assert_close(float got, float wanted)
 {
     if (isnan(wanted) || isinf(wanted)) {
@@ -290,10 +290,10 @@ int main(void)
         TEST(a_tree_becomes_one_node),
         TEST(known_forms_are_one_step),
         TEST(nearly_known_forms_stay),
-        TEST(what_others_read_stays),
+        TEST(values_with_other_readers_stay),
         TEST(chains_are_bounded),
         TEST(factors_and_other_types_stay),
-        TEST(constant_booleans_are_no_numbers),
+        TEST(constant_booleans_are_not_numbers),
         TEST(the_numbers_are_those_of_the_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Mapped files that are written to, cut short or replaced by others, also while they are loaded. */
+/* Mapped files that are overwritten, truncated or replaced, also while they are loaded. */
 #include "config.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct test {
     struct error err;
 };
 
-/* What the first mapping installs; cmocka has a handler of its own for the time of each test. */
+/* The handler that the first mapping installs. cmocka installs its own handler during each test. */
 static struct sigaction handler;
 
 static void find_handler(const char *path)
@@ -60,7 +60,8 @@ static int setup(void **state)
     snprintf(t->other, sizeof(t->other), "%s/other", t->folder);
     assert_int_equal(mkdir(t->folder, 0777), 0);
     write_file(t->path, 1);
-    /* Long ago: a file system's clock may stand still for some milliseconds. */
+    /* Sets an old time, because the clock of a file system may stand still for some
+     * milliseconds. */
     struct timespec then[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     assert_int_equal(utimensat(AT_FDCWD, t->path, then, 0), 0);
     assert_ok(t->err, pte_file_map(t->path, &t->file, &t->err));
@@ -119,7 +120,7 @@ static void test_grown(void **state)
                  "it has 50001 bytes, it had 50000");
 }
 
-/* What is gone reads as zeros, from any thread, at its first page or at its last. */
+/* Truncated bytes read as zeros, from any thread, at the first page or at the last. */
 static void *sum_backwards(void *arg)
 {
     struct test *t = arg;
@@ -144,7 +145,7 @@ static void test_cut_short(void **state)
     assert_fails(t->err, pte_file_verify(&t->file, &t->err), ST_UNAVAILABLE, "it has 8192 bytes");
 }
 
-/* As long as before, and of the same time: but somebody has read what was not there. */
+/* The file has its old length and time again, but a read met the missing part in between. */
 static void test_cut_short_for_a_while(void **state)
 {
     struct test *t = begin(state);
@@ -176,7 +177,7 @@ static void test_forgotten(void **state)
     assert_ok(t->err, pte_file_verify(&t->file, &t->err));
 }
 
-/* A mapping of somebody else, and a signal that somebody sends: both end the process. */
+/* A fault in a foreign mapping and a signal sent by a process: both end the process. */
 static int end_of(const char *path, bool is_sent)
 {
     int status;
@@ -200,7 +201,7 @@ static void test_other_signals(void **state)
     struct test *t = begin(state);
     for (int i = 0; i < 2; i++) {
         int status = end_of(t->path, i);
-        /* A sanitizer says something and exits. */
+        /* A sanitizer reports the signal and exits. */
         assert_true(WIFSIGNALED(status) ? WTERMSIG(status) == SIGBUS : WEXITSTATUS(status) != 0);
     }
 }
@@ -245,7 +246,7 @@ static void read_model(struct writer *w)
     fclose(file);
 }
 
-/* It is loaded as it was at one time, or not at all. */
+/* The load gives the content of one moment, or fails. */
 static void test_changed_while_loaded(void **state)
 {
     struct test *t = begin(state);

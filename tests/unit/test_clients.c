@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How fast a client is, from when its bytes came. */
+/* The speed of a client, computed from the times of its bytes. */
 #include "config.h"
 
 #include "tests/unit/unit.h"
@@ -8,7 +8,7 @@
 
 #define BURST ((size_t)1 << 20)
 
-/* |bytes| every |step_ms|, |count| times; the time is that of the last. */
+/* Moves |bytes| every |step_ms|, |count| times. Returns the time of the last move. */
 static uint64_t move(struct pace *pace, uint64_t now_ms, size_t bytes, uint64_t step_ms, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -69,7 +69,7 @@ static void there_and_back(void **state)
     }
 }
 
-/* As `cat a.gz b.gz` makes it. */
+/* The output of `cat a.gz b.gz`. */
 static void gzip_of_several_members(void **state)
 {
     (void)state;

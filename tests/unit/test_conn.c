@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection without a socket and without calls: its transport is an array here, and the linker
- * sends what it asks of calls here, too. So each write of an answer, what the client takes of it
- * and when is up to the test. Streams, which no call writes yet, are seen as a client sees them.
+ * A connection without a socket and without calls. Its transport is an array, and the linker
+ * replaces the functions of calls by those of this file. So the test chooses each write of an
+ * answer, and how much the client takes and when. Streams, which no call writes yet, are tested as
+ * a client sees them.
  */
 #include "config.h"
 
@@ -28,7 +29,7 @@ void __wrap_request_abandon(struct request *request);
 bool __wrap_request_is_waited_for(const struct request *request);
 uint64_t __wrap_uv_hrtime(void);
 
-/* A turn of the loop never ends for lack of time. */
+/* The clock stands still, so a turn of the loop never ends for lack of time. */
 uint64_t __wrap_uv_hrtime(void)
 {
     return 1;
@@ -40,7 +41,7 @@ static struct wire {
     struct transport transport;
     struct buf sent;             /* what the client has taken */
     size_t room;                 /* bytes that it takes before it waits */
-    struct buf queue;            /* what it has yet to take of |rest| */
+    struct buf queue;            /* the bytes of |rest| that it has not taken yet */
     struct transport_rest *rest; /* NULL: nothing waits */
     bool is_reading, is_shut, is_closing, is_closed, is_broken;
 } wire;
@@ -89,7 +90,7 @@ static size_t do_pending(const struct transport *transport, enum transport_way w
 
 static const struct transport_ops wire_ops = {do_read, do_write, do_shutdown, do_close, do_pending};
 
-/* The client takes what waits, or never will. */
+/* The client takes the waiting bytes, or disconnects. */
 static void take_rest(bool is_ok)
 {
     struct transport_rest *rest = wire.rest;
@@ -290,7 +291,7 @@ static void a_stream_is_chunked(void **state)
     (void)state;
     receive(GET_1_1);
     assert_int_equal(put(&stream, span_str("event: a\n\n"), false), EXCHANGE_WRITTEN);
-    assert_string_equal(behind_head(), "a\r\nevent: a\n\n\r\n"); /* is out before the next comes */
+    assert_string_equal(behind_head(), "a\r\nevent: a\n\n\r\n"); /* sent before the next one */
     assert_int_equal(put(NULL, span_str(""), false), EXCHANGE_WRITTEN);
     assert_int_equal(put(NULL, span_str("b"), false), EXCHANGE_WRITTEN);
     assert_int_equal(put(NULL, span_str("end"), true), EXCHANGE_WRITTEN);
@@ -341,7 +342,7 @@ static void a_stream_for_a_head_request_is_a_head(void **state)
     assert_int_equal(runs, 2);
 }
 
-/* Back pressure: one part at a time waits, in the call's own memory. */
+/* Back pressure: one part at a time waits, in the memory of the call. */
 static void a_stream_waits_for_a_client_that_is_slow(void **state)
 {
     (void)state;
@@ -358,7 +359,7 @@ static void a_stream_waits_for_a_client_that_is_slow(void **state)
     assert_string_equal(behind_head(), "5\r\nfirst\r\n6\r\nsecond\r\n0\r\n\r\n");
 }
 
-/* The last part of an answer is copied if it is short: then the call need not wait. */
+/* The last part of an answer is copied if it is short, so that the call need not wait. */
 static void a_short_rest_is_copied_and_a_long_one_is_not(void **state)
 {
     static char text[HELD_BYTES];
@@ -370,7 +371,7 @@ static void a_short_rest_is_copied_and_a_long_one_is_not(void **state)
     assert_int_equal(put(&whole, span_str("hello"), true), EXCHANGE_WRITTEN);
     end_call();
     assert_true(server.clients.heap_bytes > 0);
-    receive(GET_1_1); /* read ahead: the first answer is not out */
+    receive(GET_1_1); /* read ahead: the first answer is not sent yet */
     assert_int_equal(runs, 1);
     take_rest(true);
     assert_string_equal(behind_head(), "hello");
@@ -382,7 +383,7 @@ static void a_short_rest_is_copied_and_a_long_one_is_not(void **state)
     take_rest(false);
     assert_true(writes_done == 1 && !was_ok);
     end_call();
-    assert_true(wire.is_closing); /* without a word more */
+    assert_true(wire.is_closing); /* and sends nothing more */
 }
 
 static void a_client_that_goes_cancels_a_stream(void **state)
@@ -393,7 +394,7 @@ static void a_client_that_goes_cancels_a_stream(void **state)
     assert_int_equal(put(&stream, span_str("first"), false), EXCHANGE_WAITS);
     lose_client();
     assert_int_equal(abandons, 1);
-    assert_int_equal(writes_done, 0); /* the transport still has the call's memory */
+    assert_int_equal(writes_done, 0); /* the transport still refers to the call's memory */
     take_rest(false);
     assert_true(writes_done == 1 && !was_ok);
 }

@@ -14,7 +14,7 @@ static const struct hal_kernel plain = {.spirv = HAL_SPIRV(words)}, hosted = {.n
                                                   HAL_SPIRV_FORM(words, 0)}},
                                matrices = {.spirv = {HAL_SPIRV_FORM(words, HAL_MATRICES_F16)}};
 
-/* As a driver would describe it. */
+/* A machine as a driver describes it. */
 static const struct rt_machine *machine_of(uint32_t capabilities, const struct hal_kernel *kernel)
 {
     const struct hal_device_props props = {.capabilities = capabilities};
@@ -64,7 +64,7 @@ static void test_an_axis_has_an_even_number_of_tiles(void **state)
     assert_int_equal(rt_cut_length(&rt_cut_workers, 1000, 0, 300), 300);
 }
 
-/* So long that workers have |tiles| of it. */
+/* Work so long that workers get |tiles| tiles of it. */
 static struct rt_cut product_of(int64_t lines, int64_t pixels, int64_t panels, int64_t tiles)
 {
     return (struct rt_cut){.images = 1,
@@ -117,11 +117,11 @@ static struct rt_cut product(int64_t lines, int64_t pixels, int64_t panels, int6
 }
 
 /* One row of a matrix is cut between its columns, many rows between the rows. */
-static void test_what_is_read_less_often(void **state)
+static void test_the_operand_that_is_read_less_is_cut(void **state)
 {
     (void)state;
     struct rt_cut row = product(1, 1, 32, 8), rows = product(1, 3136, 2, 8);
-    struct rt_cut column = product(4, 1, 10, 2); /* lines of a pixel: as four rows */
+    struct rt_cut column = product(4, 1, 10, 2); /* four lines of a pixel each count as rows */
     assert_int_equal(row.block, 4);
     assert_int_equal(rows.block, 2);
     assert_int_equal(ceil_div(3136, rows.band_x), 8);
@@ -140,7 +140,7 @@ static void test_workers_have_tiles_of_a_fixed_length(void **state)
     assert_int_equal(rt_cut_block(&rt_cut_workers, 1000, 64, 48), 48);
 }
 
-/* Each device that is no GPU, processors that Vulkan calls devices among them. */
+/* Each device that is not a GPU, including processors that Vulkan offers as devices. */
 static void test_only_gpus_are_cut_for_lanes(void **state)
 {
     (void)state;
@@ -153,8 +153,8 @@ static void test_only_gpus_are_cut_for_lanes(void **state)
     assert_true(machine_of(HAL_GPU | HAL_MATRICES_F16, &matrices)->high > gpu()->high);
 }
 
-/* One step of all lanes each, then as many tiles as there is room for, then a few steps, then as
- * many as it takes. */
+/* Small work has one step of all lanes a tile; more work has more tiles up to the room of the
+ * device, then tiles of a few steps, then as many steps as needed. */
 static void test_lanes_share_elements(void **state)
 {
     const struct rt_machine *m = gpu();
@@ -205,7 +205,7 @@ static struct rt_cut lanes_product(struct rt_cut cut)
     return cut;
 }
 
-/* Whole multiples of what is multiplied at a time, but at an edge. */
+/* Tiles are whole multiples of the block that is multiplied at a time, except at an edge. */
 static void test_products_for_lanes(void **state)
 {
     const struct rt_machine *m = gpu();
@@ -220,7 +220,7 @@ static void test_products_for_lanes(void **state)
     assert_int_equal(tiles_of(&narrow), 1);
 }
 
-/* Larger ones where that is enough of them, and whole. */
+/* Tiles are larger if there are enough of them and the size is a whole multiple. */
 static void test_large_products_for_lanes(void **state)
 {
     const struct rt_machine *m = gpu();
@@ -235,7 +235,7 @@ static void test_large_products_for_lanes(void **state)
     assert_true(uneven.band_x * uneven.band_y <= m->high);
 }
 
-/* Small images that have their weights in common fill a tile together; others must not. */
+/* Small images that share their weights fill a tile together; others must not. */
 static void test_images_share_tiles(void **state)
 {
     struct rt_cut cut = product_of(2, 2, 4, 1), apart;
@@ -285,7 +285,7 @@ int main(void)
         cmocka_unit_test(test_few_tiles_are_a_power_of_two),
         cmocka_unit_test(test_an_axis_has_an_even_number_of_tiles),
         cmocka_unit_test(test_products_of_any_size),
-        cmocka_unit_test(test_what_is_read_less_often),
+        cmocka_unit_test(test_the_operand_that_is_read_less_is_cut),
         cmocka_unit_test(test_workers_have_tiles_of_a_fixed_length),
         cmocka_unit_test(test_only_gpus_are_cut_for_lanes),
         cmocka_unit_test(test_lanes_share_elements),

@@ -18,7 +18,7 @@
 struct fixture {
     struct arena arena;
     struct rt_dims dims;
-    struct rt_dim s[SYMBOLS]; /* of expression 1 to 4 */
+    struct rt_dim s[SYMBOLS]; /* of expressions 1 to 4 */
     struct error err;
 };
 
@@ -108,7 +108,7 @@ static void bounds_decide_comparisons(void **state)
     assert_same(rt_dim_max(d, a, a), a);
 }
 
-static void prints_what_it_is(void **state)
+static void expressions_are_printed(void **state)
 {
     struct fixture *f = *state;
     struct rt_dims *d = &f->dims;
@@ -133,12 +133,12 @@ static uint32_t random_below(uint32_t limit)
     return (uint32_t)(random_state >> 33) % limit;
 }
 
-/* One expression and how it was asked for. */
+/* One expression and the call that made it. */
 struct made {
     enum { ADD, SUB, MUL, FLOORDIV, CEILDIV, MOD, MAX, MIN, LEAF, OPS = LEAF } op;
-    uint32_t a, b; /* of earlier ones */
+    uint32_t a, b; /* indices of earlier expressions */
     struct rt_dim dim;
-    int64_t value; /* at the point in question */
+    int64_t value; /* at the tested point */
     bool exists;
 };
 
@@ -196,7 +196,7 @@ static struct rt_dim make(struct rt_dims *d, const struct made *m, const struct 
     return ops[m->op](d, all[m->a].dim, all[m->b].dim);
 }
 
-/* Symbols, a few constants, then random expressions over what is there. */
+/* Makes symbols and a few constants, then random expressions over the earlier ones. */
 static void make_program(struct fixture *f, struct made *all)
 {
     static const int64_t constants[] = {0, 1, 2, 3, 7, 16};
@@ -216,7 +216,7 @@ static void make_program(struct fixture *f, struct made *all)
             m->op = random_below(OPS);
             m->a = random_below(i);
             m->b = random_below(i);
-            /* A divisor that may not be positive makes its whole program invalid. */
+            /* A divisor that may be 0 or negative makes the whole program invalid. */
         } while ((m->op == FLOORDIV || m->op == CEILDIV || m->op == MOD) &&
                  rt_dim_lo(&f->dims, all[m->b].dim) <= 0);
         m->dim = make(&f->dims, m, all);
@@ -235,7 +235,7 @@ static void check_point(struct fixture *f, struct made *all, int64_t *values)
         all_exist = all_exist && all[i].exists && llabs(all[i].value) < (int64_t)1 << 40;
     }
     if (!all_exist) {
-        return; /* products of products: other forms of the same may overflow sooner */
+        return; /* products of products: an equal expression in another form may overflow sooner */
     }
     assert_ok(f->err, rt_dims_eval(&f->dims, values, &f->err));
     for (uint32_t i = 0; i < DEPTH_EXPRS; i++) {
@@ -325,7 +325,7 @@ static void symbols_become_one(void **state)
     assert_int_equal(rt_dim_at(sum, values), 8);
 }
 
-/* What was made before a symbol was solved is evaluated, too, and knows the solution. */
+/* Expressions made before a symbol was solved can be evaluated, and they use the solution. */
 static void expressions_older_than_a_solution_evaluate(void **state)
 {
     struct fixture *f = *state;
@@ -434,7 +434,7 @@ static void sums_and_products_are_bounded(void **state)
     assert_true(d->failed);
 }
 
-/* Solving symbol after symbol, with everything depending on all of them. */
+/* Solves symbol after symbol, while every expression depends on all of them. */
 static void solving_many_symbols_ends(void **state)
 {
     struct fixture *f = *state;
@@ -452,7 +452,7 @@ static void solving_many_symbols_ends(void **state)
     assert_true(d->expr_count <= 4096);
 }
 
-/* Doubling at each step: as long as 2^100 pieces, were all of them printed. */
+/* Each step doubles the expression: printed in full it would have 2^100 pieces. */
 static void printing_is_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -476,7 +476,7 @@ int main(void)
         TEST(equal_sums_are_one_expression),
         TEST(equal_products_are_one_expression),
         TEST(bounds_decide_comparisons),
-        TEST(prints_what_it_is),
+        TEST(expressions_are_printed),
         cmocka_unit_test(random_programs_are_arithmetic),
         TEST(a_symbol_becomes_a_constant),
         TEST(linear_equations_are_solved),

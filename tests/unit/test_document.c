@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Documents: what is one, what is read from it, and where an error is said to be. */
+/* Documents: which texts are accepted, the values read from them, and the positions in errors. */
 #include "config.h"
 
 #include "server/process/document.h"
@@ -129,7 +129,7 @@ static void test_bounds(void **state)
     for (int i = 0; i < 100; i++) {
         memcpy(text + 1 + 2 * i, "0,", 2);
     }
-    text[200] = ']'; /* for the last comma: the array and 100 numbers */
+    text[200] = ']'; /* room for the last comma: the array and 100 numbers */
     check_refused(span_of(text, 201), ST_TOO_LARGE,
                   "the file has more than 100 values (line 1, column 200)");
     text[198] = ']';
@@ -146,7 +146,7 @@ static void test_bounds(void **state)
     free(large);
 }
 
-/* What cJSON_Minify() of cJSON 1.7.15 makes of each is another document, or none. */
+/* cJSON_Minify() of cJSON 1.7.15 turns each of these into another document or an invalid one. */
 static void test_comments(void **state)
 {
     static const char text[] = "// first\n"

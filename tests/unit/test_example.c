@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The shapes that stand for a call where nobody says which. */
+/* The example shapes of a call, chosen when no shape is given. */
 #include "config.h"
 
 #include "runtime/load/load.h"
@@ -45,7 +45,7 @@ static struct rt_method *method_of(struct rt_program *program, const char *name)
     return method;
 }
 
-/* "[1,5,6] [2,1,8]": the chosen shapes of all tensors, or why there are none. */
+/* The chosen shapes of all tensors, such as "[1,5,6] [2,1,8]", or the reason why there are none. */
 static void expect_choice(struct world *w, struct rt_method *method,
                           const struct shape *const *given, const char *expected)
 {
@@ -107,7 +107,7 @@ static void test_a_step_of_a_sequence_takes_one_token(void **state)
     close_world(&w);
 }
 
-/* "memory" has the batch as its dim 1, and a dim 0 that has to be 2. */
+/* "memory" has the batch as dim 1, and dim 0 must be 2. */
 static void test_requirements_hold(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls without a connection: a maker of exchanges that has no protocol and no socket drives the
- * calls of a whole server, with tests/models/add.pte. It shows what a call needs of any maker.
+ * Calls without a connection. A maker of exchanges without protocol and socket drives the calls of
+ * a whole server with tests/models/add.pte. It shows what a call needs from every maker.
  */
 #include "config.h"
 
@@ -22,18 +22,18 @@
 #include "server/serving.h"
 
 #define MAKERS 2
-#define MORE_MODELS 40 /* so that statistics have several pieces */
+#define MORE_MODELS 40 /* enough models for several pieces of statistics */
 #define ANSWER_BYTES_MAX 65536
 #define INFER "/v2/models/add/infer"
 
-/* One client; what the call has told it. */
+/* One client, and what the call has reported to it. */
 struct maker {
     struct exchange exchange;
     struct http_answer answer;
     struct buf body;
     unsigned writes, parts, ends, resumes, aborts;
-    bool is_slow;   /* takes an answer when it is told to */
-    bool is_greedy; /* has a next request, which wants the memory of others */
+    bool is_slow;   /* takes an answer only when the test says so */
+    bool is_greedy; /* has a next request, which needs the memory of others */
 };
 
 static struct server server;
@@ -97,7 +97,7 @@ static const struct exchange_ops maker_ops = {
     .abort = do_abort,
 };
 
-/* The head; a request that is refused is answered at once. */
+/* Gives the head. A refused request is answered at once. */
 static void begin(struct maker *maker, enum route_method method, const char *target, size_t bytes)
 {
     struct exchange *exchange = &maker->exchange;
@@ -152,7 +152,7 @@ static bool says(struct maker *maker, const char *text)
     return strstr((const char *)maker->body.ptr, text) != NULL;
 }
 
-/* ---- a server that nobody connects to -------------------------------------------------------- */
+/* ---- a server without connections ------------------------------------------------------------ */
 
 static int set_up(void **state)
 {
@@ -239,8 +239,8 @@ static void a_refusal_is_an_answer_like_others(void **state)
     assert_int_equal(maker->answer.status, 400);
 }
 
-/* The memory of a request comes from its arena. Whichever allocation meets the maximum, the request
- * is too large: nothing else is wrong with it, and waiting would not help. */
+/* The memory of a request comes from its arena. If any allocation reaches the maximum, the answer
+ * is that the request is too large, because waiting would not help. */
 static void a_request_beyond_its_memory_is_too_large(void **state)
 {
     struct maker *maker = &makers[0];
@@ -274,7 +274,7 @@ static void a_request_beyond_its_memory_is_too_large(void **state)
     }
 }
 
-/* Until no call is left. */
+/* Runs the loop until no call is left. */
 static void wait_until_idle(void)
 {
     while (server.busy_request_count) {
@@ -294,7 +294,7 @@ static void print_list(struct buf *out)
     buf_add_char(out, ']');
 }
 
-/* Until the answer, or until the call waits for memory: then the client goes. */
+/* Runs until the answer, or until the call waits for memory. Then the client disconnects. */
 static void ask_or_leave(struct maker *maker, const struct buf *body)
 {
     begin(maker, ROUTE_POST_ONLY, "/v2/batch", body->len);
@@ -309,7 +309,8 @@ static void ask_or_leave(struct maker *maker, const struct buf *body)
     wait_until_idle();
 }
 
-/* Others hold all memory but a little. Wherever that ends, the list gives back what it had. */
+/* Others hold nearly all memory. Wherever the rest is exhausted, the list gives back what it
+ * took. */
 static void a_list_that_finds_no_memory_gives_back_what_it_had(void **state)
 {
     struct maker *maker = &makers[0];
@@ -350,7 +351,7 @@ static void exchanges_of_one_client_end_in_any_order(void **state)
     assert_true(buf_span(&first->body).len == buf_span(&second->body).len);
 }
 
-/* The turn is over, as far as turns.c knows. */
+/* Makes turns.c see the end of the turn. */
 static void end_turn(void)
 {
     server.turns.begin_ns = 1;
@@ -364,7 +365,7 @@ static void statistics_of_many_models_take_several_turns(void **state)
     end_turn();
     run(maker);
     assert_int_equal(maker->writes, 0);
-    ask(other, ROUTE_GET_ONLY, "/v2", ""); /* comes in between */
+    ask(other, ROUTE_GET_ONLY, "/v2", ""); /* arrives in between */
     assert_int_equal(other->answer.status, 200);
     assert_int_equal(maker->writes, 0);
     wait_for(&maker->ends);
@@ -386,7 +387,7 @@ static void statistics_of_many_models_take_several_turns(void **state)
     assert_int_equal(maker->writes + maker->ends, 0);
 }
 
-static void a_client_that_goes_takes_its_call_along(void **state)
+static void a_client_that_goes_ends_its_call(void **state)
 {
     struct maker *maker = &makers[0];
     static char padded[2048]; /* long enough for a thread */
@@ -410,7 +411,7 @@ static void a_client_that_goes_takes_its_call_along(void **state)
     assert_int_equal(maker->answer.status, 200);
 }
 
-/* Results stay where they were computed until the client has taken them. */
+/* Results stay in the memory where they were computed until the client has taken them. */
 static void an_answer_waits_for_its_client(void **state)
 {
     struct maker *maker = &makers[0];
@@ -432,7 +433,7 @@ static void an_answer_waits_for_its_client(void **state)
     maker->is_slow = false;
 }
 
-/* The memory is the writer's until it says that it has done with it. */
+/* The memory belongs to the writer until it reports that it no longer needs it. */
 static void a_client_that_goes_while_it_takes_an_answer(void **state)
 {
     struct maker *maker = &makers[0];
@@ -473,7 +474,7 @@ static void memory_is_taken_back_from_an_upload_and_from_an_answer(void **state)
     maker->is_slow = false;
 }
 
-/* Begun a second ago, and stopped since then unless bytes come. */
+/* An upload that began a second ago and is stalled unless bytes come. */
 static void begin_upload(struct maker *maker)
 {
     begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
@@ -482,7 +483,7 @@ static void begin_upload(struct maker *maker)
     maker->exchange.pace.moved_ms -= 1000;
 }
 
-/* Whatever connection they are on. */
+/* On any connection. */
 static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
 {
     struct maker *slow = &makers[0], *fast = &makers[1];
@@ -500,7 +501,7 @@ static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
     assert_int_equal(fast->answer.status, 200);
 }
 
-/* The upload that an eviction makes room for must not be evicted by what the eviction sets off. */
+/* An eviction makes room for an upload. The work that follows the eviction must not evict it. */
 static void an_eviction_makes_no_other(void **state)
 {
     struct maker *slow = &makers[0], *fast = &makers[1];
@@ -518,7 +519,7 @@ static void an_eviction_makes_no_other(void **state)
     assert_int_equal(fast->answer.status, 200);
 }
 
-/* As clients_want() has it: the timer tries again, and then the maker reads on. */
+/* As clients_want() defines it: the timer tries again, and then the maker continues to read. */
 static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
 {
     struct maker *maker = &makers[0];
@@ -543,7 +544,7 @@ int main(void)
         cmocka_unit_test(a_request_beyond_its_memory_is_too_large),
         cmocka_unit_test(a_list_that_finds_no_memory_gives_back_what_it_had),
         cmocka_unit_test(exchanges_of_one_client_end_in_any_order),
-        cmocka_unit_test(a_client_that_goes_takes_its_call_along),
+        cmocka_unit_test(a_client_that_goes_ends_its_call),
         cmocka_unit_test(an_answer_waits_for_its_client),
         cmocka_unit_test(a_client_that_goes_while_it_takes_an_answer),
         cmocka_unit_test(memory_is_taken_back_from_an_upload_and_from_an_answer),

@@ -193,7 +193,7 @@ static void test_strings_are_terminated(void **state)
     writer_put(&f->writer, f->text_at + 4, 'x', 1);
     assert_fails(f->err, flatbuf_string(&f->fb, &f->root, text, &string, &f->err), ST_CORRUPT,
                  "not terminated");
-    /* Up to the last byte: then there is no room for the zero. */
+    /* A string up to the last byte leaves no room for the zero. */
     writer_put(&f->writer, f->text_at - 4, f->writer.len - f->text_at, 4);
     assert_fails(f->err, flatbuf_string(&f->fb, &f->root, text, &string, &f->err), ST_CORRUPT,
                  "not terminated");
@@ -227,7 +227,7 @@ static void test_empty_entries_of_a_vector(void **state)
                  "tables: the offset at byte");
 }
 
-/* However often a table or vector is shared, the work is bounded by the size of the buffer. */
+/* The size of the buffer bounds the work, however often a table or vector is shared. */
 static void test_budgets(void **state)
 {
     struct fixture *f = *state;

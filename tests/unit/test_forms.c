@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Forms of inputs, results and tensors that exporters rarely write, made out of bundled programs by
- * changing single fields: each works, or is refused with the reason, and the other methods of the
- * program can be called all the same.
+ * Forms of inputs, results and tensors that exporters rarely write. The tests make them from
+ * bundled programs by changing single fields. Each form works or is refused with a reason, and the
+ * other methods of the program can still be called.
  */
 #include "config.h"
 
@@ -27,7 +27,7 @@
 
 static struct error err;
 
-/* A program that is being changed, and loaded from a file of its own. */
+/* A program that a test changes, and then loads from a separate file. */
 struct form {
     uint8_t bytes[FILE_BYTES_MAX];
     size_t len;
@@ -99,7 +99,7 @@ static bool is_constant(const struct flatbuf_table *tensor)
     return index > 0 && !is_planned;
 }
 
-/* The first value of that kind. */
+/* The first value of the kind. */
 static uint32_t find(uint8_t tag, bool wants_constant)
 {
     for (uint32_t i = 0; i < form.values.count; i++) {
@@ -113,7 +113,8 @@ static uint32_t find(uint8_t tag, bool wants_constant)
     return 0;
 }
 
-/* The field is there: exporters write it for dynamic tensors, and vtables are shared otherwise. */
+/* The tensor has this field. Exporters write it for dynamic tensors; vtables of other tensors
+ * are shared. */
 static bool set_dynamism(uint32_t value, uint8_t dynamism)
 {
     struct flatbuf_table table;
@@ -128,7 +129,7 @@ static bool set_dynamism(uint32_t value, uint8_t dynamism)
     return field != NULL;
 }
 
-/* Field |field| of instruction |i|, which has it: exporters leave out what is 0. */
+/* Field |field| of instruction |i|. The field must exist: exporters leave out fields that are 0. */
 static int32_t *instr_field(uint32_t i, struct flatbuf_field field)
 {
     struct flatbuf_vector chains, instrs;
@@ -228,7 +229,7 @@ static size_t call(const char *name, uint32_t index, void *out, size_t max)
     return bytes.len;
 }
 
-/* Tensors inside, and results, need no bound of their own: it follows from the inputs. */
+/* Inner tensors and results need no bound in the file, because it follows from the inputs. */
 static void tensors_without_a_bound(void **state)
 {
     static uint8_t want[4096], got[4096];
@@ -275,7 +276,7 @@ static void a_constant_as_a_result(void **state)
     assert_memory_equal(constant.ptr, got, len);
 }
 
-/* An input handed through, and the same result twice. */
+/* The result is an input, and the same result is returned twice. */
 static void an_input_as_a_result(void **state)
 {
     float got[80];
@@ -287,7 +288,7 @@ static void an_input_as_a_result(void **state)
     assert_true(got[0] == 0.25f && got[31] == 0.25f);
 }
 
-/* A list stands for its items. */
+/* A list is replaced by its items. */
 static void lists_as_results(void **state)
 {
     (void)state;
@@ -299,7 +300,7 @@ static void lists_as_results(void **state)
     assert_int_equal(rt_method_result(method, 0)->kind, RT_IO_INT);
 }
 
-/* Scalars as results have the value of the file; the signature says so. */
+/* A scalar result has the value in the file, and the signature has it too. */
 static void scalars_as_results(void **state)
 {
     struct span value;
@@ -317,7 +318,8 @@ static void scalars_as_results(void **state)
     assert_false(rt_method_constant_result(method, 1, &value));
 }
 
-/* The reason says operator and instruction; the caller of rt_method_failure() knows the method. */
+/* The reason names operator and instruction. It need not name the method, because the caller of
+ * rt_method_failure() knows it. */
 static void unknown_operators(void **state)
 {
     struct flatbuf_vector operators;
@@ -341,7 +343,7 @@ static void unknown_operators(void **state)
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-/* One call with every byte of the inputs 0; the text of the error, or "". */
+/* Makes one call with all bytes of the inputs 0. Returns the text of the error, or "". */
 static const char *run_zeros(void)
 {
     static struct error reason;
@@ -377,7 +379,7 @@ static void expect(const char *text)
     }
 }
 
-/* Instruction numbers and values are those of `pte inspect` of the bundled programs. */
+/* The numbers of instructions and values are those that `pte inspect` prints. */
 static void change_branches(uint32_t instr, struct flatbuf_field field, int32_t number,
                             const char *text)
 {
@@ -421,7 +423,7 @@ static void moves(void **state)
     change_branches(20, move_move_to, -1, "value");
     change_branches(20, move_move_from, 59, "value");
     change_branches(20, move_move_to, 1, "a value is read before anything wrote it");
-    change_branches(20, move_move_from, 49, ""); /* nothing wrote it: since the last call, then */
+    change_branches(20, move_move_from, 49, ""); /* it has the value of the last call */
 }
 
 static void rows_of_accumulators(void **state)
@@ -452,7 +454,7 @@ static void endless_loops(void **state)
     expect("more than 1000 statements");
 }
 
-static void numbers_that_are_no_sizes(void **state)
+static void numbers_that_are_not_sizes(void **state)
 {
     static const int64_t numbers[] = {INT64_MIN,        -((int64_t)1 << 40), -1,       0, 3,
                                       (int64_t)1 << 31, (int64_t)1 << 40,    INT64_MAX};
@@ -485,7 +487,7 @@ int main(void)
         cmocka_unit_test_teardown(moves, tear_down),
         cmocka_unit_test_teardown(rows_of_accumulators, tear_down),
         cmocka_unit_test_teardown(endless_loops, tear_down),
-        cmocka_unit_test_teardown(numbers_that_are_no_sizes, tear_down),
+        cmocka_unit_test_teardown(numbers_that_are_not_sizes, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

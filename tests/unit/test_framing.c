@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of server/http/framing.def as a whole, then messages through it: in every cut the same
- * parts, and every limit at its byte.
+ * Checks the table of server/http/framing.def as a whole. Then runs messages through it: the parts
+ * are the same in every cut, and each limit acts at its byte.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@ static bool is_counted(int state)
     return state == FRAMING_LENGTH || state == FRAMING_DATA;
 }
 
-/* In which no byte may come: something else happens first, or nothing any more. */
+/* States in which no byte may come: another event comes first, or the message has ended. */
 static bool is_closed(int state)
 {
     return is_counted(state) || state == FRAMING_REFUSED || state == FRAMING_HEAD_END ||
@@ -44,8 +44,8 @@ static bool mark(bool *is_reached, int state)
     return is_new;
 }
 
-/* What else than a byte leads to a state: framing_begin_body(), the last byte of counted data, the
- * size 0. */
+/* Changes of state without a byte: framing_begin_body(), the last byte of counted data, the size
+ * 0. */
 static bool mark_events(bool *is_reached)
 {
     bool is_new = false;
@@ -85,7 +85,7 @@ static bool refuses(enum framing_action action)
     return action == ACTION_REFUSE || action == ACTION_NO_VERSION || action == ACTION_OTHER_VERSION;
 }
 
-/* Every entry of the table is one of: refused with a reason, or accepted with a next state. */
+/* Every entry of the table is either refused with a reason or accepted with a next state. */
 static void every_class_has_an_entry(void **context)
 {
     int accepted[FRAMING_STATE_COUNT] = {0};
@@ -103,7 +103,7 @@ static void every_class_has_an_entry(void **context)
     }
 }
 
-/* All that happens beside changes of state: nothing can happen in a state that is not here. */
+/* All actions beside changes of state. No action can happen in a state that is not listed here. */
 static void actions_happen_where_they_belong(void **context)
 {
     static const struct {
@@ -147,7 +147,7 @@ static void actions_happen_where_they_belong(void **context)
     }
 }
 
-/* CR LF or nothing: LF is accepted behind CR alone, and behind CR nothing else is. */
+/* Lines end with CR LF only: LF is accepted only after CR, and after CR only LF is accepted. */
 static void lines_end_with_cr_lf(void **context)
 {
     bool follows_cr[FRAMING_STATE_COUNT] = {false};
@@ -179,8 +179,8 @@ static void nothing_is_folded(void **context)
     }
 }
 
-/* Bytes that are skipped without a look at the table would have changed nothing. */
-static void runs_stay(void **context)
+/* Bytes that are skipped without the table would not change the state. */
+static void skipped_bytes_change_no_state(void **context)
 {
     int skipping = 0;
     (void)context;
@@ -239,7 +239,7 @@ static void begin(struct reader *reader, const struct params *params)
     framing_begin(&reader->framing, params);
 }
 
-/* As the fields say, without the care that the server takes. */
+/* Frames the body as the fields say, without the checks of the server. */
 static void begin_body(struct reader *reader)
 {
     buf_add_char(&reader->log, '\0');
@@ -283,7 +283,7 @@ static void note(struct reader *reader, struct framing_part part)
     }
 }
 
-/* In memory of exactly its size, for AddressSanitizer. */
+/* The copy has exactly the size of the text, for AddressSanitizer. */
 static void feed(struct reader *reader, const void *bytes, size_t len)
 {
     uint8_t *copy = malloc(len + 1);
@@ -349,7 +349,7 @@ static const struct {
      "line, got ':'>"},
 };
 
-/* At once, in every two and three pieces, and byte by byte. */
+/* Feeds the message at once, in every cut into two and three pieces, and byte by byte. */
 static void every_cut_gives_the_same_parts(void **context)
 {
     (void)context;
@@ -384,8 +384,8 @@ static void read_run(const char *prefix, const uint8_t *bytes, size_t len, size_
     }
 }
 
-/* Targets, names and values are skipped several bytes at a time: the same bytes end them as one by
- * one. */
+/* Targets, names and values are skipped several bytes at a time. The same bytes end them as in a
+ * walk byte by byte. */
 static void long_runs(void **context)
 {
     static const char *const prefixes[] = {"GET /", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nA:",
@@ -413,7 +413,8 @@ static void long_runs(void **context)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* |prefix|, |count| times |unit|, |suffix|: at once and byte by byte; the status, or 0. */
+/* Feeds |prefix|, |count| times |unit| and |suffix|, at once and byte by byte. Returns the status
+ * of a refusal, or 0. */
 static int status_of(const struct params *params, const char *prefix, const char *unit,
                      size_t count, const char *suffix)
 {
@@ -460,8 +461,8 @@ static void limits_of_heads(void **context)
 
 #define CHUNKED "P / HTTP/1.1\r\nTE: chunked\r\n\r\n"
 
-/* Beside data there may be 100 bytes, and what the data explains: 20 a chunk and twice its bytes.
- */
+/* A body may have 100 bytes beside its data, and in addition 20 bytes a chunk and twice the bytes
+ * of the data. */
 static void limits_of_chunks(void **context)
 {
     static const struct params params = {.header_bytes_max = 100, .header_count_max = 4};
@@ -482,7 +483,8 @@ static void limits_of_chunks(void **context)
     assert_int_equal(status_of(&params, CHUNKED "0\r\nA:", "b", 92, "\r\n\r\n"), 431);
 }
 
-/* What is missing of a body is known for one whose length is, and never more than what is. */
+/* The number of missing bytes is known if the length of the body is known, and it is never too
+ * large. */
 static void missing_bytes(void **context)
 {
     struct framing framing;
@@ -519,7 +521,7 @@ int main(void)
         cmocka_unit_test(actions_happen_where_they_belong),
         cmocka_unit_test(lines_end_with_cr_lf),
         cmocka_unit_test(nothing_is_folded),
-        cmocka_unit_test(runs_stay),
+        cmocka_unit_test(skipped_bytes_change_no_state),
         cmocka_unit_test(classes_of_bytes),
         cmocka_unit_test(every_cut_gives_the_same_parts),
         cmocka_unit_test(long_runs),

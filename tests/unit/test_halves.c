@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Products of halves, in every SPIR-V form that a Vulkan device has for them, beside the CPU's:
- * how far off a result is, in terms of the sum of its products' magnitudes, for sizes that fit no
- * tile and for numbers at the ends of what halves hold. Folding runs the graphs, whose inputs are
- * constants. Forms that no device here has are skipped.
+ * Compares products of halves in every SPIR-V form of the Vulkan devices with those of the CPU. The
+ * error of a result is bounded relative to the sum of its products' magnitudes, for sizes that fit
+ * no tile and for numbers at the ends of the range of halves. Folding runs the graphs, whose inputs
+ * are constants. Forms that no device here can run are skipped.
  */
 #include "config.h"
 
@@ -44,15 +44,15 @@ static const struct form forms[] = {
     {"-all,+matrices_f16", HAL_MATRICES_F16, 1e-6},
 };
 
-/* What numbers are made of. */
+/* How the numbers are chosen. */
 enum kind { PLAIN, LARGE, TINY, ROWS, SPECIAL };
 
 struct problem {
     int64_t m, k, n; /* a product, or of a convolution: */
     int64_t size, taps, stride, padding, groups;
     bool is_transposed; /* a convolution */
-    bool has_epilogue;  /* bias, residual and bounds */
-    bool is_rounded;    /* the results, to halves */
+    bool has_epilogue;  /* with bias, residual and bounds */
+    bool is_rounded;    /* the results are rounded to halves */
     enum kind kind;
 };
 
@@ -78,7 +78,8 @@ static uint16_t make_half(enum kind kind, int64_t row)
     return (uint16_t)bits;
 }
 
-/* Halves, the first of them whatever the size is; their magnitudes alone where |is_absolute|. */
+/* Makes halves. The first ones do not depend on the count. If |is_absolute|, only the
+ * magnitudes. */
 static uint32_t halves(struct fixture *f, const int64_t *sizes, enum kind kind, bool is_absolute)
 {
     struct shape shape = {.rank = 0};
@@ -103,7 +104,7 @@ static uint32_t halves(struct fixture *f, const int64_t *sizes, enum kind kind, 
 
 #define HALVES(kind, ...) halves(f, (const int64_t[]){__VA_ARGS__, -1}, kind, is_absolute)
 
-/* Both operands first, so that their numbers are the same whatever else there is. */
+/* Makes both operands first, so that their numbers do not depend on the other inputs. */
 static uint32_t make_product(struct fixture *f, const struct problem *p, bool is_absolute)
 {
     uint32_t x = HALVES(p->kind, p->m, p->k);
@@ -133,7 +134,7 @@ static uint32_t make_convolution(struct fixture *f, const struct problem *p, boo
     return apply(f, "convolution", args, 9);
 }
 
-/* Adds a constant and bounds, which fusion makes part of the product. */
+/* Adds a constant and bounds. Fusion makes them part of the product. */
 static uint32_t add_epilogue(struct fixture *f, uint32_t product)
 {
     const struct rt_value *v = &f->graph.values[product];
@@ -164,7 +165,7 @@ static struct hal_device *open_cpu(void)
     return device;
 }
 
-/* A device that has the form, or NULL. */
+/* A device that can run the form, or NULL. */
 static struct hal_device *open_for(const struct form *form)
 {
     const struct hal_device_options options = {.workers = 1, .cpu_level = "generic"};
@@ -178,7 +179,7 @@ static struct hal_device *open_for(const struct form *form)
         }
         hal_device_unref(device);
     }
-    print_message("no Vulkan device here does %s\n", form->capabilities);
+    print_message("skipped: no Vulkan device here can run %s\n", form->capabilities);
     return NULL;
 }
 
@@ -212,7 +213,7 @@ static bool is_close(float got, float want, double bound)
     return fabs((double)got - (double)want) <= bound;
 }
 
-/* How far a result may be off; what is rounded may fall to either side. */
+/* The largest error of a result. A rounding may go to either side. */
 static double bound_of(const struct form *form, const struct problem *p, float want,
                        float magnitude)
 {
@@ -224,10 +225,10 @@ static bool is_half(float v)
 {
     uint32_t bits;
     memcpy(&bits, &v, sizeof(bits));
-    return (bits & 0x1fff) == 0 || fabsf(v) < 1.0F / 16384; /* denormal ones have fewer bits */
+    return (bits & 0x1fff) == 0 || fabsf(v) < 1.0F / 16384; /* denormal halves have fewer bits */
 }
 
-/* Compares with the CPU; the error's size over that of the results, both as a root mean square. */
+/* Compares with the CPU. Returns the root mean square of the errors over that of the results. */
 static double check(struct hal_device *device, const struct form *form, const struct problem *p)
 {
     static float want[VALUES_MAX], got[VALUES_MAX], magnitude[VALUES_MAX];
@@ -362,8 +363,8 @@ static void numbers_at_the_ends_of_halves(void **state)
     CHECK(problems);
 }
 
-/* Errors of either sign come to about one rounding of the result, whatever the numbers are. */
-static void the_usual_error_is_that_of_a_rounding(void **state)
+/* Errors of both signs add up to about one rounding of the result, for all kinds of numbers. */
+static void the_mean_error_is_that_of_a_rounding(void **state)
 {
     static const struct problem problems[] = {EACH_KIND(.m = 40, .k = 512, .n = 60)};
     struct hal_device *device = open_for(&forms[HALVES_FORM]);
@@ -377,8 +378,8 @@ static void the_usual_error_is_that_of_a_rounding(void **state)
     hal_device_unref(device);
 }
 
-/* So that calls may be joined: a pixel's scale is no other's business. */
-static void a_row_does_not_depend_on_those_beside_it(void **state)
+/* A pixel's result must not depend on other pixels, because calls may be joined. */
+static void a_row_does_not_depend_on_other_rows(void **state)
 {
     static const struct problem alone = {.m = 1, .k = 77, .n = 20, .kind = ROWS},
                                 joined = {.m = 40, .k = 77, .n = 20, .kind = ROWS};
@@ -400,8 +401,8 @@ int main(void)
         cmocka_unit_test(products_of_any_size),
         cmocka_unit_test(convolutions_of_any_form),
         cmocka_unit_test(numbers_at_the_ends_of_halves),
-        cmocka_unit_test(the_usual_error_is_that_of_a_rounding),
-        cmocka_unit_test(a_row_does_not_depend_on_those_beside_it),
+        cmocka_unit_test(the_mean_error_is_that_of_a_rounding),
+        cmocka_unit_test(a_row_does_not_depend_on_other_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

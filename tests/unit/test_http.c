@@ -57,7 +57,7 @@ static void head_text(void **state)
     assert_string_equal(text + len - 23, "\r\nConnection: close\r\n\r\n");
 }
 
-/* The head in pieces of |cut| bytes is the head in one piece. */
+/* A head in pieces of |cut| bytes gives the same request as in one piece. */
 static void fragments(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls through the public face, on the programs of tests/models. */
+/* Calls through the public interface, on the programs of tests/models. */
 #include "config.h"
 
 #include "runtime/call/invocation.h"
@@ -102,7 +102,7 @@ static void close_world(struct world *w)
     hal_device_unref(w->device);
 }
 
-/* The declared shape with every dynamic dim at |size|, or at its bound if that is less. */
+/* The declared shape, with every dynamic dim set to |size| or to its smaller bound. */
 static struct shape shape_at(const struct rt_io *io, int64_t size)
 {
     struct shape shape = io->shape;
@@ -113,7 +113,7 @@ static struct shape shape_at(const struct rt_io *io, int64_t size)
     return shape;
 }
 
-/* Every float input gets a pattern; the models called here have no others. */
+/* Fills every input with a pattern. The models here have only float inputs. */
 static enum status give_inputs(struct rt_invocation *invocation, int64_t size, struct error *err)
 {
     struct rt_method *method = rt_invocation_method(invocation);
@@ -130,7 +130,7 @@ static enum status give_inputs(struct rt_invocation *invocation, int64_t size, s
     return ST_OK;
 }
 
-/* One whole call; the first result into |out|, its length returned. Any thread. */
+/* Makes one whole call. Copies the first result to |out| and returns its length. Any thread. */
 static size_t call(struct rt_method *method, struct hal_pool *pool, int64_t size, uint8_t *out)
 {
     struct rt_invocation *invocation;
@@ -148,7 +148,7 @@ static size_t call(struct rt_method *method, struct hal_pool *pool, int64_t size
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-/* One division of four integers by |divisors|; what came of it into |err|. */
+/* Divides four integers by |divisors|. |err| has the error, if any. */
 static enum status divide(struct world *w, struct rt_method *method, const int64_t divisors[4],
                           struct error *err)
 {
@@ -175,7 +175,7 @@ static enum status divide(struct world *w, struct rt_method *method, const int64
     return status;
 }
 
-/* The second call uses the first one's memory again, and so on. */
+/* Each call uses the memory of the call before it. */
 static void a_fault_ends_one_call_only(void **state)
 {
     struct world w;
@@ -191,8 +191,9 @@ static void a_fault_ends_one_call_only(void **state)
     close_world(&w);
 }
 
-/* A lookup in a table of five rows: which element of which input, in memory of any kind. */
-static void a_fault_says_who_is_to_blame(void **state)
+/* A lookup in a table of five rows. The error names the element and the input, in any kind of
+ * memory. */
+static void a_fault_names_its_input(void **state)
 {
     static const struct {
         uint32_t input;
@@ -268,7 +269,7 @@ static void wrong_inputs_are_refused(void **state)
     close_world(&w);
 }
 
-/* Gives every scalar of |method| its own value, or another one; counts the scalars. */
+/* Gives every scalar of |method| its fixed value, or another one. Returns the number of scalars. */
 static uint32_t give_scalars(struct world *w, struct rt_method *method, bool is_same)
 {
     struct rt_invocation *invocation;
@@ -316,7 +317,7 @@ static void scalars_have_one_value(void **state)
     close_world(&w);
 }
 
-/* A pool that is too small now says so, loses nothing, and serves again. */
+/* A pool without enough memory refuses the call, loses nothing, and serves later calls. */
 static void an_exhausted_pool_recovers(void **state)
 {
     struct world w;
@@ -341,7 +342,7 @@ static void an_exhausted_pool_recovers(void **state)
     close_world(&w);
 }
 
-/* ---- the same bytes, whoever computes them --------------------------------------------------- */
+/* ---- the same bytes on any thread ------------------------------------------------------------ */
 
 static uint8_t first[RESULT_BYTES_MAX], second[RESULT_BYTES_MAX];
 
@@ -371,7 +372,7 @@ static void workers_and_stale_memory_change_nothing(void **state)
     }
 }
 
-/* Each level that there is gives nearly the same numbers. */
+/* All levels of this machine give nearly the same numbers. */
 static void every_level_runs(void **state)
 {
     static const struct hal_device_options generic = {.workers = 2, .cpu_level = "generic"};
@@ -400,7 +401,7 @@ static bool is_dynamic(const struct rt_method *method)
     return rt_method_input_count(method) > 0 && rt_method_input(method, 0)->dynamic_dims;
 }
 
-/* After one call of each size nothing is allocated, and sizes do not disturb each other. */
+/* After one call of each size, no call allocates memory, in any order of sizes. */
 static void warm_calls_do_not_allocate(void **state)
 {
     struct world w;
@@ -421,7 +422,7 @@ static void warm_calls_do_not_allocate(void **state)
     close_world(&w);
 }
 
-/* Nor do those of several blocks and steps between them. */
+/* The same for calls of several blocks with steps between them. */
 static void warm_loops_do_not_allocate(void **state)
 {
     static const char *const models[] = {"loops", "found"};
@@ -458,7 +459,7 @@ static void scroll(struct world *w, struct rt_state *state, int64_t at)
     rt_invocation_free(invocation);
 }
 
-/* Nor do steps of a sequence, each at another position. */
+/* The same for steps of a sequence, each at another position. */
 static void warm_steps_do_not_allocate(void **ctx)
 {
     struct rt_state *state;
@@ -498,7 +499,7 @@ static void *call_often(void *arg)
     return NULL;
 }
 
-static void concurrent_calls_do_not_meet(void **state)
+static void concurrent_calls_are_independent(void **state)
 {
     static struct caller callers[THREADS];
     struct world w;
@@ -520,7 +521,8 @@ static void concurrent_calls_do_not_meet(void **state)
     close_world(&w);
 }
 
-/* Cancelled or already done; the next call with the recycled invocation is whole. */
+/* A cancelled call ends as cancelled or as done. The next call with the recycled invocation
+ * succeeds. */
 static void a_cancelled_call_leaves_nothing(void **state)
 {
     struct world w;
@@ -558,7 +560,7 @@ static void calls_keep_their_program(void **state)
     close_world(&w);
 }
 
-/* Dims of their own, so that each call's plan is new; |size| has not been used before. */
+/* A call with new dims, so that it needs a new plan. |size| must not have been used before. */
 static struct rt_invocation *begin(struct world *w, int64_t size)
 {
     struct rt_invocation *inv;
@@ -577,7 +579,7 @@ static struct rt_invocation *begin(struct world *w, int64_t size)
     return inv;
 }
 
-/* One block, and code of several steps: to ask for a plan makes none, and takes no memory. */
+/* For one block and for code of several steps: asking for a plan makes none and takes no memory. */
 static void asking_for_a_plan_makes_none(void **state)
 {
     static const char *const models[] = {"mlp", "found"};
@@ -614,10 +616,10 @@ int main(void)
         cmocka_unit_test(warm_calls_do_not_allocate),
         cmocka_unit_test(warm_loops_do_not_allocate),
         cmocka_unit_test(warm_steps_do_not_allocate),
-        cmocka_unit_test(concurrent_calls_do_not_meet),
+        cmocka_unit_test(concurrent_calls_are_independent),
         cmocka_unit_test(a_cancelled_call_leaves_nothing),
         cmocka_unit_test(a_fault_ends_one_call_only),
-        cmocka_unit_test(a_fault_says_who_is_to_blame),
+        cmocka_unit_test(a_fault_names_its_input),
         cmocka_unit_test(calls_keep_their_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

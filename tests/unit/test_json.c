@@ -9,7 +9,7 @@
 #include "protocol/json.h"
 #include "tests/unit/unit.h"
 
-/* Passes over a copy of |text| without a terminator, so that a read behind its end is found. */
+/* Skips a copy of |text| without a terminator, so that a read beyond its end is found. */
 static enum status skip_text(const char *text, size_t len, struct error *err)
 {
     uint8_t *copy = malloc(len ? len : 1);
@@ -123,7 +123,7 @@ static void test_refused(void **state)
     assert_fails(err, skip_text("\"a\0b\"", 5, &err), ST_INVALID, "control character");
 }
 
-/* Every beginning of a valid text is refused, and none is read behind its end. */
+/* Every proper prefix of a valid text is refused, and never read beyond its end. */
 static void test_truncated(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void test_limits(void **state)
     }
     assert_fails(err, skip_text(text, len, &err), ST_TOO_LARGE, "more than 320 keys");
 
-    /* The keys of an object count only while it is open. */
+    /* The keys of an object count toward the limit only while it is open. */
     len = 0;
     for (int i = 0; i < 1000; i++) {
         len +=
@@ -259,7 +259,7 @@ static void test_error_texts(void **state)
     check_integer_error("", "a[1].b: expected an integer, got the end of the text (byte 13)");
 }
 
-/* A hostile key does not make the path longer than an error. */
+/* A long key does not make the path longer than an error text. */
 static void test_long_path(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static void broken_utf8_is_shown_byte_by_byte(void **state)
     assert_shown("\xe2\x80", "\\xe2\\x80");                   /* cut off */
 }
 
-/* Nothing is written beyond |size|, and neither a sequence nor an escape is cut in two. */
+/* Nothing is written beyond |size|, and no UTF-8 sequence or escape is cut in two. */
 static void what_does_not_fit_is_left_out_whole(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-/* Does a line of the file end with |text|? And it has |count| lines. */
+/* Checks that the file has |count| lines and that one of them ends with |text|. */
 static void assert_logged(const char *path, const char *text, size_t count)
 {
     struct buf content;

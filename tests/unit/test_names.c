@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of inputs and results: the rule by examples, and what holds whatever a file says. */
+/* Names of inputs and results: examples of the rule, and properties that hold for every file. */
 #include "config.h"
 
 #include "runtime/program/names.h"
@@ -15,14 +15,14 @@
 #define LEAVES_MAX 96
 #define ROUNDS 4000
 
-/* One leaf of a structure: where it is, and what it is to be called; NULL: its alias. */
+/* One leaf of a structure: its path and its expected name; NULL: its alias. */
 struct leaf {
     struct sip_path_key path[4];
     uint32_t depth;
     const char *name;
 };
 
-/* A key that is no C string: SPAN("a\0b"). */
+/* A key that is not a C string: SPAN("a\0b"). */
 #define SPAN(text)                                                                                 \
     {                                                                                              \
         .is_name = true, .key = {.name = {(const uint8_t *)(text), sizeof(text) - 1} }             \
@@ -137,7 +137,7 @@ static void test_examples(void **state)
     close_method(&f);
 }
 
-/* All of them by keyword, and a tuple of a dict and a tensor. */
+/* All arguments are keywords; and a tuple of a dict and a tensor. */
 static void test_other_roots(void **state)
 {
     static const struct leaf inputs[] = {{{KEY("b")}, 1, "b"}, {{KEY("a")}, 1, "a"}};
@@ -164,11 +164,11 @@ static void test_equal_names(void **state)
     };
     static const struct leaf results[] = {
         {{AT(0), KEY("boxes")}, 2, "0.boxes"},
-        {{AT(1), KEY("boxes")}, 2, NULL}, /* 1.boxes is the name of another */
+        {{AT(1), KEY("boxes")}, 2, NULL}, /* 1.boxes is the name of another leaf */
         {{AT(1), KEY("1.boxes")}, 2, NULL},
         {{AT(2), KEY("a.b")}, 2, "2.a.b"},
         {{AT(3), KEY("a"), KEY("b")}, 3, "3.a.b"},
-        {{AT(4), KEY("c.d")}, 2, NULL}, /* the same from the root on, too */
+        {{AT(4), KEY("c.d")}, 2, NULL}, /* equal paths from the root */
         {{AT(4), KEY("c"), KEY("d")}, 3, NULL},
     };
     struct fixture f;
@@ -220,7 +220,7 @@ static void test_odd_keys(void **state)
     close_method(&f);
 }
 
-/* What a structure does not name may have a name from elsewhere. */
+/* A leaf that the structure does not name may get its name from a hint. */
 static void test_hints(void **state)
 {
     static const struct leaf inputs[] = {
@@ -321,7 +321,7 @@ static uint32_t make_random(struct leaf *leaves)
     return count;
 }
 
-/* Is the last element of the root a dict? */
+/* Returns whether the last element of the root is a dict. */
 static bool ends_in_dict(const struct leaf *leaves, uint32_t count)
 {
     int64_t last = -1;
@@ -335,7 +335,8 @@ static bool ends_in_dict(const struct leaf *leaves, uint32_t count)
     return is_dict;
 }
 
-/* Only those that go together: the first leaf, then each that fits beside the ones before. */
+/* Keeps only leaves that can exist together: the first leaf, and each later one that fits the
+ * earlier ones. */
 static uint32_t keep_fitting(struct fixture *f, struct leaf *leaves, uint32_t count)
 {
     uint32_t kept = 0;
@@ -380,7 +381,7 @@ static void test_random_structures(void **state)
     }
 }
 
-/* As deep as a structure may be; the name would be longer than names are. */
+/* The deepest structure. Its name would exceed the maximal length. */
 static void test_deep(void **state)
 {
     struct sip_path_key path[SIP_DEPTH_MAX];

@@ -108,7 +108,8 @@ static void bad_heads(void **state)
     }
 }
 
-/* Each prefix is copied to memory of its own size, so that a sanitizer sees a read beyond it. */
+/* Each prefix is copied to memory of exactly its size, so that a sanitizer finds a read beyond
+ * it. */
 static void every_truncation_is_refused(void **state)
 {
     (void)state;

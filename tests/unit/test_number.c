@@ -56,8 +56,8 @@ static double f64_of_bits(uint64_t bits)
     return value;
 }
 
-/* A copy on the heap without a terminator, so that a read behind the end is one behind the block.
- */
+/* A copy on the heap without a terminator, so that a read beyond the end is a read beyond the
+ * block. */
 static enum number_result parse_f64(const char *text, double *out, size_t *consumed)
 {
     size_t len = strlen(text);
@@ -77,8 +77,8 @@ static bool read_f32(const char *text, float *out)
     return number_read_f32(at, end, out) == end;
 }
 
-/* In the middle of an array there are bytes behind a number, and the reader looks at several of
- * them at a time: the result is that of the number alone. */
+/* In an array, other bytes follow a number, and the reader looks at several of them at a time. The
+ * result must be that of the number alone. */
 static void check_float_in_array(const char *text)
 {
     static char array[40000];
@@ -100,7 +100,7 @@ static void check_float_in_array(const char *text)
     }
 }
 
-/* Both widths read |text| as the C library does, and all of it. */
+/* Both widths read all of |text| and give the values of the C library. */
 static void check_float(const char *text)
 {
     check_float_in_array(text);
@@ -230,17 +230,18 @@ static void test_floats_at_random(void **state)
     }
 }
 
-/* The last digit of the mantissa one up or down. */
+/* Changes the last digit of the mantissa by one, up or down. */
 static void nudge(char *text, int by)
 {
     char *last = strchr(text, 'e') - 1;
     while (*last == '0' || *last == '.') {
         last--;
     }
-    *last = (char)(*last + by); /* a digit other than 0: 9 + 1 is no digit and is not tried */
+    *last = (char)(*last + by); /* not from 0; 9 + 1 is not a digit and is not tried */
 }
 
-/* The exact decimal text of what lies between two neighbours, and a touch to either side of it. */
+/* The exact decimal text of the middle between two neighbours, and texts just above and below
+ * it. */
 static void check_tie(long double middle)
 {
     char text[1300], nudged[1300];
@@ -271,7 +272,7 @@ static void test_floats_at_ties(void **state)
 {
     (void)state;
     if (LDBL_MANT_DIG < 64) {
-        skip(); /* the middle of two doubles is not a long double here */
+        skip(); /* here a long double cannot hold the middle of two doubles */
     }
     for (int i = 0; i < 300; i++) {
         double wide = fabs(f64_of_bits(random_u64() >> (i % 4 == 0 ? 12 + i % 40 : 0)));
@@ -320,7 +321,8 @@ static void test_malformed_floats(void **state)
         double value = 42;
         size_t consumed;
         enum number_result result = parse_f64(texts[i], &value, &consumed);
-        bool is_zero_first = strcmp(texts[i], "0x10") == 0; /* "0", and x is for the caller */
+        bool is_zero_first =
+            strcmp(texts[i], "0x10") == 0; /* reads "0" and leaves x to the caller */
         if (result != (is_zero_first ? NUMBER_OK : NUMBER_SYNTAX) || consumed != is_zero_first) {
             fail_msg("'%s': result %d, %zu bytes", texts[i], (int)result, consumed);
         }
@@ -339,7 +341,7 @@ static void test_nonfinite(void **state)
     assert_true(wide == -INFINITY && consumed == 9);
     assert_int_equal(parse_f64("Infinity]", &wide, &consumed), NUMBER_OK);
     assert_true(wide == INFINITY && consumed == 8);
-    assert_false(read_f32("Infinity", &narrow)); /* a word, which the reader of arrays asks for */
+    assert_false(read_f32("Infinity", &narrow)); /* only the reader of arrays accepts words */
     assert_false(read_f32("NaN", &narrow));
 }
 
@@ -406,7 +408,7 @@ static void test_integers(void **state)
     check_u64("-1", NUMBER_RANGE, 0);
 }
 
-/* Shortest: no text with fewer significant digits reads back to the same float. */
+/* The text is the shortest: no text with fewer significant digits reads back to the same float. */
 static int digits_needed_f32(float value)
 {
     char text[64];
@@ -431,7 +433,8 @@ static int digits_needed_f64(double value)
     return 17;
 }
 
-/* Significant digits in what we print: without sign, point, exponent and outer zeros. */
+/* The number of significant digits in printed text: without sign, point, exponent and outer
+ * zeros. */
 static int digits_printed(const char *text)
 {
     int count = 0, zeros = 0;
@@ -534,7 +537,7 @@ static void test_print_form(void **state)
     assert_string_equal(text, "-3.4028235e38");
 }
 
-/* Strict JSON unless somebody asks for bare words. */
+/* The text is strict JSON unless the caller asks for bare words. */
 static void test_print_nonfinite(void **state)
 {
     (void)state;
@@ -606,7 +609,7 @@ static void test_half(void **state)
     assert_int_equal(number_to_bf16((double)FLT_MAX), 0x7f80);
 }
 
-/* Whole numbers for the table: lowest limb first. */
+/* Big integers for the table; the lowest limb comes first. */
 #define LIMBS 48
 
 struct whole {
@@ -634,7 +637,7 @@ static int whole_bits(const struct whole *n)
     return 0;
 }
 
-/* The 128 bits of |n| x 2^128 that begin at its highest. */
+/* The highest 128 bits of |n| x 2^128. */
 static struct pow10 whole_top(const struct whole *n)
 {
     struct pow10 top = {0, 0};
@@ -647,7 +650,7 @@ static struct pow10 whole_top(const struct whole *n)
     return top;
 }
 
-/* |g| x 10^n is at most a power of two, and (|g| + 1) x 10^n is above it. */
+/* Checks that |g| x 10^n is at most a power of two and (|g| + 1) x 10^n is above it. */
 static void check_reciprocal(struct pow10 g, int n)
 {
     struct whole product = {

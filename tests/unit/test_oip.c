@@ -11,7 +11,7 @@
 #include "protocol/oip_reply.h"
 #include "tests/unit/unit.h"
 
-/* The linker sends malloc() here. */
+/* The linker replaces malloc() by this function. */
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 
@@ -87,7 +87,7 @@ static void check_binary_refused(const char *json, size_t bytes, const char *par
     clear(&f);
 }
 
-/* What the clients of the protocol send, one request of each kind. */
+/* Requests as clients of the protocol send them, one of each kind. */
 static void test_json_request(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_binary_request(void **state)
     clear(&f);
 }
 
-/* A layout that is that of a packed tensor is none; any other one is kept with all of the bytes. */
+/* The layout of a packed tensor counts as none. Any other layout is kept, with all of the bytes. */
 static void test_layouts(void **state)
 {
     (void)state;
@@ -192,8 +192,8 @@ static void test_layouts(void **state)
     }
 }
 
-/* Of a request for shapes, outputs may have some, too; of an inference request they mean nothing.
- */
+/* Outputs of a request for shapes may have extents too. In an inference request extents mean
+ * nothing. */
 static void test_extents(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void test_extents(void **state)
     clear(&f);
 }
 
-/* Which of the ways to write NaN a request reads, and which its answer prints. */
+/* The forms of NaN that a request may use, and the form that its answer prints. */
 static void test_nan_parameter(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_parameters(void **state)
     clear(&f);
 }
 
-/* The form of an output: its own word, or the request's wherever that stands in the text. */
+/* The form of an output: its own parameter, or that of the request, anywhere in the text. */
 static void test_outputs(void **state)
 {
     (void)state;
@@ -409,7 +409,7 @@ static void test_limits(void **state)
     snprintf(text, sizeof(text), "{\"inputs\":[],\"id\":\"%065d\"}", 0);
     check_refused(text, ST_TOO_LARGE, "id: string of 65 bytes, at most 64 are taken");
 
-    /* Depth counts where nobody looks, too. */
+    /* Depth also counts inside ignored values. */
     struct oip_limits shallow = limits;
     struct oip_body nested = {.json = span_str("{\"x\":[[[]]],\"inputs\":[]}")};
     struct fixture g;
@@ -422,7 +422,7 @@ static void test_limits(void **state)
     assert_non_null(strstr(g.err.text, "nested deeper than 3"));
     arena_fini(&g.arena);
 
-    /* An arena that is too small is a refusal, not a crash. */
+    /* An arena that is too small causes a refusal, not a crash. */
     struct fixture f;
     struct oip_request request;
     struct oip_body body = {.json =
@@ -432,7 +432,7 @@ static void test_limits(void **state)
                      ST_TOO_LARGE);
     arena_fini(&f.arena);
 
-    /* A heap that refuses is not the fault of the request, which may come again. */
+    /* If the heap refuses memory, the request is valid and may be repeated. */
     arena_init(&f.arena, 1 << 16);
     heap_refuses = true;
     enum status status = oip_parse_infer(&body, &limits, &f.arena, &request, NULL, &f.err);
@@ -471,7 +471,7 @@ static void test_refused_binary(void **state)
                          "1 bytes behind the last tensor's binary data");
 }
 
-/* A single input without binary_data_size takes the bytes that its shape, or the body, says. */
+/* A single input without binary_data_size takes as many bytes as its shape or the body has. */
 static void test_unsized_binary(void **state)
 {
     (void)state;
@@ -633,7 +633,8 @@ static void test_verify_input(void **state)
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID, "is BYTES, expected FP32");
 }
 
-/* Inputs of a request of a list may be results of others, and its binary data is a part of all. */
+/* In a list, inputs of a request may be results of other requests, and its binary data is a part of
+ * that of the list. */
 static void test_promises(void **state)
 {
     static const char *const refused[][2] = {
@@ -678,7 +679,7 @@ static void test_promises(void **state)
         assert_fails(f.err, oip_parse_infer(&body, &listed, &f.arena, &f.request, NULL, &f.err),
                      ST_INVALID, refused[i][1]);
     }
-    /* Where a request stands in the list's text is where messages count from. */
+    /* Errors count bytes from the position of the request in the text of the list. */
     struct span text = span_str("[1, {\"inputs\": 5}");
     body = (struct oip_body){.json = span_of(text.ptr + 4, text.len - 4), .json_offset = 4};
     assert_fails(f.err, oip_parse_infer(&body, &listed, &f.arena, &f.request, NULL, &f.err),
@@ -711,7 +712,7 @@ static void check_text(struct buf *out, const char *expected)
     buf_fini(out);
 }
 
-/* {"id": ..., the members}, and what is behind it. */
+/* {"id": ..., the members}, and the binary data after it. */
 static enum status print_reply(const struct oip_reply *reply, struct span id, struct buf *out,
                                struct oip_encoded *encoded, struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strided copies against a loop over every position, byte by byte: random boxes, and planes of all
- * sizes around the blocks of a transposition.
+ * Compares strided copies with a loop over every position, byte by byte, for random boxes and for
+ * planes of all sizes around the blocks of a transposition.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 static const enum dtype by_width[] = {DT_U8, DT_F16, DT_F32, DT_I64};
 
-/* What is not copied keeps a mark, in the result and in the expectation. */
+/* Bytes that are not copied keep a mark, in the result and in the expected bytes. */
 static void fill(uint8_t *bytes, size_t n, bool is_mark)
 {
     for (size_t i = 0; i < n; i++) {
@@ -48,7 +48,8 @@ static void naive(uint8_t *dst, const uint8_t *src, const struct rt_copy *copy, 
     }
 }
 
-/* Copies between tensors of |dst_count| and |src_count| elements both ways; returns the kernel. */
+/* Copies in both ways between tensors of |dst_count| and |src_count| elements. Returns the
+ * kernel. */
 static const char *check(const struct rt_copy *copy, enum dtype dtype, int64_t dst_count,
                          int64_t src_count)
 {
@@ -85,7 +86,7 @@ static void shuffle(uint32_t *order, uint32_t count)
     }
 }
 
-/* Strides of a packed box whose dims lie in a random order, with gaps now and then. */
+/* Strides of a box whose dims lie in a random order, sometimes with gaps. */
 static int64_t random_strides(const struct rt_copy *copy, int64_t *strides)
 {
     uint32_t order[SHAPE_RANK_MAX];
@@ -121,7 +122,7 @@ static void test_random_boxes(void **ctx)
     }
 }
 
-/* Sizes on both sides of 4 and 16, whose planes are turned by other code. */
+/* Sizes around 4 and 16, because different code transposes the planes on each side. */
 static void test_planes(void **ctx)
 {
     static const int64_t sizes[] = {2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 130};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indexing against loops over single elements: which dims are indexed, how the index tensors
- * broadcast and where their dims go are drawn at random; in some there are places outside of the
- * table, which are a fault.
+ * Compares indexing with loops over single elements. The indexed dims, the broadcast of the index
+ * tensors and the places of their dims are random. Some indices are outside of the table, which is
+ * a fault.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ static int32_t table[ROOM], list[ROOM], want[ROOM], got[ROOM];
 static int64_t places[RANK][ROOM];
 static int32_t places_32[ROOM];
 
-/* One random case: a table, index tensors for some of its dims, the result's dims. */
+/* One random case: a table, index tensors for some of its dims, and the dims of the result. */
 struct scene {
     int64_t dims[RANK];
     bool is_indexed[RANK];
@@ -53,7 +53,7 @@ static void draw_tensors(struct scene *s)
     }
 }
 
-/* All index tensors may have a dim of 1, and the result has it then. */
+/* All index tensors may have a dim of 1. Then the result has it too. */
 static void broadcast(struct scene *s)
 {
     for (uint8_t i = 0; i < s->index_rank; i++) {
@@ -97,7 +97,7 @@ static bool draw_scene(struct scene *s)
     return true;
 }
 
-/* Where element |at| of the result is in the table; -1: nowhere. */
+/* The position in the table of element |at| of the result; -1: outside of the table. */
 static int64_t find(const struct scene *s, int64_t at)
 {
     int64_t index[RANK + 2], offset = 0;
@@ -148,7 +148,7 @@ static void begin(const struct scene *s, const char *name)
     call_arg(&call, call_tensor(&call, DT_I32, RANK, s->dims, table));
 }
 
-/* The call's outcome: a fault if it |is_wrong|, else what was wanted. */
+/* Checks the outcome of the call: a fault if |is_wrong|, otherwise the expected elements. */
 static void check_run(bool is_wrong, const char *text, const int32_t *to, size_t bytes)
 {
     if (is_wrong) {
@@ -197,7 +197,7 @@ static void test_take(void **ctx)
     }
 }
 
-/* Which value goes to element |at| of the result when dims of the values are 1. */
+/* The value for element |at| of the result, if dims of the values may be 1. */
 static int64_t value_of(const struct scene *s, const int64_t *dims, uint8_t skip, int64_t at)
 {
     int64_t index[RANK + 2], place = 0;
@@ -212,7 +212,8 @@ static int64_t value_of(const struct scene *s, const int64_t *dims, uint8_t skip
     return place;
 }
 
-/* Puts one by one in the result's order: the last of several stays, sums are whole. */
+/* Puts elements one by one in the order of the result. Of several values for one place the last one
+ * stays, or all are added. */
 static void test_put(void **ctx)
 {
     struct scene s;
@@ -265,7 +266,7 @@ static void test_embedding(void **ctx)
         assert_int_equal(got[i], rows[i / 300] * 300 + i % 300 + 1);
     }
     for (int32_t wrong = -1; wrong <= 10; wrong += 11) {
-        places_32[5] = wrong; /* unlike index, it counts none from the end */
+        places_32[5] = wrong; /* unlike index, embedding has no negative indices */
         char text[80];
         snprintf(text, sizeof(text), "embedding: an index is out of range: got %d, expected 0 to 9",
                  wrong);
@@ -333,7 +334,7 @@ static void draw_along(struct along *a, bool is_scatter)
     }
 }
 
-/* Element |at| of the index: its place in the table (-1: nowhere) and in the list. */
+/* For element |at| of the index: its position in the table (-1: outside) and in the list. */
 static int64_t place_along(const struct along *a, int64_t at, int64_t *in_list)
 {
     int64_t i[3] = {at / (a->index[1] * a->index[2]), at / a->index[2] % a->index[1],
@@ -426,7 +427,7 @@ static void test_sizes_are_checked(void **ctx)
                  "the index has size 5 along dim 2, expected at most 4");
 }
 
-/* Of no elements, where a dim of 0 is walked beside others. */
+/* Tensors without elements, with a dim of 0 beside other dims. */
 static void test_select_of_nothing(void **state)
 {
     uint8_t mask[2] = {1, 1}, self[1], out[1];

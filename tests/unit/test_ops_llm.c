@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attention and what comes with it, against plain loops in double: what the golden cases leave out.
- * Positions beyond a cache, rows that see nothing, a decay for a whole step, shared heads.
+ * Compares attention and related operators with plain loops in double, in cases that the golden
+ * cases leave out: positions beyond a cache, rows whose mask hides everything, one decay for a
+ * whole step, shared heads.
  */
 #include "config.h"
 
@@ -66,8 +67,8 @@ static double attend(int i, int h, int d)
     return total == 0 ? 0 : sum / total;
 }
 
-/* Tiles begin within a query, chunks end within the mask; one query sees nothing at all, another
- * only what the last chunk has. */
+/* Tiles begin within a query, and chunks end within the mask. One query sees nothing, another one
+ * only the last chunk. */
 static void test_mask(void **state)
 {
     (void)state;
@@ -111,7 +112,7 @@ static void test_positions(void **state)
     }
 }
 
-/* A cache that is written in place keeps the rows around, one that is not gets them. */
+/* A cache written in place keeps its other rows. Otherwise the other rows are copied. */
 static void test_in_place(void **state)
 {
     float cache[6 * 2], out[6 * 2], rows[2 * 2] = {50, 51, 52, 53};
@@ -146,7 +147,7 @@ static float values[2 * STEPS * WIDTH], decay[2 * STEPS], beta[2 * STEPS];
 static float before[2 * STATE_ROWS * WIDTH], after[2 * STATE_ROWS * WIDTH];
 static float results[2 * GROUP * STEPS * WIDTH];
 
-/* One head step by step, as the definition says. */
+/* Computes one head step by step, as in the definition. */
 static void check_head(int head, bool has_state)
 {
     double s[STATE_ROWS][WIDTH];
@@ -182,7 +183,8 @@ static void check_head(int head, bool has_state)
     }
 }
 
-/* A decay for each step, two heads of queries for one of keys; somebody reads the state, or not. */
+/* A decay for each step, two heads of queries for one head of keys, with and without a reader of
+ * the state. */
 static void test_delta(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators that take any memory order: what they compute for channels-last tensors, for mixed
- * orders and across tiles is what plain loops compute. Values against PyTorch are tests/ops.
+ * Compares operators that take any memory order with plain loops: for channels-last tensors, for
+ * mixed orders and across tiles. tests/ops compares the values with PyTorch.
  */
 #include "config.h"
 
@@ -30,7 +30,7 @@ struct fixture {
     float a[COUNT], b[COUNT], got[COUNT], channels[C], shifts[C];
 };
 
-/* Where element (n, c, y, x) of |order| lies. */
+/* The position of element (n, c, y, x) in |order|. */
 static size_t at(bool channels_last, int n, int c, int y, int x)
 {
     return channels_last ? (((size_t)n * H + y) * W + x) * C + c
@@ -143,7 +143,7 @@ static void test_affine_in_any_order(void **state)
     }
 }
 
-/* mean over the pixels, or with |dims_count| 1 over the channels */
+/* mean over the pixels; if |dims_count| is 1, over the channels */
 static void take_mean(bool last, bool of_channels)
 {
     static const int64_t pixels[2] = {2, 3}, channel[1] = {1};
@@ -178,7 +178,7 @@ static void test_means_in_both_orders(void **state)
     }
 }
 
-/* The columns kernel where the orders ask for it, the rows kernel elsewhere. */
+/* The columns kernel runs if the orders need it, otherwise the rows kernel. */
 static void test_memory_order_chooses_the_kernel(void **state)
 {
     static const int64_t pixels[2] = {2, 3}, out_dims[2] = {N, C};
@@ -196,7 +196,7 @@ static void test_memory_order_chooses_the_kernel(void **state)
     }
 }
 
-/* The place of a maximum counts in logical order, wherever the elements lie. */
+/* The position of a maximum counts in logical order, in every memory order. */
 static void test_argmax_counts_logically(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void test_argmax_counts_logically(void **state)
             f->a[i] = 0;
         }
         f->a[at(last, 0, 7, 5, 3)] = 1;
-        f->a[at(last, 0, 6, 20, 9)] = 1; /* earlier in logical order, later in the other */
+        f->a[at(last, 0, 6, 20, 9)] = 1; /* earlier in logical order, later in memory order */
         call_init(&f->call, rt_ops_reduce, "argmax");
         call_arg(&f->call, image(f, last, f->a));
         call_arg_none(&f->call);

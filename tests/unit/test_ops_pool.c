@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools and resampling against plain loops in double, over random windows, channels innermost (the
- * vectorised kernels) and outermost (the others), and the rules for NaN, padding and divisors.
+ * Compares pools and resampling with plain loops in double, over random windows, with channels
+ * innermost (the vectorised kernels) and outermost (the others). Also tests the rules for NaN,
+ * padding and divisors.
  */
 #include "config.h"
 
@@ -79,7 +80,7 @@ static int64_t at(const struct rt_tensor *t, int64_t n, int64_t c, int64_t h, in
     return n * t->strides[0] + c * t->strides[1] + h * t->strides[2] + w * t->strides[3];
 }
 
-/* Calls |check| with every element of the output. */
+/* Calls |check| for every element of the output. */
 typedef void check_f(const struct scene *s, const int64_t *o);
 
 static void each(const struct scene *s, check_f *check)
@@ -239,7 +240,7 @@ static void test_adaptive_pool(void **ctx)
     }
 }
 
-/* Integers: the divided sum is cut towards zero, the maximum keeps all 64 bits. */
+/* For integers, the divided sum is rounded towards zero, and the maximum keeps all 64 bits. */
 static void test_pools_of_integers(void **ctx)
 {
     int64_t in[] = {INT64_MAX - 1, INT64_MAX, -3, 2}, out = 0;
@@ -313,7 +314,7 @@ static void test_upsample(void **ctx)
     for (int round = 0; round < 400; round++) {
         draw_scene(&s, 1);
         aligns = draw(2);
-        /* Powers of two: places by float and by integer division agree. */
+        /* For powers of two, positions by float division and by integer division agree. */
         s.out[2] = s.dims[2] << draw(3);
         s.out[3] = s.dims[3] << draw(2);
         begin(&s, rt_ops_upsample, round % 2 ? "upsample_nearest2d" : "upsample_bilinear2d");
@@ -327,7 +328,7 @@ static void test_upsample(void **ctx)
     }
 }
 
-/* The sum of a window wraps, and so does the smallest integer over -1. */
+/* The sum of a window wraps, and so does the smallest integer divided by -1. */
 static void test_sums_wrap(void **state)
 {
     const char *const names[] = {"avg_pool2d", "avg_pool3d"};
@@ -351,7 +352,7 @@ static void test_sums_wrap(void **state)
     }
 }
 
-/* A factor that leads behind the image: the windows stay inside, and have its last pixel. */
+/* A factor that points beyond the image: the windows stay inside and use its last pixel. */
 static void test_windows_stay_inside(void **state)
 {
     static const enum dtype dtypes[] = {DT_F32, DT_F64, DT_U8};

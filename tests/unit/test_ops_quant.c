@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Quantisation that no kernel call of a program reaches: dynamic rows, groups of weights, packed
- * integers of 4 bits; and what the golden cases leave out: channels innermost in memory, scales
- * that are no numbers.
+ * integers of 4 bits. Also cases that the golden cases leave out: channels innermost in memory, and
+ * scales that are NaN or infinite.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@ struct dynamic {
     int32_t zero_point;
 };
 
-/* As the reference says it, in its order of roundings. */
+/* As in the reference, with its order of roundings. */
 static struct dynamic choose(const float *x, int64_t n)
 {
     float min = 0, max = 0;
@@ -129,9 +129,9 @@ static void test_int4(void **state)
     }
 }
 
-/* ---- what the golden cases leave out ------------------------------------------------------- */
+/* ---- cases beside the golden cases --------------------------------------------------------- */
 
-/* Channels along dim 1, innermost in memory: every element has a scale of its own. */
+/* Channels along dim 1, innermost in memory: neighbouring elements have different scales. */
 static void test_channels_last(void **state)
 {
     enum { N = 2, C = 700, HW = 6 };
@@ -163,8 +163,8 @@ static void test_channels_last(void **state)
     }
 }
 
-/* NaN and infinities saturate, whatever the scale; nothing is undefined. */
-static void test_no_numbers(void **state)
+/* NaN and infinities saturate with every scale, without undefined behaviour. */
+static void test_nan_and_infinities(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY, 0.0f, 1e30f, -1e30f, 1, 0};
     static const float scales[] = {1, 0.0f, NAN, INFINITY, 1e-40f};
@@ -193,7 +193,7 @@ static void test_no_numbers(void **state)
     }
 }
 
-/* Each level gives what the generic one gives, tails included. */
+/* Each level gives the results of the generic one, tails included. */
 static void test_levels(void **state)
 {
     float x[77], want_y[77], y[77];
@@ -226,9 +226,12 @@ static void test_levels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dynamic),    cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_int4),       cmocka_unit_test(test_channels_last),
-        cmocka_unit_test(test_no_numbers), cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_dynamic),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_int4),
+        cmocka_unit_test(test_channels_last),
+        cmocka_unit_test(test_nan_and_infinities),
+        cmocka_unit_test(test_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

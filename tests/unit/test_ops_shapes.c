@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shape functions of the operators that move, index and pool elements, one row a call: the dims
- * they find, symbolic ones too, and what they refuse of arguments that a file may hold.
+ * Shape functions of the operators that move, index and pool elements. Each row is a call: the dims
+ * that it gives, also symbolic ones, or the refusal of arguments that a file may have.
  *
  * Arguments are written as in a printed graph: f32[2,s4] is a tensor whose second dim is a symbol
- * of at most 4; {..} a list of tensors, (..) one of ints, <..> one of floats, - none.
+ * of at most 4; {..} is a list of tensors, (..) a list of ints, <..> a list of floats, - is none.
  */
 #include "config.h"
 
@@ -21,8 +21,8 @@
 
 struct row {
     const char *op, *args;
-    const char *outs; /* the output's type; several: a list of as many, or of the first's rank */
-    const char *text; /* what is found, or a part of the refusal */
+    const char *outs; /* types of the outputs; several make a list, or one of the first's rank */
+    const char *text; /* the outputs, or a part of the refusal */
 };
 
 static struct rt_graph graph;
@@ -140,7 +140,7 @@ static uint32_t read_arg(const char **at)
 /* ---- one row -----------------------------------------------------------------------------------
  */
 
-/* "f32 f32" are two items of a list where the operator gives one, else two outputs. */
+/* "f32 f32" means two items if the operator returns a list, otherwise two outputs. */
 static uint32_t make_outs(const struct row *row, const struct rt_op *op, uint32_t outs[8])
 {
     uint32_t count = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators that read where they work from memory, and those that write some rows of a buffer: a
- * place that the plan knows and one that kernels read give the same bytes, and an update of memory
- * that has an older content touches only what it is told.
+ * Operators that read their place from memory, and operators that write some rows of a buffer. A
+ * place known to the plan and a place read by kernels give the same bytes. An update of memory with
+ * older content writes only the stated rows.
  */
 #include "config.h"
 
@@ -106,7 +106,7 @@ static void test_places_that_are_read(void **ctx)
 
 enum update { SLICE, SELECT, ROWS_FROM, ROWS_AT, PUT, UPDATES };
 
-/* Writes rows [first, first + count) of dim 1: of all outer indices. */
+/* Writes rows [first, first + count) of dim 1, for all outer indices. */
 static void begin_update(enum update which, int64_t first, int64_t count, float *to)
 {
     static int64_t places[OUTER * ROWS];
@@ -150,7 +150,7 @@ static void begin_update(enum update which, int64_t first, int64_t count, float 
     call_out(&call, is_cache ? tensor(4, cache, to) : tensor(3, flat, to));
 }
 
-/* What row |row| has to be: the part's, argument 0's, or what was there. */
+/* The expected row |row|: that of the part, that of argument 0, or the old content. */
 static float expected(int outer, int64_t row, int w, int64_t first, int64_t count, int64_t stale,
                       int64_t stale_end)
 {
@@ -182,7 +182,7 @@ static void check_update(enum update which, bool reads, int64_t first, int64_t c
     }
 }
 
-static void test_updates_touch_what_differs(void **ctx)
+static void test_updates_write_only_the_stated_rows(void **ctx)
 {
     (void)ctx;
     fill(base, SIZE, 1);
@@ -198,7 +198,7 @@ static void test_updates_touch_what_differs(void **ctx)
     }
 }
 
-/* Without words all of the output is written; in place nothing but the rows. */
+/* Without words the whole output is written. In place only the rows are written. */
 static void test_updates_of_all_and_in_place(void **ctx)
 {
     (void)ctx;
@@ -217,8 +217,9 @@ static void test_updates_of_all_and_in_place(void **ctx)
     }
 }
 
-/* A place that is no row is a fault; which rows it says to have written are rows all the same. */
-static void test_places_of_no_row(void **state)
+/* A place outside of the rows is a fault. The rows that the operator reports as written exist
+ * nevertheless. */
+static void test_places_outside_of_the_rows(void **state)
 {
     static const int64_t wrong[] = {INT64_MAX, INT64_MIN, -1, 4};
     (void)state;
@@ -242,9 +243,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places_that_are_read),
-        cmocka_unit_test(test_updates_touch_what_differs),
+        cmocka_unit_test(test_updates_write_only_the_stated_rows),
         cmocka_unit_test(test_updates_of_all_and_in_place),
-        cmocka_unit_test(test_places_of_no_row),
+        cmocka_unit_test(test_places_outside_of_the_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

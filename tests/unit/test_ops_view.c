@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators that only move elements. Inputs count from 0, so that every element of an output says
- * where it came from; a test gives the rule by which it should have.
+ * Operators that only move elements. Input elements count from 0, so that every element of an
+ * output tells its origin. Each test has a rule for the expected origin.
  */
 #include "config.h"
 
@@ -20,7 +20,7 @@ static int32_t input[ROOM], output[ROOM];
 static struct rt_tensor self, out;
 static struct error err;
 
-/* Place in the input for the output's |index|, -1 for the value 99. */
+/* The position in the input for |index| of the output; -1 for the value 99. */
 typedef int64_t rule_f(const int64_t *index);
 
 static void begin(const struct rt_op *family, const char *name, uint8_t rank, const int64_t *dims)
@@ -128,7 +128,7 @@ static int64_t sliced(const int64_t *i)
     return i[0] * 40 + (1 + 2 * i[1]) * 4 + i[2];
 }
 
-/* start -9 of 10 is 1, an end far behind is the end, a step of 2. */
+/* Start -9 of 10 is 1, an end beyond the tensor is its end, and the step is 2. */
 static void test_slice(void **ctx)
 {
     (void)ctx;
@@ -172,7 +172,7 @@ static void test_narrow_is_checked(void **ctx)
                  "3 elements from 2 on do not fit a dim of 4");
 }
 
-/* The middle piece is not there: nothing uses it. */
+/* The middle piece is missing because nothing uses it. */
 static void test_split(void **ctx)
 {
     static const int32_t first[] = {0, 1, 5, 6}, last[] = {4, 9};

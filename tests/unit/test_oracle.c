@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The oracle as a table: one input, one value that is offered, one answer. Buffers have 64 elements
- * of 4 bytes where a row does not say otherwise.
+ * The oracle as a table: one input, one offered value, one answer. Buffers have 64 elements of 4
+ * bytes unless a row states otherwise.
  */
 #include "config.h"
 
@@ -62,7 +62,7 @@ struct type_row {
     struct rt_io io;
     enum dtype dtype;
     struct shape shape;
-    const char *text; /* of the refusal; NULL: there is none */
+    const char *text; /* of the refusal; NULL: accepted */
     size_t bytes;
 };
 
@@ -327,7 +327,8 @@ static void test_memory(void **state)
     }
 }
 
-/* Every element type: at 0 and at its own size in place, at half of it not. */
+/* Every element type may be used in place at byte 0 and at its own size, but not at half of its
+ * size. */
 static void test_alignment_of_types(void **state)
 {
     struct fixture *f = *state;
@@ -349,7 +350,7 @@ static void test_alignment_of_types(void **state)
     }
 }
 
-/* The most that a text can be asked to hold. */
+/* The longest text of a refusal. */
 static void test_long_texts(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each pass on a small graph, printed afterwards to the letter; then its data flow and memory. */
+/* Each pass on a small graph, which is printed and compared as text; then the data flow and the
+ * memory. */
 #include "config.h"
 
 #include "runtime/code/fold.h"
@@ -23,7 +24,7 @@
 /* Arguments of convolutions of an image, and of sums. */
 static uint32_t stride, padding, dilation, no_padding, one;
 
-static float floats[VALUES_MAX]; /* what constants are made of */
+static float floats[VALUES_MAX]; /* content of the constants */
 
 static int set_up(void **state)
 {
@@ -147,7 +148,7 @@ static void lay_out(struct fixture *f)
     assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
 }
 
-/* The only node of |op|. */
+/* The only node with operator |op|. */
 static const struct rt_node *node_of(const struct fixture *f, const char *op)
 {
     const struct rt_node *found = NULL;
@@ -174,7 +175,7 @@ static void compaction_sorts_and_drops(void **state)
     uint32_t x = INPUT(2, 3), kept = relu(f, x), late;
     relu(f, kept); /* nobody reads it */
     give(f, add(f, kept, x));
-    /* The sum reads a node that stands behind it. */
+    /* The sum reads a node that comes after it. */
     late = relu(f, x);
     f->graph.nodes[2].args[1] = late;
     uint32_t unused = WEIGHTS(4);
@@ -240,8 +241,8 @@ static void only_kernels_are_folded(void **state)
     assert_memory_equal(content, expected, sizeof(expected));
 }
 
-/* What wants the channels of a pixel side by side has them only behind layout. */
-/* What is computed of a weight is called like it, however often; what is no weight's is not. */
+/* Constants computed from a weight keep its name through any number of steps. Other constants get
+ * no name. */
 static void folded_weights_keep_their_names(void **state)
 {
     struct fixture *f = *state;
@@ -258,7 +259,9 @@ static void folded_weights_keep_their_names(void **state)
                     "  return %12, %14\n");
 }
 
-static void images_are_folded_when_they_lie_as_they_should(void **state)
+/* An operator that needs the channels of a pixel side by side has them only after the layout
+ * pass. */
+static void images_are_folded_after_layout(void **state)
 {
     struct fixture *f = *state;
     uint32_t image = WEIGHTS4(1, 2, 2, 1);
@@ -274,7 +277,7 @@ static void images_are_folded_when_they_lie_as_they_should(void **state)
     assert_memory_equal(content, expected, sizeof(expected));
 }
 
-/* Each step is allowed by itself; together they are not. */
+/* Each step alone is allowed; together they exceed the limit. */
 static void folding_in_steps_is_bounded(void **state)
 {
     struct fixture *f = *state;
@@ -316,7 +319,7 @@ static void a_transposed_convolution_takes_batch_norm(void **state)
     assert_int_equal(f->graph.node_count, 1);
 }
 
-/* Of two users one wants the plain output; of two batch norms only one may go in. */
+/* With two users, one needs the plain output. Of two batch norms, only one may go in. */
 static void batch_norm_stays_out(void **state)
 {
     struct fixture *f = *state;
@@ -374,7 +377,7 @@ static uint32_t convert(struct fixture *f, uint32_t value, enum dtype dtype)
     return out;
 }
 
-/* By way of |dtype|, moved, converted and packed. */
+/* A product of tensors that were converted to |dtype| and back, then moved and packed. */
 static void multiply_narrowed(struct fixture *f, enum dtype dtype)
 {
     uint32_t x = convert(f, convert(f, INPUT(3, 2), dtype), DT_F32);
@@ -386,7 +389,7 @@ static void multiply_narrowed(struct fixture *f, enum dtype dtype)
     lower(f);
 }
 
-static void what_was_halves_is_known(void **state)
+static void floats_that_were_halves_are_known(void **state)
 {
     struct fixture *f = *state;
     multiply_narrowed(f, DT_F16);
@@ -395,14 +398,14 @@ static void what_was_halves_is_known(void **state)
     assert_false(f->graph.values[f->outputs[0]].is_half);
 }
 
-static void what_was_no_half_is_not_taken_for_one(void **state)
+static void other_floats_are_not_taken_for_halves(void **state)
 {
     struct fixture *f = *state;
     multiply_narrowed(f, DT_BF16);
     assert_false(product_operand(f, 0)->is_half || product_operand(f, 1)->is_half);
 }
 
-/* Floats in the file, as numbers that halves hold: or all but one of them. */
+/* Floats in the file whose values halves can represent, or all but one of them. */
 static void constants_are_halves_if_their_numbers_are(void **state)
 {
     struct fixture *f = *state;
@@ -418,7 +421,7 @@ static void constants_are_halves_if_their_numbers_are(void **state)
     }
 }
 
-static void joined_with_other_floats_halves_are_none(void **state)
+static void halves_joined_with_other_floats_are_floats(void **state)
 {
     struct fixture *f = *state;
     uint32_t half = convert(f, convert(f, INPUT(2, 3), DT_F16), DT_F32);
@@ -427,7 +430,7 @@ static void joined_with_other_floats_halves_are_none(void **state)
     assert_true(f->graph.values[apply(f, "cat", args, 2)].is_half);
     args[0] = rt_graph_tensors(&f->graph, unlike, 2);
     assert_false(f->graph.values[apply(f, "cat", args, 2)].is_half);
-    assert_false(f->graph.values[relu(f, half)].is_half); /* it is, but nobody asks */
+    assert_false(f->graph.values[relu(f, half)].is_half); /* it would be, but no pass asks */
 }
 
 static void convolutions_choose_their_form(void **state)
@@ -480,7 +483,7 @@ static void a_residual_goes_in_before_the_relu(void **state)
     assert_float_equal(number_of(f, node_of(f, "conv"), 12), 0, 0);
 }
 
-/* Unlike lack of memory, which is not the method's fault. */
+/* This is the method's fault, unlike a lack of memory. */
 static void a_graph_beyond_its_maximum_is_too_large(void **state)
 {
     struct fixture *f = *state;
@@ -495,7 +498,7 @@ static void a_graph_beyond_its_maximum_is_too_large(void **state)
                  "the method needs more than ");
 }
 
-/* x @ w in halves, which are floats in between. */
+/* x @ w in halves, with floats inside. */
 static uint32_t multiply_halves(struct fixture *f, uint32_t x, int64_t n, int64_t k)
 {
     uint32_t w = convert(f, convert(f, WEIGHTS(n, k), DT_F16), DT_F32);
@@ -525,7 +528,7 @@ static void halves_between_products_are_floats_that_were_rounded(void **state)
                     "  return %33\n");
 }
 
-/* Who reads the halves themselves gets them from the floats, exactly. */
+/* A reader of the halves gets them from the floats, with the same values. */
 static void rounded_floats_have_readers_of_both_kinds(void **state)
 {
     struct fixture *f = *state;
@@ -541,8 +544,8 @@ static void rounded_floats_have_readers_of_both_kinds(void **state)
     assert_true(f->graph.values[f->outputs[1]].is_half);
 }
 
-/* Nor is anything added to what has been rounded, or bounded then. */
-static void what_is_read_as_it_was_is_not_rounded(void **state)
+/* Nothing is fused after a rounding: neither a sum nor a clamp. */
+static void values_with_exact_readers_are_not_rounded(void **state)
 {
     struct fixture *f = *state;
     uint32_t args[] = {INPUT(2, 3), WEIGHTS(3, 3)}, product = apply(f, "mm", args, 2);
@@ -557,7 +560,7 @@ static void what_is_read_as_it_was_is_not_rounded(void **state)
     assert_int_equal(count_ops(f, "relu"), 1);
 }
 
-static void what_others_read_is_not_fused(void **state)
+static void values_with_other_readers_are_not_fused(void **state)
 {
     struct fixture *f = *state;
     uint32_t x = INPUT(2, 3), args[] = {x, WEIGHTS(3, 3)}, y = apply(f, "mm", args, 2);
@@ -586,7 +589,7 @@ static void depthwise_takes_no_residual(void **state)
     assert_int_equal(count_ops(f, "add"), 1);
 }
 
-/* A bound that follows the inputs' dims is not the number it is at most. */
+/* A bound that depends on the inputs' dims must not be replaced by its maximum. */
 static void clamps_by_sizes_are_not_fused(void **state)
 {
     struct fixture *f = *state;
@@ -602,7 +605,7 @@ static void clamps_by_sizes_are_not_fused(void **state)
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
-static void an_island_has_one_way_in_and_one_out(void **state)
+static void an_island_has_one_reorder_in_and_one_out(void **state)
 {
     struct fixture *f = *state;
     uint32_t x = INPUT(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
@@ -672,8 +675,8 @@ static void views_share_and_last_reads_are_reused(void **state)
     assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* which is read again */
 }
 
-/* Random lives: nothing overlaps that is alive together, and the workspace is not much too large.
- */
+/* Random lifetimes: ranges that live at the same time do not overlap, and the workspace is not much
+ * too large. */
 static void packing_keeps_the_living_apart(void **state)
 {
     enum { CLASSES = 200, REGIONS = 60 };
@@ -722,27 +725,27 @@ int main(void)
         TEST(constants_are_computed),
         TEST(only_kernels_are_folded),
         TEST(folded_weights_keep_their_names),
-        TEST(images_are_folded_when_they_lie_as_they_should),
+        TEST(images_are_folded_after_layout),
         TEST(folding_in_steps_is_bounded),
         TEST(batch_norm_goes_into_the_weights),
         TEST(a_transposed_convolution_takes_batch_norm),
         TEST(batch_norm_stays_out),
         TEST(products_become_gemm),
-        TEST(what_was_halves_is_known),
-        TEST(what_was_no_half_is_not_taken_for_one),
+        TEST(floats_that_were_halves_are_known),
+        TEST(other_floats_are_not_taken_for_halves),
         TEST(constants_are_halves_if_their_numbers_are),
-        TEST(joined_with_other_floats_halves_are_none),
+        TEST(halves_joined_with_other_floats_are_floats),
         TEST(convolutions_choose_their_form),
         TEST(clamps_go_into_what_they_follow),
         TEST(a_residual_goes_in_before_the_relu),
         TEST(halves_between_products_are_floats_that_were_rounded),
         TEST(rounded_floats_have_readers_of_both_kinds),
-        TEST(what_is_read_as_it_was_is_not_rounded),
-        TEST(what_others_read_is_not_fused),
+        TEST(values_with_exact_readers_are_not_rounded),
+        TEST(values_with_other_readers_are_not_fused),
         TEST(nothing_is_added_behind_a_clamp),
         TEST(depthwise_takes_no_residual),
         TEST(clamps_by_sizes_are_not_fused),
-        TEST(an_island_has_one_way_in_and_one_out),
+        TEST(an_island_has_one_reorder_in_and_one_out),
         TEST(element_wise_and_cat_stay_in_the_island),
         TEST(one_pixel_needs_no_reorder),
         TEST(branches_share_a_region),

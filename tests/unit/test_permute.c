@@ -50,7 +50,7 @@ static void inverse_permutes_cancel(void **state)
                     "  return %6\n");
 }
 
-static void two_become_one_and_other_names_permute(void **state)
+static void two_permutes_become_one_under_any_name(void **state)
 {
     struct fixture *f = *state;
     uint32_t x = INPUT(2, 3, 4);
@@ -61,8 +61,9 @@ static void two_become_one_and_other_names_permute(void **state)
                     "  return %10\n");
 }
 
-/* Both branches of a residual network come out of the sum as one permute, which then cancels. */
-static void they_meet_behind_sums(void **state)
+/* The permutes of both branches of a residual network become one permute after the sum, which then
+ * cancels. */
+static void permutes_move_behind_sums(void **state)
 {
     struct fixture *f = *state;
     uint32_t a = INPUT(1, 8, 4, 4), b = INPUT(1, 8, 4, 4), one = number(f, 1);
@@ -89,7 +90,7 @@ static void broadcast_arguments_come_along(void **state)
                     "  return %12\n");
 }
 
-/* A permute that others read, too, would have to be made twice; so would its other argument's. */
+/* A permute with other readers would run twice if it moved; so would one for the other argument. */
 static void real_permutes_do_not_multiply(void **state)
 {
     struct fixture *f = *state;
@@ -127,7 +128,7 @@ static void dims_are_counted_anew(void **state)
                     "  return %36\n");
 }
 
-/* What is left of a mean in another order is still in that order. */
+/* The remaining dims of a mean in another order stay in that order. */
 static void a_mean_over_some_keeps_the_rest_in_order(void **state)
 {
     struct fixture *f = *state;
@@ -141,7 +142,7 @@ static void a_mean_over_some_keeps_the_rest_in_order(void **state)
                     "  return %11\n");
 }
 
-/* An image that comes with channels last is channels-last memory of one that has them first. */
+/* An input image with channels last is the channels-last memory of an image with channels first. */
 static void permutes_of_images_move_no_byte(void **state)
 {
     struct fixture *f = *state;
@@ -173,7 +174,7 @@ static void permutes_of_ones_move_no_byte(void **state)
                     "  return %3, %6\n");
 }
 
-/* Rows of the right factor that lie transposed are packed from there. */
+/* A transposed right factor is packed directly from its rows. */
 static void products_take_transposed_factors(void **state)
 {
     struct fixture *f = *state;
@@ -192,8 +193,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(inverse_permutes_cancel),
-        TEST(two_become_one_and_other_names_permute),
-        TEST(they_meet_behind_sums),
+        TEST(two_permutes_become_one_under_any_name),
+        TEST(permutes_move_behind_sums),
         TEST(broadcast_arguments_come_along),
         TEST(real_permutes_do_not_multiply),
         TEST(dims_are_counted_anew),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which result is meant: how it is written, and where a path leads. */
+/* The choice of a result: how a request writes it, and the result at the end of a path. */
 #include "config.h"
 
 #include "protocol/pick.h"
@@ -140,7 +140,7 @@ static void test_paths(void **state)
     }
 }
 
-/* A dict of many long keys is told in the room that a message has. */
+/* The description of a dict with many long keys fits into an error text. */
 static void test_many_keys(void **state)
 {
     struct arena arena;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Methods that feed each other, as one: what is recorded of it, what it costs, what is refused. */
+/* Methods that feed each other as one pipeline: the order of events from a record, the memory, and
+ * refusals. */
 #include "config.h"
 
 #include "runtime/load/load.h"
@@ -22,7 +23,7 @@
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
-#define ELEMENTS 6 /* of the tensors of model "add" */
+#define ELEMENTS 6 /* elements of the tensors of model "add" */
 #define THREADS 4
 #define CALLS 60
 
@@ -109,7 +110,7 @@ static enum status give(struct rt_invocation *inv, uint32_t index, const void *d
     return ST_OK;
 }
 
-/* A prepared call with a and b. */
+/* A prepared call with inputs a and b. */
 static struct rt_invocation *begin(struct world *w, struct rt_program *program)
 {
     struct rt_invocation *inv;
@@ -120,7 +121,7 @@ static struct rt_invocation *begin(struct world *w, struct rt_program *program)
     return inv;
 }
 
-/* Every element is |a| of a and |b| of b. */
+/* Checks that every element is |a| times a plus |b| times b. */
 static void assert_result(struct rt_invocation *inv, uint32_t index, float a, float b)
 {
     const struct rt_result *result = rt_invocation_result(inv, index);
@@ -153,7 +154,7 @@ static void on_event(enum rt_cascade_event event, uint32_t step, void *arg)
     pthread_mutex_unlock(&record->mutex);
 }
 
-/* Where it stands in the record; -1: nowhere. */
+/* The position of an event in the record; -1: it is not there. */
 static int position(const struct record *record, enum rt_cascade_event event, uint32_t step)
 {
     for (uint32_t i = 0; i < record->count; i++) {
@@ -202,7 +203,7 @@ static void count_done(struct rt_invocation *inv, enum status status, void *arg)
     on_done(inv, status, arg);
 }
 
-/* The first step cannot start; the others have been submitted before it is allowed to. */
+/* The first step cannot start. The others are submitted before it may start. */
 static void all_steps_are_submitted_before_the_first_completes(void **state)
 {
     struct world w;
@@ -226,7 +227,7 @@ static void all_steps_are_submitted_before_the_first_completes(void **state)
     assert_int_equal(atomic_load(&done_count), 0);
     hal_semaphore_signal(gate, 1);
     assert_int_equal(await_done(&done), ST_OK);
-    assert_int_equal(atomic_load(&done_count), 1); /* whoever waits is woken once */
+    assert_int_equal(atomic_load(&done_count), 1); /* the waiter is woken once */
     assert_int_equal(record.count, 8);
     assert_result(inv, 0, 3, 3);
     assert_result(inv, 1, 2, 1);
@@ -236,8 +237,8 @@ static void all_steps_are_submitted_before_the_first_completes(void **state)
     close_world(&w);
 }
 
-/* A gate that fails is a failure of all that waits for it. */
-static void what_a_pipeline_waits_for_may_fail(void **state)
+/* If a gate fails, everything that waits for it fails. */
+static void a_failing_gate_fails_the_pipeline(void **state)
 {
     struct world w;
     struct done done = DONE_INIT;
@@ -321,7 +322,7 @@ static void a_failing_step_ends_the_whole(void **state)
     close_world(&w);
 }
 
-/* Whatever is missing: nothing is kept, and once there is room the same call goes. */
+/* Whichever memory is missing, nothing stays taken, and the same call works once there is room. */
 static void memory_is_for_the_whole_cascade_or_for_none(void **state)
 {
     struct world w;
@@ -346,7 +347,7 @@ static void memory_is_for_the_whole_cascade_or_for_none(void **state)
             assert_int_equal(status, ST_EXHAUSTED);
             assert_int_equal(rt_invocation_bytes(inv), before);
             hal_pool_stats(w.pool, &stats);
-            assert_int_equal(stats.reserved_count, 3); /* the inputs and what is in the way */
+            assert_int_equal(stats.reserved_count, 3); /* the inputs, and memory that is taken */
         }
         hal_buffer_unref(rest);
         assert_ok(w.err,
@@ -451,7 +452,7 @@ static void pipelines_nest_and_dims_vary(void **state)
     close_world(&w);
 }
 
-/* The first step has its plan, the second has not: the first gives back what it took. */
+/* The first step has a plan and the second has none. The first step gives back its memory. */
 static void asking_a_pipeline_changes_nothing(void **state)
 {
     static const struct rt_source first[] = {IN(0)}, second[] = {IN(1)};
@@ -528,7 +529,8 @@ static struct rt_invocation *begin_late(struct world *w, struct rt_program *prog
     return inv;
 }
 
-/* Step 1 waits for step 0 to know its sizes; step 2 takes what has a known size and does not. */
+/* Step 1 waits for step 0 to know its sizes. Step 2 takes a result of known size and does not
+ * wait. */
 static void only_what_depends_on_data_waits(void **state)
 {
     struct world w;
@@ -565,7 +567,7 @@ static void only_what_depends_on_data_waits(void **state)
     close_world(&w);
 }
 
-/* A late step refuses what it gets, or is never started. */
+/* A late step refuses its inputs, or it never starts. */
 static void a_late_step_may_fail(void **state)
 {
     struct world w;
@@ -603,7 +605,7 @@ static void assert_refused(struct world *w, const struct rt_pipeline_step *steps
     assert_string_equal(w->err.text, text);
 }
 
-static void what_cannot_fit_is_refused(void **state)
+static void impossible_graphs_are_refused(void **state)
 {
     static const struct rt_source good[] = {IN(0), IN(1)}, later[] = {FROM(1, 0), IN(0)},
                                   self[] = {FROM(0, 0), IN(0)}, nowhere[] = {FROM(9, 0), IN(0)},
@@ -718,7 +720,7 @@ static void names_may_be_given(void **state)
                         "{\"left\": r0, \"right.1\": r1} -> {\"again\": r1, \"sum\": r0}");
     assert_string_equal(rt_method_input(method, 1)->path, "kwargs[\"right.1\"]");
     rt_program_unref(program);
-    desc.output_names = NAMES(NULL, "sum"); /* what has no name has a position */
+    desc.output_names = NAMES(NULL, "sum"); /* a result without a name has a position */
     program = make_pipeline(&desc);
     assert_names(method_of(program), desc.input_names, NAMES("output_0", "sum"));
     assert_string_equal(rt_method_signature(method_of(program))->readable_sip,
@@ -809,7 +811,7 @@ static enum status make_chain(struct world *w, struct rt_method *method, uint32_
     return rt_pipeline_new(&desc, out, &w->err);
 }
 
-/* As wide and as deep as may be, and one more of each. */
+/* Pipelines of the maximal width and depth, and one more of each. */
 static void nests_are_bounded(void **state)
 {
     struct rt_program *programs[RT_PIPELINE_DEPTH_MAX + 1], *none;
@@ -845,7 +847,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipeline_is_a_method),
         cmocka_unit_test(all_steps_are_submitted_before_the_first_completes),
-        cmocka_unit_test(what_a_pipeline_waits_for_may_fail),
+        cmocka_unit_test(a_failing_gate_fails_the_pipeline),
         cmocka_unit_test(a_failing_step_ends_the_whole),
         cmocka_unit_test(memory_is_for_the_whole_cascade_or_for_none),
         cmocka_unit_test(cancelled_calls_leave_nothing),
@@ -853,7 +855,7 @@ int main(void)
         cmocka_unit_test(asking_a_pipeline_changes_nothing),
         cmocka_unit_test(only_what_depends_on_data_waits),
         cmocka_unit_test(a_late_step_may_fail),
-        cmocka_unit_test(what_cannot_fit_is_refused),
+        cmocka_unit_test(impossible_graphs_are_refused),
         cmocka_unit_test(names_follow_the_steps),
         cmocka_unit_test(names_may_be_given),
         cmocka_unit_test(given_names_are_checked),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps that share a state: of a pipeline, whose call keeps what all of them wrote or nothing, and
- * of a partial cascade, where each keeps its own.
+ * Steps that share a state. A call of a pipeline keeps the writes of all its steps or of none. In a
+ * partial cascade each step keeps its own writes.
  */
 #include "config.h"
 
@@ -64,7 +64,7 @@ static struct rt_program *make(const struct rt_pipeline_step *steps, uint32_t st
     return make_pipeline(&desc);
 }
 
-/* Of the tensors that all pipelines here end with: what is divided, and by what. */
+/* The tensors at the end of all pipelines here: the dividend and the divisor. */
 static struct rt_method *divide_of(struct world *w)
 {
     return rt_program_find_method(w->models[FAULTS], span_str("divide"));
@@ -105,7 +105,7 @@ static int64_t count_of(struct rt_invocation *inv, uint32_t index)
 
 static const int64_t ones[] = {1, 1, 1, 1}, a_zero[] = {1, 1, 0, 1};
 
-/* The status; after a success the mean and both counts. */
+/* Makes a call. Returns the status, and after a success the mean and both counts. */
 static enum status run_twice(struct world *w, struct rt_program *program, struct rt_state *state,
                              float x, const int64_t *divisor, bool is_cancelled, float *out_mean,
                              int64_t out_counts[2])
@@ -124,7 +124,8 @@ static enum status run_twice(struct world *w, struct rt_program *program, struct
     return status;
 }
 
-/* Both steps see one state, one after the other; a call that fails or is cut leaves no trace. */
+/* Both steps see one state, one after the other. A call that fails or is cancelled does not change
+ * it. */
 static void a_call_advances_all_of_its_state_or_nothing(void **unused)
 {
     struct world w;
@@ -158,7 +159,7 @@ static void a_call_advances_all_of_its_state_or_nothing(void **unused)
     close_world(&w);
 }
 
-/* A pipeline that is a step has a state of its own, which the steps that are it share. */
+/* A pipeline used as a step has its own state, which all steps that use the pipeline share. */
 static void pipelines_in_pipelines_have_states_in_states(void **unused)
 {
     static const struct rt_source first[] = {IN(0), IN(1), IN(2)},
@@ -197,8 +198,8 @@ static void pipelines_in_pipelines_have_states_in_states(void **unused)
     close_world(&w);
 }
 
-/* The VM's buffers are taken back like those of a method that is one block. */
-static void steps_of_many_steps_are_taken_back(void **unused)
+/* A failed call restores the buffers of the VM like those of a method with one block. */
+static void steps_with_several_blocks_are_undone(void **unused)
 {
     static const struct rt_source first[] = {IN(0), IN(1), IN(2)}, second[] = {IN(0), IN(1), IN(3)},
                                   outputs[] = {FROM(1, 0), FROM(0, 1), FROM(1, 1)};
@@ -245,7 +246,7 @@ struct cache {
     float rows[CACHES][ROWS][WIDTH];
 };
 
-/* As tests/unit/test_state.c has it. */
+/* The same as in tests/unit/test_state.c. */
 static void write_rows(struct cache *cache, int64_t first, int64_t n, float x)
 {
     for (int c = 0; c < CACHES; c++) {
@@ -283,9 +284,9 @@ static struct rt_program *make_scrolls(struct world *w, uint32_t count)
     return make(steps, count, outputs, count);
 }
 
-/* Each step writes some rows, and only rows that differ are copied from generation to generation:
- * beside the host's copy, with calls that fail in any step, and that are cancelled. */
-static void rows_survive_whatever_happens(uint32_t step_count)
+/* Each step writes some rows, and only rows that differ are copied between generations. Compared
+ * with a copy on the host, with calls that fail in any step and calls that are cancelled. */
+static void rows_survive_failures_and_cancellation(uint32_t step_count)
 {
     struct world w;
     struct rt_state *state;
@@ -339,19 +340,19 @@ static void rows_survive_whatever_happens(uint32_t step_count)
 static void rows_of_one_step(void **unused)
 {
     (void)unused;
-    rows_survive_whatever_happens(1);
+    rows_survive_failures_and_cancellation(1);
 }
 
 static void rows_of_two_steps(void **unused)
 {
     (void)unused;
-    rows_survive_whatever_happens(2);
+    rows_survive_failures_and_cancellation(2);
 }
 
 static void rows_of_three_steps(void **unused)
 {
     (void)unused;
-    rows_survive_whatever_happens(3);
+    rows_survive_failures_and_cancellation(3);
 }
 
 /* ---- partial cascades ------------------------------------------------------------------------ */
@@ -362,8 +363,8 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     on_done(NULL, status, arg);
 }
 
-/* Calls without edges between them, of two states in turns; the third has failed before it was to
- * run. Those of a state follow each other, and each keeps what it wrote. */
+/* Calls without edges, on two states in turns; the third one failed before its turn. Calls of one
+ * state run in order, and each keeps its writes. */
 static void calls_of_one_state_follow_each_other(void **unused)
 {
     enum { CALLS = 9, FAILED = 2 };
@@ -414,7 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_advances_all_of_its_state_or_nothing),
         cmocka_unit_test(pipelines_in_pipelines_have_states_in_states),
-        cmocka_unit_test(steps_of_many_steps_are_taken_back),
+        cmocka_unit_test(steps_with_several_blocks_are_undone),
         cmocka_unit_test(rows_of_one_step),
         cmocka_unit_test(rows_of_two_steps),
         cmocka_unit_test(rows_of_three_steps),

@@ -11,6 +11,7 @@
 #include "tests/unit/unit.h"
 
 #define SPANS 10000
+#define INPUT_NUMEL_MAX (360 * 64)
 
 struct world {
     struct hal_device *device;
@@ -32,7 +33,7 @@ static void open_world(struct world *w, const char *model)
     assert_ok(w->err, rt_profile_new(w->method, SPANS, &w->profile, &w->err));
 }
 
-/* The profile goes last: it keeps what its rows speak of. */
+/* The profile is freed last: it keeps the program that its rows refer to. */
 static void close_world(struct world *w)
 {
     rt_program_unref(w->program);
@@ -40,16 +41,17 @@ static void close_world(struct world *w)
     close_two_workers(w->device, w->pool);
 }
 
-/* A call with |rows| rows of ones, or as many as the file says with 0. */
+/* Makes a call with |rows| rows of ones; 0: as many rows as in the file. */
 static void call(struct world *w, int64_t rows, bool is_measured)
 {
-    static const float ones[1024] = {1, 1, 1, 1};
+    static const float ones[INPUT_NUMEL_MAX] = {1, 1, 1, 1};
     struct input inputs[4];
     uint32_t count = rt_method_input_count(w->method);
     must(count <= 4);
     for (uint32_t i = 0; i < count; i++) {
         inputs[i] = (struct input){DT_F32, rt_method_input(w->method, i)->shape, ones};
         inputs[i].shape.dims[0] = rows ? rows : inputs[i].shape.dims[0];
+        must(shape_numel(&inputs[i].shape) <= INPUT_NUMEL_MAX);
     }
     struct rt_invocation *invocation = begin_call(w->method, w->pool, NULL, inputs, count);
     if (is_measured) {

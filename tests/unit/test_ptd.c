@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Data files: what is read of a good one, what is refused of bad ones, and in which files beside a
- * program a key is looked for. Programs are those of tests/models and the public ones, where they
- * are.
+ * Data files: the content of a good file, the refusals of bad ones, and the files beside a program
+ * in which a key is searched. The programs are those of tests/models, and the public ones if they
+ * exist.
  */
 #include "config.h"
 
@@ -69,7 +69,7 @@ static void sample_new(struct ptd_sample *s, const char *key)
 static enum status parse(const struct writer *w, size_t len, struct ptd_file **out_file,
                          uint8_t **out_copy, struct error *err)
 {
-    *out_copy = malloc(len ? len : 1); /* exactly as long, for AddressSanitizer */
+    *out_copy = malloc(len ? len : 1); /* of exactly its size, for AddressSanitizer */
     must(*out_copy);
     memcpy(*out_copy, w->bytes, len);
     return ptd_parse(span_of(*out_copy, len), out_file, err);
@@ -100,7 +100,7 @@ static void a_good_file(void **state)
     free(copy);
 }
 
-/* One damage each. */
+/* Each row is one damage. */
 static void bad_files(void **state)
 {
     enum { ROOT = 1, SEGMENTS, NAMED, LAYOUT };
@@ -144,7 +144,7 @@ static void bad_files(void **state)
     }
 }
 
-/* Negative sizes, a dim_order that is none, two entries of one key. */
+/* Negative sizes, an invalid dim_order, two entries with one key. */
 static void bad_entries(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void bad_entries(void **state)
     }
 }
 
-/* The old schema has more fields under the same identifiers; a front of a file is no file. */
+/* The old schema has more fields under the same identifiers. A prefix of a file is refused. */
 static void old_and_cut_files(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void old_and_cut_files(void **state)
     }
 }
 
-/* Any change of any byte: refused, or an entry that lies in the file. */
+/* After any change of any byte the file is refused, or its entries lie inside the file. */
 static void damaged_files(void **state)
 {
     static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
@@ -278,7 +278,7 @@ static void write_data(struct folder *f, const char *name, const char *key)
     write_file(f, name, s.writer.bytes, s.writer.len);
 }
 
-/* Any program: keys are looked up by hand. */
+/* Any program will do, because the test looks up keys itself. */
 static void write_program(struct folder *f, const char *name)
 {
     static uint8_t bytes[1 << 16];
@@ -299,7 +299,7 @@ static void open_files(struct folder *f, const char *const *data, uint32_t count
     assert_ok(err, rt_files_open(&f->files, f->device, path, data, count, &err));
 }
 
-/* |key| is in |name|, or (NULL) nowhere. */
+/* Checks that |key| is found in |name|, or (NULL) nowhere. */
 static void check_key(struct folder *f, const char *key, const char *name)
 {
     const struct pte_named_data *data;
@@ -334,7 +334,7 @@ static void files_beside_a_program(void **state)
     open_files(f, NULL, 0);
     assert_int_equal(f->files.data_count, 0); /* nothing is needed yet */
     check_key(f, "x", "m.a.ptd");
-    assert_null(f->files.data[1].ptd); /* nor has more been opened than was needed */
+    assert_null(f->files.data[1].ptd); /* and no file was opened without need */
     check_key(f, "y", "m.ptd");
     check_key(f, "y2", "_default_external_constant.ptd");
     check_key(f, "z", "mm.a.ptd"); /* the only program of its folder */
@@ -364,7 +364,7 @@ static void files_that_were_given(void **state)
     snprintf(given, sizeof(given), "%s/moved.ptd", f->path);
     open_files(f, paths, 1);
     check_key(f, "y", "moved.ptd");
-    check_key(f, "x", NULL); /* nothing else is looked into */
+    check_key(f, "x", NULL); /* no other file is searched */
     rt_files_fini(&f->files);
     write_file(f, "moved.ptd", "FT01", 4);
     char path[128];
@@ -375,7 +375,7 @@ static void files_that_were_given(void **state)
 }
 
 /* A broken file in the way of a key is an error, not "not found". */
-static void a_broken_file_is_told(void **state)
+static void a_broken_file_is_an_error(void **state)
 {
     struct folder *f = *state;
     const struct pte_named_data *data;
@@ -398,7 +398,7 @@ int main(void)
         cmocka_unit_test(damaged_files),
         cmocka_unit_test_setup_teardown(files_beside_a_program, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_that_were_given, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_broken_file_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_broken_file_is_an_error, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

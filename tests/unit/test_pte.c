@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a good program, and refusing each kind of bad one with a text that says where. */
+/* Reads a good program, and refuses each kind of bad program with a text that names the place. */
 #include "config.h"
 
 #include "tests/unit/unit.h"
@@ -23,7 +23,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Parses a copy of exactly that size, so that AddressSanitizer sees a read beyond it. */
+/* Parses a copy of exactly that size, so that AddressSanitizer finds a read beyond it. */
 static enum status try_parse(const struct writer *writer, struct pte_program **out_program,
                              uint8_t **out_copy)
 {
@@ -45,7 +45,7 @@ static void expect_refused(enum status status, const char *part)
     assert_fails(err, got, status, part);
 }
 
-/* One number at |at| makes the program corrupt; then it is put back. */
+/* Checks that a number at |at| makes the program corrupt. Then restores the old one. */
 static void expect_corrupt(size_t at, size_t width, uint64_t value, const char *part)
 {
     struct sample good = sample;
@@ -77,7 +77,7 @@ static const struct pte_plan *method_of(const struct pte_program *program, size_
     return &plans[index];
 }
 
-/* The number makes "forward" unusable for the reason |part|, and nothing else. */
+/* Checks that the number makes only "forward" unusable, for the reason |part|. */
 static void expect_unsupported(size_t table, size_t id, size_t width, uint64_t value,
                                const char *part)
 {
@@ -229,7 +229,7 @@ static void test_truncated_everywhere(void **state)
     }
 }
 
-/* With a header the file's length is known, or, up to ExecuTorch 0.7, the least that it is. */
+/* With a header the length of the file is known. Up to ExecuTorch 0.7 only its minimum is known. */
 static void test_truncation_says_how_much_is_there(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void test_truncation_says_how_much_is_there(void **state)
     expect_refused(ST_CORRUPT, text);
 }
 
-/* A header of another version is not the same as none. */
+/* A header of another version differs from no header. */
 static void test_header_versions(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void test_header_versions(void **state)
     expect_refused(ST_UNSUPPORTED, "unsupported header version: \"eh42\"");
 }
 
-static void test_names_its_relatives(void **state)
+static void test_names_related_formats(void **state)
 {
     (void)state;
     struct sample good = sample;
@@ -453,7 +453,7 @@ static void test_inline_constants(void **state)
     expect_corrupt_field(sample.processed, 1, 4, 1, "inline payload 1 of 1");
 }
 
-/* Stands for a data file: gives |user|, unless the key is another one. */
+/* Replaces a data file: returns |user|, unless the key is another one. */
 static enum status look_up(void *user, const char *key, const struct pte_named_data **out_data,
                            struct error *lookup_err)
 {
@@ -464,7 +464,7 @@ static enum status look_up(void *user, const char *key, const struct pte_named_d
     return ST_OK;
 }
 
-/* Links the sample's state to |data|; ST_OK, or what is wrong with it. */
+/* Links the sample's state to |data|. Returns ST_OK or the error. */
 static void check_link(const struct pte_named_data *data, enum status code, const char *text)
 {
     struct pte_program *program;
@@ -531,7 +531,7 @@ static void test_unsupported_concerns_one_method(void **state)
     expect_unsupported(sample.buffer_device, 1, 1, 1, "planned for device type 1");
 }
 
-/* The kinds of what "forward" takes and returns when its input and its first output are these. */
+/* The kinds of the inputs and outputs of "forward", for this input and this first output. */
 static void expect_expanded(uint32_t input, uint32_t output, uint32_t input_count,
                             const enum pte_kind *inputs, uint32_t output_count,
                             const enum pte_kind *outputs)
@@ -557,7 +557,7 @@ static void expect_expanded(uint32_t input, uint32_t output, uint32_t input_coun
     sample = good;
 }
 
-/* Lists among inputs and outputs stand for their items; behind the outputs comes a string. */
+/* Lists among inputs and outputs are replaced by their items. A string follows the outputs. */
 static void test_lists_are_expanded(void **state)
 {
     (void)state;
@@ -575,7 +575,7 @@ static void test_lists_are_expanded(void **state)
     expect_refused(ST_CORRUPT, "input 0 is value");
 }
 
-/* What is wrong behind something unsupported is found as well. */
+/* Damage after something unsupported is found as well. */
 static void test_unsupported_hides_no_damage(void **state)
 {
     (void)state;
@@ -584,8 +584,7 @@ static void test_unsupported_hides_no_damage(void **state)
     expect_corrupt(sample.args[SI_KERNEL], 4, 15, "instruction 0: argument 0 is value 15 of 15");
 }
 
-/* A few bytes that describe a great deal: one string shared by all keys, one plan by all entries.
- */
+/* A few bytes that describe much content: all keys share one string, all entries share one plan. */
 static void test_sharing_is_bounded(void **state)
 {
     struct writer *w = &sample.writer;
@@ -683,7 +682,7 @@ int main(void)
         cmocka_unit_test_setup(test_named_data, setup),
         cmocka_unit_test_setup(test_trailing_bytes_are_ignored, setup),
         cmocka_unit_test_setup(test_truncated_everywhere, setup),
-        cmocka_unit_test_setup(test_names_its_relatives, setup),
+        cmocka_unit_test_setup(test_names_related_formats, setup),
         cmocka_unit_test_setup(test_truncation_says_how_much_is_there, setup),
         cmocka_unit_test_setup(test_header_versions, setup),
         cmocka_unit_test_setup(test_extended_header, setup),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real programs against what their exporter's own tools say about them: NAME.json beside NAME.pte
- * has a "program" object with the operators of each method and how often they are called; those of
- * the shared corpus have counts of instructions and values, segments and memory besides.
+ * Compares real programs with the facts that the exporter's own tools print. NAME.json beside
+ * NAME.pte has a "program" object with the operators of each method and the numbers of their calls.
+ * Those of the shared corpus also have counts of instructions, values and segments, and the memory.
  */
 #include "config.h"
 
@@ -225,7 +225,7 @@ static void check_program(const char *path, const cJSON *facts)
     pte_free(program);
 }
 
-/* Checks every NAME.pte of |folder| that has facts; returns how many. */
+/* Checks every NAME.pte of |folder| that has facts. Returns their number. */
 static size_t check_folder(const char *folder)
 {
     char path[PATH_BYTES];

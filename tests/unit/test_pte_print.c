@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `pte run` prints of results. */
+/* The text that `pte run` prints for results. */
 #include "config.h"
 
 #include "server/pte/print.h"
@@ -22,7 +22,7 @@ static const char *print(enum dtype dtype, struct shape shape, const void *bytes
     return (const char *)out.ptr;
 }
 
-static void small_ones_are_whole(void **state)
+static void small_tensors_are_printed_whole(void **state)
 {
     (void)state;
     const float f[6] = {1, -2.5f, 0.1f, 4, NAN, -INFINITY};
@@ -63,8 +63,8 @@ static void lines_are_short_and_columns_aligned(void **state)
     }
 }
 
-/* Values and range of what is too large to be shown. */
-static void large_ones_are_shortened(void **state)
+/* The first values and the range of a tensor that is too large to be printed whole. */
+static void large_tensors_are_shortened(void **state)
 {
     (void)state;
     static float f[2 * 3 * 20 * 20];
@@ -131,7 +131,7 @@ static void scores_have_their_largest(void **state)
     assert_non_null(strstr(print(DT_F32, one, f, (struct pte_print_top){99, true}), "  top 10: "));
 }
 
-/* Of many rows some of each end; of equal values the first. */
+/* Of many rows the first and the last are printed. Of equal scores the first one is the largest. */
 static void many_rows_are_shortened(void **state)
 {
     (void)state;
@@ -159,9 +159,9 @@ static void scalars_have_pythons_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_ones_are_whole),
+        cmocka_unit_test(small_tensors_are_printed_whole),
         cmocka_unit_test(lines_are_short_and_columns_aligned),
-        cmocka_unit_test(large_ones_are_shortened),
+        cmocka_unit_test(large_tensors_are_shortened),
         cmocka_unit_test(ranges_of_integers_are_exact),
         cmocka_unit_test(scores_have_their_largest),
         cmocka_unit_test(many_rows_are_shortened),

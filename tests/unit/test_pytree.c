@@ -77,7 +77,7 @@ static void test_arguments(void **state)
     check(f, ARGUMENTS(LEAF, DICT("\\\"mask\\\"", LEAF)), "", "I24!S20!k0_0k1D10!K5!mask_1R1!");
     assert_true(f->sip.has_kwargs);
     check(f, ARGUMENTS(DICT("", ""), NO_KWARGS), "", "I9!S6!k0D1!R1!");
-    /* No such tuple: what is there is taken as it is. */
+    /* Without that tuple the structure is used unchanged. */
     check(f, "[1, " TUPLE(LEAF ", " LEAF) "]", "", "I12!S9!k0_0k1_1R1!");
     check(f, "[1, " LEAF "]", "[1, " TUPLE("") "]", "I3!_0R4!S1!");
 }
@@ -215,7 +215,7 @@ static void test_compact_refused(void **state)
     }
 }
 
-/* |levels| lists inside each other, in both encodings. */
+/* |levels| nested lists, in both encodings. */
 static void add_nested(struct buf *json, struct buf *compact, int levels)
 {
     buf_add_str(json, "[1, ");
@@ -280,7 +280,7 @@ static void test_positional(void **state)
     check_positional(f, 2, 2, "I12!S9!k0_0k1_1R12!S9!k0_0k1_1");
 }
 
-/* One random structure in both encodings. The test may recurse; what it tests does not. */
+/* One random structure in both encodings. The test recurses; the tested code does not. */
 struct twins {
     struct buf json, compact;
 };

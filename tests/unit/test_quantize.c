@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The quantize pass: what it makes of small graphs, and that this computes what they said. Each
- * graph is run as it is, in floats, and behind the pass, at every level; results are bytes that may
+ * The quantize pass on small graphs: the nodes that it makes, and that these compute the same. Each
+ * graph runs unchanged in floats, and after the pass at every level. Results are bytes, which may
  * differ by one, or floats.
  */
 #include "config.h"
@@ -29,7 +29,7 @@ struct fixture {
     struct rt_graph graph;
     struct error err;
     uint32_t input, output, seed;
-    bool is_signed; /* are activations i8? */
+    bool is_signed; /* whether activations are i8 */
 };
 
 static uint32_t next_random(struct fixture *f)
@@ -82,7 +82,7 @@ static enum dtype byte_type(const struct fixture *f)
     return f->is_signed ? DT_I8 : DT_U8;
 }
 
-/* The least and greatest value of an activation, and its type's number, from |args| on. */
+/* Fills |args| with the least and greatest value of an activation, and the number of its type. */
 static void bounds(struct fixture *f, uint32_t args[3])
 {
     args[0] = number(f, f->is_signed ? -128 : 0);
@@ -105,7 +105,7 @@ static uint32_t dequantize(struct fixture *f, uint32_t x, double scale, int64_t 
     return apply(f, "dequantize", args, 7, DT_F32);
 }
 
-/* Weights of |outs| channels, each with a scale. */
+/* Weights with |outs| channels, each with its scale. */
 static uint32_t weights(struct fixture *f, const struct shape *shape)
 {
     struct shape channels = {.rank = 1, .dims = {shape->dims[0]}};
@@ -190,7 +190,7 @@ static void compile(struct fixture *f, bool quantizes)
     assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
 }
 
-/* How many nodes are of |op|. */
+/* The number of nodes with operator |op|. */
 static uint32_t count(const struct fixture *f, const char *op)
 {
     uint32_t n = 0;
@@ -200,7 +200,7 @@ static uint32_t count(const struct fixture *f, const char *op)
     return n;
 }
 
-/* Runs on an input made of |seed|; the result, to free(). */
+/* Runs the graph on an input made from |seed|. The caller frees the result by free(). */
 static uint8_t *run(struct fixture *f, uint32_t seed, size_t *out_bytes)
 {
     const struct rt_value *in = &f->graph.values[f->graph.inputs[0]];
@@ -270,8 +270,8 @@ static void assert_alike(const struct fixture *f, const uint8_t *a, const uint8_
     }
 }
 
-/* At every level, signed and not: the graph with and without the pass; |op| is among what it made.
- */
+/* Runs the graph with and without the pass at every level, signed and unsigned. The pass must make
+ * a node of |op|. */
 static void compare(build_f *build, const void *arg, const char *op)
 {
     for (int isa = 0; isa < HAL_CPU_ISA_COUNT; isa++) {
@@ -351,7 +351,7 @@ static void depthwise_convolutions(void **state)
 
 struct linear {
     int64_t m, k, n;
-    bool is_float; /* is the result left as floats? */
+    bool is_float; /* whether the result stays float */
 };
 
 static uint32_t product(struct fixture *f, uint32_t x, const struct linear *l)
@@ -370,7 +370,7 @@ static void build_linear(struct fixture *f, const void *arg)
     set_output(f, l->is_float ? y : quantize(f, y, 1.0, zero_of(f)));
 }
 
-/* Rows of |x| quantized by their own range, and back. */
+/* Quantizes rows of |x| by their own range, and converts them back. */
 static uint32_t restore_rows(struct fixture *f, uint32_t x)
 {
     uint32_t args[] = {x, number(f, 1)};
@@ -396,7 +396,7 @@ static void build_dynamic(struct fixture *f, const void *arg)
     set_output(f, product(f, restore_rows(f, input(f, DT_F32, &shape)), l));
 }
 
-/* Two products of the same rows, which each of them quantizes. */
+/* Two products of the same rows; each of them quantizes the rows. */
 static void rows_are_quantized_once(void **state)
 {
     static const struct linear l = {5, 32, 24, true};
@@ -456,7 +456,7 @@ static void build_mean(struct fixture *f, const void *arg)
     set_output(f, quantize(f, apply(f, "mean", args, 4, DT_F32), 0.011, zero_of(f)));
 }
 
-/* Two tensors stored otherwise than their concatenation. */
+/* Two tensors whose quantization differs from that of their concatenation. */
 static void build_cat(struct fixture *f, const void *arg)
 {
     uint32_t x = image(f, &plain), y = quantize(f, convolve(f, x, &plain), 1.1, zero_of(f));
@@ -504,7 +504,7 @@ static void scales_in_tensors(void **state)
     compare(build_tensors, &plain, "q_conv");
 }
 
-static void between(void **state)
+static void operators_between_products(void **state)
 {
     (void)state;
     compare(build_sum, "add", "q_add");
@@ -516,7 +516,7 @@ static void between(void **state)
     compare(build_cat, NULL, "q_add");
 }
 
-/* Pads, pools and moves integers: nothing is floats between the first and the last. */
+/* Pads, pools and moves integers. There are no floats between the first and the last node. */
 static void integers_stay_integers(void **state)
 {
     static const char want[] = "method m(%1:u8[2,16,7,5])\n";
@@ -559,7 +559,7 @@ int main(void)
         cmocka_unit_test(linears),
         cmocka_unit_test(rows_are_quantized_once),
         cmocka_unit_test(scales_in_tensors),
-        cmocka_unit_test(between),
+        cmocka_unit_test(operators_between_products),
         cmocka_unit_test(integers_stay_integers),
         cmocka_unit_test(others_stay_floats),
     };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random operators (methods of tests/ops/random.pte, 100,000 numbers each): ranges and moments, no
- * tile like another, no call like another; dropout in training keeps and scales what its mask says.
- * Bounds are more than six standard errors wide.
+ * Random operators (methods of tests/ops/random.pte, 100,000 numbers each): ranges and moments;
+ * tiles differ from each other, and so do calls; dropout in training keeps and scales the elements
+ * of its mask. Bounds are more than six standard errors wide.
  */
 #include "config.h"
 
@@ -52,7 +52,7 @@ static int close_program(void **state)
     return 0;
 }
 
-/* The first results of KIND_TYPE as doubles; an input, where there is one, is all ones. */
+/* The first results of method KIND_TYPE as doubles. If it has an input, that is all ones. */
 static void call(const char *kind, enum dtype dtype, double *first, double *second)
 {
     struct rt_invocation *invocation;
@@ -93,7 +93,7 @@ static double moment(const double *x, int power, double about)
     return sum / COUNT;
 }
 
-/* How many of the second half are the number at their place in the first. */
+/* The share of numbers in the second half that equal the number at their place in the first. */
 static double share_equal(const double *a, const double *b, size_t count)
 {
     size_t equal = 0;

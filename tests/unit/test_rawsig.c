@@ -123,7 +123,7 @@ static void test_print(void **state)
     }
 }
 
-/* What parses but is spelled otherwise than it is written. */
+/* Texts that are accepted but are not the canonical spelling. */
 static void test_canonical(void **state)
 {
     struct sig_fixture *f = *state;
@@ -133,7 +133,7 @@ static void test_canonical(void **state)
     assert_true(mangles_to(f, span_str("I9!B6!d7d-1R1!")));
 }
 
-/* The ABI has no bool: it is written as sint8, and people are told what it is. */
+/* The ABI has no bool: a bool is mangled as sint8, and printed text for people says bool. */
 static void test_bool(void **state)
 {
     struct sig_fixture *f = *state;
@@ -196,7 +196,7 @@ static bool types_equal(const struct rawsig_type *a, const struct rawsig_type *b
     return true;
 }
 
-/* mangle, parse, mangle: the same structure and the same text. Then the text damaged. */
+/* Mangle, parse, mangle: the structure and the text stay the same. Then the text is damaged. */
 static void test_random(void **state)
 {
     struct sig_fixture *f = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything is let go of where a call ends: a device does not wait for its own callback. */
+/* The last references are dropped in the callback at the end of a call. A device must not wait for
+ * its own callback. */
 #include "config.h"
 
 #include <dirent.h>
@@ -36,7 +37,8 @@ static unsigned count_threads(void)
     return count;
 }
 
-/* When no device is open, but has been: a sanitizer may have a thread of its own from then on. */
+/* Counted after a device was opened and closed: from then on a sanitizer may have its own
+ * thread. */
 static unsigned count_other_threads(void)
 {
     struct hal_device *device;
@@ -81,7 +83,7 @@ static struct rt_invocation *open_world(struct world *w, const char *model, cons
     return inv;
 }
 
-/* Whoever runs the call; at the end no thread of the device is left. */
+/* Any thread may run the call. At the end no thread of the device is left. */
 static void end_in_callback(const char *model, const char *name)
 {
     static const enum hal_caller callers[] = {HAL_CALLER_BUSY, HAL_CALLER_QUICK, HAL_CALLER_WAITS};

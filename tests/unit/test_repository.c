@@ -118,8 +118,8 @@ static int open_world(void **state)
     return 0;
 }
 
-/* The scheduler asserts that no queue is left, the device that no memory is, so every model has
- * been freed. */
+/* The scheduler asserts that no queue is left, and the device that no memory is left. So every
+ * model has been freed. */
 static int close_world(void **state)
 {
     struct world *w = *state;
@@ -137,7 +137,7 @@ static struct model *find(struct world *w, const char *name, uint32_t version)
     return model;
 }
 
-/* The model that is found has this name and this version. */
+/* Checks the name and the version of the model that is found. */
 static void assert_found(struct world *w, const char *name, uint32_t version, const char *found,
                          uint32_t found_version)
 {
@@ -332,7 +332,7 @@ static void a_model_is_removed_while_a_call_runs(void **state)
     const float *sums = (const float *)rt_invocation_result(call, 0)->bytes.ptr;
     assert_true(sums[0] == 2 && sums[5] == 2);
     rt_invocation_free(call);
-    /* The next call of who holds the model works as well. */
+    /* The next call of a holder of the model works as well. */
     call = begin_sum(w, model, gate);
     assert_int_equal(submit_and_wait(call, false), ST_OK);
     rt_invocation_free(call);
@@ -353,7 +353,7 @@ static void the_last_reference_frees(void **state)
     struct model *model = find(w, "net", 0);
     assert_ok(w->err, repository_remove(&w->repository, model, &w->err));
     assert_int_equal(repository_count(&w->repository), 0);
-    assert_int_equal(index->count, 1); /* who looks at the index goes on with the old one */
+    assert_int_equal(index->count, 1); /* a reader of the index keeps the old one */
     assert_ptr_equal(index->models[0], model);
     model_unref(model);
     assert_true(rt_program_descriptors() > none);
@@ -415,8 +415,8 @@ static void *seek(void *arg)
     return NULL;
 }
 
-/* A model that stands for nothing comes and goes; the other one is found all the time. */
-static void the_index_changes_while_others_look(void **state)
+/* A model without a file is added and removed. The other one is always found. */
+static void the_index_changes_while_threads_read_it(void **state)
 {
     struct world *w = *state;
     struct seeker seekers[2] = {{.w = w}, {.w = w}};
@@ -462,7 +462,7 @@ int main(void)
         IN_WORLD(a_model_is_removed_while_a_call_runs),
         IN_WORLD(the_last_reference_frees),
         IN_WORLD(a_lost_device_leaves_names_and_counts),
-        IN_WORLD(the_index_changes_while_others_look),
+        IN_WORLD(the_index_changes_while_threads_read_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

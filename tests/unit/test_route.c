@@ -89,7 +89,7 @@ static void queries_are_searched(void **state)
     }
 }
 
-static void others_are_not(void **state)
+static void unknown_paths_are_not_found(void **state)
 {
     (void)state;
     static const char *const targets[] = {
@@ -159,7 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_route_is_found),
         cmocka_unit_test(queries_are_searched),
-        cmocka_unit_test(others_are_not),
+        cmocka_unit_test(unknown_paths_are_not_found),
         cmocka_unit_test(target_forms),
         cmocka_unit_test(versions),
         cmocka_unit_test(decoding),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler on a clock that stands still and a device that does nothing: the test says when
- * time passes and when a job is over, and looks at what was started, cancelled and done in order.
+ * The scheduler with a clock of the test and a device that does nothing. The test decides when time
+ * passes and when a job ends, and checks the order in which jobs were started, cancelled and done.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 static _Atomic uint64_t now_ns;
 
-/* Something that another thread does after this one has read the clock, once. */
+/* Called once after this thread has read the clock: the work of another thread. */
 static void (*meanwhile)(void);
 
 static uint64_t fake_clock(void)
@@ -37,15 +37,15 @@ struct job {
     struct rt_sched_job sched;
     char name;
     bool ends_in_start;
-    bool leaves; /* those that it runs with, when it is cancelled */
+    bool leaves; /* the jobs that it runs with, when it is cancelled */
     bool was_cancelled;
-    unsigned memory; /* that it takes to run, of |memory_left| */
+    unsigned memory; /* bytes of |memory_left| that it needs to run */
     unsigned done_count;
     enum status status;
 };
 
-/* What happened: "+a" started, "?a" not started for lack of memory, "-a" cancelled, "a=STATUS;"
- * done. */
+/* The events: "+a" started, "?a" not started for lack of memory, "-a" cancelled, "a=STATUS;" done.
+ */
 static char events[4096];
 
 static void note(const char *before, char name, const char *after)
@@ -109,7 +109,7 @@ static bool start_batch(struct rt_sched_job *const *jobs, uint32_t count)
     return is_started;
 }
 
-/* Capital letters do not go with small ones. */
+/* Jobs with capital letters do not join jobs with small letters. */
 static bool fits(struct rt_sched_job *a, struct rt_sched_job *b)
 {
     return (job_of(a)->name & 0x20) == (job_of(b)->name & 0x20);
@@ -190,7 +190,7 @@ static void finish(struct job *job)
     rt_sched_finished(&job->sched, job->was_cancelled ? ST_CANCELLED : ST_OK);
 }
 
-/* ---- what a device may hold ------------------------------------------------------------------ */
+/* ---- places on a device ---------------------------------------------------------------------- */
 
 static void test_alone_it_starts_at_once(void **state)
 {
@@ -246,7 +246,7 @@ static void test_a_model_has_its_own_limit(void **state)
     rt_sched_free(sched);
 }
 
-/* Jobs that end inside start() are a loop, not a recursion: this row would not fit on a stack. */
+/* Jobs that end inside start() cause a loop and no recursion: these would not fit on a stack. */
 static void test_a_row_that_ends_at_once(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void test_priorities(void **state)
     rt_sched_free(sched);
 }
 
-/* A slow model has filled the device; the fast one gets in, and goes on getting its share. */
+/* A slow model has filled the device. The fast one still gets a place, and then its share. */
 static void test_a_slow_model_does_not_keep_a_fast_one_out(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void test_a_slow_model_does_not_keep_a_fast_one_out(void **state)
     rt_sched_free(sched);
 }
 
-/* Two queues that always have more, four places, every job as long: places go by weight. */
+/* Two queues that are never empty, four places, jobs of equal length: places follow the weights. */
 static void test_weights(void **state)
 {
     (void)state;
@@ -357,7 +357,8 @@ static void test_weights(void **state)
     rt_sched_free(sched);
 }
 
-/* What waits while the device is busy runs as one: what fits, up to six rows, by priority. */
+/* Jobs that wait while the device is busy run as one batch: those that fit, up to six rows, by
+ * priority. */
 static void test_batches(void **state)
 {
     (void)state;
@@ -372,7 +373,7 @@ static void test_batches(void **state)
     jobs[6].name = 'G';
     jobs[7].sched.priority = 1;
     submit_all(queue, jobs, 1);
-    expect_events("+a"); /* alone: nobody is waited for */
+    expect_events("+a"); /* alone: it does not wait for others */
     submit_all(queue, jobs + 1, 7);
     assert_int_equal(rt_sched_load(queue).waiting, 7);
     finish(&jobs[0]);
@@ -396,7 +397,8 @@ static void test_batches(void **state)
     rt_sched_free(sched);
 }
 
-/* What would only wait on the device waits where others may join it, until they are enough. */
+/* A job that would only wait on the device waits in the queue, where others may join it, until the
+ * batch is full. */
 static void test_the_last_place_is_not_for_few_rows(void **state)
 {
     (void)state;
@@ -411,7 +413,7 @@ static void test_the_last_place_is_not_for_few_rows(void **state)
     submit_all(queue, jobs, 2);
     expect_events("+a");
     submit_all(queue, jobs + 2, 1);
-    expect_events("+[bc]"); /* six rows are all that run together */
+    expect_events("+[bc]"); /* six rows are the most of a batch */
     submit_all(queue, jobs + 3, 1);
     finish(&jobs[0]);
     expect_events("a=0;");
@@ -427,8 +429,8 @@ static void test_the_last_place_is_not_for_few_rows(void **state)
     rt_sched_free(sched);
 }
 
-/* Those of a batch whose time is up are answered at once, and the others run on; so with cancelled
- * ones. The place on the device is free when the last one is over. */
+/* Jobs of a batch that are late or cancelled are answered at once, and the others run on. The place
+ * on the device is free when the last one ends. */
 static void test_leaving_a_batch(void **state)
 {
     (void)state;
@@ -463,8 +465,8 @@ static void test_leaving_a_batch(void **state)
     rt_sched_free(sched);
 }
 
-/* A thread reads the clock before it holds the lock. Until then others queue and start jobs, at
- * later times: no job has started before it was queued, nor ended before it started. */
+/* A thread reads the clock before it takes the lock. Meanwhile other threads queue and start jobs
+ * at later times. Still, no job may start before it was queued, or end before it started. */
 static struct rt_sched_queue *late_queue;
 static struct job late_jobs[4];
 
@@ -522,7 +524,7 @@ static void test_times_are_in_order(void **state)
     rt_sched_free(sched);
 }
 
-/* It was done when its time was up: that is an answer. */
+/* A job that is done when its deadline passes is answered. */
 static void test_late_but_done(void **state)
 {
     (void)state;
@@ -540,7 +542,7 @@ static void test_late_but_done(void **state)
     rt_sched_free(sched);
 }
 
-/* With a delay a batch waits until it is full, or its oldest has waited so long. */
+/* With a delay, a batch waits until it is full or its oldest job has waited for the delay. */
 static void test_delay(void **state)
 {
     (void)state;
@@ -593,7 +595,8 @@ static void test_delay(void **state)
     rt_sched_free(sched);
 }
 
-/* One after the other, whatever their queues and priorities; others pass by. */
+/* Jobs of one lane run one after the other, in any queues and with any priorities. Other jobs
+ * overtake them. */
 static void test_lanes(void **state)
 {
     (void)state;
@@ -629,7 +632,7 @@ static void test_lanes(void **state)
     rt_sched_free(sched);
 }
 
-/* A job of several lanes runs when it is the first in all of them, and is before others in each. */
+/* A job of several lanes runs when it is the first in all of them. It keeps its place in each. */
 static void test_jobs_of_several_lanes(void **state)
 {
     (void)state;
@@ -656,7 +659,7 @@ static void test_jobs_of_several_lanes(void **state)
     expect_events("b=0;");
     now_ns += 5;
     rt_sched_expire(sched);
-    expect_events("+ed=6;"); /* it was not the first anywhere, and is missed by nobody */
+    expect_events("+ed=6;"); /* it was not the first of any lane, so nothing changes */
     finish(&jobs[0]);
     expect_events("+ca=0;");
     rt_sched_cancel(&jobs[5].sched);
@@ -777,7 +780,7 @@ static void test_cancel(void **state)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Gives its memory back as a call does at its end: before the scheduler hears of it. */
+/* Gives its memory back as a call does at its end, before the scheduler is notified. */
 static void finish_and_free(struct job *job)
 {
     memory_left += job->memory;
@@ -796,7 +799,7 @@ static void test_a_job_waits_for_memory(void **state)
     submit_all(large, jobs, 3);
     expect_events("+a?b");
     jobs[3].memory = jobs[4].memory = 2;
-    submit_all(small, &jobs[3], 2); /* nobody else waits for the large one */
+    submit_all(small, &jobs[3], 2); /* no other job waits for the large one */
     expect_events("+d+e");
     assert_int_equal(rt_sched_load(large).waiting, 2);
     finish_and_free(&jobs[3]);
@@ -815,7 +818,7 @@ static void test_a_job_waits_for_memory(void **state)
     rt_sched_free(sched);
 }
 
-/* Nothing runs that could give some back. */
+/* No running job could give memory back. */
 static void test_a_job_that_finds_no_memory_is_refused(void **state)
 {
     (void)state;
@@ -838,7 +841,7 @@ static void test_a_job_that_finds_no_memory_is_refused(void **state)
     rt_sched_free(sched);
 }
 
-/* What has run keeps its results until its owner has released them. */
+/* A finished job keeps its results until its owner releases them. */
 static void test_a_job_waits_for_results_to_go(void **state)
 {
     (void)state;
@@ -858,7 +861,7 @@ static void test_a_job_waits_for_results_to_go(void **state)
     expect_events("b=0;");
     submit_all(queue, &jobs[2], 1);
     expect_events("?c");
-    rt_sched_released(sched); /* but it was of a client's */
+    rt_sched_released(sched); /* it was memory of a client */
     const char exhausted[] = {'?', 'c', 'c', '=', (char)('0' + ST_EXHAUSTED), ';', '\0'};
     expect_events(exhausted);
     rt_sched_queue_free(queue);
@@ -924,8 +927,8 @@ static void test_leaving_while_there_is_no_memory(void **state)
 /* ---- everything at once ---------------------------------------------------------------------- */
 
 /*
- * Four threads submit to three queues, a device of two threads ends jobs in any order, another
- * cancels, another lets time pass, and memory is short: each job that was taken ends exactly once.
+ * Four threads submit to three queues, a device of two threads ends jobs in any order, one thread
+ * cancels, another one lets time pass, and memory is short. Each accepted job ends exactly once.
  */
 enum { STRESS_JOBS = 10000, SUBMITTERS = 4, RUNNERS = 2 };
 
@@ -933,10 +936,10 @@ struct stress_job {
     struct rt_sched_job sched;
     struct rt_sched_turn turns[3];
     /* Under device_lock. */
-    struct stress_job *head; /* of those that it runs with */
+    struct stress_job *head; /* of the jobs that it runs with */
     unsigned here;           /* of the head: how many of them are on the device */
     bool is_on_device;
-    bool has_left; /* the others that it ran with */
+    bool has_left; /* the other jobs that it ran with */
     atomic_bool is_cancelled;
     atomic_uint done_count;
 };
@@ -960,7 +963,7 @@ static bool take_memory(uint32_t count)
     return has_room;
 }
 
-/* Some give it back when they are over, others when they are released. */
+/* Some jobs give memory back when they end, others when they are released. */
 static bool is_freed_early(const struct rt_sched_job *job)
 {
     return job->bytes % 3 == 0;
@@ -1013,7 +1016,7 @@ static bool stress_start(struct rt_sched_job *job, bool may_run_inline)
     return true;
 }
 
-/* Some leave others that they run with. */
+/* Some jobs leave the batch in which they run. */
 static bool stress_cancel(struct rt_sched_job *sched)
 {
     struct stress_job *job = stress_job_of(sched);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of sequences, on two programs that have mutable buffers and a clock that stands still.
- */
+/* The table of sequences, with two programs that have mutable buffers and with a clock of the
+ * test. */
 #include "config.h"
 
 #include "runtime/load/load.h"
@@ -99,7 +99,7 @@ static void test_starting_anew(void **state)
     struct rt_sequence *old = open_key(w, key_of(w, 0, 7, ""), true);
     struct rt_sequence *fresh = open_key(w, key_of(w, 0, 7, ""), true);
     assert_ptr_not_equal(old, fresh);
-    rt_sequence_end(old); /* not the one that has the id now */
+    rt_sequence_end(old); /* not the sequence that has the id now */
     rt_sequence_close(old);
     struct rt_sequence *again = open_key(w, key_of(w, 0, 7, ""), false);
     assert_ptr_equal(fresh, again);
@@ -129,7 +129,7 @@ static void test_limits(void **state)
                  ST_TOO_LARGE, "128 bytes");
 }
 
-/* A client that only starts sequences displaces its own, whatever their number. */
+/* A client that only starts sequences displaces its own ones, however many it starts. */
 static void test_started_ones_give_way(void **state)
 {
     struct world *w = *state;
@@ -145,7 +145,7 @@ static void test_started_ones_give_way(void **state)
     struct rt_sequence_key key = key_of(w, 1, 30, "");
     struct rt_sequence *sequence;
     assert_fails(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err),
-                 ST_EXHAUSTED, "3 sequences"); /* one is held, and two have gone on */
+                 ST_EXHAUSTED, "3 sequences"); /* one is held, and two had later calls */
     rt_sequence_close(held);
     rt_sequence_close(open_key(w, key, true));
     expect_unknown(w, key_of(w, 0, 2, ""));
@@ -167,7 +167,7 @@ static void test_idle_ones_are_forgotten(void **state)
     rt_sequence_close(open_key(w, key_of(w, 1, 3, ""), false)); /* used again */
     assert_int_equal(rt_sequences_expire(w->sequences), 1240);
     now_ns = 5000;
-    expect_unknown(w, key_of(w, 1, 3, "")); /* also without anybody's having looked */
+    expect_unknown(w, key_of(w, 1, 3, "")); /* also if no call has looked at it */
     rt_sequence_close(open_key(w, key_of(w, 0, 1, ""), false));
     rt_sequence_close(held);
     assert_int_equal(rt_sequences_expire(w->sequences), 5100);

@@ -115,7 +115,7 @@ static void test_refused(void **state)
     buf_fini(&out);
 }
 
-/* Positions count from the beginning of the whole text, also inside spans. */
+/* Positions count from the start of the whole text, also inside spans. */
 static void test_inside(void **state)
 {
     struct sig_reader in, inside;

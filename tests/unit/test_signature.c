@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs of tests/models say of themselves, and methods that cannot be called. */
+/* The signatures of the programs of tests/models, and methods that cannot be called. */
 #include "config.h"
 
 #include "runtime/load/load.h"
@@ -93,7 +93,8 @@ static void test_goldens(void **state)
     hal_device_unref(device);
 }
 
-/* A program of the sample's bytes, alone in a folder: it need not stay there. */
+/* Loads a program from the sample's bytes, alone in a folder. The file may be removed
+ * afterwards. */
 static struct rt_program *load_sample(const struct sample *sample, struct hal_device *device)
 {
     struct rt_program *program;
@@ -111,7 +112,7 @@ static struct rt_program *load_sample(const struct sample *sample, struct hal_de
     return program;
 }
 
-/* The sample needs a delegate that nobody has, and what it stores as structure is none. */
+/* The sample needs an unknown delegate, and its stored structure is invalid. */
 static void test_methods_with_failures(void **state)
 {
     static struct sample sample;
@@ -136,7 +137,7 @@ static void test_methods_with_failures(void **state)
     hal_device_unref(device);
 }
 
-/* Complex numbers stay inside of programs: no request can bring them. */
+/* Complex numbers exist only inside of programs: no request can contain them. */
 static void test_complex_input(void **state)
 {
     static struct sample sample;
@@ -155,7 +156,7 @@ static void test_complex_input(void **state)
     hal_device_unref(device);
 }
 
-/* What a data file is missed for stays what it is: pte tells it from what is not supported. */
+/* A missing data file keeps its own status, so that pte can tell it from an unsupported program. */
 static void test_missing_data(void **state)
 {
     static struct sample sample;
@@ -167,7 +168,7 @@ static void test_missing_data(void **state)
     struct rt_method *forward = rt_program_find_method(program, span_str("forward"));
     assert_int_equal(rt_method_failure(forward)->code, ST_NOT_FOUND);
     assert_non_null(strstr(rt_method_failure(forward)->text, "no data file has 'module.state'"));
-    /* What goes in and comes out is known all the same. */
+    /* Inputs and outputs are known nevertheless. */
     assert_int_equal(rt_method_input_count(forward), 1);
     assert_int_equal(rt_method_input(forward, 0)->kind, RT_IO_TENSOR);
     assert_int_equal(rt_method_input(forward, 0)->dtype, DT_F32);

@@ -230,7 +230,7 @@ static void test_bind(void **state)
         const char *why; /* NULL: it fits */
     } cases[] = {
         {"I12!S9!k0_1k1_0R3!_0", 2, 1, NULL},
-        {"I1!R12!S9!k0_1k1_1", 0, 4, NULL}, /* a result twice, others hidden */
+        {"I1!R12!S9!k0_1k1_1", 0, 4, NULL}, /* a result is used twice, others are hidden */
         {"I12!S9!k0_1k1_0R3!_0", 3, 1, "raw input 2 is nowhere in the structure"},
         {"I1!R1!", 1, 0, "raw input 0 is nowhere in the structure"},
         {"I12!S9!k0_1k1_0R3!_0", 1, 1, "inputs[0]: raw index 1, the function has 1 inputs"},
@@ -272,7 +272,7 @@ static enum status assign(struct sig_fixture *f, const struct sip_assignment *as
     return sip_assign(assignments, count, &f->arena, &f->sip.inputs, &f->err);
 }
 
-/* The order of the assignments does not matter; that of the keys is the ABI's. */
+/* The order of the assignments does not matter. The keys get the order of the ABI. */
 static void test_assign(void **state)
 {
     struct sig_fixture *f = *state;
@@ -316,7 +316,7 @@ static void test_assign_refused(void **state)
     assert_fails(f->err, assign(f, &wrong_index, 1), ST_INVALID, "raw index -1 is negative");
 }
 
-/* Many members in the worst order cost what sorting costs, and memory has an end. */
+/* Many members in the worst order cost as much as sorting, and memory is bounded. */
 static void test_wide(void **state)
 {
     enum { MEMBERS = 100000 };
@@ -351,7 +351,7 @@ struct random_paths {
     uint8_t names[ASSIGNMENTS_MAX][PATH_MAX_STEPS][4];
 };
 
-/* Keys of one level are all names or all positions, so that few are in each other's way. */
+/* Keys of one level are all names or all positions, so that few of them conflict. */
 static void make_random_path(struct random_paths *paths, uint32_t i)
 {
     static const char alphabet[] = "aK!_0\xc3\0";
@@ -395,7 +395,8 @@ static const struct sip_node *find(const struct sip_tree *tree, const struct sip
     return node == SIP_NO_NODE ? NULL : &tree->nodes[node];
 }
 
-/* What was assigned is there after mangling and parsing, and the text comes out again. */
+/* After mangling and parsing, the assigned leaves are there, and mangling gives the same text
+ * again. */
 static void check_fixpoint(struct sig_fixture *f, const struct random_paths *paths, uint32_t count)
 {
     buf_reset(&f->out);
@@ -443,7 +444,7 @@ static void test_random(void **state)
             make_random_path(&paths, i);
         }
         while (assign(f, paths.assignments, count) != ST_OK) {
-            count--; /* two were in each other's way; one fits always */
+            count--; /* two may conflict; one always fits */
         }
         built += count > 1;
         assert_ok(f->err, sip_assign(NULL, 0, &f->arena, &f->sip.results, &f->err));

@@ -44,7 +44,7 @@ static void close_world(struct world *w)
     hal_device_unref(w->device);
 }
 
-/* A call of |method| that has been given |state| (or NULL) and its tensors, ready to submit. */
+/* A call of |method| with |state| (or NULL) and its tensors, ready to submit. */
 static struct rt_invocation *prepare(struct world *w, const char *method, struct rt_state *state,
                                      const struct input *inputs, uint32_t count)
 {
@@ -60,7 +60,8 @@ static struct input vector(const float *data, int64_t n)
     return (struct input){DT_F32, {.rank = 1, .dims = {n}}, data};
 }
 
-/* One step of "running": gives the count, and the mean's first element through |out_mean|. */
+/* Makes one step of "running". Returns the count, and the first element of the mean in
+ * |out_mean|. */
 static int64_t step(struct world *w, struct rt_state *state, float x, bool is_cancelled,
                     float *out_mean)
 {
@@ -118,7 +119,7 @@ static void test_states_advance_apart(void **unused)
     close_world(&w);
 }
 
-/* A cancelled call may have run or not, but never half: count and mean are of one generation. */
+/* A cancelled call has run completely or not at all: count and mean belong to one generation. */
 static void test_a_cancelled_call_changes_nothing(void **unused)
 {
     struct world w;
@@ -141,7 +142,7 @@ static void test_a_cancelled_call_changes_nothing(void **unused)
     close_world(&w);
 }
 
-/* Two calls prepared before either has run: the second reads what the first wrote. */
+/* Two calls are prepared before one of them runs. The second reads the writes of the first. */
 static void test_prepared_calls_use_the_state_of_their_start(void **unused)
 {
     const float data[] = {0, 0, 0};
@@ -210,8 +211,8 @@ static void test_methods_share_a_buffer(void **unused)
     close_world(&w);
 }
 
-/* One call of "tally", all of whose rows are |x|: its status; the element at |at|, and the count.
- */
+/* Makes one call of "tally" with |x| in all rows. Returns its status, the element at |at| and the
+ * count. */
 static enum status tally(struct world *w, struct rt_state *state, float x, int64_t at,
                          float *out_element, int64_t *out_count)
 {
@@ -233,7 +234,7 @@ static enum status tally(struct world *w, struct rt_state *state, float x, int64
     return status;
 }
 
-/* A loop, a condition, and then an index that no element has: the buffers are as before. */
+/* A loop, a condition, and then an index out of range: the buffers keep their old content. */
 static void test_a_call_of_many_steps_fails_whole(void **unused)
 {
     struct world w;
@@ -261,12 +262,13 @@ static void test_a_call_of_many_steps_fails_whole(void **unused)
 
 enum { CACHES = 2, CACHE_ROWS = 8, CACHE_WIDTH = 3 };
 
-/* What "scroll" holds, as the host knows it. */
+/* The expected content of "scroll". */
 struct cache {
     float rows[CACHES][CACHE_ROWS][CACHE_WIDTH];
 };
 
-/* A step of "scroll": |n| rows of |x| from |first| on; its sums of the cache's rows. */
+/* Makes a step of "scroll": writes |n| rows of |x| from row |first| on, and returns the sums of the
+ * cache's rows. */
 static enum status scroll(struct world *w, struct rt_state *state, int64_t first, int64_t n,
                           float x, bool is_cancelled, float sums[CACHES][CACHE_WIDTH])
 {
@@ -285,7 +287,7 @@ static enum status scroll(struct world *w, struct rt_state *state, int64_t first
     return status;
 }
 
-/* The second cache gets twice of it; row r has row r of a table added: 3r, 3r + 1, 3r + 2. */
+/* The second cache gets twice |x|. To row r the model adds row r of a table: 3r, 3r + 1, 3r + 2. */
 static void write_rows(struct cache *cache, int64_t first, int64_t n, float x)
 {
     for (int c = 0; c < CACHES; c++) {
@@ -310,8 +312,9 @@ static void assert_sums(struct cache *cache, float sums[CACHES][CACHE_WIDTH])
     }
 }
 
-/* Calls that succeed, fail and are cancelled, on two sequences in turns, beside the host's copy. */
-static void test_rows_survive_whatever_happens(void **unused)
+/* Calls that succeed, fail and are cancelled, on two sequences in turns, compared with a copy on
+ * the host. */
+static void test_rows_survive_failures_and_cancellation(void **unused)
 {
     struct world w;
     struct rt_state *states[2];
@@ -347,7 +350,7 @@ static void test_rows_survive_whatever_happens(void **unused)
     close_world(&w);
 }
 
-/* A step is the same plan wherever it writes. */
+/* Steps that write to different places share a plan. */
 static void test_positions_share_a_plan(void **unused)
 {
     struct world w;
@@ -378,7 +381,8 @@ static uint32_t find_cell(const struct rt_state *state, size_t bytes)
     return cell;
 }
 
-/* What two steps have not written is not copied: a mark in the spare memory stays where it is. */
+/* Rows that two steps have not written are not copied: a mark in the spare memory stays in
+ * place. */
 static void test_a_step_copies_only_rows_that_differ(void **unused)
 {
     struct world w;
@@ -389,7 +393,7 @@ static void test_a_step_copies_only_rows_that_differ(void **unused)
     open_world(&w, "scroll");
     assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
     uint32_t cell = find_cell(state, sizeof(struct cache));
-    for (int64_t i = 0; i < 3; i++) { /* from the third on both generations have memory */
+    for (int64_t i = 0; i < 3; i++) { /* from the third step on, both generations have memory */
         assert_int_equal(scroll(&w, state, i, 1, 1, false, sums), ST_OK);
     }
     const struct rt_rows *stale = &state->stale[cell];
@@ -400,12 +404,12 @@ static void test_a_step_copies_only_rows_that_differ(void **unused)
     assert_int_equal(scroll(&w, state, 3, 2, 1, false, sums), ST_OK);
     assert_ptr_equal(state->current[cell], spare);
     assert_true(*row == mark);
-    assert_true(row[-5 * CACHE_WIDTH] == 1 + 6); /* row 2, which the step before wrote */
+    assert_true(row[-5 * CACHE_WIDTH] == 1 + 6); /* row 2, written by the step before */
     rt_state_unref(state);
     close_world(&w);
 }
 
-/* One block, places that only the device knows, and those that are wrong. */
+/* One block, with places that only the device knows, some of them wrong. */
 static void test_entries_survive_faults(void **unused)
 {
     struct world w;
@@ -443,7 +447,7 @@ static void test_a_program_without_buffers(void **unused)
     assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
     rt_program_unref(w.program);
     w.program = NULL;
-    rt_state_unref(state); /* kept the program alive */
+    rt_state_unref(state); /* the state kept the program alive */
     close_world(&w);
 }
 
@@ -456,7 +460,7 @@ int main(void)
         cmocka_unit_test(test_prepared_calls_use_the_state_of_their_start),
         cmocka_unit_test(test_methods_share_a_buffer),
         cmocka_unit_test(test_a_call_of_many_steps_fails_whole),
-        cmocka_unit_test(test_rows_survive_whatever_happens),
+        cmocka_unit_test(test_rows_survive_failures_and_cancellation),
         cmocka_unit_test(test_positions_share_a_plan),
         cmocka_unit_test(test_a_step_copies_only_rows_that_differ),
         cmocka_unit_test(test_entries_survive_faults),

@@ -15,7 +15,8 @@
 #define SIZE 100000u
 #define LIVE_MAX 100
 
-/* All ranges in order, without gaps, no two free neighbours; returns how many there are. */
+/* Checks that ranges are in order, without gaps, and that no two neighbours are free. Returns their
+ * number. */
 static size_t check(const struct hal_suballoc *suballoc, size_t size)
 {
     const struct hal_range *before = NULL;
@@ -25,7 +26,7 @@ static size_t check(const struct hal_suballoc *suballoc, size_t size)
         assert_true(r->size > 0);
         assert_ptr_equal(r->before, before);
         assert_false(before && before->state == HAL_RANGE_FREE && r->state == HAL_RANGE_FREE);
-        if (r->state == HAL_RANGE_KEPT) { /* behind its owner */
+        if (r->state == HAL_RANGE_KEPT) { /* follows its owner */
             assert_true(before && before->state == HAL_RANGE_USED);
         }
         at += r->size;
@@ -58,7 +59,7 @@ static void test_whole(void **state)
     hal_suballoc_fini(&suballoc);
 }
 
-/* A range whose size is not the smallest of its bin is found all the same. */
+/* A range is found even if its size is not the smallest of its bin. */
 static void test_exact_fit(void **state)
 {
     (void)state;
@@ -73,7 +74,7 @@ static void test_exact_fit(void **state)
 }
 
 struct model {
-    uint8_t owner[SIZE]; /* of each byte: 0, or the number of a live range */
+    uint8_t owner[SIZE]; /* for each byte: 0, or the number of a live range */
     struct hal_range *live[LIVE_MAX + 1];
     uint32_t count;
 };
@@ -100,7 +101,7 @@ static void allocate(struct hal_suballoc *suballoc, struct model *model, uint8_t
                      size_t size, size_t growth)
 {
     struct hal_range *range = hal_suballoc_alloc(suballoc, size, growth);
-    if (!range) { /* a bin is searched only so far, and free and kept ranges do not add up */
+    if (!range) { /* only a part of a bin is searched, and free and kept ranges are not joined */
         assert_true(size * 2 > largest_gap(model) / 2);
         return;
     }

@@ -17,7 +17,7 @@
 #define RANK2(a, b) SHAPE(.rank = 2, .dims = {a, b})
 #define RANK3(a, b, c) SHAPE(.rank = 3, .dims = {a, b, c})
 
-/* Both sides live in blocks of exactly their size, at odd addresses, for the sanitizers. */
+/* Text and elements are in blocks of exactly their size, at odd addresses, for the sanitizers. */
 static enum status parse(const char *text, enum dtype dtype, const struct shape *shape, void *out,
                          struct error *err)
 {
@@ -84,7 +84,7 @@ static void test_narrow_floats(void **state)
                   "[0]: 3.4e38 is out of the range of BF16 (up to 3.3895314e38)");
 }
 
-/* NaN and the infinities as what we print by default, as bare words, and as null if told so. */
+/* NaN and the infinities in the default form, as bare words, and as null on request. */
 static void test_nan(void **state)
 {
     (void)state;
@@ -383,7 +383,7 @@ static void test_print(void **state)
     check_print(DT_F32, NULL, 0, "[]");
 }
 
-/* What is printed reads back to the same bytes, across the chunks of the printer. */
+/* Printed text reads back to the same bytes, also across the chunks of the printer. */
 static void test_round_trip(void **state)
 {
     (void)state;

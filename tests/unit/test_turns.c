@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loop whose clock says that each connection and each request takes half a turn. What is begun,
- * and in which turn, is written down as text: a connection as a small letter, a request as a
- * capital, the end of a turn as "|".
+ * A loop with a clock of the test: each connection and each request takes half a turn. A log shows
+ * the order of work: a connection is a small letter, a request is a capital letter, the end of a
+ * turn is "|".
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ void __wrap_request_go_on(struct request *request);
 
 static struct server server;
 static struct conn conns[CONNS];
-static unsigned messages[CONNS]; /* that have come and are not begun */
+static unsigned messages[CONNS]; /* messages that have come and have not begun */
 static struct request requests[REQUESTS];
 static uint64_t clock_ns;
 static char seen[64];
@@ -41,7 +41,7 @@ static void see(char what)
     seen[len] = what;
 }
 
-/* As parse() does it. */
+/* The same as parse(). */
 void __wrap_conn_go_on(struct conn *conn)
 {
     size_t i = (size_t)(conn - conns);
@@ -64,7 +64,7 @@ static void receive(size_t i, unsigned count)
     __wrap_conn_go_on(&conns[i]);
 }
 
-/* |count| requests from |first| on have ended at once. */
+/* Ends |count| requests from |first| on at the same time. */
 static void end_requests(size_t first, size_t count)
 {
     for (size_t i = first; i < first + count; i++) {
@@ -130,12 +130,12 @@ static void many_messages_take_turns_with_others(void **state)
     receive(2, 1);
     while (run_turn()) {
     }
-    /* A turn ends where the loop looks at its sockets; at "|" the first one has no time left. */
+    /* A turn ends when the loop polls its sockets. At "|" the first item finds no time left. */
     assert_string_equal(seen, "aa|a|bc|ab|aa");
     assert_int_equal(messages[0] + messages[1] + messages[2], 0);
 }
 
-static void a_message_that_comes_does_not_pass_those_that_wait(void **state)
+static void a_new_message_does_not_overtake_waiting_ones(void **state)
 {
     (void)state;
     receive(0, 5);
@@ -185,7 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_message_alone_is_begun_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_messages_take_turns_with_others, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_message_that_comes_does_not_pass_those_that_wait, set_up,
+        cmocka_unit_test_setup_teardown(a_new_message_does_not_overtake_waiting_ones, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(requests_that_end_together_take_several_turns, set_up,
                                         tear_down),

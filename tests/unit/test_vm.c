@@ -123,7 +123,7 @@ static void close_world(struct world *w)
     hal_device_unref(w->device);
 }
 
-/* map and scan over 7 rows of 3; all ones. */
+/* map and scan over 7 rows of 3; all elements are 1. */
 static struct rt_invocation *prepare(struct world *w)
 {
     static const struct shape shapes[] = {
@@ -142,11 +142,11 @@ static struct rt_invocation *prepare(struct world *w)
     return inv;
 }
 
-static void test_a_loop_runs_again_and_again(void **unused)
+static void test_a_loop_can_run_many_times(void **unused)
 {
     struct world w;
     (void)unused;
-    open_world(&w, (size_t)64 << 10, 0); /* less than the turns of all calls take together */
+    open_world(&w, (size_t)64 << 10, 0); /* less than the iterations of all calls need */
     for (int i = 0; i < 200; i++) {
         struct rt_invocation *inv = prepare(&w);
         assert_int_equal(submit_and_wait(inv, false), ST_OK);
@@ -205,7 +205,7 @@ static void test_a_full_pool_fails_the_call(void **unused)
     assert_int_equal(submit_and_wait(inv, false), ST_EXHAUSTED);
     rt_invocation_free(inv);
     hal_buffer_unref(most);
-    inv = prepare(&w); /* nothing is left behind */
+    inv = prepare(&w); /* no memory stays taken */
     assert_int_equal(submit_and_wait(inv, false), ST_OK);
     rt_invocation_free(inv);
     close_world(&w);
@@ -213,7 +213,7 @@ static void test_a_full_pool_fails_the_call(void **unused)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* Four integers from |start|, as one of the results of method by_number of tests/ops/create. */
+/* Four integers from |start| on: one of the results of method by_number of tests/ops/create. */
 static void count_from(struct world *w, struct rt_method *method, int64_t start)
 {
     static const struct shape shapes[] = {{.rank = 1, .dims = {3}}, {.rank = 0}};
@@ -235,7 +235,7 @@ static void count_from(struct world *w, struct rt_method *method, int64_t start)
     rt_invocation_free(inv);
 }
 
-/* Where ranges start and what tensors are filled with decides over no size. */
+/* The start of a range and the value that fills a tensor do not change any size. */
 static void test_numbers_share_a_plan(void **unused)
 {
     struct world w;
@@ -263,7 +263,8 @@ static enum status foretell(struct world *w, struct rt_method *method, int64_t c
     return rt_method_result_shapes(method, inputs, &info, &w->err);
 }
 
-/* Method halves of tests/ops/extent takes any number of elements at first, then even ones only. */
+/* Method halves of tests/ops/extent first takes any number of elements, but a later block only even
+ * numbers. */
 static void test_a_later_block_refuses_sizes(void **unused)
 {
     struct world w;
@@ -284,7 +285,7 @@ int main(void)
         cmocka_unit_test(test_integer_division),
         cmocka_unit_test(test_overflow_is_an_error),
         cmocka_unit_test(test_floats_round_and_compare),
-        cmocka_unit_test(test_a_loop_runs_again_and_again),
+        cmocka_unit_test(test_a_loop_can_run_many_times),
         cmocka_unit_test(test_the_budget_ends_a_loop),
         cmocka_unit_test(test_cancelled_between_steps),
         cmocka_unit_test(test_a_full_pool_fails_the_call),

@@ -14,15 +14,15 @@ static void stuck_is_busy_twice_without_progress(void **state)
 {
     (void)state;
     struct watched seen = {false, 0};
-    assert_false(watchdog_is_stuck(&seen, BUSY(0))); /* work has come meanwhile */
+    assert_false(watchdog_is_stuck(&seen, BUSY(0))); /* new work has come since */
     assert_true(watchdog_is_stuck(&seen, BUSY(0)));
     assert_true(watchdog_is_stuck(&seen, BUSY(0)));  /* it stays so ... */
     assert_false(watchdog_is_stuck(&seen, BUSY(1))); /* ... until something is done */
     assert_true(watchdog_is_stuck(&seen, BUSY(1)));
-    assert_false(watchdog_is_stuck(&seen, IDLE(1))); /* or nobody wants it any more */
+    assert_false(watchdog_is_stuck(&seen, IDLE(1))); /* or the work is no longer wanted */
     assert_false(watchdog_is_stuck(&seen, IDLE(1)));
     assert_false(watchdog_is_stuck(&seen, BUSY(1)));
-    assert_false(watchdog_is_stuck(&seen, BUSY(0))); /* a mark need not grow */
+    assert_false(watchdog_is_stuck(&seen, BUSY(0))); /* a mark may also decrease */
 }
 
 int main(void)

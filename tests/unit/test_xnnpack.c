@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads of the XNNPACK delegate with one thing wrong each: refused, and the text says where and
- * what. Whole programs, because that is how they arrive.
+ * Payloads of the XNNPACK delegate with one error each. They are refused with a text that names the
+ * place and the error. The tests load whole programs, as a user does.
  */
 #include "config.h"
 
@@ -38,7 +38,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Why |sample| cannot be called, "" if it can. */
+/* The reason why |sample| cannot be called; "" if it can. */
 static const char *failure_of(struct world *w, const struct xnn_sample *sample)
 {
     static struct writer program;
@@ -56,7 +56,7 @@ static const char *failure_of(struct world *w, const struct xnn_sample *sample)
     return w->err.text;
 }
 
-/* What is put where: |id| of the table at a position of the sample, or bytes from there. */
+/* One change: field |id| of the table at a position of the sample, or bytes after the position. */
 struct damage {
     size_t at; /* offsetof(struct xnn_sample, ...) */
     int id, plus;
@@ -64,7 +64,7 @@ struct damage {
     size_t width;
     const char *text;
 };
-#define BYTES (-1) /* no field: |plus| bytes behind the position */
+#define BYTES (-1) /* not a field: |plus| bytes after the position */
 
 #define FIELD(member, id, value, width, text)                                                      \
     {                                                                                              \

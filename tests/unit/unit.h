@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What cmocka wants before its header, in one place. */
+/* The headers that cmocka's own header needs, in one place. */
 #ifndef PTED_TESTS_UNIT_H
 #define PTED_TESTS_UNIT_H
 
@@ -12,7 +12,7 @@
 
 #include "base/status.h"
 
-/* None of the three is negative. The name that cmocka itself has for it changed with version 2. */
+/* None of the three numbers is negative. cmocka's own name of this check changed in version 2. */
 #define assert_between(value, least, most)                                                         \
     do {                                                                                           \
         uintmax_t value_ = (uintmax_t)(value);                                                     \
@@ -21,7 +21,7 @@
         }                                                                                          \
     } while (0)
 
-/* The call succeeds, or the test fails with the text of |err|. */
+/* Checks that the call succeeds. Otherwise the test fails with the text of |err|. */
 #define assert_ok(err, expr)                                                                       \
     do {                                                                                           \
         if ((expr) != ST_OK) {                                                                     \
@@ -29,7 +29,7 @@
         }                                                                                          \
     } while (0)
 
-/* The call fails with |status|, and its text contains |part|. */
+/* Checks that the call fails with |status| and that its text contains |part|. */
 #define assert_fails(err, expr, status, part)                                                      \
     do {                                                                                           \
         assert_int_equal((expr), (status));                                                        \

@@ -40,11 +40,11 @@ static const struct value values[XV_COUNT] = {
     [XV_OUT] = {F32, NO_PARAMS, 2, {1, 11}, XC_NONE, XC_NONE},
 };
 
-/* The fields of a node's table: a letter a field, as in runtime/import/xnnpack.h. */
+/* The fields of a node's table, one letter for each, as in runtime/import/xnnpack.h. */
 struct node {
     uint8_t tag;
     const char *widths;  /* widths */
-    uint32_t fields[20]; /* of the fields that are no lists */
+    uint32_t fields[20]; /* of the fields that are not lists */
     int64_t lists[2][4];
     uint8_t list_ids[2], list_counts[2];
 };
@@ -277,7 +277,7 @@ void xnn_sample_make(struct xnn_sample *s)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* An entry of a plan's values: a float tensor; returns its table. */
+/* Writes an entry of a plan's values: a float tensor. Returns its table. */
 static size_t add_tensor(struct writer *w, size_t at, const int64_t *sizes, uint8_t rank,
                          const char *widths)
 {
@@ -291,7 +291,7 @@ static size_t add_tensor(struct writer *w, size_t at, const int64_t *sizes, uint
     return table;
 }
 
-/* One with memory of its own at |offset|. */
+/* Writes a float tensor with its own memory at |offset|. */
 static void add_planned(struct writer *w, size_t at, const int64_t *sizes, uint8_t rank,
                         uint32_t offset)
 {
@@ -309,7 +309,7 @@ static void add_call(struct writer *w, size_t plan)
     writer_numbers(w, writer_field(w, call, 1), (const int64_t[]){0, 1, 2}, 3, 4);
 }
 
-/* Without segments: the payload lies in the program's tables. */
+/* There are no segments: the payload is in the program's tables. */
 void xnn_sample_program(const struct xnn_sample *s, struct writer *w)
 {
     memset(w, 0, sizeof(*w));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program of one delegate call whose XNNPACK payload has values of every kind of quantization and
- * nodes of every kind of operand, written field by field, with the places of all of them.
+ * A program with one delegate call. Its XNNPACK payload has values of every kind of quantization
+ * and nodes of every kind of operand. It is written field by field, and the positions of all fields
+ * are known.
  */
 #ifndef PTED_TESTS_XNN_SAMPLE_H
 #define PTED_TESTS_XNN_SAMPLE_H
@@ -46,7 +47,7 @@ enum xnn_sample_node {
     XN_COUNT
 };
 
-/* Of the table of constants, where 0 is none. */
+/* Numbers in the table of constants; 0 is no constant. */
 enum xnn_sample_constant {
     XC_NONE,
     XC_FILTER,
@@ -58,7 +59,7 @@ enum xnn_sample_constant {
     XC_COUNT
 };
 
-/* Byte positions in the payload. Tables have every field that their type has. */
+/* Byte positions in the payload. Tables have all fields of their type. */
 struct xnn_sample {
     struct writer payload;
     size_t header;    /* where the header's bytes begin: 0 */
@@ -78,8 +79,8 @@ struct xnn_sample {
 void xnn_sample_make(struct xnn_sample *sample);
 
 /*
- * The .pte whose method "forward" makes one call with this payload: a tensor in, a tensor out, and
- * a constant that no value of the payload is, as exporters leave it behind.
+ * The .pte whose method "forward" makes one call with this payload. It has one input tensor, one
+ * output tensor, and a constant that the payload does not use, as exporters leave one.
  */
 void xnn_sample_program(const struct xnn_sample *sample, struct writer *out_program);
 

@@ -10,11 +10,8 @@
 #include "config.h"
 
 #include "base/bytes.h"
+#include "hal/cpu/uk/gemm_u8.h"
 #include "hal/cpu/uk/level.h"
-#include "hal/cpu/uk/simd_u8.h"
-
-#define B_BLOCK (640 * 1024) /* bytes of B kept in a second-level cache of 1 MiB or more */
-#define SKEW 64              /* numbers; maps the rows of a copied tile to different cache sets */
 
 /* Rows of a tile that keeps two sums for each element. */
 #if UK_MR == 14
@@ -24,27 +21,6 @@
 #else
 #define GROUPED_MR 2
 #endif
-
-/* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, all of k. */
-struct tile {
-    const uint8_t *a; /* words in the form that v_dot expects */
-    ptrdiff_t a_row;  /* bytes */
-    bool is_copied;   /* the runs of |a| are contiguous */
-    const struct uk_segment *segments;
-    size_t segment_count, run;
-    const uint8_t *b;
-    size_t group_words; /* 0: no groups */
-    const float *group_scales;
-    const union uk_number *columns;
-    const float *row_scales;
-    const int32_t *row_zeros;
-    uint8_t *c_u8;
-    float *c_f32;
-    ptrdiff_t c_row;
-    size_t width; /* columns that exist */
-    float min, max;
-    int32_t zero;
-};
 
 typedef void tile_f(const struct tile *t);
 
@@ -114,113 +90,6 @@ UK_INLINE void accumulate(vi acc[UK_MR][2], const uint8_t *a, ptrdiff_t stride, 
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
-
-UK_INLINE const float *column_floats(const struct tile *t, enum uk_column array, int j)
-{
-    return &t->columns[array * UK_NR + j * UK_VL].f;
-}
-
-UK_INLINE vi column_ints(const struct tile *t, enum uk_column array, int j)
-{
-    return V_GET(vi, &t->columns[array * UK_NR + j * UK_VL].i);
-}
-
-/* Stores a row of floats, without those beyond |width|. */
-UK_INLINE void store_floats(const struct tile *t, int i, const vf y[2], const int vectors)
-{
-    vf min = v_splat(t->min), max = v_splat(t->max);
-    float *c = t->c_f32 + i * t->c_row;
-    UK_UNROLL
-    for (int j = 0; j < vectors; j++) {
-        size_t left = t->width - (size_t)j * UK_VL;
-        vf v = v_clamp(y[j], min, max);
-        if (left < UK_VL) {
-            v_store_part(c + j * UK_VL, v, left);
-        } else {
-            v_store(c + j * UK_VL, v);
-        }
-    }
-}
-
-/* Stores four vectors of results as bytes: |count| rows, |first| being the first. They go through
- * memory, from where any part can be loaded. */
-UK_INLINE void store_bytes(const struct tile *t, int first, int count, const vf y[4],
-                           const int vectors)
-{
-    vf max = v_splat(t->max);
-    vi whole[4];
-    uint8_t bytes[2 * UK_VECTOR_BYTES];
-    UK_UNROLL
-    for (int q = 0; q < 4; q++) {
-        whole[q] = v_round_int(v_lesser(y[q], max));
-    }
-    vb ordered = v_gather_in_order(whole, (int16_t)t->zero, (uint8_t)((int32_t)t->min + t->zero));
-    V_PUT(bytes, ordered);
-    UK_UNROLL
-    for (int i = 0; i < 4 / vectors; i++) {
-        uint8_t *c = t->c_u8 + (first + i) * t->c_row;
-        const uint8_t *from = bytes + i * vectors * UK_VL;
-        if (i >= count) {
-            break;
-        } else if (t->width == (size_t)vectors * UK_VL) {
-            memcpy(c, from, (size_t)vectors * UK_VL);
-        } else {
-            v_store_bytes(c, V_GET(vb, from), t->width);
-        }
-    }
-}
-
-/* Stores all rows of a tile, after scales and biases. */
-UK_INLINE void store_rows(const struct tile *t, vf y[UK_MR][2], const int rows, const int vectors)
-{
-    if (t->c_f32) {
-        UK_UNROLL
-        for (int i = 0; i < rows; i++) {
-            store_floats(t, i, y[i], vectors);
-        }
-        return;
-    }
-    UK_UNROLL
-    for (int i = 0; i < rows; i += 4 / vectors) {
-        vf four[4];
-        UK_UNROLL
-        for (int q = 0; q < 4; q++) {
-            int row = i + q / vectors;
-            four[q] = y[row < rows ? row : i][q % vectors];
-        }
-        store_bytes(t, i, rows - i, four, vectors);
-    }
-}
-
-/* Turns the sums into floats with scale and bias, and stores them. */
-UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
-{
-    vi offset[2];
-    vf scale[2], bias[2], y[UK_MR][2];
-    UK_UNROLL
-    for (int j = 0; j < vectors; j++) {
-        offset[j] = column_ints(t, UK_COLUMN_OFFSET, j);
-        scale[j] = v_load(column_floats(t, UK_COLUMN_SCALE, j));
-        bias[j] = v_load(column_floats(t, UK_COLUMN_BIAS, j));
-    }
-    UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        UK_UNROLL
-        for (int j = 0; j < vectors; j++) {
-            /* unsigned arithmetic: in a malformed model the bias may overflow, which gives a wrong
-             * number */
-            vu sum = (vu)acc[i][j] + (vu)offset[j];
-            vf factor = scale[j];
-            if (t->row_scales) {
-                sum -=
-                    v_splat_bits((uint32_t)t->row_zeros[i]) * (vu)column_ints(t, UK_COLUMN_SUM, j);
-                factor *= v_splat(t->row_scales[i]);
-            }
-            y[i][j] = __builtin_convertvector((vi)sum, vf) * factor + bias[j];
-        }
-    }
-    store_rows(t, y, rows, vectors);
-}
 
 UK_INLINE void finish_grouped(vf sums[UK_MR][2], const struct tile *t, const int rows,
                               const int vectors)
@@ -329,51 +198,12 @@ static tile_f *const grouped_tiles[GROUPED_MR][2][2] = {EACH_GROUPED_ROWS(GROUPE
 
 /* ---- around them ----------------------------------------------------------------------------- */
 
-/* Copies rows of a tile to where v_dot can read them: widened, or as they are. */
-static void copy_row(uint8_t *to, const uint8_t *a, size_t run)
-{
-#if UK_WORD == 4
-    memcpy(to, a, run);
-#else
-    uint16_t *wide = (uint16_t *)(void *)to;
-    size_t k = 0;
-    for (; run - k >= UK_VECTOR_BYTES / 2; k += UK_VECTOR_BYTES / 2) {
-        vh x = __builtin_convertvector(V_GET(v_half, a + k), vh);
-        V_PUT(wide + k, x);
-    }
-    for (; k < run; k++) {
-        wide[k] = a[k];
-    }
-#endif
-}
-
-static void copy_tile(const struct uk_gemm_u8 *g, struct tile *t, size_t rows)
-{
-    size_t depth = t->segment_count * t->run, row_bytes = (depth + SKEW) * (4 / UK_WORD);
-    uint8_t *to = g->scratch;
-    for (size_t i = 0; i < rows; i++) {
-        for (size_t s = 0; s < t->segment_count; s++) {
-            copy_row(to + i * row_bytes + s * t->run * (4 / UK_WORD),
-                     t->a + (ptrdiff_t)i * t->a_row + t->segments[s].a, t->run);
-        }
-    }
-    t->a = to;
-    t->a_row = (ptrdiff_t)row_bytes;
-}
-
-/* Computes panels [begin, end) of |rows| rows from (line, first) on. The tile is changed in place,
- * here and below, because copying a struct that has just been written would stall. */
+/* Computes panels [begin, end) of |rows| rows from (line, first) on. */
 static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
                        size_t rows, size_t panel_begin, size_t panel_end)
 {
-    ptrdiff_t c = (ptrdiff_t)line * g->c_line + (ptrdiff_t)first * g->c_row;
     for (size_t p = panel_begin; p < panel_end; p++) {
-        size_t column = p * UK_NR, left = g->n - column;
-        t->width = left < UK_NR ? left : UK_NR;
-        t->b = g->b + p * g->k * UK_NR / (g->is_4bit ? 2 : 1);
-        t->columns = g->columns + p * UK_NR * UK_COLUMN_ARRAYS;
-        t->c_u8 = g->c_u8 ? g->c_u8 + c + (ptrdiff_t)column : NULL;
-        t->c_f32 = g->c_f32 ? g->c_f32 + c + (ptrdiff_t)column : NULL;
+        tile_begin_panel(g, t, line, first, p);
         if (g->group) {
             t->group_scales = g->group_scales + p * (g->k / g->group) * UK_NR;
             grouped_tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
@@ -383,30 +213,16 @@ static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, 
     }
 }
 
-/* Can a tile read its rows in place? Rows at distances of pages would share few cache sets. */
-static bool reads_in_place(const struct uk_gemm_u8 *g)
-{
-    return UK_WORD == 4 && (g->a_row % 4096 != 0 || g->m == 1 || g->n <= UK_NR);
-}
-
 /* Computes the row tiles of one line, which share the rows evenly, so that none has only a row or
  * two. */
 static void run_line(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t panel_begin,
                      size_t panel_end)
 {
     const size_t mr = g->group ? GROUPED_MR : UK_MR, count = (g->m + mr - 1) / mr;
-    const bool in_place = reads_in_place(g);
     size_t first = 0, share = g->m / count, more = g->m % count;
     for (size_t i = 0; i < count; i++) {
         size_t rows = share + (i < more);
-        ptrdiff_t numbers = (ptrdiff_t)line * g->rows_line + (ptrdiff_t)first;
-        t->a = g->a + (ptrdiff_t)line * g->a_line + (ptrdiff_t)first * g->a_row;
-        t->a_row = g->a_row;
-        t->row_scales = g->row_scales ? g->row_scales + numbers : NULL;
-        t->row_zeros = g->row_scales ? g->row_zeros + numbers : NULL;
-        if (!in_place) {
-            copy_tile(g, t, rows);
-        }
+        tile_begin_rows(g, t, line, first, rows);
         run_panels(g, t, line, first, rows, panel_begin, panel_end);
         first += rows;
     }
@@ -429,20 +245,11 @@ static void check(const struct uk_gemm_u8 *g)
 void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
 {
     check(g);
-    const struct uk_segment from_start = {0, 0};
     const size_t mr = g->group ? GROUPED_MR : UK_MR;
-    size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR, panel_bytes = g->k * UK_NR + 1;
-    size_t block = panel_bytes < B_BLOCK ? B_BLOCK / panel_bytes : 1;
-    block = g->lines == 1 && g->m <= mr ? panels : block;
-    struct tile t = {.is_copied = !reads_in_place(g),
-                     .segments = g->segments ? g->segments : &from_start,
-                     .segment_count = g->segments ? g->segment_count : 1,
-                     .run = g->run,
-                     .group_words = g->group / UK_WORD,
-                     .c_row = g->c_row,
-                     .min = g->min,
-                     .max = g->max,
-                     .zero = g->zero};
+    size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
+    size_t block = g->lines == 1 && g->m <= mr ? panels : panels_at_once(g);
+    struct uk_segment from_start;
+    struct tile t = tile_of(g, &from_start);
     for (size_t p = 0; p < panels && g->m > 0; p += block) {
         size_t panel_end = panels - p > block ? p + block : panels;
         for (size_t line = 0; line < g->lines; line++) {

@@ -56,11 +56,14 @@ uint64_t UK_BASE(probe_f32)(float *out);
 
 /* A level always has its own version of these. */
 void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g);
-void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end);
-void UK_NAME(dw_u8)(const struct uk_dw_u8 *d);
-void UK_NAME(pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
-                         uint32_t channels);
 uint64_t UK_NAME(probe_u8)(int32_t *out);
+
+/* These follow from how the level multiplies words. */
+void UK_DOT(gemm_u8)(const struct uk_gemm_u8 *g);
+void UK_DOT(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end);
+void UK_DOT(dw_u8)(const struct uk_dw_u8 *d);
+void UK_DOT(pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
+                        uint32_t channels);
 
 void UK_BASE(add_u8)(const struct uk_add_u8 *a);
 void UK_BASE(mul_u8)(const struct uk_mul_u8 *m);

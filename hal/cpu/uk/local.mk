@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# One archive for each level, all from the same sources; simd.h explains levels. libhal.a takes their
-# objects in.
+# One archive for each level, all from the same sources; simd.h explains levels. libhal.a contains
+# their objects.
 UK_SOURCES = \
 	%D%/conv_dw_f32.c \
 	%D%/convert.c \
@@ -17,6 +17,7 @@ UK_SOURCES = \
 UK_OWN_SOURCES = \
 	%D%/conv_dw_u8.c \
 	%D%/gemm_u8.c \
+	%D%/gemm_u8.h \
 	%D%/level.h \
 	%D%/pack_u8.c \
 	%D%/probe_u8.c \
@@ -37,7 +38,8 @@ if CPU_X86
 UK_AVX512_CFLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c \
 	-mprefer-vector-width=512
 
-noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a
+noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a \
+	%D%/libuk_amx_int8.a
 %C%_libuk_avx2_a_SOURCES = $(UK_SOURCES)
 %C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX2 -mavx2 -mfma -mf16c
 %C%_libuk_avx512_a_SOURCES = $(UK_SOURCES)
@@ -45,6 +47,18 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a
 %C%_libuk_avx512_vnni_a_SOURCES = $(UK_OWN_SOURCES)
 %C%_libuk_avx512_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_VNNI $(UK_AVX512_CFLAGS) \
 	-mavx512vnni
+# Its other functions are those of avx512_vnni.
+%C%_libuk_amx_int8_a_SOURCES = \
+	%D%/amx.h \
+	%D%/gemm_u8.h \
+	%D%/gemm_u8_amx.c \
+	%D%/level.h \
+	%D%/probe_u8_amx.c \
+	%D%/simd.h \
+	%D%/simd_u8.h \
+	%D%/table.c
+%C%_libuk_amx_int8_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_INT8 $(UK_AVX512_CFLAGS) -mavx512vnni \
+	-mamx-tile -mamx-int8
 UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx512_a_OBJECTS) \
-	$(%C%_libuk_avx512_vnni_a_OBJECTS)
+	$(%C%_libuk_avx512_vnni_a_OBJECTS) $(%C%_libuk_amx_int8_a_OBJECTS)
 endif

@@ -21,7 +21,16 @@
 
 /* The register tile of the matrix product has UK_MR rows of two vectors: as many as leave room for
  * two vectors of B and one broadcast. */
-#if defined UK_LEVEL_AVX512_VNNI
+#if defined UK_LEVEL_AMX_INT8
+#define UK_LEVEL amx_int8
+#define UK_BASE_LEVEL avx512
+#define UK_DOT_LEVEL avx512_vnni
+#define UK_LEVEL_AVX512_VNNI
+#define UK_LEVEL_AVX512
+#define UK_VECTOR_BYTES 64
+#define UK_MR 14
+#define UK_U8_MR 32
+#elif defined UK_LEVEL_AVX512_VNNI
 #define UK_LEVEL avx512_vnni
 #define UK_BASE_LEVEL avx512
 #define UK_LEVEL_AVX512
@@ -55,6 +64,15 @@
 #define UK_BASE_LEVEL UK_LEVEL
 #endif
 #define UK_BASE(name) UK_CAT(name, UK_BASE_LEVEL)
+/* The name of a function on integers that it inherits. */
+#ifndef UK_DOT_LEVEL
+#define UK_DOT_LEVEL UK_LEVEL
+#endif
+#define UK_DOT(name) UK_CAT(name, UK_DOT_LEVEL)
+/* Rows of a tile of the integer matrix product. */
+#ifndef UK_U8_MR
+#define UK_U8_MR UK_MR
+#endif
 #define UK_STRING_(a) #a
 #define UK_STRING(a) UK_STRING_(a)
 
