@@ -84,7 +84,7 @@ enum status hal_buffer_import_final(struct hal_device *device, void *ptr, size_t
 void hal_buffer_freeze(struct hal_buffer *buffer)
 {
     OBJ_CHECK(buffer, HAL_BUFFER_MAGIC);
-    must(buffer->root == buffer);
+    must(buffer->root == buffer); /* not a range of a pool, which is used again */
     buffer->read_only = true;
     buffer->is_final = true;
 }

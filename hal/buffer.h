@@ -2,8 +2,8 @@
 /*
  * Buffers: contiguous device memory, shared by reference count.
  *
- * A buffer either owns its memory, imports somebody else's host memory (a mapped file, a request
- * body) with a callback for when the last reference goes, or is a range of a pool (hal/pool.h).
+ * A buffer owns its memory, or imports host memory of another owner (a mapped file, a request body)
+ * and tells the owner when the last reference is dropped, or is a range of a pool (hal/pool.h).
  */
 #ifndef PTED_HAL_BUFFER_H
 #define PTED_HAL_BUFFER_H
@@ -23,10 +23,9 @@ MUST_CHECK enum status hal_buffer_new(struct hal_device *device, size_t size,
                                       struct hal_buffer **out_buffer, struct error *err);
 
 /*
- * Host memory as a buffer. |release| (may be NULL) runs once, on whatever thread drops the last
- * reference. ST_UNSUPPORTED when the device cannot use this memory in place (alignment, device):
- * the caller then copies. |read_only| memory is never written by a command buffer; recording such
- * a write is an invariant violation.
+ * Host memory as a buffer. |release| (may be NULL) runs once, on the thread that drops the last
+ * reference. ST_UNSUPPORTED: the device cannot use this memory in place (alignment, device), and
+ * the caller has to copy it. No command buffer may write |read_only| memory (asserted).
  */
 MUST_CHECK enum status hal_buffer_import(struct hal_device *device, void *ptr, size_t size,
                                          bool read_only, hal_buffer_release_f *release, void *arg,
@@ -50,9 +49,9 @@ size_t hal_buffer_size(const struct hal_buffer *buffer);
 struct hal_device *hal_buffer_device(const struct hal_buffer *buffer);
 
 /*
- * The host address of a host-visible buffer, valid while a reference is held; NULL when the device
- * memory is not host-visible or the buffer has no bytes. Writes made before a submission are seen
- * by it, and its writes are seen by a thread that waited for its semaphore.
+ * The host address of a host-visible buffer, valid while a reference is held; NULL if the memory is
+ * not host-visible or the buffer has no bytes. A submission sees all writes that were made before
+ * it. A thread that has waited for the submission's semaphore sees the submission's writes.
  */
 void *hal_buffer_map(struct hal_buffer *buffer);
 

@@ -16,7 +16,7 @@
 #include "hal/device_priv.h"
 
 #define COMMAND_BYTES_MAX ((size_t)256 << 20)
-#define BYTES_PER_NS 8 /* that one core moves, for the cost of fills, copies and updates */
+#define BYTES_PER_NS 8 /* moved by one core: the cost of fills, copies and updates */
 
 struct hal_binding hal_binding_whole(struct hal_buffer *buffer)
 {
@@ -150,12 +150,13 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
     const struct hal_kernel *kernel = dispatch->kernel;
     must(dispatch->binding_count <= HAL_BINDINGS_MAX);
     must(dispatch->constants_bytes <= HAL_CONSTANTS_MAX);
+    must((uint64_t)dispatch->writes >> dispatch->binding_count == 0);
     if (!command->device->ops->can_run(kernel)) {
         return error_set(err, ST_UNSUPPORTED, "kernel '%s' has no form for %s", kernel->name,
                          props->name);
     }
     if (dispatch->scratch_bytes > props->scratch_bytes_max) {
-        return error_set(err, ST_TOO_LARGE, "kernel '%s' asks for %zu bytes of scratch, %s has %zu",
+        return error_set(err, ST_TOO_LARGE, "kernel '%s' needs %zu bytes of scratch, %s has %zu",
                          kernel->name, dispatch->scratch_bytes, props->name,
                          props->scratch_bytes_max);
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Command buffers: recorded once, immutable from hal_command_end() on, submitted any number of
- * times, also several times at once. Memory is named in two ways: directly (a buffer that the
- * command buffer keeps a reference to: weights) or by slot (filled in by each submission: inputs,
- * results, the workspace).
+ * times, also several times at once. A binding names memory directly (a buffer that the command
+ * buffer references: weights) or by slot (each submission fills it in: inputs, results, the
+ * workspace).
  *
  * Commands between two barriers form a region: they may run in any order and at the same time, so
  * they must not touch each other's writes. A barrier makes all writes before it visible to all
  * commands after it.
  *
- * Recording is single-threaded. Arguments are this program's own and are asserted, never reported.
+ * One thread records. Arguments come from this program, so wrong ones are asserted, never reported.
  */
 #ifndef PTED_HAL_COMMAND_H
 #define PTED_HAL_COMMAND_H
@@ -28,7 +28,8 @@ struct hal_device;
 
 #define HAL_SLOTS_MAX 1024 /* and one more for a driver's own use */
 
-/* A range of memory: |buffer| when it is not NULL, else what the submission puts in |slot|. */
+/* A range of memory: of |buffer| if it is not NULL, else of the buffer that a submission puts into
+ * |slot|. */
 struct hal_binding {
     struct hal_buffer *buffer;
     uint16_t slot;
@@ -36,7 +37,7 @@ struct hal_binding {
     size_t length;
 };
 
-/* All of it; takes no reference. */
+/* All bytes of |buffer|. Takes no reference. */
 struct hal_binding hal_binding_whole(struct hal_buffer *buffer);
 
 struct hal_dispatch {
@@ -47,20 +48,20 @@ struct hal_dispatch {
     const struct hal_binding *bindings;
     uint32_t binding_count; /* <= HAL_BINDINGS_MAX */
     uint32_t writes;        /* bit i: binding i is written; 0: any may be */
-    size_t scratch_bytes;   /* what the kernel needs for each worker */
-    uint64_t cost;          /* rough ns of all tiles on one core: whether waking others pays */
-    double macs;            /* multiply-adds of all tiles, for profiles; 0: it is about memory */
-    bool has_u8_macs;       /* they are of 8-bit integers, otherwise of floats */
-    const char *label;      /* on whose behalf, for faults; static. NULL: the kernel's name */
-    uint32_t tag;           /* the recorder's own, for hal_command_print() */
+    size_t scratch_bytes;   /* that the kernel needs for each worker */
+    uint64_t cost;     /* rough ns of all tiles on one core; decides how many workers to wake */
+    double macs;       /* multiply-adds of all tiles, for profiles; 0: it is about memory */
+    bool has_u8_macs;  /* they are of 8-bit integers, otherwise of floats */
+    const char *label; /* the operator, for faults; static. NULL: the kernel's name */
+    uint32_t tag;      /* the recorder's own, for hal_command_print() */
 };
 
 /* |slot_count| <= HAL_SLOTS_MAX. The caller owns a reference. */
 MUST_CHECK enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                                        struct hal_command **out_command, struct error *err);
 /*
- * While recording: nobody reads |slot| before or after a submission, so it may be memory of
- * hal_pool_reserve_transient().
+ * During recording: declares that only the commands of a submission access |slot|, so it may be
+ * memory of hal_pool_reserve_transient().
  */
 void hal_command_set_transient(struct hal_command *command, uint32_t slot);
 
@@ -86,7 +87,7 @@ MUST_CHECK enum status hal_command_end(struct hal_command *command, struct error
 enum hal_placement {
     HAL_PLACEMENT_DEVICE,
     HAL_PLACEMENT_NO_FORM, /* on the host, which has the only form of the kernel */
-    HAL_PLACEMENT_CHEAPER, /* on the host, which has to do what is around it */
+    HAL_PLACEMENT_CHEAPER, /* on the host, which runs the dispatches around it */
     HAL_PLACEMENTS
 };
 
@@ -100,37 +101,37 @@ struct hal_command_info {
     uint64_t bytes; /* of all bindings: what is read and written at least once */
 };
 
-/* How many there are. */
+/* The number of recorded commands without barriers. */
 uint32_t hal_command_count(const struct hal_command *command);
 
-/* Describes all of them, by number: |infos| has room for hal_command_count(). The strings live as
- * long as the command buffer. */
+/* Describes these commands, by number. |infos| has room for hal_command_count() of them. The
+ * strings live as long as the command buffer. */
 void hal_command_describe(const struct hal_command *command, struct hal_command_info *infos);
 
-/* What a submission consists of; the stages' and transfers' numbers are known at the end. */
+/* The parts of a submission. Stages and transfers are counted by hal_command_end(). */
 struct hal_command_stats {
     uint32_t dispatches[HAL_PLACEMENTS];
     uint32_t copies, barriers;
-    uint32_t device_stages, host_stages; /* submissions to the device and to the host at its side */
-    uint32_t transfers;                  /* copies between them that nobody recorded */
+    uint32_t device_stages, host_stages; /* stages that the device and its host run */
+    uint32_t transfers;                  /* copies between them, added by the driver */
 };
 
-/* On the device and on the host. */
+/* All dispatches, on the device and on the host. */
 uint32_t hal_command_stats_dispatches(const struct hal_command_stats *stats);
 
-/* Adds those of |command|. */
+/* Adds the parts of |command| to |stats|. */
 void hal_command_add_stats(const struct hal_command *command, struct hal_command_stats *stats);
 
-/* Calls |fn| for each dispatch that does not run on the device. |label| lives as long as it. */
+/* Calls |fn| for each dispatch that does not run on the device. |label| is static. */
 void hal_command_list_hosted(const struct hal_command *command,
                              void (*fn)(void *arg, const char *label, enum hal_placement placement),
                              void *arg);
 
-/* Prints lines about a dispatch, which stand before the dispatch's own line. */
+/* Prints lines about a dispatch, before the dispatch's own line. */
 typedef void hal_note_f(const void *arg, uint32_t tag, struct buf *out);
 
-/* One line a command, deterministic, for `pte inspect --plan` and golden tests. |note| may be NULL.
- */
+/* Prints one line for each command: the same text each time, for `pte inspect --plan` and golden
+ * tests. |note| may be NULL. */
 void hal_command_print(const struct hal_command *command, hal_note_f *note, const void *arg,
                        struct buf *out);
 

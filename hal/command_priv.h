@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For drivers: what a command buffer holds once it has been recorded. Everything behind the
- * pointers is checked, copied and owned by the command buffer; direct buffers are retained.
+ * For drivers: the contents of a recorded command buffer. Everything behind the pointers has been
+ * checked and is the command buffer's own copy; it holds references to direct buffers.
  */
 #ifndef PTED_HAL_COMMAND_PRIV_H
 #define PTED_HAL_COMMAND_PRIV_H
@@ -28,7 +28,7 @@ struct hal_record {
     double macs;
     bool has_u8_macs;
     const struct hal_kernel *kernel;
-    enum hal_placement placement; /* settled at the end */
+    enum hal_placement placement; /* set by hal_command_end() */
     uint32_t writes;              /* bits by binding; 0: any may be written */
     const char *label;
     uint32_t tag;
@@ -40,7 +40,7 @@ struct hal_record {
 struct hal_slot_need {
     size_t length;
     bool written;      /* by a fill, copy or update */
-    bool is_transient; /* may be memory that the host does not see */
+    bool is_transient; /* may be memory that the host cannot access */
 };
 
 #define HAL_COMMAND_MAGIC 0xc0331a53u
@@ -54,10 +54,10 @@ struct hal_command {
     struct arena arena; /* everything below */
     struct hal_slot_need *slots;
     struct hal_record *records, *last; /* in order; barriers separate regions */
-    uint32_t count; /* records other than barriers */
+    uint32_t count;                    /* records other than barriers */
     uint64_t cost;
-    struct hal_command_stats stats; /* but the dispatches by placement */
-    void *compiled;                 /* the driver's */
+    struct hal_command_stats stats; /* stages and transfers only */
+    void *compiled;                 /* the driver's form, or NULL */
 };
 
 #endif

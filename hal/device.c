@@ -59,7 +59,7 @@ static enum status open_named(const char *name, const struct hal_device_options 
     return fail_unknown(name, err);
 }
 
-/* The first driver that has a device worth it; the host otherwise. */
+/* Opens the first driver's device that is faster than the host, or the host. */
 static enum status open_automatic(const struct hal_device_options *options,
                                   struct hal_device **out_device, struct error *err)
 {
@@ -115,8 +115,7 @@ static void *free_device(void *arg)
     return NULL;
 }
 
-/* If no thread can be made, the device leaks: to wait here would be to wait for this very thread.
- */
+/* If no thread can be started, the device leaks: waiting here would be waiting for this thread. */
 static void free_elsewhere(struct hal_device *device)
 {
     pthread_t thread;

@@ -22,34 +22,34 @@ struct hal_kernel;
 
 /* What plans and metadata need to know; filled by the driver, constant afterwards. */
 struct hal_device_props {
-    bool is_host; /* the CPU device itself: it works on all memory that the host sees */
-    bool is_gpu;  /* the hardware is a GPU; a software driver, which computes on the CPU, is none */
-    char name[16];            /* what opens it again: "cpu", or a driver and a number */
-    char kind[32];            /* of hardware, for people: "cpu", "discrete GPU" */
-    char description[192];    /* "avx512_vnni, 4 workers" */
-    uint32_t workers;         /* threads, or 1 */
-    size_t buffer_align;      /* of every buffer's address, a power of two */
-    size_t offset_align;      /* of binding offsets; 1: only what the kernel itself needs */
+    bool is_host;          /* the CPU device: it can use all memory that the host can access */
+    bool is_gpu;           /* the hardware is a GPU; false for a driver that computes on the CPU */
+    char name[16];         /* opens the same device again: "cpu", or a driver and a number */
+    char kind[32];         /* of hardware, for people: "cpu", "discrete GPU" */
+    char description[192]; /* "avx512_vnni, 4 workers" */
+    uint32_t workers;      /* threads, or 1 */
+    size_t buffer_align;   /* of every buffer's address, a power of two */
+    size_t offset_align;   /* of binding offsets; 1: only what the kernel itself needs */
     size_t memory_bytes_max;  /* largest single buffer */
     size_t scratch_bytes_max; /* that a dispatch may ask for */
-    uint32_t capabilities;    /* bits of hal/kernel.h that forms of kernels are chosen by */
-    bool has_profile;  /* submissions can be timed: hal/profile.h */
+    uint32_t capabilities;    /* bits of enum hal_capability, which select forms of kernels */
+    bool has_profile;         /* submissions can be timed: hal/profile.h */
     bool host_visible; /* host and device share all memory; else the device has transient memory */
 };
 
-/* What opening a device can be told. Zero means: choose. */
+/* Options for opening a device. Zero means: choose. */
 struct hal_device_options {
-    uint32_t workers;      /* cpu: threads of the pool; 0: what the process may use */
+    uint32_t workers;      /* cpu: threads of the pool; 0: as many as the process may use */
     uint32_t nice;         /* cpu: added to the niceness of the threads of the pool */
     const char *cpu_level; /* cpu: "generic", "avx2", "avx512", …; NULL: the best there is */
-    const char *cache_directory; /* where drivers keep kernels that they compiled; NULL: nowhere */
+    const char *cache_directory; /* for kernels that drivers compiled; NULL: they are not kept */
 };
 
 /*
- * |name| is that of a driver, for the best of its devices that can be used; a driver, a colon and a
- * number, as hal_device_list() prints it; or "auto": the best GPU, and the CPU where there is none.
- * The caller owns a reference. ST_UNSUPPORTED: this machine has no such device, or cannot use it,
- * and why. ST_NOT_FOUND: this is no name of a device.
+ * |name| is the name of a driver, which opens its best usable device; a driver, a colon and a
+ * number, as hal_device_list() prints them; or "auto": the best GPU, or the CPU if there is no GPU.
+ * The caller owns a reference. ST_UNSUPPORTED: this machine has no such device, or cannot use it;
+ * the error says why. ST_NOT_FOUND: no device has such a name.
  */
 MUST_CHECK enum status hal_device_open(const char *name, const struct hal_device_options *options,
                                        struct hal_device **out_device, struct error *err);
@@ -58,8 +58,8 @@ MUST_CHECK enum status hal_device_open(const char *name, const struct hal_device
 void hal_device_list(struct buf *out);
 
 /*
- * Drivers by number, in the order of their rows: the name of one (NULL: there are no more), and
- * whether its devices have a form of |kernel| of their own. The first is always the host's.
+ * Drivers by number, in the order of their rows: the name of a driver (NULL: there are no more),
+ * and whether its devices have a form of |kernel| of their own. The first driver is the host's.
  */
 #define HAL_DRIVER_HOST 0
 const char *hal_driver_name(unsigned index);
@@ -91,7 +91,7 @@ struct hal_progress {
 
 struct hal_progress hal_device_progress(struct hal_device *device);
 
-/* What all workers of a device reach together, each in a loop that does nothing else. */
+/* The speed of all workers of a device together, each in a loop that does nothing else. */
 struct hal_peaks {
     double f32_macs, u8_macs; /* multiply-adds a second; u8: of u8 by s8 */
     double read_bytes;        /* bytes of memory a second */
@@ -104,7 +104,7 @@ struct hal_peaks {
 MUST_CHECK enum status hal_device_probe(struct hal_device *device, struct hal_peaks *out_peaks,
                                         struct error *err);
 
-/* "doubles", of capability |index|. */
+/* The word for capability |index|, for example "doubles". */
 const char *hal_capability_word(unsigned index);
 
 const struct hal_device_props *hal_device_props(const struct hal_device *device);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For drivers: what stands behind the handles. A driver's own structs embed these first and its
- * entry in drivers.c opens devices of its kind. The public wrappers have checked every argument.
+ * For drivers: the structs behind the handles. A driver's own structs have these as first member,
+ * and its row in drivers.c opens its devices. The public functions have checked every argument.
  */
 #ifndef PTED_HAL_DEVICE_PRIV_H
 #define PTED_HAL_DEVICE_PRIV_H
@@ -16,7 +16,7 @@
 enum hal_memory {
     HAL_MEMORY_ZEROED,    /* visible to host and device, filled with zeros */
     HAL_MEMORY_RAW,       /* visible to host and device, contents undefined */
-    HAL_MEMORY_TRANSIENT, /* the device's own where that is faster, contents undefined */
+    HAL_MEMORY_TRANSIENT, /* the device's own memory if that is faster, contents undefined */
 };
 
 struct hal_device_ops {
@@ -30,14 +30,14 @@ struct hal_device_ops {
      */
     enum status (*buffer_import)(struct hal_device *device, void *ptr, size_t size, bool is_final,
                                  struct hal_buffer **out_buffer, struct error *err);
-    /* Frees a buffer made by one of the two above, with its memory unless imported. */
+    /* Frees a buffer of the two functions above, and its memory unless it was imported. */
     void (*buffer_free)(struct hal_buffer *buffer);
     /* (optional) |size| bytes of a RAW buffer are no longer needed: their memory may go back to the
      * system, and their contents are undefined until they are written again. */
     void (*buffer_discard)(struct hal_buffer *buffer, size_t offset, size_t size);
-    /* (optional) Turns what was recorded into the device's own form, at hal_command_end(). */
+    /* (optional) Compiles the records into the device's own form, at hal_command_end(). */
     enum status (*command_compile)(struct hal_command *command, struct error *err);
-    /* (optional) Frees what command_compile made. */
+    /* (optional) Frees the result of command_compile. */
     void (*command_free)(struct hal_command *command);
     enum status (*submit)(struct hal_device *device, const struct hal_submission *submission,
                           struct error *err);
@@ -56,7 +56,7 @@ struct hal_device {
     const struct hal_device_ops *ops;
     struct refs refs;
     atomic_bool is_lost;
-    atomic_size_t objects; /* buffers and command buffers: none is left when the device goes */
+    atomic_size_t objects; /* buffers and command buffers; 0 when the device is freed */
     struct hal_device_props props;
 };
 
@@ -72,35 +72,36 @@ struct hal_buffer {
     struct hal_buffer *root;
     size_t root_offset;
     void (*recycle)(struct hal_buffer *buffer); /* instead of freeing; NULL: not a pool's */
-    hal_buffer_release_f *release;              /* NULL: nothing to tell anybody */
+    hal_buffer_release_f *release;              /* NULL: none */
     void *release_arg;
 };
 
 /* A kind of device: a row of drivers.c. */
 struct hal_driver {
     const char *name; /* of the driver; its devices are "NAME" and "NAME:..." */
-    /* What "auto" opens: a device that computes faster than the CPU, or none. NULL: there are none.
-     */
+    /* The name that "auto" opens: a device that computes faster than the CPU. NULL: the driver has
+     * no such devices. */
     const char *automatic;
-    /* |name| is the whole one, "NAME:1". */
+    /* |name| is the complete name, "NAME:1". */
     enum status (*open)(const char *name, const struct hal_device_options *options,
                         struct hal_device **out_device, struct error *err);
-    /* A line for each device of this kind, or nothing. */
+    /* Prints a line for each device of this kind. */
     void (*list)(struct buf *out);
-    /* Is there a form of |kernel| that these devices run themselves? */
+    /* Does |kernel| have a form that these devices run themselves? */
     bool (*has_form)(const struct hal_kernel *kernel);
 };
 
 extern const struct hal_driver *const hal_drivers[]; /* HAL_DRIVER_HOST first; NULL ends it */
 
-/* Can |device| use |buffer|? The CPU uses any memory that the host sees, others only their own. */
+/* Can |device| use |buffer|? The CPU can use all memory that the host can access, other devices
+ * only their own buffers. */
 static inline bool hal_buffer_is_usable(const struct hal_buffer *buffer,
                                         const struct hal_device *device)
 {
     return buffer->device == device || (device->props.is_host && buffer->host);
 }
 
-/* As hal_buffer_new() with contents that are undefined: for pools and drivers. */
+/* Like hal_buffer_new(), for |memory|: for pools and drivers. */
 MUST_CHECK enum status hal_buffer_new_in(struct hal_device *device, size_t size,
                                          enum hal_memory memory, struct hal_buffer **out_buffer,
                                          struct error *err);
@@ -109,7 +110,8 @@ MUST_CHECK enum status hal_buffer_new_in(struct hal_device *device, size_t size,
 void hal_device_init(struct hal_device *device, const struct hal_device_ops *ops);
 void hal_buffer_init(struct hal_buffer *buffer, struct hal_device *device, size_t size, void *host);
 
-/* A driver's functions that free them end with these. A device has no objects left by then. */
+/* A driver's functions that free devices and buffers end with these. By then, the device has no
+ * objects left. */
 void hal_device_fini(struct hal_device *device);
 void hal_buffer_fini(struct hal_buffer *buffer);
 

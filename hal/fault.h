@@ -26,11 +26,11 @@ enum hal_fault_code {
     HAL_FAULT_COUNT
 };
 
-/* A number that is not as the kernel wants it. */
+/* A number that the kernel refuses. */
 struct hal_fault_number {
-    const void *at; /* where it lies in memory of a binding; NULL: it was computed */
+    const void *at; /* its address in the memory of a binding; NULL: it was computed */
     int64_t got;
-    int64_t low, high; /* what it may be, both included; high < low: nothing */
+    int64_t low, high; /* the allowed range, both included; high < low: no number is allowed */
 };
 
 /*
@@ -55,7 +55,7 @@ static inline enum hal_fault_code hal_fault_code_of(const struct hal_fault_recor
     return (enum hal_fault_code)atomic_load_explicit(&record->code, memory_order_relaxed);
 }
 
-/* For kernels, as often as they like. |number| may be NULL. */
+/* For kernels, any number of times. |number| may be NULL. */
 void hal_fault(const struct hal_args *args, enum hal_fault_code code,
                const struct hal_fault_number *number);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels: what a dispatch runs. A kernel is a constant value that an operator hands down to the
- * HAL; it has forms for each device kind and the device picks the best one it can run. All of them
- * see the same things: an array of bindings (memory), a block of constants and a grid of tiles.
+ * Kernels: the functions that dispatches run. A kernel is a constant value. It has forms for each
+ * kind of device, and the device takes the best form that it can run. All forms get the same
+ * arguments: an array of bindings (memory), a block of constants and a grid of tiles.
  *
- * The CPU form is called once a tile, by any worker, in any order, several tiles at once. It must
- * write only what belongs to its tile, must not allocate or lock, and must give the same bytes
- * whichever thread runs it. All other errors are found before a dispatch is recorded, but only the
- * kernel sees its data: a kernel that reads an index checks it, reports a bad one by hal_fault()
- * and goes on without touching memory outside its bindings. The submission then fails, so what the
- * kernel writes after that does not matter, and tiles that have not begun may be left out.
+ * Workers call the CPU form once for each tile, in any order, several tiles at once. The form
+ * writes only its tile's part of the output, does not allocate or lock, and writes the same bytes
+ * on every thread. Most errors are found before a dispatch is recorded, but only the kernel sees
+ * its data: a kernel that reads an index checks it, reports a bad index with hal_fault(), and goes
+ * on without touching memory outside its bindings. The submission then fails, so it does not matter
+ * what the kernel writes after that, and tiles that have not begun may be left out.
  *
- * On a device whose kernels cannot report faults, kernels clamp indices into the tensor, and a
- * division by zero gives zero: they are as safe and only less strict.
+ * Some devices have kernels that cannot report faults. These clamp indices into the tensor, and a
+ * division by zero gives zero: they are as safe, but less strict.
  */
 #ifndef PTED_HAL_KERNEL_H
 #define PTED_HAL_KERNEL_H
@@ -44,7 +44,7 @@ struct hal_args {
 
 typedef void hal_cpu_kernel_f(const struct hal_args *args, struct hal_tile tile);
 
-/* What devices may have beyond what all of them do: hal/capability.def, as bits. */
+/* Capabilities that only some devices have (hal/capability.def), as bits. */
 enum {
 #define CAPABILITY(name, word) HAL_INDEX_##name,
 #include "hal/capability.def"
@@ -61,7 +61,7 @@ enum hal_capability {
 struct hal_spirv {
     struct span words; /* empty: no form */
     uint32_t needs;    /* capabilities: a device that lacks one does not run it */
-    uint32_t lanes;    /* that a workgroup has on GPUs, if they can; 0: what others have */
+    uint32_t lanes;    /* of a workgroup on GPUs, if they can have so many; 0: the usual number */
 };
 
 /* A committed shader's words (contrib/shaders.sh) as a form that needs |needs|. */
@@ -70,12 +70,13 @@ struct hal_spirv {
     {                                                                                              \
         {(const uint8_t *)(words), sizeof(words)}, (needs), (lanes)                                \
     }
-/* As the only one, for every device. */
+/* The same words as the only form, for every device. */
 #define HAL_SPIRV(words)                                                                           \
     {                                                                                              \
         HAL_SPIRV_FORM(words, 0)                                                                   \
     }
-/* NAME_subgroups and NAME of a shader for which more than the usual lanes pay with subgroups. */
+/* The forms NAME_subgroups and NAME of a shader. With subgroups, |lanes| are faster than the usual
+ * number. */
 #define HAL_SPIRV_SUBGROUPS(name, lanes)                                                           \
     {                                                                                              \
         HAL_SPIRV_LANES(name##_subgroups_spirv, HAL_SUBGROUPS, lanes),                             \
@@ -96,7 +97,8 @@ static inline bool hal_kernel_has_spirv(const struct hal_kernel *kernel)
     return kernel->spirv[0].words.len > 0;
 }
 
-/* The first form for a device of these; NULL: none, and the host has to run the CPU's form. */
+/* The first form that a device with |capabilities| can run; NULL: none, the host has to run the CPU
+ * form. */
 static inline const struct hal_spirv *hal_kernel_spirv(const struct hal_kernel *kernel,
                                                        uint32_t capabilities)
 {

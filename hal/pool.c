@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store is the memory that pools share: one zone that the host sees and, where the device has
- * memory of its own, a second one of the same size. A zone is one buffer of the device, divided by
- * hal/suballoc.h. One lock guards all of it.
+ * A store is the memory that pools share: one zone that the host can access and, if the device has
+ * memory of its own, a second zone of the same size. A zone is one buffer of the device, divided by
+ * hal/suballoc.h. One lock guards the store.
  *
- * Where memory can go back to the system, a zone has more addresses than bytes. So a large
+ * If memory can go back to the system, a zone has more addresses than bytes. So a large
  * reservation nearly always finds a place, even beside small ones that last long. Each granule
  * records when a reservation in it last began or ended, or that it takes no memory (CLEAN). Whole
  * granules inside free ranges go back to the system when they have been idle for long, or when the
@@ -41,7 +41,7 @@
 enum zone_index { SHARED, TRANSIENT, ZONE_COUNT };
 
 struct zone {
-    struct hal_buffer *memory; /* owned; NULL: SHARED serves */
+    struct hal_buffer *memory; /* owned; NULL: SHARED is used instead */
     struct hal_suballoc suballoc;
     size_t size_bytes;      /* that may be reserved at a time */
     size_t used_bytes;      /* reserved */
@@ -178,7 +178,7 @@ static struct store *new_store(void)
         store->magic = STORE_MAGIC;
         must(pthread_mutex_init(&store->lock, NULL) == 0);
         list_init(&store->unused);
-        for (int i = 0; i < ZONE_COUNT; i++) { /* as fini_zone() wants them */
+        for (int i = 0; i < ZONE_COUNT; i++) { /* fini_zone() expects these lists */
             list_init(&store->zones[i].suballoc.unused);
         }
     }
@@ -237,7 +237,7 @@ enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err)
 void hal_pool_join(struct hal_pool *member, struct hal_pool *pool)
 {
     OBJ_CHECK(member, POOL_MAGIC);
-    must(!member->store && in_store(pool)->pool_count > 0);
+    must(member != pool && !member->store && in_store(pool)->pool_count > 0);
     member->store = pool->store;
     member->share = pool->share;
     member->charged_bytes = member->held_peak_bytes = 0;
@@ -249,7 +249,7 @@ void hal_pool_leave(struct hal_pool *member)
     OBJ_CHECK(member, POOL_MAGIC);
     must(member->store && member->share != member);
     must(member->held_bytes[SHARED] == 0 && member->held_bytes[TRANSIENT] == 0);
-    atomic_fetch_sub_explicit(&member->share->member_count, 1, memory_order_relaxed);
+    must(atomic_fetch_sub_explicit(&member->share->member_count, 1, memory_order_relaxed) > 0);
     member->store = NULL;
 }
 
@@ -281,7 +281,9 @@ void hal_pool_free(struct hal_pool *pool)
 
 static enum zone_index index_of(const struct zone *zone, const struct hal_pool *pool)
 {
-    return (enum zone_index)(zone - pool->store->zones);
+    const struct zone *zones = pool->store->zones;
+    must(zone == &zones[SHARED] || zone == &zones[TRANSIENT]); /* of the same store */
+    return (enum zone_index)(zone - zones);
 }
 
 /* The free memory, less what |pool| holds outside of the store (its charges). */
@@ -297,6 +299,7 @@ static bool is_fair(const struct hal_pool *pool, const struct zone *zone, size_t
 {
     enum zone_index index = index_of(zone, pool);
     size_t held = pool->share->held_bytes[index], left = left_bytes(pool, zone);
+    must(held >= pool->held_bytes[index]); /* the members' bytes count */
     bool is_alone = held - pool->held_bytes[index] <= zone->size_bytes / NEXT_TO_NOTHING;
     return is_alone || (in_range(more, 0, left) && in_range(held, more, left - more));
 }
@@ -333,6 +336,7 @@ static void count_gone(struct hal_pool *pool, struct zone *zone, size_t bytes)
 
 static void hold(struct hal_pool *pool, struct zone *zone, size_t bytes)
 {
+    must(bytes <= zone->size_bytes - zone->used_bytes); /* check_rule() has allowed it */
     zone->used_bytes += bytes;
     count_held(pool, zone, bytes);
 }
@@ -373,6 +377,7 @@ static enum status check_rule(const struct hal_pool *pool, const struct zone *zo
 /* [begin, begin + size) is about to be used, or was used until now. */
 static void touch(struct zone *zone, size_t begin, size_t size, uint64_t now_ms)
 {
+    must(size > 0 && in_range(begin, size, zone->memory->size));
     size_t first = begin / zone->granule_bytes, last = (begin + size - 1) / zone->granule_bytes;
     for (size_t i = first; i <= last; i++) {
         zone->resident_count += zone->touched_ms[i] == CLEAN;
@@ -384,6 +389,7 @@ static void discard_granule(struct zone *zone, size_t i)
 {
     struct hal_buffer *memory = zone->memory;
     size_t begin = i * zone->granule_bytes, left = memory->size - begin;
+    must(begin < memory->size && zone->resident_count > 0);
     memory->device->ops->buffer_discard(memory, begin,
                                         left < zone->granule_bytes ? left : zone->granule_bytes);
     zone->touched_ms[i] = CLEAN;
@@ -432,7 +438,8 @@ static void take_granules(struct zone *zone, const struct hal_range *range, uint
 
 /* ---- reserving ------------------------------------------------------------------------------- */
 
-/* How much a reservation is going to grow, and to how many of its bytes the rule does not apply. */
+/* The bytes by which a reservation is going to grow, and its bytes that the rule does not apply to.
+ */
 struct growing {
     size_t growth, excused;
 };

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Device memory for what lives from one submission to another: bodies, inputs, results and
- * workspaces of calls in flight. The memory has one size and never grows. A reservation is a
- * hal_buffer; its bytes are free again when the last reference is dropped, in any order.
+ * Device memory for data that lives longer than a submission: bodies, inputs, results and
+ * workspaces of calls in flight. The memory has a fixed size. A reservation is a hal_buffer. Its
+ * bytes are free again when its last reference is dropped; reservations end in any order.
  *
  * Several pools may share one memory, a pool for each use that must not starve the others: the
  * inputs of one model, memory that clients hold, calls that run. One rule keeps them apart: after a
  * pool has taken memory, at least as much must be free as the pool holds. So one busy pool takes at
- * most half, two take a third
- * each, and some memory is always free for a pool that has none. (A. Choudhury and E. Hahne,
- * "Dynamic queue length thresholds for shared-memory packet switches", 1998.)
+ * most half, two take a third each, and some memory is always free for a pool that has none. (A.
+ * Choudhury and E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
+ * 1998.)
  *
- * Where several parties, such as requests, use a pool, each takes memory through a member of it.
- * The rule does not apply to a party while the others hold next to nothing: a party that is alone
- * may take all free memory, and of several large parties one gets through.
+ * If several parties, such as requests, use a pool, each takes memory through a member of it. The
+ * rule does not apply to a party while the others hold next to nothing: a party that is alone may
+ * take all free memory, and one of several large parties always makes progress.
  *
  * ST_EXHAUSTED is back-pressure and not a failure. After warm-up a reservation does not malloc: all
  * objects are used again. Any thread.
@@ -33,8 +33,8 @@ struct hal_pool;
 
 struct hal_pool_stats {
     size_t size_bytes;      /* of the memory */
-    size_t used_bytes;      /* of it, by all pools, and elsewhere by charges */
-    size_t used_peak_bytes; /* the most so far */
+    size_t used_bytes;      /* reserved or charged by all pools */
+    size_t used_peak_bytes; /* the maximum of used_bytes so far */
     size_t held_bytes;      /* by this pool */
     size_t held_peak_bytes;
     size_t reserved_count; /* live reservations of all pools */
@@ -122,7 +122,7 @@ void hal_pool_discharge(struct hal_pool *pool, size_t bytes);
 /* Does |pool|, with its members, hold more than the rule would give it now? */
 bool hal_pool_is_over(struct hal_pool *pool);
 
-/* Of its memory. */
+/* The size of |pool|'s memory, in bytes. */
 size_t hal_pool_size(const struct hal_pool *pool);
 
 void hal_pool_stats(struct hal_pool *pool, struct hal_pool_stats *out_stats);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Timeline semaphores: a u64 that only grows, until the semaphore fails with a status, which is
- * final. All order between work, host threads and devices is made with them.
+ * final. They order all work of host threads and devices.
  *
  * Any thread. Callbacks run on the thread that signals, outside all locks; they must not block.
  */
@@ -22,13 +22,13 @@ struct hal_semaphore;
  * fails first, the point fails, too.
  */
 struct hal_timepoint {
-    struct hal_semaphore *semaphore; /* borrowed; kept alive by whoever made the timepoint */
+    struct hal_semaphore *semaphore; /* borrowed: the maker of the timepoint holds a reference */
     uint64_t value;
 };
 
 /*
- * Called once, when the timepoint is reached (ST_OK) or the semaphore failed (its status). The
- * storage is the caller's and free again when |fn| is entered.
+ * |fn| is called once, when the timepoint is reached (ST_OK) or the semaphore fails (its status).
+ * The caller owns the memory, and may use it again as soon as |fn| begins.
  */
 struct hal_semaphore_waiter {
     struct list link;
@@ -55,8 +55,8 @@ void hal_semaphore_fail(struct hal_semaphore *semaphore, enum status status);
 MUST_CHECK enum status hal_semaphore_wait(struct hal_semaphore *semaphore, uint64_t value,
                                           uint64_t timeout_ns);
 
-/* |waiter|'s value and fn are set. Calls fn at once, from here, when there is nothing to wait for.
- */
+/* Adds |waiter|; the caller has set its value and fn. If there is nothing to wait for, this
+ * function calls fn itself. */
 void hal_semaphore_on(struct hal_semaphore *semaphore, struct hal_semaphore_waiter *waiter);
 
 /* Is this thread inside a callback of a waiter? */

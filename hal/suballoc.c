@@ -11,7 +11,7 @@
 #define COLUMN_BITS 3
 _Static_assert(1 << COLUMN_BITS == HAL_SUBALLOC_COLUMNS, "a column for each of these bits");
 
-/* At most so many ranges of a bin are looked at whose size the bin does not guarantee. */
+/* The most ranges that are looked at in a bin that also has smaller ranges. */
 #define LOOKS_MAX 32
 
 /* New ranges that an operation needs at most. */
@@ -54,6 +54,7 @@ static void put(struct hal_suballoc *suballoc, struct hal_range *range, enum hal
 {
     struct hal_suballoc_bins *bins = bins_of(suballoc, state);
     struct place place = place_of(range->size);
+    must(list_is_empty(&range->link));
     range->state = state;
     list_push_front(&bins->bins[place.row][place.column], &range->link);
     bins->rows |= (uint64_t)1 << place.row;
@@ -64,6 +65,7 @@ static void take(struct hal_suballoc *suballoc, struct hal_range *range)
 {
     struct hal_suballoc_bins *bins = bins_of(suballoc, range->state);
     struct place place = place_of(range->size);
+    must(!list_is_empty(&range->link)); /* it is in a bin */
     list_remove(&range->link);
     if (!list_is_empty(&bins->bins[place.row][place.column])) {
         return;
@@ -306,7 +308,7 @@ static size_t room_behind(const struct hal_range *range)
     return room;
 }
 
-/* Extends |range| by |more| bytes; room_behind() has said that there are as many. */
+/* Extends |range| by |more| bytes, at most room_behind(). */
 static void grow(struct hal_suballoc *suballoc, struct hal_range *range, size_t more)
 {
     while (more > 0) {
@@ -344,5 +346,6 @@ bool hal_suballoc_resize(struct hal_suballoc *suballoc, struct hal_range *range,
     if (size < range->size) {
         release(suballoc, split_end(suballoc, range, range->size - size));
     }
+    must(range->size == size);
     return true;
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Divides a range of addresses, which may be memory that the host cannot see: all bookkeeping is
- * beside it. Ranges are freed in any order, and a free range merges with its free neighbours.
+ * Divides a range of addresses. The memory may be one that the host cannot access, so all
+ * bookkeeping is outside of it. Ranges are freed in any order, and a free range merges with its
+ * free neighbours.
  *
  * Free ranges are kept in bins by size, two levels deep: a power of two, then an eighth of it
  * (M. Masmano et al., "TLSF: a new dynamic memory allocator for real-time systems", 2004). So
  * allocating and freeing take the same short time however many ranges there are.
  *
- * A range may ask for room to grow: the free range behind it is then kept for it, and given to
- * others only when nothing else is free.
+ * A range may have room to grow: the free range behind it is kept for it, and given to others only
+ * when nothing else is free.
  *
- * No lock: the caller's.
+ * The caller holds a lock.
  */
 #ifndef PTED_HAL_SUBALLOC_H
 #define PTED_HAL_SUBALLOC_H
@@ -48,7 +49,8 @@ struct hal_suballoc {
 
 /* All of [0, size) is free, size > 0. False: no memory. */
 bool hal_suballoc_init(struct hal_suballoc *suballoc, size_t size);
-/* All ranges have been freed. Also after a failed or missing (zeroed) init. */
+/* All ranges have been freed. May also be called after a failed init, or for a zeroed struct with
+ * an empty list of unused objects. */
 void hal_suballoc_fini(struct hal_suballoc *suballoc);
 
 /*
@@ -58,9 +60,9 @@ void hal_suballoc_fini(struct hal_suballoc *suballoc);
 struct hal_range *hal_suballoc_alloc(struct hal_suballoc *suballoc, size_t size, size_t growth);
 
 /*
- * Changes the size of |range| to |size| > 0 where it lies. False: what lies behind it is in use, or
- * there is no memory for the bookkeeping; nothing has changed then. A range that shrinks no longer
- * has room kept for it.
+ * Changes the size of |range|, which is in use, to |size| > 0 without moving it. False: the memory
+ * behind it is in use, or there is no memory for the bookkeeping; nothing has changed then. After a
+ * range has shrunk, no room is kept for it.
  */
 bool hal_suballoc_resize(struct hal_suballoc *suballoc, struct hal_range *range, size_t size);
 

@@ -68,6 +68,7 @@ bool hal_timepoints_wait(struct hal_timepoints *timepoints)
 void hal_timepoints_forget_waits(struct hal_timepoints *timepoints)
 {
     OBJ_CHECK(timepoints, HAL_TIMEPOINTS_MAGIC);
+    must(timepoints->wait_count == 0 || atomic_load(&timepoints->waits_left) == 0);
     for (uint32_t i = 0; i < timepoints->wait_count; i++) {
         hal_semaphore_unref(timepoints->waits[i].semaphore);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timepoints of a submission in flight: those it waits for, counted down on the host by whoever
- * signals, and those it gives at its end. Part of every driver's submission.
+ * The timepoints of a submission in flight: waits, which the signalling threads count down on the
+ * host, and signals, which the submission gives at its end. Part of every driver's submission.
  */
 #ifndef PTED_HAL_TIMEPOINTS_H
 #define PTED_HAL_TIMEPOINTS_H
@@ -28,32 +28,32 @@ struct hal_timepoints {
     uint32_t magic; /* from hal_timepoints_init() to hal_timepoints_give() */
     hal_waits_over_f *over;
     atomic_int *status;     /* the submission's: the first failure */
-    atomic_uint waits_left; /* and one while the submission is being made */
+    atomic_uint waits_left; /* one more while the submission is being made */
     uint32_t wait_count, signal_count;
     struct hal_wait waits[HAL_TIMEPOINTS_MAX];
     struct hal_timepoint signals[HAL_TIMEPOINTS_MAX]; /* refs held */
 };
 
-/* Those of |from|. */
+/* Copies the timepoints of |from|, with references. */
 void hal_timepoints_init(struct hal_timepoints *timepoints, const struct hal_submission *from,
                          atomic_int *status, hal_waits_over_f *over);
 
 /*
- * Begins to wait: the submission is made. True: nothing is left to wait for, and the caller passes
- * it on, instead of |over|.
+ * Begins to wait; the submission is complete by now. True: nothing is left to wait for, and the
+ * caller passes the submission on; |over| is not called.
  */
 MUST_CHECK bool hal_timepoints_wait(struct hal_timepoints *timepoints);
 
-/* Nothing is waited for any more. */
+/* Drops the references of the waits, which are over. */
 void hal_timepoints_forget_waits(struct hal_timepoints *timepoints);
 
-/* The signals, or the failure that the status is. */
+/* Gives the signals, or fails them if the status is a failure. Once for each submission. */
 void hal_timepoints_give(struct hal_timepoints *timepoints);
 
-/* One signal of a submission that ended with |status|. */
+/* Gives one signal of a submission that ended with |status|. */
 void hal_timepoint_give(const struct hal_timepoint *signal, enum status status);
 
-/* First failure wins; ST_OK is none. */
+/* Keeps the first failure; ST_OK is no failure. */
 void hal_status_fail(atomic_int *submission_status, enum status status);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Turns submissions into work for the workers, and finished work into signals. A submission counts
- * down the timepoints that it waits for; the thread that counts the last one, which submits or
- * signals, hands the submission to the workers. Submissions whose wait failed go to the workers,
+ * down the timepoints that it waits for. The thread that counts the last one, in a submit or a
+ * signal, hands the submission to the workers. A submission with a failed wait goes to the workers,
  * too, so that a long chain of failures does not recurse deeply.
  */
 #include "config.h"
@@ -14,7 +14,7 @@
 #include "hal/cpu/device.h"
 #include "hal/cpu/submission.h"
 
-#define INLINE_COST_NS 30000 /* beneath it, handing over to a worker and back costs more */
+#define INLINE_COST_NS 30000 /* cheaper work costs less than a worker's wake-up and answer */
 #define SLAB_SUBMISSIONS 32
 
 struct hal_cpu_slab {
@@ -143,6 +143,7 @@ static uint8_t *slot_address(const struct hal_binding *slot)
 
 static void fill_slots(struct hal_cpu_submission *submission, const struct hal_submission *from)
 {
+    must(from->slot_count <= HAL_SLOTS_MAX + 1);
     submission->slot_count = from->slot_count;
     for (uint32_t i = 0; i < from->slot_count; i++) {
         struct hal_buffer *buffer = from->slots[i].buffer;
@@ -197,7 +198,7 @@ static void *take_scratch(struct hal_cpu_device *device)
 static void put_scratch(struct hal_cpu_device *device, void *scratch)
 {
     pthread_mutex_lock(&device->lock);
-    must(device->scratch_free < device->scratch_made);
+    must(scratch && device->scratch_free < device->scratch_made);
     device->scratches[device->scratch_free++] = scratch;
     pthread_mutex_unlock(&device->lock);
 }
@@ -209,7 +210,7 @@ static void put_scratch(struct hal_cpu_device *device, void *scratch)
 static bool run_inline(struct hal_cpu_device *device, const struct hal_submission *submission)
 {
     const struct hal_cpu_routine *routine = routine_of(submission->command);
-    uint8_t *slots[HAL_SLOTS_MAX];
+    uint8_t *slots[HAL_SLOTS_MAX + 1];
     struct hal_fault_record own_fault = {0};
     struct hal_cpu_run run = {
         .slots = slots,

@@ -6,16 +6,17 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "hal/asan.h"
 #include "hal/command_priv.h"
 #include "hal/device_priv.h"
 #include "hal/profile.h"
 
 /*
- * A parked worker is there some 40 us after it was woken, by a system call, so it should find more
- * than that to do from a region to the end. One that spins is there in half a us, and its share of
- * a region should outweigh that and the cache lines that move to it. A batch should outweigh the
- * line that is fought over for it.
+ * A system call wakes a parked worker, which begins some 40 us later: the work from a region to the
+ * end should take longer than that. A spinning worker begins after 0.5 us: its share of a region
+ * should outweigh that and the cache lines that move to it. A batch should outweigh the contended
+ * cache line of the cursor.
  */
 #define WAKE_COST_NS 60000
 #define SHARE_COST_NS 4000
@@ -27,7 +28,7 @@ struct builder {
     struct arena *arena;
     uint32_t workers;
     struct hal_cpu_region *region;     /* being built */
-    struct hal_cpu_dispatch *dispatch; /* where the next one goes */
+    struct hal_cpu_dispatch *dispatch; /* the next one */
     uint64_t cost;                     /* of the region */
 };
 
@@ -82,6 +83,7 @@ static void end_region(struct builder *b, struct hal_cpu_routine *routine)
     region->batch = batch_of(b, region);
     region->batches = (region->tiles - 1) / region->batch + 1;
     region->cost = b->cost;
+    must(region->batch > 0 && region->batches <= HAL_CPU_BATCHES_MAX);
     routine->region_count++;
     b->cost = 0;
     *++b->region = (struct hal_cpu_region){.dispatches = b->dispatch};
@@ -104,6 +106,7 @@ static void settle_waking(struct hal_cpu_region *end, struct hal_cpu_routine *ro
 static enum status bind(struct builder *b, const struct hal_record *record, struct error *err)
 {
     size_t count = record->binding_count;
+    must(count <= HAL_BINDINGS_MAX);
     struct hal_cpu_binding *bindings = arena_array(b->arena, count, sizeof(*bindings));
     size_t *lengths = arena_array(b->arena, count, sizeof(*lengths));
     if (!bindings || !lengths) {
@@ -130,6 +133,7 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
     if (record->kind == HAL_DISPATCH) {
         dispatch->fn = record->kernel->cpu;
         memcpy(dispatch->grid, record->grid, sizeof(dispatch->grid));
+        must(dispatch->fn); /* the device's can_run() has checked it */
     } else {
         hal_cpu_transfer(record, &dispatch->fn, dispatch->grid);
     }
@@ -159,6 +163,7 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
 enum status hal_cpu_routine_new(struct hal_command *command, uint32_t workers,
                                 const struct hal_cpu_routine **out_routine, struct error *err)
 {
+    must(workers > 0);
     struct arena *arena = &command->arena;
     size_t dispatches = 1, regions = 2; /* the builder stands one behind the last of each */
     for (const struct hal_record *r = command->records; r; r = r->next) {
@@ -271,6 +276,7 @@ static void note_span(const struct hal_cpu_run *run, const struct hal_cpu_dispat
 enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first, uint32_t count,
                               const struct hal_cpu_run *run)
 {
+    must(in_range(first, count, region->tiles));
     const struct hal_cpu_dispatch *dispatch = find_dispatch(region, first);
     void *addresses[HAL_BINDINGS_MAX];
     for (; count; dispatch++) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A command buffer as the CPU runs it: a flat list of regions, each a list of dispatches whose
- * tiles are numbered through, so that any range of tile numbers of a region is a piece of work.
- * Regions and dispatches without tiles are left out; fills, copies and updates have become
- * dispatches.
+ * A command buffer as the CPU runs it: a flat list of regions. A region is a list of dispatches;
+ * one numbering covers all tiles of a region, so any range of numbers is a piece of work. Regions
+ * and dispatches without tiles are left out. Fills, copies and updates are dispatches here.
  */
 #ifndef PTED_HAL_CPU_ROUTINE_H
 #define PTED_HAL_CPU_ROUTINE_H
@@ -22,7 +21,8 @@ struct hal_record;
 
 #define HAL_CPU_TILES_MAX (UINT32_MAX / 2) /* of a region */
 #define HAL_CPU_BATCH_MAX 65536            /* tiles */
-/* Of a region, and regions of a routine: a cursor has room for what workers add in vain. */
+/* Batches of a region, and regions of a routine. A cursor also has room for additions of workers
+ * that find nothing left. */
 #define HAL_CPU_BATCHES_MAX (1u << 19)
 #define HAL_CPU_REGIONS_MAX (1u << 23)
 
@@ -52,7 +52,7 @@ struct hal_cpu_region {
     uint32_t batch; /* tiles that a worker takes at once */
     uint32_t batches;
     uint32_t helpers; /* further workers that may take some */
-    uint32_t wake;    /* those of them that are worth waking for it */
+    uint32_t wake;    /* helpers that are worth waking for it */
     uint64_t cost;
 };
 
@@ -66,7 +66,7 @@ struct hal_cpu_routine {
     bool is_for_one; /* no region is worth a second worker */
 };
 
-/* Into |command|'s arena, for a pool of |workers|. */
+/* Allocates the routine in |command|'s arena, for a pool of |workers| > 0 threads. */
 MUST_CHECK enum status hal_cpu_routine_new(struct hal_command *command, uint32_t workers,
                                            const struct hal_cpu_routine **out_routine,
                                            struct error *err);
@@ -74,7 +74,7 @@ MUST_CHECK enum status hal_cpu_routine_new(struct hal_command *command, uint32_t
 /* What the tiles of a submission are run with. */
 struct hal_cpu_run {
     uint8_t *const *slots;          /* addresses */
-    const atomic_bool *cancel;      /* NULL: nobody will */
+    const atomic_bool *cancel;      /* NULL: it cannot be cancelled */
     struct hal_fault_record *fault; /* never NULL */
     void *scratch;                  /* the thread's own */
     struct hal_profile *profile;    /* NULL: nothing is timed */
@@ -83,8 +83,8 @@ struct hal_cpu_run {
 };
 
 /*
- * Runs |count| tiles of |region| from number |first| on. ST_CANCELLED, or ST_INVALID after a fault:
- * the rest has been left out.
+ * Runs |count| tiles of |region| from number |first| on; all of them exist. ST_CANCELLED, or
+ * ST_INVALID after a fault: the remaining tiles were not run.
  */
 MUST_CHECK enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first,
                                          uint32_t count, const struct hal_cpu_run *run);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A submission in flight, which is the unit that workers serve. It knows the region it is in and
- * how many batches of tiles have been taken from either end of it in one word, so that one atomic
- * addition gives a worker a batch and the number of its region. The worker that finishes the last
- * tile of a region begins the next region.
+ * A submission in flight: the unit that workers serve. One word, the cursor, has the number of the
+ * current region and the numbers of batches of tiles that were taken from its begin and its end, so
+ * one atomic addition gives a worker a batch and the number of its region. The worker that finishes
+ * the last tile of a region begins the next region.
  *
- * Every other worker takes from the end. Where tiles are bands of an image, a worker then mostly
- * reads what it wrote in the region before, from its own cache. A depthwise convolution takes twice
- * as long when its input comes from the cache of another core.
+ * Every other worker takes batches from the end. If tiles are bands of an image, a worker then
+ * mostly reads what it wrote in the preceding region, from its own cache. A depthwise convolution
+ * takes twice as long when its input comes from the cache of another core.
  *
- * Objects come from slabs that are never given back before the device goes, and are used again. The
- * tables of slots are as large as they can get: what is not touched costs address space only.
+ * Objects come from slabs, are used again, and are freed with the device. The tables of slots have
+ * their maximum size: parts that are not touched cost only address space.
  */
 #ifndef PTED_HAL_CPU_SUBMISSION_H
 #define PTED_HAL_CPU_SUBMISSION_H
@@ -50,14 +50,14 @@ struct hal_cpu_submission {
     const struct hal_cpu_routine *routine;
     const atomic_bool *cancel;
     struct hal_fault_record *fault;    /* the submitter's or our own */
-    struct hal_fault_record own_fault; /* of who supplies none */
+    struct hal_fault_record own_fault; /* used if the submitter supplies none */
     struct hal_profile *profile;       /* the submitter's, or NULL */
 
     struct hal_timepoints timepoints;
 
     uint32_t slot_count;
-    struct hal_buffer *buffers[HAL_SLOTS_MAX];
-    uint8_t *slots[HAL_SLOTS_MAX];
+    struct hal_buffer *buffers[HAL_SLOTS_MAX + 1];
+    uint8_t *slots[HAL_SLOTS_MAX + 1];
 };
 
 /* A cursor: 24 bits are the region, 20 each the batches taken from its begin and from its end. */
@@ -80,11 +80,12 @@ static inline uint32_t hal_cpu_cursor_back(uint64_t cursor)
     return (uint32_t)(cursor % HAL_CPU_CURSOR_FRONT);
 }
 
-/* Drops the buffers and gives the signals, or fails them. Called by the worker that finished it. */
+/* Drops the buffers and gives the signals, or fails them. Called by the worker that finished the
+ * submission. */
 void hal_cpu_submission_complete(struct hal_cpu_submission *submission);
 
-/* Frees the object for further use. Called by the last worker that leaves it once it is finished.
- */
+/* Makes the object free for another submission. Called by the last worker that leaves a finished
+ * submission. */
 void hal_cpu_submission_recycle(struct hal_cpu_submission *submission);
 
 #endif

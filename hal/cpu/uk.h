@@ -3,10 +3,11 @@
  * Micro-kernels: the inner loops of kernels on the CPU, as plain functions on plain pointers, with
  * one table of them for each instruction set level. hal_cpu_uk() is the table in use.
  *
- * All of them may be called by any thread, keep no state, allocate nothing, cannot fail and check
- * nothing (shapes are checked when a dispatch is recorded). Float pointers need only the alignment
- * of a float unless a comment says more. The output of an elementwise function, softmax or norm may
- * be its input, but must not partly overlap it; other outputs overlap no input.
+ * All of them may be called by any thread, keep no state, allocate nothing and cannot fail. They
+ * report no errors: shapes are checked when a dispatch is recorded, and a call only asserts what
+ * its caller guarantees. Float pointers need only the alignment of a float unless a comment says
+ * more. The output of an elementwise function, softmax or norm may be its input, but must not
+ * partly overlap it; other outputs overlap no input.
  *
  * An output element depends only on its own inputs and their order, never on its position, on how
  * the work was divided into calls, or on the thread that ran it. Levels may differ in the last

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a worker cannot miss work: |epoch| is counted up after work has become available. A worker
- * reads it, then looks for work, then sleeps only while it is unchanged, which the kernel checks. A
- * thread that counts it up and sees no parked worker did so before that check.
+ * Why a worker cannot miss work: |epoch| is incremented after work has become available. A worker
+ * reads it, looks for work, then sleeps only while it is unchanged, which the kernel checks. If a
+ * thread increments it and sees no parked worker, then this happened before the kernel's check.
  *
  * Why a submission cannot be forgotten: as long as tiles of its region are left, a worker is
  * inside, or one has been woken and has not looked yet, or all are busy and will look before they
@@ -32,7 +32,7 @@
 #include "hal/thread.h"
 
 #define SPINS 512        /* pauses of 15 to 50 ns */
-#define PATIENCE 8       /* as many times that for what somebody is at work on */
+#define PATIENCE 8       /* times SPINS: for a region that another worker is about to finish */
 #define SLICE_NS 200000u /* served on while another submission of the share has no worker */
 
 struct worker {
@@ -44,7 +44,7 @@ struct worker {
 
 /* Start-time fair queueing: a share that was idle begins with the time that the others have had. */
 struct share {
-    uint64_t used_ns;  /* of the workers' time, over the weight */
+    uint64_t used_ns;  /* of the workers' time, divided by the weight */
     uint32_t runnable; /* submissions */
 };
 
@@ -62,10 +62,11 @@ struct hal_cpu_workers {
     _Alignas(64) _Atomic uint32_t epoch;
     atomic_uint spinning; /* idle and looking at |epoch| */
     atomic_uint parked;
-    atomic_uint callers;      /* who serve what they have submitted, each in a worker's place */
-    atomic_uint unserved;     /* runnable and without a worker; written under the lock, like ... */
-    _Atomic uint64_t next_ns; /* ... used_ns of the share that is next among those */
-    atomic_uint next_share;   /* ... and which one that is */
+    atomic_uint callers; /* threads that serve their own submission in a worker's place */
+    /* Written under the lock: */
+    atomic_uint unserved;     /* runnable submissions without a worker */
+    _Atomic uint64_t next_ns; /* the least used_ns of the shares of unserved submissions */
+    atomic_uint next_share;   /* the share that has it */
     atomic_bool stop;
 
     struct worker threads[];
@@ -142,7 +143,7 @@ static void look_ahead(struct hal_cpu_workers *workers)
     atomic_store_explicit(&workers->next_ns, next_ns, memory_order_relaxed);
 }
 
-/* Something has become available that |wanted| workers could serve. */
+/* Work for |wanted| workers has become available. */
 static void wake(struct hal_cpu_workers *workers, uint32_t wanted)
 {
     atomic_fetch_add(&workers->epoch, 1);
@@ -171,6 +172,7 @@ static uint32_t begin(struct hal_cpu_submission *submission)
 static void enlist(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
 {
     must(submission->share < HAL_SHARES && submission->weight > 0);
+    must(list_is_empty(&submission->link) && !submission->finished);
     struct share *share = &workers->shares[submission->share];
     if (share->runnable++ == 0 && share->used_ns < workers->floor_ns) {
         share->used_ns = workers->floor_ns;
@@ -191,7 +193,7 @@ void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submiss
     wake(workers, helpers + 1);
 }
 
-/* May be out of date when it is read; whoever acts on it finds out. */
+/* The answer may be out of date at once; the addition to the cursor tells for certain. */
 static bool has_work(struct hal_cpu_submission *submission, uint64_t cursor)
 {
     const struct hal_cpu_routine *routine = submission->routine;
@@ -201,7 +203,7 @@ static bool has_work(struct hal_cpu_submission *submission, uint64_t cursor)
                routine->regions[region].batches;
 }
 
-/* Has it tiles left, and fewer workers than they are worth? */
+/* Does it have tiles left, and fewer workers than these are worth? */
 static bool wants_help(struct hal_cpu_submission *submission)
 {
     uint64_t cursor = atomic_load(&submission->cursor);
@@ -232,8 +234,8 @@ static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
 /* A worker's stay in a submission. */
 struct visit {
     uint64_t began_ns;
-    uint64_t used_ns;   /* that the share had had by then */
-    uint64_t others_ns; /* when others were seen that wait for a worker; 0: nobody has been */
+    uint64_t used_ns;   /* of the share, at the beginning */
+    uint64_t others_ns; /* when unserved submissions were first seen; 0: not yet */
     bool from_end;      /* where it takes tiles */
 };
 
@@ -260,7 +262,7 @@ static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *ou
         enter(workers, best, visit);
     }
     if (is_first) {
-        atomic_fetch_sub_explicit(&workers->unserved, 1, memory_order_relaxed);
+        must(atomic_fetch_sub_explicit(&workers->unserved, 1, memory_order_relaxed) > 0);
         look_ahead(workers);
     }
     *out_more = atomic_load_explicit(&workers->unserved, memory_order_relaxed) > 0;
@@ -268,13 +270,16 @@ static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *ou
     return best;
 }
 
-/* After |served_ns| in there. True: it is not complete, and nobody serves it now. */
+/* Ends a visit of |served_ns|. True: the submission is not complete, and no worker serves it now.
+ */
 static bool leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                   uint64_t served_ns)
 {
     pthread_mutex_lock(&workers->lock);
     workers->shares[submission->share].used_ns += served_ns / submission->weight;
-    bool last = atomic_fetch_sub_explicit(&submission->visitors, 1, memory_order_relaxed) == 1;
+    uint32_t here = atomic_fetch_sub_explicit(&submission->visitors, 1, memory_order_relaxed);
+    bool last = here == 1;
+    must(here > 0);
     bool finished = submission->finished;
     if (last && !finished) { /* its slice is over: behind those that have not had one */
         list_remove(&submission->link);
@@ -334,8 +339,9 @@ static bool is_beyond(const struct hal_cpu_submission *submission, uint64_t seen
 }
 
 /*
- * True when the cursor moved on from |seen|; false when it is better to look elsewhere. A region
- * may be what the epoch was counted up for, behind our back: the cursor is moved before that.
+ * True: the cursor has moved on from |seen|. False: it is better to look elsewhere. The cursor
+ * moves before the epoch changes, so a changed epoch may mean a new region of this submission: the
+ * cursor is read once more at the end.
  */
 static bool wait_for_region(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                             uint64_t seen)
@@ -361,6 +367,7 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
     const struct hal_cpu_region *region = &submission->routine->regions[number];
     uint32_t batch =
         from_end ? region->batches - 1 - hal_cpu_cursor_back(taken) : hal_cpu_cursor_front(taken);
+    must(batch < region->batches);
     uint32_t first = batch * region->batch, left = region->tiles - first;
     uint32_t count = left < region->batch ? left : region->batch;
     /* Once it has failed, tiles are counted but no longer run. */
@@ -376,7 +383,10 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
         };
         hal_status_fail(&submission->status, hal_cpu_run_tiles(region, first, count, &run));
     }
-    if (atomic_fetch_sub_explicit(&submission->unfinished, count, memory_order_acq_rel) == count) {
+    uint32_t unfinished =
+        atomic_fetch_sub_explicit(&submission->unfinished, count, memory_order_acq_rel);
+    must(unfinished >= count);
+    if (unfinished == count) {
         advance(worker->workers, submission, number);
     }
 }
@@ -429,7 +439,7 @@ static void serve(struct worker *worker, struct hal_cpu_submission *submission, 
             }
             continue;
         }
-        /* By now it may be in a later region: what counts is what the addition returns. */
+        /* The submission may be in a later region by now: the addition's result is what counts. */
         cursor = atomic_fetch_add_explicit(
             &submission->cursor, visit->from_end ? HAL_CPU_CURSOR_BACK : HAL_CPU_CURSOR_FRONT,
             memory_order_acq_rel);
@@ -459,7 +469,7 @@ static void spin(struct hal_cpu_workers *workers, uint32_t epoch)
     atomic_fetch_sub(&workers->spinning, 1);
 }
 
-/* The next submission to serve; NULL when the device goes. */
+/* The next submission to serve; NULL: the device is being freed. */
 static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *workers,
                                                   struct visit *visit)
 {
@@ -483,7 +493,7 @@ static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *worker
     }
 }
 
-/* On Linux each thread has a niceness. If it cannot be set, the worker works without. */
+/* On Linux each thread has a niceness. If it cannot be set, the worker keeps the caller's. */
 static void be_nice(uint32_t nice)
 {
 #ifdef __linux__
@@ -513,6 +523,7 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
 {
     OBJ_CHECK(workers, WORKERS_MAGIC);
     OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
+    must(scratch);
     struct worker self = {.workers = workers, .scratch = scratch};
     struct visit visit;
     uint32_t helpers = begin(submission);
@@ -534,7 +545,8 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
     }
 }
 
-/* Whatever the order of the list; the multiplier is that of the 64-bit FNV hash. */
+/* The mark does not depend on the order of the list. The multiplier is that of the 64-bit FNV hash.
+ */
 uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers)
 {
     OBJ_CHECK(workers, WORKERS_MAGIC);
@@ -602,6 +614,7 @@ void hal_cpu_workers_free(struct hal_cpu_workers *workers)
 {
     OBJ_CHECK(workers, WORKERS_MAGIC);
     must(list_is_empty(&workers->runnable) && atomic_load(&workers->callers) == 0);
+    must(atomic_load(&workers->unserved) == 0);
     atomic_store(&workers->stop, true);
     atomic_fetch_add(&workers->epoch, 1);
     futex(&workers->epoch, FUTEX_WAKE, INT_MAX);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads of a CPU device. They look for a submission that nobody serves yet, and otherwise
- * help with the oldest that has tiles left: many small requests take a core each, one large request
- * spreads over all. While there are more submissions than workers, they take turns: a small one
- * waits for some tiles of a large one and not for its end. Whose turn it is goes by shares: the one
- * whose work has had the least time, so that a party with short submissions does not get one of
- * them for each slice of another's long ones, nor wait for a slice before each of them. An idle
- * worker spins for some microseconds, then parks: to wake it and to be woken by it takes 40 us on a
- * virtual machine. A caller that waits for the end does neither: it works in the place of a worker.
+ * The threads of a CPU device. A worker first looks for a submission that no worker serves, and
+ * otherwise helps with the oldest submission that has tiles left: many small requests take a core
+ * each, and one large request spreads over all cores.
+ *
+ * If there are more submissions than workers, the submissions take turns: a small one waits for
+ * some tiles of a large one and not for its end. The next turn goes to the share that has had the
+ * least time. So a party with short submissions gets as much time as a party with long ones, and
+ * does not wait for a slice before each submission.
+ *
+ * An idle worker spins for some microseconds, then parks: on a virtual machine it takes 40 us to
+ * wake it. A caller that waits for the end neither spins nor parks: it works in the place of a
+ * worker.
  */
 #ifndef PTED_HAL_CPU_WORKERS_H
 #define PTED_HAL_CPU_WORKERS_H
@@ -26,15 +30,15 @@ struct hal_cpu_workers;
 /* |nice| is added to the niceness of the caller, where the system has one for each thread. */
 MUST_CHECK enum status hal_cpu_workers_new(uint32_t count, uint32_t nice,
                                            struct hal_cpu_workers **out_workers, struct error *err);
-/* There is nothing left to run. Joins the threads. */
+/* Joins the threads. The caller guarantees that no submission is left. */
 void hal_cpu_workers_free(struct hal_cpu_workers *workers);
 
-/* Hands over a submission that waits for nothing more. Any thread. */
+/* Hands over a submission that has no open wait. Any thread. */
 void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission);
 
 /*
- * The same, and serves it on this thread, which has |scratch|, with the workers that are worth it.
- * Returns when it is complete, or when the thread has nothing more to take in it.
+ * The same, but this thread serves it too, with |scratch|, beside the workers that are worth
+ * waking. Returns when the submission is complete, or when this thread finds no more tiles in it.
  */
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                            void *scratch);

@@ -30,6 +30,7 @@ static enum status check_physical(const struct hal_vulkan_instance *instance, ui
                                   struct error *err)
 {
     char name[24];
+    must(index < instance->device_count);
     snprintf(name, sizeof(name), "vulkan:%u", index);
     VkPhysicalDeviceProperties properties = properties_of(instance, instance->devices[index]);
     if (properties.apiVersion < VK_API_VERSION_1_2) {
@@ -216,9 +217,8 @@ static void read_limits(struct hal_vulkan_device *device)
     props->buffer_align = HAL_VULKAN_BUFFER_ALIGN;
     props->offset_align = 1;
     props->memory_bytes_max = sizes.maxMemoryAllocationSize - HAL_VULKAN_BUFFER_ALIGN;
-    props->scratch_bytes_max =
-        device->host->props
-            .scratch_bytes_max; /* the limit of the host's kernels; shaders declare their own */
+    /* The limit of the host's kernels; shaders declare their own memory. */
+    props->scratch_bytes_max = device->host->props.scratch_bytes_max;
     props->host_visible =
         device->memory_types[HAL_VULKAN_SHARED] == device->memory_types[HAL_VULKAN_LOCAL] &&
         !device->is_split;
@@ -251,7 +251,7 @@ static void vulkan_free(struct hal_device *base)
     hal_vulkan_queue_fini(device);
     hal_device_unref(device->host); /* waits for its last work, which may still hold buffers */
     device->host = NULL;
-    must(atomic_load(&base->objects) == 0);
+    must(atomic_load(&base->objects) == 0); /* buffers and command buffers are freed before */
     destroy(device);
 }
 

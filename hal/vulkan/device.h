@@ -29,10 +29,10 @@
 struct hal_vulkan_push {
     uint64_t bindings;  /* address of a struct hal_vulkan_binding for each */
     uint64_t constants; /* address of the recorded constants */
-    uint32_t
-        base[3]; /* added to the workgroup's number, because a grid may be dispatched in parts */
+    uint32_t base[3];   /* of a part of the grid: added to the workgroup's number */
     uint32_t grid[3];
 };
+_Static_assert(sizeof(struct hal_vulkan_push) <= 128, "every device has 128 bytes for them");
 
 struct hal_vulkan_binding {
     uint64_t address; /* 0: no bytes */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "hal/device.h"
 #include "hal/vulkan/inject.h"
 
@@ -183,6 +184,7 @@ VkResult hal_vulkan_create_device(const struct hal_vulkan_instance *instance,
 {
     struct features enabled;
     const char *names[EXTENSIONS];
+    must(!info.pNext && info.enabledExtensionCount == 0);
     chain(&enabled, abilities->extensions);
     for (size_t i = 0; i < LENGTH(needed); i++) {
         *member(&enabled, needed[i].offset) = VK_TRUE;
@@ -322,6 +324,7 @@ void hal_vulkan_find_abilities(const struct hal_vulkan_instance *instance,
         pays &= HAL_F64 | HAL_SUBGROUPS; /* a processor emulates the others */
     }
     a->capabilities = as_wanted(pays, possible);
+    must((a->capabilities & ~possible) == 0);
 }
 
 static void print_shape(struct buf *out, const struct hal_vulkan_shape *shape)

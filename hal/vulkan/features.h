@@ -24,8 +24,8 @@ struct hal_vulkan_shape {
 };
 
 struct hal_vulkan_abilities {
-    uint32_t capabilities; /* that select forms of kernels */
-    uint32_t extensions;   /* those of features.c that it has */
+    uint32_t capabilities; /* bits of enum hal_capability; they select forms of kernels */
+    uint32_t extensions;   /* bits of enum extension (features.c) */
     uint32_t subgroup;     /* invocations in a subgroup */
     bool full_subgroups;   /* pipelines can require full subgroups */
     bool is_processor;     /* invocations run on a processor's vector units */
@@ -45,7 +45,7 @@ void hal_vulkan_find_abilities(const struct hal_vulkan_instance *instance,
  * capabilities. */
 void hal_vulkan_print_abilities(const struct hal_vulkan_abilities *abilities, struct buf *out);
 
-/* vkCreateDevice() with the features and extensions of |abilities|; |info| has the queues. */
+/* vkCreateDevice() with the features and extensions of |abilities|; |info| has only the queues. */
 MUST_CHECK VkResult hal_vulkan_create_device(const struct hal_vulkan_instance *instance,
                                              VkPhysicalDevice physical,
                                              const struct hal_vulkan_abilities *abilities,

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+
 #define FAULTS_MAX 8
 
 struct fault {
@@ -60,6 +62,7 @@ static void read_faults(void)
 
 VkResult hal_vulkan_inject(enum hal_vulkan_site site)
 {
+    must(site < HAL_VULKAN_SITES);
     pthread_once(&once, read_faults);
     if (fault_count == 0) {
         return VK_SUCCESS;

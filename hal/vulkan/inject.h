@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Injected faults: tests need to try every day what hardware does once a year. inject.def lists the
- * sites; the environment variable PTED_VULKAN_FAULTS says which calls at these sites fail;
- * without it no call does. Calls are counted over the whole process, so a device that is opened
- * again does not start at 1.
+ * Injected faults, for tests of errors that hardware rarely has. inject.def lists the sites. The
+ * environment variable PTED_VULKAN_FAULTS says which calls at these sites fail; without it, no call
+ * fails. Calls are counted over the whole process: the count continues when a device is opened
+ * again.
  */
 #ifndef PTED_HAL_VULKAN_INJECT_H
 #define PTED_HAL_VULKAN_INJECT_H

@@ -45,6 +45,7 @@ const char *hal_vulkan_result_name(VkResult result)
 
 enum status hal_vulkan_error(struct error *err, VkResult result, const char *what)
 {
+    must(result != VK_SUCCESS);
     enum status status = ST_INTERNAL;
     switch (result) {
     case VK_ERROR_OUT_OF_HOST_MEMORY:
@@ -175,8 +176,7 @@ static enum status open_loader(struct error *err)
     return status;
 }
 
-/* ---- drivers under LeakSanitizer --------------------------------------------------------------
- */
+/* ---- drivers under LeakSanitizer ------------------------------------------------------------- */
 
 #define DRIVER_PREFIX "/libvulkan_"
 #define DRIVERS_MAX 16

@@ -17,9 +17,9 @@
 #include "hal/vulkan/inject.h"
 
 /*
- * Local memory that the host can access is used for everything, with two exceptions: if it is only
- * a small window, or not cached by the host, because reading results from a discrete GPU's memory
- * takes longer than a transfer.
+ * Local memory that the host can access serves as shared memory too, unless it is only a small
+ * window (less than this), or the host does not cache it: reading results from a discrete GPU's
+ * memory takes longer than a transfer.
  */
 #define LOCAL_HEAP_MIN ((VkDeviceSize)1 << 30)
 
@@ -31,8 +31,7 @@ struct hole {
     size_t begin, end;
 };
 
-/* ---- types --------------------------------------------------------------------------------------
- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 static VkDeviceSize heap_bytes(const struct hal_vulkan_device *device, uint32_t type)
 {
@@ -95,13 +94,17 @@ enum status hal_vulkan_memory_init(struct hal_vulkan_device *device, struct erro
     if (!is_local(device, types[HAL_VULKAN_SHARED])) {
         find_type(device, rank_local, &types[HAL_VULKAN_LOCAL]);
     }
+    must(types[HAL_VULKAN_SHARED] < device->memory.memoryTypeCount &&
+         types[HAL_VULKAN_LOCAL] < device->memory.memoryTypeCount);
     return ST_OK;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+/* The block is in no list any more. */
 static void destroy_block(struct hal_vulkan_device *device, struct hal_vulkan_block *block)
 {
+    must(list_is_empty(&block->link));
     while (!list_is_empty(&block->holes)) {
         struct list *link = block->holes.next;
         list_remove(link);
@@ -114,6 +117,7 @@ static void destroy_block(struct hal_vulkan_device *device, struct hal_vulkan_bl
 
 static bool add_hole(struct list *before, size_t begin, size_t end)
 {
+    must(begin < end);
     struct hole *hole = malloc(sizeof(*hole));
     if (hole) {
         *hole = (struct hole){.begin = begin, .end = end};
@@ -142,6 +146,7 @@ static VkResult create_buffer(struct hal_vulkan_device *device, struct hal_vulka
 static VkResult allocate(struct hal_vulkan_device *device, struct hal_vulkan_block *block,
                          uint32_t type, const VkImportMemoryHostPointerInfoEXT *import)
 {
+    must(type < device->memory.memoryTypeCount);
     VkMemoryRequirements needs;
     device->vkGetBufferMemoryRequirements(device->handle, block->buffer, &needs);
     if (!(needs.memoryTypeBits >> type & 1)) {
@@ -201,6 +206,7 @@ static enum status create_block(struct hal_vulkan_device *device, size_t size,
                                 enum hal_vulkan_memory kind, struct hal_vulkan_block **out_block,
                                 struct error *err)
 {
+    must(size > 0 && kind < HAL_VULKAN_MEMORIES);
     struct hal_vulkan_block *block = new_block(size);
     void *host = NULL;
     if (!block) {
@@ -236,6 +242,7 @@ static bool take(struct hal_vulkan_block *block, size_t size, size_t *out_offset
         }
         *out_offset = hole->begin;
         hole->begin += size;
+        must(hole->begin <= hole->end && hole->end <= block->size);
         if (hole->begin == hole->end) {
             list_remove(&hole->link);
             free(hole);
@@ -249,6 +256,7 @@ static bool take(struct hal_vulkan_block *block, size_t size, size_t *out_offset
  * block is freed. */
 static void give_back(struct hal_vulkan_block *block, size_t begin, size_t end)
 {
+    must(begin < end && end <= block->size);
     struct list *next = block->holes.next;
     while (next != &block->holes && LIST_ENTRY(next, struct hole, link)->begin < begin) {
         next = next->next;
@@ -256,6 +264,8 @@ static void give_back(struct hal_vulkan_block *block, size_t begin, size_t end)
     struct hole *after = next != &block->holes ? LIST_ENTRY(next, struct hole, link) : NULL;
     struct hole *before =
         next->prev != &block->holes ? LIST_ENTRY(next->prev, struct hole, link) : NULL;
+    /* Otherwise the range is freed twice, or with a wrong size. */
+    must((!before || before->end <= begin) && (!after || end <= after->begin));
     if (before && before->end == begin) {
         before->end = end;
         if (after && after->begin == end) {
@@ -311,6 +321,7 @@ enum status hal_vulkan_range_new(struct hal_vulkan_device *device, size_t size,
                                  enum hal_vulkan_memory kind, struct hal_vulkan_range *out_range,
                                  struct error *err)
 {
+    must(size > 0 && size % HAL_VULKAN_BUFFER_ALIGN == 0);
     VkResult injected = hal_vulkan_inject(HAL_VULKAN_RANGE);
     if (injected != VK_SUCCESS) {
         return hal_vulkan_error(err, injected, "allocating memory");
@@ -334,6 +345,7 @@ void hal_vulkan_range_free(struct hal_vulkan_device *device, struct hal_vulkan_r
                            size_t size)
 {
     struct hal_vulkan_block *block = range.block;
+    must(block->is_shared || range.offset == 0);
     if (!block->is_shared) {
         destroy_block(device, block);
         return;
@@ -397,6 +409,7 @@ enum status hal_vulkan_buffer_new(struct hal_device *base, size_t size, enum hal
             return status;
         }
         host = range->block->host ? range->block->host + range->offset : NULL;
+        must(host || memory == HAL_MEMORY_TRANSIENT);
         if (memory == HAL_MEMORY_ZEROED) {
             memset(host, 0, size);
         }
@@ -407,7 +420,7 @@ enum status hal_vulkan_buffer_new(struct hal_device *base, size_t size, enum hal
     return ST_OK;
 }
 
-/* Finds the first memory type as which |ptr| can be imported. */
+/* Finds the first memory type that |ptr| can be imported with. */
 static VkResult import_type(struct hal_vulkan_device *device, const void *ptr, uint32_t *out_type)
 {
     VkMemoryHostPointerPropertiesEXT properties = {
@@ -479,8 +492,8 @@ static enum status import_buffer(struct hal_vulkan_device *device, void *ptr, si
     return ST_OK;
 }
 
-/* Final contents outside of the device's memory are copied there, range by range, when kernels need
- * them. */
+/* If the contents are final and the device has separate memory, nothing is imported: upload.c
+ * copies each range when a kernel needs it. */
 enum status hal_vulkan_buffer_import(struct hal_device *base, void *ptr, size_t size, bool is_final,
                                      struct hal_buffer **out_buffer, struct error *err)
 {

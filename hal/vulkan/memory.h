@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two kinds of memory. Shared memory is accessible to the host: requests are decoded into it and
- * results read from it. If the device has its own, separate memory, that is used for constants and
- * for data that only commands touch; if not, both kinds are the same memory type.
+ * Two kinds of memory. The host can access shared memory: requests are decoded into it, and results
+ * are read from it. Local memory holds constants and data that only commands touch. If the device
+ * has no separate memory of its own, both kinds are the same memory type.
  *
  * Ranges are pieces of blocks. A block is one allocation of the driver with one VkBuffer over all
  * of it.
@@ -45,10 +45,11 @@ MUST_CHECK enum status hal_vulkan_memory_init(struct hal_vulkan_device *device, 
 /* Frees the empty blocks that were kept, and what uploads need. */
 void hal_vulkan_memory_fini(struct hal_vulkan_device *device);
 
-/* |size| bytes, a multiple of HAL_VULKAN_BUFFER_ALIGN, with undefined contents. Any thread. */
+/* |size| > 0 bytes, a multiple of HAL_VULKAN_BUFFER_ALIGN, with undefined contents. Any thread. */
 MUST_CHECK enum status hal_vulkan_range_new(struct hal_vulkan_device *device, size_t size,
                                             enum hal_vulkan_memory kind,
                                             struct hal_vulkan_range *out_range, struct error *err);
+/* |size| is that of hal_vulkan_range_new(). Any thread. */
 void hal_vulkan_range_free(struct hal_vulkan_device *device, struct hal_vulkan_range range,
                            size_t size);
 
@@ -65,7 +66,7 @@ struct hal_vulkan_copy {
 
 /* A ring of chunks through which bytes of the host are copied to local memory. */
 struct hal_vulkan_staging {
-    pthread_mutex_t lock;           /* guards all of it, and the copies of all buffers */
+    pthread_mutex_t lock;           /* guards this struct and the copies of all buffers */
     struct hal_vulkan_range chunks; /* allocated by the first upload */
     VkCommandPool pool;
     VkCommandBuffer commands[HAL_VULKAN_STAGING_CHUNKS];
@@ -76,8 +77,9 @@ struct hal_vulkan_staging {
 void hal_vulkan_staging_init(struct hal_vulkan_device *device);
 void hal_vulkan_staging_fini(struct hal_vulkan_device *device);
 
-/* Finds the device's address of |binding|, which names a buffer. If the buffer's contents are
- * final, this makes a copy in local memory that lives as long as the buffer. Blocks. Any thread. */
+/* Finds the device's address of |binding|, which names a buffer and has bytes. If the buffer's
+ * contents are final, this makes a copy in local memory that lives as long as the buffer. Blocks.
+ * Any thread. */
 MUST_CHECK enum status hal_vulkan_locate(struct hal_vulkan_device *device,
                                          const struct hal_binding *binding, uint64_t *out_address,
                                          struct error *err);

@@ -233,6 +233,8 @@ static enum status compile(const struct hal_vulkan_device *device, const struct 
     VkShaderModule module;
     const struct hal_spirv *form = hal_kernel_spirv(kernel, device->base.props.capabilities);
     must(form); /* placement.c has checked this */
+    must(form->words.len % sizeof(uint32_t) == 0 &&
+         (uintptr_t)form->words.ptr % _Alignof(uint32_t) == 0);
     const VkShaderModuleCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
         .codeSize = form->words.len,

@@ -5,8 +5,8 @@
  * it may be cheaper to run short stretches between two host kernels, or all of a small model, on
  * the host. Dynamic programming over the records finds the cheapest assignment.
  *
- * The costs are those of a middling GPU whatever the device is: software drivers, which tests use,
- * have to decide like hardware.
+ * The costs are those of a mid-range GPU on every device, so that the software drivers that tests
+ * use decide like hardware.
  */
 #include "config.h"
 
@@ -20,13 +20,16 @@
 
 enum { GPU, HOST, SIDES };
 
-/* For one dispatch and side: the least time until it ends there, and the side before it. */
+/* For one dispatch, by side: the least time until it ends there, and the side of the dispatch
+ * before it. */
 struct trellis {
     uint64_t ns[SIDES];
     uint8_t from[SIDES];
 };
 
+/* A time for "cannot run there". Other times saturate below it, so they always win against it. */
 #define NEVER (UINT64_MAX / 2)
+#define TIME_MAX (NEVER - 1)
 
 static uint64_t bytes_bound(const struct hal_record *record)
 {
@@ -43,23 +46,36 @@ static bool has_form(const struct hal_vulkan_device *device, const struct hal_re
     return hal_kernel_spirv(record->kernel, device->base.props.capabilities) != NULL;
 }
 
-static uint64_t price(const struct hal_vulkan_device *device, const struct hal_record *record,
-                      int side)
-{
-    if (side == GPU) {
-        return has_form(device, record) ? LAUNCH_NS + record->cost / GPU_CORES : NEVER;
-    }
-    return record->kernel->cpu ? record->cost / device->host->props.workers : NEVER;
-}
-
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
+/* The sum of two times. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return a == NEVER || b == NEVER ? NEVER : least(a + b, TIME_MAX);
+}
+
+static bool can_run_on(const struct hal_vulkan_device *device, const struct hal_record *record,
+                       int side)
+{
+    return side == GPU ? has_form(device, record) : record->kernel->cpu != NULL;
+}
+
+static uint64_t price(const struct hal_vulkan_device *device, const struct hal_record *record,
+                      int side)
+{
+    if (!can_run_on(device, record, side)) {
+        return NEVER;
+    }
+    return side == GPU ? LAUNCH_NS + record->cost / GPU_CORES
+                       : least(record->cost / device->host->props.workers, TIME_MAX);
+}
+
 /* |before| is NULL for the first dispatch, which has nothing to wait for. */
-static void go_on(const struct hal_vulkan_device *device, const struct hal_record *record,
-                  const struct trellis *before, struct trellis *now)
+static void extend(const struct hal_vulkan_device *device, const struct hal_record *record,
+                   const struct trellis *before, struct trellis *now)
 {
     uint64_t change = SWITCH_NS;
     if (!device->base.props.host_visible) {
@@ -67,19 +83,21 @@ static void go_on(const struct hal_vulkan_device *device, const struct hal_recor
     }
     for (int side = 0; side < SIDES; side++) {
         uint64_t stay = before ? before->ns[side] : 0;
-        uint64_t come = before ? before->ns[!side] + change : 0;
+        uint64_t come = before ? plus(before->ns[!side], change) : 0;
         now->from[side] = (uint8_t)(come < stay ? !side : side);
-        now->ns[side] = least(least(stay, come) + price(device, record, side), NEVER);
+        now->ns[side] = plus(least(stay, come), price(device, record, side));
     }
 }
 
-/* Goes back from the end. Both sides may run the last dispatch: results lie in shared memory. */
-static void settle(const struct hal_vulkan_device *device, struct hal_record **dispatches,
+/* Writes the cheapest assignment into the |count| > 0 dispatches, from the last to the first. Both
+ * sides may run the last dispatch: results lie in shared memory. */
+static void assign(const struct hal_vulkan_device *device, struct hal_record **dispatches,
                    const struct trellis *trellis, uint32_t count)
 {
     int side = trellis[count - 1].ns[HOST] < trellis[count - 1].ns[GPU] ? HOST : GPU;
     for (uint32_t i = count; i-- > 0;) {
         struct hal_record *record = dispatches[i];
+        must(can_run_on(device, record, side));
         if (side == HOST) {
             record->placement =
                 has_form(device, record) ? HAL_PLACEMENT_CHEAPER : HAL_PLACEMENT_NO_FORM;
@@ -108,10 +126,10 @@ enum status hal_vulkan_place(const struct hal_vulkan_device *device, struct hal_
     for (struct hal_record *r = command->records; r; r = r->next) {
         if (r->kind == HAL_DISPATCH) {
             dispatches[i] = r;
-            go_on(device, r, i ? &trellis[i - 1] : NULL, &trellis[i]);
+            extend(device, r, i ? &trellis[i - 1] : NULL, &trellis[i]);
             i++;
         }
     }
-    settle(device, dispatches, trellis, count);
+    assign(device, dispatches, trellis, count);
     return ST_OK;
 }

@@ -140,6 +140,7 @@ static void *retire(void *arg)
 static VkResult put_on_queue(struct hal_vulkan_device *device, VkCommandBuffer commands,
                              uint64_t *out_value)
 {
+    must(commands); /* not those of a host stage */
     uint64_t value = device->submitted + 1;
     const VkTimelineSemaphoreSubmitInfo timeline = {
         .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
@@ -219,6 +220,7 @@ static enum status run_on_host(struct submission *submission, struct hal_command
         submission->host_value = 0;
         TRY(hal_semaphore_new(0, &submission->host, NULL));
     }
+    /* The host's command buffer has one more slot, for the mirrors. */
     submission->slots[submission->slot_count] = submission->replay->mirrors;
     const struct hal_submission stage = {
         .command = command,
@@ -257,6 +259,7 @@ static bool begin_stage(struct submission *submission)
 {
     const struct hal_vulkan_stage *stages;
     uint32_t count = hal_vulkan_routine_stages(submission->command, &stages);
+    must(submission->stage <= count);
     if (atomic_load(&submission->status) != ST_OK || submission->stage == count) {
         return false;
     }
@@ -299,6 +302,7 @@ static struct submission *take_submission(struct hal_vulkan_device *device)
     } else {
         submission = LIST_ENTRY(device->idle.next, struct submission, link);
         list_remove(&submission->link);
+        must(submission->magic == 0); /* not in flight */
     }
     device->in_flight += submission != NULL;
     pthread_mutex_unlock(&device->queue_lock);
@@ -307,6 +311,7 @@ static struct submission *take_submission(struct hal_vulkan_device *device)
 
 static void fill(struct submission *submission, const struct hal_submission *from)
 {
+    must(from->slot_count <= HAL_SLOTS_MAX);
     submission->magic = SUBMISSION_MAGIC;
     submission->command = hal_command_ref(from->command);
     submission->replay = NULL;
@@ -379,6 +384,7 @@ void hal_vulkan_queue_fini(struct hal_vulkan_device *device)
     pthread_cond_broadcast(&device->changed);
     pthread_mutex_unlock(&device->queue_lock);
     must(pthread_join(device->retirer, NULL) == 0);
+    must(list_is_empty(&device->running));
     while (!list_is_empty(&device->idle)) {
         struct list *link = device->idle.next;
         list_remove(link);

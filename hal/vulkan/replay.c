@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "hal/vulkan/routine_priv.h"
 
@@ -53,6 +54,7 @@ static void record_launches(const struct hal_vulkan_routine *routine,
     const struct hal_vulkan_device *device = routine->device;
     const VkAccessFlags read_write = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
     bool is_written = false; /* by a dispatch since the last barrier */
+    must(in_range(stage->launch_first, stage->launch_count, routine->launch_count));
     for (uint32_t i = 0; i < stage->launch_count; i++) {
         const struct hal_vulkan_launch *launch = &routine->launches[stage->launch_first + i];
         if (launch->pipeline) {
@@ -79,6 +81,8 @@ static void fill_memory(const struct hal_vulkan_routine *routine, struct hal_buf
 {
     uint8_t *host = hal_buffer_map(memory);
     uint64_t address = hal_vulkan_address(memory, 0);
+    must(routine->entry_count * sizeof(struct hal_vulkan_binding) <= routine->table_bytes);
+    must(in_range(routine->table_bytes, routine->constants_bytes, routine->mirrors_at));
     for (uint32_t i = 0; i < routine->entry_count; i++) {
         const struct hal_vulkan_entry *entry = &routine->entries[i];
         struct hal_vulkan_binding binding = {.length = entry->length};
@@ -138,6 +142,7 @@ static enum status make_replay(struct hal_vulkan_routine *routine,
         return error_set(err, ST_EXHAUSTED, "no memory for a replay");
     }
     replay->routine = routine;
+    list_init(&replay->link);
     enum status status = hal_buffer_new(
         &routine->device->base, routine->mirrors_at + routine->mirrors_bytes, &replay->memory, err);
     if (status == ST_OK) {
@@ -195,6 +200,7 @@ void hal_vulkan_routine_put(struct hal_vulkan_replay *replay)
     struct hal_vulkan_routine *routine = replay->routine;
     OBJ_CHECK(routine, HAL_VULKAN_ROUTINE_MAGIC);
     pthread_mutex_lock(&routine->lock);
+    must(list_is_empty(&replay->link)); /* it is not idle already */
     list_push_front(&routine->idle, &replay->link);
     pthread_mutex_unlock(&routine->lock);
 }

@@ -2,8 +2,8 @@
 /*
  * First the records are distributed to stages, in order; then each stage is built. Host stages may
  * use transient slots whose memory the host cannot access. Such slots get a mirror in shared
- * memory: the GPU stage before copies data that has been written into the mirror, and the GPU stage
- * after copies the host's results back.
+ * memory. The preceding GPU stage copies what has been written so far into the mirror, and the
+ * following GPU stage copies the host's results back.
  */
 #include "config.h"
 
@@ -47,9 +47,11 @@ struct compiler {
     struct hal_command *command;
     struct draft *drafts;
     struct item *items;
-    uint32_t item_count;
+    uint32_t item_count, item_max; /* |..._max|: room */
     struct trace *traces;
-    uint32_t trace_count;
+    uint32_t trace_count, trace_max;
+    uint32_t draft_max;
+    bool has_mirrors; /* there are host stages, and memory that they cannot access */
 };
 
 static enum status no_memory(struct error *err)
@@ -57,7 +59,7 @@ static enum status no_memory(struct error *err)
     return error_set(err, ST_EXHAUSTED, "no memory for a command buffer");
 }
 
-/* ---- dealing out ----------------------------------------------------------------------------- */
+/* ---- distribution to stages ------------------------------------------------------------------ */
 
 enum side { EITHER, GPU, HOST };
 
@@ -94,21 +96,23 @@ static bool has_tiles(const struct hal_record *record)
 
 static void add_item(struct compiler *c, const struct hal_record *record)
 {
+    must(c->item_count < c->item_max);
     c->items[c->item_count++].record = record;
     last_draft(c)->item_count++;
 }
 
 /* Adds the records of |side|, and those that both sides can run if |with_either|, from |first| to
  * the next barrier or the end. */
-static void deal_region(struct compiler *c, const struct hal_record *first, enum side side,
-                        bool with_either)
+static void distribute_region(struct compiler *c, const struct hal_record *first, enum side side,
+                              bool with_either)
 {
     for (const struct hal_record *r = first; r && r->kind != HAL_BARRIER; r = r->next) {
-        bool is_ours = side_of(r) == side || (with_either && side_of(r) == EITHER);
-        if (!is_ours || !has_tiles(r)) {
+        bool is_chosen = side_of(r) == side || (with_either && side_of(r) == EITHER);
+        if (!is_chosen || !has_tiles(r)) {
             continue;
         }
         if (side_of_draft(last_draft(c)) != side) {
+            must(c->routine->stage_count < c->draft_max);
             c->drafts[c->routine->stage_count++] =
                 (struct draft){.is_host = side == HOST, .item_first = c->item_count};
         }
@@ -117,12 +121,12 @@ static void deal_region(struct compiler *c, const struct hal_record *first, enum
 }
 
 /* Within a region, the records for the side of the preceding stage come first. */
-static void deal(struct compiler *c)
+static void distribute(struct compiler *c)
 {
     for (const struct hal_record *r = c->command->records; r; r = r->next) {
         enum side first = side_of_draft(last_draft(c)) == HOST ? HOST : GPU;
-        deal_region(c, r, first, true);
-        deal_region(c, r, first == GPU ? HOST : GPU, false);
+        distribute_region(c, r, first, true);
+        distribute_region(c, r, first == GPU ? HOST : GPU, false);
         while (r->next && r->kind != HAL_BARRIER) {
             r = r->next;
         }
@@ -136,8 +140,8 @@ static void deal(struct compiler *c)
 
 static bool is_mirrored(const struct compiler *c, const struct hal_binding *binding)
 {
-    return !c->routine->device->base.props.host_visible && !binding->buffer &&
-           binding->length > 0 && c->command->slots[binding->slot].is_transient;
+    return c->has_mirrors && !binding->buffer && binding->length > 0 &&
+           c->command->slots[binding->slot].is_transient;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -201,6 +205,7 @@ static void add_traces(struct compiler *c, const struct hal_record *record)
     for (uint32_t i = 0; i < record->binding_count; i++) {
         const struct hal_binding *binding = &record->bindings[i];
         if (is_mirrored(c, binding) && hal_vulkan_is_written(record, i)) {
+            must(c->trace_count < c->trace_max);
             c->traces[c->trace_count++] =
                 (struct trace){binding->slot, binding->offset, binding->offset + binding->length};
         }
@@ -261,7 +266,9 @@ static enum status find_all_mirrors(struct compiler *c, struct error *err)
     return ST_OK;
 }
 
-/* |binding| as a host stage sees it: in a mirror, if it has one. */
+/* |binding| as a host stage sees it. find_mirrors() has made a mirror for each range that needs
+ * one.
+ */
 static struct hal_binding mirrored(const struct compiler *c, const struct draft *draft,
                                    const struct hal_binding *binding)
 {
@@ -270,10 +277,12 @@ static struct hal_binding mirrored(const struct compiler *c, const struct draft 
         const struct hal_vulkan_mirror *mirror = &draft->mirrors[i];
         if (mirror->slot == binding->slot && mirror->begin <= binding->offset &&
             binding->offset < mirror->end) {
+            must(binding->offset + binding->length <= mirror->end);
             seen.slot = (uint16_t)c->command->slot_count;
             seen.offset = mirror->at + binding->offset - mirror->begin;
         }
     }
+    must(!is_mirrored(c, binding) || seen.slot == c->command->slot_count);
     return seen;
 }
 
@@ -295,10 +304,23 @@ static const struct hal_kernel *kernel_of(const struct hal_record *record)
     unreachable();
 }
 
+/* A zeroed launch is a barrier. */
+static struct hal_vulkan_launch *new_launch(struct hal_vulkan_routine *routine)
+{
+    must(routine->launch_count < routine->launch_max);
+    return &routine->launches[routine->launch_count++];
+}
+
+static struct hal_vulkan_entry *new_entry(struct hal_vulkan_routine *routine)
+{
+    must(routine->entry_count < routine->entry_max);
+    return &routine->entries[routine->entry_count++];
+}
+
 static enum status add_entry(struct hal_vulkan_routine *routine, const struct hal_binding *binding,
                              struct error *err)
 {
-    struct hal_vulkan_entry *entry = &routine->entries[routine->entry_count++];
+    struct hal_vulkan_entry *entry = new_entry(routine);
     *entry = (struct hal_vulkan_entry){
         .source = HAL_VULKAN_FROM_BUFFER, .slot = binding->slot, .length = binding->length};
     if (binding->length > 0 && binding->buffer) {
@@ -324,26 +346,26 @@ static void set_transfer_grid(const struct hal_vulkan_device *device,
 
 static void add_barrier(struct hal_vulkan_routine *routine)
 {
-    routine->launch_count++; /* a zeroed launch is a barrier */
+    (void)new_launch(routine);
 }
 
 static enum status add_launch(struct hal_vulkan_routine *routine, const struct hal_record *record,
                               struct error *err)
 {
-    struct hal_vulkan_launch *launch = &routine->launches[routine->launch_count++];
+    struct hal_vulkan_launch *launch = new_launch(routine);
     TRY(hal_vulkan_pipeline(routine->device, kernel_of(record), &launch->pipeline, err));
     launch->binding_first = routine->entry_count;
     launch->constants = routine->table_bytes + routine->constants_bytes;
+    must(in_range(launch->constants, record->constants_bytes, routine->mirrors_at));
     if (record->constants_bytes) {
         memcpy(routine->constants + routine->constants_bytes, record->constants,
                record->constants_bytes);
     }
     routine->constants_bytes += align_up(record->constants_bytes, 16);
     if (record->kind == HAL_UPDATE) {
-        routine->entries[routine->entry_count++] =
-            (struct hal_vulkan_entry){.source = HAL_VULKAN_FROM_REPLAY,
-                                      .address = launch->constants,
-                                      .length = record->constants_bytes};
+        *new_entry(routine) = (struct hal_vulkan_entry){.source = HAL_VULKAN_FROM_REPLAY,
+                                                        .address = launch->constants,
+                                                        .length = record->constants_bytes};
     }
     for (uint32_t i = 0; i < record->binding_count; i++) {
         TRY(add_entry(routine, &record->bindings[i], err));
@@ -361,7 +383,7 @@ static enum status add_transfer(struct hal_vulkan_routine *routine,
                                 const struct hal_vulkan_mirror *mirror, bool is_fetched,
                                 struct error *err)
 {
-    struct hal_vulkan_launch *launch = &routine->launches[routine->launch_count++];
+    struct hal_vulkan_launch *launch = new_launch(routine);
     const struct hal_vulkan_entry in_slot = {.source = HAL_VULKAN_FROM_SLOT,
                                              .slot = mirror->slot,
                                              .address = mirror->begin,
@@ -372,8 +394,8 @@ static enum status add_transfer(struct hal_vulkan_routine *routine,
     TRY(hal_vulkan_pipeline(routine->device, &hal_vulkan_copy, &launch->pipeline, err));
     launch->binding_first = routine->entry_count;
     launch->constants = routine->table_bytes; /* the copy has no constants */
-    routine->entries[routine->entry_count++] = is_fetched ? in_slot : in_mirror;
-    routine->entries[routine->entry_count++] = is_fetched ? in_mirror : in_slot;
+    *new_entry(routine) = is_fetched ? in_slot : in_mirror;
+    *new_entry(routine) = is_fetched ? in_mirror : in_slot;
     set_transfer_grid(routine->device, launch, in_slot.length);
     return ST_OK;
 }
@@ -429,6 +451,7 @@ static enum status add_host(struct hal_command *host, const struct hal_record *r
     if (record->kind == HAL_UPDATE) {
         return hal_command_update(host, record->constants, bindings[0], err);
     }
+    must(record->kind == HAL_DISPATCH); /* a fill runs on the GPU */
     const struct hal_dispatch dispatch = {
         .kernel = record->kernel,
         .label = record->label,
@@ -463,7 +486,7 @@ static enum status make_host_stage(struct compiler *c, uint32_t index, struct er
     return hal_command_end(stage->host, err);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- compilation ----------------------------------------------------------------------------- */
 
 /* Upper bounds: all records run on the GPU, and each host dispatch is its own stage with a copy for
  * each binding before and after it. */
@@ -480,19 +503,22 @@ static enum status make_room(struct compiler *c, struct error *err)
         hosts += is_host;
         constants += is_host ? 0 : align_up(r->constants_bytes, 16);
     }
-    bool has_mirrors = hosts > 0 && !routine->device->base.props.host_visible;
-    host_bindings = has_mirrors ? bindings : 0;
-    uint32_t entries = bindings + 4 * host_bindings;
-    uint32_t launches = 3 * records + 2 + 2 * host_bindings;
-    routine->table_bytes = entries * sizeof(struct hal_vulkan_binding);
+    c->has_mirrors = hosts > 0 && !routine->device->base.props.host_visible;
+    host_bindings = c->has_mirrors ? bindings : 0;
+    routine->entry_max = bindings + 4 * host_bindings;
+    routine->launch_max = 3 * records + 2 + 2 * host_bindings;
+    c->draft_max = records;
+    c->item_max = 2 * records;
+    c->trace_max = host_bindings;
+    routine->table_bytes = routine->entry_max * sizeof(struct hal_vulkan_binding);
     routine->mirrors_at = align_up(routine->table_bytes + constants, HAL_VULKAN_BUFFER_ALIGN);
     routine->stages = arena_array(arena, records, sizeof(*routine->stages));
-    routine->launches = arena_array(arena, launches, sizeof(*routine->launches));
-    routine->entries = arena_array(arena, entries, sizeof(*routine->entries));
+    routine->launches = arena_array(arena, routine->launch_max, sizeof(*routine->launches));
+    routine->entries = arena_array(arena, routine->entry_max, sizeof(*routine->entries));
     routine->constants = arena_alloc(arena, constants);
-    c->drafts = arena_array(arena, records, sizeof(*c->drafts));
-    c->items = arena_array(arena, 2 * (size_t)records, sizeof(*c->items));
-    c->traces = arena_array(arena, host_bindings, sizeof(*c->traces));
+    c->drafts = arena_array(arena, c->draft_max, sizeof(*c->drafts));
+    c->items = arena_array(arena, c->item_max, sizeof(*c->items));
+    c->traces = arena_array(arena, c->trace_max, sizeof(*c->traces));
     return routine->stages && routine->launches && routine->entries && routine->constants &&
                    c->drafts && c->items && c->traces
                ? ST_OK
@@ -514,7 +540,7 @@ static enum status compile(struct hal_vulkan_routine *routine, struct hal_comman
     struct compiler c = {.routine = routine, .command = command};
     TRY(hal_vulkan_place(routine->device, command, err));
     TRY(make_room(&c, err));
-    deal(&c);
+    distribute(&c);
     TRY(find_all_mirrors(&c, err));
     count_stages(&c);
     for (uint32_t i = 0; i < routine->stage_count; i++) {
@@ -532,6 +558,7 @@ static void drop_stages(struct hal_vulkan_routine *routine)
 
 enum status hal_vulkan_routine_new(struct hal_command *command, struct error *err)
 {
+    must(!command->compiled && !command->ended);
     struct hal_vulkan_device *device = hal_vulkan_device_of(command->device);
     struct hal_vulkan_routine *routine = arena_alloc(&command->arena, sizeof(*routine));
     if (!routine) {

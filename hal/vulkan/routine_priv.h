@@ -47,9 +47,9 @@ struct hal_vulkan_routine {
     struct hal_vulkan_stage *stages;
     uint32_t stage_count;
     struct hal_vulkan_launch *launches;
-    uint32_t launch_count;
-    struct hal_vulkan_entry *entries; /* of all bindings of all launches */
-    uint32_t entry_count;
+    uint32_t launch_count, launch_max; /* |launch_max|: room */
+    struct hal_vulkan_entry *entries;  /* of all bindings of all launches */
+    uint32_t entry_count, entry_max;
     uint8_t *constants; /* of all launches, stored after the table */
     size_t table_bytes, constants_bytes;
     size_t mirrors_at, mirrors_bytes; /* after the constants */
@@ -76,7 +76,7 @@ static inline bool hal_vulkan_is_written(const struct hal_record *record, uint32
 
 /* ---- placement.c ----------------------------------------------------------------------------- */
 
-/* Decides record->place for each dispatch. */
+/* Decides record->placement of each dispatch. */
 MUST_CHECK enum status hal_vulkan_place(const struct hal_vulkan_device *device,
                                         struct hal_command *command, struct error *err);
 

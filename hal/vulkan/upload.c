@@ -98,6 +98,7 @@ static VkResult upload(struct hal_vulkan_device *device, struct hal_vulkan_range
     const struct hal_vulkan_block *chunks = staging->chunks.block;
     VkResult result = VK_SUCCESS;
     unsigned chunk = 0;
+    must(in_range(range.offset, bytes.len, range.block->size));
     for (size_t done = 0; result == VK_SUCCESS && done < bytes.len; done += CHUNK_BYTES) {
         size_t at = staging->chunks.offset + chunk * CHUNK_BYTES;
         size_t size = bytes.len - done < CHUNK_BYTES ? bytes.len - done : CHUNK_BYTES;
@@ -127,6 +128,9 @@ static enum status make_copy(struct hal_vulkan_device *device, struct hal_vulkan
                              const struct hal_binding *binding, struct hal_vulkan_copy **out_copy,
                              struct error *err)
 {
+    /* A buffer with final contents is no range of a pool, so |offset| is relative to its root. */
+    must(binding->buffer == &buffer->base && buffer->base.host);
+    must(in_range(binding->offset, binding->length, buffer->base.size));
     size_t size = align_up(binding->length, HAL_VULKAN_BUFFER_ALIGN);
     struct hal_vulkan_copy *copy = calloc(1, sizeof(*copy));
     if (!copy) {
@@ -171,6 +175,7 @@ static struct hal_vulkan_copy *find_copy(const struct hal_vulkan_buffer *buffer,
 enum status hal_vulkan_locate(struct hal_vulkan_device *device, const struct hal_binding *binding,
                               uint64_t *out_address, struct error *err)
 {
+    must(binding->buffer && binding->length > 0);
     struct hal_vulkan_buffer *buffer = hal_vulkan_buffer_of(binding->buffer->root);
     if (device->base.props.host_visible || !binding->buffer->is_final) {
         *out_address = hal_vulkan_address(binding->buffer, binding->offset);

@@ -226,6 +226,39 @@ static void test_idle_barriers(void **state)
     hal_buffer_unref(a);
 }
 
+/* As many slots as there may be, with a kernel that runs on the host. */
+static void test_most_slots(void **state)
+{
+    static struct hal_binding slots[HAL_SLOTS_MAX];
+    struct error err;
+    (void)state;
+    struct hal_buffer *buffer = cts_buffer_new(HAL_SLOTS_MAX * 4);
+    struct hal_command *command = cts_command_new(HAL_SLOTS_MAX);
+    for (uint16_t i = 0; i < HAL_SLOTS_MAX; i++) {
+        const struct hal_binding number = cts_slot(i, 0, 4);
+        const uint32_t value = i;
+        slots[i] = (struct hal_binding){.buffer = buffer, .offset = i * 4u, .length = 4};
+        assert_ok(err, hal_command_fill(command, number, &value, sizeof(value), &err));
+    }
+    cts_barrier(command);
+    for (uint16_t i = 0; i < HAL_SLOTS_MAX; i++) {
+        const struct hal_binding number = cts_slot(i, 0, 4);
+        cts_dispatch(command, &(struct hal_dispatch){.kernel = &cts_twice,
+                                                     .grid = {1, 1, 1},
+                                                     .bindings = &number,
+                                                     .binding_count = 1,
+                                                     .cost = 100});
+    }
+    cts_command_end(command);
+    cts_run(command, slots, HAL_SLOTS_MAX);
+    const uint32_t *host = hal_buffer_map(buffer);
+    for (uint32_t i = 0; i < HAL_SLOTS_MAX; i++) {
+        assert_int_equal(host[i], 2 * i);
+    }
+    hal_command_unref(command);
+    hal_buffer_unref(buffer);
+}
+
 /* Kernels of which some have a form for the CPU alone take turns on the same memory. */
 static void test_mixed_forms(void **state)
 {
@@ -467,6 +500,7 @@ int cts_command(void)
         cmocka_unit_test(test_barriers_order_regions),
         cmocka_unit_test(test_idle_barriers),
         cmocka_unit_test(test_mixed_forms),
+        cmocka_unit_test(test_most_slots),
         cmocka_unit_test(test_wide_region),
         cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_kernel_without_form),

@@ -140,7 +140,8 @@ static void test_shapes(void **state)
     each_level(level_shapes);
 }
 
-/* Padding so wide that some outputs see no input at all: they are the bias. */
+/* Padding so wide that some outputs see no input at all: they are the bias. So are all outputs of
+ * an image without columns. */
 static void level_far_padding(const struct hal_cpu_uk *uk)
 {
     struct shape s = {3, 4, 20, 3, 3, 1, 1, 6};
@@ -149,6 +150,8 @@ static void level_far_padding(const struct hal_cpu_uk *uk)
     check(uk, &s, true, -INFINITY);
     s.dilation = 4;
     check(uk, &s, false, -INFINITY);
+    s.width = 0;
+    check(uk, &s, true, -INFINITY);
 }
 
 static void test_far_padding(void **state)

@@ -263,7 +263,10 @@ static void do_row(const struct uk_dw_f32 *d, size_t y, size_t channel_begin, si
 
 void UK_NAME(dw_f32)(const struct uk_dw_f32 *d)
 {
-    size_t row_floats = (size_t)d->kernel_h * d->width, band = BAND / row_floats / UK_VL * UK_VL;
+    size_t row_floats = (size_t)d->kernel_h * d->width; /* 0: all taps are in the padding */
+    size_t band = row_floats ? BAND / row_floats / UK_VL * UK_VL : BAND;
+    must(d->stride_h > 0 && d->stride_w > 0 && d->dilation_h > 0 && d->dilation_w > 0);
+    must(d->row_begin <= d->row_end);
     band = band < UK_VL ? UK_VL : band;
     for (size_t c = 0; c < d->channels;) {
         /* The last band takes the remainder, so no band is smaller than a vector. */

@@ -147,6 +147,7 @@ static row_f *find_row(const struct uk_dw_u8 *d)
 
 void UK_NAME(dw_u8)(const struct uk_dw_u8 *d)
 {
+    must(d->stride_h > 0 && d->stride_w > 0 && d->dilation_h > 0 && d->dilation_w > 0);
     row_f *do_row = find_row(d);
     size_t words = (d->kernel_h + UK_WORD - 1) / UK_WORD;
     for (size_t c = 0; c < d->channels; c += UK_VECTOR_BYTES) {

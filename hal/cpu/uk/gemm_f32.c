@@ -11,6 +11,7 @@
  */
 #include "config.h"
 
+#include "base/bytes.h"
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/simd.h"
 
@@ -329,8 +330,21 @@ static void run_blocks(const struct uk_gemm_f32 *g, const struct uk_segment *seg
     }
 }
 
+static void check(const struct uk_gemm_f32 *g)
+{
+    must(g->k == 0 || uk_is_aligned(g->b));
+    must(g->segments || g->run <= g->k);
+    for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
+        must(in_range(g->segments[i].k, g->run, g->k));
+    }
+    /* A residual in place is read where the result is written. */
+    must(g->residual != g->c || g->m == 0 ||
+         (g->residual_line == g->c_line && g->residual_row == g->c_row));
+}
+
 void UK_NAME(gemm_f32)(const struct uk_gemm_f32 *g)
 {
+    check(g);
     const struct uk_segment from_start = {0, 0};
     const struct uk_segment *segments = g->segments ? g->segments : &from_start;
     size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);

@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include "base/bytes.h"
 #include "hal/cpu/uk/gemm_u8.h"
 #include "hal/cpu/uk/level.h"
 
@@ -227,8 +228,23 @@ static void run_line(const struct uk_gemm_u8 *g, struct tile *t, size_t line, si
     }
 }
 
+static void check(const struct uk_gemm_u8 *g)
+{
+    const size_t unit = g->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
+    must(g->run % unit == 0 && g->k % unit == 0);
+    must(g->segments || (g->run <= g->k && g->run <= UK_DEPTH_U8_MAX));
+    for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
+        must(g->segments[i].k % unit == 0 && in_range(g->segments[i].k, g->run, g->k));
+    }
+    must(!g->group || (g->group % 8 == 0 && g->run % g->group == 0 && g->group_scales));
+    must(!g->group || !g->segments || g->segment_count == 1);
+    must(!g->c_u8 != !g->c_f32 && (!g->row_scales || g->row_zeros));
+    must(g->scratch || reads_in_place(g));
+}
+
 void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
 {
+    check(g);
     const size_t mr = g->group ? GROUPED_MR : UK_MR;
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
     size_t block = g->lines == 1 && g->m <= mr ? panels : panels_at_once(g);

@@ -3,8 +3,23 @@
 #ifndef PTED_HAL_CPU_UK_LEVEL_H
 #define PTED_HAL_CPU_UK_LEVEL_H
 
+#include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "hal/cpu/uk/simd.h"
+
+/* Is |p| aligned to a vector? v_load_aligned() needs that, and packed panels keep it. */
+static inline bool uk_is_aligned(const void *p)
+{
+    return (uintptr_t)p % UK_VECTOR_BYTES == 0;
+}
+
+/* Are these |n| floats the same, or do they not overlap at all? */
+static inline bool uk_is_apart(const float *y, const float *x, size_t n)
+{
+    size_t distance =
+        (uintptr_t)y < (uintptr_t)x ? (uintptr_t)x - (uintptr_t)y : (uintptr_t)y - (uintptr_t)x;
+    return distance == 0 || distance >= n * sizeof(float);
+}
 
 void UK_BASE(gemm_f32)(const struct uk_gemm_f32 *g);
 void UK_BASE(pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);

@@ -35,6 +35,8 @@ static void pack_rows(float *panel, const float *src, ptrdiff_t stride, size_t w
 void UK_NAME(pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end)
 {
     size_t k = (size_t)p->outer_count * p->inner_count;
+    must(panel_begin <= panel_end && panel_end <= ((size_t)p->n + UK_NR - 1) / UK_NR);
+    must(k == 0 || uk_is_aligned(p->packed));
     for (size_t i = panel_begin; i < panel_end; i++) {
         size_t left = p->n - i * UK_NR, width = left < UK_NR ? left : UK_NR;
         const float *src = p->src + (ptrdiff_t)(i * UK_NR) * p->column;

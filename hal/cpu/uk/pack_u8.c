@@ -41,6 +41,7 @@ void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t
     size_t unit = p->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
     size_t run = ((size_t)p->mid_count * p->inner_count + unit - 1) / unit * unit;
     size_t bytes = p->outer_count * run * UK_NR / (p->is_4bit ? 2 : 1);
+    must(panel_begin <= panel_end && panel_end <= ((size_t)p->n + UK_NR - 1) / UK_NR);
     for (size_t i = panel_begin; i < panel_end; i++) {
         size_t left = p->n - i * UK_NR, width = left < UK_NR ? left : UK_NR;
         uint8_t *panel = p->packed + i * bytes;

@@ -144,6 +144,7 @@ static void softmax_short(float *y, const float *x, size_t n)
 
 void UK_NAME(softmax_f32)(float *y, const float *x, size_t n)
 {
+    must(uk_is_apart(y, x, n));
     if (n < UK_VL) {
         softmax_short(y, x, n);
         return;
@@ -157,6 +158,7 @@ void UK_NAME(log_softmax_f32)(float *y, const float *x, size_t n)
 {
     float max = UK_NAME(max_f32)(x, n), part[4 * UK_VL];
     double sum = 0.0;
+    must(uk_is_apart(y, x, n));
     for (size_t i = 0; i < n; i += 4 * UK_VL) {
         size_t count = n - i < 4 * UK_VL ? n - i : 4 * UK_VL;
         sum += (double)exp_sum(part, x + i, max, count);
@@ -169,6 +171,7 @@ void UK_NAME(log_softmax_f32)(float *y, const float *x, size_t n)
 void UK_NAME(layer_norm_f32)(const struct uk_norm_f32 *l)
 {
     const size_t n = l->n;
+    must(uk_is_apart(l->y, l->x, n));
     float mean = sum_terms(l->x, l->x, 0.0f, n, TERM_X) / (float)n;
     float variance = sum_terms(l->x, l->x, mean, n, TERM_SQUARE) / (float)n;
     vf vmean = v_splat(mean), rstd = v_splat(1.0f / sqrtf(variance + l->epsilon));
