@@ -118,6 +118,7 @@ static double run_gemv(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     static size_t at;
     size_t floats = (size_t)p[1] * p[2];
+    at = at + floats <= STREAM_FLOATS ? at : 0;
     struct uk_gemm_f32 g = {.a = left,
                             .run = p[2],
                             .b = stream + at,
@@ -128,7 +129,7 @@ static double run_gemv(const struct hal_cpu_uk *uk, const uint32_t *p)
                             .n = p[1],
                             .min = -INFINITY,
                             .max = INFINITY};
-    at = at + 2 * floats <= STREAM_FLOATS ? at + floats : 0;
+    at += floats;
     uk->gemm_f32(&g);
     return (double)floats * sizeof(float);
 }
@@ -266,6 +267,7 @@ static double run_gemv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
     static float row_scale = 1;
     static int32_t row_zero;
     size_t bytes = (size_t)p[0] * p[1] / (p[2] ? 2 : 1);
+    at = at + bytes / 4 <= STREAM_FLOATS ? at : 0;
     struct uk_gemm_u8 g = {.a = (const uint8_t *)left,
                            .run = p[1],
                            .b = (const uint8_t *)(stream + at),
@@ -283,7 +285,7 @@ static double run_gemv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
                            .min = -INFINITY,
                            .max = INFINITY,
                            .scratch = out + (8u << 20)};
-    at = at + bytes / 2 <= STREAM_FLOATS ? at + bytes / 4 : 0;
+    at += bytes / 4;
     uk->gemm_u8(&g);
     return (double)bytes;
 }
