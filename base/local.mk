@@ -8,6 +8,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/check.c %D%/check.h \
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
 	%D%/list.h \
+	%D%/precision.c %D%/precision.h \
 	%D%/refs.h \
 	%D%/shape.c %D%/shape.h \
 	%D%/status.c %D%/status.def %D%/status.h \

@@ -214,6 +214,10 @@ void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
     print_tensors(out, "inputs", meta->inputs, meta->examples, meta->input_count);
     buf_add_char(out, ',');
     print_tensors(out, "outputs", meta->outputs, NULL, meta->output_count);
+    if (meta->precision) {
+        buf_add_char(out, ',');
+        oip_print_member(out, "precision", meta->precision);
+    }
     if (meta->constants) {
         buf_printf(out, ",\"constants\":%s", meta->constants);
     }

@@ -129,6 +129,9 @@ enum status api_model(struct request *request, struct error *err)
     if (!meta.inputs || !meta.outputs || !meta.examples) {
         return api_no_memory(err);
     }
+    if (rt_method_has_own_work(model->method)) {
+        meta.precision = precision_word(rt_program_precision(model->program));
+    }
     meta.constants = model->origin->constants;
     meta.placement = model->placement;
     return print_model(request, model, &meta, err);

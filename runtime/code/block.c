@@ -69,10 +69,12 @@ static enum status make_flow(struct rt_block *block, struct error *err)
     return ST_OK;
 }
 
-enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *err)
+enum status rt_block_compile(struct rt_block *block, enum precision precision, bool fuses,
+                             struct error *err)
 {
     OBJ_CHECK(block, RT_BLOCK_MAGIC);
     struct rt_graph *graph = &block->graph;
+    graph->precision = precision;
     struct hal_device *device = block->device;
     TRY(rt_pass_resolve(graph, err));
     TRY(rt_pass_elide(graph, err));

@@ -65,7 +65,8 @@ void rt_block_init(struct rt_block *block, const char *name, struct hal_device *
 void rt_block_fini(struct rt_block *block);
 
 /* From the imported graph to one that can be planned. |fuses|: see struct rt_load_options. */
-MUST_CHECK enum status rt_block_compile(struct rt_block *block, bool fuses, struct error *err);
+MUST_CHECK enum status rt_block_compile(struct rt_block *block, enum precision precision,
+                                        bool fuses, struct error *err);
 
 /*
  * Makes |block|, which is not initialised, the form of |from| for up to |rows_max| rows along dim 0

@@ -20,6 +20,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/precision.h"
 #include "base/shape.h"
 #include "runtime/graph/dim.h"
 
@@ -92,7 +93,8 @@ struct rt_graph {
     uint32_t magic;
     struct arena arena; /* owned */
     struct rt_dims dims;
-    const char *name; /* the method's */
+    const char *name;         /* the method's */
+    enum precision precision; /* in which passes may let its floats be computed */
     struct rt_value *values;
     uint32_t value_count, value_capacity;
     struct rt_node *nodes;

@@ -26,6 +26,19 @@ static enum status compile_methods(struct rt_program *program,
     return ST_OK;
 }
 
+/*
+ * |wanted|, as far as |device| has it: bfloat16 products are a property of processors, and other
+ * devices have one form for each operator.
+ */
+static enum precision available(const struct hal_device *device, enum precision wanted)
+{
+    const struct hal_device_props *props = hal_device_props(device);
+    if (!props->is_host) {
+        return PRECISION_EXACT;
+    }
+    return wanted == PRECISION_BF16 && !props->has_bf16 ? PRECISION_FAST : wanted;
+}
+
 enum status rt_load_program(const char *path, const struct rt_load_options *options,
                             struct rt_program **out_program, struct error *err)
 {
@@ -36,6 +49,7 @@ enum status rt_load_program(const char *path, const struct rt_load_options *opti
     program->magic = RT_PROGRAM_MAGIC;
     refs_init(&program->refs);
     program->device = hal_device_ref(options->device);
+    program->precision = available(options->device, options->precision);
     enum status status = rt_files_open(&program->files, options->device, path, options->data_paths,
                                        options->data_count, err);
     if (status == ST_OK) {

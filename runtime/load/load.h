@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/precision.h"
 #include "base/status.h"
 #include "runtime/program/program.h"
 
@@ -28,10 +29,11 @@ struct rt_load_options {
     /* Data files (.ptd) to look into; none: those beside the program, see runtime/pte/files.h. */
     const char *const *data_paths;
     uint32_t data_count;
-    uint64_t statements_max; /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
-    bool poison_workspaces;  /* fill workspaces with 0xff before each run: finds reads of stale
-                                memory */
-    bool is_unfused;         /* without the passes that join several nodes to one: for comparison */
+    enum precision precision; /* wished for; rt_program_precision() says what it became */
+    uint64_t statements_max;  /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
+    bool poison_workspaces;   /* fill workspaces with 0xff before each run: finds reads of stale
+                                 memory */
+    bool is_unfused; /* without the passes that join several nodes to one: for comparison */
 };
 
 /* The caller owns a reference to the program. ST_EXHAUSTED: there is no memory now. Any thread. */

@@ -180,7 +180,8 @@ static enum status check_results(const struct rt_method *method, struct error *e
     return ST_OK;
 }
 
-static enum status compile(struct rt_method *method, bool fuses, struct error *err)
+static enum status compile(struct rt_method *method, enum precision precision, bool fuses,
+                           struct error *err)
 {
     struct rt_code *code = &method->code;
     struct rt_state_uses states = {0};
@@ -196,7 +197,7 @@ static enum status compile(struct rt_method *method, bool fuses, struct error *e
     code->blocks[0]->given_count = method->input_count;
     code->blocks[0]->result_count = code->stmt_count == 0 ? method->result_count : 0;
     for (uint32_t i = 0; i < code->block_count; i++) {
-        TRY(rt_block_compile(code->blocks[i], fuses, err));
+        TRY(rt_block_compile(code->blocks[i], precision, fuses, err));
     }
     rt_code_measure(code);
     if (code->stmt_count > 0) {
@@ -293,7 +294,8 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
     TRY(describe_all(method, err));
     TRY(rt_signature_make_structure(method, NULL, err));
     TRY(rt_names_settle(method, NULL, err));
-    enum status status = compile(method, !options->is_unfused, &method->failure);
+    enum status status =
+        compile(method, program->precision, !options->is_unfused, &method->failure);
     if (status == ST_EXHAUSTED) { /* it may succeed another time: no property of the method */
         *err = method->failure;
         return error_prefix(err, "method '%.64s': ", method->name);

@@ -74,6 +74,7 @@ struct rt_program {
     uint32_t magic;
     struct refs refs;
     struct hal_device *device; /* shared: ref held */
+    enum precision precision;  /* of the floats of its methods */
     struct rt_files files;     /* what methods borrow bytes from */
     struct rt_method *methods; /* owned */
     uint32_t method_count;

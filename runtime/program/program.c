@@ -113,6 +113,12 @@ const struct rt_method *rt_program_const_method(const struct rt_program *program
     return &program->methods[index];
 }
 
+enum precision rt_program_precision(const struct rt_program *program)
+{
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    return program->precision;
+}
+
 uint32_t rt_program_method_count(const struct rt_program *program)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);

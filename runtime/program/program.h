@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/precision.h"
 #include "base/shape.h"
 #include "base/status.h"
 #include "hal/command.h"
@@ -36,6 +37,13 @@ MUST_CHECK enum status rt_program_verify_files(const struct rt_program *program,
 
 /* Descriptors that all loaded programs hold, of files that rt_program_verify_files() looks at. */
 uint32_t rt_program_descriptors(void);
+
+/*
+ * How precisely the floats of its methods are computed: the mode that rt_load_program() was asked
+ * for, or the next more precise one that the device has. Meaningless for a pipeline: the program of
+ * each step has its own.
+ */
+enum precision rt_program_precision(const struct rt_program *program);
 
 /* Methods in the file's order. They live as long as the program. */
 uint32_t rt_program_method_count(const struct rt_program *program);

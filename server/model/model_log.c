@@ -146,6 +146,20 @@ static void print_batches(const struct model *model, struct buf *out)
     }
 }
 
+/* ", floats fast", and the mode that was asked for if the processor does not have it. */
+static void print_precision(const struct model *model, struct buf *out)
+{
+    enum precision asked = (enum precision)model->params.precision;
+    enum precision precision = rt_program_precision(model->program);
+    if (!rt_method_has_own_work(model->method)) {
+        return;
+    }
+    buf_printf(out, ", precision %s", precision_word(precision));
+    if (asked == PRECISION_BF16 && precision != asked) {
+        buf_add_str(out, ", not bf16: it has no such products");
+    }
+}
+
 /* "model add", "model add version 12" */
 static void print_name(const struct model *model, struct buf *out)
 {
@@ -172,7 +186,9 @@ void model_log(const struct model *model, const struct hal_device *device)
         print_ios(model, false, &line);
         print_memory(model, &line);
         print_times(model, plan_ns, &line);
-        buf_printf(&line, "; on %s; ", hal_device_props(device)->name);
+        buf_printf(&line, "; on %s", hal_device_props(device)->name);
+        print_precision(model, &line);
+        buf_add_str(&line, "; ");
         print_batches(model, &line);
     } else {
         buf_printf(&line, "cannot be called: %s", model_refusal(model));

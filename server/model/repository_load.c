@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "base/check.h"
+#include "base/precision.h"
 #include "hal/device.h"
 #include "runtime/load/load.h"
 #include "runtime/pte/files.h"
@@ -76,6 +77,19 @@ static enum status data_paths_of(const struct options *options, struct span name
     return ST_OK;
 }
 
+/* The precision for the file served as |name|. */
+static enum precision precision_of(const struct options *options, struct span name)
+{
+    struct params params = options->params;
+    for (uint32_t i = 0; i < options->setting_count; i++) {
+        const struct option_setting *setting = &options->settings[i];
+        if (span_equal(name, span_of(setting->name, setting->name_len))) {
+            options_apply(setting, &params);
+        }
+    }
+    return (enum precision)params.precision;
+}
+
 /* The models of the file at |path|. On error some of them may be in the draft. */
 static enum status load(struct loader *loader, struct span name, uint32_t version, const char *path,
                         struct error *err)
@@ -83,7 +97,8 @@ static enum status load(struct loader *loader, struct span name, uint32_t versio
     OBJ_CHECK(loader->draft, REPOSITORY_DRAFT_MAGIC);
     const char *data[RT_DATA_FILES_MAX];
     struct rt_load_options options = {.device = loader->draft->repository->device,
-                                      .data_paths = data};
+                                      .data_paths = data,
+                                      .precision = precision_of(loader->options, name)};
     struct rt_program *program;
     struct origin *origin;
     uint64_t begin_ns = uv_hrtime();
@@ -232,17 +247,17 @@ static enum status scan(struct loader *loader, const char *root, struct error *e
 /* ---- settings -------------------------------------------------------------------------------- */
 
 /* A setting or data file for an unknown model is a mistake and is refused. */
-static enum status check_data(const struct repository_draft *draft, const struct option_model *data,
-                              struct error *err)
+static enum status check_file(const struct repository_draft *draft, const char *option,
+                              const char *value, uint32_t name_len, struct error *err)
 {
-    struct span name = span_of(data->name, data->name_len);
+    struct span name = span_of(value, name_len);
     for (uint32_t i = 0; i < draft->count; i++) {
         const struct origin *origin = draft->models[i]->origin;
         if (origin->path && span_is(name, origin->name)) {
             return ST_OK;
         }
     }
-    return error_set(err, ST_INVALID, "--data %s: no model file is served as '%.*s'", data->name,
+    return error_set(err, ST_INVALID, "%s %s: no model file is served as '%.*s'", option, value,
                      SPAN_SHORT(name));
 }
 
@@ -250,6 +265,9 @@ static enum status check_setting(const struct repository_draft *draft,
                                  const struct option_setting *setting, struct error *err)
 {
     struct span name = span_of(setting->name, setting->name_len);
+    if (setting->is_of_file) {
+        return check_file(draft, "--set", setting->name, setting->name_len, err);
+    }
     for (uint32_t i = 0; i < draft->count; i++) {
         if (repository_is_meant(draft->models[i], name)) {
             return ST_OK;
@@ -263,7 +281,8 @@ static enum status check_names(const struct repository_draft *draft, const struc
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     for (uint32_t i = 0; i < options->data_count; i++) {
-        TRY(check_data(draft, &options->data[i], err));
+        const struct option_model *data = &options->data[i];
+        TRY(check_file(draft, "--data", data->name, data->name_len, err));
     }
     for (uint32_t i = 0; i < options->setting_count; i++) {
         TRY(check_setting(draft, &options->settings[i], err));

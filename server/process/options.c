@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/precision.h"
 #include "server/process/args.h"
 
 struct param_info {
@@ -85,6 +86,27 @@ enum status options_parse_number(const char *text, enum option_unit unit, uint64
                          (unsigned long long)min, (unsigned long long)max, name, text);
     }
     *out_value = value;
+    return ST_OK;
+}
+
+enum status options_parse_precision(const char *text, enum precision *out_precision,
+                                    struct error *err)
+{
+    if (!precision_find(span_str(text), out_precision)) {
+        return error_set(err, ST_INVALID, "expected exact, fast or bf16, got '%s'", text);
+    }
+    return ST_OK;
+}
+
+static enum status parse_param(const struct param_info *info, const char *text, uint64_t *out_value,
+                               struct error *err)
+{
+    enum precision precision;
+    if (info->unit != OPTION_PRECISION) {
+        return options_parse_number(text, info->unit, info->min, info->max, out_value, err);
+    }
+    TRY(options_parse_precision(text, &precision, err));
+    *out_value = precision;
     return ST_OK;
 }
 
@@ -172,9 +194,13 @@ static enum status set_setting(struct options *options, const char *value, struc
         return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_SETTINGS_MAX);
     }
     struct option_setting *setting = &options->settings[options->setting_count++];
-    *setting = (struct option_setting){value, (uint32_t)(colon - value), info->offset, 0};
-    enum status status =
-        options_parse_number(equals + 1, info->unit, info->min, info->max, &setting->value, err);
+    *setting = (struct option_setting){
+        .name = value,
+        .name_len = (uint32_t)(colon - value),
+        .is_of_file = info->offset == offsetof(struct params, precision),
+        .offset = info->offset,
+    };
+    enum status status = parse_param(info, equals + 1, &setting->value, err);
     return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(name));
 }
 
@@ -312,9 +338,7 @@ static enum status set(struct options *options, struct found found, const char *
     if (found.option) {
         return found.option->set(options, value, err);
     }
-    const struct param_info *info = found.param;
-    return options_parse_number(value, info->unit, info->min, info->max,
-                                param_at(&options->params, info), err);
+    return parse_param(found.param, value, param_at(&options->params, found.param), err);
 }
 
 static enum status set_option(struct options *options, struct args *args, const struct arg *arg,
@@ -362,14 +386,14 @@ enum status options_parse(int argc, char *const argv[], struct options *out_opti
 /* ---- help ---------------------------------------------------------------------------------------
  */
 
-static void print_param(struct buf *out, const struct param_info *info)
+/* The preset as it is written on the command line, in the largest unit that it is a multiple of. */
+static void print_preset(struct buf *out, const struct param_info *info)
 {
-    char name[40];
-    size_t len = strlen(info->name);
-    for (size_t i = 0; i <= len && i < sizeof(name); i++) {
-        name[i] = info->name[i] == '_' ? '-' : info->name[i];
-    }
     uint64_t value = info->preset;
+    if (info->unit == OPTION_PRECISION) {
+        buf_add_str(out, precision_word((enum precision)value));
+        return;
+    }
     const char *suffix = "";
     const struct suffix *suffixes = unit_suffixes(info->unit);
     for (const struct suffix *s = suffixes; s->text; s++) {
@@ -380,7 +404,19 @@ static void print_param(struct buf *out, const struct param_info *info)
     for (const struct suffix *s = suffixes; s->text; s++) {
         value = strcmp(s->text, suffix) == 0 ? value / s->factor : value;
     }
-    buf_printf(out, "  --%-22s %s (%llu%s)\n", name, info->doc, (unsigned long long)value, suffix);
+    buf_printf(out, "%llu%s", (unsigned long long)value, suffix);
+}
+
+static void print_param(struct buf *out, const struct param_info *info)
+{
+    char name[40];
+    size_t len = strlen(info->name);
+    for (size_t i = 0; i <= len && i < sizeof(name); i++) {
+        name[i] = info->name[i] == '_' ? '-' : info->name[i];
+    }
+    buf_printf(out, "  --%-22s %s (", name, info->doc);
+    print_preset(out, info);
+    buf_add_str(out, ")\n");
 }
 
 static void print_params(struct buf *out, bool are_of_model)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/precision.h"
 #include "base/status.h"
 #include "server/process/log.h"
 
@@ -35,7 +36,8 @@ struct option_model {
 struct option_setting {
     const char *name; /* NAME, as above */
     uint32_t name_len;
-    size_t offset; /* in struct params */
+    bool is_of_file; /* all methods of a file have the same: NAME is the file's */
+    size_t offset;   /* in struct params */
     uint64_t value;
 };
 
@@ -78,8 +80,12 @@ void options_apply(const struct option_setting *setting, struct params *params);
 void options_print_help(struct buf *out);
 
 /* "64M" and "65536" to bytes, "10s" and "500ms" to ms; shared with pte. */
-enum option_unit { OPTION_BYTES, OPTION_MS, OPTION_COUNT };
+enum option_unit { OPTION_BYTES, OPTION_MS, OPTION_COUNT, OPTION_PRECISION };
 MUST_CHECK enum status options_parse_number(const char *text, enum option_unit unit, uint64_t min,
                                             uint64_t max, uint64_t *out_value, struct error *err);
+
+/* A word of base/precision.h; shared with pte. */
+MUST_CHECK enum status options_parse_precision(const char *text, enum precision *out_precision,
+                                               struct error *err);
 
 #endif

@@ -52,6 +52,9 @@ static enum status set_option(struct pte_call_options *options, struct args *arg
     if (span_is(arg->option, "--workers")) {
         return pte_call_number(args, arg, 1, CALL_WORKERS_MAX, &options->workers, err);
     }
+    if (span_is(arg->option, "--precision")) {
+        return pte_precision(args, arg, &options->precision, err);
+    }
     if (span_is(arg->option, "--data")) {
         return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
                               err);
@@ -71,6 +74,7 @@ enum status pte_call_parse(int argc, char *const argv[], struct pte_call_options
                            pte_call_take_f *take, void *own, struct error *err)
 {
     struct args args = {.count = argc, .items = argv};
+    options->precision = PRECISION_FAST;
     for (struct arg arg; args_next(&args, &arg);) {
         if (arg.option.len > 0) {
             TRY(set_option(options, &args, &arg, take, own, err));
@@ -177,6 +181,7 @@ enum status pte_call_open(struct pte_call *call, const struct pte_call_options *
         .device = call->device,
         .data_paths = call->options->data,
         .data_count = call->options->data_count,
+        .precision = call->options->precision,
     };
     TRY(rt_load_program(options->path, &load_options, &call->program, err));
     TRY(find_method(call, err));

@@ -32,6 +32,7 @@ struct pte_call_options {
     const char *data[RT_DATA_FILES_MAX];
     uint32_t input_count, shape_count, data_count;
     uint64_t workers;
+    enum precision precision;
 };
 
 /* An input: its description on the command line, and its value. */
@@ -82,7 +83,8 @@ MUST_CHECK enum status pte_call_number(struct args *args, const struct arg *arg,
     "  --data FILE          look for external weights in this .ptd file instead of beside\n"       \
     "                       FILE.pte; repeatable\n"                                                \
     "  --workers N          threads that compute (as many as the process may use)\n"               \
-    "  --cpu LEVEL          highest instruction set: generic, avx2, avx512, ... (the best)\n"
+    "  --cpu LEVEL          highest instruction set: generic, avx2, avx512, ... (the best)\n"      \
+    "  --precision MODE     how floats are computed: exact, fast or bf16 (fast)\n"
 
 /* Opens the device and loads the program. |call| can be closed also after a failure, and
  * |options| outlives it. */

@@ -31,6 +31,7 @@ struct inspect_options {
     enum inspect_what what;
     const char *data[RT_DATA_FILES_MAX];
     uint32_t data_count;
+    enum precision precision;
 };
 
 static enum status choose(struct inspect_options *options, enum inspect_what what,
@@ -65,6 +66,9 @@ static enum status set_option(struct inspect_options *options, struct args *args
     }
     if (span_is(arg->option, "--device")) {
         return args_value(args, arg, &options->device, err);
+    }
+    if (span_is(arg->option, "--precision")) {
+        return pte_precision(args, arg, &options->precision, err);
     }
     if (span_is(arg->option, "--data")) {
         return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
@@ -281,6 +285,7 @@ static enum status load_and_print(const struct inspect_options *options, struct 
 {
     struct rt_load_options load = {
         .device = device,
+        .precision = options->precision,
         .data_paths = options->data,
         .data_count = options->data_count,
     };
@@ -299,7 +304,7 @@ static enum status load_and_print(const struct inspect_options *options, struct 
 
 static enum status inspect(int argc, char *const argv[], struct error *err)
 {
-    struct inspect_options options = {0};
+    struct inspect_options options = {.precision = PRECISION_FAST};
     TRY(parse_inspect(argc, argv, &options, err));
     /* One worker: plans are the same on any machine. */
     const struct hal_device_options device_options = {.workers = 1};
@@ -323,7 +328,7 @@ const struct pte_command pte_inspect_command = {
     .help =
         "Prints of each method what goes in and comes out, whether a daemon serves it, what runs "
         "it,\n"
-        "how many parameters of which precision it has, and the memory that it needs. Sizes that\n"
+        "how many parameters of which types it has, and the memory that it needs. Sizes that\n"
         "may vary have their largest: batch<=8.\n"
         "\n"
         "  --all            also the container, its tables and the signatures\n"
@@ -334,6 +339,7 @@ const struct pte_command pte_inspect_command = {
         "                   sizes, and how many there would be if nothing was fused\n"
         "  --method NAME    the graph or plan of this method alone\n"
         "  --device NAME    as it is for this device: one that `pte devices` lists, or auto (cpu)\n"
+        "  --precision MODE for floats that are computed so: exact, fast or bf16 (fast)\n"
         "  --data FILE      look for external weights in this .ptd file instead of beside\n"
         "                   FILE.pte; repeatable\n"
         "\n"

@@ -230,8 +230,8 @@ static const char *percent_text(uint64_t part, uint64_t whole, char text[16])
 }
 
 /* "int8 96 %, float32 4 %; activations of 8 bits, ..." */
-static void print_precision(const struct rt_method *method, const struct rt_weight_sum *sum,
-                            struct buf *out)
+static void print_types(const struct rt_method *method, const struct rt_weight_sum *sum,
+                        struct buf *out)
 {
     static const char *const activations[] = {
         [RT_ACTIVATIONS_PLAIN] = "",
@@ -239,7 +239,7 @@ static void print_precision(const struct rt_method *method, const struct rt_weig
         [RT_ACTIVATIONS_DYNAMIC] = "activations of 8 bits, by scales of each row as it comes",
     };
     const char *rounded = activations[rt_method_activations(method)];
-    struct line line = begin_line(out, "precision");
+    struct line line = begin_line(out, "types");
     for (uint32_t i = 0; i < sum->type_count; i++) {
         const struct rt_weight_type *type = &sum->types[i];
         bool is_last = i + 1 == sum->type_count;
@@ -458,7 +458,7 @@ static enum status print_method(const struct inspected *it, struct rt_method *me
     TRY(rt_program_sum_weights(it->program, method, &sum, err));
     print_parameters(&sum, out);
     if (sum.tensors > 0) {
-        print_precision(method, &sum, out);
+        print_types(method, &sum, out);
     }
     struct line line = begin_line(out, "state");
     add_words(&line, rt_method_has_state(method) ? "kept from call to call of a sequence" : "none");

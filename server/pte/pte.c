@@ -9,7 +9,9 @@
 #include <sysexits.h>
 
 #include "runtime/program/program.h"
+#include "server/process/args.h"
 #include "server/process/exit_status.h"
+#include "server/process/options.h"
 
 #define NAMES_TEXT_MAX 160 /* bytes of the names of methods in an error */
 
@@ -64,6 +66,15 @@ struct span pte_program_name(const char *path)
     size_t len = strlen(name), tail = sizeof(".pte") - 1;
     bool has_tail = len > tail && strcmp(name + len - tail, ".pte") == 0;
     return span_of(name, has_tail ? len - tail : len);
+}
+
+enum status pte_precision(struct args *args, const struct arg *arg, enum precision *out_precision,
+                          struct error *err)
+{
+    const char *text;
+    TRY(args_value(args, arg, &text, err));
+    enum status status = options_parse_precision(text, out_precision, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
 }
 
 enum status pte_write_file(const char *option, const char *path, struct span head,

@@ -6,8 +6,11 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "base/precision.h"
 #include "base/status.h"
 
+struct arg;
+struct args;
 struct rt_method;
 struct rt_program;
 
@@ -38,6 +41,10 @@ MUST_CHECK enum status pte_find_method(struct rt_program *program, const char *n
 
 /* "dir/name.pte" is called "name", as a daemon calls it. */
 struct span pte_program_name(const char *path);
+
+/* The mode that |arg|, --precision, gives. */
+MUST_CHECK enum status pte_precision(struct args *args, const struct arg *arg,
+                                     enum precision *out_precision, struct error *err);
 
 /* Writes |head| and |bytes| to a file, which |option| named. ST_UNWRITTEN says why not. */
 MUST_CHECK enum status pte_write_file(const char *option, const char *path, struct span head,

@@ -103,6 +103,8 @@ def bad_model_files():
         for name in ("sub", "ad", "add.backward"):
             expect_exit(64, f"no model '{name}'", "--listen", "127.0.0.1:0", "--set",
                         f"{name}:weight=2", str(MODELS / "add.pte"))
+        expect_exit(64, "no model file is served as 'add.forward'", "--listen", "127.0.0.1:0",
+                    "--set", "add.forward:precision=exact", str(MODELS / "add.pte"))
 
 
 def folder_of_models():
@@ -164,8 +166,8 @@ def models_are_described():
     """The log has a line for each model: inputs, outputs, memory, times and device. A later line
     says whether requests run as batches."""
     with Daemon([ADD, DIGITS, str(MODELS / "tally.pte"), "--model", f"other={DIGITS}",
-                 "--set", "other:max-batch=1"]) as daemon:
-        times = r"loaded in \d+\.\d ms, planned in \d+\.\d\d ms; on cpu"
+                 "--set", "other:max-batch=1", "--set", "other:precision=exact"]) as daemon:
+        times = r"loaded in \d+\.\d ms, planned in \d+\.\d\d ms; on cpu, precision fast"
         size = r"\d+(?:\.\d)? (?:[KM]i)?B"
         daemon.wait_for(r"info: model add: input_0 FP32\[2,3\], input_1 FP32\[2,3\] -> "
                         rf"output_0 FP32\[2,3\]; weights 0 B, a call up to 24 B; {times}; "
@@ -173,8 +175,14 @@ def models_are_described():
         digits = (r"input_0 FP32\[<=360,1,<=8,<=8\] -> output_0 FP32\[<=360,10\]; "
                   rf"weights {size} \({size} in the file\), a call up to {size}; {times}; ")
         daemon.wait_for(rf"info: model digits: {digits}batches are being tried\n")
-        daemon.wait_for(rf"info: model other: {digits}requests run alone: batches are off\n")
+        exact = digits.replace("precision fast", "precision exact")
+        daemon.wait_for(rf"info: model other: {exact}requests run alone: batches are off\n")
         daemon.wait_for(r"info: model tally: .*requests run alone: it has mutable buffers\n")
+        client = Client(daemon.port)
+        for model, precision in (("digits", "fast"), ("other", "exact")):
+            client.send(build_request("GET", f"/v2/models/{model}"))
+            expect("metadata", client.answer(), 200)
+            expect("precision", json.loads(client.body)["precision"], precision)
         daemon.wait_for(r"info: model digits: requests (run alone: |that wait run as batches of)")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "methods.pte"

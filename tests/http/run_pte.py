@@ -162,7 +162,7 @@ recall
   served      as shapes.recall
   delegate    none: 15 calls of 11 operators
   parameters  57 in 232 B
-  precision   float32 98 %, int64 1.8 %
+  types       float32 98 %, int64 1.8 %
   state       none
   memory      weights \\S+ B, 32 B of them where they are in the file
               a call 440 B for 1x5x6 and 2x1x8, at most 2.4 KiB for 6x5x6 and 2x6x8
@@ -173,7 +173,7 @@ step
   served      as shapes.step
   delegate    none: 5 calls of 4 operators
   parameters  28 in 112 B
-  precision   float32
+  types       float32
   state       kept from call to call of a sequence
   memory      weights 112 B, 112 B of them where they are in the file
               a call 104 B for 1x1, at most 200 B for 1x5
@@ -194,10 +194,10 @@ def inspect_page():
            "inspect", METHODS)
     expect(0, r"\n  inputs .*\n +input_1  int, only 4\n +input_2  float, only 0.5\n"
            r" +input_3  bool, only true\n +input_4  nothing\n", "inspect", SCALARS)
-    expect(0, r"\n  delegate    XnnpackBackend\n[^\0]*\n  precision   int8 94 %, float32 5.5 %; "
+    expect(0, r"\n  delegate    XnnpackBackend\n[^\0]*\n  types       int8 94 %, float32 5.5 %; "
            "activations of 8 bits, by scales of each row as it comes\n",
            "inspect", str(MODELS / "xnn_rows.pte"))
-    expect(0, r"\n  precision   int4 53 %, ", "inspect", str(MODELS / "xnn_int4.pte"))
+    expect(0, r"\n  types       int4 53 %, ", "inspect", str(MODELS / "xnn_int4.pte"))
     for path in MODELS.glob("*.pte"):
         for line in expect(0, "^", "inspect", str(path)).splitlines():
             if len(line) > 100:
