@@ -28,7 +28,7 @@ json {"models": ["add"]}
 play model metadata
 get /v2/models/add
 < 200
-json {"name": "add", "versions": ["1"], "platform": "executorch_pte", "inputs": [{"name": "input_0", "datatype": "FP32", "shape": [2, 3]}, {"name": "input_1", "datatype": "FP32", "shape": [2, 3]}], "outputs": [{"name": "output_0", "datatype": "FP32", "shape": [2, 3]}]}
+json {"name": "add", "versions": ["1"], "platform": "executorch_pte", "inputs": [{"name": "input_0", "datatype": "FP32", "shape": [2, 3]}, {"name": "input_1", "datatype": "FP32", "shape": [2, 3]}], "outputs": [{"name": "output_0", "datatype": "FP32", "shape": [2, 3]}], "precision": "fast"}
 get /v2/models/add/versions/1
 < 200
 

@@ -158,7 +158,7 @@ body .*"data_type":"TYPE_INT64","dims":\[\].*"optional":true.*
 play constant methods are shown with their values
 get /v2/models/methods.get_width
 < 200
-json {"name":"methods.get_width","versions":["1"],"platform":"executorch_pte","inputs":[],"outputs":[{"name":"output_0","datatype":"INT64","shape":[]}],"constants":{"get_name":"autoencoder \u00e9","get_scale":0.1,"get_shape":[10,4],"get_table":[0,3,6,9,12],"get_width":10,"is_trained":false}}
+json {"name":"methods.get_width","versions":["1"],"platform":"executorch_pte","inputs":[],"outputs":[{"name":"output_0","datatype":"INT64","shape":[]}],"precision":"fast","constants":{"get_name":"autoencoder \u00e9","get_scale":0.1,"get_shape":[10,4],"get_table":[0,3,6,9,12],"get_width":10,"is_trained":false}}
 get /v2/models/methods.encode
 < 200
 body .*"constants":\{"get_name":.*"get_width":10,.*"get_table":\[0,3,6,9,12\]\}\}
