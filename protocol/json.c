@@ -52,7 +52,7 @@ static void print_path(const struct json *in, char text[PATH_TEXT_MAX])
             const char *before = is_index ? "[\"" : i ? "." : "";
             wanted = snprintf(text + len, PATH_TEXT_MAX - len, "%s%.*s%s", before, shown,
                               (const char *)key->raw.ptr, is_index ? "\"]" : "");
-        } else if (in->levels[i].has_item) {
+        } else if (in->levels[i].has_item && !in->levels[i].is_object) {
             wanted = snprintf(text + len, PATH_TEXT_MAX - len, "[%u]", in->levels[i].item_index);
         }
         len += wanted > 0 ? (size_t)wanted : 0;

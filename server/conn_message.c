@@ -97,7 +97,7 @@ static const char *explain(const llhttp_t *parser, enum llhttp_errno error)
     case HPE_INVALID_URL:
         return "expected a target such as /v2, got one that is no URL";
     case HPE_INVALID_CONTENT_LENGTH:
-        return "Content-Length: expected digits, a number of at most 64 bits";
+        return "Content-Length: expected digits, a number of at most 64 bits, got something else";
     case HPE_UNEXPECTED_CONTENT_LENGTH:
         return "expected one Content-Length and no Transfer-Encoding beside it";
     case HPE_INVALID_TRANSFER_ENCODING:

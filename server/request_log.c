@@ -14,10 +14,10 @@
 #define PATH_BYTES_MAX 400
 #define NS_PER_US 1000
 
-/* A 4xx is the client's affair, the rest is ours. */
-static enum log_level level_of(int http_status)
+/* A 4xx is the client's affair, and so is a version of HTTP that there is not; the rest is ours. */
+static bool is_ours(int http_status)
 {
-    return http_status >= 500 ? LOG_WARNING : LOG_INFO;
+    return http_status >= 500 && http_status != 505;
 }
 
 static struct span path_of(const struct request *request)
@@ -37,14 +37,15 @@ void request_log_error(struct request *request, int http_status, const struct er
     if (index < 0 && logs_all(request)) {
         return; /* the request's own line has it */
     }
-    if (!server_may_log(request->server, http_status >= 500 ? LOG_KIND_FAILED : LOG_KIND_REFUSED)) {
+    if (!server_may_log(request->server,
+                        is_ours(http_status) ? LOG_KIND_FAILED : LOG_KIND_REFUSED)) {
         return;
     }
     if (index >= 0) {
         snprintf(place, sizeof(place), " [%d]", index);
     }
-    log_line(level_of(http_status), "%d %.*s%s: %s", http_status, SPAN_FMT(path_of(request)), place,
-             why->text);
+    log_line(is_ours(http_status) ? LOG_WARNING : LOG_INFO, "%d %.*s%s: %s", http_status,
+             SPAN_FMT(path_of(request)), place, why->text);
 }
 
 static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
@@ -65,7 +66,7 @@ void request_log_end(struct request *request)
     if (is_answered) {
         snprintf(status_text, sizeof(status_text), "%d", status);
     }
-    log_line(is_answered ? level_of(status) : LOG_INFO,
+    log_line(is_answered && is_ours(status) ? LOG_WARNING : LOG_INFO,
              "request remote=%s method=%s path=%.*s status=%s in=%zu out=%" PRIu64 " model=%s "
              "queue_us=%" PRIu64 " compute_us=%" PRIu64 " total_us=%" PRIu64 "%s%s",
              request->exchange->remote, request->method ? request->method : "-",

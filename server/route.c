@@ -171,6 +171,6 @@ int route_find(struct span target, enum route_method method, struct route_match 
         error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);
         return 405;
     }
-    error_set(err, ST_NOT_FOUND, "no such path");
+    error_set(err, ST_NOT_FOUND, "no such path, expected /v2 or one below it such as /v2/models");
     return 404;
 }

@@ -127,7 +127,8 @@ static enum status check_kind(const char *path, const struct stat *st, struct er
         return error_set(err, ST_INVALID, "%.160s: is not a regular file", path);
     }
     if (st->st_size == 0) {
-        return error_set(err, ST_CORRUPT, "%.160s: is empty", path);
+        return error_set(err, ST_CORRUPT, "%.160s: the file is empty, expected a program or data",
+                         path);
     }
     if ((uintmax_t)st->st_size > SIZE_MAX / 2) {
         return error_set(err, ST_TOO_LARGE, "%.160s: is too large to be mapped", path);

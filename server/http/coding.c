@@ -133,9 +133,21 @@ static void feed(z_stream *stream, struct span *in)
     *in = span_of(in->ptr + len, in->len - len);
 }
 
+/* zlib says what is wrong with bytes, and nothing if there are not enough of them. */
+static enum status refuse_data(const z_stream *stream, enum coding coding, struct error *err)
+{
+    if (!stream->msg) {
+        return error_set(err, ST_INVALID,
+                         "Content-Encoding: the body ends in the middle of its %s data",
+                         names[coding]);
+    }
+    return error_set(err, ST_INVALID, "Content-Encoding: expected %s data, got others (%s)",
+                     names[coding], stream->msg);
+}
+
 /* |stream| followed by |in| begins a zlib stream, or a gzip member (RFC 1952 2.2). */
-static enum status inflate_member(z_stream *stream, struct span *in, struct body *out,
-                                  struct error *err)
+static enum status inflate_member(z_stream *stream, enum coding coding, struct span *in,
+                                  struct body *out, struct error *err)
 {
     uint8_t window[WINDOW_BYTES];
     int rc = Z_OK;
@@ -150,8 +162,7 @@ static enum status inflate_member(z_stream *stream, struct span *in, struct body
             return error_set(err, ST_EXHAUSTED, "Content-Encoding: out of memory");
         }
         if (rc != Z_OK && rc != Z_STREAM_END) {
-            return error_set(err, ST_INVALID, "Content-Encoding: %s",
-                             stream->msg ? stream->msg : "the body ends in the middle");
+            return refuse_data(stream, coding, err);
         }
         TRY(body_add(out, span_of(window, sizeof(window) - stream->avail_out), err));
     }
@@ -161,14 +172,15 @@ static enum status inflate_member(z_stream *stream, struct span *in, struct body
 static enum status inflate_all(z_stream *stream, enum coding coding, struct span in,
                                struct body *out, struct error *err)
 {
-    TRY(inflate_member(stream, &in, out, err));
+    TRY(inflate_member(stream, coding, &in, out, err));
     while (coding == CODING_GZIP && (stream->avail_in || in.len)) {
         inflateReset(stream);
-        TRY(inflate_member(stream, &in, out, err));
+        TRY(inflate_member(stream, coding, &in, out, err));
     }
     if (stream->avail_in || in.len) {
-        return error_set(err, ST_INVALID, "Content-Encoding: %zu bytes behind the end",
-                         stream->avail_in + in.len);
+        return error_set(err, ST_INVALID,
+                         "Content-Encoding: %zu bytes behind the end of the %s data",
+                         stream->avail_in + in.len, names[coding]);
     }
     return ST_OK;
 }

@@ -264,10 +264,10 @@ struct option_info {
 };
 
 static const struct option_info option_infos[] = {
-    {"listen", "ADDR",
-     "ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH; repeatable (127.0.0.1:8000)", set_listen},
+    {"listen", "ADDR", "IP:PORT, [IPV6]:PORT, NAME:PORT, unix:PATH; repeatable (127.0.0.1:8000)",
+     set_listen},
     {"model", "NAME=FILE", "serve FILE as NAME; repeatable", set_model},
-    {"models", "DIR", "serve DIR's NAME.pte, NAME/model.pte and NAME/VERSION/model.pte; repeatable",
+    {"models", "DIR", "serve its NAME.pte, NAME/model.pte, NAME/VERSION/model.pte; repeatable",
      set_models},
     {"data", "NAME=FILE", "weights of NAME are in FILE.ptd; repeatable (those beside the program)",
      set_data},
@@ -414,7 +414,7 @@ static void print_param(struct buf *out, const struct param_info *info)
     for (size_t i = 0; i <= len && i < sizeof(name); i++) {
         name[i] = info->name[i] == '_' ? '-' : info->name[i];
     }
-    buf_printf(out, "  --%-22s %s (", name, info->doc);
+    buf_printf(out, "  --%-24s %s (", name, info->doc);
     print_preset(out, info);
     buf_add_str(out, ")\n");
 }
@@ -437,11 +437,11 @@ void options_print_help(struct buf *out)
         struct buf text;
         buf_init(&text, sizeof(name));
         buf_printf(&text, "%s %s", option_infos[i].name, option_infos[i].value);
-        buf_printf(out, "  --%-22.*s %s\n", SPAN_FMT(buf_span(&text)), option_infos[i].doc);
+        buf_printf(out, "  --%-24.*s %s\n", SPAN_FMT(buf_span(&text)), option_infos[i].doc);
         buf_fini(&text);
     }
-    buf_add_str(out, "  --help                   this text\n"
-                     "  --version                version, processor and libraries\n\n"
+    buf_add_str(out, "  --help                     this text\n"
+                     "  --version                  version, processor and libraries\n\n"
                      "Limits and times:\n");
     print_params(out, false);
     buf_add_str(out, "\nOf a model, of one alone with --set NAME:PARAM=N:\n");

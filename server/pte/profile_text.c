@@ -175,7 +175,11 @@ void pte_profile_print_text(const struct pte_profile *p, bool shows_all, struct 
         qsort(sums, p->row_count, sizeof(*sums), compare_sums);
     }
     print_head(p, out);
-    print_layers(p, sums, shown, out);
-    print_operators(p, sums, out);
+    if (p->row_count > 0) {
+        print_layers(p, sums, shown, out);
+        print_operators(p, sums, out);
+    } else {
+        buf_add_str(out, "no operator runs in this method: its results are constants or inputs\n");
+    }
     free(sums);
 }

@@ -461,6 +461,7 @@ def profile():
                   "profile", str(MODELS / "conv_ops.pte"), "--repeat", "1")
     if len(re.findall(r"^ +\d+\.\d% .* \d+ \w+", many.split("\n\n")[1], re.M)) != 21:
         raise Failure(f"expected 20 rows: {many!r}")
+    expect(0, r"\nno operator runs in this method: ", "profile", METHODS, "--method", "get_width")
     expect(64, "--repeat: expected 1 to", "profile", TRACED, "--repeat", "0")
     expect(64, "unknown option '--top-k'", "profile", TRACED, "--top-k", "1")
     expect(66, "no method 'nope'", "profile", TRACED, "--method", "nope")

@@ -61,12 +61,26 @@ static void there_and_back(void **state)
             buf_add_char(&packed, 'x');
             assert_fails(err, coding_inflate((enum coding)coding, buf_span(&packed), &body, &err),
                          ST_INVALID,
-                         coding == CODING_GZIP ? "the body ends in the middle"
-                                               : "1 bytes behind the end");
+                         coding == CODING_GZIP ? "the body ends in the middle of its gzip data"
+                                               : "1 bytes behind the end of the deflate data");
             body_fini(&body);
             buf_fini(&packed);
         }
     }
+}
+
+static void other_data(void **state)
+{
+    (void)state;
+    static const uint8_t text[] = "{\"inputs\":[]}";
+    struct error err;
+    struct body body;
+    body_init(&body, pool, BODY_BYTES_MAX);
+    assert_fails(err, coding_inflate(CODING_GZIP, span_of(text, sizeof(text) - 1), &body, &err),
+                 ST_INVALID, "Content-Encoding: expected gzip data, got others (");
+    assert_fails(err, coding_inflate(CODING_DEFLATE, span_of(text, sizeof(text) - 1), &body, &err),
+                 ST_INVALID, "Content-Encoding: expected deflate data, got others (");
+    body_fini(&body);
 }
 
 /* The output of `cat a.gz b.gz`. */
@@ -140,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_and_back),
+        cmocka_unit_test(other_data),
         cmocka_unit_test(gzip_of_several_members),
         cmocka_unit_test(a_bomb_stops_at_the_maximum),
         cmocka_unit_test(acceptance),

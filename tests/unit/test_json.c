@@ -62,6 +62,23 @@ static void test_accepted(void **state)
     }
 }
 
+/* The whole message: its path names keys and items that have begun, and nothing else. */
+static void check_message(const char *text, const char *whole)
+{
+    struct error err;
+    assert_int_equal(skip_text(text, strlen(text), &err), ST_INVALID);
+    assert_string_equal(err.text, whole);
+}
+
+static void test_paths_of_errors(void **state)
+{
+    (void)state;
+    check_message("{", "expected a key, got the end of the text (byte 1)");
+    check_message("{\"x\":{", "x: expected a key, got the end of the text (byte 6)");
+    check_message("[{", "[0]: expected a key, got the end of the text (byte 2)");
+    check_message("{\"x\":[1,", "x[1]: expected a value, got the end of the text (byte 8)");
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -345,11 +362,11 @@ static void test_print_string(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accepted),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_truncated),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_pull),         cmocka_unit_test(test_error_texts),
-        cmocka_unit_test(test_long_path),    cmocka_unit_test(test_array_text),
-        cmocka_unit_test(test_print_string),
+        cmocka_unit_test(test_accepted),    cmocka_unit_test(test_paths_of_errors),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_limits),      cmocka_unit_test(test_pull),
+        cmocka_unit_test(test_error_texts), cmocka_unit_test(test_long_path),
+        cmocka_unit_test(test_array_text),  cmocka_unit_test(test_print_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
