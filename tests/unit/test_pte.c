@@ -659,7 +659,8 @@ static void test_opens_regular_files_only(void **state)
     (void)state;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    assert_fails(err, pte_open(path, &program, &err), ST_CORRUPT, ": the file is empty, expected a program or data");
+    assert_fails(err, pte_open(path, &program, &err), ST_CORRUPT,
+                 ": the file is empty, expected a program or data");
     assert_int_equal(write(fd, sample.writer.bytes, sample.writer.len), sample.writer.len);
     assert_ok(err, pte_open(path, &program, &err));
     check_plan(method_of(program, 0));
