@@ -171,7 +171,7 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
         .constants_bytes = dispatch->constants_bytes,
         .cost = dispatch->cost,
         .macs = dispatch->macs,
-        .has_u8_macs = dispatch->has_u8_macs,
+        .macs_kind = dispatch->macs_kind,
         .kernel = kernel,
         .writes = dispatch->writes,
         .label = dispatch->label ? dispatch->label : kernel->name,
@@ -331,7 +331,7 @@ void hal_command_describe(const struct hal_command *command, struct hal_command_
                                           .label = r->label,
                                           .tag = r->tag,
                                           .macs = r->macs,
-                                          .has_u8_macs = r->has_u8_macs};
+                                          .macs_kind = r->macs_kind};
         for (uint32_t i = 0; i < r->binding_count; i++) {
             info->bytes += r->bindings[i].length;
         }

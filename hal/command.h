@@ -40,6 +40,13 @@ struct hal_binding {
 /* All bytes of |buffer|. Takes no reference. */
 struct hal_binding hal_binding_whole(struct hal_buffer *buffer);
 
+/* The numbers that multiply-adds multiply: each kind has a peak of its own. */
+enum hal_macs {
+    HAL_MACS_F32,
+    HAL_MACS_U8, /* 8-bit integers */
+    HAL_MACS_BF16,
+};
+
 struct hal_dispatch {
     const struct hal_kernel *kernel;
     uint32_t grid[3];       /* a 0 anywhere: nothing to do */
@@ -49,9 +56,9 @@ struct hal_dispatch {
     uint32_t binding_count; /* <= HAL_BINDINGS_MAX */
     uint32_t writes;        /* bit i: binding i is written; 0: any may be */
     size_t scratch_bytes;   /* that the kernel needs for each worker */
-    uint64_t cost;     /* rough ns of all tiles on one core; decides how many workers to wake */
-    double macs;       /* multiply-adds of all tiles, for profiles; 0: it is about memory */
-    bool has_u8_macs;  /* they are of 8-bit integers, otherwise of floats */
+    uint64_t cost; /* rough ns of all tiles on one core; decides how many workers to wake */
+    double macs;   /* multiply-adds of all tiles, for profiles; 0: it is about memory */
+    enum hal_macs macs_kind;
     const char *label; /* the operator, for faults; static. NULL: the kernel's name */
     uint32_t tag;      /* the recorder's own, for hal_command_print() */
 };
@@ -97,7 +104,7 @@ struct hal_command_info {
     const char *label; /* NULL: not a dispatch */
     uint32_t tag;      /* of a dispatch */
     double macs;
-    bool has_u8_macs;
+    enum hal_macs macs_kind;
     uint64_t bytes; /* of all bindings: what is read and written at least once */
 };
 

@@ -26,7 +26,7 @@ struct hal_record {
     uint32_t number; /* of a command other than a barrier, in order */
     /* Of a dispatch only. */
     double macs;
-    bool has_u8_macs;
+    enum hal_macs macs_kind;
     const struct hal_kernel *kernel;
     enum hal_placement placement; /* set by hal_command_end() */
     uint32_t writes;              /* bits by binding; 0: any may be written */

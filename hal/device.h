@@ -94,8 +94,9 @@ struct hal_progress hal_device_progress(struct hal_device *device);
 
 /* The speed of all workers of a device together, each in a loop that does nothing else. */
 struct hal_peaks {
-    double f32_macs, u8_macs; /* multiply-adds a second; u8: of u8 by s8 */
-    double read_bytes;        /* bytes of memory a second */
+    /* Multiply-adds a second; u8: of u8 by s8; bf16: 0 if there are no instructions for it. */
+    double f32_macs, u8_macs, bf16_macs;
+    double read_bytes; /* bytes of memory a second */
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "hal/command_priv.h"
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/routine.h"
+#include "hal/cpu/uk.h"
 
 static void cpu_free(struct hal_device *base)
 {
@@ -68,6 +69,7 @@ static void fill_props(struct hal_cpu_device *device, uint32_t workers)
         .offset_align = 1,
         .memory_bytes_max = PTRDIFF_MAX,
         .scratch_bytes_max = HAL_CPU_SCRATCH_BYTES,
+        .has_bf16 = hal_cpu_uk()->gemm_bf16 != NULL,
         .has_profile = true,
         .host_visible = true,
     };

@@ -37,6 +37,13 @@
 #define X86_HAS(feature) __builtin_cpu_supports(feature)
 
 #ifdef PTED_CPU_X86
+/* Compilers of 2022 cannot test for it. The registers are those of avx512f, which the base has. */
+static bool has_bf16(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5) != 0;
+}
+
 /*
  * Does the processor have AMX for 8-bit integers, and does the system let this process use it? The
  * system gives the registers to a process only once it has asked, and all its threads have them

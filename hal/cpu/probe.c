@@ -34,6 +34,13 @@ static void run_u8(const struct hal_args *args, struct hal_tile tile)
     }
 }
 
+static void run_bf16(const struct hal_args *args, struct hal_tile tile)
+{
+    for (int i = 0; i < CALLS; i++) {
+        (void)hal_cpu_uk()->probe_bf16((float *)args->bindings[0] + tile.x * LINE / sizeof(float));
+    }
+}
+
 /* Each tile reads a part of its own. */
 static void run_read(const struct hal_args *args, struct hal_tile tile)
 {
@@ -44,6 +51,7 @@ static void run_read(const struct hal_args *args, struct hal_tile tile)
 
 static const struct hal_kernel kernel_f32 = {.name = "probe_f32", .cpu = run_f32};
 static const struct hal_kernel kernel_u8 = {.name = "probe_u8", .cpu = run_u8};
+static const struct hal_kernel kernel_bf16 = {.name = "probe_bf16", .cpu = run_bf16};
 static const struct hal_kernel kernel_read = {.name = "probe_read", .cpu = run_read};
 
 struct probe {
@@ -133,6 +141,10 @@ static enum status measure_all(struct probe *p, struct hal_peaks *peaks, struct 
     double calls = (double)p->device->props.workers * CALLS;
     TRY(measure(p, &kernel_f32, calls * (double)hal_cpu_uk()->probe_f32(&f32), &peaks->f32_macs,
                 err));
+    if (hal_cpu_uk()->probe_bf16) {
+        TRY(measure(p, &kernel_bf16, calls * (double)hal_cpu_uk()->probe_bf16(&f32),
+                    &peaks->bf16_macs, err));
+    }
     TRY(measure(p, &kernel_u8, calls * (double)hal_cpu_uk()->probe_u8(&i32), &peaks->u8_macs, err));
     return measure(p, &kernel_read, READ_BYTES, &peaks->read_bytes, err);
 }

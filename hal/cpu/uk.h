@@ -44,7 +44,7 @@ struct uk_gemm_f32 {
     ptrdiff_t a_line, a_row;
     const struct uk_segment *segments; /* |segment_count| of them; NULL: one, {0, 0} */
     uint32_t segment_count, run;
-    const float *b;        /* packed, 64-byte aligned */
+    const void *b;         /* packed by pack_f32 or pack_bf16, 64-byte aligned */
     size_t k;              /* rows of a packed panel of B, including those that |segments| omits */
     const float *bias;     /* n; NULL: none */
     const float *residual; /* NULL: none. May be c, with c's strides */
@@ -53,6 +53,7 @@ struct uk_gemm_f32 {
     ptrdiff_t c_line, c_row;
     uint32_t lines, m, n;
     float min, max; /* -INFINITY, INFINITY: no clamp */
+    void *scratch;  /* for gemm_bf16: uk_gemm_bf16_scratch() bytes */
 };
 
 /*
@@ -70,7 +71,7 @@ struct uk_pack_f32 {
     const float *src;
     ptrdiff_t column, outer_stride, inner_stride;
     uint32_t n, outer_count, inner_count;
-    float *packed; /* uk_packed_f32_floats(), 64-byte aligned */
+    void *packed; /* uk_packed_f32_floats() floats or bfloat16 numbers, 64-byte aligned */
 };
 
 /* Depthwise convolution of one image with pixels of |channels| floats. Taps in the padding are
@@ -153,6 +154,14 @@ struct hal_cpu_uk {
     void (*pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
     void (*dw_f32)(const struct uk_dw_f32 *d);
 
+    /*
+     * NULL: the level has no instructions for it. The numbers that are multiplied are rounded to
+     * bfloat16; |run| and k are even, and so is the inner_count of a packed source. Sums and
+     * everything else are floats.
+     */
+    void (*gemm_bf16)(const struct uk_gemm_f32 *g);
+    void (*pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
+
     uk_unary_f32_f *unary_f32[UK_UNARY_COUNT];
     uk_binary_f32_f *binary_f32[UK_BINARY_COUNT];
     uk_scalar_f32_f *scalar_f32[UK_BINARY_COUNT];
@@ -184,6 +193,7 @@ struct hal_cpu_uk {
      * were. |out| keeps the compiler from leaving them out. */
     uint64_t (*probe_f32)(float *out);
     uint64_t (*probe_u8)(int32_t *out);
+    uint64_t (*probe_bf16)(float *out); /* NULL where gemm_bf16 is */
 
     uk_quantize_f *quantize[UK_INT_COUNT];
     uk_dequantize_f *dequantize[UK_INT_COUNT];
@@ -220,6 +230,18 @@ static inline size_t uk_packed_f32_floats(const struct hal_cpu_uk *uk, size_t k,
     size_t width = (size_t)uk_panels_f32(uk, n) * uk->f32_nr;
     size_t max = SIZE_MAX / sizeof(float);
     return width && k > max / width ? 0 : k * width;
+}
+
+/* Numbers from one row of a copied tile of |depth| to the next. */
+static inline size_t uk_gemm_bf16_row(size_t depth)
+{
+    return (depth + 63) / 64 * 64 + 32;
+}
+
+/* Bytes of scratch memory that gemm_bf16 needs; |depth| is the sum of all runs. */
+static inline size_t uk_gemm_bf16_scratch(const struct hal_cpu_uk *uk, size_t depth)
+{
+    return uk->f32_mr * uk_gemm_bf16_row(depth) * sizeof(uint16_t);
 }
 
 static inline uint32_t uk_panels_u8(const struct hal_cpu_uk *uk, uint32_t n)

@@ -219,7 +219,7 @@ static uint32_t row_for(struct rt_profile *profile, struct source *source,
                                    .source = "",
                                    .kernel = info->name,
                                    .block = source->number,
-                                   .has_u8_macs = info->has_u8_macs};
+                                   .macs_kind = info->macs_kind};
     if (info->label && !describe_node(profile, source, &graph->nodes[node], row)) {
         profile->row_count--;
         return NO_ROW;

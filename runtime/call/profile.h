@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "hal/command.h"
 #include "hal/profile.h"
 
 struct rt_block;
@@ -35,7 +36,7 @@ struct rt_profile_row {
     uint64_t commands;  /* that ran */
     uint64_t busy_ns;   /* of all threads together */
     double macs;        /* multiply-adds; 0: it moves data */
-    bool has_u8_macs;   /* they are of 8-bit integers */
+    enum hal_macs macs_kind;
     double bytes;       /* read and written, each tensor once for a command */
 };
 

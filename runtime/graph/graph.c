@@ -313,7 +313,7 @@ static void mark_halves(const struct rt_graph *graph, const struct rt_node *node
     struct rt_tensors outs = rt_node_out_tensors(graph, node);
     for (uint32_t value; rt_tensors_next(&outs, &value);) {
         struct rt_value *out = &graph->values[value];
-        out->is_half = out->dtype == DT_F32;
+        out->is_half = out->dtype == DT_F32; /* bfloat16 cannot hold them all */
     }
 }
 

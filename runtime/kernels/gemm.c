@@ -127,7 +127,11 @@ static void multiply_images(const struct rt_gemm *g, struct uk_gemm_f32 call, in
         }
     }
     for (int64_t i = 0; i < images; i++) {
-        hal_cpu_uk()->gemm_f32(&call);
+        if (call.scratch) {
+            hal_cpu_uk()->gemm_bf16(&call);
+        } else {
+            hal_cpu_uk()->gemm_f32(&call);
+        }
         call.a += g->image_in;
         call.c += g->image_out;
         call.residual = call.residual ? call.residual + g->image_out : NULL;
@@ -205,11 +209,17 @@ static void round_band(const struct rt_gemm *g, const struct band *band,
     }
 }
 
+/* Bytes of scratch memory for the segments of a pixel; a copied tile follows. */
+static size_t segments_bytes(const struct rt_gemm *g)
+{
+    return align_up((size_t)(g->y.taps * g->x.taps + 1) * sizeof(struct uk_segment), 64);
+}
+
 /*
- * Bindings: out, in, weights, bias, residual. Grid: bands, bands of images * groups, blocks of
- * panels.
+ * Bindings: out, in, weights of |number_bytes| each, bias, residual. Grid: bands, bands of images *
+ * groups, blocks of panels.
  */
-static void multiply_tile(const struct hal_args *args, struct hal_tile tile)
+static void multiply_tile(const struct hal_args *args, struct hal_tile tile, size_t number_bytes)
 {
     const struct rt_gemm *g = args->constants;
     int64_t image = tile.y / g->groups * g->band_images, group = tile.y % g->groups;
@@ -221,13 +231,15 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile)
     band.x_end = min_i64(band.x + g->band_x, g->x.out);
     int64_t out = image * g->image_out + group * group_outs + column + g->offset_out;
     /* With k = 0 no element is read, but addresses are computed: any valid one will do. */
-    const float *in = args->bindings[g->k > 0 ? 1 : 0], *weights = args->bindings[g->k > 0 ? 2 : 0];
+    const float *in = args->bindings[g->k > 0 ? 1 : 0];
+    const uint8_t *weights = args->bindings[g->k > 0 ? 2 : 0];
+    int64_t weight = image * g->image_b + group * g->group_b + column * g->k;
     const float *bias = args->bindings[3], *residual = args->bindings[4];
     struct uk_gemm_f32 call = {
         .a = in + image * g->image_in + group * (g->channels / g->groups),
         .a_line = g->y.step * g->line_in,
         .a_row = g->x.step * g->channels,
-        .b = weights + image * g->image_b + group * g->group_b + column * g->k,
+        .b = weights + weight * (int64_t)number_bytes,
         .k = (size_t)g->k,
         .bias = bias ? bias + group * group_outs + column : NULL,
         .residual = residual ? residual + out : NULL,
@@ -239,6 +251,8 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile)
         .n = (uint32_t)min_i64(g->panels * width, group_outs - column),
         .min = g->min,
         .max = g->max,
+        .scratch =
+            number_bytes == sizeof(float) ? NULL : (uint8_t *)args->scratch + segments_bytes(g),
     };
     multiply_band(g, &band, args->scratch, &call, images);
     if (g->is_rounded) {
@@ -249,7 +263,14 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile)
 static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     uint64_t mode = uk_subnormals_drop();
-    multiply_tile(args, tile);
+    multiply_tile(args, tile, sizeof(float));
+    uk_subnormals_keep(mode);
+}
+
+static void gemm_bf16_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    uint64_t mode = uk_subnormals_drop();
+    multiply_tile(args, tile, sizeof(uint16_t));
     uk_subnormals_keep(mode);
 }
 
@@ -257,6 +278,8 @@ const struct hal_kernel rt_gemm_kernel = {
     .name = "gemm_f32",
     .cpu = gemm_cpu,
     .spirv = {HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
+
+static const struct hal_kernel bf16_kernel = {.name = "gemm_bf16", .cpu = gemm_bf16_cpu};
 
 static const struct hal_kernel big_kernel = {
     .name = "gemm_f32",
@@ -286,18 +309,23 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-static int64_t cost_ns(double pixels, double n, double k)
+/* Numbers of half the bytes are also multiplied twice as fast. */
+static int64_t cost_ns(double pixels, double n, double k, bool is_bf16)
 {
-    double compute = pixels * n * k / MACS_PER_NS, memory = n * k * sizeof(float) / BYTES_PER_NS;
+    double halved = is_bf16 ? 2 : 1;
+    double compute = pixels * n * k / MACS_PER_NS / halved;
+    double memory = n * k * sizeof(float) / BYTES_PER_NS / halved;
     double ns = compute > memory ? compute : memory;
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
 }
 
 /* Chooses the tiles; returns the cost. */
-static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct rt_machine *machine)
+static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct rt_machine *machine,
+                   bool is_bf16)
 {
     int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
-    int64_t ns = cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k);
+    int64_t ns =
+        cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k, is_bf16);
     struct rt_cut cut = {.images = g->images,
                          .groups = g->groups,
                          .lines = g->y.out,
@@ -326,11 +354,15 @@ static double macs_of(const struct rt_gemm *g)
     return pixels * (double)g->outs * taps * (double)g->channels / (double)g->groups;
 }
 
-static const struct hal_kernel *kernel_for(const struct rt_gemm *g, bool are_halves)
+static const struct hal_kernel *kernel_for(const struct rt_gemm *g,
+                                           const struct rt_gemm_tensors *tensors)
 {
     int64_t rows = g->band_images * g->band_y * g->band_x, columns = g->panels * g->width;
     bool is_big = rows >= RT_GEMM_BIG_ROWS && columns >= RT_GEMM_BIG_COLUMNS;
-    if (are_halves) {
+    if (tensors->is_bf16) {
+        return &bf16_kernel;
+    }
+    if (tensors->are_halves) {
         return is_big ? &big_halves_kernel : &rt_gemm_halves_kernel;
     }
     return is_big ? &big_kernel : &rt_gemm_kernel;
@@ -348,11 +380,13 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
                          (long long)g->outs, (long long)g->channels);
     }
     int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
-    const struct hal_kernel *usual = tensors->are_halves ? &rt_gemm_halves_kernel : &rt_gemm_kernel;
-    int64_t cost = cut(g, uk, rt_emit_machine(emit, usual));
+    const struct hal_kernel *usual = tensors->is_bf16      ? &bf16_kernel
+                                     : tensors->are_halves ? &rt_gemm_halves_kernel
+                                                           : &rt_gemm_kernel;
+    int64_t cost = cut(g, uk, rt_emit_machine(emit, usual), tensors->is_bf16);
     g->width = uk->f32_nr;
     must(g->width % 8 == 0); /* shaders read eight columns at a time */
-    size_t segments = (size_t)(g->y.taps * g->x.taps) + 1;
+    size_t copy = tensors->is_bf16 ? uk_gemm_bf16_scratch(uk, (size_t)g->k) : 0;
     struct hal_binding bindings[] = {
         tensors->out, tensors->in, tensors->weights, tensors->bias, tensors->residual,
     };
@@ -361,16 +395,17 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
         return error_set(err, ST_TOO_LARGE, "%lld images are too many", (long long)g->images);
     }
     struct hal_dispatch dispatch = {
-        .kernel = kernel_for(g, tensors->are_halves),
+        .kernel = kernel_for(g, tensors),
         .grid = {(uint32_t)(g->bands_y * g->bands_x), (uint32_t)(image_bands * g->groups),
                  (uint32_t)ceil_div(panels, g->panels)},
         .constants = g,
         .constants_bytes = sizeof(*g),
         .bindings = bindings,
         .binding_count = 5,
-        .scratch_bytes = segments * sizeof(struct uk_segment),
+        .scratch_bytes = segments_bytes(g) + copy,
         .cost = (uint64_t)cost,
         .macs = macs_of(g),
+        .macs_kind = tensors->is_bf16 ? HAL_MACS_BF16 : HAL_MACS_F32,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }
@@ -379,8 +414,9 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
 
 #define PACK_PANELS 4 /* panels of a worker's tile */
 
-/* Bindings: packed, source. Grid: blocks of panels, matrices. */
-static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
+/* Bindings: packed, source. Grid: blocks of panels, matrices. A packed number has |number_bytes|.
+ */
+static void pack_tile(const struct hal_args *args, struct hal_tile tile, size_t number_bytes)
 {
     const struct rt_pack *p = args->constants;
     const struct hal_cpu_uk *uk = hal_cpu_uk();
@@ -392,14 +428,31 @@ static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
         .n = (uint32_t)p->n,
         .outer_count = (uint32_t)p->outer_count,
         .inner_count = (uint32_t)p->inner_count,
-        .packed = (float *)args->bindings[0] + tile.y * p->packed,
+        .packed = (uint8_t *)args->bindings[0] + tile.y * p->packed * (int64_t)number_bytes,
     };
     uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * p->panels;
-    uk->pack_f32(&call, begin, panels - begin < p->panels ? panels : begin + p->panels);
+    uint32_t end = panels - begin < p->panels ? panels : begin + p->panels;
+    if (number_bytes == sizeof(float)) {
+        uk->pack_f32(&call, begin, end);
+    } else {
+        uk->pack_bf16(&call, begin, end);
+    }
+}
+
+static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    pack_tile(args, tile, sizeof(float));
+}
+
+static void pack_bf16_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    pack_tile(args, tile, sizeof(uint16_t));
 }
 
 const struct hal_kernel rt_pack_kernel = {
     .name = "pack_f32", .cpu = pack_cpu, .spirv = HAL_SPIRV(pack_spirv)};
+
+static const struct hal_kernel pack_bf16_kernel = {.name = "pack_bf16", .cpu = pack_bf16_cpu};
 
 enum status rt_gemm_emit_pack(struct rt_emit *emit, struct rt_pack *pack, int64_t matrices,
                               struct error *err)
@@ -417,7 +470,7 @@ enum status rt_gemm_emit_pack(struct rt_emit *emit, struct rt_pack *pack, int64_
                                           elements, PACK_PANELS);
     struct hal_binding bindings[] = {out->binding, in->binding};
     struct hal_dispatch dispatch = {
-        .kernel = &rt_pack_kernel,
+        .kernel = out->dtype == DT_BF16 ? &pack_bf16_kernel : &rt_pack_kernel,
         .grid = {out->numel ? (uint32_t)ceil_div(panels, pack->panels) : 0, (uint32_t)matrices, 1},
         .constants = pack,
         .constants_bytes = sizeof(*pack),

@@ -63,12 +63,14 @@ struct rt_gemm_tensors {
     struct hal_binding out, in, weights;
     struct hal_binding bias, residual; /* with length 0 there is none */
     bool are_halves;                   /* storage of each multiplied number: see struct rt_value */
+    bool is_bf16; /* the weights are packed as bfloat16, and |in| is rounded to it */
 };
 
 /* Records the dispatch. */
 MUST_CHECK enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *gemm,
                                     const struct rt_gemm_tensors *tensors, struct error *err);
 
+/* Packs argument 0 into output 0: as bfloat16 if that is its type, else as floats. */
 MUST_CHECK enum status rt_gemm_emit_pack(struct rt_emit *emit, struct rt_pack *pack,
                                          int64_t matrices, struct error *err);
 

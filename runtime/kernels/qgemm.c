@@ -286,7 +286,7 @@ enum status rt_qgemm_emit(struct rt_emit *emit, struct rt_qgemm *g,
             segments_bytes(g) + align_up(uk_gemm_u8_scratch(uk, (size_t)g->k), 64) + copy,
         .cost = (uint64_t)cost,
         .macs = macs_of(g),
-        .has_u8_macs = true,
+        .macs_kind = HAL_MACS_U8,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

@@ -412,6 +412,7 @@ static void describe(struct rt_emit *emit, struct conv *c)
         .bias = bias ? bias->binding : (struct hal_binding){0},
         .residual = residual ? residual->binding : (struct hal_binding){0},
         .are_halves = x->is_half && b->is_half,
+        .is_bf16 = b->dtype == DT_BF16,
     };
 }
 

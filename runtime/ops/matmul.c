@@ -207,6 +207,7 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .bias = optional_binding(rt_emit_arg(emit, GEMM_BIAS)),
         .residual = optional_binding(rt_emit_arg(emit, GEMM_RESIDUAL)),
         .are_halves = x->is_half && b->is_half,
+        .is_bf16 = b->dtype == DT_BF16,
     };
     return rt_gemm_emit(emit, &gemm, &tensors, err);
 }

@@ -320,7 +320,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
         .scratch_bytes = (size_t)copy_bytes(&d, d.band_y, d.band_x),
         .cost = (uint64_t)image.ns,
         .macs = rt_cut_image_macs(&image),
-        .has_u8_macs = true,
+        .macs_kind = HAL_MACS_U8,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }

@@ -21,12 +21,38 @@ static enum dtype work_type(enum dtype dtype)
     return dtype == DT_F16 || dtype == DT_BF16 ? DT_F32 : dtype;
 }
 
+/* Fewer numbers are not worth the copy; of more, the copy of some rows would take megabytes. */
+#define BF16_PAIRS_MIN 8
+#define BF16_DEPTH_MAX 65536
+
+/* Is |value| a constant, perhaps converted? */
+static bool is_fixed(const struct rt_graph *graph, uint32_t value)
+{
+    const struct rt_value *v = &graph->values[value];
+    if (v->node != RT_NO_NODE && rt_op_is(graph->nodes[v->node].op, RT_KNOWN_to_dtype)) {
+        v = rt_node_arg(graph, &graph->nodes[v->node], 0);
+    }
+    return v->is_constant;
+}
+
+enum dtype rt_lower_packed_type(const struct rt_graph *graph, uint32_t weights, struct rt_dim pairs,
+                                struct rt_dim depth)
+{
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
+    bool fits = rt_dim_is_const(pairs) && pairs.value >= BF16_PAIRS_MIN && pairs.value % 2 == 0 &&
+                rt_dim_is_const(depth) && depth.value <= BF16_DEPTH_MAX;
+    return graph->precision == PRECISION_BF16 && fits && is_fixed(graph, weights) ? DT_BF16
+                                                                                  : DT_F32;
+}
+
 static enum status make_gemm(struct rt_graph *graph, const struct rt_product *p, uint32_t *out,
                              struct error *err)
 {
     uint32_t packed;
+    const struct rt_value *w = &graph->values[p->weights];
+    struct rt_dim k = w->dims[w->rank - (p->is_transposed ? 1 : 2)];
     TRY(rt_op_apply(graph, p->is_transposed ? RT_OP(pack_nk) : RT_OP(pack_kn), &p->weights, 1,
-                    DT_F32, &packed, err));
+                    rt_lower_packed_type(graph, p->weights, k, k), &packed, err));
     uint32_t args[] = {
         p->x,
         packed,

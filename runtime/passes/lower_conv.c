@@ -86,6 +86,20 @@ static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, u
     return rt_op_apply(graph, RT_OP(permute), args, 2, DT_F32, out, err);
 }
 
+/* The type of the packed weights: the channels of a tap are neighbours in the sum. */
+static enum dtype packed_type(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS])
+{
+    const struct rt_value *w = &graph->values[from[RT_CONV_W]];
+    int64_t groups = graph->values[from[RT_CONV_GROUPS]].i.value;
+    bool is_transposed = graph->values[from[RT_CONV_TRANSPOSED]].b;
+    struct rt_dim channels = is_transposed ? rt_dim_of(w->dims[0].value / groups) : w->dims[1];
+    struct rt_dim depth = channels;
+    for (uint8_t i = 2; i < w->rank; i++) {
+        depth = rt_dim_mul(&graph->dims, depth, w->dims[i]);
+    }
+    return rt_lower_packed_type(graph, from[RT_CONV_W], channels, depth);
+}
+
 static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
                                struct rt_dim outs, uint32_t *out, struct error *err)
 {
@@ -96,7 +110,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         TRY(depthwise_weights(graph, from[RT_CONV_W], &packed, err));
     } else {
         uint32_t args[] = {from[RT_CONV_W], from[RT_CONV_GROUPS], from[RT_CONV_TRANSPOSED]};
-        TRY(rt_op_apply(graph, RT_OP(pack_conv), args, 3, DT_F32, &packed, err));
+        TRY(rt_op_apply(graph, RT_OP(pack_conv), args, 3, packed_type(graph, from), &packed, err));
     }
     uint32_t args[] = {
         from[RT_CONV_X],

@@ -36,6 +36,8 @@ static void print_times(const struct pte_profile *p, struct buf *out)
 static void print_row(const struct pte_profile *p, const struct rt_profile_row *row,
                       struct buf *out)
 {
+    static const char *const numbers[] = {
+        [HAL_MACS_F32] = "float32", [HAL_MACS_U8] = "int8", [HAL_MACS_BF16] = "bfloat16"};
     double calls = (double)p->call_count;
     print_text(out, "{", "operator", span_str(row->op));
     print_text(out, ",", "layer", span_str(row->layer));
@@ -43,8 +45,8 @@ static void print_row(const struct pte_profile *p, const struct rt_profile_row *
     print_text(out, ",", "kernel", span_str(row->kernel));
     buf_printf(out, ",\"block\":%u,\"dispatches\":%.2f,\"busy_us\":%.3f", row->block,
                (double)row->commands / calls, (double)row->busy_ns / calls / 1000);
-    buf_printf(out, ",\"flops\":%.0f,\"integers\":%s,\"bytes\":%.0f}", 2 * row->macs / calls,
-               row->has_u8_macs ? "true" : "false", row->bytes / calls);
+    buf_printf(out, ",\"flops\":%.0f,\"numbers\":\"%s\",\"bytes\":%.0f}", 2 * row->macs / calls,
+               numbers[row->macs_kind], row->bytes / calls);
 }
 
 void pte_profile_print_json(const struct pte_profile *p, struct buf *out)
@@ -56,8 +58,11 @@ void pte_profile_print_json(const struct pte_profile *p, struct buf *out)
     print_text(out, ",", "description", span_str(p->device->description));
     buf_printf(out, ",\"workers\":%u,\"calls\":%" PRIu64, p->device->workers, p->call_count);
     print_times(p, out);
-    buf_printf(out, ",\"peak\":{\"float32_flops\":%.0f,\"integer_ops\":%.0f,\"read_bytes\":%.0f}",
-               2 * p->peaks.f32_macs, 2 * p->peaks.u8_macs, p->peaks.read_bytes);
+    buf_printf(out,
+               ",\"peak\":{\"float32_flops\":%.0f,\"bfloat16_flops\":%.0f,\"integer_ops\":%.0f,"
+               "\"read_bytes\":%.0f}",
+               2 * p->peaks.f32_macs, 2 * p->peaks.bf16_macs, 2 * p->peaks.u8_macs,
+               p->peaks.read_bytes);
     buf_printf(out, ",\"lost_spans\":%zu,\"layers\":[", rt_profile_lost(p->profile));
     for (uint32_t i = 0; i < p->row_count; i++) {
         buf_add_str(out, i ? ",\n" : "\n");

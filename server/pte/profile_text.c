@@ -17,7 +17,7 @@ struct sum {
     const struct rt_profile_row *row; /* NULL: several */
     uint64_t commands, busy_ns;
     double macs, bytes;
-    bool has_u8_macs;
+    enum hal_macs macs_kind;
 };
 
 static int compare_sums(const void *a, const void *b)
@@ -64,10 +64,12 @@ static void print_layer(const struct rt_profile_row *row, struct buf *out)
 static void print_sum(const struct pte_profile *p, const struct sum *sum, struct buf *out)
 {
     double workers = p->device->workers;
-    double macs_peak = sum->has_u8_macs ? p->peaks.u8_macs : p->peaks.f32_macs;
+    const double macs_peaks[] = {[HAL_MACS_F32] = p->peaks.f32_macs,
+                                 [HAL_MACS_U8] = p->peaks.u8_macs,
+                                 [HAL_MACS_BF16] = p->peaks.bf16_macs};
     buf_printf(out, "%6.1f%% %10.1f", percent((double)sum->busy_ns, (double)p->busy_ns),
                (double)sum->busy_ns / (double)p->call_count / 1000);
-    print_rate(2 * sum->macs, sum->busy_ns, 2 * macs_peak / workers, out);
+    print_rate(2 * sum->macs, sum->busy_ns, 2 * macs_peaks[sum->macs_kind] / workers, out);
     print_rate(sum->bytes, sum->busy_ns, p->peaks.read_bytes / workers, out);
 }
 
@@ -115,11 +117,11 @@ static uint32_t sum_operators(const struct pte_profile *p, struct sum *sums)
         const struct rt_profile_row *row = &p->rows[i];
         uint32_t at = 0;
         while (at < count &&
-               (strcmp(sums[at].op, row->op) != 0 || sums[at].has_u8_macs != row->has_u8_macs)) {
+               (strcmp(sums[at].op, row->op) != 0 || sums[at].macs_kind != row->macs_kind)) {
             at++;
         }
         if (at == count) {
-            sums[count++] = (struct sum){.op = row->op, .has_u8_macs = row->has_u8_macs};
+            sums[count++] = (struct sum){.op = row->op, .macs_kind = row->macs_kind};
         }
         sums[at].commands += row->commands;
         sums[at].busy_ns += row->busy_ns;
@@ -150,11 +152,13 @@ static void print_head(const struct pte_profile *p, struct buf *out)
     buf_printf(out, "%llu call%s of %.1f us (median); kernels keep the workers busy %.0f%% of it\n",
                (unsigned long long)p->call_count, p->call_count == 1 ? "" : "s", median,
                percent((double)p->busy_ns, (double)p->calls_ns * workers));
-    buf_printf(out,
-               "one worker reaches %.1f GFLOP/s in float32, %.1f in 8-bit integers, and reads "
-               "%.1f GB/s\n\n",
-               2 * p->peaks.f32_macs / workers / 1e9, 2 * p->peaks.u8_macs / workers / 1e9,
-               p->peaks.read_bytes / workers / 1e9);
+    buf_printf(out, "one worker reaches %.1f GFLOP/s in float32, ",
+               2 * p->peaks.f32_macs / workers / 1e9);
+    if (p->peaks.bf16_macs > 0) {
+        buf_printf(out, "%.1f in bfloat16, ", 2 * p->peaks.bf16_macs / workers / 1e9);
+    }
+    buf_printf(out, "%.1f in 8-bit integers, and reads %.1f GB/s\n\n",
+               2 * p->peaks.u8_macs / workers / 1e9, p->peaks.read_bytes / workers / 1e9);
 }
 
 void pte_profile_print_text(const struct pte_profile *p, bool shows_all, struct buf *out)
@@ -168,8 +172,8 @@ void pte_profile_print_text(const struct pte_profile *p, bool shows_all, struct 
     }
     for (uint32_t i = 0; i < p->row_count; i++) {
         const struct rt_profile_row *row = &p->rows[i];
-        sums[i] = (struct sum){row->op,   row,        row->commands,   row->busy_ns,
-                               row->macs, row->bytes, row->has_u8_macs};
+        sums[i] = (struct sum){row->op,   row,        row->commands, row->busy_ns,
+                               row->macs, row->bytes, row->macs_kind};
     }
     if (!shows_all) {
         qsort(sums, p->row_count, sizeof(*sums), compare_sums);

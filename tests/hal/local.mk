@@ -2,10 +2,12 @@
 # cts is one suite for every device, with a script for each device that it runs against; test_uk_*
 # compare the levels of the CPU's micro-kernels.
 if HAVE_CMOCKA
-UK_TESTS = %D%/test_uk_dw %D%/test_uk_gemm %D%/test_uk_math %D%/test_uk_u8 %D%/test_uk_vec
+UK_TESTS = %D%/test_uk_bf16 %D%/test_uk_dw %D%/test_uk_gemm %D%/test_uk_math %D%/test_uk_u8 %D%/test_uk_vec
 check_PROGRAMS += $(UK_TESTS)
 TESTS += $(UK_TESTS)
 
+%C%_test_uk_bf16_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_uk_bf16_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_dw_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_dw_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_gemm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

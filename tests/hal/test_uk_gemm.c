@@ -175,7 +175,7 @@ static void level_same_bits(const struct hal_cpu_uk *uk)
             uint32_t column = panel * uk->f32_nr;
             g.lines = g.m = 1;
             g.a += row * g.a_row;
-            g.b += (size_t)column * g.k;
+            g.b = (const float *)g.b + (size_t)column * g.k;
             g.bias += column;
             g.c += row * g.c_row + (ptrdiff_t)column;
             g.residual += row * g.residual_row + (ptrdiff_t)column;

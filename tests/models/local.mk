@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Programs with PyTorch's outputs, made by contrib/export; a NAME.cases is a folder of raw tensors.
-TESTS += %D%/run_models.py %D%/run_pipelines.py
+TESTS += %D%/run_models.py %D%/run_pipelines.py %D%/bf16.sh
 
 # Within a level, workers, batches and the old content of memory change no bit of an answer.
 check_PROGRAMS += %D%/test_same_bytes
@@ -11,7 +11,7 @@ TESTS += %D%/test_same_bytes
 if HAVE_VULKAN
 TESTS += %D%/vulkan.sh %D%/vulkan_split.sh %D%/vulkan_gpu.sh
 endif
-EXTRA_DIST += %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_split.sh \
+EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %D%/vulkan_split.sh \
 	%D%/vulkan_gpu.sh \
 	%D%/pipelines/pipelines.json \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \

@@ -12,7 +12,8 @@ where the one before them ended run as sequences, two at a time and in turns. Mo
 must also classify as many images rightly as PyTorch did.
 
 With PTED_DEVICE in the environment the daemon computes on that device, and each case runs once,
-over HTTP with binary tensors, and the sequences; see vulkan.sh.
+over HTTP with binary tensors, and the sequences; see vulkan.sh. With PTED_PRECISION=bf16 likewise
+in that precision; floats may then differ by BF16_PART of the largest number of their output.
 
 usage: run_models.py [NAME...], with top_srcdir and top_builddir in the environment.
 """
@@ -37,6 +38,8 @@ BUILD = Path(os.environ.get("top_builddir", SOURCE))
 PTED = os.environ.get("PTED", str(BUILD / "pted"))
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
 DEVICE = os.environ.get("PTED_DEVICE")
+PRECISION = os.environ.get("PTED_PRECISION")
+BF16_PART = 1 / 32
 BUNDLED = SOURCE / "tests" / "models"
 # A larger collection that may lie in or beside the source tree. All of it runs, but what is in
 # CORPUS_EXCLUDED.
@@ -172,6 +175,8 @@ def compare(name, got, want, tolerance):
         values = [float(v) if v in ("NaN", "Infinity", "-Infinity") else v for v in values]
     inexact = "float" in want.dtype or tolerance["atol"] >= 0.5
     rtol, atol = (tolerance["rtol"], tolerance["atol"]) if inexact else (0, 0)
+    if PRECISION == "bf16" and "float" in want.dtype:
+        atol += BF16_PART * max((abs(x) for x in wanted if math.isfinite(x)), default=0)
     wrong = [i for i, (a, b) in enumerate(zip(values, wanted)) if not close(a, b, rtol, atol)]
     if wrong:
         i = wrong[0]
@@ -257,6 +262,7 @@ class Daemon:
     def __init__(self, *arguments):
         self.log = ChildLog()
         device = ["--device", DEVICE] if DEVICE else []
+        device += ["--precision", PRECISION] if PRECISION else []
         self.process = subprocess.Popen([PTED, "--listen", "127.0.0.1:0", *device,
                                          *map(str, arguments)],
                                         stdin=subprocess.DEVNULL, stdout=self.log,
@@ -574,9 +580,9 @@ def check_model(report, path):
                 continue    # see check_all_sequences()
             report.run(f"{name} case {number} {case['method']} {way}", check_case, run, description,
                        case, folder)
-    if DEVICE:
+    if DEVICE or PRECISION:
         with Daemon(program) as daemon:
-            run_all(DEVICE, lambda case: infer_binary(
+            run_all(DEVICE or PRECISION, lambda case: infer_binary(
                 daemon, served_name(description, case["method"]), case, folder))
             check_all_sequences(report, daemon, description, folder)
         return

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * On one instruction set level a call gives the same bytes whoever computes it: one worker or
- * several, alone or joined with others, in workspaces that were filled with 0xff or not. All
+ * several, alone or joined with others, in workspaces that were filled with 0xff or not. Levels
+ * with bfloat16 numbers compute with them, because their floats are those of another level. All
  * methods of all programs of this folder are called so, and of the larger collection where it is in
  * or beside the source tree; there, programs of more than LARGE_BYTES on the best level only.
  *
@@ -280,7 +281,11 @@ static bool check_way(const char *path, const char *level, size_t way, struct wa
     bool is_right = true;
     must(hal_device_open("cpu", &options, &w.device, &w.err) == ST_OK);
     must(hal_pool_new(w.device, POOL_BYTES, &w.pool, &w.err) == ST_OK);
-    const struct rt_load_options load = {.device = w.device, .poison_workspaces = ways[way].poison};
+    const struct rt_load_options load = {
+        .device = w.device,
+        .precision = hal_device_props(w.device)->has_bf16 ? PRECISION_BF16 : PRECISION_FAST,
+        .poison_workspaces = ways[way].poison,
+    };
     if (rt_load_program(path, &load, &w.program, &w.err) == ST_OK) {
         is_right = check_program(&w, way == 0, wanted);
     }

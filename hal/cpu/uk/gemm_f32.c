@@ -1,49 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Matrix product and convolution in float. The unit of work is a row tile of A times a packed panel
- * of B.
- *
- * The tile keeps its sums in registers; a step of k loads two vectors of B and broadcasts one
- * element of A for each row. A is read in place. The loops around it, from the outside: blocks of
- * k, blocks of panels that stay in the second-level cache, row tiles, panels. Between blocks of k
- * the sums are stored in C, which is exact. So an element is always bias, then its products in
- * order of k, then the residual, then the clamp, however the work is divided.
+ * of B. A step of k loads two vectors of B and broadcasts one element of A for each row. A is read
+ * in place.
  */
 #include "config.h"
 
 #include "base/bytes.h"
-#include "hal/cpu/uk/level.h"
-#include "hal/cpu/uk/simd.h"
+
+typedef float a_number, b_number;
+#include "hal/cpu/uk/gemm_f32.h"
 
 #define K_BLOCK 512
 #define B_BLOCK (160 * 1024)    /* floats of B kept in a second-level cache of 1 MiB */
 #define B_RESIDENT (200 * 1024) /* a B of this size stays there as a whole, and k is not split */
 #define SKEW UK_VL              /* floats; maps the rows of a copied tile to different cache sets */
 #define SKEW_PANELS_MIN 4       /* the copy pays if at least so many panels read it */
-
-/* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, for a part of k. */
-struct tile {
-    const float *a;
-    ptrdiff_t a_row;
-    const struct uk_segment *segments;
-    size_t segment_count, run;
-    const float *b;
-    const float *bias; /* NULL: none */
-    const float *residual;
-    ptrdiff_t residual_row;
-    float *c;
-    ptrdiff_t c_row;
-    float min, max;
-    bool first, last; /* begins with the bias instead of C; ends with residual and clamp */
-};
-
-typedef void tile_f(const struct tile *t);
-
-/* The part of k for one round: |run| floats from |begin| on, in each segment of the range. */
-struct k_block {
-    size_t segment_begin, segment_end, begin, run;
-    bool first, last;
-};
 
 /*
  * acc += the products of one run. Three rows share a base pointer, because x86 can address base,
@@ -84,163 +56,11 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
     }
 }
 
-/* acc = |rows| x |vectors| at p. */
-UK_INLINE void load_tile(vf acc[UK_MR][2], const float *p, ptrdiff_t row, const int rows,
-                         const int vectors)
+UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
+                              const int vectors)
 {
-    UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        UK_UNROLL
-        for (int j = 0; j < vectors; j++) {
-            acc[i][j] = v_load(p + i * row + j * UK_VL);
-        }
-    }
-}
-
-UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
-{
-    if (!t->first) {
-        load_tile(acc, t->c, t->c_row, rows, vectors);
-    } else if (t->bias) {
-        load_tile(acc, t->bias, 0, rows, vectors);
-    } else {
-        UK_UNROLL
-        for (int i = 0; i < rows; i++) {
-            acc[i][0] = acc[i][1] = (vf){0};
-        }
-    }
-}
-
-UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
-{
-    vf min = v_splat(t->min), max = v_splat(t->max);
-    if (t->last && t->residual) {
-        UK_UNROLL
-        for (int i = 0; i < rows; i++) {
-            UK_UNROLL
-            for (int j = 0; j < vectors; j++) {
-                acc[i][j] += v_load(t->residual + i * t->residual_row + j * UK_VL);
-            }
-        }
-    }
-    if (t->last) {
-        UK_UNROLL
-        for (int i = 0; i < rows; i++) {
-            UK_UNROLL
-            for (int j = 0; j < vectors; j++) {
-                acc[i][j] = v_clamp(acc[i][j], min, max);
-            }
-        }
-    }
-    UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        UK_UNROLL
-        for (int j = 0; j < vectors; j++) {
-            v_store(t->c + i * t->c_row + j * UK_VL, acc[i][j]);
-        }
-    }
-}
-
-UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors)
-{
-    vf acc[UK_MR][2];
-    begin(acc, t, rows, vectors);
-    for (size_t s = 0; s < t->segment_count; s++) {
-        accumulate(acc, t->a + t->segments[s].a, t->a_row, t->b + t->segments[s].k * UK_NR, t->run,
-                   rows, vectors);
-    }
-    finish(acc, t, rows, vectors);
-}
-
-/* clang-format off */
-#if UK_MR == 14
-#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12) \
-    XX(13) XX(14)
-#elif UK_MR == 12
-#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12)
-#else
-#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6)
-#endif
-/* clang-format on */
-
-#define TILE(rows)                                                                                 \
-    static void tile_##rows##_narrow(const struct tile *t)                                         \
-    {                                                                                              \
-        run_tile(t, rows, 1);                                                                      \
-    }                                                                                              \
-    static void tile_##rows##_wide(const struct tile *t)                                           \
-    {                                                                                              \
-        run_tile(t, rows, 2);                                                                      \
-    }
-EACH_ROWS(TILE)
-
-#define TILE_ROW(rows) {tile_##rows##_narrow, tile_##rows##_wide},
-static tile_f *const tiles[UK_MR][2] = {EACH_ROWS(TILE_ROW)};
-
-/* Copies the last |width| < UK_NR columns between C, or the residual, and complete rows. */
-UK_INLINE void load_ragged(float *whole, const float *p, ptrdiff_t row, size_t rows, size_t width)
-{
-    size_t left = width < UK_VL ? width : UK_VL;
-    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
-        v_store(whole, left < UK_VL ? v_load_part(p, left) : v_load(p));
-        v_store(whole + UK_VL, v_load_part(p + left, width - left));
-    }
-}
-
-UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t rows, size_t width)
-{
-    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
-        if (width < UK_VL) {
-            v_store_part(p, v_load(whole), width);
-        } else {
-            v_store(p, v_load(whole));
-            v_store_part(p + UK_VL, v_load(whole + UK_VL), width - UK_VL);
-        }
-    }
-}
-
-/* For a tile with incomplete last columns: computes it in temporary, complete rows. */
-static void run_ragged(const struct tile *t, size_t rows, size_t width)
-{
-    float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR];
-    struct tile whole = *t;
-    if (!t->first) {
-        load_ragged(c, t->c, t->c_row, rows, width);
-    }
-    if (t->residual) {
-        load_ragged(residual, t->residual, t->residual_row, rows, width);
-        whole.residual = residual;
-    }
-    if (t->bias) {
-        load_ragged(bias, t->bias, 0, 1, width);
-        whole.bias = bias;
-    }
-    whole.c = c;
-    whole.c_row = whole.residual_row = UK_NR;
-    tiles[rows - 1][width > UK_VL](&whole);
-    store_ragged(t->c, c, t->c_row, rows, width);
-}
-
-/* Computes panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
-static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
-                       size_t panel_end)
-{
-    const float *b = t->b, *bias = t->bias, *residual = t->residual;
-    float *c = t->c;
-    for (size_t p = panel_begin; p < panel_end; p++) {
-        size_t column = p * UK_NR, width = g->n - column;
-        t->b = b + p * g->k * UK_NR;
-        t->c = c + column;
-        t->bias = bias ? bias + column : NULL;
-        t->residual = residual ? residual + column : NULL;
-        if (width >= UK_NR || width == UK_VL) {
-            tiles[rows - 1][width != UK_VL](t);
-        } else {
-            run_ragged(t, rows, width);
-        }
-    }
-    t->b = b;
-    t->bias = bias;
+    const struct uk_segment *segment = &t->segments[number];
+    accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run, rows, vectors);
 }
 
 /*
@@ -261,7 +81,7 @@ static __attribute__((noinline)) void run_skewed(const struct uk_gemm_f32 *g, co
     struct uk_segment segment = {0, t->segments->k};
     struct tile skewed = *t;
     for (size_t i = 0; i < rows; i++) {
-        memcpy(copy + i * (K_BLOCK + SKEW), t->a + t->segments->a + (ptrdiff_t)i * t->a_row,
+        memcpy(copy + i * (K_BLOCK + SKEW), t->from + t->segments->a + (ptrdiff_t)i * t->a_row,
                t->run * sizeof(float));
     }
     skewed.a = copy;
@@ -270,83 +90,20 @@ static __attribute__((noinline)) void run_skewed(const struct uk_gemm_f32 *g, co
     run_panels(g, &skewed, rows, panel_begin, panel_end);
 }
 
-/* Computes all lines and rows for panels [begin, end) and one block of k. */
-static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segments,
-                      const struct k_block *k, size_t panel_begin, size_t panel_end)
+static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
+                     size_t panel_end)
 {
-    size_t tile_count = (g->m + UK_MR - 1) / UK_MR;
-    bool skew = needs_skew(g) && k->run <= K_BLOCK;
-    struct tile t = {.a_row = g->a_row,
-                     .segments = segments + k->segment_begin,
-                     .segment_count = k->segment_end - k->segment_begin,
-                     .run = k->run,
-                     .b = g->b + k->begin * UK_NR,
-                     .bias = g->bias,
-                     .residual_row = g->residual_row,
-                     .c_row = g->c_row,
-                     .min = g->min,
-                     .max = g->max,
-                     .first = k->first,
-                     .last = k->last};
-    for (size_t line = 0; line < g->lines; line++) {
-        for (size_t i = 0; i < tile_count; i++) {
-            /* Tiles share the rows evenly, so that no tile has only a row or two. */
-            size_t row = g->m * i / tile_count, row_end = g->m * (i + 1) / tile_count;
-            ptrdiff_t y = (ptrdiff_t)line, x = (ptrdiff_t)row;
-            t.a = g->a + y * g->a_line + x * g->a_row + (ptrdiff_t)k->begin;
-            t.c = g->c + y * g->c_line + x * g->c_row;
-            t.residual =
-                g->residual ? g->residual + y * g->residual_line + x * g->residual_row : NULL;
-            if (skew) {
-                run_skewed(g, &t, row_end - row, panel_begin, panel_end);
-            } else {
-                run_panels(g, &t, row_end - row, panel_begin, panel_end);
-            }
-        }
+    if (needs_skew(g) && t->run <= K_BLOCK) {
+        run_skewed(g, t, rows, panel_begin, panel_end);
+    } else {
+        t->a = t->from;
+        run_panels(g, t, rows, panel_begin, panel_end);
     }
-}
-
-/*
- * Computes all of k in blocks of about |limit|: whole segments, or even parts of a longer segment.
- */
-static void run_blocks(const struct uk_gemm_f32 *g, const struct uk_segment *segments, size_t limit,
-                       size_t panel_begin, size_t panel_end)
-{
-    size_t segment_count = g->segments ? g->segment_count : 1;
-    size_t parts = g->run > limit ? (g->run + limit - 1) / limit : 1;
-    size_t group = g->run && g->run <= limit ? limit / g->run : 1;
-    for (size_t s = 0; s < segment_count || s == 0; s += group) {
-        size_t segment_end = segment_count - s > group ? s + group : segment_count;
-        for (size_t part = 0; part < parts; part++) {
-            size_t from = g->run * part / parts, to = g->run * (part + 1) / parts;
-            struct k_block k = {.segment_begin = s,
-                                .segment_end = segment_end,
-                                .begin = from,
-                                .run = to - from,
-                                .first = s == 0 && part == 0,
-                                .last = segment_end == segment_count && part == parts - 1};
-            run_block(g, segments, &k, panel_begin, panel_end);
-        }
-    }
-}
-
-static void check(const struct uk_gemm_f32 *g)
-{
-    must(g->k == 0 || uk_is_aligned(g->b));
-    must(g->segments || g->run <= g->k);
-    for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
-        must(in_range(g->segments[i].k, g->run, g->k));
-    }
-    /* A residual in place is read where the result is written. */
-    must(g->residual != g->c || g->m == 0 ||
-         (g->residual_line == g->c_line && g->residual_row == g->c_row));
 }
 
 void UK_NAME(gemm_f32)(const struct uk_gemm_f32 *g)
 {
-    check(g);
-    const struct uk_segment from_start = {0, 0};
-    const struct uk_segment *segments = g->segments ? g->segments : &from_start;
+    check_product(g);
     size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
     bool one_pass = depth * panels * UK_NR <= B_RESIDENT || (g->lines == 1 && g->m <= UK_MR);
@@ -358,7 +115,5 @@ void UK_NAME(gemm_f32)(const struct uk_gemm_f32 *g)
         size_t panel_floats = (depth < limit ? depth : limit) * UK_NR;
         block = panel_floats < B_BLOCK ? B_BLOCK / panel_floats : 1;
     }
-    for (size_t p = 0; p < panels; p += block) {
-        run_blocks(g, segments, limit, p, panels - p > block ? p + block : panels);
-    }
+    run_all(g, limit, block);
 }

@@ -54,9 +54,14 @@ void UK_BASE(bf16_to_f32)(float *y, const uint16_t *x, size_t n);
 void UK_BASE(f32_to_bf16)(uint16_t *y, const float *x, size_t n);
 uint64_t UK_BASE(probe_f32)(float *out);
 
-/* A level always has its own version of these. */
-void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g);
-uint64_t UK_NAME(probe_u8)(int32_t *out);
+void UK_BYTES(gemm_u8)(const struct uk_gemm_u8 *g);
+uint64_t UK_BYTES(probe_u8)(int32_t *out);
+
+#ifdef UK_BF16_LEVEL
+void UK_BF16(gemm_bf16)(const struct uk_gemm_f32 *g);
+void UK_BF16(pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
+uint64_t UK_BF16(probe_bf16)(float *out);
+#endif
 
 /* These follow from how the level multiplies words. */
 void UK_DOT(gemm_u8)(const struct uk_gemm_u8 *g);

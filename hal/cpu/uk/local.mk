@@ -5,8 +5,10 @@ UK_SOURCES = \
 	%D%/conv_dw_f32.c \
 	%D%/convert.c \
 	%D%/gemm_f32.c \
+	%D%/gemm_f32.h \
 	%D%/math_f32.h \
 	%D%/pack_f32.c \
+	%D%/pack_f32.h \
 	%D%/probe_f32.c \
 	%D%/quant.c \
 	%D%/reduce_f32.c \
@@ -39,7 +41,7 @@ UK_AVX512_CFLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c \
 	-mprefer-vector-width=512
 
 noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a \
-	%D%/libuk_amx_int8.a
+	%D%/libuk_avx512_bf16.a %D%/libuk_amx_int8.a
 %C%_libuk_avx2_a_SOURCES = $(UK_SOURCES)
 %C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX2 -mavx2 -mfma -mf16c
 %C%_libuk_avx512_a_SOURCES = $(UK_SOURCES)
@@ -47,7 +49,19 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 %C%_libuk_avx512_vnni_a_SOURCES = $(UK_OWN_SOURCES)
 %C%_libuk_avx512_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_VNNI $(UK_AVX512_CFLAGS) \
 	-mavx512vnni
-# Its other functions are those of avx512_vnni.
+# The other functions of these levels are those of the levels below.
+%C%_libuk_avx512_bf16_a_SOURCES = \
+	%D%/gemm_bf16.c \
+	%D%/gemm_f32.h \
+	%D%/level.h \
+	%D%/pack_bf16.c \
+	%D%/pack_f32.h \
+	%D%/probe_bf16.c \
+	%D%/simd.h \
+	%D%/simd_u8.h \
+	%D%/table.c
+%C%_libuk_avx512_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_BF16 $(UK_AVX512_CFLAGS) \
+	-mavx512vnni -mavx512bf16
 %C%_libuk_amx_int8_a_SOURCES = \
 	%D%/amx.h \
 	%D%/gemm_u8.h \
@@ -60,5 +74,6 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 %C%_libuk_amx_int8_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_INT8 $(UK_AVX512_CFLAGS) -mavx512vnni \
 	-mamx-tile -mamx-int8
 UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx512_a_OBJECTS) \
-	$(%C%_libuk_avx512_vnni_a_OBJECTS) $(%C%_libuk_amx_int8_a_OBJECTS)
+	$(%C%_libuk_avx512_vnni_a_OBJECTS) $(%C%_libuk_avx512_bf16_a_OBJECTS) \
+	$(%C%_libuk_amx_int8_a_OBJECTS)
 endif

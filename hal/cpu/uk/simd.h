@@ -25,11 +25,22 @@
 #define UK_LEVEL amx_int8
 #define UK_BASE_LEVEL avx512
 #define UK_DOT_LEVEL avx512_vnni
+#define UK_BF16_LEVEL avx512_bf16
 #define UK_LEVEL_AVX512_VNNI
 #define UK_LEVEL_AVX512
 #define UK_VECTOR_BYTES 64
 #define UK_MR 14
 #define UK_U8_MR 32
+#elif defined UK_LEVEL_AVX512_BF16
+#define UK_LEVEL avx512_bf16
+#define UK_BASE_LEVEL avx512
+#define UK_DOT_LEVEL avx512_vnni
+#define UK_BYTES_LEVEL avx512_vnni
+#define UK_BF16_LEVEL avx512_bf16
+#define UK_LEVEL_AVX512_VNNI
+#define UK_LEVEL_AVX512
+#define UK_VECTOR_BYTES 64
+#define UK_MR 14
 #elif defined UK_LEVEL_AVX512_VNNI
 #define UK_LEVEL avx512_vnni
 #define UK_BASE_LEVEL avx512
@@ -69,6 +80,13 @@
 #define UK_DOT_LEVEL UK_LEVEL
 #endif
 #define UK_DOT(name) UK_CAT(name, UK_DOT_LEVEL)
+/* The name of one of the functions that multiply bytes and that levels seldom inherit. */
+#ifndef UK_BYTES_LEVEL
+#define UK_BYTES_LEVEL UK_LEVEL
+#endif
+#define UK_BYTES(name) UK_CAT(name, UK_BYTES_LEVEL)
+/* The name of a function on bfloat16, where UK_BF16_LEVEL says that there are any. */
+#define UK_BF16(name) UK_CAT(name, UK_BF16_LEVEL)
 /* Rows of a tile of the integer matrix product. */
 #ifndef UK_U8_MR
 #define UK_U8_MR UK_MR

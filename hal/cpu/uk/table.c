@@ -51,11 +51,16 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .u8_block = UK_VECTOR_BYTES,
     .u8_dw_taps = UK_WORD,
     .u8_widened = 4 / UK_WORD,
-    .gemm_u8 = UK_NAME(gemm_u8),
+    .gemm_u8 = UK_BYTES(gemm_u8),
     .pack_u8 = UK_DOT(pack_u8),
     .dw_u8 = UK_DOT(dw_u8),
     .pack_dw_u8 = UK_DOT(pack_dw_u8),
-    .probe_u8 = UK_NAME(probe_u8),
+    .probe_u8 = UK_BYTES(probe_u8),
+#ifdef UK_BF16_LEVEL
+    .gemm_bf16 = UK_BF16(gemm_bf16),
+    .pack_bf16 = UK_BF16(pack_bf16),
+    .probe_bf16 = UK_BF16(probe_bf16),
+#endif
     .add_u8 = UK_BASE(add_u8),
     .mul_u8 = UK_BASE(mul_u8),
     .window_max_u8 = UK_BASE(window_max_u8),

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix product and convolution of floats that are rounded to bfloat16: A tile by tile, B when it
+ * is packed. The instruction adds the products of two neighbouring k to a float, so B is packed in
+ * pairs of rows and a run has an even length. A row tile is copied once for all panels that it is
+ * multiplied by. Numbers below the smallest normal float count as zero, whatever the thread's mode.
+ */
+#include "config.h"
+
+#include "base/bytes.h"
+
+typedef uint16_t a_number, b_number;
+#include "hal/cpu/uk/gemm_f32.h"
+
+#define K_BLOCK 1024
+#define B_BLOCK (320 * 1024) /* numbers of B kept in a second-level cache of 1 MiB */
+
+/* acc[i] += the two products of each lane of |b| with the pair |a|. */
+UK_INLINE vf add_products(vf acc, vi a, vi b)
+{
+    /* gcc 12 spills the sums around its own function for this. */
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(acc) : "v"(b), "v"(a));
+    return acc;
+}
+
+/* The pair of numbers at |p| in each lane. */
+UK_INLINE vi broadcast_pair(const uint16_t *p)
+{
+    int32_t pair;
+    memcpy(&pair, p, sizeof(pair));
+    return (vi)_mm512_set1_epi32(pair);
+}
+
+/* See accumulate() of gemm_f32.c for the base pointers. */
+UK_INLINE void accumulate(vf acc[UK_MR][2], const uint16_t *a, ptrdiff_t stride, const uint16_t *b,
+                          size_t run, const int rows, const int vectors)
+{
+    const uint16_t *base[(UK_MR + 2) / 3];
+    UK_UNROLL
+    for (int i = 0; i < (rows + 2) / 3; i++) {
+        base[i] = a + 3 * i * stride;
+    }
+    for (size_t k = 0; k < run; k += 2) {
+        vi pairs_of_b[2];
+        UK_UNROLL
+        for (int i = 0; i < (rows + 2) / 3; i++) {
+            __asm__("" : "+r"(base[i]), "+r"(stride));
+        }
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            pairs_of_b[j] = *(const vi *)(const void *)(b + j * 2 * UK_VL);
+        }
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            vi x = broadcast_pair(base[i / 3] + i % 3 * stride);
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                acc[i][j] = add_products(acc[i][j], x, pairs_of_b[j]);
+            }
+        }
+        UK_UNROLL
+        for (int i = 0; i < (rows + 2) / 3; i++) {
+            base[i] += 2;
+        }
+        b += 2 * UK_NR;
+    }
+}
+
+/* In the copy the runs follow each other, also those whose neighbours were left out. */
+UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
+                              const int vectors)
+{
+    accumulate(acc, t->a + number * t->run, t->a_row, t->b + t->segments[number].k * UK_NR, t->run,
+               rows, vectors);
+}
+
+static void round_run(uint16_t *to, const float *from, size_t count)
+{
+    size_t i = 0;
+    for (; count - i >= 2 * UK_VL; i += 2 * UK_VL) {
+        __m512bh pair =
+            _mm512_cvtne2ps_pbh((__m512)v_load(from + i + UK_VL), (__m512)v_load(from + i));
+        memcpy(to + i, &pair, sizeof(pair));
+    }
+    for (; i < count; i += UK_VL) {
+        size_t n = count - i < UK_VL ? count - i : UK_VL;
+        __m256bh half = _mm512_cvtneps_pbh((__m512)v_load_part(from + i, n));
+        memcpy(to + i, &half, n * sizeof(*to));
+    }
+}
+
+/* Copies a row tile behind g->scratch, with rows that lie in different sets of the cache. */
+static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
+                     size_t panel_end)
+{
+    struct tile copied = *t;
+    uint16_t *copy = g->scratch;
+    copied.a = copy;
+    copied.a_row = (ptrdiff_t)uk_gemm_bf16_row(t->segment_count * t->run);
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t s = 0; s < t->segment_count; s++) {
+            round_run(copy + (ptrdiff_t)i * copied.a_row + s * t->run,
+                      t->from + (ptrdiff_t)i * t->a_row + t->segments[s].a, t->run);
+        }
+    }
+    run_panels(g, &copied, rows, panel_begin, panel_end);
+}
+
+void UK_NAME(gemm_bf16)(const struct uk_gemm_f32 *g)
+{
+    check_product(g);
+    must(g->run % 2 == 0 && g->k % 2 == 0);
+    size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);
+    size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
+    /* If the residual is C itself, C cannot hold sums between blocks of k. */
+    size_t limit = g->residual == g->c || depth < K_BLOCK ? depth : K_BLOCK;
+    size_t panel = limit * UK_NR, block = panels;
+    if (depth * panels * UK_NR > B_BLOCK && (g->lines > 1 || g->m > UK_MR)) {
+        block = panel < B_BLOCK ? B_BLOCK / panel : 1;
+    }
+    run_all(g, limit, block);
+}

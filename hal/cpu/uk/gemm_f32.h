@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products with float results: the loops around a register tile, and how its sums begin and
+ * end. A file that includes this header has defined the types of the numbers that are multiplied,
+ * a_number and b_number, and defines
+ *
+ *     accumulate_run()  adds the products of one run to a tile
+ *     run_rows()        computes some panels of a row tile
+ *
+ * The tile keeps its sums in registers. The loops around it, from the outside: blocks of panels
+ * that stay in the second-level cache, blocks of k, row tiles, panels. Between blocks of k the sums
+ * are stored in C, which is exact. So an element is always bias, then its products in order of k,
+ * then the residual, then the clamp, however the work is divided.
+ */
+#ifndef PTED_HAL_CPU_UK_GEMM_F32_H
+#define PTED_HAL_CPU_UK_GEMM_F32_H
+
+#include "hal/cpu/uk/level.h"
+#include "hal/cpu/uk/simd.h"
+
+/* One pass over one tile: |rows| x (|vectors| * UK_VL) of C, for a part of k. */
+struct tile {
+    const float *from; /* rows of the caller's A */
+    const a_number *a; /* the same, or a copy */
+    ptrdiff_t a_row;
+    const struct uk_segment *segments;
+    size_t segment_count, run;
+    const b_number *b;
+    const float *bias; /* NULL: none */
+    const float *residual;
+    ptrdiff_t residual_row;
+    float *c;
+    ptrdiff_t c_row;
+    float min, max;
+    bool first, last; /* begins with the bias instead of C; ends with residual and clamp */
+};
+
+typedef void tile_f(const struct tile *t);
+
+/* The part of k for one round: |run| floats from |begin| on, in each segment of the range. */
+struct k_block {
+    size_t segment_begin, segment_end, begin, run;
+    bool first, last;
+};
+
+/* acc += the products of run |number| of the tile. */
+UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
+                              const int vectors);
+
+/* acc = |rows| x |vectors| at p. */
+UK_INLINE void load_tile(vf acc[UK_MR][2], const float *p, ptrdiff_t row, const int rows,
+                         const int vectors)
+{
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            acc[i][j] = v_load(p + i * row + j * UK_VL);
+        }
+    }
+}
+
+UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
+{
+    if (!t->first) {
+        load_tile(acc, t->c, t->c_row, rows, vectors);
+    } else if (t->bias) {
+        load_tile(acc, t->bias, 0, rows, vectors);
+    } else {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            acc[i][0] = acc[i][1] = (vf){0};
+        }
+    }
+}
+
+UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
+{
+    vf min = v_splat(t->min), max = v_splat(t->max);
+    if (t->last && t->residual) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                acc[i][j] += v_load(t->residual + i * t->residual_row + j * UK_VL);
+            }
+        }
+    }
+    if (t->last) {
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                acc[i][j] = v_clamp(acc[i][j], min, max);
+            }
+        }
+    }
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            v_store(t->c + i * t->c_row + j * UK_VL, acc[i][j]);
+        }
+    }
+}
+
+UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors)
+{
+    vf acc[UK_MR][2];
+    begin(acc, t, rows, vectors);
+    for (size_t s = 0; s < t->segment_count; s++) {
+        accumulate_run(acc, t, s, rows, vectors);
+    }
+    finish(acc, t, rows, vectors);
+}
+
+/* clang-format off */
+#if UK_MR == 14
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12) \
+    XX(13) XX(14)
+#elif UK_MR == 12
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6) XX(7) XX(8) XX(9) XX(10) XX(11) XX(12)
+#else
+#define EACH_ROWS(XX) XX(1) XX(2) XX(3) XX(4) XX(5) XX(6)
+#endif
+/* clang-format on */
+
+#define TILE(rows)                                                                                 \
+    static void tile_##rows##_narrow(const struct tile *t)                                         \
+    {                                                                                              \
+        run_tile(t, rows, 1);                                                                      \
+    }                                                                                              \
+    static void tile_##rows##_wide(const struct tile *t)                                           \
+    {                                                                                              \
+        run_tile(t, rows, 2);                                                                      \
+    }
+EACH_ROWS(TILE)
+
+#define TILE_ROW(rows) {tile_##rows##_narrow, tile_##rows##_wide},
+static tile_f *const tiles[UK_MR][2] = {EACH_ROWS(TILE_ROW)};
+
+/* Copies the last |width| < UK_NR columns between C, or the residual, and complete rows. */
+UK_INLINE void load_ragged(float *whole, const float *p, ptrdiff_t row, size_t rows, size_t width)
+{
+    size_t left = width < UK_VL ? width : UK_VL;
+    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+        v_store(whole, left < UK_VL ? v_load_part(p, left) : v_load(p));
+        v_store(whole + UK_VL, v_load_part(p + left, width - left));
+    }
+}
+
+UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t rows, size_t width)
+{
+    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+        if (width < UK_VL) {
+            v_store_part(p, v_load(whole), width);
+        } else {
+            v_store(p, v_load(whole));
+            v_store_part(p + UK_VL, v_load(whole + UK_VL), width - UK_VL);
+        }
+    }
+}
+
+/* For a tile with incomplete last columns: computes it in temporary, complete rows. */
+static void run_ragged(const struct tile *t, size_t rows, size_t width)
+{
+    float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR];
+    struct tile whole = *t;
+    if (!t->first) {
+        load_ragged(c, t->c, t->c_row, rows, width);
+    }
+    if (t->residual) {
+        load_ragged(residual, t->residual, t->residual_row, rows, width);
+        whole.residual = residual;
+    }
+    if (t->bias) {
+        load_ragged(bias, t->bias, 0, 1, width);
+        whole.bias = bias;
+    }
+    whole.c = c;
+    whole.c_row = whole.residual_row = UK_NR;
+    tiles[rows - 1][width > UK_VL](&whole);
+    store_ragged(t->c, c, t->c_row, rows, width);
+}
+
+/* Computes panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
+static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
+                       size_t panel_end)
+{
+    const b_number *b = t->b;
+    const float *bias = t->bias, *residual = t->residual;
+    float *c = t->c;
+    for (size_t p = panel_begin; p < panel_end; p++) {
+        size_t column = p * UK_NR, width = g->n - column;
+        t->b = b + p * g->k * UK_NR;
+        t->c = c + column;
+        t->bias = bias ? bias + column : NULL;
+        t->residual = residual ? residual + column : NULL;
+        if (width >= UK_NR || width == UK_VL) {
+            tiles[rows - 1][width != UK_VL](t);
+        } else {
+            run_ragged(t, rows, width);
+        }
+    }
+    t->b = b;
+    t->bias = bias;
+}
+
+/* Computes panels [begin, end) of one row tile, whose rows lie at t->from. */
+static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
+                     size_t panel_end);
+
+/* Computes all lines and rows for panels [begin, end) and one block of k. */
+static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segments,
+                      const struct k_block *k, size_t panel_begin, size_t panel_end)
+{
+    size_t tile_count = (g->m + UK_MR - 1) / UK_MR;
+    struct tile t = {.a_row = g->a_row,
+                     .segments = segments + k->segment_begin,
+                     .segment_count = k->segment_end - k->segment_begin,
+                     .run = k->run,
+                     .b = (const b_number *)g->b + k->begin * UK_NR,
+                     .bias = g->bias,
+                     .residual_row = g->residual_row,
+                     .c_row = g->c_row,
+                     .min = g->min,
+                     .max = g->max,
+                     .first = k->first,
+                     .last = k->last};
+    for (size_t line = 0; line < g->lines; line++) {
+        for (size_t i = 0; i < tile_count; i++) {
+            /* Tiles share the rows evenly, so that no tile has only a row or two. */
+            size_t row = g->m * i / tile_count, row_end = g->m * (i + 1) / tile_count;
+            ptrdiff_t y = (ptrdiff_t)line, x = (ptrdiff_t)row;
+            t.from = g->a + y * g->a_line + x * g->a_row + (ptrdiff_t)k->begin;
+            t.c = g->c + y * g->c_line + x * g->c_row;
+            t.residual =
+                g->residual ? g->residual + y * g->residual_line + x * g->residual_row : NULL;
+            run_rows(g, &t, row_end - row, panel_begin, panel_end);
+        }
+    }
+}
+
+/* The begin of part |part| of a run: even, because some numbers are multiplied in pairs. */
+UK_INLINE size_t split(size_t run, size_t part, size_t parts)
+{
+    size_t at = run * part / parts;
+    return part < parts ? at & ~(size_t)1 : at;
+}
+
+/*
+ * Computes all of k in blocks of about |limit|: whole segments, or even parts of a longer segment.
+ */
+static void run_blocks(const struct uk_gemm_f32 *g, const struct uk_segment *segments, size_t limit,
+                       size_t panel_begin, size_t panel_end)
+{
+    size_t segment_count = g->segments ? g->segment_count : 1;
+    size_t parts = g->run > limit ? (g->run + limit - 1) / limit : 1;
+    size_t group = g->run && g->run <= limit ? limit / g->run : 1;
+    for (size_t s = 0; s < segment_count || s == 0; s += group) {
+        size_t segment_end = segment_count - s > group ? s + group : segment_count;
+        for (size_t part = 0; part < parts; part++) {
+            size_t from = split(g->run, part, parts), to = split(g->run, part + 1, parts);
+            struct k_block k = {.segment_begin = s,
+                                .segment_end = segment_end,
+                                .begin = from,
+                                .run = to - from,
+                                .first = s == 0 && part == 0,
+                                .last = segment_end == segment_count && part == parts - 1};
+            run_block(g, segments, &k, panel_begin, panel_end);
+        }
+    }
+}
+
+/* Computes everything, with blocks of panels of |block| and blocks of k of about |limit|. */
+UK_INLINE void run_all(const struct uk_gemm_f32 *g, size_t limit, size_t block)
+{
+    const struct uk_segment from_start = {0, 0};
+    size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
+    for (size_t p = 0; p < panels; p += block) {
+        run_blocks(g, g->segments ? g->segments : &from_start, limit, p,
+                   panels - p > block ? p + block : panels);
+    }
+}
+
+static void check_product(const struct uk_gemm_f32 *g)
+{
+    must(g->k == 0 || uk_is_aligned(g->b));
+    must(g->segments || g->run <= g->k);
+    for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
+        must(in_range(g->segments[i].k, g->run, g->k));
+    }
+    /* A residual in place is read where the result is written. */
+    must(g->residual != g->c || g->m == 0 ||
+         (g->residual_line == g->c_line && g->residual_row == g->c_row));
+}
+
+#endif

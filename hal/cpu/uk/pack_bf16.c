@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Packs a matrix into panels like pack_f32.c, rounded to bfloat16, with pairs of rows interleaved:
+ * column by column, the number of the first row and that of the second. */
+#include "config.h"
+
+#include "hal/cpu/uk/pack_f32.h"
+
+/* |count| rows of floats, an even number. */
+static void round_pairs(uint16_t *to, const float *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i += 2) {
+        for (size_t j = 0; j < UK_NR; j += UK_VL) {
+            __m256bh first = _mm512_cvtneps_pbh((__m512)v_load(rows + i * UK_NR + j));
+            __m256bh second = _mm512_cvtneps_pbh((__m512)v_load(rows + (i + 1) * UK_NR + j));
+            __m512i low = _mm512_cvtepu16_epi32((__m256i)first);
+            __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)second), 16);
+            _mm512_storeu_si512(to + i * UK_NR + 2 * j, _mm512_or_si512(low, high));
+        }
+    }
+}
+
+void UK_NAME(pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end)
+{
+    float rows[INNER_BLOCK * UK_NR];
+    size_t k = (size_t)p->outer_count * p->inner_count;
+    must(panel_begin <= panel_end && panel_end <= ((size_t)p->n + UK_NR - 1) / UK_NR);
+    must(k == 0 || uk_is_aligned(p->packed));
+    must(p->inner_count % 2 == 0);
+    for (size_t i = panel_begin; i < panel_end; i++) {
+        size_t left = p->n - i * UK_NR, width = left < UK_NR ? left : UK_NR;
+        uint16_t *panel = (uint16_t *)p->packed + i * k * UK_NR;
+        for (size_t outer = 0; outer < p->outer_count; outer++) {
+            for (size_t inner = 0; inner < p->inner_count; inner += INNER_BLOCK) {
+                size_t rest = p->inner_count - inner;
+                size_t count = rest < INNER_BLOCK ? rest : INNER_BLOCK;
+                pack_block(rows, p, i * UK_NR, outer, inner, width, count);
+                round_pairs(panel, rows, count);
+                panel += count * UK_NR;
+            }
+        }
+    }
+}
