@@ -12,11 +12,18 @@
 #include "runtime/ops/op.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/plan/plan.h"
+#include "runtime/pte/files.h"
 
 /* A node is not folded if its output is much larger than its inputs: `full([1000, 1000], 0)`. All
  * of them together are bounded as well, so that a chain of such nodes cannot fill the memory. */
 #define FOLD_GROWTH 8
 #define FOLD_SMALL (64u << 10)
+
+/* Bytes after which a round takes no more nodes: what only it needs is freed at its end. */
+#define FOLD_ROUND_BYTES ((size_t)64 << 20)
+
+/* A round that made so much has read about as much from the files, mostly for the last time. */
+#define FOLD_RELEASE_MIN (1u << 20)
 
 /* Values that one round computes at most: each may be a result, which needs a slot. */
 #define FOLD_OUTPUTS_MAX (HAL_SLOTS_MAX - RT_SLOT_INPUT)
@@ -27,6 +34,7 @@ struct fold {
     bool *is_foldable;         /* by node */
     uint32_t count, out_count; /* of foldable nodes, of their outputs */
     size_t budget;             /* bytes that may still be made */
+    size_t made;               /* bytes that this round makes */
 };
 
 static bool is_static(const struct rt_value *v, size_t *bytes)
@@ -62,7 +70,7 @@ static bool args_are_known(const struct fold *f, const struct rt_node *node, siz
 static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in)
 {
     size_t bytes = 0;
-    if (node->out_count > FOLD_OUTPUTS_MAX - f->out_count) {
+    if (node->out_count > FOLD_OUTPUTS_MAX - f->out_count || f->made >= FOLD_ROUND_BYTES) {
         return false;
     }
     for (uint32_t i = 0; i < node->out_count; i++) {
@@ -75,6 +83,7 @@ static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in
         return false;
     }
     f->budget -= bytes;
+    f->made += bytes;
     return true;
 }
 
@@ -243,6 +252,9 @@ static enum status fold_some(struct rt_graph *graph, struct hal_device *device, 
     }
     TRY(extract(&f, &sub, err));
     TRY(evaluate(graph, &sub, device, err));
+    if (f.made >= FOLD_RELEASE_MIN && graph->files) {
+        rt_files_release(graph->files);
+    }
     for (uint32_t i = 0; i < graph->node_count; i++) {
         graph->nodes[i].is_dead |= f.is_foldable[i];
     }

@@ -191,6 +191,13 @@ void pte_file_borrow(struct pte_file *file, struct span bytes)
     *file = (struct pte_file){.bytes = bytes, .fd = -1};
 }
 
+void pte_file_release(const struct pte_file *file)
+{
+    if (file->is_mapped) {
+        must(madvise((void *)(uintptr_t)file->bytes.ptr, file->bytes.len, MADV_DONTNEED) == 0);
+    }
+}
+
 void pte_file_forget(struct pte_file *file)
 {
     if (file->fd >= 0) {

@@ -43,6 +43,9 @@ void pte_file_borrow(struct pte_file *file, struct span bytes);
  * reading it failed; |err| says which. Takes about 200 ns. Any thread. */
 MUST_CHECK enum status pte_file_verify(const struct pte_file *file, struct error *err);
 
+/* Its pages go back to the system; they come back from the page cache when they are read. */
+void pte_file_release(const struct pte_file *file);
+
 /* From now on its bytes are only printed: pte_file_verify() always succeeds. */
 void pte_file_forget(struct pte_file *file);
 

@@ -308,9 +308,22 @@ enum status rt_files_verify(const struct rt_files *files, struct error *err)
     return ST_OK;
 }
 
+void rt_files_release(const struct rt_files *files)
+{
+    if (files->pte) {
+        pte_file_release(pte_file_of(files->pte));
+    }
+    for (uint32_t i = 0; i < files->data_count; i++) {
+        if (files->data[i].ptd) {
+            pte_file_release(ptd_file_of(files->data[i].ptd));
+        }
+    }
+}
+
 enum status rt_files_settle(struct rt_files *files, struct error *err)
 {
     TRY(rt_files_verify(files, err));
+    rt_files_release(files);
     if (!files->is_used) {
         pte_file_forget(pte_file_of(files->pte));
     }

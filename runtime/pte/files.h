@@ -69,6 +69,9 @@ MUST_CHECK enum status rt_files_find(struct rt_files *files, struct span key,
 void rt_files_note_use(struct rt_files *files, struct span bytes);
 MUST_CHECK enum status rt_files_settle(struct rt_files *files, struct error *err);
 
+/* For a while few of the files' bytes will be read: their memory goes back to the system. */
+void rt_files_release(const struct rt_files *files);
+
 /* ST_UNAVAILABLE if a file that calls read from has changed: pte_file_verify(). Any thread. */
 MUST_CHECK enum status rt_files_verify(const struct rt_files *files, struct error *err);
 

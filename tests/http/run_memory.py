@@ -430,13 +430,31 @@ def incomplete_requests_at_the_end():
         expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
 
 
+def weights_are_kept_once():
+    """A loaded model keeps its packed weights. The pages of the file, and what loading made on the
+    way, go back to the system."""
+    path = next((folder / "shared/models/public/resnet18_xnn.pte"
+                 for folder in MODELS.resolve().parents[1:3]
+                 if (folder / "shared/models/public").is_dir()), None)
+    if not path:
+        print("# skipped: the collection shared/models/public is not here")
+        return
+    with Daemon(["--precision=exact", str(path)]) as daemon:
+        if is_sanitized(daemon):
+            print("# skipped: a sanitizer keeps freed memory")
+            return
+        weights = path.stat().st_size / MIB
+        if resident_mib(daemon) > 1.1 * weights + 12:
+            raise Failure(f"{resident_mib(daemon):.0f} MiB for a file of {weights:.0f} MiB")
+
+
 CHECKS = (
     heads_without_bodies, a_body_for_which_there_is_never_room, a_body_that_stops_in_the_middle,
     an_unread_answer, small_unread_answers, the_slowest_body_is_refused,
     stalled_readers_beside_an_upload, waiting_is_not_slow, slow_clients_beside_load,
     too_slow_a_body, too_slow_a_reader, waiting_clients_disconnect, small_bodies_pass,
     memory_goes_back, bodies_that_inflate,
-    incomplete_requests_at_the_end)
+    incomplete_requests_at_the_end, weights_are_kept_once)
 
 
 def main():

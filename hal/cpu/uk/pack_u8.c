@@ -20,6 +20,27 @@ static void put(const struct uk_pack_u8 *p, uint8_t *panel, size_t k, size_t j, 
     *byte = (uint8_t)(*byte | ((unsigned)weight & 15u) << shift);
 }
 
+/* Packs whole words of |count| neighbours that begin at |k|; returns how many weights it packed. */
+static size_t put_words(const struct uk_pack_u8 *p, uint8_t *panel, size_t k, size_t j,
+                        const int8_t *from, size_t count)
+{
+    size_t unit = p->is_4bit ? 2 * UK_WORD : UK_WORD, done = 0;
+    uint8_t *word = panel + (k / unit * UK_NR + j) * UK_WORD;
+    if (p->inner_stride != 1 || k % unit != 0) {
+        return 0;
+    }
+    for (; count - done >= unit; done += unit, word += UK_NR * UK_WORD) {
+        uint32_t low = 0, high = 0;
+        memcpy(&low, from + done, UK_WORD);
+        if (p->is_4bit) {
+            memcpy(&high, from + done + UK_WORD, UK_WORD);
+            low = (low & 0x0f0f0f0f) | (high & 0x0f0f0f0f) << 4;
+        }
+        memcpy(word, &low, UK_WORD);
+    }
+    return done;
+}
+
 static void pack_column(const struct uk_pack_u8 *p, uint8_t *panel, size_t j, const int8_t *src)
 {
     size_t unit = p->is_4bit ? 2 * UK_RUN_U8 : UK_RUN_U8;
@@ -29,7 +50,9 @@ static void pack_column(const struct uk_pack_u8 *p, uint8_t *panel, size_t j, co
         for (size_t mid = 0; mid < p->mid_count; mid++) {
             const int8_t *from =
                 src + (ptrdiff_t)outer * p->outer_stride + (ptrdiff_t)mid * p->mid_stride;
-            for (size_t inner = 0; inner < p->inner_count; inner++) {
+            size_t inner = put_words(p, panel, k, j, from, p->inner_count);
+            k += inner;
+            for (; inner < p->inner_count; inner++) {
                 put(p, panel, k++, j, from[(ptrdiff_t)inner * p->inner_stride]);
             }
         }
