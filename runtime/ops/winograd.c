@@ -196,8 +196,8 @@ static int64_t cut(struct winograd *w, const struct rt_machine *machine)
     double macs = (double)w->tiles * uk_winograd_elements(w->side) * w->channels * w->outs;
     int64_t ns = macs / MACS_PER_NS > 1e15 ? (int64_t)1e15 : (int64_t)(macs / MACS_PER_NS) + 1;
     int64_t wanted = rt_cut_tiles(machine, ns), few = rt_min(wanted, TILES_MIN), parts = 1;
-    w->blocks = rt_max(ceil_div(w->tiles, block_max(w)),
-                       rt_min(wanted, ceil_div(w->tiles, BLOCK_GOOD)));
+    w->blocks =
+        rt_max(ceil_div(w->tiles, block_max(w)), rt_min(wanted, ceil_div(w->tiles, BLOCK_GOOD)));
     if (w->blocks < few) {
         w->blocks = rt_max(w->blocks, rt_min(few, w->tiles / BLOCK_MIN));
         parts = rt_min(rt_max(1, w->outs / COLUMNS_MIN), ceil_div(few, w->blocks));
@@ -205,8 +205,8 @@ static int64_t cut(struct winograd *w, const struct rt_machine *machine)
     if (w->blocks % 2 && w->blocks > 1 && w->blocks < w->tiles) {
         w->blocks++; /* of three tiles one of two workers runs two */
     }
-    w->columns = (uint32_t)(ceil_div(ceil_div(w->outs, parts), UK_WINOGRAD_COLUMNS) *
-                            UK_WINOGRAD_COLUMNS);
+    w->columns =
+        (uint32_t)(ceil_div(ceil_div(w->outs, parts), UK_WINOGRAD_COLUMNS) * UK_WINOGRAD_COLUMNS);
     return ns;
 }
 
@@ -234,8 +234,7 @@ static enum status describe(struct rt_emit *emit, struct winograd *w, struct err
         .min = (float)rt_emit_number(emit, RT_WINOGRAD_MIN),
         .max = (float)rt_emit_number(emit, RT_WINOGRAD_MAX),
     };
-    w->tiles =
-        out->dims[0] * ceil_div(out->dims[2], w->side) * ceil_div(out->dims[3], w->side);
+    w->tiles = out->dims[0] * ceil_div(out->dims[2], w->side) * ceil_div(out->dims[3], w->side);
     return ST_OK;
 }
 

@@ -10,8 +10,8 @@
  *     permute    moves permutes towards the outputs and cancels pairs
  *     normalize  merges batch norm into the convolution before it, or makes it a per-channel affine
  *     lower      gives packed weights to matrix products and convolutions
- *     winograd   computes convolutions of 3 x 3 by Winograd's algorithm where that is faster and the
- *                precision of the graph permits it
+ *     winograd   computes convolutions of 3 x 3 by Winograd's algorithm where that is faster, if
+ *                the graph's precision permits it
  *     fuse       merges residual additions, clamps and roundings to halves into the products and
  *                convolutions before them
  *     layout     chooses memory orders: channels-last islands around convolutions,

@@ -51,15 +51,15 @@ enum { CONV_DILATION = 7, CONV_GROUPS = 9, CONV_OUTS, CONV_TRANSPOSED, CONV_MIN,
 
 struct choice {
     struct rt_rewrite rw;
-    bool *is_known;          /* by value: does it follow from constants? */
-    uint32_t *packed[2];     /* by value, for sides 2 and 4: the same weights packed; 0: not yet */
-    double floats, most;     /* of packed weights, made and allowed */
+    bool *is_known;      /* by value: does it follow from constants? */
+    uint32_t *packed[2]; /* by value, for sides 2 and 4: the same weights packed; 0: not yet */
+    double floats, most; /* of packed weights, made and allowed */
 };
 
 /* A convolution as the estimates see it. */
 struct sizes {
     double channels, outs, height, width; /* of the outputs */
-    double taps;                          /* of all outputs of a channel, those in the padding not */
+    double taps; /* of all outputs of a channel, those in the padding not */
 };
 
 /* ---- estimates ------------------------------------------------------------------------------- */
@@ -105,7 +105,8 @@ static bool is_pair(const struct rt_value *list, int64_t value)
     return list->count == 2 && rt_dim_is(list->ints[0], value) && rt_dim_is(list->ints[1], value);
 }
 
-/* Taps that outputs along an axis read from the image, with |padding| of at most 2 on both sides. */
+/* Taps that outputs along an axis read from the image, with |padding| of at most 2 on both sides.
+ */
 static double taps_of(int64_t extent, int64_t padding)
 {
     return fmax(1, 3 * (double)extent - (double)(padding * (padding + 1)));
@@ -116,7 +117,8 @@ static double taps_of(int64_t extent, int64_t padding)
 static uint32_t weights_of(const struct choice *c, const struct rt_node *conv)
 {
     const struct rt_graph *graph = c->rw.graph;
-    const struct rt_node *pack = rt_rewrite_producer(&c->rw, conv->args[CONV_W], RT_KNOWN_pack_conv);
+    const struct rt_node *pack =
+        rt_rewrite_producer(&c->rw, conv->args[CONV_W], RT_KNOWN_pack_conv);
     const struct rt_value *padding = rt_node_arg(graph, conv, CONV_PADDING);
     if (!pack || rt_node_arg(graph, conv, CONV_X)->rank != 4 ||
         rt_node_arg(graph, conv, CONV_TRANSPOSED)->b ||

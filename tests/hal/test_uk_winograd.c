@@ -102,7 +102,8 @@ static double patch_bound(const struct problem *p, uint32_t image, int64_t y, in
     double sum = 0;
     for (uint32_t i = 0; i < patch * patch; i++) {
         double d = pixel(p, image, y + i / patch, x + i % patch, c);
-        sum += fabs(bt(side, element / patch, i / patch) * d * bt(side, element % patch, i % patch));
+        sum +=
+            fabs(bt(side, element / patch, i / patch) * d * bt(side, element % patch, i % patch));
     }
     return sum;
 }
@@ -208,8 +209,8 @@ static void describe(struct problem *p, const struct shape *s, uint32_t side)
     p->w.y_line = out_width * p->w.y_pixel;
     p->w.y_image = out_height * p->w.y_line;
     p->y_floats = (size_t)(s->images * p->w.y_image);
-    p->tiles = (uint64_t)s->images * ((out_height + side - 1) / side) *
-               ((out_width + side - 1) / side);
+    p->tiles =
+        (uint64_t)s->images * ((out_height + side - 1) / side) * ((out_width + side - 1) / side);
 }
 
 static void make_numbers(struct problem *p, const struct hal_cpu_uk *uk, bool has_epilogue)

@@ -53,8 +53,7 @@ static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
     }
     size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
     assert_true(first + bytes / sizeof(float) <= LENGTH(numbers));
-    uint32_t value =
-        rt_graph_constant(&f->graph, DT_F32, &shape, span_of(numbers + first, bytes));
+    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(numbers + first, bytes));
     if (f->device) {
         struct hal_buffer *buffer;
         assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
@@ -69,7 +68,7 @@ static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
 /* ---- the choice ------------------------------------------------------------------------------ */
 
 struct conv {
-    int64_t channels, outs, extent, side; /* the expected side of tiles; 0: plain */
+    int64_t channels, outs, extent, side;              /* the expected side of tiles; 0: plain */
     int64_t kernel, stride, padding, dilation, groups; /* 0: 3, 1, 1, 1, 1 */
     bool is_transposed;
 };
@@ -273,11 +272,9 @@ static uint32_t compute(struct fixture *f, const struct problem *p, int64_t side
     uint32_t bias = p->has_epilogue ? CONSTANT(3, p->outs) : rt_graph_none(g);
     uint32_t padding = INTS(p->padding, p->padding);
     if (side == 0) {
-        uint32_t args[] = {x,          w,
-                           bias,       INTS(1, 1),
-                           padding,    INTS(1, 1),
-                           rt_graph_bool(g, false), INTS(0, 0),
-                           number(f, 1)};
+        uint32_t args[] = {
+            x,          w,           bias, INTS(1, 1), padding, INTS(1, 1), rt_graph_bool(g, false),
+            INTS(0, 0), number(f, 1)};
         return apply(f, "convolution", args, 9);
     }
     uint32_t pack[] = {w, number(f, side)};
@@ -297,8 +294,8 @@ static uint32_t compute(struct fixture *f, const struct problem *p, int64_t side
 static uint32_t add_epilogue(struct fixture *f, uint32_t value, size_t first)
 {
     const struct rt_value *v = &f->graph.values[value];
-    uint32_t other = CONSTANT(first, v->dims[0].value, v->dims[1].value, v->dims[2].value,
-                              v->dims[3].value);
+    uint32_t other =
+        CONSTANT(first, v->dims[0].value, v->dims[1].value, v->dims[2].value, v->dims[3].value);
     uint32_t sum[] = {value, other, number(f, 1)};
     uint32_t clamp[] = {apply(f, "add", sum, 3), rt_graph_float(&f->graph, -1),
                         rt_graph_float(&f->graph, 2)};
@@ -390,10 +387,8 @@ static void results_are_those_of_the_plain_form(void **state)
         {3, 16, 16, 28, 29, 1, .has_epilogue = true}, /* many blocks of tiles */
         {1, 24, 300, 9, 11, 1, .has_epilogue = true}, /* few tiles: ranges of columns */
         {3, 17, 33, 7, 7, 1, .has_epilogue = false},  /* images that share blocks */
-        {2, 20, 40, 5, 13, 2, .has_epilogue = true},
-        {2, 16, 18, 12, 3, 0, .has_epilogue = false},
-        {5, 16, 16, 1, 1, 1, .has_epilogue = true},
-        {1, 16, 16, 3, 3, 0, .has_epilogue = true},
+        {2, 20, 40, 5, 13, 2, .has_epilogue = true},  {2, 16, 18, 12, 3, 0, .has_epilogue = false},
+        {5, 16, 16, 1, 1, 1, .has_epilogue = true},   {1, 16, 16, 3, 3, 0, .has_epilogue = true},
     };
     (void)state;
     for (unsigned l = 0; l < HAL_CPU_ISA_COUNT; l++) {

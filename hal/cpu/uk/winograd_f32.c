@@ -171,8 +171,8 @@ UK_INLINE void transform_patch(const struct memory *to, float *v, const float *x
             const float *column = x + i * pixel + c;
             UK_UNROLL
             for (int j = 0; j < patch; j++) {
-                in[j] = left < UK_VL ? v_load_part(column + j * line, left)
-                                     : v_load(column + j * line);
+                in[j] =
+                    left < UK_VL ? v_load_part(column + j * line, left) : v_load(column + j * line);
             }
             patch_line(out, in, side);
             UK_UNROLL
