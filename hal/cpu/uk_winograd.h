@@ -60,8 +60,8 @@ struct uk_winograd_f32 {
 /* Columns that are multiplied before their outputs are made. */
 #define UK_WINOGRAD_COLUMNS 64
 
-/* Floats from one row of a transformed patch to the next: whole vectors of every level, and never a
- * multiple of a page if the number of channels is one. */
+/* Floats from one row of a transformed patch to the next: whole vectors of every level, and for
+ * powers of two of channels no multiple of a page. */
 static inline size_t uk_winograd_row(size_t channels)
 {
     return (channels + 15) / 16 * 16 + 16;

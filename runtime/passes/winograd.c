@@ -9,10 +9,12 @@
  *     products     E * tiles * C * N, with E = 36 or 16 elements (plain: the taps in the image)
  *     weights      from memory, once: no product is faster than that
  *     transforms   of each tile, for each input and output channel
+ *     calls        of the product, one for each element of a block of tiles and columns (plain:
+ *                  one for each part of the image that reads the same taps)
  *
  * So tiles of side 4 win with many tiles, those of side 2 win in small images with many channels,
  * where the weights of side 4, four times the plain ones, take longer to read than to multiply. For
- * few channels the transforms are too dear.
+ * few channels the transforms are too dear, for few tiles as well the calls.
  */
 #include "config.h"
 
@@ -36,6 +38,13 @@ enum { CONV_DILATION = 7, CONV_GROUPS = 9, CONV_OUTS, CONV_TRANSPOSED, CONV_MIN,
 #define MACS_PER_WEIGHT 12.0
 #define MACS_PER_PATCH_2 115.0
 #define MACS_PER_PATCH_4 350.0
+
+/* Multiply-adds in the time that a call of the product takes beside its work; the tiles and columns
+ * of a call; and the calls of the plain form, whose borders are apart on four sides. */
+#define MACS_PER_CALL 4700.0
+#define TILES_PER_CALL 24.0
+#define COLUMNS_PER_CALL 64.0
+#define PLAIN_CALLS 9.0
 
 /* Winograd's algorithm must be estimated this much faster, because it takes memory and precision.
  */
@@ -72,7 +81,7 @@ static double multiplied(const struct sizes *s, double elements, double products
 
 static double plain_cost(const struct sizes *s)
 {
-    return multiplied(s, 9, s->taps);
+    return multiplied(s, 9, s->taps) + PLAIN_CALLS * MACS_PER_CALL;
 }
 
 static double elements_of(int64_t side)
@@ -84,8 +93,10 @@ static double winograd_cost(const struct sizes *s, int64_t side)
 {
     double tiles = ceil(s->height / (double)side) * ceil(s->width / (double)side);
     double transform = side == 2 ? MACS_PER_PATCH_2 : MACS_PER_PATCH_4;
+    double calls =
+        elements_of(side) * ceil(tiles / TILES_PER_CALL) * ceil(s->outs / COLUMNS_PER_CALL);
     return multiplied(s, elements_of(side), elements_of(side) * tiles) +
-           transform * tiles * (s->channels + s->outs);
+           transform * tiles * (s->channels + s->outs) + MACS_PER_CALL * calls;
 }
 
 /* The side of the tiles, or 0: the plain form is faster. */

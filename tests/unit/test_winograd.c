@@ -152,9 +152,11 @@ static void the_faster_form_is_chosen(void **state)
         {64, 64, 56, .side = 4, .padding = 2},
         {64, 64, 56, .side = 4, .padding = -1}, /* none */
         {512, 512, 1, .side = 0},               /* one tile: the plain form reads less */
-        {3, 64, 224, .side = 0},                /* transforms take longer than products */
-        {64, 15, 56, .side = 0},                /* panels would be mostly empty */
-        {4097, 16, 56, .side = 0},              /* more than a worker's scratch has room for */
+        {32, 32, 4, .side = 0},                 /* calls take longer than products */
+        {16, 16, 16, .side = 4},
+        {3, 64, 224, .side = 0},   /* transforms take longer than products */
+        {64, 15, 56, .side = 0},   /* panels would be mostly empty */
+        {4097, 16, 56, .side = 0}, /* more than a worker's scratch has room for */
     };
     (void)state;
     for (size_t i = 0; i < LENGTH(convs); i++) {
