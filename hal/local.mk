@@ -33,6 +33,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/submission.h \
 	%D%/cpu/transfer.c \
 	%D%/cpu/uk.c %D%/cpu/uk.h %D%/cpu/uk_subnormals.h %D%/cpu/uk_u8.h \
+	%D%/cpu/uk_winograd.h \
 	%D%/cpu/workers.c %D%/cpu/workers.h
 
 # contrib/shaders.sh generates the headers in shaders/generated/; they are committed.

@@ -21,6 +21,7 @@
 
 #include "hal/cpu/isa.h"
 #include "hal/cpu/uk_u8.h"
+#include "hal/cpu/uk_winograd.h"
 
 /*
  * C[i][j] = clamp(bias[j] + sum over k of A[i][k] * B[k][j] + residual[i][j], min, max), where row
@@ -153,6 +154,9 @@ struct hal_cpu_uk {
     void (*gemm_f32)(const struct uk_gemm_f32 *g);
     void (*pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
     void (*dw_f32)(const struct uk_dw_f32 *d);
+    void (*winograd_f32)(const struct uk_winograd_f32 *w);
+    void (*winograd_pack_f32)(const struct uk_winograd_pack *p, uint32_t panel_begin,
+                              uint32_t panel_end);
 
     /*
      * NULL: the level has no instructions for it. The numbers that are multiplied are rounded to

@@ -84,6 +84,7 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_normalize(graph, err) : ST_OK);
     TRY(rt_pass_lower(graph, err));
+    TRY(rt_pass_winograd(graph, err));
     TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_fuse(graph, err) : ST_OK);
     TRY(rt_pass_layout(graph, err));

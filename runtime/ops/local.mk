@@ -47,6 +47,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/upsample.c %D%/upsample.h \
 	%D%/view.c \
 	%D%/view_priv.c %D%/view_priv.h \
+	%D%/winograd.c %D%/winograd.h \
 	%D%/shaders/generated/affine.spv.h \
 	%D%/shaders/generated/antialias.spv.h \
 	%D%/shaders/generated/attention.spv.h \

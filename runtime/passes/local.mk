@@ -22,4 +22,5 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/quantize_products.c \
 	%D%/quantize_scales.c \
 	%D%/resolve.c \
-	%D%/rewrite.c %D%/rewrite.h
+	%D%/rewrite.c %D%/rewrite.h \
+	%D%/winograd.c

@@ -10,6 +10,8 @@
  *     permute    moves permutes towards the outputs and cancels pairs
  *     normalize  merges batch norm into the convolution before it, or makes it a per-channel affine
  *     lower      gives packed weights to matrix products and convolutions
+ *     winograd   computes convolutions of 3 x 3 by Winograd's algorithm where that is faster, if
+ *                the graph's precision permits it
  *     fuse       merges residual additions, clamps and roundings to halves into the products and
  *                convolutions before them
  *     layout     chooses memory orders: channels-last islands around convolutions,
@@ -44,6 +46,7 @@ MUST_CHECK enum status rt_pass_permute(struct rt_graph *graph, struct error *err
 
 MUST_CHECK enum status rt_pass_normalize(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_lower(struct rt_graph *graph, struct error *err);
+MUST_CHECK enum status rt_pass_winograd(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_fuse(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_layout(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_chain(struct rt_graph *graph, struct error *err);

@@ -164,6 +164,39 @@ static double run_conv(const struct hal_cpu_uk *uk, const uint32_t *p)
     return 2.0 * extent * extent * p[2] * depth;
 }
 
+/* Extent, input and output channels, side of a tile, tiles at a time. Counts the multiply-adds that
+ * run_conv does, so that the rates compare. */
+static double run_winograd(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    uint32_t extent = p[0], in = p[1], outs = p[2], across = (extent + p[3] - 1) / p[3];
+    struct uk_winograd_f32 w = {.side = p[3],
+                                .x = left,
+                                .x_line = (ptrdiff_t)extent * in,
+                                .x_pixel = in,
+                                .height = extent,
+                                .width = extent,
+                                .channels = in,
+                                .pad_top = 1,
+                                .pad_left = 1,
+                                .u = right,
+                                .u_element = (size_t)in * outs,
+                                .bias = left,
+                                .y = out,
+                                .y_line = (ptrdiff_t)extent * outs,
+                                .y_pixel = outs,
+                                .out_height = extent,
+                                .out_width = extent,
+                                .n = outs,
+                                .scratch = stream,
+                                .min = 0.0f,
+                                .max = INFINITY};
+    for (uint64_t tiles = (uint64_t)across * across; w.begin < tiles; w.begin = w.end) {
+        w.end = w.begin + p[4] < tiles ? w.begin + p[4] : tiles;
+        uk->winograd_f32(&w);
+    }
+    return 2.0 * extent * extent * outs * 9 * in;
+}
+
 /* Input extent, channels, kernel, stride. */
 static double run_dw(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
@@ -370,6 +403,13 @@ static const struct bench benches[] = {
     {"conv 3x3 128->128 @28", run_conv, {28, 128, 128, 3, 1}, FLOATS},
     {"conv 3x3 256->256 @14", run_conv, {14, 256, 256, 3, 1}, FLOATS},
     {"conv 3x3 512->512 @7", run_conv, {7, 512, 512, 3, 1}, FLOATS},
+    {"conv 3x3 64->64 @56 2x2", run_winograd, {56, 64, 64, 2, 98}, FLOATS},
+    {"conv 3x3 64->64 @56 4x4", run_winograd, {56, 64, 64, 4, 49}, FLOATS},
+    {"conv 3x3 128->128 @28 2x2", run_winograd, {28, 128, 128, 2, 49}, FLOATS},
+    {"conv 3x3 128->128 @28 4x4", run_winograd, {28, 128, 128, 4, 25}, FLOATS},
+    {"conv 3x3 256->256 @14 2x2", run_winograd, {14, 256, 256, 2, 25}, FLOATS},
+    {"conv 3x3 256->256 @14 4x4", run_winograd, {14, 256, 256, 4, 16}, FLOATS},
+    {"conv 3x3 512->512 @7 2x2", run_winograd, {7, 512, 512, 2, 16}, FLOATS},
     {"conv 3x3/2 64->128 @28", run_conv, {28, 64, 128, 3, 2}, FLOATS},
     {"conv 7x7/2 3->64 @112", run_conv, {112, 3, 64, 7, 2}, FLOATS},
     {"conv 3x3/2 3->16 @112", run_conv, {112, 3, 16, 3, 2}, FLOATS},

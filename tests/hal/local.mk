@@ -2,7 +2,8 @@
 # cts is one suite for every device, with a script for each device that it runs against; test_uk_*
 # compare the levels of the CPU's micro-kernels.
 if HAVE_CMOCKA
-UK_TESTS = %D%/test_uk_bf16 %D%/test_uk_dw %D%/test_uk_gemm %D%/test_uk_math %D%/test_uk_u8 %D%/test_uk_vec
+UK_TESTS = %D%/test_uk_bf16 %D%/test_uk_dw %D%/test_uk_gemm %D%/test_uk_math %D%/test_uk_u8 \
+	%D%/test_uk_vec %D%/test_uk_winograd
 check_PROGRAMS += $(UK_TESTS)
 TESTS += $(UK_TESTS)
 
@@ -18,6 +19,8 @@ TESTS += $(UK_TESTS)
 %C%_test_uk_u8_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_vec_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_vec_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+%C%_test_uk_winograd_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_uk_winograd_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 
 check_PROGRAMS += %D%/cts %D%/test_cpu %D%/test_handles
 TESTS += %D%/test_cpu %D%/test_handles %D%/cpu_1_worker.sh %D%/cpu_4_workers.sh

@@ -24,6 +24,9 @@ static inline bool uk_is_apart(const float *y, const float *x, size_t n)
 void UK_BASE(gemm_f32)(const struct uk_gemm_f32 *g);
 void UK_BASE(pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 void UK_BASE(dw_f32)(const struct uk_dw_f32 *d);
+void UK_BASE(winograd_f32)(const struct uk_winograd_f32 *w);
+void UK_BASE(winograd_pack_f32)(const struct uk_winograd_pack *p, uint32_t panel_begin,
+                                uint32_t panel_end);
 
 /* clang-format off */
 #define XX(upper, lower) uk_unary_f32_f UK_BASE(lower##_f32);

@@ -14,6 +14,7 @@ UK_SOURCES = \
 	%D%/reduce_f32.c \
 	%D%/vec_f32.c \
 	%D%/vec_u8.c \
+	%D%/winograd_f32.c \
 	$(UK_OWN_SOURCES)
 # The sources for levels whose integer instructions differ from those of the level below.
 UK_OWN_SOURCES = \
