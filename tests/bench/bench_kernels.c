@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The speed of the micro-kernels at each level of this machine, on one thread. Floating point cases
- * are compared with the rate of multiply-adds that this process reaches, integer cases with that of
- * the level's 8-bit (or else 16-bit) dot products, memory cases with the rate of reads. Both probes
- * run before each slice of each case, and the best slices are compared, so a busy machine slows
- * both sides of a ratio.
+ * are compared with the rate of multiply-adds that this process reaches, cases of bfloat16 with
+ * that of its dot products, integer cases with that of the level's 8-bit (or else 16-bit) dot
+ * products, memory cases with the rate of reads. A level without bfloat16 skips its cases. Both
+ * probes run before each slice of each case, and the best slices are compared, so a busy machine
+ * slows both sides of a ratio.
  *
  * usage: bench_kernels [part of a level's name [part of a case's name]]
  */
@@ -51,6 +52,14 @@ static double peak(const struct hal_cpu_uk *uk)
     return 2 * macs;
 }
 
+static double bf16_peak(const struct hal_cpu_uk *uk)
+{
+    float sum;
+    double macs = (double)uk->probe_bf16(&sum);
+    sink = sum;
+    return 2 * macs;
+}
+
 /* 8-bit multiplications and additions. */
 static double int_peak(const struct hal_cpu_uk *uk)
 {
@@ -72,13 +81,14 @@ static double read_stream(const struct hal_cpu_uk *uk)
 }
 
 /* The probe for a case: run() returns operations, or bytes for a memory case. */
-enum probe { FLOATS, INTEGERS, MEMORY };
+enum probe { FLOATS, BFLOATS, INTEGERS, MEMORY };
 
 static const struct {
     double (*run)(const struct hal_cpu_uk *uk);
     const char *unit;
 } probes[] = {
     [FLOATS] = {peak, "GFLOP/s"},
+    [BFLOATS] = {bf16_peak, "GFLOP/s"},
     [INTEGERS] = {int_peak, "GOP/s  "},
     [MEMORY] = {read_stream, "GB/s   "},
 };
@@ -94,22 +104,36 @@ struct bench {
 static float *left, *right, *out;
 #define OPERAND_FLOATS (26u << 20)
 
+static struct uk_gemm_f32 gemm_of(const uint32_t *p)
+{
+    return (struct uk_gemm_f32){.a = left,
+                                .a_row = p[2],
+                                .run = p[2],
+                                .b = right,
+                                .k = p[2],
+                                .bias = left,
+                                .c = out,
+                                .c_row = p[1],
+                                .lines = 1,
+                                .m = p[0],
+                                .n = p[1],
+                                .min = 0.0f,
+                                .max = INFINITY,
+                                .scratch = stream};
+}
+
+/* Rows, columns, depth. */
 static double run_gemm(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
-    struct uk_gemm_f32 g = {.a = left,
-                            .a_row = p[2],
-                            .run = p[2],
-                            .b = right,
-                            .k = p[2],
-                            .bias = left,
-                            .c = out,
-                            .c_row = p[1],
-                            .lines = 1,
-                            .m = p[0],
-                            .n = p[1],
-                            .min = 0.0f,
-                            .max = INFINITY};
+    struct uk_gemm_f32 g = gemm_of(p);
     uk->gemm_f32(&g);
+    return 2.0 * p[0] * p[1] * p[2];
+}
+
+static double run_gemm_bf16(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    struct uk_gemm_f32 g = gemm_of(p);
+    uk->gemm_bf16(&g);
     return 2.0 * p[0] * p[1] * p[2];
 }
 
@@ -136,7 +160,7 @@ static double run_gemv(const struct hal_cpu_uk *uk, const uint32_t *p)
 
 /* Output extent, input and output channels, kernel, stride; on a padded image, where a kernel row
  * is a run. */
-static double run_conv(const struct hal_cpu_uk *uk, const uint32_t *p)
+static double multiply_conv(const uint32_t *p, void (*multiply)(const struct uk_gemm_f32 *g))
 {
     uint32_t extent = p[0], in = p[1], width = (extent - 1) * p[4] + p[3], depth = p[3] * p[3] * in;
     struct uk_segment segments[11];
@@ -159,9 +183,20 @@ static double run_conv(const struct hal_cpu_uk *uk, const uint32_t *p)
                             .m = extent,
                             .n = p[2],
                             .min = 0.0f,
-                            .max = INFINITY};
-    uk->gemm_f32(&g);
+                            .max = INFINITY,
+                            .scratch = stream};
+    multiply(&g);
     return 2.0 * extent * extent * p[2] * depth;
+}
+
+static double run_conv(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    return multiply_conv(p, uk->gemm_f32);
+}
+
+static double run_conv_bf16(const struct hal_cpu_uk *uk, const uint32_t *p)
+{
+    return multiply_conv(p, uk->gemm_bf16);
 }
 
 /* Extent, input and output channels, side of a tile, tiles at a time. Counts the multiply-adds that
@@ -422,6 +457,14 @@ static const struct bench benches[] = {
     {"depthwise 3x3 576 @14", run_dw, {14, 576, 3, 1}, FLOATS},
     {"depthwise 3x3/2 96 @112", run_dw, {112, 96, 3, 2}, FLOATS},
     {"depthwise 5x5 72 @28", run_dw, {28, 72, 5, 1}, FLOATS},
+    {"gemm bf16 64x64x64", run_gemm_bf16, {64, 64, 64}, BFLOATS},
+    {"gemm bf16 256x256x256", run_gemm_bf16, {256, 256, 256}, BFLOATS},
+    {"gemm bf16 128x768x3072", run_gemm_bf16, {128, 768, 3072}, BFLOATS},
+    {"gemm bf16 1024x1024x1024", run_gemm_bf16, {1024, 1024, 1024}, BFLOATS},
+    {"conv bf16 3x3 64->64 @56", run_conv_bf16, {56, 64, 64, 3, 1}, BFLOATS},
+    {"conv bf16 3x3 512->512 @7", run_conv_bf16, {7, 512, 512, 3, 1}, BFLOATS},
+    {"conv bf16 1x1 96->576 @14", run_conv_bf16, {14, 96, 576, 1, 1}, BFLOATS},
+    {"conv bf16 1x1 576->96 @14", run_conv_bf16, {14, 576, 96, 1, 1}, BFLOATS},
     {"gemm u8 64x64x64", run_gemm_u8, {64, 64, 64}, INTEGERS},
     {"gemm u8 256x256x256", run_gemm_u8, {256, 256, 256}, INTEGERS},
     {"gemm u8 128x768x3072", run_gemm_u8, {128, 768, 3072}, INTEGERS},
@@ -490,7 +533,8 @@ int main(int argc, char **argv)
             continue;
         }
         for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++) {
-            if (strstr(benches[i].name, name)) {
+            bool is_here = benches[i].probe != BFLOATS || uk->gemm_bf16;
+            if (is_here && strstr(benches[i].name, name)) {
                 run(uk, &benches[i]);
             }
         }
