@@ -443,9 +443,9 @@ def weights_are_kept_once():
         if is_sanitized(daemon):
             print("# skipped: a sanitizer keeps freed memory")
             return
-        weights = path.stat().st_size / MIB
-        if resident_mib(daemon) > 1.1 * weights + 12:
-            raise Failure(f"{resident_mib(daemon):.0f} MiB for a file of {weights:.0f} MiB")
+        weights = float(daemon.wait_for(r"; weights (\d+\.\d) MiB ")[1])
+        wait_until(f"at most 1.1 times {weights} MiB and 12 MiB for the rest",
+                   lambda: resident_mib(daemon) <= 1.1 * weights + 12)
 
 
 CHECKS = (
