@@ -54,8 +54,9 @@ check_twice() {
 # * test_changed_files, in which the handler of SIGBUS maps zeros over a page that another thread
 #   reads: that is its purpose, and the sanitizer takes mmap() for a write that races;
 # * tests of Vulkan, whose driver has threads of its own. These are compiled without the sanitizer,
-#   which would see races in them.
-THREADS_EXCLUDE='/test_changed_files$|vulkan|run_devices'
+#   which would see races in them;
+# * tests of one kernel, which start no thread.
+THREADS_EXCLUDE='/test_changed_files$|/test_uk_|vulkan|run_devices'
 thread_tests() {
     # shellcheck disable=SC2016 # for make, not for the shell
     printf 'include Makefile\nprint:\n\t@echo $(TESTS)\n' | make -s -f - print | tr ' ' '\n' |
