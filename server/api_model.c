@@ -245,6 +245,14 @@ enum status api_model_stats(struct request *request, struct error *err)
     return api_check_printed(request, err);
 }
 
+/* Why the model cannot be called, or why a newer file has not taken its place. */
+static const char *reason_of(const struct model *model)
+{
+    const struct origin *origin = model->origin;
+    return model_is_ready(model) && origin->refusal.code != ST_OK ? origin->refusal.text
+                                                                  : model_refusal(model);
+}
+
 static enum status print_index(struct request *request, const struct repository_index *index,
                                bool is_ready_only, struct error *err)
 {
@@ -261,7 +269,7 @@ static enum status print_index(struct request *request, const struct repository_
                 .name = model->name,
                 .version = model->version_text,
                 .state = model_state_word(model_state(model)),
-                .reason = model_refusal(model),
+                .reason = reason_of(model),
             };
         }
     }

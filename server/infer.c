@@ -155,6 +155,8 @@ void infer_reset(struct request *request)
     body_reset(&infer->inflated);
     leave_pools(infer);
     model_unref(model); /* its pool has lost this member */
+    model_unref(infer->newest);
+    infer->newest = NULL;
     buf_fini(&infer->deflated);
     if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
         arena_fini(&infer->arena);
@@ -440,6 +442,30 @@ enum status infer_open_sequence(struct request *request, struct infer_call *call
     }
     rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
     return ST_OK;
+}
+
+bool infer_find_generation(struct request *request, struct infer_call *call,
+                           struct model **out_newest)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct oip_parameters *parameters = call->parameters;
+    struct model *model = call->model;
+    const struct rt_sequence_key key = {.number = parameters->sequence_id,
+                                        .name = parameters->sequence_name};
+    if ((key.number == 0 && key.name.len == 0) || parameters->sequence_start ||
+        rt_program_state_bytes(model->program) == 0) {
+        return false;
+    }
+    const struct serving *serving = request->serving;
+    struct model *found =
+        repository_find_generation(&request->serving->repository, model, serving->sequences, &key);
+    if (found == model) {
+        model_unref(found);
+        return false;
+    }
+    *out_newest = model;
+    call->model = found;
+    return true;
 }
 
 /* From here on inputs have memory of their own or keep the body's; nothing else borrows from the

@@ -125,6 +125,8 @@ struct infer {
     struct body inflated;        /* the body without its content coding */
     struct body *body;           /* the one of both that is read; empty when all is decoded */
     bool is_short;               /* with ST_EXHAUSTED: memory for requests is short only for now */
+    struct model *newest;        /* shared: ref held; its pool is |share| while the call is for an
+                                    older generation. NULL: the call is for the newest one */
     size_t bound_bytes;          /* bytes of the body that inputs use in place */
     struct hal_pool
         *pool; /* owned: holds what the request needs before it runs; a member of |share| */
@@ -212,6 +214,15 @@ enum status infer_fail_late(const struct request *request, struct error *err);
  */
 MUST_CHECK enum status infer_open_sequence(struct request *request, struct infer_call *call,
                                            struct error *err);
+
+/*
+ * Between parsing and decoding: a request that goes on with a sequence is for the generation of the
+ * model in which the sequence is open. True: that is another one than |call| had, so the call has
+ * to be parsed again, for this one. |out_newest| receives the reference to the model that the call
+ * had. Any thread.
+ */
+MUST_CHECK bool infer_find_generation(struct request *request, struct infer_call *call,
+                                      struct model **out_newest);
 
 /* The call has run; if it was the last of its sequence, the sequence ends. */
 void infer_end_sequence(const struct infer_call *call);

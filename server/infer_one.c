@@ -14,9 +14,19 @@
 
 static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
+    struct infer *infer = &request->infer;
+    struct infer_call *call = &infer->call;
     OBJ_CHECK(call->model, MODEL_MAGIC);
     TRY(call->codec->parse(request, call, parts, NULL, err));
+    struct model *newest;
+    if (infer_find_generation(request, call, &newest)) {
+        if (infer->newest) {
+            model_unref(newest); /* a repeated attempt: the sequence is in yet another one now */
+        } else {
+            infer->newest = newest;
+        }
+        TRY(call->codec->parse(request, call, parts, NULL, err));
+    }
     infer_take_parameters(&request->infer, call->parameters);
     request->infer.steps_bytes = rt_method_steps_bytes(call->model->method);
     request->offload |= rt_method_call_count(call->model->method) > INFER_CALLS_INLINE_MAX;

@@ -14,11 +14,13 @@ noinst_LIBRARIES += %D%/libserver.a
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
 	%D%/api.h \
+	%D%/api_change.c \
 	%D%/api_health.c \
 	%D%/api_model.c \
 	%D%/api_signature.c \
 	%D%/bundle.c %D%/bundle.h \
 	%D%/bundle_read.c \
+	%D%/changes.c %D%/changes.h \
 	%D%/clients.c %D%/clients.h \
 	%D%/conn.c %D%/conn.h \
 	%D%/conn_answer.c \
@@ -43,6 +45,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/stats.c %D%/stats.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \
+	%D%/watch.c %D%/watch.h \
 	%D%/watchdog.c %D%/watchdog.h
 
 bin_PROGRAMS += pted pte

@@ -250,6 +250,12 @@ bool request_begin(struct request *request, const struct exchange_head *head)
         enum status announced = announce_body(request, head);
         status = announced == ST_OK ? 200 : http_status_of(announced);
     }
+    if (status == 200 && route_of(request)->is_admin && !request->exchange->is_admin) {
+        error_set(&request->err, ST_INVALID,
+                  "this is for administrators: it is answered at the addresses of --admin-listen "
+                  "alone");
+        status = 403;
+    }
     if (status == 200 && !route_of(request)->handler) {
         status = infer_begin(request);
     }
@@ -361,7 +367,8 @@ static enum step_result run_handler(struct request *request)
     request->is_unfinished = false;
     enum status status = route_of(request)->handler(request, &request->err);
     if (!request->is_unfinished) {
-        return advance(request, status, STEP_WRITE);
+        return advance(request, status,
+                       route_of(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
     }
     must(status == ST_OK && !request->is_on_worker);
     request->next = NULL;
@@ -521,6 +528,23 @@ static enum step_result step_want(struct request *request)
     return STEP_WAIT;
 }
 
+static enum step_result step_change(struct request *request)
+{
+    enum status status = changes_begin(request, &request->order, &request->err);
+    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+}
+
+void request_note_changed(struct request *request, enum status status, const struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_CHANGE && request->exchange);
+    request->err = *err;
+    request->err.code = status;
+    enum step_result result = advance(request, status, STEP_WRITE);
+    must(result == STEP_NEXT);
+    run_steps(request);
+}
+
 static enum step_result step_encode(struct request *request)
 {
     return advance(request, infer_encode(request, &request->err), STEP_WRITE);
@@ -601,6 +625,10 @@ void request_abandon(struct request *request)
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
     if (request->is_on_worker) {
         uv_cancel((uv_req_t *)&request->work); /* too late if it has begun: then it comes back */
+    } else if (request->step == STEP_CHANGE) {
+        changes_forget(request);
+        go(request, STEP_DONE);
+        run_steps(request);
     } else if (request->step == STEP_READ || request->step == STEP_WANT) {
         go(request, STEP_DONE);
         run_steps(request);
@@ -612,7 +640,7 @@ void request_abandon(struct request *request)
 bool request_is_waited_for(const struct request *request)
 {
     return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
-           request->step == STEP_WANT;
+           request->step == STEP_WANT || request->step == STEP_CHANGE;
 }
 
 /* ---- waiting for memory ---------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "runtime/sched/sched.h"
+#include "server/changes.h"
 #include "server/exchange.h"
 #include "server/http/body.h"
 #include "server/http/head.h"
@@ -68,6 +69,7 @@ struct request {
     struct repository_index
         *listing; /* ref held: that handler's models, |listed| of them printed */
     uint32_t listed;
+    struct changes_order order; /* set by the handler of a request that changes models */
     struct infer infer;
 
     uint64_t arrived_ns; /* when the message was complete */
@@ -125,6 +127,9 @@ void request_written(struct request *request, bool is_ok);
 /* Goes on after the call has ended (server_complete()), after a thread has done the steps that it
  * was given, or with a handler that is unfinished. */
 void request_go_on(struct request *request);
+
+/* The change that the request has begun is made, or cannot be, for the reason |err|. */
+void request_note_changed(struct request *request, enum status status, const struct error *err);
 
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
  * as the worker that has it gives it back. */

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "base/status.h"
+#include "server/changes.h"
 #include "server/clients.h"
 #include "server/offload.h"
 #include "server/process/log_limit.h"
@@ -24,6 +25,7 @@
 #include "server/recovery.h"
 #include "server/trim.h"
 #include "server/turns.h"
+#include "server/watch.h"
 #include "server/watchdog.h"
 
 struct request;
@@ -43,6 +45,8 @@ struct server {
     struct serving
         *serving; /* owned; also those that requests hold are freed with the last of them */
     struct recovery recovery;
+    struct changes changes;
+    struct watch watch;
     struct proving proving;
     struct trim trim;
     struct turns turns;

@@ -3,6 +3,7 @@
 noinst_LIBRARIES += %D%/libmodel.a
 %C%_libmodel_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libmodel_a_SOURCES = \
+	%D%/catalog.c %D%/catalog.h \
 	%D%/model.c %D%/model.h \
 	%D%/model_describe.c \
 	%D%/model_log.c %D%/model_log.h \
@@ -18,4 +19,5 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/repository_draft.c \
 	%D%/repository_load.c \
 	%D%/repository_priv.h \
-	%D%/repository_program.c
+	%D%/repository_program.c \
+	%D%/update.c %D%/update.h

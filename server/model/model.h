@@ -71,6 +71,8 @@ struct model {
     /* ---- its state ---- */
     _Atomic(enum model_state) state;
     struct error failure; /* why it is FAILED; constant from then on */
+    struct model *older;  /* shared: ref held; the generation before it, where sequences are open.
+                             Under the lock of its repository */
     /* ---- what it runs ---- */
     struct rt_program *program;   /* shared: ref held; NULL: did not load, or model_close() */
     struct rt_method *method;     /* borrowed from |program| */

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "base/refs.h"
+
 #define MODEL_STATS_BATCH_MAX 128 /* larger batches count as this one */
 
 struct model_stats_phase {
@@ -21,6 +23,7 @@ struct model_stats_batch {
 };
 
 struct model_stats {
+    struct refs refs; /* generations of a model share their counts */
     uint64_t last_ns; /* when the last request ended, on the monotone clock; 0: none yet */
     struct model_stats_phase ok,
         failed; /* from the last byte of the request to its last of the answer */
@@ -36,5 +39,8 @@ struct model_stats {
     uint64_t execution_count;         /* of the model; a batch is one */
     struct model_stats_batch batches[MODEL_STATS_BATCH_MAX]; /* of 1, 2, ... samples */
 };
+
+/* NULL is fine. Any thread. */
+void model_stats_unref(struct model_stats *stats);
 
 #endif

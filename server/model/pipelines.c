@@ -363,22 +363,43 @@ static enum status add_pipeline(struct repository_draft *draft, const char *name
     return status;
 }
 
+/* Makes the pipeline, or notes why there is none. */
+static enum status add_or_note(struct repository_draft *draft, const char *name,
+                               struct arena *arena, const struct pipelines_document *document,
+                               const struct pipelines_policy *policy, struct error *err)
+{
+    const struct origin_id no_file = {0};
+    uint32_t count = draft->count;
+    if (policy->is_unloaded(policy->arg, name)) {
+        return repository_add_unloaded(draft, name, 1, NULL, &no_file, err);
+    }
+    if (add_pipeline(draft, name, arena, document, err) == ST_OK) {
+        return ST_OK;
+    }
+    if (!policy->keeps_failed) {
+        return name_pipeline(name, err);
+    }
+    struct error why = *err;
+    repository_draft_cut(draft, count);
+    return repository_add_failed_pipeline(draft, name, &why, err);
+}
+
 static enum status load(struct repository_draft *draft, const struct document *in,
-                        struct arena *arena, struct error *err)
+                        struct arena *arena, const struct pipelines_policy *policy,
+                        struct error *err)
 {
     TRY(document_need(in, in->root, JSON_OBJECT, err));
     for (const struct cJSON *at = document_first(in->root); at; at = document_next(at)) {
         struct pipelines_document document;
         arena_reset(arena);
         TRY(pipelines_read(in, at, arena, &document, err));
-        if (add_pipeline(draft, document_key(at), arena, &document, err) != ST_OK) {
-            return name_pipeline(document_key(at), err);
-        }
+        TRY(add_or_note(draft, document_key(at), arena, &document, policy, err));
     }
     return ST_OK;
 }
 
-enum status pipelines_load(struct repository_draft *draft, const char *path, struct error *err)
+enum status pipelines_load(struct repository_draft *draft, const char *path,
+                           const struct pipelines_policy *policy, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     const struct document_limits limits = {.bytes_max = FILE_BYTES_MAX,
@@ -388,9 +409,9 @@ enum status pipelines_load(struct repository_draft *draft, const char *path, str
     if (status == ST_OK) {
         struct arena arena;
         arena_init(&arena, ARENA_BYTES_MAX);
-        status = load(draft, &in, &arena, err);
+        status = load(draft, &in, &arena, policy, err);
         arena_fini(&arena);
         document_close(&in);
     }
-    return status == ST_OK ? ST_OK : error_prefix(err, "--pipeline %s: ", path);
+    return status;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/sched/sequence.h"
 #include "server/model/repository_priv.h"
 #include "server/process/log.h"
 
@@ -260,6 +261,62 @@ enum status repository_find(struct repository *repository, const char *name, uin
     }
     repository_unref_index(index);
     return model ? ST_OK : err->code;
+}
+
+/* ---- generations ----------------------------------------------------------------------------- */
+
+static bool is_open(struct rt_sequences *sequences, const struct model *model,
+                    const struct rt_sequence_key *key)
+{
+    struct rt_sequence_key there = *key;
+    there.program = model->program;
+    return model->program && rt_sequences_has(sequences, &there);
+}
+
+struct model *repository_find_generation(struct repository *repository, struct model *model,
+                                         struct rt_sequences *sequences,
+                                         const struct rt_sequence_key *key)
+{
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
+    pthread_mutex_lock(&repository->lock);
+    struct model *found = model;
+    while (found && !is_open(sequences, found, key)) {
+        found = found->older;
+    }
+    found = model_ref(found ? found : model);
+    pthread_mutex_unlock(&repository->lock);
+    return found;
+}
+
+/* Takes the next unused generation out of the chain behind |model|, or returns NULL. */
+static struct model *take_unused(struct repository *repository, struct rt_sequences *sequences,
+                                 struct model *model)
+{
+    struct model *unused = NULL;
+    pthread_mutex_lock(&repository->lock);
+    for (struct model **at = &model->older; *at && !unused;) {
+        if (!sequences || rt_sequences_count(sequences, (*at)->program) == 0) {
+            unused = *at;
+            *at = unused->older;
+            unused->older = NULL;
+        } else {
+            at = &(*at)->older;
+        }
+    }
+    pthread_mutex_unlock(&repository->lock);
+    return unused;
+}
+
+void repository_forget_generations(struct repository *repository, struct rt_sequences *sequences)
+{
+    struct repository_index *index = repository_ref_index(repository);
+    for (uint32_t i = 0; i < index->count; i++) {
+        struct model *unused;
+        while ((unused = take_unused(repository, sequences, index->models[i])) != NULL) {
+            model_unref(unused);
+        }
+    }
+    repository_unref_index(index);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

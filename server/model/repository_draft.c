@@ -82,6 +82,17 @@ enum status repository_draft_add(struct repository_draft *draft, struct origin *
     return ST_OK;
 }
 
+enum status repository_draft_keep(struct repository_draft *draft, struct model *model,
+                                  struct error *err)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    if (draft->count == draft->capacity) {
+        TRY(grow(draft, draft->count + 1, err));
+    }
+    draft->models[draft->count++] = model_ref(model);
+    return ST_OK;
+}
+
 void repository_draft_remove(struct repository_draft *draft, const struct model *model)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
@@ -146,9 +157,9 @@ static enum status refuse_twins(const struct model *a, const struct model *b, st
                      a->name, a->version, origin_of(a), origin_of(b));
 }
 
-/* Into the order of an index. */
-static enum status sort(struct repository_draft *draft, struct error *err)
+enum status repository_draft_sort(struct repository_draft *draft, struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     if (draft->count) {
         qsort(draft->models, draft->count, sizeof(struct model *), compare);
     }
@@ -160,6 +171,16 @@ static enum status sort(struct repository_draft *draft, struct error *err)
     return ST_OK;
 }
 
+struct model *repository_draft_twin(const struct repository_draft *draft, const struct model *model)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    struct model *const *found = NULL;
+    if (draft->count) {
+        found = bsearch(&model, draft->models, draft->count, sizeof(struct model *), compare);
+    }
+    return found ? *found : NULL;
+}
+
 enum status repository_draft_publish(struct repository_draft *draft, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
@@ -167,7 +188,7 @@ enum status repository_draft_publish(struct repository_draft *draft, struct erro
     for (uint32_t i = 0; i < draft->count; i++) {
         must(model_state(draft->models[i]) != MODEL_UNLOADING);
     }
-    TRY(sort(draft, err));
+    TRY(repository_draft_sort(draft, err));
     TRY(repository_index_new(draft->models, draft->count, &index, err));
     draft->models = NULL;
     draft->count = draft->capacity = 0;

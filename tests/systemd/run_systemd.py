@@ -305,7 +305,7 @@ def is_in_its_sandbox(container):
 def reloads(container):
     pid = container.show("MainPID")
     container.systemctl("reload", "pted.service")
-    container.wait_for_log("<5> SIGHUP: the log is standard error")
+    container.wait_for_log("<5> SIGHUP: looking for changed models")
     expect("MainPID", container.show("MainPID"), pid)
     ask()
 
