@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/bytes.h \
 	%D%/check.c %D%/check.h \
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
+	%D%/folder.c %D%/folder.h \
 	%D%/list.h \
 	%D%/precision.c %D%/precision.h \
 	%D%/refs.h \

@@ -3,7 +3,6 @@
 
 #include "server/watch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/folder.h"
 #include "server/changes.h"
 #include "server/process/log.h"
 #include "server/server.h"
@@ -35,7 +35,7 @@ static bool add_folder(int fd, const char *folder, int depth)
     if (inotify_add_watch(fd, folder, EVENTS) < 0) {
         return errno != ENOSPC && errno != ENOMEM;
     }
-    DIR *dir = depth > 0 ? opendir(folder) : NULL;
+    DIR *dir = depth > 0 ? folder_open(folder) : NULL;
     bool has_room = true;
     for (struct dirent *entry; dir && has_room && (entry = readdir(dir)) != NULL;) {
         char path[PATH_MAX];

@@ -3,7 +3,6 @@
 
 #include "server/model/catalog.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "base/folder.h"
 #include "server/model/model_name.h"
 #include "server/process/log.h"
 
@@ -148,7 +148,7 @@ static enum status scan_model(struct lister *lister, const char *root, const cha
     if (is_regular(path)) {
         return add_found(lister, span_str(name), 1, path, err);
     }
-    DIR *dir = opendir(folder);
+    DIR *dir = folder_open(folder);
     enum status status = ST_OK;
     uint32_t first = lister->catalog->count;
     for (struct dirent *entry; dir && status == ST_OK && (entry = readdir(dir)) != NULL;) {
@@ -182,7 +182,7 @@ static enum status scan_entry(struct lister *lister, const char *root, const cha
 
 static enum status scan(struct lister *lister, const char *root, struct error *err)
 {
-    DIR *dir = opendir(root);
+    DIR *dir = folder_open(root);
     if (!dir) {
         return error_set(err, status_of_errno(errno), "--models %s: %s", root, strerror(errno));
     }
