@@ -244,7 +244,8 @@ def unit_names_one_folder(installed):
     """What is served is one of the folders that systemd makes, by one path."""
     settings = installed.settings()
     folders = [f"%S/{name}" for name in settings["StateDirectory"].split()]
-    expect("ExecStart", settings["ExecStart"], f"{installed.program} --models %S/pted/models")
+    expect("ExecStart", settings["ExecStart"],
+           f"{installed.program} --models %S/pted/models --watch")
     expect("is the folder made", "%S/pted/models" in folders, True)
 
 
