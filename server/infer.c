@@ -145,6 +145,7 @@ void infer_reset(struct request *request)
     struct infer *infer = &request->infer;
     struct model *model = infer->call.model;
     reset_call(request, &infer->call);
+    infer_end_profile(request);
     bundle_free(request);
     infer->ops = NULL;
     infer->is_short = false;

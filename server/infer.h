@@ -26,6 +26,7 @@ struct hal_pool;
 struct request;
 struct rt_culprit;
 struct rt_invocation;
+struct rt_profile;
 struct rt_sequence;
 
 /* The most calls that a request may consist of, steps of pipelines included; and the most calls
@@ -132,6 +133,7 @@ struct infer {
         *pool; /* owned: holds what the request needs before it runs; a member of |share| */
     struct hal_pool *share;     /* the model's pool, or that of lists; NULL: not yet a member */
     struct hal_pool *run_pool;  /* owned: holds what the request needs to run; a member as well */
+    struct rt_profile *profile; /* owned: of a call with ?profile=1; NULL: of no other one */
     size_t steps_bytes;         /* bytes of heap for the steps of pipelines that it calls */
     size_t charged_bytes;       /* bytes of those and of |arena| that are charged to |pool| */
     uint64_t timeout_us;        /* given by the client; 0: none */
@@ -224,6 +226,19 @@ MUST_CHECK enum status infer_open_sequence(struct request *request, struct infer
  */
 MUST_CHECK bool infer_find_generation(struct request *request, struct infer_call *call,
                                       struct model **out_newest);
+
+/*
+ * For a request with ?profile=1: its call is going to be measured. One at a time, because a profile
+ * takes memory; ST_EXHAUSTED: another one is under way. ST_UNSUPPORTED: the device, or the kind of
+ * the method, has no profiles.
+ */
+MUST_CHECK enum status infer_begin_profile(struct request *request, struct error *err);
+
+/* Appends the member "profile" to the answer, if the call was measured. */
+MUST_CHECK enum status infer_print_profile(struct request *request, struct error *err);
+
+/* The call is over, and its invocation is freed. */
+void infer_end_profile(struct request *request);
 
 /* The call has run; if it was the last of its sequence, the sequence ends. */
 void infer_end_sequence(const struct infer_call *call);

@@ -59,6 +59,7 @@ static enum status decode(struct request *request, struct error *err)
 
 static enum status open_states(struct request *request, struct error *err)
 {
+    TRY(infer_begin_profile(request, err));
     return infer_open_sequence(request, &request->infer.call, err);
 }
 
@@ -94,7 +95,8 @@ static struct rt_sched_queue *enter(struct request *request)
     const struct infer_call *call = &request->infer.call;
     OBJ_CHECK(call->model, MODEL_MAGIC);
     must(call->invocation && call->model->queue);
-    request->job.rows = call->model->rows_max > 1 ? rt_batch_rows(call->invocation) : 0;
+    bool may_join = call->model->rows_max > 1 && !request->infer.profile;
+    request->job.rows = may_join ? rt_batch_rows(call->invocation) : 0;
     request->job.turns = &request->infer.turn;
     request->job.turn_count = call->sequence != NULL;
     if (call->sequence) {
@@ -197,6 +199,7 @@ static enum status print(struct request *request, struct error *err)
         oip_print_id(&request->out, call->oip.id);
     }
     TRY(call->codec->print(request, call, err));
+    TRY(infer_print_profile(request, err));
     buf_add_char(&request->out, '}');
     oip_encode_end_json(&request->out, encoded);
     if (call->codec->print_tail) {

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 # The daemon and its companion. Both main() are small. The rest is in archives, from the top down.
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS)
-SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/model/libmodel.a %D%/http/libhttp.a \
-	%D%/process/libprocess.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) \
-	$(ZLIB_LIBS) $(CJSON_LIBS)
+SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
+	%D%/model/libmodel.a %D%/http/libhttp.a %D%/process/libprocess.a $(LLHTTP_ARCHIVE) \
+	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
 include server/pte/local.mk
+include server/profile/local.mk
 include server/model/local.mk
 include server/http/local.mk
 include server/process/local.mk
@@ -31,6 +32,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/infer_call.c \
 	%D%/infer_oip.c \
 	%D%/infer_one.c \
+	%D%/infer_profile.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/offload.c %D%/offload.h \
 	%D%/proving.c %D%/proving.h \

@@ -140,6 +140,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->http_status = 0;
     request->err.code = ST_OK;
     request->offload = request->is_on_worker = request->is_unfinished = false;
+    request->wants_profile = false;
     request->is_run_done = request->is_unreleased = false;
     request->body_bytes = 0;
     request->method = NULL;
@@ -241,6 +242,25 @@ int request_add_body(struct request *request, struct span bytes)
     return status == ST_OK ? 0 : http_status_of(status);
 }
 
+/* ?profile=1 is for one call, and the daemon has to allow it. */
+static int check_profile(struct request *request)
+{
+    request->wants_profile = route_query_has(head_target(&request->head), "profile=1");
+    if (!request->wants_profile) {
+        return 200;
+    }
+    if (request->server->params->profile_spans_max == 0) {
+        error_set(&request->err, ST_INVALID,
+                  "profile=1: calls are not profiled here, see --profile-spans-max");
+        return 403;
+    }
+    if (request->match.id == ROUTE_BATCH) {
+        error_set(&request->err, ST_INVALID, "profile=1: expected a request for one model");
+        return 400;
+    }
+    return 200;
+}
+
 bool request_begin(struct request *request, const struct exchange_head *head)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -256,6 +276,9 @@ bool request_begin(struct request *request, const struct exchange_head *head)
                   "this is for administrators: it is answered at the addresses of --admin-listen "
                   "alone");
         status = 403;
+    }
+    if (status == 200 && !route_of(request)->handler) {
+        status = check_profile(request);
     }
     if (status == 200 && !route_of(request)->handler) {
         status = infer_begin(request);

@@ -46,6 +46,7 @@ struct request {
      * because a compiler may read neighbouring flags as one word. */
     enum request_step step;
     bool offload;       /* there is much to do: the next ANYWHERE steps run on a worker */
+    bool wants_profile; /* ?profile=1 */
     bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
 
     struct server *server;     /* borrowed; outlives every request */

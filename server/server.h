@@ -64,6 +64,7 @@ struct server {
     uint32_t idle_request_count;
     uint32_t connection_count_max; /* the parameter, or fewer if open files are limited */
     uint32_t busy_request_count;   /* includes requests whose client has gone */
+    atomic_bool is_profiling;      /* a call is measured; any thread */
     uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for the current read */
 
     uv_poll_t wake; /* of |wake_fd| */
