@@ -37,7 +37,7 @@ void conf_report_fini(struct conf_report *report)
     buf_fini(&report->lines);
 }
 
-void conf_count_problem(struct conf_report *report, int exit_status)
+static void count_problem(struct conf_report *report, int exit_status)
 {
     buf_add_char(&report->lines, '\n');
     if (report->problem_count++ == 0) {
@@ -49,7 +49,14 @@ static void complain(struct conf_report *report, int exit_status, const char *na
                      const struct error *err)
 {
     buf_printf(&report->lines, "pted: %s%s%s", name, *name ? ": " : "", err->text);
-    conf_count_problem(report, exit_status);
+    count_problem(report, exit_status);
+}
+
+void conf_refuse(const char *path, const struct error *err, struct conf_report *report)
+{
+    bool is_said = err->code == ST_INVALID || err->code == ST_TOO_LARGE;
+    document_print_error(&report->lines, path, err);
+    count_problem(report, is_said ? EX_CONFIG : exit_status_of(err->code));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -140,13 +147,6 @@ static void read_environment(struct conf *config, char *const *environment,
 
 /* ---- the document ---------------------------------------------------------------------------- */
 
-static void refuse_document(const char *path, const struct error *err, struct conf_report *report)
-{
-    bool is_said = err->code == ST_INVALID || err->code == ST_TOO_LARGE;
-    document_print_error(&report->lines, path, err);
-    conf_count_problem(report, is_said ? EX_CONFIG : exit_status_of(err->code));
-}
-
 static void open_document(struct conf *config, struct conf_report *report)
 {
     struct error err;
@@ -154,7 +154,7 @@ static void open_document(struct conf *config, struct conf_report *report)
     if (document_open(path, &document_limits, &config->document, &err) == ST_OK) {
         conf_read_document(config, report);
     } else {
-        refuse_document(path, &err, report);
+        conf_refuse(path, &err, report);
     }
 }
 
@@ -169,7 +169,7 @@ struct conf *conf_parse(const char *path, struct span text, struct conf_report *
     if (document_parse(text, &document_limits, &config->document, &err) == ST_OK) {
         conf_read_document(config, report);
     } else {
-        refuse_document(path, &err, report);
+        conf_refuse(path, &err, report);
     }
     return finish(config, report);
 }

@@ -8,7 +8,7 @@
 /* Adds what config->document says, whose path is options.config_file. */
 void conf_read_document(struct conf *config, struct conf_report *report);
 
-/* Counts a problem whose line has been printed. */
-void conf_count_problem(struct conf_report *report, int exit_status);
+/* Reports an error of server/process/document.h about the file at |path|. */
+void conf_refuse(const char *path, const struct error *err, struct conf_report *report);
 
 #endif

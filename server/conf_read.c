@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sysexits.h>
 
 #include "base/check.h"
 #include "server/conf_priv.h"
@@ -32,8 +31,7 @@ struct reader {
 
 static void refuse(const struct reader *r, const struct error *err)
 {
-    document_print_error(&r->report->lines, r->options->config_file, err);
-    conf_count_problem(r->report, EX_CONFIG);
+    conf_refuse(r->options->config_file, err, r->report);
 }
 
 __attribute__((format(printf, 3, 4))) static void
