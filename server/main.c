@@ -16,6 +16,7 @@
 #include "server/server.h"
 
 #define HELP_BYTES_MAX 16384
+#define USAGE "usage: pted [OPTION]... [FILE.pte]...; see pted --help\n"
 
 static int finish_output(void)
 {
@@ -82,10 +83,8 @@ int main(int argc, char *argv[])
     standard_open();
     conf_report_init(&report);
     struct conf *config = conf_read(&sources, &report);
-    fwrite(report.lines.ptr, 1, report.lines.len, stderr);
-    if (report.exit_status == EX_USAGE) {
-        fputs("usage: pted [OPTION]... [FILE.pte]...; see pted --help\n", stderr);
-    }
+    fprintf(stderr, "%.*s%s", (int)report.lines.len, (const char *)report.lines.ptr,
+            report.exit_status == EX_USAGE ? USAGE : "");
     int status = config ? act(&config->options) : report.exit_status;
     conf_free(config);
     conf_report_fini(&report);

@@ -197,7 +197,7 @@ def what_is_found_at_the_start():
                  ' "add": "add.pte"}}',
                  f"{path}:1:58: models.add.forward: no model file is served as 'add.forward'"),
                 (f'{{{LISTEN}, "models": {{"x": {{"data": ["x.ptd"]}}}}}}',
-                 f"{path}:1:49: models.x: no model file is served as 'x'"),
+                 f"{path}:1:48: models.x: no model file is served as 'x'"),
                 (f'{{{LISTEN}, "pipelines": {{"p": {{"steps": [{{"model": "no", "inputs": []}}]'
                  "}}}", f"{path}: pipeline 'p': step 0: no model 'no'")):
             path.write_text(text)
