@@ -3,6 +3,7 @@
 
 #include "server/conf.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +15,12 @@
 #include "server/http/address.h"
 #include "server/model/model_name.h"
 #include "server/process/exit_status.h"
+#include "server/process/log.h"
 #include "server/process/setting.h"
 
-#define REPORT_BYTES_MAX (256 << 10)
+#define REPORT_BYTES_MAX (4 << 20)
+#define LINE_BYTES_MAX 8192
+#define ESCAPE_FACTOR 4 /* log_escape() makes at most so many bytes of one */
 #define DOCUMENT_BYTES_MAX (4 << 20)
 #define DOCUMENT_VALUES_MAX (1 << 17)
 #define ARENA_BYTES_MAX (16 << 20)
@@ -37,9 +41,16 @@ void conf_report_fini(struct conf_report *report)
     buf_fini(&report->lines);
 }
 
-static void count_problem(struct conf_report *report, int exit_status)
+/* Counts a problem. A value may have control characters; its line shows them as escapes. */
+static void add_problem(struct conf_report *report, int exit_status, const struct buf *text)
 {
-    buf_add_char(&report->lines, '\n');
+    size_t max = ESCAPE_FACTOR * text->len;
+    uint8_t *room = buf_reserve(&report->lines, max + 1);
+    if (room) {
+        size_t len = log_escape((char *)room, max, buf_span(text));
+        room[len] = '\n';
+        buf_commit(&report->lines, len + 1);
+    }
     if (report->problem_count++ == 0) {
         report->exit_status = exit_status;
     }
@@ -48,15 +59,21 @@ static void count_problem(struct conf_report *report, int exit_status)
 static void complain(struct conf_report *report, int exit_status, const char *name,
                      const struct error *err)
 {
-    buf_printf(&report->lines, "pted: %s%s%s", name, *name ? ": " : "", err->text);
-    count_problem(report, exit_status);
+    struct buf text;
+    buf_init(&text, LINE_BYTES_MAX);
+    buf_printf(&text, "pted: %s%s%s", name, *name ? ": " : "", err->text);
+    add_problem(report, exit_status, &text);
+    buf_fini(&text);
 }
 
 void conf_refuse(const char *path, const struct error *err, struct conf_report *report)
 {
     bool is_said = err->code == ST_INVALID || err->code == ST_TOO_LARGE;
-    document_print_error(&report->lines, path, err);
-    count_problem(report, is_said ? EX_CONFIG : exit_status_of(err->code));
+    struct buf text;
+    buf_init(&text, LINE_BYTES_MAX);
+    document_print_error(&text, path, err);
+    add_problem(report, is_said ? EX_CONFIG : exit_status_of(err->code), &text);
+    buf_fini(&text);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -115,7 +132,7 @@ static const char *find_variable(char *const *environment, const char *name)
 static enum status set_variable(struct conf *config, const struct setting *setting,
                                 const char *value, struct error *err)
 {
-    if (!setting_is_list(setting)) {
+    if (!option_is_list(setting->type)) {
         return setting_set(setting, &config->options, value, err);
     }
     while (*value) {
@@ -193,7 +210,7 @@ static const char *find_default(struct conf *config, char *const *environment,
     }
     memcpy(path, folder, len);
     memcpy(path + len, file, sizeof(file));
-    return access(path, F_OK) == 0 ? path : NULL;
+    return access(path, F_OK) == 0 || errno != ENOENT ? path : NULL;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

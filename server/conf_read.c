@@ -17,7 +17,7 @@
 #include "server/process/setting.h"
 
 #define WORDS_MAX 128
-#define LABEL_BYTES_MAX 320
+#define LABEL_BYTES_MAX 4400 /* a path, and a place */
 #define NUMBER_BYTES 24
 
 struct reader {
@@ -117,8 +117,7 @@ static enum status read_value(const struct reader *r, const struct setting *sett
         return document_fail(r->in, value, err, ST_INVALID, "expected %s, got %s",
                              setting_form(setting->type), json_type_text(type));
     }
-    bool is_path = setting->type == OPTION_FILE || setting->type == OPTION_FILES;
-    return read_text(r, value, is_path, out, err);
+    return read_text(r, value, option_is_path(setting->type), out, err);
 }
 
 static bool is_address(const struct setting *setting)
@@ -177,11 +176,11 @@ static const char *label_of(const struct reader *r, const struct cJSON *value)
     return label ? label : "models.";
 }
 
-/* A path, or a list of them. */
-static void read_paths(const struct reader *r, const struct setting_of_model *member,
+/* A text, or a list of them. */
+static void read_texts(const struct reader *r, const struct setting_of_model *member,
                        struct option_model model, const struct cJSON *value)
 {
-    bool is_list = member->type == OPTION_FILES;
+    bool is_list = option_is_list(member->type), is_path = option_is_path(member->type);
     struct error err;
     if (is_list && document_need(r->in, value, JSON_ARRAY, &err) != ST_OK) {
         refuse(r, &err);
@@ -189,7 +188,7 @@ static void read_paths(const struct reader *r, const struct setting_of_model *me
     }
     for (const struct cJSON *at = is_list ? document_first(value) : value; at && !is_over(r);
          at = is_list ? document_next(at) : NULL) {
-        if (read_text(r, at, true, &model.path, &err) != ST_OK) {
+        if (read_text(r, at, is_path, &model.path, &err) != ST_OK) {
             refuse(r, &err);
         } else if (member->add(r->options, model, &err) != ST_OK) {
             complain(r, at, "%s", err.text);
@@ -243,7 +242,7 @@ static void read_model_member(const struct reader *r, const struct option_model 
     const struct setting_of_model *other = find_member_of_model(document_key(member));
     const struct setting *setting = setting_find_of_model(document_key(member));
     if (other) {
-        read_paths(r, other, *model, member);
+        read_texts(r, other, *model, member);
     } else if (setting) {
         read_model_setting(r, setting, model, member);
     } else {
@@ -262,7 +261,7 @@ static void read_model(const struct reader *r, const struct cJSON *value)
     struct option_model model = {.name = name, .name_len = (uint32_t)strlen(name)};
     enum json_type type = document_type(value);
     if (type == JSON_STRING) {
-        read_paths(r, find_member_of_model("path"), model, value);
+        read_texts(r, find_member_of_model("path"), model, value);
     } else if (type != JSON_OBJECT) {
         complain(r, value, "expected a path or an object, got %s", json_type_text(type));
     } else {
@@ -327,7 +326,7 @@ static void read_member(const struct reader *r, const struct cJSON *member)
         }
     } else if (!setting) {
         refuse_setting(r, member);
-    } else if (setting_is_list(setting)) {
+    } else if (option_is_list(setting->type)) {
         read_list(r, setting, member);
     } else {
         read_setting(r, setting, member);

@@ -47,6 +47,9 @@ static int serve(const struct options *options)
     if (log_open(options->log_file, options->log_level, &err) != ST_OK) {
         return fail(&err);
     }
+    if (options->config_file) {
+        log_line(LOG_INFO, "settings of %s", options->config_file);
+    }
     enum status status = server_init(&server, options, &err);
     if (status == ST_OK) {
         status = server_run(&server, &err);

@@ -85,7 +85,7 @@ static enum status parse_param(const struct setting *setting, const char *text, 
     return ST_OK;
 }
 
-/* Is |text| the word of |words| that begins at |word|? */
+/* The length of the first of some words. */
 static size_t word_bytes(const char *word)
 {
     return strcspn(word, " ");

@@ -73,9 +73,14 @@ void setting_print_number(const struct setting *setting, uint64_t value, struct 
 const char *setting_form(enum option_type type);
 
 /* May the option be given several times? */
-static inline bool setting_is_list(const struct setting *setting)
+static inline bool option_is_list(enum option_type type)
 {
-    return setting->type >= OPTION_TEXTS;
+    return type >= OPTION_TEXTS;
+}
+
+static inline bool option_is_path(enum option_type type)
+{
+    return type == OPTION_FILE || type == OPTION_FILES;
 }
 
 #endif

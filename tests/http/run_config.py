@@ -104,6 +104,7 @@ def document():
     """Paths are relative to the document, whatever the folder of the process."""
     with Folder(DOCUMENT.replace('"digits": {"path"', '"numbers": {"path"')) as path, \
             Daemon(["--config", str(path)], (), cwd="/", env=environment()) as daemon:
+        daemon.wait_for(f"info: settings of {path}\n")
         expect("models", served(daemon), ["add", "digits", "mlp", "numbers", "sum", "twice"])
         expect("infer", infer(Client(daemon.port), "sum"), 200)
         status, answer = ask(daemon, "/v2/models/twice/call",

@@ -417,6 +417,229 @@ UNIT_CHECKS = (unit_is_sound, unit_is_closed, unit_names_one_folder, unit_has_li
 CHECKS = (
     starts_with_no_model, serves_what_was_put_there, is_in_its_sandbox, reloads, stops,
     is_started_by_its_socket, starts_again_after_a_crash, starts_again_when_it_hangs,
+    reads_its_document, is_not_started_again_in_vain, does_without_niceness,
+    runs_on_a_vulkan_device)
+
+
+def main_status(self):
+        """{name: value} of /proc/PID/status."""
+        text = self.path(f"/proc/{self.show('MainPID')}/status").read_text()
+        return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+
+
+def make_cgroup():
+    """One below ours, where the container's root is; NULL: we may not."""
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    root = next((Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"), None)
+    own = re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)
+    if os.geteuid() != 0 or not root or not own:
+        return None
+    cgroup = root / own[1] / f"pted-test-{os.getpid()}"
+    try:
+        cgroup.mkdir()
+    except OSError:
+        return None
+    return cgroup
+
+
+# ---- what the unit says ----
+
+def unit_is_sound(installed):
+    """`systemd-analyze verify` has nothing to say, but for the program, which is not there yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = installed.service.read_text().replace(installed.program, "/bin/true")
+        (Path(folder) / "pted.service").write_text(re.sub("^Documentation=.*\n", "", text,
+                                                          flags=re.MULTILINE))
+        shutil.copy(installed.socket, folder)
+        done = run("systemd-analyze", "verify", f"{folder}/pted.service", f"{folder}/pted.socket")
+        expect("systemd-analyze verify", (done.returncode, done.stderr), (0, ""))
+
+
+def unit_is_closed(installed):
+    """Of ten points that `systemd-analyze security` gives, few remain."""
+    done = run("systemd-analyze", "security", "--no-pager", "--offline=true",
+               f"--threshold={EXPOSURE_MAX}", str(installed.service))
+    if done.returncode != 0:
+        raise Failure(f"{done.stdout}{done.stderr}")
+
+
+def unit_names_one_folder(installed):
+    """What is served is one of the folders that systemd makes, by one path."""
+    settings = installed.settings()
+    folders = [f"%S/{name}" for name in settings["StateDirectory"].split()]
+    expect("ExecStart", settings["ExecStart"],
+           f"{installed.program} --models %S/pted/models --watch")
+    expect("is the folder made", "%S/pted/models" in folders, True)
+
+
+def unit_has_limits(installed):
+    settings = installed.settings()
+    expect("MemoryMax", settings.get("MemoryMax"), "80%")
+    expect("TasksMax", settings.get("TasksMax"), "1280")
+    expect("WatchdogSec", settings.get("WatchdogSec"), "30")
+
+
+# ---- what it does ----
+
+def ask(name="add", status=200):
+    client = Client(PORT)
+    expect(f"infer on {name}", infer(client, name), status)
+    return client
+
+
+def niceness(task):
+    return int((task / "stat").read_text().split(") ")[1].split()[16])
+
+
+def is_closed():
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", PORT)) != 0
+
+
+def starts_with_no_model(container):
+    container.systemctl("start", "pted.service")
+    expect("StatusText", container.show("StatusText"), "serving 0 of 0 models")
+    container.wait_for_log(rf"<4> no \.pte file in {STATE}: expected NAME\.pte, ")
+    command = container.path(f"/proc/{container.show('MainPID')}/cmdline").read_bytes()
+    expect("arguments", command.split(b"\0")[1:3], [b"--models", STATE.encode()])
+    ask("add", 404)
+
+
+def serves_what_was_put_there(container):
+    shutil.copy(MODELS / "add.pte", container.path(STATE))
+    container.systemctl("restart", "pted.service")
+    expect("StatusText", container.show("StatusText"), "serving 1 of 1 models")
+    container.wait_for_log(r"<5> listening on http://127\.0\.0\.1:8000\n")
+    ask()
+
+
+def is_in_its_sandbox(container):
+    status = container.main_status()
+    expect("is it root", "0" in status["Uid"].split(), False)
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        expect(name, int(status[name], 16), 0)
+    expect("NoNewPrivs", status["NoNewPrivs"], "1")
+    expect("Seccomp", status["Seccomp"], "2")
+    pid = container.show("MainPID")
+    tasks = container.path(f"/proc/{pid}/task")
+    nice = {(task / "comm").read_text().strip(): niceness(task) for task in tasks.iterdir()}
+    expect("niceness of a worker above the loop's", nice["worker-0"] - nice["pted"], 3)
+
+
+def reloads(container):
+    pid = container.show("MainPID")
+    container.systemctl("reload", "pted.service")
+    container.wait_for_log("<5> SIGHUP: looking for changed models")
+    expect("MainPID", container.show("MainPID"), pid)
+    ask()
+
+
+def stops(container):
+    """At once, and without a failure."""
+    container.systemctl("stop", "pted.service")
+    expect("ActiveState", container.show("ActiveState"), "inactive")
+    expect("Result", container.show("Result"), "success")
+    expect("ExecMainStatus", container.show("ExecMainStatus"), "0")
+    expect("is the port closed", is_closed(), True)
+
+
+def is_started_by_its_socket(container):
+    """The first client waits for the start; those that come during a restart are served, too."""
+    container.systemctl("start", "pted.socket")
+    expect("ActiveState", container.show("ActiveState"), "inactive")
+    ask()
+    expect("ActiveState", container.show("ActiveState"), "active")
+    container.systemctl("stop", "pted.service")
+    expect("is the port closed", is_closed(), False)
+    container.wait_for_show("ActiveState", "active")
+    container.systemctl("restart", "--no-block", "pted.service")
+    for _ in range(20):
+        ask()
+    container.systemctl("stop", "pted.socket", "pted.service")
+    expect("is the port closed", is_closed(), True)
+
+
+def starts_again_after_a_crash(container):
+    container.change("[Service]\nRestartSec=0\n")
+    container.systemctl("start", "pted.service")
+    container.systemctl("kill", "--kill-whom=main", "--signal=KILL", "pted.service")
+    container.wait_for_restart()
+    ask()
+
+
+def starts_again_when_it_hangs(container):
+    """A process that does not run gives no sign of life."""
+    container.change("[Service]\nRestartSec=0\nWatchdogSec=3\n")
+    container.systemctl("start", "pted.service")
+    container.systemctl("kill", "--kill-whom=main", "--signal=STOP", "pted.service")
+    container.wait_for_restart()
+    ask()
+
+
+def reads_its_document(container):
+    """/etc/pted/pted.json, if it is there, beside the folder; not started with a wrong one."""
+    document = container.path("/etc/pted/pted.json")
+    expect("is the folder made", document.parent.is_dir(), True)
+    container.change("")
+    document.write_text(f'{{"models": {{"sum": "{STATE}/add.pte"}}, "max_batch": 1}} // ours')
+    container.systemctl("start", "pted.service")
+    ask()
+    ask("sum")
+    document.write_text('{"models": {"sum": 1}}')
+    expect("restart", container.run("systemctl", "restart", "pted.service").returncode, 1)
+    expect("NRestarts", container.show("NRestarts"), "0")
+    expect("ExecMainStatus", container.show("ExecMainStatus"), "78")
+    container.wait_for_log("/etc/pted/pted.json:1:20: models.sum: expected a path or an object")
+    document.unlink()
+    container.change("")
+    container.systemctl("start", "pted.service")
+    ask("sum", 404)
+
+
+def is_not_started_again_in_vain(container):
+    container.change(f"[Service]\nRestartSec=0\nExecStart=\nExecStart={container.program} /none\n")
+    expect("start", container.run("systemctl", "start", "pted.service").returncode, 1)
+    expect("ActiveState", container.show("ActiveState"), "failed")
+    expect("NRestarts", container.show("NRestarts"), "0")
+    expect("ExecMainStatus", container.show("ExecMainStatus"), "66")
+    container.wait_for_log("<3> model file /none: No such file or directory")
+
+
+def does_without_niceness(container):
+    """Where setpriority(2), sched_setattr(2) and setrlimit(2) are denied, too."""
+    denied = "setpriority sched_setattr setrlimit"
+    if "asan" not in container.sanitizers:  # which ends without getrlimit(2)
+        denied += " prlimit64"
+    container.change(f"[Service]\nSystemCallFilter=~@resources {denied}\n")
+    container.systemctl("start", "pted.service")
+    ask()
+    pid = container.show("MainPID")
+    nice = {niceness(task) for task in container.path(f"/proc/{pid}/task").iterdir()}
+    expect("kinds of niceness", len(nice), 1)
+    container.systemctl("stop", "pted.service")
+    expect("Result", container.show("Result"), "success")
+
+
+def runs_on_a_vulkan_device(container):
+    """With the drop-in for GPUs, where there is a driver, of whatever kind."""
+    pte = os.environ.get("PTE", str(Path(PTED).parent / "pte"))
+    if not re.search("^vulkan:", run(pte, "devices").stdout, re.MULTILINE):
+        print("# there is no Vulkan device")
+        return
+    with container.path("/etc/group").open("a") as groups:
+        groups.write("render:x:990:\nvideo:x:991:\n")
+    container.change(container.gpu.read_text().replace("--device auto", "--device vulkan"))
+    container.systemctl("start", "pted.service")
+    container.wait_for_log("<6> device vulkan:0: ")
+    ask()
+    container.systemctl("stop", "pted.service")
+    expect("Result", container.show("Result"), "success")
+
+
+UNIT_CHECKS = (unit_is_sound, unit_is_closed, unit_names_one_folder, unit_has_limits)
+CHECKS = (
+    starts_with_no_model, serves_what_was_put_there, is_in_its_sandbox, reloads, stops,
+    is_started_by_its_socket, starts_again_after_a_crash, starts_again_when_it_hangs,
     reads_its_document, is_not_started_again_in_vain, does_without_niceness, runs_on_a_vulkan_device)
 
 

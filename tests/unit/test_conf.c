@@ -285,6 +285,7 @@ static void problems_have_places(void **state)
         {"{\"precision\": \"half\"}", "1:15: precision: expected exact, fast or bf16, got 'half'"},
         {"{\"log_level\": \"loud\"}",
          "1:15: log_level: expected error, warning, notice, info or debug, got 'loud'"},
+        {"{\"log_level\": \"a\\nb\"}", "got 'a\\x0ab'\n"},
         {"{\"log_requests\": \"error\"}",
          "1:18: log_requests: expected errors or all, got 'error'"},
         {"{\"watch\": 1}", "1:11: watch: expected a boolean, got a number"},
