@@ -246,7 +246,12 @@ static enum status parse_calls(struct reader *r)
     uint32_t count = 0;
     for (uint32_t i = 0; i < r->bundle->count; i++) {
         struct bundle_call *call = &r->bundle->calls[i];
-        if (parse_call(r, call) != ST_OK && r->parts->binary.len > 0) {
+        enum status status = parse_call(r, call);
+        if (status == ST_WOULD_LOAD) {
+            *r->err = call->err;
+            return status;
+        }
+        if (status != ST_OK && r->parts->binary.len > 0) {
             *r->err = call->err;
             return bundle_prefix(i, ": ", r->err);
         }

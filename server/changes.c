@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "runtime/sched/sequence.h"
@@ -15,6 +16,9 @@
 
 /* How long a retired model may lie unused. */
 #define LOOK_MS 50
+/* A file that is to be loaded waits so long for others to become unused, and looks so often. */
+#define ROOM_MS 5000
+#define ROOM_LOOK_MS 5
 
 static struct changes *changes_of(struct server *server)
 {
@@ -75,6 +79,18 @@ static void watch_retired(struct server *server)
     }
 }
 
+static void begin_next(struct server *server);
+
+/* Models have gone, or may have become unused: a change that waits for that tries again. */
+static void use_room(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    if (changes->awaits_room) {
+        changes->awaits_room = false;
+        begin_next(server);
+    }
+}
+
 static void on_going_freed(uv_work_t *work, int uv_status)
 {
     struct server *server = server_of(work->data);
@@ -82,17 +98,27 @@ static void on_going_freed(uv_work_t *work, int uv_status)
     offload_end(server, OFFLOAD_LONG);
     end_going(server);
     trim_note_use(server);
+    if (changes_of(server)->awaits_room && changes_of(server)->retired_count > 0) {
+        uv_timer_start(&changes_of(server)->timer, on_timer, 0, 0);
+        return; /* those that have just been retired go first */
+    }
     watch_retired(server);
+    use_room(server);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
     struct changes *changes = changes_of(server);
+    if (changes->going) {
+        return; /* on_going_freed() looks again */
+    }
     if (server->serving->sequences) {
         repository_forget_generations(&server->serving->repository, server->serving->sequences);
     }
-    take_unused(changes);
+    if (changes->retired_count > 0) {
+        take_unused(changes);
+    }
     if (changes->going_count > 0) {
         changes->going_work.data = server;
         offload_begin(server, OFFLOAD_LONG, &changes->going_work, free_going, on_going_freed);
@@ -100,6 +126,7 @@ static void on_timer(uv_timer_t *timer)
     }
     end_going(server);
     watch_retired(server);
+    use_room(server);
 }
 
 void changes_drop_retired(struct server *server)
@@ -116,38 +143,46 @@ void changes_drop_retired(struct server *server)
     end_going(server);
 }
 
-/* Takes the update's retired models over. */
-static void retire(struct server *server, struct update *update, struct serving *serving)
+static bool reserve_retired(struct changes *changes, uint32_t count)
 {
-    struct changes *changes = changes_of(server);
-    uint32_t count = changes->retired_count + update->retired_count;
     if (count > changes->retired_capacity) {
         struct changes_retired *retired =
             realloc(changes->retired, count * sizeof(*changes->retired));
         if (!retired) {
-            return; /* update_fini() frees those that are unused, and their calls the others */
+            return false;
         }
         changes->retired = retired;
         changes->retired_capacity = count;
     }
-    for (uint32_t i = 0; i < update->retired_count; i++) {
-        server_hold_serving(server);
-        changes->retired[changes->retired_count++] =
-            (struct changes_retired){update->retired[i], serving};
+    return true;
+}
+
+/* Takes the references over. */
+static void retire(struct server *server, struct model **models, uint32_t count,
+                   struct serving *serving)
+{
+    struct changes *changes = changes_of(server);
+    bool has_room = reserve_retired(changes, changes->retired_count + count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (has_room) {
+            server_hold_serving(server);
+            changes->retired[changes->retired_count++] =
+                (struct changes_retired){models[i], serving};
+        } else {
+            model_unref(models[i]); /* frees it here, or its last call does */
+        }
     }
-    update->retired_count = 0;
     watch_retired(server);
 }
 
 /* ---- one change after the other -------------------------------------------------------------- */
-
-static void begin_next(struct server *server);
 
 static struct change *new_change(struct server *server)
 {
     struct change *change = calloc(1, sizeof(*change));
     if (change) {
         list_init(&change->link);
+        list_init(&change->requests);
         change->update.options = server->options;
     }
     return change;
@@ -208,24 +243,24 @@ static void publish(struct server *server, struct change *change)
         change->status = update_publish(update, serving->sequences, &change->err);
     }
     if (change->status == ST_OK) {
-        retire(server, update, serving);
+        retire(server, update->retired, update->retired_count, serving);
+        update->retired_count = 0;
         proving_begin(server);
     }
-    if (change->status != ST_OK || has_effect(update)) {
+    if (change->status != ST_OK || (has_effect(update) && update->kind != UPDATE_NEED)) {
         report(server, change);
     }
 }
 
-/* Tells the request that waits, and is done with the change. */
+/* Tells the requests that wait, and is done with the change. */
 static void finish(struct change *change)
 {
-    struct request *request = change->request;
-    enum status status = change->status;
-    struct error err = change->err;
-    free_change(change);
-    if (request) {
-        request_note_changed(request, status, &err);
+    while (!list_is_empty(&change->requests)) {
+        struct request *request = LIST_ENTRY(change->requests.next, struct request, change_link);
+        list_remove(&request->change_link);
+        request_note_changed(request, change->status, &change->err);
     }
+    free_change(change);
 }
 
 static void prepare(uv_work_t *work)
@@ -253,6 +288,36 @@ static void begin_again(struct server *server, struct change *change)
     changes->waiting_count++;
 }
 
+/*
+ * The limit of memory for models lacks some bytes: lists files that nobody uses. False: there are
+ * none for now, and the change has waited long enough for them.
+ */
+static bool make_room(struct server *server, struct change *change)
+{
+    struct changes *changes = changes_of(server);
+    struct serving *serving = server->serving;
+    struct model **models;
+    struct error err;
+    uint32_t count;
+    uint64_t now = uv_now(&server->loop), bytes = change->update.short_bytes;
+    change->wait_ms = change->wait_ms ? change->wait_ms : now;
+    update_fini(&change->update); /* its draft holds all models */
+    if (repository_evict(&serving->repository, serving->sequences, bytes, &models, &count, &err) ==
+        ST_OK) {
+        retire(server, models, count, serving);
+        free(models);
+        changes->awaits_room = true;
+        uv_timer_start(&changes->timer, on_timer, 0, 0);
+        return true;
+    }
+    if (now - change->wait_ms >= ROOM_MS) {
+        return false;
+    }
+    changes->awaits_room = true;
+    uv_timer_start(&changes->timer, on_timer, ROOM_LOOK_MS, 0);
+    return true;
+}
+
 static void on_prepared(uv_work_t *work, int uv_status)
 {
     struct server *server = server_of(work->data);
@@ -271,6 +336,11 @@ static void on_prepared(uv_work_t *work, int uv_status)
     if (serving != server->serving || server->recovery.is_active) {
         begin_again(server, change);
         server_let_go_serving(server, serving);
+    } else if (change->status == ST_EXHAUSTED && change->update.short_bytes &&
+               make_room(server, change)) {
+        begin_again(server, change);
+        server_let_go_serving(server, serving);
+        return;
     } else {
         publish(server, change);
         server_let_go_serving(server, serving);
@@ -296,7 +366,8 @@ static void refuse_waiting(struct server *server)
 static void begin_next(struct server *server)
 {
     struct changes *changes = changes_of(server);
-    if (changes->current || list_is_empty(&changes->waiting) || server->recovery.is_active) {
+    if (changes->current || list_is_empty(&changes->waiting) || changes->awaits_room ||
+        server->recovery.is_active) {
         return;
     }
     if (server->is_draining || server->is_closing) {
@@ -368,23 +439,43 @@ enum status changes_begin(struct request *request, const struct changes_order *o
     change->update.kind = order->kind;
     change->update.with_dependents = order->with_dependents;
     snprintf(change->update.name, sizeof(change->update.name), "%s", order->name);
-    change->request = request;
+    list_push_back(&change->requests, &request->change_link);
     append(server, change);
     return ST_OK;
 }
 
-void changes_forget(struct request *request)
+/* A change that loads |name| because it was called, and that is not yet made. */
+static struct change *find_need(struct changes *changes, const char *name)
 {
-    struct changes *changes = changes_of(request->server);
-    if (changes->current && changes->current->request == request) {
-        changes->current->request = NULL;
+    struct change *current = changes->current;
+    if (current && current->update.kind == UPDATE_NEED && strcmp(current->update.name, name) == 0) {
+        return current;
     }
     for (struct list *l = changes->waiting.next; l != &changes->waiting; l = l->next) {
         struct change *change = LIST_ENTRY(l, struct change, link);
-        if (change->request == request) {
-            change->request = NULL;
+        if (change->update.kind == UPDATE_NEED && strcmp(change->update.name, name) == 0) {
+            return change;
         }
     }
+    return NULL;
+}
+
+enum status changes_need(struct request *request, const char *name, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct change *change = find_need(changes_of(request->server), name);
+    if (change) {
+        list_push_back(&change->requests, &request->change_link);
+        return ST_OK;
+    }
+    const struct changes_order order = {.kind = UPDATE_NEED, .name = name};
+    return changes_begin(request, &order, err);
+}
+
+void changes_forget(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    list_remove(&request->change_link);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -33,7 +33,8 @@ struct serving;
 struct change {
     struct list link; /* in changes->waiting */
     struct update update;
-    struct request *request; /* waits for it; NULL: nobody does, or the client has gone */
+    struct list requests; /* that wait for it, by change_link */
+    uint64_t wait_ms;     /* since when it waits for room, on the loop's clock; 0: it does not */
     enum status status;
     struct error err;
 };
@@ -48,6 +49,7 @@ struct changes {
     uint32_t magic;
     struct list waiting; /* oldest first */
     uint32_t waiting_count;
+    bool awaits_room;        /* the oldest one waits for models to become unused */
     struct change *current;  /* owned; a thread has it. NULL: none */
     struct serving *serving; /* held for |current| */
     uv_work_t work;
@@ -74,6 +76,13 @@ struct changes_order {
     const char *name;
     bool with_dependents;
 };
+
+/*
+ * |request| is for the file |name|, which is only listed: it is loaded. request_note_changed()
+ * tells when the model can be looked for again. Requests for the same file wait for the same
+ * change. Otherwise as changes_begin().
+ */
+MUST_CHECK enum status changes_need(struct request *request, const char *name, struct error *err);
 
 /* Makes that change; request_note_changed() tells the request when it is done. ST_EXHAUSTED,
  * ST_UNAVAILABLE: nothing has changed, and nothing will be told. */

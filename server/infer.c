@@ -178,6 +178,11 @@ enum status infer_find_model(struct request *request, struct infer_call *call, c
     struct model *model;
     infer_drop_model(call);
     TRY(repository_find(&request->serving->repository, name, version, &model, err));
+    if (model_state(model) == MODEL_UNKNOWN) {
+        snprintf(request->absent, sizeof(request->absent), "%s", model->origin->name);
+        model_unref(model);
+        return error_set(err, ST_WOULD_LOAD, "model '%s' is not loaded yet", request->absent);
+    }
     if (model_verify_ready(model, err) != ST_OK) {
         model_unref(model);
         return err->code;
@@ -285,6 +290,10 @@ enum status infer_settle(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
+    if (infer->ops == &infer_ops_one && !infer->call.model) {
+        TRY(infer_find_model(request, &infer->call, request->match.model, request->match.version,
+                             err));
+    }
     join_pools(request);
     infer->inflated.pool = infer->pool;
     return check_memory(request, body_settle(&request->body, infer->pool, err), err);

@@ -147,8 +147,8 @@ MUST_CHECK enum status infer_init(struct request *request, const struct params *
 void infer_fini(struct request *request);
 void infer_reset(struct request *request);
 
-/* The body is complete: the pool of its model, or of lists, holds its memory and all that the
- * request takes until it runs. */
+/* The body is complete, and its model has to be loaded (ST_WOULD_LOAD), or the pool of its model,
+ * or of lists, holds its memory and all that the request takes until it runs. */
 MUST_CHECK enum status infer_settle(struct request *request, struct error *err);
 
 /* Before the body: does the model exist and work, and is the request's coding known? 200 or the
@@ -157,7 +157,8 @@ int infer_begin(struct request *request);
 
 /*
  * The call is for the model of that name: takes a reference, in place of one that it may have.
- * ST_NOT_FOUND, ST_UNAVAILABLE. Any thread.
+ * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: request->absent says which file has to be loaded.
+ * Any thread.
  */
 MUST_CHECK enum status infer_find_model(struct request *request, struct infer_call *call,
                                         const char *name, uint32_t version, struct error *err);

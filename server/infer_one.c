@@ -219,9 +219,12 @@ static enum status hand_over(struct request *request, struct hal_pool *pool, str
 
 static void count(const struct request *request, uint64_t now_ns)
 {
-    OBJ_CHECK(request->infer.call.model, MODEL_MAGIC);
+    const struct model *model = request->infer.call.model;
     bool is_ok = request->http_status == 0;
-    stats_add(request->infer.call.model->stats, request, &request->infer.call, is_ok, now_ns);
+    if (model) { /* NULL: its file was not loaded */
+        OBJ_CHECK(model, MODEL_MAGIC);
+        stats_add(model->stats, request, &request->infer.call, is_ok, now_ns);
+    }
 }
 
 /* The model that the target names. */
@@ -229,6 +232,10 @@ static int find(struct request *request)
 {
     enum status status = infer_find_model(request, &request->infer.call, request->match.model,
                                           request->match.version, &request->err);
+    if (status == ST_WOULD_LOAD) {
+        request->err.code = ST_OK; /* the body may come before that; see infer_settle() */
+        return 200;
+    }
     return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 

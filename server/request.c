@@ -95,6 +95,7 @@ static struct request *request_new(struct server *server)
         body_init(&request->body, NULL, server->params->body_bytes_max);
         buf_init(&request->out, server->params->answer_bytes_max);
         list_init(&request->link);
+        list_init(&request->change_link);
     }
     return request;
 }
@@ -144,7 +145,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->method = NULL;
     request->retry_after_s = 0;
     request->arrived_ns = request->want_ms = 0;
-    request->listed = 0;
+    request->listed = request->load_count = 0;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
     request->match.model[0] = '\0';
@@ -279,6 +280,9 @@ static enum step_result advance(struct request *request, enum status status, enu
     if (status == ST_EXHAUSTED && request->infer.is_short) {
         request->wanted = request->step;
         next = STEP_WANT;
+    } else if (status == ST_WOULD_LOAD) {
+        request->wanted = request->step;
+        next = STEP_LOAD;
     } else if (status != ST_OK) {
         must(request->err.code == status);
         request_refuse(request, http_status_of(status));
@@ -528,6 +532,21 @@ static enum step_result step_want(struct request *request)
     return STEP_WAIT;
 }
 
+/* Loads that one request may cause: a list can name many models, which displace each other. */
+#define LOADS_MAX 64
+
+static enum step_result step_load(struct request *request)
+{
+    request->err.code = ST_OK;
+    enum status status =
+        request->load_count++ < LOADS_MAX
+            ? changes_need(request, request->absent, &request->err)
+            : error_set(&request->err, ST_EXHAUSTED,
+                        "the models of this request are not loaded at the same time: "
+                        "--model-bytes-max is too small, or they are displaced by others");
+    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+}
+
 static enum step_result step_change(struct request *request)
 {
     enum status status = changes_begin(request, &request->order, &request->err);
@@ -537,10 +556,14 @@ static enum step_result step_change(struct request *request)
 void request_note_changed(struct request *request, enum status status, const struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->step == STEP_CHANGE && request->exchange);
-    request->err = *err;
-    request->err.code = status;
-    enum step_result result = advance(request, status, STEP_WRITE);
+    bool is_load = request->step == STEP_LOAD;
+    must((is_load || request->step == STEP_CHANGE) && request->exchange);
+    request->err.code = ST_OK;
+    if (status != ST_OK) {
+        request->err = *err;
+    }
+    request->offload = is_load && is_long(request);
+    enum step_result result = advance(request, status, is_load ? request->wanted : STEP_WRITE);
     must(result == STEP_NEXT);
     run_steps(request);
 }
@@ -625,7 +648,7 @@ void request_abandon(struct request *request)
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
     if (request->is_on_worker) {
         uv_cancel((uv_req_t *)&request->work); /* too late if it has begun: then it comes back */
-    } else if (request->step == STEP_CHANGE) {
+    } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
         changes_forget(request);
         go(request, STEP_DONE);
         run_steps(request);
@@ -640,7 +663,7 @@ void request_abandon(struct request *request)
 bool request_is_waited_for(const struct request *request)
 {
     return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
-           request->step == STEP_WANT || request->step == STEP_CHANGE;
+           request->step == STEP_WANT || request->step == STEP_CHANGE || request->step == STEP_LOAD;
 }
 
 /* ---- waiting for memory ---------------------------------------------------------------------- */

@@ -69,14 +69,17 @@ struct request {
     struct repository_index
         *listing; /* ref held: that handler's models, |listed| of them printed */
     uint32_t listed;
-    struct changes_order order; /* set by the handler of a request that changes models */
+    struct list change_link;         /* in a change that it waits for */
+    char absent[MODEL_NAME_MAX + 1]; /* with ST_WOULD_LOAD: the file that is only listed */
+    uint32_t load_count;             /* times that it has waited for a file */
+    struct changes_order order;      /* set by the handler of a request that changes models */
     struct infer infer;
 
     uint64_t arrived_ns; /* when the message was complete */
     uint64_t encoded_ns; /* when the answer was complete */
     uint32_t retry_after_s;
     struct rt_sched_job job;
-    enum request_step wanted; /* in WANT: the step that found no memory */
+    enum request_step wanted; /* in WANT: the step that found no memory; in LOAD: no model */
     uint64_t want_ms;         /* when a step first found no memory; 0: none has */
     bool is_unreleased;       /* the job has run, and the scheduler waits for rt_sched_released() */
     bool is_submitting;       /* inside rt_sched_submit() on the loop */

@@ -37,6 +37,34 @@ struct params catalog_params(const struct options *options, struct span name)
     return params;
 }
 
+/* ---- how large ------------------------------------------------------------------------------- */
+
+static uint64_t bytes_at(const char *path)
+{
+    struct origin_id id;
+    return origin_id_read(path, &id) == 0 ? id.bytes : 0;
+}
+
+/* Of the files that hold the weights of the program |file|, as far as names tell. */
+static uint64_t data_bytes(const struct options *options, const struct catalog_file *file)
+{
+    uint64_t bytes = 0;
+    char path[PATH_MAX];
+    size_t len = strlen(file->path), suffix = strlen(SUFFIX);
+    for (uint32_t i = 0; i < options->data_count; i++) {
+        const struct option_model *data = &options->data[i];
+        if (span_equal(span_str(file->name), span_of(data->name, data->name_len))) {
+            bytes += bytes_at(data->path);
+        }
+    }
+    bool has_stem = len > suffix && strcmp(file->path + len - suffix, SUFFIX) == 0;
+    if (bytes == 0 && has_stem &&
+        snprintf(path, sizeof(path), "%.*s.ptd", (int)(len - suffix), file->path) < PATH_MAX) {
+        bytes = bytes_at(path);
+    }
+    return bytes;
+}
+
 /* ---- one file -------------------------------------------------------------------------------- */
 
 static enum status grow(struct catalog *catalog, struct error *err)
@@ -71,6 +99,10 @@ static enum status add(struct lister *lister, struct span name, uint32_t version
         return arena_fail(&catalog->arena, "the list of model files", err);
     }
     file.error_number = origin_id_read(path, &file.id);
+    file.bytes = file.id.bytes;
+    if (lister->options->params.model_bytes_max) {
+        file.bytes += data_bytes(lister->options, &file);
+    }
     catalog->files[catalog->count++] = file;
     return ST_OK;
 }

@@ -23,6 +23,7 @@ struct catalog_file {
     bool is_named;       /* given by itself, not found in a folder */
     int error_number;    /* why the system knows nothing of the file; 0: it is there */
     struct origin_id id; /* all zero with |error_number| */
+    uint64_t bytes; /* of the file, of the data files given for it, and of NAME.ptd beside it */
 };
 
 struct catalog {

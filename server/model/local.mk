@@ -17,6 +17,7 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/placement.c %D%/placement.h \
 	%D%/repository.c %D%/repository.h \
 	%D%/repository_draft.c \
+	%D%/repository_evict.c \
 	%D%/repository_load.c \
 	%D%/repository_priv.h \
 	%D%/repository_program.c \

@@ -154,7 +154,7 @@ void model_keep_stats(struct model *model, const struct model *old)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     OBJ_CHECK(old, MODEL_MAGIC);
-    if (model->stats && old->stats) {
+    if (old->stats) {
         model_stats_unref(model->stats);
         refs_take(&old->stats->refs);
         model->stats = old->stats;

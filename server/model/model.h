@@ -155,4 +155,10 @@ static inline bool model_is_ready(const struct model *model)
     return model_state(model) == MODEL_READY;
 }
 
+/* It can be called, at least when its file has been loaded. */
+static inline bool model_can_serve(const struct model *model)
+{
+    return model_is_ready(model) || model_state(model) == MODEL_UNKNOWN;
+}
+
 #endif

@@ -23,6 +23,7 @@ struct maker {
     struct repository_draft *draft;
     const char *name;
     const struct pipelines_document *document;
+    const struct pipelines_policy *policy;
     struct arena *arena;
     struct rt_pipeline_step *steps;
     const char **step_models;
@@ -80,9 +81,14 @@ static enum status find_method(struct maker *m, uint32_t index, struct error *er
     must(index < m->document->step_count);
     const struct pipelines_step *step = &m->document->steps[index];
     const struct model *found = find_model(m, step);
+    if (found && model_state(found) == MODEL_UNKNOWN) {
+        TRY(m->policy->load(m->policy->arg, found, err));
+        found = find_model(m, step);
+    }
     if (!found) {
         return refuse_model(step, index, err);
     }
+    found->origin->is_pinned = true;
     if (!model_is_ready(found)) {
         return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", index,
                          found->name, model_refusal(found));
@@ -345,10 +351,11 @@ static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struc
 
 static enum status add_pipeline(struct repository_draft *draft, const char *name,
                                 struct arena *arena, const struct pipelines_document *document,
-                                struct error *err)
+                                const struct pipelines_policy *policy, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
-    struct maker m = {.draft = draft, .name = name, .document = document, .arena = arena};
+    struct maker m = {
+        .draft = draft, .name = name, .document = document, .policy = policy, .arena = arena};
     struct rt_pipeline_desc desc;
     struct rt_program *program;
     TRY(describe(&m, &desc, err));
@@ -373,7 +380,7 @@ static enum status add_or_note(struct repository_draft *draft, const char *name,
     if (policy->is_unloaded(policy->arg, name)) {
         return repository_add_unloaded(draft, name, 1, NULL, &no_file, err);
     }
-    if (add_pipeline(draft, name, arena, document, err) == ST_OK) {
+    if (add_pipeline(draft, name, arena, document, policy, err) == ST_OK) {
         return ST_OK;
     }
     if (!policy->keeps_failed) {

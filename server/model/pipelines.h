@@ -26,10 +26,13 @@
 
 struct cJSON;
 struct document;
+struct model;
 struct repository_draft;
 
 struct pipelines_policy {
     bool (*is_unloaded)(void *arg, const char *name); /* a pipeline that is out of service */
+    /* A step calls a model that is only listed: loads it in the draft. */
+    enum status (*load)(void *arg, const struct model *model, struct error *err);
     void *arg;
     bool keeps_failed; /* a pipeline that cannot be made is kept with its reason, instead of an
                           error */

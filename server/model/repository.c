@@ -211,6 +211,27 @@ static const struct model *find_method(const struct repository_index *index, con
     return NULL;
 }
 
+/* A file that is only listed, whose method |name| may be: "a.b" of the file "a". Or NULL. */
+static struct model *find_listed(const struct repository_index *index, const char *name)
+{
+    char file[MODEL_NAME_MAX + 1];
+    size_t len = strnlen(name, MODEL_NAME_MAX + 1);
+    for (size_t i = len <= MODEL_NAME_MAX ? len : 0; i > 1; i--) {
+        if (name[i - 1] != '.') {
+            continue;
+        }
+        memcpy(file, name, i - 1);
+        file[i - 1] = '\0';
+        uint32_t at = lower_bound(index, file);
+        struct model *model = at < index->name_count ? index->names[at].model : NULL;
+        if (model && strcmp(index->names[at].text, file) == 0 &&
+            model_state(model) == MODEL_UNKNOWN) {
+            return model;
+        }
+    }
+    return NULL;
+}
+
 /* A file without a default method has no model of its name. */
 static void refuse_name(const struct repository_index *index, const char *name, struct error *err)
 {
@@ -235,10 +256,14 @@ static struct model *find(const struct repository_index *index, const char *name
         if (strcmp(entry->text, name) != 0 || entry->is_alias != index->names[first].is_alias) {
             break;
         }
-        if (version ? model->version == version : model_is_ready(model)) {
+        if (version ? model->version == version : model_can_serve(model)) {
             return model;
         }
         highest = highest ? highest : model;
+    }
+    struct model *listed = highest ? NULL : find_listed(index, name);
+    if (listed) {
+        return listed;
     }
     if (highest && !version) {
         return highest; /* none is ready: the caller gives the reason */

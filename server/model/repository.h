@@ -78,7 +78,8 @@ MUST_CHECK enum status repository_load(struct repository *repository, const stru
                                        struct repository *before, struct error *err);
 
 /* By name or alias; the highest version that can be called when |version| is 0, or else the
- * highest. The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
+ * highest. Also a file that is only listed (MODEL_UNKNOWN), if the name may be that of a method of
+ * it. The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
 MUST_CHECK enum status repository_find(struct repository *repository, const char *name,
                                        uint32_t version, struct model **out_model,
                                        struct error *err);
@@ -99,6 +100,18 @@ void repository_forget_generations(struct repository *repository, struct rt_sequ
 /* The index as it is now; the caller owns a reference, which keeps its models. Any thread. */
 struct repository_index *repository_ref_index(struct repository *repository);
 void repository_unref_index(struct repository_index *index);
+
+/*
+ * Lists files instead of keeping them loaded, those first that were called longest ago, until they
+ * free |bytes| of --model-bytes-max; only files that may be listed and that nobody uses. The
+ * removed models go to |out_models|, an array of |*out_count| references that the caller frees.
+ * ST_EXHAUSTED with no change: so many bytes are not unused. The loop, while no update is under
+ * way.
+ */
+MUST_CHECK enum status repository_evict(struct repository *repository,
+                                        struct rt_sequences *sequences, uint64_t bytes,
+                                        struct model ***out_models, uint32_t *out_count,
+                                        struct error *err);
 
 /* Removes |model| from the index and sets it UNLOADING. Calls that hold it go on. ST_EXHAUSTED. */
 MUST_CHECK enum status repository_remove(struct repository *repository, struct model *model,

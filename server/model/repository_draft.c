@@ -69,8 +69,8 @@ void repository_draft_fini(struct repository_draft *draft)
     draft->magic = 0;
 }
 
-enum status repository_draft_add(struct repository_draft *draft, struct origin *origin,
-                                 struct span name, struct model **out_model, struct error *err)
+static enum status add_unknown(struct repository_draft *draft, struct origin *origin,
+                               struct span name, struct model **out_model, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     if (draft->count == draft->capacity) {
@@ -78,8 +78,22 @@ enum status repository_draft_add(struct repository_draft *draft, struct origin *
     }
     TRY(model_new(origin, name, out_model, err));
     draft->models[draft->count++] = *out_model;
+    return ST_OK;
+}
+
+enum status repository_draft_add(struct repository_draft *draft, struct origin *origin,
+                                 struct span name, struct model **out_model, struct error *err)
+{
+    TRY(add_unknown(draft, origin, name, out_model, err));
     model_set_state(*out_model, MODEL_LOADING);
     return ST_OK;
+}
+
+enum status repository_draft_list(struct repository_draft *draft, struct origin *origin,
+                                  struct error *err)
+{
+    struct model *model;
+    return add_unknown(draft, origin, span_str(origin->name), &model, err);
 }
 
 enum status repository_draft_keep(struct repository_draft *draft, struct model *model,

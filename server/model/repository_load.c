@@ -68,7 +68,19 @@ static enum status new_origin(const struct catalog_file *file, struct origin **o
 {
     TRY(origin_new(span_str(file->name), file->version, file->path, out_origin, err));
     (*out_origin)->id = file->id;
+    (*out_origin)->bytes = file->bytes;
     return ST_OK;
+}
+
+enum status repository_add_listed(struct repository_draft *draft, const struct catalog_file *file,
+                                  struct error *err)
+{
+    struct origin *origin;
+    TRY(new_origin(file, &origin, err));
+    origin->is_on_demand = true;
+    enum status status = repository_draft_list(draft, origin, err);
+    origin_unref(origin);
+    return status;
 }
 
 enum status repository_load_file(struct repository_draft *draft, const struct catalog_file *file,
@@ -93,6 +105,7 @@ enum status repository_load_file(struct repository_draft *draft, const struct ca
         status = new_origin(file, &origin, err);
     }
     if (status == ST_OK) {
+        origin->is_on_demand = !file->is_named && draft->options->params.model_bytes_max > 0;
         status = repository_draft_add_program(draft, origin, program, err);
         origin->load_ns = uv_hrtime() - begin_ns;
         origin_unref(origin);

@@ -31,6 +31,10 @@ MUST_CHECK enum status repository_draft_add(struct repository_draft *draft, stru
                                             struct span name, struct model **out_model,
                                             struct error *err);
 
+/* A new model of |origin|'s name, UNKNOWN, whose reference is the draft's. */
+MUST_CHECK enum status repository_draft_list(struct repository_draft *draft, struct origin *origin,
+                                             struct error *err);
+
 /* Adds |program|'s methods as models, which take references and can be called if their method can.
  */
 MUST_CHECK enum status repository_draft_add_program(struct repository_draft *draft,
@@ -83,6 +87,10 @@ MUST_CHECK enum status repository_add_failed(struct repository_draft *draft,
 MUST_CHECK enum status repository_add_failed_pipeline(struct repository_draft *draft,
                                                       const char *name, const struct error *why,
                                                       struct error *err);
+
+/* Adds a model that stands for a file which is loaded when it is called: UNKNOWN. */
+MUST_CHECK enum status repository_add_listed(struct repository_draft *draft,
+                                             const struct catalog_file *file, struct error *err);
 
 /* Adds a model that stands for what was taken out of service; |path| is NULL for a pipeline. */
 MUST_CHECK enum status repository_add_unloaded(struct repository_draft *draft, const char *name,

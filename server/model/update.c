@@ -30,11 +30,12 @@ struct updater {
     struct model **models;  /* owned; refs borrowed from the index: by origin */
     struct source *sources; /* owned; by name, and of a name the highest version first */
     uint32_t source_count;
-    bool is_found; /* UPDATE_LOAD, UPDATE_UNLOAD: the name */
+    uint64_t bytes; /* of the files whose models are or will be loaded */
+    bool is_found;  /* UPDATE_LOAD, UPDATE_UNLOAD: the name */
 };
 
 /* What becomes of a file. */
-enum decision { KEEP, LEAVE_OUT, UNLOAD, LOAD };
+enum decision { KEEP, LEAVE_OUT, UNLOAD, LIST, LOAD };
 
 static enum status exhausted(struct error *err)
 {
@@ -97,14 +98,25 @@ static struct source *find_source(const struct updater *u, const char *name, uin
     return NULL;
 }
 
-static bool has_ready(const struct source *source)
+static bool has_state(const struct source *source, enum model_state state)
 {
     for (uint32_t i = 0; i < source->count; i++) {
-        if (model_is_ready(source->models[i])) {
+        if (model_state(source->models[i]) == state) {
             return true;
         }
     }
     return false;
+}
+
+static bool has_ready(const struct source *source)
+{
+    return has_state(source, MODEL_READY);
+}
+
+/* Its file is loaded when it is called. */
+static bool is_listed(const struct source *source)
+{
+    return has_state(source, MODEL_UNKNOWN);
 }
 
 static enum status keep(struct updater *u, const struct source *source, struct error *err)
@@ -120,8 +132,56 @@ static enum status keep(struct updater *u, const struct source *source, struct e
 static bool is_meant(const struct updater *u, const char *name)
 {
     enum update_kind kind = u->update->kind;
-    return (kind == UPDATE_LOAD || kind == UPDATE_UNLOAD) && strcmp(u->update->name, name) == 0;
+    bool has_name = kind == UPDATE_LOAD || kind == UPDATE_UNLOAD || kind == UPDATE_NEED;
+    return has_name && strcmp(u->update->name, name) == 0;
 }
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static uint64_t bytes_max(const struct updater *u)
+{
+    return u->update->options->params.model_bytes_max;
+}
+
+/* Files of a folder are loaded when they are called, if there is a limit. */
+static bool is_on_demand(const struct updater *u, const struct catalog_file *file)
+{
+    return bytes_max(u) > 0 && !file->is_named;
+}
+
+/* The bytes of models that are loaded now; what an update replaces is taken off again. */
+static void count_bytes(struct updater *u)
+{
+    for (uint32_t i = 0; i < u->source_count; i++) {
+        u->bytes += has_ready(&u->sources[i]) ? u->sources[i].origin->bytes : 0;
+    }
+}
+
+/* Takes |bytes| for a file, in place of those of |old|. */
+static enum status take_bytes(struct updater *u, const struct catalog_file *file,
+                              const struct source *old, struct error *err)
+{
+    uint64_t before = old && has_ready(old) ? old->origin->bytes : 0, max = bytes_max(u);
+    uint64_t others = u->bytes - before;
+    if (max == 0 || file->bytes <= max - (others < max ? others : max)) {
+        u->bytes = others + file->bytes;
+        return ST_OK;
+    }
+    if (file->bytes > max) {
+        return error_set(err, ST_TOO_LARGE,
+                         "model '%s' takes %llu bytes, all models may take %llu "
+                         "(--model-bytes-max)",
+                         file->name, (unsigned long long)file->bytes, (unsigned long long)max);
+    }
+    u->update->short_bytes = others + file->bytes - max;
+    return error_set(err, ST_EXHAUSTED,
+                     "model '%s' takes %llu bytes, but models that are in use take %llu of %llu "
+                     "(--model-bytes-max)",
+                     file->name, (unsigned long long)file->bytes, (unsigned long long)others,
+                     (unsigned long long)max);
+}
+
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 /* A scan looks at what the system says of the files. */
 static enum decision decide_by_file(const struct updater *u, const struct catalog_file *file,
@@ -129,14 +189,17 @@ static enum decision decide_by_file(const struct updater *u, const struct catalo
 {
     bool retries = u->update->retries_failed;
     if (!old) {
-        return file->error_number ? LEAVE_OUT : LOAD;
+        return file->error_number ? LEAVE_OUT : is_on_demand(u, file) ? LIST : LOAD;
     }
     if (file->error_number) {
         return KEEP; /* the user named it, and it may come back */
     }
     if (strcmp(file->path, old->origin->path) == 0 &&
         origin_id_equal(&file->id, &old->origin->id)) {
-        return retries && !has_ready(old) ? LOAD : KEEP;
+        return retries && !has_ready(old) && !is_listed(old) ? LOAD : KEEP;
+    }
+    if (is_listed(old)) {
+        return LIST;
     }
     return origin_id_equal(&file->id, &old->origin->refused) && !retries ? KEEP : LOAD;
 }
@@ -145,6 +208,9 @@ static enum decision decide(const struct updater *u, const struct catalog_file *
                             const struct source *old)
 {
     enum update_kind kind = u->update->kind;
+    if (kind == UPDATE_NEED) {
+        return !old ? LEAVE_OUT : is_meant(u, file->name) && is_listed(old) ? LOAD : KEEP;
+    }
     if (is_meant(u, file->name)) {
         return kind == UPDATE_LOAD ? LOAD : UNLOAD;
     }
@@ -152,7 +218,7 @@ static enum decision decide(const struct updater *u, const struct catalog_file *
         return UNLOAD;
     }
     if (kind == UPDATE_START) {
-        return LOAD;
+        return is_on_demand(u, file) ? LIST : LOAD; /* see fill_room() */
     }
     if (kind != UPDATE_SCAN) {
         return old ? KEEP : LEAVE_OUT;
@@ -177,6 +243,15 @@ static enum status note_refusal(struct updater *u, const struct source *old,
     return ST_OK;
 }
 
+/* There is no room for the file, which nobody has called yet. */
+static enum status keep_or_list(struct updater *u, const struct catalog_file *file,
+                                const struct source *old, struct error *err)
+{
+    u->update->short_bytes = 0;
+    return old && is_listed(old) ? keep(u, old, err)
+                                 : repository_add_listed(&u->update->draft, file, err);
+}
+
 /* |err| says why the file did not load. Only some updates go on without it. */
 static enum status settle_failed(struct updater *u, const struct catalog_file *file,
                                  const struct source *old, struct error *err)
@@ -191,6 +266,10 @@ static enum status settle_failed(struct updater *u, const struct catalog_file *f
         }
         return update->kind == UPDATE_START ? error_prefix(err, "model file %s: ", file->path)
                                             : err->code;
+    }
+    if (update->short_bytes || err->code == ST_TOO_LARGE) {
+        bool is_asked_for = update->kind == UPDATE_NEED || file->is_named;
+        return is_asked_for ? err->code : keep_or_list(u, file, old, err);
     }
     struct error why = *err;
     if (old && has_ready(old)) {
@@ -209,9 +288,13 @@ static enum status load(struct updater *u, const struct catalog_file *file,
 {
     struct update *update = u->update;
     uint32_t count = update->draft.count;
-    enum status status = file->error_number ? error_set(err, status_of_errno(file->error_number),
-                                                        "%s", strerror(file->error_number))
-                                            : repository_load_file(&update->draft, file, err);
+    enum status status = take_bytes(u, file, old, err);
+    if (file->error_number) {
+        status =
+            error_set(err, status_of_errno(file->error_number), "%s", strerror(file->error_number));
+    } else if (status == ST_OK) {
+        status = repository_load_file(&update->draft, file, err);
+    }
     if (status == ST_OK) {
         update->loaded_count++;
         return ST_OK;
@@ -260,6 +343,9 @@ static enum status settle_file(struct updater *u, const struct catalog_file *fil
         return keep(u, old, err);
     case LEAVE_OUT:
         return ST_OK;
+    case LIST:
+        u->update->loaded_count++;
+        return repository_add_listed(&u->update->draft, file, err);
     case UNLOAD:
         return unload(u, file->name, file->version, file->path, &file->id, old, err);
     case LOAD:
@@ -277,6 +363,7 @@ static enum status settle_rest(struct updater *u, struct error *err)
             continue;
         }
         if (u->update->kind == UPDATE_SCAN) {
+            u->bytes -= has_ready(source) ? source->origin->bytes : 0;
             log_line(LOG_NOTICE, "model '%s' version %u: its file is gone", source->origin->name,
                      source->origin->version);
             u->update->gone_count++;
@@ -301,6 +388,28 @@ static bool is_unloaded(void *arg, const char *name)
                     : old && !old->origin->path && old->origin->is_unloaded;
 }
 
+/* A pipeline calls a model that is only listed, so it is loaded. */
+static enum status load_listed(void *arg, const struct model *model, struct error *err)
+{
+    struct updater *u = arg;
+    struct update *update = u->update;
+    const struct origin *origin = model->origin;
+    const struct catalog_file *file = NULL;
+    for (uint32_t i = 0; i < u->catalog.count && !file; i++) {
+        const struct catalog_file *at = &u->catalog.files[i];
+        bool is_it = at->version == origin->version && strcmp(at->name, origin->name) == 0;
+        file = is_it ? at : NULL;
+    }
+    if (!file) {
+        return error_set(err, ST_NOT_FOUND, "model '%s': its file is gone", origin->name);
+    }
+    TRY(take_bytes(u, file, NULL, err));
+    TRY(repository_load_file(&update->draft, file, err));
+    repository_draft_remove(&update->draft, model);
+    update->loaded_count++;
+    return ST_OK;
+}
+
 static enum status keep_pipelines(struct updater *u, struct error *err)
 {
     for (uint32_t i = 0; i < u->source_count; i++) {
@@ -315,15 +424,21 @@ static enum status keep_pipelines(struct updater *u, struct error *err)
 static enum status settle_pipelines(struct updater *u, struct error *err)
 {
     struct update *update = u->update;
-    const struct pipelines_policy policy = {
-        .is_unloaded = is_unloaded, .arg = u, .keeps_failed = update->with_dependents};
+    const struct pipelines_policy policy = {.is_unloaded = is_unloaded,
+                                            .load = load_listed,
+                                            .arg = u,
+                                            .keeps_failed = update->with_dependents};
     bool is_same = update->kind == UPDATE_SCAN && !update->retries_failed &&
                    update->loaded_count == 0 && update->gone_count == 0;
+    is_same |= update->kind == UPDATE_NEED; /* what pipelines call is loaded already */
     if (is_same) {
         return keep_pipelines(u, err);
     }
-    bool is_for_client = update->kind == UPDATE_LOAD || update->kind == UPDATE_UNLOAD;
     const struct options *options = update->options;
+    bool is_for_client = update->kind != UPDATE_START && update->kind != UPDATE_SCAN;
+    for (uint32_t i = 0; i < update->draft.count; i++) {
+        update->draft.models[i]->origin->is_pinned = false;
+    }
     if (options->document_pipelines &&
         pipelines_load_value(&update->draft, options->document, options->document_pipelines,
                              &policy, err) != ST_OK) {
@@ -338,6 +453,24 @@ static enum status settle_pipelines(struct updater *u, struct error *err)
     return ST_OK;
 }
 
+/* While there is room, files are loaded before somebody calls them. Pipelines have had theirs. */
+static enum status fill_room(struct updater *u, struct error *err)
+{
+    struct repository_draft *draft = &u->update->draft;
+    for (uint32_t i = 0; i < u->catalog.count; i++) {
+        const struct catalog_file *file = &u->catalog.files[i];
+        if (!is_on_demand(u, file) || file->bytes > bytes_max(u) - u->bytes) {
+            continue;
+        }
+        const struct model *model = repository_draft_find(draft, file->name, file->version);
+        if (model && model_state(model) == MODEL_UNKNOWN) {
+            repository_draft_remove(draft, model);
+            TRY(load(u, file, NULL, err));
+        }
+    }
+    return ST_OK;
+}
+
 /* ---- the first half -------------------------------------------------------------------------- */
 
 static enum status settle_all(struct updater *u, struct error *err)
@@ -345,12 +478,16 @@ static enum status settle_all(struct updater *u, struct error *err)
     struct update *update = u->update;
     TRY(catalog_list(&u->catalog, update->options, err));
     TRY(list_sources(u, update->old, err));
+    if (update->kind != UPDATE_START) {
+        count_bytes(u);
+    }
     for (uint32_t i = 0; i < u->catalog.count; i++) {
         TRY(settle_file(u, &u->catalog.files[i], err));
     }
     TRY(settle_rest(u, err));
     TRY(settle_pipelines(u, err));
     if (update->kind == UPDATE_START) {
+        TRY(fill_room(u, err));
         return repository_check_names(&update->draft, err);
     }
     if ((update->kind == UPDATE_LOAD || update->kind == UPDATE_UNLOAD) && !u->is_found) {
@@ -368,7 +505,7 @@ static void describe_new(const struct update *update)
     for (uint32_t i = 0; i < update->draft.count; i++) {
         const struct model *model = update->draft.models[i];
         bool is_kept = repository_index_twin(update->old, model) == model;
-        if (!is_kept && !model->origin->is_unloaded) {
+        if (!is_kept && !model->origin->is_unloaded && model_state(model) != MODEL_UNKNOWN) {
             model_log(model, update->repository->device);
         }
     }

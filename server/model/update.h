@@ -30,6 +30,7 @@ enum update_kind {
     UPDATE_START,  /* everything, into an empty repository; a named file that is bad is an error */
     UPDATE_SCAN,   /* what differs from the last time; a bad file leaves the old one in its place */
     UPDATE_LOAD,   /* |name|, whether its file has changed or not; a bad file is an error */
+    UPDATE_NEED,   /* |name|, if it is only listed, because it is called */
     UPDATE_UNLOAD, /* |name|, which stays out of service until it is loaded by its name */
 };
 
@@ -55,13 +56,15 @@ struct update {
     struct repository_index *old; /* ref held */
     struct update_refusal *refusals;
     uint32_t refusal_count;
+    uint64_t short_bytes; /* with ST_EXHAUSTED: so much --model-bytes-max lacks; repository_evict()
+                             can make room. 0: it lacks nothing */
     uint32_t loaded_count, kept_count, gone_count; /* files */
     struct model **retired; /* owned; refs held: models of |old| that are not in the draft */
     uint32_t retired_count;
 };
 
-/* Any thread. ST_NOT_FOUND: nothing has |name|; ST_INVALID: a pipeline would lose a step; other
- * errors are those of a file. update_fini() in each case. */
+/* Any thread. ST_NOT_FOUND: nothing has |name|; ST_INVALID: a pipeline would lose a step;
+ * ST_EXHAUSTED: see |short_bytes|; other errors are those of a file. update_fini() in each case. */
 MUST_CHECK enum status update_prepare(struct update *update, struct error *err);
 
 /*

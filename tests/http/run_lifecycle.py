@@ -420,10 +420,128 @@ def too_many_changes():
         expect("add", infer_add(daemon.port), 200)
 
 
+# ---- loading when called ----
+
+NAMES = [f"m{n:02}" for n in range(24)]
+ADD_BYTES = (MODELS / "add.pte").stat().st_size
+
+
+def loaded(daemon):
+    return sorted(name for (name, _), row in index(daemon).items() if row[0] == "READY")
+
+
+def loaded_when_called():
+    """All files answer, but only as many as the limit allows are loaded at a time."""
+    limit = ("--model-bytes-max", str(6 * ADD_BYTES + 100))
+    with served({name: "add" for name in NAMES}, *limit) as (daemon, folder):
+        expect("loaded at the start", loaded(daemon), NAMES[:6])
+        expect("the others", state(daemon, "m20"), "UNKNOWN")
+        for name in NAMES + NAMES[::-1]:
+            expect(name, infer_add(daemon.port, name), 200)
+            expect("loaded", len(loaded(daemon)), 6)
+        expect("used last", loaded(daemon), NAMES[:6])
+        client = Client(daemon.port)
+        client.send(build_request("GET", "/v2/models/m23"))
+        expect("metadata", client.answer(), 200)
+        client.send(build_request("GET", "/v2/models/m22/ready"))
+        expect("ready", client.answer(), 200)
+        expect("is it loaded for that", state(daemon, "m22"), "UNKNOWN")
+        client.send(build_request("GET", "/v2/models"))
+        expect("list", client.answer(), 200)
+        expect("names", json.loads(client.body)["models"], NAMES)
+        client.send(build_request("GET", "/v2/models/m23/stats"))
+        expect("stats", client.answer(), 200)
+        counts = json.loads(client.body)["model_stats"][0]
+        expect("calls before and after", counts["inference_count"], 2)
+        put(folder, "m22", None)
+        os.kill(daemon.process.pid, signal.SIGHUP)
+        daemon.wait_for("models changed")
+        expect("a damaged file", infer_add(daemon.port, "m22"), 503)
+        expect("its state", state(daemon, "m22"), "UNAVAILABLE")
+        expect("unknown", infer_add(daemon.port, "nobody"), 404)
+        expect_change(daemon, "unload", "m21")
+        expect("unloaded", infer_add(daemon.port, "m21"), 503)
+        expect_change(daemon, "load", "m21")
+        expect("loaded", infer_add(daemon.port, "m21"), 200)
+
+
+def loaded_by_many_clients():
+    limit = ("--model-bytes-max", str(6 * ADD_BYTES))
+    with served({name: "add" for name in NAMES}, *limit) as (daemon, _):
+        failures = []
+
+        def run(seed):
+            try:
+                client = Client(daemon.port)
+                for n in range(60):
+                    name = NAMES[(seed * 7 + n * 5) % len(NAMES)]
+                    client.send(build_request("POST", f"/v2/models/{name}/infer", ADD_BODY))
+                    expect(name, client.answer(), 200)
+                    expect(name, json.loads(client.body)["outputs"][0]["data"], [3.0] * 6)
+            except (Failure, OSError, ValueError) as failure:
+                failures.append(failure)
+        threads = [threading.Thread(target=run, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+        expect("loaded", len(loaded(daemon)) <= 6, True)
+
+
+def loaded_for_lists_and_pipelines():
+    """Models of a list are loaded together; those of a pipeline stay loaded."""
+    steps = [{"model": "m05", "inputs": [{"input": 0}, {"input": 1}]}]
+    limit = ("--model-bytes-max", str(4 * ADD_BYTES))
+    chain = {"chain": {"steps": steps}}
+    with served({name: "add" for name in NAMES}, *limit, pipelines=chain) as (daemon, _):
+        for name in NAMES:
+            expect(name, infer_add(daemon.port, name), 200)
+        expect("m05 stays", "m05" in loaded(daemon), True)
+        expect("chain", infer_add(daemon.port, "chain"), 200)
+
+        def send_list(*names):
+            body = json.dumps([{"model_name": name, **json.loads(ADD_BODY)} for name in names])
+            status, answer = post(daemon.port, "/v2/batch", body.encode())
+            return status if status != 200 else [row["status"] for row in json.loads(answer)]
+        expect("list", send_list("m20", "m21", "m22"), [200] * 3)
+        expect("too many", send_list("m10", "m11", "m12", "m13", "m14"), 429)
+        expect("after that", infer_add(daemon.port, "m15"), 200)
+
+
+def methods_of_a_file_that_is_not_loaded():
+    largest = (MODELS / "methods.pte").stat().st_size
+    with served({"add": "add", "methods": "methods"}, "--model-bytes-max",
+                str(largest + 10)) as (daemon, _):
+        client = Client(daemon.port)
+        for name in ("add", "methods.get_width", "add", "methods.get_width"):
+            client.send(build_request("GET", f"/v2/models/{name}"))
+            expect(name, client.answer(), 200)
+        client.send(build_request("GET", "/v2/models/add"))
+        expect("add", client.answer(), 200)
+        client.send(build_request("GET", "/v2/models/methods.nothing"))
+        expect("no such method", client.answer(), 404)
+
+
+def too_large_to_be_loaded():
+    with served({"add": "add", "digits": "digits"}, "--model-bytes-max",
+                str(ADD_BYTES + 1)) as (daemon, _):
+        expect("add", infer_add(daemon.port), 200)
+        status, body = post(daemon.port, "/v2/models/digits/infer", b"{}")
+        expect("digits", status, 413)
+        text = json.loads(body)["error"]
+        if str(ADD_BYTES + 1) not in text or "--model-bytes-max" not in text:
+            raise Failure(text)
+        expect("add", infer_add(daemon.port), 200)
+
+
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
           client_that_does_not_wait, sighup, watched, versions, reloads_under_load,
           loads_and_unloads, files_replaced_under_load, sequences_go_on, pipelines_follow,
-          stop_while_loading, too_many_changes)
+          stop_while_loading, too_many_changes, loaded_when_called, loaded_by_many_clients,
+          loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
+          too_large_to_be_loaded)
 
 
 def main():
