@@ -172,6 +172,9 @@ MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mo
 MUST_CHECK enum status infer_finish(struct request *request, enum status status, struct error *err);
 MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
 
+/* The answer is the text in request->out: applies the content coding that the client accepts. */
+MUST_CHECK enum status infer_compress_text(struct request *request, struct error *err);
+
 /* The answer cannot be written at once: the pool of clients holds its memory from now on. False:
  * that pool may not hold so much now. */
 MUST_CHECK bool infer_hand_over(struct request *request);

@@ -210,8 +210,8 @@ static enum status hand_over(struct request *request, struct hal_pool *pool, str
 static void count(const struct request *request, uint64_t now_ns)
 {
     OBJ_CHECK(request->infer.call.model, MODEL_MAGIC);
-    bool is_ok = request->http_status == 0;
-    stats_add(request->infer.call.model->stats, request, &request->infer.call, is_ok, now_ns);
+    int status = request->http_status ? request->http_status : 200;
+    stats_add(request->infer.call.model->stats, request, &request->infer.call, status, now_ns);
 }
 
 /* The model that the target names. */

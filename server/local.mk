@@ -15,6 +15,7 @@ noinst_LIBRARIES += %D%/libserver.a
 %C%_libserver_a_SOURCES = \
 	%D%/api.h \
 	%D%/api_health.c \
+	%D%/api_metrics.c \
 	%D%/api_model.c \
 	%D%/api_signature.c \
 	%D%/bundle.c %D%/bundle.h \
@@ -30,6 +31,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/infer_oip.c \
 	%D%/infer_one.c \
 	%D%/listener.c %D%/listener.h \
+	%D%/metrics.c %D%/metrics.def %D%/metrics.h \
 	%D%/offload.c %D%/offload.h \
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \

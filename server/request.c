@@ -16,6 +16,7 @@
 #include "server/clients.h"
 #include "server/exchange.h"
 #include "server/http/http.h"
+#include "server/metrics.h"
 #include "server/process/log.h"
 #include "server/request_log.h"
 #include "server/routes.h"
@@ -145,6 +146,8 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->retry_after_s = 0;
     request->arrived_ns = request->want_ms = 0;
     request->listed = 0;
+    request->look = NULL;
+    request->content_type = NULL;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
     request->match.model[0] = '\0';
@@ -494,7 +497,8 @@ void request_go_on(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
-    request->is_on_worker = request->offload = false;
+    request->is_on_worker = false;
+    request->offload &= request->is_unfinished; /* a handler goes on where it asked to */
     if (has_run) {
         look_for_loss(request);
     }
@@ -556,6 +560,7 @@ static enum step_result step_write(struct request *request)
     if (request->err.code != ST_OK) {
         request->infer.encoded.has_binary = false;
         request->infer.coding = CODING_IDENTITY;
+        request->content_type = NULL;
         print_error(request);
     }
     body_reset(&request->body);
@@ -571,6 +576,22 @@ static enum step_result step_write(struct request *request)
     return STEP_NEXT;
 }
 
+int request_status(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->exchange->sent_bytes == 0) {
+        return HTTP_GONE;
+    }
+    return request->http_status ? request->http_status : 200;
+}
+
+/* The answer is out, or the client has gone; the exchange is still known. */
+static void note_end(struct request *request)
+{
+    metrics_count_request(request);
+    request_log_end(request);
+}
+
 static enum step_result step_done(struct request *request)
 {
     struct exchange *exchange = request->exchange;
@@ -579,7 +600,7 @@ static enum step_result step_done(struct request *request)
         request->infer.ops->count(request, uv_hrtime());
     }
     if (exchange) {
-        request_log_end(request);
+        note_end(request);
     }
     give_back(request);
     if (exchange) {
@@ -595,7 +616,7 @@ static enum step_result step_done(struct request *request)
 void request_abandon(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    request_log_end(request);
+    note_end(request);
     request->exchange = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));

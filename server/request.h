@@ -26,6 +26,7 @@
 #include "server/infer.h"
 #include "server/route.h"
 
+struct metrics_look;
 struct repository_index;
 struct server;
 struct serving;
@@ -62,12 +63,14 @@ struct request {
 
     int http_status; /* status of the answer; 0 while it is open */
     struct error err;
-    struct buf out;    /* the answer's JSON */
+    struct buf out;           /* the answer's JSON */
+    const char *content_type; /* of another answer; a constant, or NULL */
     size_t body_bytes; /* bytes received */
     bool is_on_worker; /* the steps are queued and not back */
     struct repository_index
         *listing; /* ref held: that handler's models, |listed| of them printed */
     uint32_t listed;
+    const struct metrics_look *look; /* that handler's, in the arena; NULL: none was taken */
     struct infer infer;
 
     uint64_t arrived_ns; /* when the message was complete */
@@ -129,6 +132,10 @@ void request_go_on(struct request *request);
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
  * as the worker that has it gives it back. */
 void request_abandon(struct request *request);
+
+/* The status that the client got, for logs and counts; HTTP_GONE: it left before its answer. The
+ * exchange is known. */
+int request_status(const struct request *request);
 
 /* A complete request that the client waits for: there is no answer yet. */
 bool request_is_waited_for(const struct request *request);

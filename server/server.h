@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "server/clients.h"
+#include "server/metrics.h"
 #include "server/offload.h"
 #include "server/process/log_limit.h"
 #include "server/process/notify.h"
@@ -50,6 +51,7 @@ struct server {
     struct offload offload;
     struct watchdog watchdog;
     struct log_limits log_limits;
+    struct metrics metrics;
 
     struct list listeners;
     struct list conns;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 
 static const char *const field_names[HTTP_FIELD_COUNT] = {
+    [HTTP_ACCEPT] = "accept",
     [HTTP_ACCEPT_ENCODING] = "accept-encoding",
     [HTTP_CONTENT_ENCODING] = "content-encoding",
     [HTTP_CONTENT_LENGTH] = "content-length",

@@ -14,6 +14,7 @@
 
 /* Request fields that mean something to us; all others are counted and dropped. */
 enum http_field {
+    HTTP_ACCEPT,
     HTTP_ACCEPT_ENCODING,
     HTTP_CONTENT_ENCODING,
     HTTP_CONTENT_LENGTH,
@@ -29,6 +30,9 @@ enum http_field {
 
 /* The case of letters does not matter. */
 enum http_field http_field_find(const char *name, size_t len);
+
+/* In logs and counts: the client left before it had an answer. */
+#define HTTP_GONE 499
 
 /* The only place where an outcome becomes an HTTP status. */
 int http_status_of(enum status code);

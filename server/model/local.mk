@@ -18,4 +18,5 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/repository_draft.c \
 	%D%/repository_load.c \
 	%D%/repository_priv.h \
-	%D%/repository_program.c
+	%D%/repository_program.c \
+	%D%/status_counts.c %D%/status_counts.h
