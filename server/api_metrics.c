@@ -246,6 +246,16 @@ static void put_in_flight(struct page *page)
     put(page, page->look->requests);
 }
 
+static void put_access_lines(struct page *page)
+{
+    put(page, access_log_counts(&page->server->access_log).added);
+}
+
+static void put_access_lost(struct page *page)
+{
+    put(page, access_log_counts(&page->server->access_log).lost);
+}
+
 static void put_loop_lag(struct page *page)
 {
     prom_histogram(&page->prom, &page->server->metrics.turns, &histogram_times);

@@ -150,6 +150,7 @@ void infer_reset(struct request *request)
     infer->is_short = false;
     infer->body = NULL;
     infer->bound_bytes = infer->steps_bytes = 0;
+    infer->id = span_str("");
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
     body_reset(&infer->inflated);

@@ -135,6 +135,7 @@ struct infer {
     uint64_t timeout_us;        /* given by the client; 0: none */
     uint32_t priority;          /* given by the client; 0: the default */
     struct rt_sched_turn turn;  /* place of a call in its sequence */
+    struct span id;             /* that the body gave the request, kept in |arena|; or empty */
     struct oip_encoded encoded; /* spans of the answer */
     struct buf deflated;        /* the answer with a content coding */
     enum coding coding;         /* content coding of the answer */

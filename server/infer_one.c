@@ -31,7 +31,7 @@ static enum status keep_id(struct infer *infer, struct error *err)
     if (!copy) {
         return arena_fail(&infer->arena, "the request", err);
     }
-    oip->id = span_of(copy, oip->id.len);
+    oip->id = infer->id = span_of(copy, oip->id.len);
     return ST_OK;
 }
 

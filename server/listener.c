@@ -288,9 +288,7 @@ static void begin_conn(struct listener *listener, int fd)
         close(fd);
         return;
     }
-    if (server->options->log_requests == OPTIONS_LOG_ALL) {
-        transport_socket_name(transport);
-    }
+    transport_socket_name(transport);
     if (!conn_accept(server, transport)) {
         refuse_client(server, UV_ENOMEM);
         transport_close(transport);

@@ -13,6 +13,7 @@ include server/process/local.mk
 noinst_LIBRARIES += %D%/libserver.a
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
+	%D%/access_log.c %D%/access_log.h \
 	%D%/api.h \
 	%D%/api_health.c \
 	%D%/api_metrics.c \
@@ -25,6 +26,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/conn_answer.c \
 	%D%/conn_message.c \
 	%D%/conn_priv.h \
+	%D%/dump.c %D%/dump.h \
 	%D%/exchange.c %D%/exchange.h \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_call.c \
@@ -43,6 +45,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
 	%D%/stats.c %D%/stats.h \
+	%D%/trace.c %D%/trace.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \
 	%D%/watchdog.c %D%/watchdog.h

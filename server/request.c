@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "server/access_log.h"
 #include "server/clients.h"
 #include "server/exchange.h"
 #include "server/http/http.h"
@@ -147,6 +148,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->arrived_ns = request->want_ms = 0;
     request->listed = 0;
     request->look = NULL;
+    request->has_trace = false;
     request->content_type = NULL;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
@@ -585,11 +587,24 @@ int request_status(const struct request *request)
     return request->http_status ? request->http_status : 200;
 }
 
+const struct trace *request_trace(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    uint8_t count = request->head.counts[HTTP_TRACEPARENT];
+    if (count > 0 && !request->has_trace) {
+        struct span field = head_value(&request->head, HTTP_TRACEPARENT);
+        trace_begin(&request->server->traces, count == 1 ? field : span_str(""), &request->trace);
+        request->has_trace = true;
+    }
+    return request->has_trace ? &request->trace : NULL;
+}
+
 /* The answer is out, or the client has gone; the exchange is still known. */
 static void note_end(struct request *request)
 {
     metrics_count_request(request);
     request_log_end(request);
+    access_log_request(request);
 }
 
 static enum step_result step_done(struct request *request)

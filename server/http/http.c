@@ -16,7 +16,10 @@ static const char *const field_names[HTTP_FIELD_COUNT] = {
     [HTTP_EXPECT] = "expect",
     [HTTP_HOST] = "host",
     [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = "inference-header-content-length",
+    [HTTP_TRACEPARENT] = "traceparent",
     [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
+    [HTTP_USER_AGENT] = "user-agent",
+    [HTTP_X_REQUEST_ID] = "x-request-id",
     [HTTP_X_REQUEST_TIMEOUT_MS] = "x-request-timeout-ms",
 };
 

@@ -258,6 +258,31 @@ static enum status set_log_requests(struct options *options, const char *value, 
     return ST_OK;
 }
 
+static enum status set_access_log(struct options *options, const char *value, struct error *err)
+{
+    static const char *const words[] = {
+        [OPTIONS_ACCESS_OFF] = "off",
+        [OPTIONS_ACCESS_ERRORS] = "errors",
+        [OPTIONS_ACCESS_SAMPLED] = "sampled",
+        [OPTIONS_ACCESS_ALL] = "all",
+    };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(value, words[i]) == 0) {
+            options->access_log = (enum options_access_log)i;
+            return ST_OK;
+        }
+    }
+    return error_set(err, ST_INVALID, "expected off, errors, sampled or all, got '%s'", value);
+}
+
+static enum status set_access_log_file(struct options *options, const char *value,
+                                       struct error *err)
+{
+    (void)err; /* access_log_open() reports whether it can be written */
+    options->access_log_file = value;
+    return ST_OK;
+}
+
 struct option_info {
     const char *name, *value, *doc;
     option_set_f *set;
@@ -282,6 +307,10 @@ static const struct option_info option_infos[] = {
     {"log-level", "LEVEL", "error, warning, notice, info or debug (info)", set_log_level},
     {"log-requests", "WHICH", "errors, or all: a line for each request at its end (errors)",
      set_log_requests},
+    {"access-log", "WHICH", "a JSON line for requests: off, errors, sampled or all (off)",
+     set_access_log},
+    {"access-log-file", "FILE", "append these lines to FILE, which SIGHUP opens again (stderr)",
+     set_access_log_file},
     {"log-file", "FILE", "append the log to FILE, which SIGHUP opens again (stderr)", set_log_file},
 };
 
@@ -448,7 +477,7 @@ void options_print_help(struct buf *out)
     print_params(out, true);
     buf_add_str(
         out, "\nSIGTERM or SIGINT: finish the open requests and exit 0; a second one: exit now.\n"
-             "SIGHUP: open the log file again.\n"
+             "SIGHUP: open the log files again. SIGUSR1: log what is in flight.\n"
              "Exit status: 0 asked to stop, 64 usage, 65 bad model file, 66 no such file\n"
              "or device, 69 unsupported, 70 internal, 71 system, 77 no permission.\n");
 }
