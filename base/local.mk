@@ -6,8 +6,10 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/buf.c %D%/buf.h \
 	%D%/bytes.h \
 	%D%/check.c %D%/check.h \
+	%D%/counter.h \
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
 	%D%/folder.c %D%/folder.h \
+	%D%/histogram.c %D%/histogram.h \
 	%D%/list.h \
 	%D%/precision.c %D%/precision.h \
 	%D%/refs.h \

@@ -4,6 +4,7 @@
 #ifndef PTED_BASE_UTF8_H
 #define PTED_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,13 @@ static inline uint32_t utf8_code(const uint8_t *p, size_t len)
         code = code << 6 | (p[i] & 0x3fu);
     }
     return code;
+}
+
+/* C1 controls, separators of lines and paragraphs, and everything that changes the direction. */
+static inline bool utf8_is_disruptive(uint32_t code)
+{
+    return (code >= 0x80 && code <= 0x9f) || code == 0x61c || (code >= 0x200e && code <= 0x200f) ||
+           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
 #endif

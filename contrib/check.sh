@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=contrib/packages.sh
 . contrib/packages.sh
 
-TEST_PACKAGES='clang libcmocka-dev python3 shellcheck systemd
+TEST_PACKAGES='clang libcmocka-dev python3 python3-prometheus-client shellcheck systemd prometheus
     glslang-tools mesa-vulkan-drivers vulkan-validationlayers haproxy
     bash-completion debhelper debootstrap dpkg-dev fish lintian zsh'
 STEPS='gcc clang memory threads dist package quickstart'

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Handlers of the routes that run no model. Each handler prints its JSON to request->out and
  * returns ST_OK, or sets the reason why it cannot. Handlers do not block. A handler on the loop
- * whose work has no bound prints a piece, sets request->is_unfinished and is called again. */
+ * whose work has no bound prints a piece, sets request->is_unfinished and is called again, on a
+ * thread if it has set request->offload, too. */
 #ifndef PTED_SERVER_API_H
 #define PTED_SERVER_API_H
 
@@ -17,6 +18,8 @@ api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c 
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
 api_handler_f api_load, api_unload;                              /* api_change.c */
 api_handler_f api_config, api_stats, api_model_stats;            /* api_model.c */
+
+api_handler_f api_metrics;                                       /* api_metrics.c */
 
 /*
  * Shared by the handlers. api_find_ready(): the model that the target names, which the request

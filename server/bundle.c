@@ -494,8 +494,9 @@ static void count(const struct request *request, uint64_t now_ns)
     for (uint32_t i = 0; bundle && i < bundle->count; i++) {
         const struct bundle_call *call = &bundle->calls[i];
         if (call->call.model) {
-            bool is_ok = request->http_status == 0 && call->err.code == ST_OK;
-            stats_add(call->call.model->stats, request, &call->call, is_ok, now_ns);
+            int status =
+                request->http_status ? request->http_status : http_status_of(call->err.code);
+            stats_add(call->call.model->stats, request, &call->call, status, now_ns);
         }
     }
 }

@@ -220,6 +220,7 @@ static void keep_ahead(struct conn *conn, struct span bytes)
 
 static void on_bytes(struct conn *conn, struct span bytes)
 {
+    counter_add(&conn->server->metrics.received_bytes, bytes.len);
     if (conn->state == CONN_LINGER) {
         conn->discarded_bytes += bytes.len;
         if (conn->discarded_bytes > CONN_DISCARD_BYTES_MAX) {

@@ -212,6 +212,7 @@ enum exchange_written conn_answer_write(struct exchange *exchange, const struct 
     spans[0] = span_of(text, text_bytes);
     size_t bytes = sum_of(spans, count + 1);
     exchange->sent_bytes += bytes;
+    counter_add(&conn->server->metrics.sent_bytes, bytes);
     return write_spans(conn, spans, count + 1, bytes, is_last);
 }
 
@@ -257,6 +258,7 @@ void conn_answer_continue(struct conn *conn)
 void conn_answer_turn_away(struct conn *conn)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
+    counter_add(&conn->server->metrics.turned_away, 1);
     static const char body[] = "{\"error\":\"too many connections\"}";
     const struct http_answer answer = {.status = 503,
                                        .content_type = "application/json",

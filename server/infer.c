@@ -151,6 +151,7 @@ void infer_reset(struct request *request)
     infer->is_short = false;
     infer->body = NULL;
     infer->bound_bytes = infer->steps_bytes = 0;
+    infer->id = span_str("");
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
     body_reset(&infer->inflated);
@@ -592,16 +593,25 @@ size_t infer_encode_bytes(const struct request *request)
     return request->infer.ops->encode_bytes(request);
 }
 
-static enum status compress(struct request *request, struct error *err)
+/* The answer is |spans|, of |bytes| in all. */
+static enum status compress(struct request *request, const struct span *spans, size_t count,
+                            size_t bytes, struct error *err)
 {
     struct infer *infer = &request->infer;
-    infer->coding = wanted_coding(request);
-    if (infer->coding == CODING_IDENTITY || infer->encoded.total_bytes < DEFLATE_BYTES_MIN) {
-        infer->coding = CODING_IDENTITY;
+    infer->coding = bytes < DEFLATE_BYTES_MIN ? CODING_IDENTITY : wanted_coding(request);
+    if (infer->coding == CODING_IDENTITY) {
         return ST_OK;
     }
-    return coding_deflate(infer->coding, infer->encoded.spans, infer->encoded.span_count,
-                          &infer->deflated, err);
+    TRY(coding_deflate(infer->coding, spans, count, &infer->deflated, err));
+    buf_fini(&request->out);
+    return ST_OK;
+}
+
+enum status infer_compress_text(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct span text = buf_span(&request->out);
+    return compress(request, &text, 1, text.len, err);
 }
 
 /* Is the answer, or the end of it, the memory of results? */
@@ -615,10 +625,8 @@ enum status infer_encode(struct request *request, struct error *err)
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     TRY(infer->ops->print(request, err));
-    TRY(compress(request, err));
-    if (infer->coding != CODING_IDENTITY) {
-        buf_fini(&request->out);
-    }
+    TRY(compress(request, infer->encoded.spans, infer->encoded.span_count,
+                 infer->encoded.total_bytes, err));
     if (!has_results(infer)) {
         infer->ops->release(request);
     }

@@ -139,6 +139,7 @@ struct infer {
     uint64_t timeout_us;        /* given by the client; 0: none */
     uint32_t priority;          /* given by the client; 0: the default */
     struct rt_sched_turn turn;  /* place of a call in its sequence */
+    struct span id;             /* that the body gave the request, kept in |arena|; or empty */
     struct oip_encoded encoded; /* spans of the answer */
     struct buf deflated;        /* the answer with a content coding */
     enum coding coding;         /* content coding of the answer */
@@ -176,6 +177,9 @@ MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mo
 /* The run has ended with |status|; sets what the client is told. */
 MUST_CHECK enum status infer_finish(struct request *request, enum status status, struct error *err);
 MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
+
+/* The answer is the text in request->out: applies the content coding that the client accepts. */
+MUST_CHECK enum status infer_compress_text(struct request *request, struct error *err);
 
 /* The answer cannot be written at once: the pool of clients holds its memory from now on. False:
  * that pool may not hold so much now. */

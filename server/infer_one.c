@@ -41,7 +41,7 @@ static enum status keep_id(struct infer *infer, struct error *err)
     if (!copy) {
         return arena_fail(&infer->arena, "the request", err);
     }
-    oip->id = span_of(copy, oip->id.len);
+    oip->id = infer->id = span_of(copy, oip->id.len);
     return ST_OK;
 }
 
@@ -223,10 +223,10 @@ static enum status hand_over(struct request *request, struct hal_pool *pool, str
 static void count(const struct request *request, uint64_t now_ns)
 {
     const struct model *model = request->infer.call.model;
-    bool is_ok = request->http_status == 0;
+    int status = request->http_status ? request->http_status : 200;
     if (model) { /* NULL: its file was not loaded */
         OBJ_CHECK(model, MODEL_MAGIC);
-        stats_add(model->stats, request, &request->infer.call, is_ok, now_ns);
+        stats_add(model->stats, request, &request->infer.call, status, now_ns);
     }
 }
 

@@ -247,6 +247,12 @@ static bool is_of_client(int number)
     return false;
 }
 
+static void count_accepted(struct listener *listener)
+{
+    listener->accepted++;
+    counter_add(&listener->server->metrics.accepted, 1);
+}
+
 /* If no descriptor is left the spare one makes room, so that the client is told at once. */
 static bool turn_away(struct listener *listener)
 {
@@ -257,7 +263,8 @@ static bool turn_away(struct listener *listener)
     close(server->spare_fd);
     int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0) {
-        listener->accepted++;
+        count_accepted(listener);
+        counter_add(&server->metrics.turned_away, 1);
         close(fd);
     }
     server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -266,6 +273,7 @@ static bool turn_away(struct listener *listener)
 
 static void refuse_client(struct server *server, int uv_code)
 {
+    counter_add(&server->metrics.turned_away, 1);
     if (server_may_log(server, LOG_KIND_ACCEPT)) {
         log_line(LOG_WARNING, "connection: %s", uv_strerror(uv_code));
     }
@@ -283,9 +291,7 @@ static void begin_conn(struct listener *listener, int fd)
         close(fd);
         return;
     }
-    if (server->options->log_requests == OPTIONS_LOG_ALL) {
-        transport_socket_name(transport);
-    }
+    transport_socket_name(transport);
     if (!conn_accept(server, transport, listener->role == LISTENER_ADMIN)) {
         refuse_client(server, UV_ENOMEM);
         transport_close(transport);
@@ -297,7 +303,7 @@ static bool accept_one(struct listener *listener)
 {
     int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0) {
-        listener->accepted++;
+        count_accepted(listener);
         begin_conn(listener, fd);
         return true;
     }

@@ -14,9 +14,11 @@ include server/process/local.mk
 noinst_LIBRARIES += %D%/libserver.a
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
+	%D%/access_log.c %D%/access_log.h \
 	%D%/api.h \
 	%D%/api_change.c \
 	%D%/api_health.c \
+	%D%/api_metrics.c \
 	%D%/api_model.c \
 	%D%/api_signature.c \
 	%D%/bundle.c %D%/bundle.h \
@@ -30,6 +32,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/conn_answer.c \
 	%D%/conn_message.c \
 	%D%/conn_priv.h \
+	%D%/dump.c %D%/dump.h \
 	%D%/exchange.c %D%/exchange.h \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_call.c \
@@ -37,6 +40,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/infer_one.c \
 	%D%/infer_profile.c \
 	%D%/listener.c %D%/listener.h \
+	%D%/metrics.c %D%/metrics.def %D%/metrics.h \
 	%D%/offload.c %D%/offload.h \
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
@@ -48,6 +52,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
 	%D%/stats.c %D%/stats.h \
+	%D%/trace.c %D%/trace.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \
 	%D%/watch.c %D%/watch.h \

@@ -13,9 +13,11 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "server/access_log.h"
 #include "server/clients.h"
 #include "server/exchange.h"
 #include "server/http/http.h"
+#include "server/metrics.h"
 #include "server/process/log.h"
 #include "server/request_log.h"
 #include "server/routes.h"
@@ -147,6 +149,9 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->retry_after_s = 0;
     request->arrived_ns = request->want_ms = 0;
     request->listed = request->load_count = 0;
+    request->look = NULL;
+    request->has_trace = false;
+    request->content_type = NULL;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
     request->match.model[0] = '\0';
@@ -528,7 +533,8 @@ void request_go_on(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
-    request->is_on_worker = request->offload = false;
+    request->is_on_worker = false;
+    request->offload &= request->is_unfinished; /* a handler goes on where it asked to */
     if (has_run) {
         look_for_loss(request);
     }
@@ -626,6 +632,7 @@ static enum step_result step_write(struct request *request)
     if (request->err.code != ST_OK) {
         request->infer.encoded.has_binary = false;
         request->infer.coding = CODING_IDENTITY;
+        request->content_type = NULL;
         print_error(request);
     }
     body_reset(&request->body);
@@ -641,6 +648,35 @@ static enum step_result step_write(struct request *request)
     return STEP_NEXT;
 }
 
+int request_status(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->exchange->sent_bytes == 0) {
+        return HTTP_GONE;
+    }
+    return request->http_status ? request->http_status : 200;
+}
+
+const struct trace *request_trace(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    uint8_t count = request->head.counts[HTTP_TRACEPARENT];
+    if (count > 0 && !request->has_trace) {
+        struct span field = head_value(&request->head, HTTP_TRACEPARENT);
+        trace_begin(&request->server->traces, count == 1 ? field : span_str(""), &request->trace);
+        request->has_trace = true;
+    }
+    return request->has_trace ? &request->trace : NULL;
+}
+
+/* The answer is out, or the client has gone; the exchange is still known. */
+static void note_end(struct request *request)
+{
+    metrics_count_request(request);
+    request_log_end(request);
+    access_log_request(request);
+}
+
 static enum step_result step_done(struct request *request)
 {
     struct exchange *exchange = request->exchange;
@@ -649,7 +685,7 @@ static enum step_result step_done(struct request *request)
         request->infer.ops->count(request, uv_hrtime());
     }
     if (exchange) {
-        request_log_end(request);
+        note_end(request);
     }
     give_back(request);
     if (exchange) {
@@ -665,7 +701,7 @@ static enum step_result step_done(struct request *request)
 void request_abandon(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    request_log_end(request);
+    note_end(request);
     request->exchange = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));

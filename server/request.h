@@ -26,7 +26,9 @@
 #include "server/http/head.h"
 #include "server/infer.h"
 #include "server/route.h"
+#include "server/trace.h"
 
+struct metrics_look;
 struct repository_index;
 struct server;
 struct serving;
@@ -64,17 +66,23 @@ struct request {
 
     int http_status; /* status of the answer; 0 while it is open */
     struct error err;
-    struct buf out;    /* the answer's JSON */
-    size_t body_bytes; /* bytes received */
-    bool is_on_worker; /* the steps are queued and not back */
+    struct buf out;           /* the answer's JSON */
+    const char *content_type; /* of another answer; a constant, or NULL */
+    size_t body_bytes;        /* bytes received */
+    bool is_on_worker;        /* the steps are queued and not back */
     struct repository_index
         *listing; /* ref held: that handler's models, |listed| of them printed */
     uint32_t listed;
+    const struct metrics_look *look; /* that handler's, in the arena; NULL: none was taken */
     struct list change_link;         /* in a change that it waits for */
     char absent[MODEL_NAME_MAX + 1]; /* with ST_WOULD_LOAD: the file that is only listed */
     uint32_t load_count;             /* times that it has waited for a file */
     struct changes_order order;      /* set by the handler of a request that changes models */
     struct infer infer;
+
+    struct trace trace;                   /* that it belongs to; see request_trace() */
+    char traceparent[TRACE_PARENT_CHARS]; /* of the answer */
+    bool has_trace;
 
     uint64_t arrived_ns; /* when the message was complete */
     uint64_t encoded_ns; /* when the answer was complete */
@@ -138,6 +146,13 @@ void request_note_changed(struct request *request, enum status status, const str
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
  * as the worker that has it gives it back. */
 void request_abandon(struct request *request);
+
+/* The status that the client got, for logs and counts; HTTP_GONE: it left before its answer. The
+ * exchange is known. */
+int request_status(const struct request *request);
+
+/* The trace that the client named, with the id that the request has in it; NULL: it named none. */
+const struct trace *request_trace(struct request *request);
 
 /* A complete request that the client waits for: there is no answer yet. */
 bool request_is_waited_for(const struct request *request);

@@ -8,6 +8,27 @@
 
 _Static_assert(INFER_SPANS_MAX <= EXCHANGE_PARTS_MAX, "one write takes any answer");
 
+/* The client's X-Request-Id, if that can be a field of ours as it is. */
+static struct span repeat_id(const struct request *request)
+{
+    struct span id = head_value(&request->head, HTTP_X_REQUEST_ID);
+    bool is_plain = id.len <= HTTP_REQUEST_ID_MAX;
+    for (size_t i = 0; is_plain && i < id.len; i++) {
+        is_plain = id.ptr[i] > ' ' && id.ptr[i] < 0x7f;
+    }
+    return is_plain ? id : span_str("");
+}
+
+static struct span continue_trace(struct request *request)
+{
+    const struct trace *trace = request_trace(request);
+    if (!trace) {
+        return span_str("");
+    }
+    trace_print(trace, request->traceparent);
+    return span_of(request->traceparent, sizeof(request->traceparent));
+}
+
 static struct http_answer describe_answer(struct request *request)
 {
     if (!request->retry_after_s && (request->http_status == 429 || request->http_status == 503)) {
@@ -15,11 +36,13 @@ static struct http_answer describe_answer(struct request *request)
     }
     struct http_answer answer = {
         .status = request->http_status ? request->http_status : 200,
-        .content_type = "application/json",
+        .content_type = request->content_type ? request->content_type : "application/json",
         .content_length = request->out.len,
         .allow = request->match.allow,
         .accept_encoding = request->http_status == 415 ? CODINGS_ACCEPTED : NULL,
         .retry_after_s = request->retry_after_s,
+        .request_id = repeat_id(request),
+        .traceparent = continue_trace(request),
     };
     const struct infer *infer = &request->infer;
     if (infer->encoded.has_binary) {

@@ -19,6 +19,11 @@ static const struct route_info routes[ROUTE_COUNT] = {
 #undef ROUTE
 };
 
+const char *route_pattern(enum route_id id)
+{
+    return id < ROUTE_COUNT ? routes[id].pattern : "none";
+}
+
 static int hex_digit(uint8_t c)
 {
     if (c >= '0' && c <= '9') {

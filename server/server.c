@@ -24,6 +24,7 @@
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
 #include "server/conn.h"
+#include "server/dump.h"
 #include "server/listener.h"
 #include "server/process/log.h"
 #include "server/request.h"
@@ -51,7 +52,7 @@
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles except those of sockets. */
-#define HANDLE_COUNT 18
+#define HANDLE_COUNT 19
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -64,6 +65,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->trim.timer, (uv_handle_t *)&server->turns.prepare,
         (uv_handle_t *)&server->turns.idle, (uv_handle_t *)&server->changes.timer,
         (uv_handle_t *)&server->watch.poll, (uv_handle_t *)&server->watch.timer,
+        (uv_handle_t *)&server->sigusr1,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -145,10 +147,31 @@ static void on_signal(uv_signal_t *signal, int number)
     uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
 }
 
+static void reopen_access_log(struct server *server)
+{
+    struct error err;
+    const char *path = server->options->access_log_file;
+    if (!path || !server->access_log.writer) {
+        return;
+    }
+    if (access_log_reopen(&server->access_log, &err) == ST_OK) {
+        log_line(LOG_NOTICE, "SIGHUP: access log %s is open again", path);
+    } else {
+        log_line(LOG_ERROR, "SIGHUP: %s; the old one stays in use", err.text);
+    }
+}
+
+static void on_user_signal(uv_signal_t *signal, int number)
+{
+    (void)number;
+    dump_in_flight(server_of(signal->data));
+}
+
 static void on_hangup(uv_signal_t *signal, int number)
 {
     struct error err;
     (void)number;
+    reopen_access_log(server_of(signal->data));
     if (log_reopen(&err) != ST_OK) {
         log_line(LOG_ERROR, "SIGHUP: %s; the old one stays in use", err.text);
     } else if (log_path()) {
@@ -407,6 +430,7 @@ static enum status init_handles(struct server *server, struct error *err)
     uv_signal_init(&server->loop, &server->sigterm);
     uv_signal_init(&server->loop, &server->sigint);
     uv_signal_init(&server->loop, &server->sighup);
+    uv_signal_init(&server->loop, &server->sigusr1);
     uv_handle_t *handles[HANDLE_COUNT];
     list_handles(server, handles);
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
@@ -498,9 +522,11 @@ enum status server_init(struct server *server, const struct options *options, st
     list_init(&server->idle_requests);
     notify_init(&server->notify);
     log_limits_init(&server->log_limits, uv_hrtime);
+    trace_source_init(&server->traces);
     raise_file_limit();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGHUP, SIG_IGN); /* until the loop sees to it */
+    signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
+    signal(SIGUSR1, SIG_IGN);
     int rc = uv_loop_init(&server->loop);
     if (rc < 0) {
         return uv_fail(err, "event loop", rc);
@@ -508,6 +534,7 @@ enum status server_init(struct server *server, const struct options *options, st
     server->has_loop = true;
     server->thread = uv_thread_self();
     TRY(init_handles(server, err));
+    TRY(access_log_open(&server->access_log, options, err));
     TRY(offload_start(server, err));
     TRY(init_listeners(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
@@ -550,6 +577,7 @@ enum status server_run(struct server *server, struct error *err)
     uv_signal_start(&server->sigterm, on_signal, SIGTERM);
     uv_signal_start(&server->sigint, on_signal, SIGINT);
     uv_signal_start(&server->sighup, on_hangup, SIGHUP);
+    uv_signal_start(&server->sigusr1, on_user_signal, SIGUSR1);
     TRY(listener_start_all(server, err));
     ask_for_short_turns();
     watchdog_start(server);
@@ -576,6 +604,7 @@ void server_fini(struct server *server)
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
+    access_log_close(&server->access_log);
     log_limits_flush(&server->log_limits, true);
     changes_fini(server);
     watch_fini(server);

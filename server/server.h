@@ -15,14 +15,17 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "base/status.h"
+#include "server/access_log.h"
 #include "server/changes.h"
 #include "server/clients.h"
+#include "server/metrics.h"
 #include "server/offload.h"
 #include "server/process/log_limit.h"
 #include "server/process/notify.h"
 #include "server/process/options.h"
 #include "server/proving.h"
 #include "server/recovery.h"
+#include "server/trace.h"
 #include "server/trim.h"
 #include "server/turns.h"
 #include "server/watch.h"
@@ -54,6 +57,9 @@ struct server {
     struct offload offload;
     struct watchdog watchdog;
     struct log_limits log_limits;
+    struct metrics metrics;
+    struct access_log access_log;
+    struct trace_source traces; /* ids of spans */
 
     struct list listeners;
     struct list conns;
@@ -81,7 +87,7 @@ struct server {
     uv_timer_t accept_retry; /* accepts again after an error */
     uv_timer_t drain;        /* times the stop: the accept queue, the grace, drain_timeout */
     uint32_t accept_rounds;  /* times that the stop has looked at the accept queue */
-    uv_signal_t sigterm, sigint, sighup;
+    uv_signal_t sigterm, sigint, sighup, sigusr1;
     bool is_draining;
     bool is_grace_over; /* while draining: connections without a request close */
     bool is_closing;    /* handles are being closed; the loop ends soon */

@@ -19,6 +19,7 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/program.h"
 #include "runtime/sched/sched.h"
+#include "server/http/http.h"
 #include "server/model/model.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -47,6 +48,11 @@ int64_t stats_sample_count(const struct infer_call *call)
     return has_samples ? rt_invocation_result(call->invocation, 0)->shape.dims[0] : 1;
 }
 
+static void add_time(struct histogram *histogram, uint64_t ns)
+{
+    histogram_add(histogram, &histogram_times, ns);
+}
+
 /* The times of a batch are those of its last request: they ran as one. */
 static void add_batch(struct model_stats *stats, const struct rt_sched_job *job, int64_t samples,
                       uint64_t decode, uint64_t encode)
@@ -56,13 +62,14 @@ static void add_batch(struct model_stats *stats, const struct rt_sched_job *job,
     struct model_stats_batch *batch = &stats->batches[index < 0 ? 0 : index];
     stats->execution_count++;
     batch->count++;
+    histogram_add(&stats->rows, &histogram_rows, samples > 0 ? (uint64_t)samples : 0);
     batch->decode += decode;
     batch->compute += job->finished_ns - job->started_ns;
     batch->encode += encode;
 }
 
 void stats_add(struct model_stats *stats, const struct request *request,
-               const struct infer_call *call, bool is_ok, uint64_t now_ns)
+               const struct infer_call *call, int status, uint64_t now_ns)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     must(call->model && call->model->stats == stats);
@@ -71,7 +78,8 @@ void stats_add(struct model_stats *stats, const struct request *request,
         return; /* the client went before it had sent all */
     }
     stats->last_ns = now_ns;
-    if (!is_ok || !request->exchange) {
+    status_counts_add(&stats->statuses, request->exchange ? status : HTTP_GONE);
+    if (status != 200 || !request->exchange) {
         add(&stats->failed, now_ns - request->arrived_ns);
         if (!request->exchange) {
             add(&stats->cancelled, now_ns - request->arrived_ns);
@@ -89,6 +97,11 @@ void stats_add(struct model_stats *stats, const struct request *request,
     add(&stats->compute, job->finished_ns - job->started_ns);
     add(&stats->encode, encode);
     add(&stats->write, now_ns - request->encoded_ns);
+    add_time(&stats->durations, now_ns - request->arrived_ns);
+    add_time(&stats->phases[MODEL_PHASE_PREPARE], decode);
+    add_time(&stats->phases[MODEL_PHASE_QUEUE], job->started_ns - job->queued_ns);
+    add_time(&stats->phases[MODEL_PHASE_COMPUTE], job->finished_ns - job->started_ns);
+    add_time(&stats->phases[MODEL_PHASE_ENCODE], encode);
     if (job->is_batch_end) {
         add_batch(stats, job, job->batch_size > 1 ? job->batch_rows : samples, decode, encode);
     }

@@ -3,7 +3,6 @@
 #ifndef PTED_SERVER_STATS_H
 #define PTED_SERVER_STATS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "server/model/model_stats.h"
@@ -17,9 +16,9 @@ struct server;
 /* Samples of a call that has run and whose results are still there. */
 int64_t stats_sample_count(const struct infer_call *call);
 
-/* |request| is over, and with it |call| of a model, well or not. */
+/* |request| is over, and with it |call| of a model, with HTTP's |status|. */
 void stats_add(struct model_stats *stats, const struct request *request,
-               const struct infer_call *call, bool is_ok, uint64_t now_ns);
+               const struct infer_call *call, int status, uint64_t now_ns);
 
 /* "memory": what requests hold of --ring-bytes, and for what. */
 void stats_print_memory(struct buf *out, const struct server *server);

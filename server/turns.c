@@ -13,6 +13,10 @@ static void on_prepare(uv_prepare_t *prepare)
     struct server *server = server_of(prepare->data);
     OBJ_CHECK(&server->turns, TURNS_MAGIC);
     server->turns.number++;
+    if (server->turns.begin_ns) {
+        histogram_add(&server->metrics.turns, &histogram_times,
+                      uv_hrtime() - server->turns.begin_ns);
+    }
     server->turns.begin_ns = 0;
 }
 

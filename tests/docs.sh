@@ -4,8 +4,8 @@
 # Checks that the documents match the tree. Each `name()` and each `struct name` in them exists in
 # C. Each path in backquotes exists, and each file in .c, .h, .def, .mk or .glsl. Each link
 # leads to a file and a heading. Each page of docs/ opens with an example. Each route is in
-# docs/serving.md. Each option is in docs/ with its default, and in the manuals. No line has more
-# than 100 columns.
+# docs/serving.md, each metric in docs/metrics.md. Each option is in docs/ with its default, and in
+# the manuals. No line has more than 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -92,6 +92,20 @@ expect() {
     sed -n 's/^ROUTE([A-Z_]*, \([A-Z]*\), "\([^"]*\)".*/\1 \2/p' server/route.def |
         while read -r route; do
             grep -qF "\`$route\`" docs/serving.md || echo "docs/serving.md:1: no route $route"
+        done
+    # Each row of metrics.def: "* `NAME` (TYPE; LABELS):", and the help in the next line.
+    awk -F'"' '/^(SERVER|MODEL)_METRIC\(/ {
+        split($1, part, ", ")
+        labels = $6
+        if (/^MODEL/) {
+            labels = "model, version" (labels == "" ? "" : ", " labels)
+        }
+        labels = labels == "" ? "" : "; " labels
+        printf "* `%s` (%s%s):\n  %s\n", $2, tolower(part[2]), labels, $8
+    }' server/metrics.def |
+        while read -r row; do
+            sed 's/^  //' docs/metrics.md | grep -qxF -- "$row" ||
+                echo "docs/metrics.md:1: no line $row"
         done
     # Each "  --NAME  TEXT (DEFAULT)" below "Limits and times:" is a row of the table.
     # shellcheck disable=SC2016

@@ -352,6 +352,7 @@ enum status rt_block_find_plan(struct rt_block *block, const struct rt_block_inp
         list_remove(&cached->link);
         list_push_front(&block->plans, &cached->link);
         *out_plan = rt_plan_ref(cached->plan);
+        block->found_count++;
     }
     pthread_mutex_unlock(&block->mutex);
     return status;
@@ -370,6 +371,7 @@ static enum status add_plan(struct rt_block *block, int64_t *values, struct rt_p
     pthread_mutex_lock(&block->mutex);
     struct cached_plan *cached = find_plan(block, values);
     *out_plan = rt_plan_ref(cached ? cached->plan : made->plan);
+    block->made_count++;
     if (!cached) {
         keep_plan(block, made);
     }

@@ -89,17 +89,25 @@ void rt_method_fini(struct rt_method *method)
     method->magic = 0;
 }
 
-uint32_t rt_method_plan_count(struct rt_method *method)
+struct rt_plan_stats rt_method_plan_stats(struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    uint32_t count = 0;
+    struct rt_plan_stats stats = {0};
     for (uint32_t i = 0; i < method->code.block_count; i++) {
         struct rt_block *block = method->code.blocks[i];
         pthread_mutex_lock(&block->mutex);
-        count += block->plan_count;
+        stats.count += block->plan_count;
+        stats.bytes += block->plan_bytes;
+        stats.found += block->found_count;
+        stats.made += block->made_count;
         pthread_mutex_unlock(&block->mutex);
     }
-    return count;
+    return stats;
+}
+
+uint32_t rt_method_plan_count(struct rt_method *method)
+{
+    return (uint32_t)rt_method_plan_stats(method).count;
 }
 
 const char *rt_method_platform(const struct rt_method *method)

@@ -118,6 +118,14 @@ struct rt_input_stats {
 
 struct rt_input_stats rt_method_input_stats(const struct rt_method *method);
 
+/* The plans of a method's calls, one for each set of dims; those of batches are not among them. */
+struct rt_plan_stats {
+    uint64_t count, bytes; /* that are kept now */
+    uint64_t found, made;  /* times that a call, or another look, found its plan or had it made */
+};
+
+struct rt_plan_stats rt_method_plan_stats(struct rt_method *method);
+
 /* `pte inspect --graph` and `--plan`: deterministic texts; the plan is the one at
  * the upper bounds. */
 MUST_CHECK enum status rt_method_print_graph(struct rt_method *method, struct buf *out,

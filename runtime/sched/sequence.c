@@ -362,6 +362,15 @@ uint64_t rt_sequences_expire(struct rt_sequences *sequences)
     return next;
 }
 
+struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences)
+{
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
+    pthread_mutex_lock(&sequences->lock);
+    const struct rt_sequences_load load = {sequences->count, sequences->bytes};
+    pthread_mutex_unlock(&sequences->lock);
+    return load;
+}
+
 void rt_sequences_free(struct rt_sequences *sequences)
 {
     if (sequences) {

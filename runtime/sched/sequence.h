@@ -74,6 +74,14 @@ void rt_sequence_end(struct rt_sequence *sequence);
 /* NULL is fine. */
 void rt_sequence_close(struct rt_sequence *sequence);
 
+/* Sequences that exist now, and the bytes of their states. */
+struct rt_sequences_load {
+    uint32_t count;
+    size_t bytes;
+};
+
+struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences);
+
 /* Ends sequences that were idle for too long. Returns when to call again, or RT_SCHED_NEVER. */
 uint64_t rt_sequences_expire(struct rt_sequences *sequences);
 

@@ -9,13 +9,17 @@
 #include "base/check.h"
 
 static const char *const field_names[HTTP_FIELD_COUNT] = {
+    [HTTP_ACCEPT] = "accept",
     [HTTP_ACCEPT_ENCODING] = "accept-encoding",
     [HTTP_CONTENT_ENCODING] = "content-encoding",
     [HTTP_CONTENT_LENGTH] = "content-length",
     [HTTP_EXPECT] = "expect",
     [HTTP_HOST] = "host",
     [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = "inference-header-content-length",
+    [HTTP_TRACEPARENT] = "traceparent",
     [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
+    [HTTP_USER_AGENT] = "user-agent",
+    [HTTP_X_REQUEST_ID] = "x-request-id",
     [HTTP_X_REQUEST_TIMEOUT_MS] = "x-request-timeout-ms",
 };
 

@@ -14,13 +14,17 @@
 
 /* Request fields that mean something to us; all others are counted and dropped. */
 enum http_field {
+    HTTP_ACCEPT,
     HTTP_ACCEPT_ENCODING,
     HTTP_CONTENT_ENCODING,
     HTTP_CONTENT_LENGTH,
     HTTP_EXPECT,
     HTTP_HOST,
     HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
+    HTTP_TRACEPARENT,
     HTTP_TRANSFER_ENCODING,
+    HTTP_USER_AGENT,
+    HTTP_X_REQUEST_ID,
     HTTP_X_REQUEST_TIMEOUT_MS,
     HTTP_FIELD_COUNT, /* also: none of these fields */
 };
@@ -29,6 +33,9 @@ enum http_field {
 
 /* The case of letters does not matter. */
 enum http_field http_field_find(const char *name, size_t len);
+
+/* In logs and counts: the client left before it had an answer. */
+#define HTTP_GONE 499
 
 /* The only place where an outcome becomes an HTTP status. */
 int http_status_of(enum status code);
@@ -45,7 +52,13 @@ struct http_answer {
     const char *allow;            /* of a 405; NULL: not sent */
     const char *accept_encoding;  /* of a 415; NULL: not sent */
     uint32_t retry_after_s;       /* Retry-After; 0: not sent */
+    struct span request_id;       /* X-Request-Id; empty: not sent */
+    struct span traceparent;      /* likewise */
 };
+
+/* Bytes of these two fields. */
+#define HTTP_REQUEST_ID_MAX 128
+#define HTTP_TRACEPARENT_MAX 55
 
 #define HTTP_DATE_BYTES 29
 

@@ -41,6 +41,17 @@ static char *put_length(char *at, const struct http_answer *answer, unsigned fla
     return flags & HTTP1_CHUNKED ? put(at, "\r\nTransfer-Encoding: chunked") : at;
 }
 
+/* A field, unless |value| is empty. */
+static char *put_field(char *at, const char *name, struct span value, size_t max)
+{
+    must(value.len <= max);
+    if (value.len) {
+        at = put(at, name);
+        memcpy(at, value.ptr, value.len);
+    }
+    return at + value.len;
+}
+
 size_t http1_print_head(const struct http_answer *answer, unsigned flags,
                         char out[HTTP1_HEAD_BYTES_MAX])
 {
@@ -66,6 +77,8 @@ size_t http1_print_head(const struct http_answer *answer, unsigned flags,
     if (answer->retry_after_s) {
         at = put_number(put(at, "\r\nRetry-After: "), answer->retry_after_s);
     }
+    at = put_field(at, "\r\nX-Request-Id: ", answer->request_id, HTTP_REQUEST_ID_MAX);
+    at = put_field(at, "\r\ntraceparent: ", answer->traceparent, HTTP_TRACEPARENT_MAX);
     if (flags & HTTP1_CLOSE) {
         at = put(at, "\r\nConnection: close");
     } else if (flags & HTTP1_KEEP_ALIVE) {

@@ -85,7 +85,7 @@ struct transport {
     const struct transport_ops *ops;
     const struct transport_user *callbacks;
     void *user;
-    char remote[TRANSPORT_REMOTE_MAX]; /* the client's address, for the log; "": not asked for */
+    char remote[TRANSPORT_REMOTE_MAX]; /* the client's address, for the log; "": not known */
 };
 
 /* |ops| are the row's. There is no user yet: transport_set_user() comes before any event. */

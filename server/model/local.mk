@@ -21,4 +21,5 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/repository_load.c \
 	%D%/repository_priv.h \
 	%D%/repository_program.c \
+	%D%/status_counts.c %D%/status_counts.h \
 	%D%/update.c %D%/update.h

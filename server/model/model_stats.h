@@ -8,7 +8,9 @@
 
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "base/refs.h"
+#include "server/model/status_counts.h"
 
 #define MODEL_STATS_BATCH_MAX 128 /* larger batches count as this one */
 
@@ -20,6 +22,15 @@ struct model_stats_phase {
 struct model_stats_batch {
     uint64_t count;                   /* executions */
     uint64_t decode, compute, encode; /* ns */
+};
+
+/* The phases of a successful call that have a histogram. */
+enum model_phase {
+    MODEL_PHASE_PREPARE, /* body to tensors, and the plan */
+    MODEL_PHASE_QUEUE,
+    MODEL_PHASE_COMPUTE,
+    MODEL_PHASE_ENCODE,
+    MODEL_PHASE_COUNT,
 };
 
 struct model_stats {
@@ -38,6 +49,11 @@ struct model_stats {
     uint64_t inference_count;         /* samples, where a request may have several, else requests */
     uint64_t execution_count;         /* of the model; a batch is one */
     struct model_stats_batch batches[MODEL_STATS_BATCH_MAX]; /* of 1, 2, ... samples */
+    /* For GET /metrics, which any thread reads while the loop counts. */
+    struct status_counts statuses; /* of all calls */
+    struct histogram durations;    /* ns from the last byte of a call to the last of its answer */
+    struct histogram phases[MODEL_PHASE_COUNT]; /* ns */
+    struct histogram rows;                      /* of executions */
 };
 
 /* NULL is fine. Any thread. */

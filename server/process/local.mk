@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/document_scan.c \
 	%D%/exit_status.c %D%/exit_status.h \
 	%D%/file.c %D%/file.h \
+	%D%/line_writer.c %D%/line_writer.h \
 	%D%/log.c %D%/log.h \
 	%D%/log_limit.c %D%/log_limit.h \
 	%D%/nearest.c %D%/nearest.h \

@@ -47,7 +47,7 @@ static int log_fd = STDERR_FILENO;
 /*
  * JOURNAL_STREAM is "device:inode" of the stream that systemd made for us; stderr may be another.
  */
-static bool stderr_is_journal(void)
+bool log_stderr_is_journal(void)
 {
     const char *text = getenv("JOURNAL_STREAM");
     unsigned long long device, inode;
@@ -58,7 +58,7 @@ static bool stderr_is_journal(void)
 }
 
 /* Writes without waiting for the reader of a pipe. */
-static enum status open_file(const char *path, int *out_fd, struct error *err)
+enum status log_open_file(const char *path, int *out_fd, struct error *err)
 {
     *out_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
                    LOG_FILE_MODE);
@@ -71,24 +71,25 @@ enum status log_open(const char *path, enum log_level level, struct error *err)
 {
     must(level < LOG_LEVEL_COUNT);
     level_max = level;
-    is_journal = !path && stderr_is_journal();
+    is_journal = !path && log_stderr_is_journal();
     file_path = path;
-    return path ? open_file(path, &log_fd, err) : ST_OK;
+    return path ? log_open_file(path, &log_fd, err) : ST_OK;
 }
 
 /* Other threads write at the same time, so the descriptor keeps its number. */
+enum status log_reopen_file(const char *path, int fd, struct error *err)
+{
+    int fresh;
+    TRY(log_open_file(path, &fresh, err));
+    int rc = dup3(fresh, fd, O_CLOEXEC);
+    int number = errno;
+    close(fresh);
+    return rc < 0 ? error_set(err, ST_SYSTEM, "log file %s: %s", path, strerror(number)) : ST_OK;
+}
+
 enum status log_reopen(struct error *err)
 {
-    int fd;
-    if (!file_path) {
-        return ST_OK;
-    }
-    TRY(open_file(file_path, &fd, err));
-    int rc = dup3(fd, log_fd, O_CLOEXEC);
-    int number = errno;
-    close(fd);
-    return rc < 0 ? error_set(err, ST_SYSTEM, "log file %s: %s", file_path, strerror(number))
-                  : ST_OK;
+    return file_path ? log_reopen_file(file_path, log_fd, err) : ST_OK;
 }
 
 const char *log_path(void)
@@ -114,20 +115,13 @@ bool log_has_level(enum log_level level)
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* C1 controls, separators of lines and paragraphs, and everything that changes the direction. */
-static bool is_disruptive(uint32_t code)
-{
-    return (code >= 0x80 && code <= 0x9f) || code == 0x61c || (code >= 0x200e && code <= 0x200f) ||
-           (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
 /*
  * The text shown for the |len| bytes at |p|, which form a sequence, or for one byte if |len| is 0.
  */
 static size_t show(char *out, size_t size, const uint8_t *p, size_t len)
 {
     bool is_plain =
-        len == 1 ? *p >= 0x20 && *p != 0x7f : len > 1 && !is_disruptive(utf8_code(p, len));
+        len == 1 ? *p >= 0x20 && *p != 0x7f : len > 1 && !utf8_is_disruptive(utf8_code(p, len));
     if (is_plain) {
         memcpy(out, p, len);
         return len;

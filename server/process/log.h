@@ -26,6 +26,14 @@ MUST_CHECK enum status log_open(const char *path, enum log_level level, struct e
 /* Opens |path| again after it was renamed. If that fails the old file stays in use. */
 MUST_CHECK enum status log_reopen(struct error *err);
 
+/* For another file of lines: opens |path| to append to it, without waiting for a reader of a pipe;
+ * opens it again as |fd|. */
+MUST_CHECK enum status log_open_file(const char *path, int *out_fd, struct error *err);
+MUST_CHECK enum status log_reopen_file(const char *path, int fd, struct error *err);
+
+/* Is stderr the stream that systemd made for the journal? */
+bool log_stderr_is_journal(void);
+
 /* The file that lines go to; NULL: stderr. */
 const char *log_path(void);
 

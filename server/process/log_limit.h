@@ -17,6 +17,7 @@ enum log_kind {
     LOG_KIND_REFUSED, /* requests: 4xx */
     LOG_KIND_FAILED,  /* requests: 5xx */
     LOG_KIND_ACCEPT,  /* connections that could not be taken */
+    LOG_KIND_ACCESS,  /* lines of the access log that were lost */
     LOG_KIND_COUNT,
 };
 

@@ -69,6 +69,14 @@ struct option_setting {
 /* Requests that get a line in the log. */
 enum options_log_requests { OPTIONS_LOG_ERRORS, OPTIONS_LOG_ALL };
 
+/* Requests that get a line in the access log. SAMPLED: errors, and some of the others. */
+enum options_access_log {
+    OPTIONS_ACCESS_OFF,
+    OPTIONS_ACCESS_ERRORS,
+    OPTIONS_ACCESS_SAMPLED,
+    OPTIONS_ACCESS_ALL,
+};
+
 enum options_action { OPTIONS_SERVE, OPTIONS_CHECK, OPTIONS_HELP, OPTIONS_VERSION };
 
 struct cJSON;
@@ -101,6 +109,8 @@ struct options {
     const char *log_file;  /* NULL: stderr */
     enum log_level log_level;
     enum options_log_requests log_requests;
+    enum options_access_log access_log;
+    const char *access_log_file; /* NULL: stderr */
 };
 
 /* The defaults. */

@@ -4,7 +4,7 @@ if HAVE_CMOCKA
 UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_status
 
 UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_pick \
-	%D%/test_tensor_text
+	%D%/test_prom %D%/test_tensor_text
 
 check_PROGRAMS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
@@ -30,6 +30,8 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_oip_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc
 %C%_test_pick_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_pick_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
+%C%_test_prom_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_prom_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 %C%_test_tensor_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_tensor_text_LDADD = $(PROTOCOL_LIBS) $(CMOCKA_LIBS)
 
@@ -116,9 +118,10 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_clients %D%/test_coding \
-	%D%/test_conf %D%/test_conn %D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_log \
+	%D%/test_conf %D%/test_conn %D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http \
+	%D%/test_line_writer %D%/test_log \
 	%D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print %D%/test_repository \
-	%D%/test_route %D%/test_turns %D%/test_watchdog
+	%D%/test_route %D%/test_trace %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -146,6 +149,10 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_framing_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_http_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_http_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_line_writer_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_line_writer_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_trace_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_trace_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_log_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_log_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_log_limit_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

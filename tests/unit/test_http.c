@@ -44,7 +44,9 @@ static void head_text(void **state)
                                  .content_encoding = "deflate",
                                  .allow = "GET, HEAD",
                                  .accept_encoding = "gzip, deflate",
-                                 .retry_after_s = 17};
+                                 .retry_after_s = 17,
+                                 .request_id = span_str("an-id"),
+                                 .traceparent = span_str("a-trace")};
     size_t len = http1_print_head(&answer, HTTP1_CLOSE | HTTP1_KEEP_ALIVE, text);
     text[len] = '\0';
     assert_memory_equal(text, "HTTP/1.1 405 Method Not Allowed\r\n", 33);
@@ -53,7 +55,8 @@ static void head_text(void **state)
     assert_non_null(strstr(text, " GMT\r\n"));
     assert_non_null(strstr(text, "\r\nAllow: GET, HEAD\r\n"));
     assert_non_null(strstr(text, "\r\nAccept-Encoding: gzip, deflate\r\n"));
-    assert_non_null(strstr(text, "\r\nRetry-After: 17\r\n"));
+    assert_non_null(strstr(text, "\r\nRetry-After: 17\r\nX-Request-Id: an-id\r\n"
+                                 "traceparent: a-trace\r\n"));
     assert_string_equal(text + len - 23, "\r\nConnection: close\r\n\r\n");
 }
 

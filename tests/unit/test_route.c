@@ -26,6 +26,7 @@ static void every_route_is_found(void **state)
         {"/v2/", ROUTE_SERVER, ROUTE_GET_ONLY},
         {"/v2/health/live", ROUTE_LIVE, ROUTE_GET_ONLY},
         {"/v2/health/ready", ROUTE_READY, ROUTE_HEAD_ONLY},
+        {"/metrics", ROUTE_METRICS, ROUTE_GET_ONLY},
         {"/v2/models", ROUTE_MODELS, ROUTE_GET_ONLY},
         {"/v2/models/stats", ROUTE_STATS, ROUTE_GET_ONLY},
         {"/v2/models/m/stats", ROUTE_MODEL_STATS, ROUTE_GET_ONLY},

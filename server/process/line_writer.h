@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines for a file that may be slow. One thread adds them to a ring in memory and never waits; a
+ * thread of the writer's own writes them, many at a time. When the ring is full, lines are lost and
+ * counted. Lines stay whole: each write ends at the end of a line, and on a pipe it is no longer
+ * than the system keeps together, unless one line alone is.
+ *
+ * One thread calls all functions, except line_writer_counts(), which any thread may call.
+ */
+#ifndef PTED_SERVER_PROCESS_LINE_WRITER_H
+#define PTED_SERVER_PROCESS_LINE_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct line_writer;
+
+#define LINE_WRITER_LINE_MAX 8192 /* bytes of a line, with its end */
+
+/* Appends to the file |path|, which is borrowed and created if need be, or writes to stderr if it
+ * is NULL. |bytes|, at least LINE_WRITER_LINE_MAX, may wait. ST_SYSTEM, ST_EXHAUSTED, or why the
+ * file cannot be opened. */
+MUST_CHECK enum status line_writer_new(const char *path, size_t bytes,
+                                       struct line_writer **out_writer, struct error *err);
+
+/* Writes what waits, for a second or two at most; what has not been written then is lost. NULL is
+ * fine. */
+void line_writer_free(struct line_writer *writer);
+
+/* |len| bytes, of which the last and no other is a line's end. */
+void line_writer_add(struct line_writer *writer, const void *line, size_t len);
+
+/* Opens the file again after it was renamed. If that fails the old one stays in use. */
+MUST_CHECK enum status line_writer_reopen(struct line_writer *writer, struct error *err);
+
+struct line_writer_counts {
+    uint64_t added, lost; /* lines; lost for want of room, or because they could not be written */
+};
+
+struct line_writer_counts line_writer_counts(const struct line_writer *writer);
+
+#endif
