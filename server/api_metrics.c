@@ -198,12 +198,25 @@ static void put_ready(struct page *page)
 
 static void put_models(struct page *page)
 {
-    uint64_t ready = 0;
+    uint64_t ready = 0, listed = 0;
     for (uint32_t i = 0; i < page->index->count; i++) {
         ready += model_is_ready(page->index->models[i]);
+        listed += model_state(page->index->models[i]) == MODEL_UNKNOWN;
     }
     put_labelled(page, "state", "ready", ready);
-    put_labelled(page, "state", "failed", page->index->count - ready);
+    put_labelled(page, "state", "listed", listed);
+    put_labelled(page, "state", "failed", page->index->count - ready - listed);
+}
+
+static void put_changes(struct page *page)
+{
+    put_labelled(page, "result", "made", counter_get(&page->server->metrics.changes));
+    put_labelled(page, "result", "refused", counter_get(&page->server->metrics.refused_changes));
+}
+
+static void put_displaced(struct page *page)
+{
+    put(page, counter_get(&page->server->metrics.displaced));
 }
 
 static void put_connections(struct page *page)

@@ -247,6 +247,9 @@ static void publish(struct server *server, struct change *change)
         update->retired_count = 0;
         proving_begin(server);
     }
+    counter_add(change->status == ST_OK ? &server->metrics.changes
+                                        : &server->metrics.refused_changes,
+                1);
     if (change->status != ST_OK || (has_effect(update) && update->kind != UPDATE_NEED)) {
         report(server, change);
     }
@@ -304,6 +307,7 @@ static bool make_room(struct server *server, struct change *change)
     update_fini(&change->update); /* its draft holds all models */
     if (repository_evict(&serving->repository, serving->sequences, bytes, &models, &count, &err) ==
         ST_OK) {
+        counter_add(&server->metrics.displaced, count);
         retire(server, models, count, serving);
         free(models);
         changes->awaits_room = true;

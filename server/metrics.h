@@ -25,6 +25,7 @@ struct server;
 struct metrics {
     struct status_counts requests[ROUTE_COUNT + 1]; /* the last one: those without a route */
     struct counter accepted, turned_away;           /* connections */
+    struct counter changes, refused_changes, displaced; /* of models */
     struct counter received_bytes, sent_bytes;
     struct histogram turns; /* of the loop, from their first work to their end; ns */
 };

@@ -453,6 +453,11 @@ def loaded_when_called():
         expect("stats", client.answer(), 200)
         counts = json.loads(client.body)["model_stats"][0]
         expect("calls before and after", counts["inference_count"], 2)
+        client.send(build_request("GET", "/metrics"))
+        expect("metrics", client.answer(), 200)
+        for line in ('pted_models{state="ready"} 6', 'pted_models{state="listed"} 18'):
+            if line not in client.body.decode():
+                raise Failure(f"no {line} in the metrics")
         put(folder, "m22", None)
         os.kill(daemon.process.pid, signal.SIGHUP)
         daemon.wait_for("models changed")
