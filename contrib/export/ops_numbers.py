@@ -423,7 +423,16 @@ def reduce():
         case(f"rows_of_{n}", rows_alone, remarkable_rows(n), rtol=1e-4, atol=1e-4)
         for n in (5, 21, 300, 1700)
     ]
+    hidden = real(5, 70)
+    hidden[0, 0] = hidden[:, 3] = hidden[2] = hidden[4] = -float("inf")
+    hidden[4, 1] = float("nan")
+    cases.append(case("softmax_masked", softmaxes_masked, hidden, atol=1e-6))
     return cases
+
+
+def softmaxes_masked(x):
+    """As attention computes it: no NaN where all numbers of a row are -inf."""
+    return aten._safe_softmax.default(x, -1), aten._safe_softmax.default(x, 0)
 
 
 def rows_alone(x):

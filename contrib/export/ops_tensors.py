@@ -309,6 +309,15 @@ def matmul():
                 case(f"linear_{name}", lambda x, w, b: (F.linear(x, w, b), F.linear(x, w)),
                      floats(dtype, 2, 3, 37), floats(dtype, 19, 37), floats(dtype, 19), **fine))
     n = Dim("n", min=0, max=20)
+    # Rows that are a page apart: workers copy them.
+    cases.append(
+        case("paged",
+             lambda a, b, c: a @ (b * c),
+             real(9, 1024),
+             real(1024, 1),
+             real(1, 139),
+             rtol=1e-4,
+             atol=1e-3))
     return cases + [
         case("batched", torch.bmm, real(3, 5, 9), real(3, 9, 4), atol=1e-5),
         case("batched_1", torch.bmm, real(1, 1, 9), real(1, 9, 1), atol=1e-5),

@@ -16,6 +16,7 @@
 #ifndef PTED_HAL_CPU_UK_H
 #define PTED_HAL_CPU_UK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -240,6 +241,15 @@ static inline size_t uk_packed_f32_floats(const struct hal_cpu_uk *uk, size_t k,
 static inline size_t uk_gemm_bf16_row(size_t depth)
 {
     return (depth + 63) / 64 * 64 + 32;
+}
+
+/* Do rows of A at this distance, a multiple of a page, evict each other from the first-level cache?
+ * gemm_f32 copies such rows if a call has at least UK_GEMM_F32_SKEW_PANELS panels. */
+#define UK_GEMM_F32_SKEW_PANELS 4
+
+static inline bool uk_gemm_f32_is_paged(ptrdiff_t a_row)
+{
+    return a_row % 1024 == 0;
 }
 
 /* Bytes of scratch memory that gemm_bf16 needs; |depth| is the sum of all runs. */

@@ -319,6 +319,18 @@ static int64_t cost_ns(double pixels, double n, double k, bool is_bf16)
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
 }
 
+/*
+ * Panels that tiles do not divide. Rows whose distance is a multiple of a page evict each other
+ * from the first-level cache; gemm_f32 copies them, but only for several panels. Caches keep eight
+ * such rows.
+ */
+static int64_t panels_together(const struct rt_gemm *g, const struct rt_machine *machine,
+                               bool is_bf16)
+{
+    bool evicts = uk_gemm_f32_is_paged((ptrdiff_t)(g->x.step * g->channels)) && g->x.out > 8;
+    return evicts && machine->lanes == 1 && !is_bf16 ? UK_GEMM_F32_SKEW_PANELS : 1;
+}
+
 /* Chooses the tiles; returns the cost. */
 static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct rt_machine *machine,
                    bool is_bf16)
@@ -326,12 +338,13 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
     int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
     int64_t ns =
         cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k, is_bf16);
+    int64_t together = panels_together(g, machine, is_bf16);
     struct rt_cut cut = {.images = g->images,
                          .groups = g->groups,
                          .lines = g->y.out,
                          .pixels = g->x.out,
-                         .panels = uk_panels_f32(uk, (uint32_t)group_outs),
-                         .width = uk->f32_nr,
+                         .panels = ceil_div(uk_panels_f32(uk, (uint32_t)group_outs), together),
+                         .width = uk->f32_nr * together,
                          .rows = uk->f32_mr,
                          .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts,
                          .shares_panels = g->image_b == 0,
@@ -340,7 +353,7 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
     g->band_images = cut.band_images;
     g->band_y = cut.band_y;
     g->band_x = cut.band_x;
-    g->panels = cut.block;
+    g->panels = cut.block * together;
     g->bands_y = ceil_div(g->y.out, g->band_y);
     g->bands_x = ceil_div(g->x.out, g->band_x);
     return cut.ns;

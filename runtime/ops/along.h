@@ -17,6 +17,7 @@ struct rt_along {
     int64_t tile; /* rows or columns of a tile */
     enum dtype in, out;
     uint32_t is_log;
+    uint32_t gives_zeros; /* where all of [length] is -inf, softmax gives zeros instead of NaN */
 };
 
 #define RT_ALONG_COLUMNS 128 /* of a block, at most */
@@ -30,7 +31,7 @@ struct rt_along {
 /* The dim is in range; output 0 has the input's dims and one of the types in |out_dtypes|. */
 MUST_CHECK enum status rt_along_shape(struct rt_shape_call *call, uint32_t out_dtypes);
 
-/* Argument 0 and output 0 of the node; |tile| and |is_log| are not set. */
+/* Argument 0 and output 0 of the node; the others are not set. */
 struct rt_along rt_along_of(struct rt_emit *emit);
 
 /*

@@ -57,6 +57,11 @@ static void log_softmax_halves(const struct rt_along *k, float *x, float *chunk)
     }
 }
 
+static bool is_masked(const float *x, size_t n)
+{
+    return x[0] == -INFINITY && hal_cpu_uk()->max_f32(x, n) == -INFINITY;
+}
+
 static void softmax_row(const struct rt_along *k, char *y, const char *x, float *scratch)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
@@ -64,6 +69,10 @@ static void softmax_row(const struct rt_along *k, char *y, const char *x, float 
     void (*softmax)(float *, const float *, size_t) =
         k->is_log ? uk->log_softmax_f32 : uk->softmax_f32;
 
+    if (k->gives_zeros && is_masked((const float *)(const void *)x, n)) {
+        memset(y, 0, n * sizeof(float));
+        return;
+    }
     if (k->in == DT_F32) {
         softmax((float *)(void *)y, (const float *)(const void *)x, n);
         return;
@@ -129,6 +138,16 @@ struct columns {
     float *max, *sum, *row;
 };
 
+/* Where all of a column is -inf, e^(x - 0) / 1 is 0. */
+static void replace_infinite(const struct columns *c)
+{
+    for (size_t j = 0; j < c->n; j++) {
+        bool is_masked = c->max[j] == -INFINITY;
+        c->max[j] = is_masked ? 0 : c->max[j];
+        c->sum[j] = is_masked ? 1 : 0;
+    }
+}
+
 /* Row |r| minus the maximum of each column, into c->row. */
 static void load_shifted(const struct columns *c, int64_t r)
 {
@@ -147,6 +166,9 @@ static void softmax_columns(const struct columns *c)
     for (int64_t r = 0; r < c->k->length; r++) {
         c->load(c->row, c->x + r * c->row_bytes, c->width, (int64_t)c->n);
         uk->binary_f32[UK_MAX](c->max, c->max, c->row, c->n);
+    }
+    if (c->k->gives_zeros) {
+        replace_infinite(c);
     }
     for (int64_t r = 0; r < c->k->length; r++) {
         load_shifted(c, r);
@@ -248,11 +270,14 @@ static enum status softmax_shape(struct rt_shape_call *call)
     return rt_along_shape(call, 1u << rt_shape_arg(call, 0)->dtype);
 }
 
-static enum status emit_softmax(struct rt_emit *emit, bool is_log, struct error *err)
+/* The softmax of floats that takes a row without a finite number for one that a mask hides. */
+static enum status masked_shape(struct rt_shape_call *call)
 {
-    struct rt_along along = rt_along_of(emit);
+    return rt_along_shape(call, 1u << DT_F32);
+}
 
-    along.is_log = is_log;
+static enum status emit_along(struct rt_emit *emit, struct rt_along along, struct error *err)
+{
     const struct hal_kernel *kernel = &softmax_columns_kernel;
     int64_t count = along.outer * along.inner;
     if (along.in == DT_F64) {
@@ -266,12 +291,21 @@ static enum status emit_softmax(struct rt_emit *emit, bool is_log, struct error 
 
 static enum status softmax_emit(struct rt_emit *emit, struct error *err)
 {
-    return emit_softmax(emit, false, err);
+    return emit_along(emit, rt_along_of(emit), err);
 }
 
 static enum status log_softmax_emit(struct rt_emit *emit, struct error *err)
 {
-    return emit_softmax(emit, true, err);
+    struct rt_along along = rt_along_of(emit);
+    along.is_log = true;
+    return emit_along(emit, along, err);
+}
+
+static enum status softmax_masked_emit(struct rt_emit *emit, struct error *err)
+{
+    struct rt_along along = rt_along_of(emit);
+    along.gives_zeros = true;
+    return emit_along(emit, along, err);
 }
 
 const struct rt_op rt_ops_softmax[] = {
@@ -292,6 +326,14 @@ const struct rt_op rt_ops_softmax[] = {
      .flags = RT_OP_IN_PLACE,
      .batch = rt_batch_along,
      .dtypes = RT_DTYPES_FLOAT,
+     .runs = &rows_kernel},
+    {.name = "softmax_masked",
+     .args = "TI>T",
+     .shape = masked_shape,
+     .emit = softmax_masked_emit,
+     .flags = RT_OP_IN_PLACE,
+     .batch = rt_batch_along,
+     .dtypes = 1u << DT_F32,
      .runs = &rows_kernel},
     {.name = NULL},
 };

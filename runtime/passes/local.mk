@@ -23,4 +23,5 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/quantize_scales.c \
 	%D%/resolve.c \
 	%D%/rewrite.c %D%/rewrite.h \
+	%D%/softmax.c \
 	%D%/winograd.c

@@ -8,6 +8,7 @@
  *     quantize   computes on integers what is computed between quantized values
  *     fold       replaces nodes with only constant arguments by constants (runtime/code/fold.h)
  *     permute    moves permutes towards the outputs and cancels pairs
+ *     softmax    makes one operator of softmax and the check for rows that a mask hides
  *     normalize  merges batch norm into the convolution before it, or makes it a per-channel affine
  *     lower      gives packed weights to matrix products and convolutions
  *     winograd   computes convolutions of 3 x 3 by Winograd's algorithm where that is faster, if
@@ -19,8 +20,8 @@
  *     chain      merges float pointwise nodes into the pointwise node that reads them
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
- * the others make it smaller. The passes that merge several nodes into one (quantize, normalize,
- * fuse, chain) can be switched off to measure their effect.
+ * the others make it smaller. The passes that merge several nodes into one (quantize, softmax,
+ * normalize, fuse, chain) can be switched off to measure their effect.
  */
 #ifndef PTED_RUNTIME_PASSES_PASSES_H
 #define PTED_RUNTIME_PASSES_PASSES_H
@@ -43,6 +44,9 @@ MUST_CHECK enum status rt_pass_elide(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_quantize(struct rt_graph *graph, struct error *err);
 
 MUST_CHECK enum status rt_pass_permute(struct rt_graph *graph, struct error *err);
+
+/* Runs while the tensors still have the dims of the exported program. */
+MUST_CHECK enum status rt_pass_softmax(struct rt_graph *graph, struct error *err);
 
 MUST_CHECK enum status rt_pass_normalize(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_lower(struct rt_graph *graph, struct error *err);

@@ -472,6 +472,59 @@ static void clamps_go_into_what_they_follow(void **state)
     }
 }
 
+static uint32_t apply_bool(struct fixture *f, const char *op, const uint32_t *args, uint32_t count)
+{
+    uint32_t out;
+    assert_ok(f->err, rt_op_apply(&f->graph, rt_op_find(op), args, count, DT_BOOL, &out, &f->err));
+    return out;
+}
+
+/* Softmax along |softmax_dim|, and |fill| in the rows along |any_dim| that have no other number
+ * than |hidden|. */
+static void check_for_hidden_rows(struct fixture *f, double hidden, int64_t any_dim,
+                                  int64_t softmax_dim, double fill)
+{
+    struct rt_graph *graph = &f->graph;
+    uint32_t x = INPUT(2, 3);
+    uint32_t soft_args[] = {x, number(f, softmax_dim), rt_graph_bool(graph, false)};
+    uint32_t soft = apply(f, "softmax", soft_args, 3);
+    uint32_t equal_args[] = {x, rt_graph_float(graph, hidden)};
+    uint32_t value = apply_bool(f, "eq_scalar", equal_args, 2);
+    value = apply_bool(f, "logical_not", &value, 1);
+    uint32_t any_args[] = {value, number(f, any_dim), rt_graph_bool(graph, true)};
+    value = apply_bool(f, "any", any_args, 3);
+    value = apply_bool(f, "logical_not", &value, 1);
+    uint32_t fill_args[] = {soft, rt_graph_float(graph, fill), number(f, 1)};
+    uint32_t where_args[] = {value, apply(f, "full_like", fill_args, 3), soft};
+    give(f, apply(f, "where", where_args, 3));
+    assert_ok(f->err, rt_pass_softmax(graph, &f->err));
+}
+
+static void softmax_takes_the_check_for_hidden_rows(void **state)
+{
+    struct fixture *f = *state;
+    check_for_hidden_rows(f, -INFINITY, -1, -1, 0);
+    assert_graph(f, "method m(%5:f32[2,3])\n"
+                    "  %20:f32[2,3] = softmax_masked(%5, -1)\n"
+                    "  return %20\n");
+}
+
+static void other_checks_of_softmax_stay(void **state)
+{
+    static const struct {
+        double hidden, fill;
+        int64_t any_dim;
+    } others[] = {{-1, 0, -1}, {-INFINITY, 1, -1}, {-INFINITY, 0, 0}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct fixture *f = *state;
+        check_for_hidden_rows(f, others[i].hidden, others[i].any_dim, -1, others[i].fill);
+        assert_int_equal(count_ops(f, "where"), 1);
+        assert_int_equal(count_ops(f, "softmax_masked"), 0);
+        graph_tear_down(state);
+        set_up(state);
+    }
+}
+
 static void a_residual_goes_in_before_the_relu(void **state)
 {
     struct fixture *f = *state;
@@ -737,6 +790,8 @@ int main(void)
         TEST(halves_joined_with_other_floats_are_floats),
         TEST(convolutions_choose_their_form),
         TEST(clamps_go_into_what_they_follow),
+        TEST(softmax_takes_the_check_for_hidden_rows),
+        TEST(other_checks_of_softmax_stay),
         TEST(a_residual_goes_in_before_the_relu),
         TEST(halves_between_products_are_floats_that_were_rounded),
         TEST(rounded_floats_have_readers_of_both_kinds),

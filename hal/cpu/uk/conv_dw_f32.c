@@ -3,7 +3,7 @@
  * Depthwise convolution: each channel has its own kernel, so a vector holds channels, and
  * neighbouring outputs share only their inputs. For kernels 3 and 5 wide without dilation, a block
  * of up to seven outputs of a row stays in registers and each input of a kernel row is read once.
- * All others, and columns whose kernel reaches into the padding, are computed output by output.
+ * All others, and rows with more padding than half a kernel, are computed output by output.
  * Both ways add the same products in the same order.
  */
 #include "config.h"
@@ -45,15 +45,16 @@ struct row {
     size_t channel_begin, channel_end;
 };
 
-/* acc[i] += the product of one kernel row with the inputs of output i. With |edge|, only the inputs
- * [begin, end) are in the image. */
+/* acc[i] += the product of one kernel row with the inputs of output i. Only the inputs [begin, end)
+ * are in the image. At most the first and the last |margin| inputs are outside. */
 UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pixel, int begin,
                               int end, const vf *tap, const int kernel, const int stride,
-                              const int columns, const bool edge, size_t part)
+                              const int columns, const int margin, size_t part)
 {
+    const int inputs = (columns - 1) * stride + kernel;
     UK_UNROLL
-    for (int i = 0; i < (columns - 1) * stride + kernel; i++) {
-        if (edge && (i < begin || i >= end)) {
+    for (int i = 0; i < inputs; i++) {
+        if ((i < margin && i < begin) || (i >= inputs - margin && i >= end)) {
             continue;
         }
         vf in = v_hold(load(x + i * pixel, part));
@@ -68,7 +69,7 @@ UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pix
 
 /* Computes channels [c, c + UK_VL) of a block, or |part| of them. */
 UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, const int kernel,
-                              const int stride, const int columns, const bool edge, size_t part)
+                              const int stride, const int columns, const int margin, size_t part)
 {
     const struct uk_dw_f32 *d = r->d;
     const int inputs = (columns - 1) * stride + kernel;
@@ -91,7 +92,7 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
             tap[i] = load(w + (size_t)i * d->channels, part);
         }
         add_kernel_row(acc, d->x + (x + (ptrdiff_t)(column * (size_t)stride) * d->x_pixel),
-                       d->x_pixel, begin, end, tap, kernel, stride, columns, edge, part);
+                       d->x_pixel, begin, end, tap, kernel, stride, columns, margin, part);
     }
     UK_UNROLL
     for (int i = 0; i < columns; i++) {
@@ -101,14 +102,14 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
 
 /* The last vector overlaps the one before it, so a band must have at least UK_VL channels. */
 UK_INLINE void block(const struct row *r, size_t column, const int kernel, const int stride,
-                     const int columns, const bool edge)
+                     const int columns, const int margin)
 {
     size_t c = r->channel_begin;
     for (; r->channel_end - c >= UK_VL; c += UK_VL) {
-        block_channels(r, column, c, kernel, stride, columns, edge, 0);
+        block_channels(r, column, c, kernel, stride, columns, margin, 0);
     }
     if (c < r->channel_end) {
-        block_channels(r, column, r->channel_end - UK_VL, kernel, stride, columns, edge, 0);
+        block_channels(r, column, r->channel_end - UK_VL, kernel, stride, columns, margin, 0);
     }
 }
 
@@ -117,15 +118,15 @@ typedef void block_f(const struct row *r, size_t column);
 #define BLOCK(kernel, stride, columns)                                                             \
     static void inner_##kernel##_##stride##_##columns(const struct row *r, size_t column)          \
     {                                                                                              \
-        block(r, column, kernel, stride, columns, false);                                          \
+        block(r, column, kernel, stride, columns, 0);                                              \
     }                                                                                              \
     static void edge_##kernel##_##stride##_##columns(const struct row *r, size_t column)           \
     {                                                                                              \
-        block(r, column, kernel, stride, columns, true);                                           \
+        block(r, column, kernel, stride, columns, kernel / 2);                                     \
     }                                                                                              \
     static void part_##kernel##_##stride##_##columns(const struct row *r, size_t column)           \
     {                                                                                              \
-        block_channels(r, column, 0, kernel, stride, columns, true, r->channel_end);               \
+        block_channels(r, column, 0, kernel, stride, columns, kernel / 2, r->channel_end);         \
     }
 #define BLOCKS(kernel, stride)                                                                     \
     BLOCK(kernel, stride, 4)                                                                       \
@@ -214,9 +215,14 @@ static void do_points(const struct row *r)
     }
 }
 
-/* The fast blocks for this kernel, or NULL. */
+/* The fast blocks for this kernel, or NULL. They take padding of half a kernel on each side. */
 static const struct blocks *find_blocks(const struct uk_dw_f32 *d)
 {
+    int64_t margin = d->kernel_w / 2, begin = -(int64_t)d->pad_left;
+    int64_t end = begin + (int64_t)(d->out_width - 1) * d->stride_w + d->kernel_w;
+    if (begin < -margin || end > d->width + margin) {
+        return NULL;
+    }
     if ((d->kernel_w != 3 && d->kernel_w != 5) || d->stride_w < 1 || d->stride_w > 2 ||
         d->dilation_w != 1 || d->out_width < COLUMNS_MIN) {
         return NULL;

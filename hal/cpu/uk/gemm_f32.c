@@ -15,7 +15,6 @@ typedef float a_number, b_number;
 #define B_BLOCK (160 * 1024)    /* floats of B kept in a second-level cache of 1 MiB */
 #define B_RESIDENT (200 * 1024) /* a B of this size stays there as a whole, and k is not split */
 #define SKEW UK_VL              /* floats; maps the rows of a copied tile to different cache sets */
-#define SKEW_PANELS_MIN 4       /* the copy pays if at least so many panels read it */
 
 /*
  * acc += the products of one run. Three rows share a base pointer, because x86 can address base,
@@ -70,8 +69,8 @@ UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t num
  */
 static bool needs_skew(const struct uk_gemm_f32 *g)
 {
-    return g->a_row % 1024 == 0 && g->m > 1 && g->segment_count <= 1 &&
-           g->n >= SKEW_PANELS_MIN * UK_NR;
+    return uk_gemm_f32_is_paged(g->a_row) && g->m > 1 && g->segment_count <= 1 &&
+           g->n >= UK_GEMM_F32_SKEW_PANELS * UK_NR;
 }
 
 static __attribute__((noinline)) void run_skewed(const struct uk_gemm_f32 *g, const struct tile *t,

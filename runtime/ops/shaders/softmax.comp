@@ -34,6 +34,7 @@ void main()
             highest = is_nan(v) || v > highest ? v : highest;
         }
         highest = all_max(highest);
+        bool is_masked = K.gives_zeros == 1u && highest == -INF;
         EACH_ELEMENT(i, K.length)
         {
             add_exactly(sum, lost, exp_f32(load_float(from + i * step, dtype) - highest));
@@ -43,7 +44,8 @@ void main()
         EACH_ELEMENT(i, K.length)
         {
             float v = load_float(from + i * step, dtype) - highest;
-            store_float(to + i * step, dtype, K.is_log == 1u ? v - log_sum : exp_f32(v) / sum);
+            v = K.is_log == 1u ? v - log_sum : exp_f32(v) / sum;
+            store_float(to + i * step, dtype, is_masked ? 0.0 : v);
         }
     }
 }
