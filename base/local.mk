@@ -8,6 +8,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/check.c %D%/check.h \
 	%D%/counter.h \
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
+	%D%/folder.c %D%/folder.h \
 	%D%/histogram.c %D%/histogram.h \
 	%D%/list.h \
 	%D%/precision.c %D%/precision.h \

@@ -8,7 +8,7 @@
 # unsteady test is a defect: the closing lines name it and its step.
 #
 #   contrib/check.sh          every step
-#   contrib/check.sh STEP...  some: gcc clang memory threads dist quickstart
+#   contrib/check.sh STEP...  some: gcc clang memory threads dist package quickstart
 
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -17,8 +17,9 @@ cd "$(dirname "$0")/.." || exit 1
 . contrib/packages.sh
 
 TEST_PACKAGES='clang libcmocka-dev python3 python3-prometheus-client shellcheck systemd prometheus
-    glslang-tools mesa-vulkan-drivers vulkan-validationlayers'
-STEPS='gcc clang memory threads dist quickstart'
+    glslang-tools mesa-vulkan-drivers vulkan-validationlayers haproxy
+    bash-completion debhelper debootstrap dpkg-dev fish lintian zsh'
+STEPS='gcc clang memory threads dist package quickstart'
 TOTAL_SECONDS=5100
 passed=0
 failed=0
@@ -98,6 +99,10 @@ step() {
             jobs=1
             check distcheck
         fi && check_archive
+        ;;
+    package)
+        # The tests of what is packaged; the program itself is tested by the other steps.
+        compile CC=gcc && check check TESTS="tests/package/run_package.py"
         ;;
     quickstart)
         ../../contrib/quickstart.sh --once | tee answer

@@ -17,3 +17,17 @@ noinst_PROGRAMS += %D%/load/open_load
 %C%_load_open_load_SOURCES = %D%/load/open_load.c
 
 dist_man_MANS = %D%/man/pte.1 %D%/man/pted.8
+
+# Completion for shells, where each looks for it.
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = %D%/completions/bash/pted %D%/completions/bash/pte
+zshcompletiondir = $(datadir)/zsh/site-functions
+dist_zshcompletion_DATA = %D%/completions/zsh/_pted
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
+dist_fishcompletion_DATA = %D%/completions/fish/pted.fish %D%/completions/fish/pte.fish
+
+# Other programs that work with pted, and packages.
+EXTRA_DIST += %D%/container/Containerfile %D%/container/rootfs.sh %D%/haproxy/haproxy.cfg \
+	%D%/kserve/runtime.yaml %D%/kserve/service.yaml
+EXTRA_DIST += debian/changelog debian/control debian/copyright debian/pted.docs debian/rules \
+	debian/source/format

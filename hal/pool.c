@@ -237,7 +237,7 @@ enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err)
 void hal_pool_join(struct hal_pool *member, struct hal_pool *pool)
 {
     OBJ_CHECK(member, POOL_MAGIC);
-    must(member != pool && !member->store && in_store(pool)->pool_count > 0);
+    must(member != pool && !member->store && in_store(pool));
     member->store = pool->store;
     member->share = pool->share;
     member->charged_bytes = member->held_peak_bytes = 0;

@@ -174,3 +174,49 @@ enum status oip_parse_index(struct span body, bool *out_ready_only, struct error
     *out_ready_only = ready_only;
     return ST_OK;
 }
+
+/* {"unload_dependents": true, "config": "...", "file:1/model.pte": "..."} */
+static enum status parse_change_parameters(struct json *in, struct oip_change *out,
+                                           struct error *err)
+{
+    TRY(json_object(in, err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(in, &key, err));
+        if (in->is_closed) {
+            return ST_OK;
+        }
+        if (json_string_is(&key, "unload_dependents")) {
+            TRY(json_read_bool(in, &out->with_dependents, err));
+        } else {
+            const struct span raw = key.raw;
+            out->has_files |= json_string_is(&key, "config") ||
+                              (raw.len >= 5 && memcmp(raw.ptr, "file:", 5) == 0);
+            TRY(json_skip(in, err));
+        }
+    }
+}
+
+enum status oip_parse_change(struct span body, struct oip_change *out, struct error *err)
+{
+    struct json in;
+    *out = (struct oip_change){.has_files = false};
+    if (body.len == 0) {
+        return ST_OK;
+    }
+    json_init(&in, body);
+    TRY(json_object(&in, err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&in, &key, err));
+        if (in.is_closed) {
+            break;
+        }
+        if (json_string_is(&key, "parameters")) {
+            TRY(parse_change_parameters(&in, out, err));
+        } else {
+            TRY(json_skip(&in, err));
+        }
+    }
+    return json_end(&in, err);
+}

@@ -175,6 +175,16 @@ MUST_CHECK enum status oip_decode_strings(const struct oip_request_input *input,
                                           struct arena *arena, struct span **out_strings,
                                           struct error *err);
 
+/* What a request to load or unload a model says. */
+struct oip_change {
+    bool has_files;       /* "config" or "file:...": a model that comes with the request */
+    bool with_dependents; /* "unload_dependents" */
+};
+
+/* Body of POST /v2/repository/models/{m}/load and unload: empty, or {"parameters": {...}}. */
+MUST_CHECK enum status oip_parse_change(struct span body, struct oip_change *out,
+                                        struct error *err);
+
 /* Body of POST /v2/repository/index: empty, or {"ready": bool}. */
 MUST_CHECK enum status oip_parse_index(struct span body, bool *out_ready_only, struct error *err);
 

@@ -16,6 +16,7 @@ typedef enum status api_handler_f(struct request *request, struct error *err);
 api_handler_f api_server, api_live, api_ready;                   /* api_health.c */
 api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
+api_handler_f api_load, api_unload;                              /* api_change.c */
 api_handler_f api_config, api_stats, api_model_stats;            /* api_model.c */
 
 api_handler_f api_metrics;                                       /* api_metrics.c */

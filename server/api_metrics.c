@@ -198,12 +198,15 @@ static void put_ready(struct page *page)
 
 static void put_models(struct page *page)
 {
-    uint64_t ready = 0;
+    uint64_t ready = 0, failed = 0;
     for (uint32_t i = 0; i < page->index->count; i++) {
-        ready += model_is_ready(page->index->models[i]);
+        enum model_state state = model_state(page->index->models[i]);
+        ready += state == MODEL_READY;
+        failed += state == MODEL_FAILED;
     }
     put_labelled(page, "state", "ready", ready);
-    put_labelled(page, "state", "failed", page->index->count - ready);
+    put_labelled(page, "state", "failed", failed);
+    put_labelled(page, "state", "unloaded", page->index->count - ready - failed);
 }
 
 static void put_connections(struct page *page)
@@ -322,9 +325,13 @@ static void put_sequence_bytes(struct page *page)
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
+/* Nothing is said of a file that is loaded when it is called, until then. */
 static void put_model_ready(struct page *page, const struct model *model)
 {
-    put(page, model_is_ready(model));
+    enum model_state state = model_state(model);
+    if (state == MODEL_READY || state == MODEL_FAILED) {
+        put(page, state == MODEL_READY);
+    }
 }
 
 /* A pipeline has no file. */

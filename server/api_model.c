@@ -48,7 +48,7 @@ enum status api_models(struct request *request, struct error *err)
     buf_add_str(&request->out, "{\"models\":[");
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];
-        if (model_is_ready(model) && strcmp(model->name, last) != 0) {
+        if (model_can_serve(model) && strcmp(model->name, last) != 0) {
             buf_add_str(&request->out, *last ? "," : "");
             json_print_string(&request->out, span_str(model->name));
             last = model->name;
@@ -180,10 +180,11 @@ enum status api_model_ready(struct request *request, struct error *err)
 {
     repository_verify_files(&request->serving->repository);
     const struct model *model = api_find_ready(request, err);
-    if (!model) {
+    if (!model && err->code != ST_WOULD_LOAD) {
         return err->code;
     }
-    oip_print_model_ready(&request->out, model->name, true);
+    err->code = ST_OK; /* a call would load the model */
+    oip_print_model_ready(&request->out, model ? model->name : request->match.model, true);
     return api_check_printed(request, err);
 }
 
@@ -245,6 +246,14 @@ enum status api_model_stats(struct request *request, struct error *err)
     return api_check_printed(request, err);
 }
 
+/* Why the model cannot be called, or why a newer file has not taken its place. */
+static const char *reason_of(const struct model *model)
+{
+    const struct origin *origin = model->origin;
+    return model_is_ready(model) && origin->refusal.code != ST_OK ? origin->refusal.text
+                                                                  : model_refusal(model);
+}
+
 static enum status print_index(struct request *request, const struct repository_index *index,
                                bool is_ready_only, struct error *err)
 {
@@ -261,7 +270,7 @@ static enum status print_index(struct request *request, const struct repository_
                 .name = model->name,
                 .version = model->version_text,
                 .state = model_state_word(model_state(model)),
-                .reason = model_refusal(model),
+                .reason = reason_of(model),
             };
         }
     }

@@ -210,7 +210,14 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
     };
     TRY(find_model(r, call));
     call->call.codec = call->has_inputs ? &infer_codec_oip : &infer_codec_call;
+    struct span binary = r->binary;
     TRY(call->call.codec->parse(r->request, &call->call, &parts, &r->binary, &call->err));
+    struct model *newest;
+    if (infer_find_generation(r->request, &call->call, &newest)) {
+        model_unref(newest); /* lists have a pool of their own */
+        r->binary = binary;
+        TRY(call->call.codec->parse(r->request, &call->call, &parts, &r->binary, &call->err));
+    }
     infer_take_parameters(&r->request->infer, call->call.parameters);
     return ST_OK;
 }
@@ -239,7 +246,12 @@ static enum status parse_calls(struct reader *r)
     uint32_t count = 0;
     for (uint32_t i = 0; i < r->bundle->count; i++) {
         struct bundle_call *call = &r->bundle->calls[i];
-        if (parse_call(r, call) != ST_OK && r->parts->binary.len > 0) {
+        enum status status = parse_call(r, call);
+        if (status == ST_WOULD_LOAD) {
+            *r->err = call->err;
+            return status;
+        }
+        if (status != ST_OK && r->parts->binary.len > 0) {
             *r->err = call->err;
             return bundle_prefix(i, ": ", r->err);
         }

@@ -352,7 +352,7 @@ static const struct exchange_ops exchange_ops = {
 
 /* ---- opening, time, draining ----------------------------------------------------------------- */
 
-bool conn_accept(struct server *server, struct transport *transport)
+bool conn_accept(struct server *server, struct transport *transport, bool is_admin)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
@@ -364,6 +364,7 @@ bool conn_accept(struct server *server, struct transport *transport)
     transport_set_user(transport, &transport_user, conn);
     list_init(&conn->turn_link);
     exchange_init(&conn->exchange, server, &exchange_ops, transport->remote);
+    conn->exchange.is_admin = is_admin;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;

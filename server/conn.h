@@ -67,9 +67,9 @@ struct conn {
     bool wants_continue; /* the client waits for "100 Continue" */
 };
 
-/* Accepts the client behind |transport|, which then belongs to the connection. False: there is no
- * memory. */
-MUST_CHECK bool conn_accept(struct server *server, struct transport *transport);
+/* Accepts the client behind |transport|, which then belongs to the connection; |is_admin|: it may
+ * change the models. False: there is no memory. */
+MUST_CHECK bool conn_accept(struct server *server, struct transport *transport, bool is_admin);
 
 /* Ends the connection now: the request is cancelled in whatever step it is. */
 void conn_abort(struct conn *conn);

@@ -97,6 +97,7 @@ struct exchange {
     size_t kept_bytes;       /* heap memory that the maker holds, set by exchange_keep() */
     size_t charged_bytes;    /* memory that is charged for it, see clients_update() */
     uint64_t sent_bytes;     /* of the answer, what the maker has put around it included */
+    bool is_admin;           /* the client came to an address of --admin-listen */
     bool is_head_only;       /* HEAD: the parts of the answer are not sent */
 };
 

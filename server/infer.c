@@ -145,6 +145,7 @@ void infer_reset(struct request *request)
     struct infer *infer = &request->infer;
     struct model *model = infer->call.model;
     reset_call(request, &infer->call);
+    infer_end_profile(request);
     bundle_free(request);
     infer->ops = NULL;
     infer->is_short = false;
@@ -156,6 +157,8 @@ void infer_reset(struct request *request)
     body_reset(&infer->inflated);
     leave_pools(infer);
     model_unref(model); /* its pool has lost this member */
+    model_unref(infer->newest);
+    infer->newest = NULL;
     buf_fini(&infer->deflated);
     if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
         arena_fini(&infer->arena);
@@ -177,6 +180,11 @@ enum status infer_find_model(struct request *request, struct infer_call *call, c
     struct model *model;
     infer_drop_model(call);
     TRY(repository_find(&request->serving->repository, name, version, &model, err));
+    if (model_state(model) == MODEL_UNKNOWN) {
+        snprintf(request->absent, sizeof(request->absent), "%s", model->origin->name);
+        model_unref(model);
+        return error_set(err, ST_WOULD_LOAD, "model '%s' is not loaded yet", request->absent);
+    }
     if (model_verify_ready(model, err) != ST_OK) {
         model_unref(model);
         return err->code;
@@ -284,6 +292,10 @@ enum status infer_settle(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
+    if (infer->ops == &infer_ops_one && !infer->call.model) {
+        TRY(infer_find_model(request, &infer->call, request->match.model, request->match.version,
+                             err));
+    }
     join_pools(request);
     infer->inflated.pool = infer->pool;
     return check_memory(request, body_settle(&request->body, infer->pool, err), err);
@@ -441,6 +453,30 @@ enum status infer_open_sequence(struct request *request, struct infer_call *call
     }
     rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
     return ST_OK;
+}
+
+bool infer_find_generation(struct request *request, struct infer_call *call,
+                           struct model **out_newest)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct oip_parameters *parameters = call->parameters;
+    struct model *model = call->model;
+    const struct rt_sequence_key key = {.number = parameters->sequence_id,
+                                        .name = parameters->sequence_name};
+    if ((key.number == 0 && key.name.len == 0) || parameters->sequence_start ||
+        rt_program_state_bytes(model->program) == 0) {
+        return false;
+    }
+    const struct serving *serving = request->serving;
+    struct model *found =
+        repository_find_generation(&request->serving->repository, model, serving->sequences, &key);
+    if (found == model) {
+        model_unref(found);
+        return false;
+    }
+    *out_newest = model;
+    call->model = found;
+    return true;
 }
 
 /* From here on inputs have memory of their own or keep the body's; nothing else borrows from the

@@ -26,6 +26,7 @@ struct hal_pool;
 struct request;
 struct rt_culprit;
 struct rt_invocation;
+struct rt_profile;
 struct rt_sequence;
 
 /* The most calls that a request may consist of, steps of pipelines included; and the most calls
@@ -125,11 +126,14 @@ struct infer {
     struct body inflated;        /* the body without its content coding */
     struct body *body;           /* the one of both that is read; empty when all is decoded */
     bool is_short;               /* with ST_EXHAUSTED: memory for requests is short only for now */
+    struct model *newest;        /* shared: ref held; its pool is |share| while the call is for an
+                                    older generation. NULL: the call is for the newest one */
     size_t bound_bytes;          /* bytes of the body that inputs use in place */
     struct hal_pool
         *pool; /* owned: holds what the request needs before it runs; a member of |share| */
     struct hal_pool *share;     /* the model's pool, or that of lists; NULL: not yet a member */
     struct hal_pool *run_pool;  /* owned: holds what the request needs to run; a member as well */
+    struct rt_profile *profile; /* owned: of a call with ?profile=1; NULL: of no other one */
     size_t steps_bytes;         /* bytes of heap for the steps of pipelines that it calls */
     size_t charged_bytes;       /* bytes of those and of |arena| that are charged to |pool| */
     uint64_t timeout_us;        /* given by the client; 0: none */
@@ -146,8 +150,8 @@ MUST_CHECK enum status infer_init(struct request *request, const struct params *
 void infer_fini(struct request *request);
 void infer_reset(struct request *request);
 
-/* The body is complete: the pool of its model, or of lists, holds its memory and all that the
- * request takes until it runs. */
+/* The body is complete, and its model has to be loaded (ST_WOULD_LOAD), or the pool of its model,
+ * or of lists, holds its memory and all that the request takes until it runs. */
 MUST_CHECK enum status infer_settle(struct request *request, struct error *err);
 
 /* Before the body: does the model exist and work, and is the request's coding known? 200 or the
@@ -156,7 +160,8 @@ int infer_begin(struct request *request);
 
 /*
  * The call is for the model of that name: takes a reference, in place of one that it may have.
- * ST_NOT_FOUND, ST_UNAVAILABLE. Any thread.
+ * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: request->absent says which file has to be loaded.
+ * Any thread.
  */
 MUST_CHECK enum status infer_find_model(struct request *request, struct infer_call *call,
                                         const char *name, uint32_t version, struct error *err);
@@ -216,6 +221,28 @@ enum status infer_fail_late(const struct request *request, struct error *err);
  */
 MUST_CHECK enum status infer_open_sequence(struct request *request, struct infer_call *call,
                                            struct error *err);
+
+/*
+ * Between parsing and decoding: a request that goes on with a sequence is for the generation of the
+ * model in which the sequence is open. True: that is another one than |call| had, so the call has
+ * to be parsed again, for this one. |out_newest| receives the reference to the model that the call
+ * had. Any thread.
+ */
+MUST_CHECK bool infer_find_generation(struct request *request, struct infer_call *call,
+                                      struct model **out_newest);
+
+/*
+ * For a request with ?profile=1: its call is going to be measured. One at a time, because a profile
+ * takes memory; ST_EXHAUSTED: another one is under way. ST_UNSUPPORTED: the device, or the kind of
+ * the method, has no profiles.
+ */
+MUST_CHECK enum status infer_begin_profile(struct request *request, struct error *err);
+
+/* Appends the member "profile" to the answer, if the call was measured. */
+MUST_CHECK enum status infer_print_profile(struct request *request, struct error *err);
+
+/* The call is over, and its invocation is freed. */
+void infer_end_profile(struct request *request);
 
 /* The call has run; if it was the last of its sequence, the sequence ends. */
 void infer_end_sequence(const struct infer_call *call);

@@ -14,9 +14,19 @@
 
 static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
 {
-    struct infer_call *call = &request->infer.call;
+    struct infer *infer = &request->infer;
+    struct infer_call *call = &infer->call;
     OBJ_CHECK(call->model, MODEL_MAGIC);
     TRY(call->codec->parse(request, call, parts, NULL, err));
+    struct model *newest;
+    if (infer_find_generation(request, call, &newest)) {
+        if (infer->newest) {
+            model_unref(newest); /* a repeated attempt: the sequence is in yet another one now */
+        } else {
+            infer->newest = newest;
+        }
+        TRY(call->codec->parse(request, call, parts, NULL, err));
+    }
     infer_take_parameters(&request->infer, call->parameters);
     request->infer.steps_bytes = rt_method_steps_bytes(call->model->method);
     request->offload |= rt_method_call_count(call->model->method) > INFER_CALLS_INLINE_MAX;
@@ -49,6 +59,7 @@ static enum status decode(struct request *request, struct error *err)
 
 static enum status open_states(struct request *request, struct error *err)
 {
+    TRY(infer_begin_profile(request, err));
     return infer_open_sequence(request, &request->infer.call, err);
 }
 
@@ -84,7 +95,8 @@ static struct rt_sched_queue *enter(struct request *request)
     const struct infer_call *call = &request->infer.call;
     OBJ_CHECK(call->model, MODEL_MAGIC);
     must(call->invocation && call->model->queue);
-    request->job.rows = call->model->rows_max > 1 ? rt_batch_rows(call->invocation) : 0;
+    bool may_join = call->model->rows_max > 1 && !request->infer.profile;
+    request->job.rows = may_join ? rt_batch_rows(call->invocation) : 0;
     request->job.turns = &request->infer.turn;
     request->job.turn_count = call->sequence != NULL;
     if (call->sequence) {
@@ -187,6 +199,7 @@ static enum status print(struct request *request, struct error *err)
         oip_print_id(&request->out, call->oip.id);
     }
     TRY(call->codec->print(request, call, err));
+    TRY(infer_print_profile(request, err));
     buf_add_char(&request->out, '}');
     oip_encode_end_json(&request->out, encoded);
     if (call->codec->print_tail) {
@@ -209,9 +222,12 @@ static enum status hand_over(struct request *request, struct hal_pool *pool, str
 
 static void count(const struct request *request, uint64_t now_ns)
 {
-    OBJ_CHECK(request->infer.call.model, MODEL_MAGIC);
+    const struct model *model = request->infer.call.model;
     int status = request->http_status ? request->http_status : 200;
-    stats_add(request->infer.call.model->stats, request, &request->infer.call, status, now_ns);
+    if (model) { /* NULL: its file was not loaded */
+        OBJ_CHECK(model, MODEL_MAGIC);
+        stats_add(model->stats, request, &request->infer.call, status, now_ns);
+    }
 }
 
 /* The model that the target names. */
@@ -219,6 +235,10 @@ static int find(struct request *request)
 {
     enum status status = infer_find_model(request, &request->infer.call, request->match.model,
                                           request->match.version, &request->err);
+    if (status == ST_WOULD_LOAD) {
+        request->err.code = ST_OK; /* the body may come before that; see infer_settle() */
+        return 200;
+    }
     return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 

@@ -45,6 +45,7 @@ struct listener {
     int fd;                /* owned */
     uv_poll_t poll;        /* of |fd| */
     struct address address;
+    enum listener_role role;
     bool is_bound;       /* created by us: its path is removed at the end */
     uint64_t accepted;   /* clients that were turned away included */
     struct watched seen; /* set by the watchdog */
@@ -134,8 +135,8 @@ static int bind_fd(int fd, const struct address *address)
 
 /* |address| receives the port that the system has chosen; |out_errno| is the reason of a failure,
  * or 0. */
-static enum status bind_address(struct server *server, const char *text, struct address *address,
-                                int *out_errno, struct error *err)
+static enum status bind_address(struct server *server, const char *text, enum listener_role role,
+                                struct address *address, int *out_errno, struct error *err)
 {
     int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     *out_errno = fd < 0 ? errno : bind_fd(fd, address);
@@ -149,6 +150,7 @@ static enum status bind_address(struct server *server, const char *text, struct 
     struct listener *listener;
     TRY(add_listener(server, fd, &listener, err));
     listener->is_bound = true;
+    listener->role = role;
     *address = listener->address;
     return ST_OK;
 }
@@ -159,7 +161,8 @@ static bool is_absent(int number)
     return number == EADDRNOTAVAIL || number == EAFNOSUPPORT;
 }
 
-enum status listener_bind(struct server *server, const char *text, struct error *err)
+enum status listener_bind(struct server *server, const char *text, enum listener_role role,
+                          struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     struct address addresses[ADDRESS_COUNT_MAX];
@@ -170,7 +173,7 @@ enum status listener_bind(struct server *server, const char *text, struct error 
         if (bound) { /* port 0 is chosen only once */
             address_set_port(&addresses[i], address_port(&addresses[i - 1]));
         }
-        enum status status = bind_address(server, text, &addresses[i], &number, err);
+        enum status status = bind_address(server, text, role, &addresses[i], &number, err);
         bool is_last_chance = i + 1 == count && bound == 0;
         if (status != ST_OK && (!is_absent(number) || is_last_chance)) {
             return status;
@@ -289,7 +292,7 @@ static void begin_conn(struct listener *listener, int fd)
         return;
     }
     transport_socket_name(transport);
-    if (!conn_accept(server, transport)) {
+    if (!conn_accept(server, transport, listener->role == LISTENER_ADMIN)) {
         refuse_client(server, UV_ENOMEM);
         transport_close(transport);
     }
@@ -345,7 +348,8 @@ enum status listener_start_all(struct server *server, struct error *err)
             return error_set(err, status_of_errno(errno), "listen on %s: %s", url, strerror(errno));
         }
         start(listener);
-        log_line(LOG_NOTICE, "listening on %s", url);
+        log_line(LOG_NOTICE, "listening on %s%s", url,
+                 listener->role == LISTENER_ADMIN ? " for administrators" : "");
     }
     return ST_OK;
 }

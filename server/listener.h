@@ -15,12 +15,19 @@
 
 struct server;
 
+/* What clients of an address may ask for. */
+enum listener_role {
+    LISTENER_PUBLIC,
+    LISTENER_ADMIN, /* also what changes the models */
+};
+
 /*
  * Binds one --listen (server/http/address.h), without accepting yet. If a name has several
  * addresses all are bound, to one port. Addresses of a family that this machine lacks are left out
  * as long as one remains.
  */
-MUST_CHECK enum status listener_bind(struct server *server, const char *text, struct error *err);
+MUST_CHECK enum status listener_bind(struct server *server, const char *text,
+                                     enum listener_role role, struct error *err);
 
 /* Takes over a bound stream socket. */
 MUST_CHECK enum status listener_adopt(struct server *server, int fd, struct error *err);

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 # The daemon and its companion. Both main() are small. The rest is in archives, from the top down.
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS)
-SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/model/libmodel.a %D%/http/libhttp.a \
-	%D%/process/libprocess.a $(LLHTTP_ARCHIVE) $(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) \
-	$(ZLIB_LIBS) $(CJSON_LIBS)
+SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
+	%D%/model/libmodel.a %D%/http/libhttp.a %D%/process/libprocess.a $(LLHTTP_ARCHIVE) \
+	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
 include server/pte/local.mk
+include server/profile/local.mk
 include server/model/local.mk
 include server/http/local.mk
 include server/process/local.mk
@@ -15,12 +16,14 @@ noinst_LIBRARIES += %D%/libserver.a
 %C%_libserver_a_SOURCES = \
 	%D%/access_log.c %D%/access_log.h \
 	%D%/api.h \
+	%D%/api_change.c \
 	%D%/api_health.c \
 	%D%/api_metrics.c \
 	%D%/api_model.c \
 	%D%/api_signature.c \
 	%D%/bundle.c %D%/bundle.h \
 	%D%/bundle_read.c \
+	%D%/changes.c %D%/changes.h \
 	%D%/clients.c %D%/clients.h \
 	%D%/conn.c %D%/conn.h \
 	%D%/conn_answer.c \
@@ -32,6 +35,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/infer_call.c \
 	%D%/infer_oip.c \
 	%D%/infer_one.c \
+	%D%/infer_profile.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/metrics.c %D%/metrics.def %D%/metrics.h \
 	%D%/offload.c %D%/offload.h \
@@ -48,6 +52,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/trace.c %D%/trace.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \
+	%D%/watch.c %D%/watch.h \
 	%D%/watchdog.c %D%/watchdog.h
 
 bin_PROGRAMS += pted pte

@@ -27,8 +27,8 @@ static void load(uv_work_t *work)
     struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
     must(recovery->is_active && !recovery->fresh);
-    if (serving_new(server->options, recovery->device_name, false, &recovery->fresh,
-                    &recovery->err) != ST_OK) {
+    if (serving_new(server->options, recovery->device_name, false, recovery->before,
+                    &recovery->fresh, &recovery->err) != ST_OK) {
         recovery->fresh = NULL;
     }
 }
@@ -65,6 +65,7 @@ static void on_loaded(uv_work_t *work, int uv_status)
     log_line(LOG_NOTICE, "serving %u of %u models again, on %s", ready, count,
              hal_device_props(server->serving->device)->name);
     notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
+    changes_go_on(server);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -72,6 +73,7 @@ static void on_timer(uv_timer_t *timer)
     struct server *server = server_of(timer->data);
     struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
+    changes_drop_retired(server);
     if (server->serving->users > 0 && uv_now(&server->loop) < recovery->shed_ms) {
         uv_timer_start(timer, on_timer, SHED_POLL_MS, 0);
         return;
@@ -81,6 +83,7 @@ static void on_timer(uv_timer_t *timer)
         serving_shed(server->serving);
     }
     recovery->work.data = server;
+    recovery->before = server->serving;
     offload_begin(server, OFFLOAD_LONG, &recovery->work, load, on_loaded);
 }
 

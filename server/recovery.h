@@ -31,6 +31,7 @@ struct recovery {
     uv_work_t work;
     /* Input and output of the work; the loop leaves them alone meanwhile. */
     const char *device_name;
+    struct serving *before; /* borrowed: only this recovery replaces it */
     struct serving *fresh;
     struct error err;
 };

@@ -97,6 +97,7 @@ static struct request *request_new(struct server *server)
         body_init(&request->body, NULL, server->params->body_bytes_max);
         buf_init(&request->out, server->params->answer_bytes_max);
         list_init(&request->link);
+        list_init(&request->change_link);
     }
     return request;
 }
@@ -141,12 +142,13 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->http_status = 0;
     request->err.code = ST_OK;
     request->offload = request->is_on_worker = request->is_unfinished = false;
+    request->wants_profile = false;
     request->is_run_done = request->is_unreleased = false;
     request->body_bytes = 0;
     request->method = NULL;
     request->retry_after_s = 0;
     request->arrived_ns = request->want_ms = 0;
-    request->listed = 0;
+    request->listed = request->load_count = 0;
     request->look = NULL;
     request->has_trace = false;
     request->content_type = NULL;
@@ -245,6 +247,25 @@ int request_add_body(struct request *request, struct span bytes)
     return status == ST_OK ? 0 : http_status_of(status);
 }
 
+/* ?profile=1 is for one call, and the daemon has to allow it. */
+static int check_profile(struct request *request)
+{
+    request->wants_profile = route_query_has(head_target(&request->head), "profile=1");
+    if (!request->wants_profile) {
+        return 200;
+    }
+    if (request->server->params->profile_spans_max == 0) {
+        error_set(&request->err, ST_INVALID,
+                  "profile=1: calls are not profiled here, see --profile-spans-max");
+        return 403;
+    }
+    if (request->match.id == ROUTE_BATCH) {
+        error_set(&request->err, ST_INVALID, "profile=1: expected a request for one model");
+        return 400;
+    }
+    return 200;
+}
+
 bool request_begin(struct request *request, const struct exchange_head *head)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -254,6 +275,15 @@ bool request_begin(struct request *request, const struct exchange_head *head)
     if (status == 200) {
         enum status announced = announce_body(request, head);
         status = announced == ST_OK ? 200 : http_status_of(announced);
+    }
+    if (status == 200 && route_of(request)->is_admin && !request->exchange->is_admin) {
+        error_set(&request->err, ST_INVALID,
+                  "this is for administrators: it is answered at the addresses of --admin-listen "
+                  "alone");
+        status = 403;
+    }
+    if (status == 200 && !route_of(request)->handler) {
+        status = check_profile(request);
     }
     if (status == 200 && !route_of(request)->handler) {
         status = infer_begin(request);
@@ -278,6 +308,9 @@ static enum step_result advance(struct request *request, enum status status, enu
     if (status == ST_EXHAUSTED && request->infer.is_short) {
         request->wanted = request->step;
         next = STEP_WANT;
+    } else if (status == ST_WOULD_LOAD) {
+        request->wanted = request->step;
+        next = STEP_LOAD;
     } else if (status != ST_OK) {
         must(request->err.code == status);
         request_refuse(request, http_status_of(status));
@@ -366,7 +399,8 @@ static enum step_result run_handler(struct request *request)
     request->is_unfinished = false;
     enum status status = route_of(request)->handler(request, &request->err);
     if (!request->is_unfinished) {
-        return advance(request, status, STEP_WRITE);
+        return advance(request, status,
+                       route_of(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
     }
     must(status == ST_OK && !request->is_on_worker);
     request->next = NULL;
@@ -527,6 +561,42 @@ static enum step_result step_want(struct request *request)
     return STEP_WAIT;
 }
 
+/* Loads that one request may cause: a list can name many models, which displace each other. */
+#define LOADS_MAX 64
+
+static enum step_result step_load(struct request *request)
+{
+    request->err.code = ST_OK;
+    enum status status =
+        request->load_count++ < LOADS_MAX
+            ? changes_need(request, request->absent, &request->err)
+            : error_set(&request->err, ST_EXHAUSTED,
+                        "the models of this request are not loaded at the same time: "
+                        "--model-bytes-max is too small, or they are displaced by others");
+    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+}
+
+static enum step_result step_change(struct request *request)
+{
+    enum status status = changes_begin(request, &request->order, &request->err);
+    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+}
+
+void request_note_changed(struct request *request, enum status status, const struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_load = request->step == STEP_LOAD;
+    must((is_load || request->step == STEP_CHANGE) && request->exchange);
+    request->err.code = ST_OK;
+    if (status != ST_OK) {
+        request->err = *err;
+    }
+    request->offload = is_load && is_long(request);
+    enum step_result result = advance(request, status, is_load ? request->wanted : STEP_WRITE);
+    must(result == STEP_NEXT);
+    run_steps(request);
+}
+
 static enum step_result step_encode(struct request *request)
 {
     return advance(request, infer_encode(request, &request->err), STEP_WRITE);
@@ -637,6 +707,10 @@ void request_abandon(struct request *request)
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
     if (request->is_on_worker) {
         uv_cancel((uv_req_t *)&request->work); /* too late if it has begun: then it comes back */
+    } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
+        changes_forget(request);
+        go(request, STEP_DONE);
+        run_steps(request);
     } else if (request->step == STEP_READ || request->step == STEP_WANT) {
         go(request, STEP_DONE);
         run_steps(request);
@@ -648,7 +722,7 @@ void request_abandon(struct request *request)
 bool request_is_waited_for(const struct request *request)
 {
     return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
-           request->step == STEP_WANT;
+           request->step == STEP_WANT || request->step == STEP_CHANGE || request->step == STEP_LOAD;
 }
 
 /* ---- waiting for memory ---------------------------------------------------------------------- */

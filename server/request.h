@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "runtime/sched/sched.h"
+#include "server/changes.h"
 #include "server/exchange.h"
 #include "server/http/body.h"
 #include "server/http/head.h"
@@ -47,6 +48,7 @@ struct request {
      * because a compiler may read neighbouring flags as one word. */
     enum request_step step;
     bool offload;       /* there is much to do: the next ANYWHERE steps run on a worker */
+    bool wants_profile; /* ?profile=1 */
     bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
 
     struct server *server;     /* borrowed; outlives every request */
@@ -71,7 +73,11 @@ struct request {
     struct repository_index
         *listing; /* ref held: that handler's models, |listed| of them printed */
     uint32_t listed;
-    const struct metrics_look *look; /* that handler's, in the arena; NULL: none was taken */
+    const struct metrics_look *look; /* of the handler of metrics, in the arena; or NULL */
+    struct list change_link;         /* in a change that it waits for */
+    char absent[MODEL_NAME_MAX + 1]; /* with ST_WOULD_LOAD: the file that is only listed */
+    uint32_t load_count;             /* times that it has waited for a file */
+    struct changes_order order;      /* set by the handler of a request that changes models */
     struct infer infer;
 
     struct trace trace;                   /* that it belongs to; see request_trace() */
@@ -82,7 +88,7 @@ struct request {
     uint64_t encoded_ns; /* when the answer was complete */
     uint32_t retry_after_s;
     struct rt_sched_job job;
-    enum request_step wanted; /* in WANT: the step that found no memory */
+    enum request_step wanted; /* in WANT: the step that found no memory; in LOAD: no model */
     uint64_t want_ms;         /* when a step first found no memory; 0: none has */
     bool is_unreleased;       /* the job has run, and the scheduler waits for rt_sched_released() */
     bool is_submitting;       /* inside rt_sched_submit() on the loop */
@@ -133,6 +139,9 @@ void request_written(struct request *request, bool is_ok);
 /* Goes on after the call has ended (server_complete()), after a thread has done the steps that it
  * was given, or with a handler that is unfinished. */
 void request_go_on(struct request *request);
+
+/* The change that the request has begun is made, or cannot be, for the reason |err|. */
+void request_note_changed(struct request *request, enum status status, const struct error *err);
 
 /* The client has gone. The one way out of any step before its time; ends the request now or as soon
  * as the worker that has it gives it back. */

@@ -15,6 +15,10 @@
     {                                                                                              \
         .handler = (fn), .is_long = true, .print_error = oip_print_error                           \
     }
+#define CHANGES(fn)                                                                                \
+    {                                                                                              \
+        .handler = (fn), .is_admin = true, .changes_models = true, .print_error = oip_print_error  \
+    }
 #define CALLS(rows, how)                                                                           \
     {                                                                                              \
         .ops = &(rows), .codec = &(how), .print_error = oip_print_error                            \

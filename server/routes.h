@@ -11,6 +11,8 @@
 struct route {
     api_handler_f *handler; /* prints the answer; NULL: the request calls models, by |ops| */
     bool is_long;           /* the handler runs on a thread */
+    bool is_admin;          /* answered at the addresses of --admin-listen alone */
+    bool changes_models;    /* the handler says in request->order what is to change */
     const struct infer_ops *ops;
     const struct infer_codec *codec;
     void (*print_error)(struct buf *out, const char *text); /* the form of an error's body */

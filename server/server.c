@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -45,12 +46,13 @@
 #define IDLE_GRACE_MS 60
 #define LOOP_TURN_NS 100000 /* the shortest that Linux accepts */
 #define DEFAULT_LISTEN "127.0.0.1:8000"
+#define ADMIN_ADDRESS_MAX 256
 #define SIGNAL_EXIT_BASE 128
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles except those of sockets. */
-#define HANDLE_COUNT 16
+#define HANDLE_COUNT 19
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -61,7 +63,9 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->sighup,     (uv_handle_t *)&server->accept_retry,
         (uv_handle_t *)&server->log_flush,  (uv_handle_t *)&server->clients.timer,
         (uv_handle_t *)&server->trim.timer, (uv_handle_t *)&server->turns.prepare,
-        (uv_handle_t *)&server->turns.idle, (uv_handle_t *)&server->sigusr1,
+        (uv_handle_t *)&server->turns.idle, (uv_handle_t *)&server->changes.timer,
+        (uv_handle_t *)&server->watch.poll, (uv_handle_t *)&server->watch.timer,
+        (uv_handle_t *)&server->sigusr1,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -171,12 +175,10 @@ static void on_hangup(uv_signal_t *signal, int number)
     if (log_reopen(&err) != ST_OK) {
         log_line(LOG_ERROR, "SIGHUP: %s; the old one stays in use", err.text);
     } else if (log_path()) {
-        log_line(LOG_NOTICE, "SIGHUP: log file %s is open again; models stay as they are",
-                 log_path());
-    } else {
-        log_line(LOG_NOTICE, "SIGHUP: the log is standard error, nothing is to be opened again; "
-                             "models stay as they are");
+        log_line(LOG_NOTICE, "SIGHUP: log file %s is open again", log_path());
     }
+    log_line(LOG_NOTICE, "SIGHUP: looking for changed models");
+    changes_scan(server_of(signal->data), true);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -420,6 +422,7 @@ static enum status init_handles(struct server *server, struct error *err)
     uv_timer_init(&server->loop, &server->accept_retry);
     uv_timer_init(&server->loop, &server->drain);
     recovery_init(server);
+    changes_init(server);
     clients_init(server);
     trim_init(server);
     turns_init(server);
@@ -433,7 +436,23 @@ static enum status init_handles(struct server *server, struct error *err)
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
         handles[i]->data = server;
     }
+    server->watch.poll.data = server->watch.timer.data = NULL; /* watch_init() sets them */
     return ST_OK;
+}
+
+/* systemd's folder for sockets: the first one, if there are several. */
+static enum status bind_runtime_directory(struct server *server, struct error *err)
+{
+    const char *folder = getenv("RUNTIME_DIRECTORY");
+    char text[ADMIN_ADDRESS_MAX];
+    if (!folder || !*folder) {
+        return ST_OK;
+    }
+    int len =
+        snprintf(text, sizeof(text), "unix:%.*s/admin.sock", (int)strcspn(folder, ":"), folder);
+    return len > 0 && (size_t)len < sizeof(text)
+               ? listener_bind(server, text, LISTENER_ADMIN, err)
+               : error_set(err, ST_INVALID, "RUNTIME_DIRECTORY: the path is too long");
 }
 
 static enum status init_listeners(struct server *server, struct error *err)
@@ -442,12 +461,15 @@ static enum status init_listeners(struct server *server, struct error *err)
         TRY(listener_adopt(server, NOTIFY_LISTEN_FD + (int)i, err));
     }
     for (uint32_t i = 0; i < server->options->listen_count; i++) {
-        TRY(listener_bind(server, server->options->listen[i], err));
+        TRY(listener_bind(server, server->options->listen[i], LISTENER_PUBLIC, err));
     }
     if (list_is_empty(&server->listeners)) {
-        TRY(listener_bind(server, DEFAULT_LISTEN, err));
+        TRY(listener_bind(server, DEFAULT_LISTEN, LISTENER_PUBLIC, err));
     }
-    return ST_OK;
+    for (uint32_t i = 0; i < server->options->admin_listen_count; i++) {
+        TRY(listener_bind(server, server->options->admin_listen[i], LISTENER_ADMIN, err));
+    }
+    return server->options->admin_listen_count ? ST_OK : bind_runtime_directory(server, err);
 }
 
 /* Raises the soft limit to the hard one. If that is refused, the soft limit stays. */
@@ -519,7 +541,8 @@ enum status server_init(struct server *server, const struct options *options, st
     if (!server->read_buffer) {
         return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
     }
-    TRY(serving_new(options, server_device_name(server), true, &server->serving, err));
+    TRY(watch_init(server, err)); /* first: nothing that comes meanwhile is missed */
+    TRY(serving_new(options, server_device_name(server), true, NULL, &server->serving, err));
     limit_connections(server);
     return ST_OK;
 }
@@ -583,6 +606,8 @@ void server_fini(struct server *server)
     }
     access_log_close(&server->access_log);
     log_limits_flush(&server->log_limits, true);
+    changes_fini(server);
+    watch_fini(server);
     serving_free(server->serving);
     free(server->read_buffer);
     if (server->has_loop) {

@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "server/access_log.h"
+#include "server/changes.h"
 #include "server/clients.h"
 #include "server/metrics.h"
 #include "server/offload.h"
@@ -27,6 +28,7 @@
 #include "server/trace.h"
 #include "server/trim.h"
 #include "server/turns.h"
+#include "server/watch.h"
 #include "server/watchdog.h"
 
 struct request;
@@ -46,6 +48,8 @@ struct server {
     struct serving
         *serving; /* owned; also those that requests hold are freed with the last of them */
     struct recovery recovery;
+    struct changes changes;
+    struct watch watch;
     struct proving proving;
     struct trim trim;
     struct turns turns;
@@ -66,6 +70,7 @@ struct server {
     uint32_t idle_request_count;
     uint32_t connection_count_max; /* the parameter, or fewer if open files are limited */
     uint32_t busy_request_count;   /* includes requests whose client has gone */
+    atomic_bool is_profiling;      /* a call is measured; any thread */
     uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for the current read */
 
     uv_poll_t wake; /* of |wake_fd| */

@@ -9,6 +9,7 @@ include tests/models/local.mk
 include tests/readme/local.mk
 include tests/fuzz/local.mk
 include tests/oom/local.mk
+include tests/package/local.mk
 include tests/systemd/local.mk
 include tests/bench/local.mk
 

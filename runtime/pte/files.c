@@ -3,12 +3,12 @@
 
 #include "runtime/pte/files.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/folder.h"
 #include "hal/buffer.h"
 #include "hal/command.h"
 #include "runtime/pte/file.h"
@@ -155,7 +155,7 @@ static enum status search(struct rt_files *files, struct error *err)
         return no_memory(err);
     }
     stem.len -= ends_with((const char *)stem.ptr, ".pte") ? strlen(".pte") : 0;
-    DIR *dir = opendir(slash ? folder : ".");
+    DIR *dir = folder_open(slash ? folder : ".");
     if (!dir) {
         return ST_OK; /* there is nothing to find: the error will say so */
     }

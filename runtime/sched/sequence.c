@@ -266,6 +266,49 @@ enum status rt_sequences_open(struct rt_sequences *sequences, const struct rt_se
     return status;
 }
 
+bool rt_sequences_has(struct rt_sequences *sequences, const struct rt_sequence_key *key)
+{
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
+    if (key->name.len > RT_SEQUENCE_NAME_MAX) {
+        return false;
+    }
+    uint64_t now = sequences->options.clock();
+    pthread_mutex_lock(&sequences->lock);
+    expire(sequences, now);
+    bool has = *find(sequences, key) != NULL;
+    pthread_mutex_unlock(&sequences->lock);
+    return has;
+}
+
+uint32_t rt_sequences_count(struct rt_sequences *sequences, const struct rt_program *program)
+{
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
+    uint32_t count = 0;
+    pthread_mutex_lock(&sequences->lock);
+    for (uint32_t i = 0; i < CHAINS; i++) {
+        for (const struct rt_sequence *at = sequences->chains[i]; at; at = at->next) {
+            count += at->program == program;
+        }
+    }
+    pthread_mutex_unlock(&sequences->lock);
+    return count;
+}
+
+void rt_sequences_end_all(struct rt_sequences *sequences, const struct rt_program *program)
+{
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
+    pthread_mutex_lock(&sequences->lock);
+    for (uint32_t i = 0; i < CHAINS; i++) {
+        for (struct rt_sequence *at = sequences->chains[i], *next; at; at = next) {
+            next = at->next;
+            if (at->program == program) {
+                unlist(at);
+            }
+        }
+    }
+    pthread_mutex_unlock(&sequences->lock);
+}
+
 struct rt_state *rt_sequence_state(struct rt_sequence *sequence)
 {
     OBJ_CHECK(sequence, RT_SEQUENCE_MAGIC);

@@ -56,6 +56,15 @@ MUST_CHECK enum status rt_sequences_open(struct rt_sequences *sequences,
                                          const struct rt_sequence_key *key, bool is_start,
                                          struct rt_sequence **out_sequence, struct error *err);
 
+/* Is the sequence |key| open? */
+bool rt_sequences_has(struct rt_sequences *sequences, const struct rt_sequence_key *key);
+
+/* The open sequences of |program|. It looks at those of all programs. */
+uint32_t rt_sequences_count(struct rt_sequences *sequences, const struct rt_program *program);
+
+/* Ends all sequences of |program|; their last holders free their states. */
+void rt_sequences_end_all(struct rt_sequences *sequences, const struct rt_program *program);
+
 struct rt_state *rt_sequence_state(struct rt_sequence *sequence);
 struct rt_sched_lane *rt_sequence_lane(struct rt_sequence *sequence);
 

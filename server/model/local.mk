@@ -3,6 +3,7 @@
 noinst_LIBRARIES += %D%/libmodel.a
 %C%_libmodel_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libmodel_a_SOURCES = \
+	%D%/catalog.c %D%/catalog.h \
 	%D%/model.c %D%/model.h \
 	%D%/model_describe.c \
 	%D%/model_log.c %D%/model_log.h \
@@ -16,7 +17,9 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/placement.c %D%/placement.h \
 	%D%/repository.c %D%/repository.h \
 	%D%/repository_draft.c \
+	%D%/repository_evict.c \
 	%D%/repository_load.c \
 	%D%/repository_priv.h \
 	%D%/repository_program.c \
-	%D%/status_counts.c %D%/status_counts.h
+	%D%/status_counts.c %D%/status_counts.h \
+	%D%/update.c %D%/update.h

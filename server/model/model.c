@@ -105,9 +105,10 @@ struct model *model_ref(struct model *model)
 static void free_model(struct model *model)
 {
     must(model_state(model) == MODEL_UNLOADING);
+    model_unref(model->older);
     model_close(model);
     origin_unref(model->origin);
-    free(model->stats);
+    model_stats_unref(model->stats);
     arena_fini(&model->arena);
     model->magic = 0;
     free(model);
@@ -121,6 +122,13 @@ void model_unref(struct model *model)
     OBJ_CHECK(model, MODEL_MAGIC);
     if (refs_drop(&model->refs)) {
         free_model(model);
+    }
+}
+
+void model_stats_unref(struct model_stats *stats)
+{
+    if (stats && refs_drop(&stats->refs)) {
+        free(stats);
     }
 }
 
@@ -146,8 +154,10 @@ void model_keep_stats(struct model *model, const struct model *old)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     OBJ_CHECK(old, MODEL_MAGIC);
-    if (model->stats && old->stats) {
-        *model->stats = *old->stats;
+    if (old->stats) {
+        model_stats_unref(model->stats);
+        refs_take(&old->stats->refs);
+        model->stats = old->stats;
     }
     for (uint32_t i = 0; i < model->step_count && i < old->step_count; i++) {
         model->steps_before[i] = model_step_counts(old, i);

@@ -71,6 +71,8 @@ struct model {
     /* ---- its state ---- */
     _Atomic(enum model_state) state;
     struct error failure; /* why it is FAILED; constant from then on */
+    struct model *older;  /* shared: ref held; the generation before it, where sequences are open.
+                             Under the lock of its repository */
     /* ---- what it runs ---- */
     struct rt_program *program;   /* shared: ref held; NULL: did not load, or model_close() */
     struct rt_method *method;     /* borrowed from |program| */
@@ -151,6 +153,12 @@ static inline enum model_state model_state(const struct model *model)
 static inline bool model_is_ready(const struct model *model)
 {
     return model_state(model) == MODEL_READY;
+}
+
+/* It can be called, at least when its file has been loaded. */
+static inline bool model_can_serve(const struct model *model)
+{
+    return model_is_ready(model) || model_state(model) == MODEL_UNKNOWN;
 }
 
 #endif

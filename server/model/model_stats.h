@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/histogram.h"
+#include "base/refs.h"
 #include "server/model/status_counts.h"
 
 #define MODEL_STATS_BATCH_MAX 128 /* larger batches count as this one */
@@ -33,6 +34,7 @@ enum model_phase {
 };
 
 struct model_stats {
+    struct refs refs; /* generations of a model share their counts */
     uint64_t last_ns; /* when the last request ended, on the monotone clock; 0: none yet */
     struct model_stats_phase ok,
         failed; /* from the last byte of the request to its last of the answer */
@@ -53,5 +55,8 @@ struct model_stats {
     struct histogram phases[MODEL_PHASE_COUNT]; /* ns */
     struct histogram rows;                      /* of executions */
 };
+
+/* NULL is fine. Any thread. */
+void model_stats_unref(struct model_stats *stats);
 
 #endif

@@ -3,12 +3,37 @@
 
 #include "server/model/origin.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/check.h"
 
 #define ARENA_BYTES_MAX (1 << 20)
+#define NS_PER_S 1000000000u
+
+int origin_id_read(const char *path, struct origin_id *out_id)
+{
+    struct stat st;
+    *out_id = (struct origin_id){0};
+    if (stat(path, &st) < 0) {
+        return errno;
+    }
+    *out_id = (struct origin_id){
+        .device = st.st_dev,
+        .inode = st.st_ino,
+        .bytes = (uint64_t)st.st_size,
+        .modified_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec,
+    };
+    return 0;
+}
+
+bool origin_id_equal(const struct origin_id *a, const struct origin_id *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
+           a->modified_ns == b->modified_ns;
+}
 
 enum status origin_new(struct span name, uint32_t version, const char *path,
                        struct origin **out_origin, struct error *err)

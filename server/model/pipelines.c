@@ -23,6 +23,7 @@ struct maker {
     struct repository_draft *draft;
     const char *name;
     const struct pipelines_document *document;
+    const struct pipelines_policy *policy;
     struct arena *arena;
     struct rt_pipeline_step *steps;
     const char **step_models;
@@ -80,9 +81,14 @@ static enum status find_method(struct maker *m, uint32_t index, struct error *er
     must(index < m->document->step_count);
     const struct pipelines_step *step = &m->document->steps[index];
     const struct model *found = find_model(m, step);
+    if (found && model_state(found) == MODEL_UNKNOWN) {
+        TRY(m->policy->load(m->policy->arg, found, err));
+        found = find_model(m, step);
+    }
     if (!found) {
         return refuse_model(step, index, err);
     }
+    found->origin->is_pinned = true;
     if (!model_is_ready(found)) {
         return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", index,
                          found->name, model_refusal(found));
@@ -345,10 +351,11 @@ static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struc
 
 static enum status add_pipeline(struct repository_draft *draft, const char *name,
                                 struct arena *arena, const struct pipelines_document *document,
-                                struct error *err)
+                                const struct pipelines_policy *policy, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
-    struct maker m = {.draft = draft, .name = name, .document = document, .arena = arena};
+    struct maker m = {
+        .draft = draft, .name = name, .document = document, .policy = policy, .arena = arena};
     struct rt_pipeline_desc desc;
     struct rt_program *program;
     TRY(describe(&m, &desc, err));
@@ -363,22 +370,43 @@ static enum status add_pipeline(struct repository_draft *draft, const char *name
     return status;
 }
 
+/* Makes the pipeline, or notes why there is none. */
+static enum status add_or_note(struct repository_draft *draft, const char *name,
+                               struct arena *arena, const struct pipelines_document *document,
+                               const struct pipelines_policy *policy, struct error *err)
+{
+    const struct origin_id no_file = {0};
+    uint32_t count = draft->count;
+    if (policy->is_unloaded(policy->arg, name)) {
+        return repository_add_unloaded(draft, name, 1, NULL, &no_file, err);
+    }
+    if (add_pipeline(draft, name, arena, document, policy, err) == ST_OK) {
+        return ST_OK;
+    }
+    if (!policy->keeps_failed) {
+        return name_pipeline(name, err);
+    }
+    struct error why = *err;
+    repository_draft_cut(draft, count);
+    return repository_add_failed_pipeline(draft, name, &why, err);
+}
+
 static enum status load(struct repository_draft *draft, const struct document *in,
-                        struct arena *arena, struct error *err)
+                        struct arena *arena, const struct pipelines_policy *policy,
+                        struct error *err)
 {
     TRY(document_need(in, in->root, JSON_OBJECT, err));
     for (const struct cJSON *at = document_first(in->root); at; at = document_next(at)) {
         struct pipelines_document document;
         arena_reset(arena);
         TRY(pipelines_read(in, at, arena, &document, err));
-        if (add_pipeline(draft, document_key(at), arena, &document, err) != ST_OK) {
-            return name_pipeline(document_key(at), err);
-        }
+        TRY(add_or_note(draft, document_key(at), arena, &document, policy, err));
     }
     return ST_OK;
 }
 
-enum status pipelines_load(struct repository_draft *draft, const char *path, struct error *err)
+enum status pipelines_load(struct repository_draft *draft, const char *path,
+                           const struct pipelines_policy *policy, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     const struct document_limits limits = {.bytes_max = FILE_BYTES_MAX,
@@ -388,9 +416,9 @@ enum status pipelines_load(struct repository_draft *draft, const char *path, str
     if (status == ST_OK) {
         struct arena arena;
         arena_init(&arena, ARENA_BYTES_MAX);
-        status = load(draft, &in, &arena, err);
+        status = load(draft, &in, &arena, policy, err);
         arena_fini(&arena);
         document_close(&in);
     }
-    return status == ST_OK ? ST_OK : error_prefix(err, "--pipeline %s: ", path);
+    return status;
 }

@@ -20,12 +20,24 @@
 #ifndef PTED_SERVER_MODEL_PIPELINES_H
 #define PTED_SERVER_MODEL_PIPELINES_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
 
+struct model;
 struct repository_draft;
+
+struct pipelines_policy {
+    bool (*is_unloaded)(void *arg, const char *name); /* a pipeline that is out of service */
+    /* A step calls a model that is only listed: loads it in the draft. */
+    enum status (*load)(void *arg, const struct model *model, struct error *err);
+    void *arg;
+    bool keeps_failed; /* a pipeline that cannot be made is kept with its reason, instead of an
+                          error */
+};
 
 /* Adds the pipelines of the file at |path| to |draft|, which holds all other models already. */
 MUST_CHECK enum status pipelines_load(struct repository_draft *draft, const char *path,
-                                      struct error *err);
+                                      const struct pipelines_policy *policy, struct error *err);
 
 #endif

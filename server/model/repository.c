@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/sched/sequence.h"
 #include "server/model/repository_priv.h"
 #include "server/process/log.h"
 
@@ -210,6 +211,27 @@ static const struct model *find_method(const struct repository_index *index, con
     return NULL;
 }
 
+/* A file that is only listed, whose method |name| may be: "a.b" of the file "a". Or NULL. */
+static struct model *find_listed(const struct repository_index *index, const char *name)
+{
+    char file[MODEL_NAME_MAX + 1];
+    size_t len = strnlen(name, MODEL_NAME_MAX + 1);
+    for (size_t i = len <= MODEL_NAME_MAX ? len : 0; i > 1; i--) {
+        if (name[i - 1] != '.') {
+            continue;
+        }
+        memcpy(file, name, i - 1);
+        file[i - 1] = '\0';
+        uint32_t at = lower_bound(index, file);
+        struct model *model = at < index->name_count ? index->names[at].model : NULL;
+        if (model && strcmp(index->names[at].text, file) == 0 &&
+            model_state(model) == MODEL_UNKNOWN) {
+            return model;
+        }
+    }
+    return NULL;
+}
+
 /* A file without a default method has no model of its name. */
 static void refuse_name(const struct repository_index *index, const char *name, struct error *err)
 {
@@ -234,10 +256,14 @@ static struct model *find(const struct repository_index *index, const char *name
         if (strcmp(entry->text, name) != 0 || entry->is_alias != index->names[first].is_alias) {
             break;
         }
-        if (version ? model->version == version : model_is_ready(model)) {
+        if (version ? model->version == version : model_can_serve(model)) {
             return model;
         }
         highest = highest ? highest : model;
+    }
+    struct model *listed = highest ? NULL : find_listed(index, name);
+    if (listed) {
+        return listed;
     }
     if (highest && !version) {
         return highest; /* none is ready: the caller gives the reason */
@@ -260,6 +286,62 @@ enum status repository_find(struct repository *repository, const char *name, uin
     }
     repository_unref_index(index);
     return model ? ST_OK : err->code;
+}
+
+/* ---- generations ----------------------------------------------------------------------------- */
+
+static bool is_open(struct rt_sequences *sequences, const struct model *model,
+                    const struct rt_sequence_key *key)
+{
+    struct rt_sequence_key there = *key;
+    there.program = model->program;
+    return model->program && rt_sequences_has(sequences, &there);
+}
+
+struct model *repository_find_generation(struct repository *repository, struct model *model,
+                                         struct rt_sequences *sequences,
+                                         const struct rt_sequence_key *key)
+{
+    OBJ_CHECK(repository, REPOSITORY_MAGIC);
+    pthread_mutex_lock(&repository->lock);
+    struct model *found = model;
+    while (found && !is_open(sequences, found, key)) {
+        found = found->older;
+    }
+    found = model_ref(found ? found : model);
+    pthread_mutex_unlock(&repository->lock);
+    return found;
+}
+
+/* Takes the next unused generation out of the chain behind |model|, or returns NULL. */
+static struct model *take_unused(struct repository *repository, struct rt_sequences *sequences,
+                                 struct model *model)
+{
+    struct model *unused = NULL;
+    pthread_mutex_lock(&repository->lock);
+    for (struct model **at = &model->older; *at && !unused;) {
+        if (!sequences || rt_sequences_count(sequences, (*at)->program) == 0) {
+            unused = *at;
+            *at = unused->older;
+            unused->older = NULL;
+        } else {
+            at = &(*at)->older;
+        }
+    }
+    pthread_mutex_unlock(&repository->lock);
+    return unused;
+}
+
+void repository_forget_generations(struct repository *repository, struct rt_sequences *sequences)
+{
+    struct repository_index *index = repository_ref_index(repository);
+    for (uint32_t i = 0; i < index->count; i++) {
+        struct model *unused;
+        while ((unused = take_unused(repository, sequences, index->models[i])) != NULL) {
+            model_unref(unused);
+        }
+    }
+    repository_unref_index(index);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

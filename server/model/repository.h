@@ -26,6 +26,8 @@
 struct hal_device;
 struct hal_pool;
 struct rt_sched;
+struct rt_sequence_key;
+struct rt_sequences;
 
 #define REPOSITORY_MAGIC 0x7265706fu
 #define REPOSITORY_INDEX_MAGIC 0x69647820u
@@ -51,7 +53,7 @@ struct repository {
     struct hal_device *device; /* borrowed from struct serving, like the next two */
     struct hal_pool *pool;     /* the range that the pools of models share */
     struct rt_sched *sched;
-    pthread_mutex_t lock;           /* of |index|, the pointer */
+    pthread_mutex_t lock;           /* of |index|, the pointer, and of |older| of its models */
     struct repository_index *index; /* shared: ref held */
 };
 
@@ -67,20 +69,49 @@ void repository_fini(struct repository *repository);
  */
 void repository_close(struct repository *repository);
 
-/* Loads the models that |options| names. A bad file that was named itself is an error (ST_CORRUPT,
- * ST_NOT_FOUND); a bad file found in a folder is kept with its reason. */
+/*
+ * Loads the models that |options| names, into an empty repository. A bad file that was named itself
+ * is an error (ST_CORRUPT, ST_NOT_FOUND); a bad file found in a folder is kept with its reason.
+ * What is unloaded in |before|, which may be NULL, stays unloaded here.
+ */
 MUST_CHECK enum status repository_load(struct repository *repository, const struct options *options,
-                                       struct error *err);
+                                       struct repository *before, struct error *err);
 
 /* By name or alias; the highest version that can be called when |version| is 0, or else the
- * highest. The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
+ * highest. Also a file that is only listed (MODEL_UNKNOWN), if the name may be that of a method of
+ * it. The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
 MUST_CHECK enum status repository_find(struct repository *repository, const char *name,
                                        uint32_t version, struct model **out_model,
                                        struct error *err);
 
+/*
+ * The generation of |model| in which the sequence |key| is open, apart from |key|'s program:
+ * |model| itself if it is open there or nowhere, else an older one. The caller owns a reference.
+ * Any thread.
+ */
+struct model *repository_find_generation(struct repository *repository, struct model *model,
+                                         struct rt_sequences *sequences,
+                                         const struct rt_sequence_key *key);
+
+/* Drops generations of models in which no sequence is open any more, or all if |sequences| is NULL.
+ * The loop. */
+void repository_forget_generations(struct repository *repository, struct rt_sequences *sequences);
+
 /* The index as it is now; the caller owns a reference, which keeps its models. Any thread. */
 struct repository_index *repository_ref_index(struct repository *repository);
 void repository_unref_index(struct repository_index *index);
+
+/*
+ * Lists files instead of keeping them loaded, those first that were called longest ago, until they
+ * free |bytes| of --model-bytes-max; only files that may be listed and that nobody uses. The
+ * removed models go to |out_models|, an array of |*out_count| references that the caller frees.
+ * ST_EXHAUSTED with no change: so many bytes are not unused. The loop, while no update is under
+ * way.
+ */
+MUST_CHECK enum status repository_evict(struct repository *repository,
+                                        struct rt_sequences *sequences, uint64_t bytes,
+                                        struct model ***out_models, uint32_t *out_count,
+                                        struct error *err);
 
 /* Removes |model| from the index and sets it UNLOADING. Calls that hold it go on. ST_EXHAUSTED. */
 MUST_CHECK enum status repository_remove(struct repository *repository, struct model *model,

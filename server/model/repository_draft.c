@@ -69,8 +69,8 @@ void repository_draft_fini(struct repository_draft *draft)
     draft->magic = 0;
 }
 
-enum status repository_draft_add(struct repository_draft *draft, struct origin *origin,
-                                 struct span name, struct model **out_model, struct error *err)
+static enum status add_unknown(struct repository_draft *draft, struct origin *origin,
+                               struct span name, struct model **out_model, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     if (draft->count == draft->capacity) {
@@ -78,7 +78,32 @@ enum status repository_draft_add(struct repository_draft *draft, struct origin *
     }
     TRY(model_new(origin, name, out_model, err));
     draft->models[draft->count++] = *out_model;
+    return ST_OK;
+}
+
+enum status repository_draft_add(struct repository_draft *draft, struct origin *origin,
+                                 struct span name, struct model **out_model, struct error *err)
+{
+    TRY(add_unknown(draft, origin, name, out_model, err));
     model_set_state(*out_model, MODEL_LOADING);
+    return ST_OK;
+}
+
+enum status repository_draft_list(struct repository_draft *draft, struct origin *origin,
+                                  struct error *err)
+{
+    struct model *model;
+    return add_unknown(draft, origin, span_str(origin->name), &model, err);
+}
+
+enum status repository_draft_keep(struct repository_draft *draft, struct model *model,
+                                  struct error *err)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    if (draft->count == draft->capacity) {
+        TRY(grow(draft, draft->count + 1, err));
+    }
+    draft->models[draft->count++] = model_ref(model);
     return ST_OK;
 }
 
@@ -146,9 +171,9 @@ static enum status refuse_twins(const struct model *a, const struct model *b, st
                      a->name, a->version, origin_of(a), origin_of(b));
 }
 
-/* Into the order of an index. */
-static enum status sort(struct repository_draft *draft, struct error *err)
+enum status repository_draft_sort(struct repository_draft *draft, struct error *err)
 {
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
     if (draft->count) {
         qsort(draft->models, draft->count, sizeof(struct model *), compare);
     }
@@ -160,6 +185,16 @@ static enum status sort(struct repository_draft *draft, struct error *err)
     return ST_OK;
 }
 
+struct model *repository_draft_twin(const struct repository_draft *draft, const struct model *model)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    struct model *const *found = NULL;
+    if (draft->count) {
+        found = bsearch(&model, draft->models, draft->count, sizeof(struct model *), compare);
+    }
+    return found ? *found : NULL;
+}
+
 enum status repository_draft_publish(struct repository_draft *draft, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
@@ -167,7 +202,7 @@ enum status repository_draft_publish(struct repository_draft *draft, struct erro
     for (uint32_t i = 0; i < draft->count; i++) {
         must(model_state(draft->models[i]) != MODEL_UNLOADING);
     }
-    TRY(sort(draft, err));
+    TRY(repository_draft_sort(draft, err));
     TRY(repository_index_new(draft->models, draft->count, &index, err));
     draft->models = NULL;
     draft->count = draft->capacity = 0;

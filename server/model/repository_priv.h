@@ -31,6 +31,10 @@ MUST_CHECK enum status repository_draft_add(struct repository_draft *draft, stru
                                             struct span name, struct model **out_model,
                                             struct error *err);
 
+/* A new model of |origin|'s name, UNKNOWN, whose reference is the draft's. */
+MUST_CHECK enum status repository_draft_list(struct repository_draft *draft, struct origin *origin,
+                                             struct error *err);
+
 /* Adds |program|'s methods as models, which take references and can be called if their method can.
  */
 MUST_CHECK enum status repository_draft_add_program(struct repository_draft *draft,
@@ -48,12 +52,54 @@ void repository_draft_cut(struct repository_draft *draft, uint32_t count);
 const struct model *repository_draft_find(const struct repository_draft *draft, const char *name,
                                           uint32_t version);
 
+/* Takes |model|, which the index has, over. */
+MUST_CHECK enum status repository_draft_keep(struct repository_draft *draft, struct model *model,
+                                             struct error *err);
+
+/* Brings the models into the order of an index. ST_INVALID: two have the same name and version. */
+MUST_CHECK enum status repository_draft_sort(struct repository_draft *draft, struct error *err);
+
+/* The model of the draft, which has been sorted, with the name and version of |model|; borrowed, or
+ * NULL. */
+struct model *repository_draft_twin(const struct repository_draft *draft,
+                                    const struct model *model);
+
 /* The draft becomes the index, and is empty. Models that are in the index no more are UNLOADING.
  * ST_INVALID: two have the same name and version; ST_EXHAUSTED. */
 MUST_CHECK enum status repository_draft_publish(struct repository_draft *draft, struct error *err);
 
 /* Is |name| the name of the model or of its origin? */
 bool repository_is_meant(const struct model *model, struct span name);
+
+/* ---- repository_load.c ----------------------------------------------------------------------- */
+
+struct catalog_file;
+
+/* Adds the models of the file. On error some of them may be in the draft. */
+MUST_CHECK enum status repository_load_file(struct repository_draft *draft,
+                                            const struct catalog_file *file, struct error *err);
+
+/* Adds a model that stands for a file, or a pipeline, which cannot be served for the reason |why|.
+ */
+MUST_CHECK enum status repository_add_failed(struct repository_draft *draft,
+                                             const struct catalog_file *file,
+                                             const struct error *why, struct error *err);
+MUST_CHECK enum status repository_add_failed_pipeline(struct repository_draft *draft,
+                                                      const char *name, const struct error *why,
+                                                      struct error *err);
+
+/* Adds a model that stands for a file which is loaded when it is called: UNKNOWN. */
+MUST_CHECK enum status repository_add_listed(struct repository_draft *draft,
+                                             const struct catalog_file *file, struct error *err);
+
+/* Adds a model that stands for what was taken out of service; |path| is NULL for a pipeline. */
+MUST_CHECK enum status repository_add_unloaded(struct repository_draft *draft, const char *name,
+                                               uint32_t version, const char *path,
+                                               const struct origin_id *id, struct error *err);
+
+/* ST_INVALID: an option names a model that is not in the draft. */
+MUST_CHECK enum status repository_check_names(const struct repository_draft *draft,
+                                              struct error *err);
 
 /* ---- repository.c ---------------------------------------------------------------------------- */
 

@@ -124,7 +124,11 @@ static enum status open_queue(struct repository *repository, struct model *model
     TRY(rt_sched_queue_new(repository->sched, &queue, &model->queue, err));
     TRY(hal_pool_share(repository->pool, &model->pool, err));
     model->stats = calloc(1, sizeof(*model->stats));
-    return model->stats ? ST_OK : error_set(err, ST_EXHAUSTED, "model statistics: out of memory");
+    if (!model->stats) {
+        return error_set(err, ST_EXHAUSTED, "model statistics: out of memory");
+    }
+    refs_init(&model->stats->refs);
+    return ST_OK;
 }
 
 /* READY, or FAILED if the method cannot be called. */

@@ -130,6 +130,20 @@ static enum status set_listen(struct options *options, const char *value, struct
     return add_value(options->listen, &options->listen_count, OPTIONS_LISTEN_MAX, value, err);
 }
 
+static enum status set_admin_listen(struct options *options, const char *value, struct error *err)
+{
+    return add_value(options->admin_listen, &options->admin_listen_count, OPTIONS_LISTEN_MAX, value,
+                     err);
+}
+
+static enum status set_watch(struct options *options, const char *value, struct error *err)
+{
+    (void)value;
+    (void)err;
+    options->watches = true;
+    return ST_OK;
+}
+
 static enum status add_model(struct options *options, struct option_model model, struct error *err)
 {
     if (options->model_count == OPTIONS_MODELS_MAX) {
@@ -197,7 +211,8 @@ static enum status set_setting(struct options *options, const char *value, struc
     *setting = (struct option_setting){
         .name = value,
         .name_len = (uint32_t)(colon - value),
-        .is_of_file = info->offset == offsetof(struct params, precision),
+        .is_of_file = info->offset == offsetof(struct params, precision) ||
+                      info->offset == offsetof(struct params, version_count_max),
         .offset = info->offset,
     };
     enum status status = parse_param(info, equals + 1, &setting->value, err);
@@ -284,16 +299,19 @@ static enum status set_access_log_file(struct options *options, const char *valu
 }
 
 struct option_info {
-    const char *name, *value, *doc;
+    const char *name, *value, *doc; /* |value| is "" for an option without one */
     option_set_f *set;
 };
 
 static const struct option_info option_infos[] = {
     {"listen", "ADDR", "IP:PORT, [IPV6]:PORT, NAME:PORT, unix:PATH; repeatable (127.0.0.1:8000)",
      set_listen},
+    {"admin-listen", "ADDR", "likewise, for requests that load and unload models; repeatable",
+     set_admin_listen},
     {"model", "NAME=FILE", "serve FILE as NAME; repeatable", set_model},
     {"models", "DIR", "serve its NAME.pte, NAME/model.pte, NAME/VERSION/model.pte; repeatable",
      set_models},
+    {"watch", "", "load and unload models when files in those folders change", set_watch},
     {"data", "NAME=FILE", "weights of NAME are in FILE.ptd; repeatable (those beside the program)",
      set_data},
     {"pipeline", "FILE", "chains of models in FILE.json, each served as a model; repeatable",
@@ -381,6 +399,10 @@ static enum status set_option(struct options *options, struct args *args, const 
     }
     if (!found.option && !found.param) {
         return args_refuse(arg, err);
+    }
+    if (found.option && !*found.option->value) {
+        return arg->value ? error_set(err, ST_INVALID, "%.*s: expected no value", SPAN_FMT(name))
+                          : found.option->set(options, "", err);
     }
     TRY(args_value(args, arg, &value, err));
     enum status status = set(options, found, value, err);
@@ -477,7 +499,8 @@ void options_print_help(struct buf *out)
     print_params(out, true);
     buf_add_str(
         out, "\nSIGTERM or SIGINT: finish the open requests and exit 0; a second one: exit now.\n"
-             "SIGHUP: open the log files again. SIGUSR1: log what is in flight.\n"
+             "SIGHUP: open the log files again, and look for changed model files.\n"
+             "SIGUSR1: log what is in flight.\n"
              "Exit status: 0 asked to stop, 64 usage, 65 bad model file, 66 no such file\n"
              "or device, 69 unsupported, 70 internal, 71 system, 77 no permission.\n");
 }

@@ -59,6 +59,8 @@ struct options {
     struct params params;
     const char *listen[OPTIONS_LISTEN_MAX];
     uint32_t listen_count;
+    const char *admin_listen[OPTIONS_LISTEN_MAX]; /* where models can be changed */
+    uint32_t admin_listen_count;
     struct option_model models[OPTIONS_MODELS_MAX];
     uint32_t model_count;
     struct option_model data[OPTIONS_DATA_MAX]; /* data files, by the names of models */
@@ -69,6 +71,7 @@ struct options {
     uint32_t setting_count;
     const char *folders[OPTIONS_FOLDERS_MAX]; /* folders whose models are served */
     uint32_t folder_count;
+    bool watches;          /* the folders: what changes there is loaded and unloaded */
     const char *device;    /* NULL: the CPU */
     const char *cpu_level; /* NULL: the best there is */
     uint64_t workers;      /* 0: what the process may use */

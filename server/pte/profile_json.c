@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "protocol/json.h"
+#include "server/profile/layers.h"
 #include "server/pte/call.h"
 #include "server/pte/profile.h"
 
@@ -33,22 +34,6 @@ static void print_times(const struct pte_profile *p, struct buf *out)
     buf_add_char(out, '}');
 }
 
-static void print_row(const struct pte_profile *p, const struct rt_profile_row *row,
-                      struct buf *out)
-{
-    static const char *const numbers[] = {
-        [HAL_MACS_F32] = "float32", [HAL_MACS_U8] = "int8", [HAL_MACS_BF16] = "bfloat16"};
-    double calls = (double)p->call_count;
-    print_text(out, "{", "operator", span_str(row->op));
-    print_text(out, ",", "layer", span_str(row->layer));
-    print_text(out, ",", "source", span_str(row->source));
-    print_text(out, ",", "kernel", span_str(row->kernel));
-    buf_printf(out, ",\"block\":%u,\"dispatches\":%.2f,\"busy_us\":%.3f", row->block,
-               (double)row->commands / calls, (double)row->busy_ns / calls / 1000);
-    buf_printf(out, ",\"flops\":%.0f,\"numbers\":\"%s\",\"bytes\":%.0f}", 2 * row->macs / calls,
-               numbers[row->macs_kind], row->bytes / calls);
-}
-
 void pte_profile_print_json(const struct pte_profile *p, struct buf *out)
 {
     buf_printf(out, "{\"format\":%d", PROFILE_FORMAT);
@@ -63,12 +48,9 @@ void pte_profile_print_json(const struct pte_profile *p, struct buf *out)
                "\"read_bytes\":%.0f}",
                2 * p->peaks.f32_macs, 2 * p->peaks.bf16_macs, 2 * p->peaks.u8_macs,
                p->peaks.read_bytes);
-    buf_printf(out, ",\"lost_spans\":%zu,\"layers\":[", rt_profile_lost(p->profile));
-    for (uint32_t i = 0; i < p->row_count; i++) {
-        buf_add_str(out, i ? ",\n" : "\n");
-        print_row(p, &p->rows[i], out);
-    }
-    buf_add_str(out, "]}\n");
+    buf_add_char(out, ',');
+    layers_print_json(p->profile, p->rows, p->row_count, p->call_count, out);
+    buf_add_str(out, "}\n");
 }
 
 /* ---- the trace ------------------------------------------------------------------------------- */

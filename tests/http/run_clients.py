@@ -97,6 +97,27 @@ def counts(client):
            {"add", "mlp"})
 
 
+def loads_and_unloads(client):
+    """Through the address for administrators."""
+    client.unload_model("mlp")
+    expect("ready", client.is_model_ready("mlp"), False)
+    expect("index", {row["name"]: row["state"] for row in client.get_model_repository_index()},
+           {"add": "READY", "mlp": "UNAVAILABLE"})
+    client.load_model("mlp")
+    expect("ready", client.is_model_ready("mlp"), True)
+    client.unload_model("mlp", unload_dependents=True)
+    client.load_model("mlp")
+    for refuse in (lambda: client.load_model("nobody"),
+                   lambda: client.load_model("mlp", config="{}"),
+                   lambda: client.load_model("mlp", config="{}", files={"file:1/x": b""})):
+        try:
+            refuse()
+        except triton.InferenceServerException as refusal:
+            expect("status of a refusal", refusal.status() in ("404", "501"), True)
+        else:
+            raise Failure("expected a refusal, got an answer")
+
+
 # ---- perf_analyzer ----
 
 def analyze(model, *options):
@@ -119,6 +140,10 @@ def main():
             client = triton.InferenceServerClient(f"127.0.0.1:{daemon.port}")
             for check in (describes, infers, not_numbers, counts):
                 report.run(f"tritonclient {check.__name__}", check, client)
+            client.close()
+        with Daemon(["--admin-listen", "127.0.0.1:0", *models("add", "mlp")]) as daemon:
+            client = triton.InferenceServerClient(f"127.0.0.1:{daemon.admin_port()}")
+            report.run("tritonclient loads_and_unloads", loads_and_unloads, client)
             client.close()
     if PERF_ANALYZER:
         report.run("perf_analyzer, one at a time", analyze, "add")

@@ -641,7 +641,7 @@ def hangup():
     """Without a log file, SIGHUP causes a line of the log and the daemon goes on."""
     with Daemon([ADD]) as daemon:
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.wait_for("SIGHUP: the log is standard error")
+        daemon.wait_for("SIGHUP: looking for changed models")
         expect("infer", infer(Client(daemon.port)), 200)
 
 

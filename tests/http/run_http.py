@@ -103,6 +103,10 @@ class Daemon:
         self.port = int(self.wait_for(r"listening on http://127\.0\.0\.1:(\d+)\n")[1])
         return self
 
+    def admin_port(self):
+        """The port of --admin-listen."""
+        return int(self.wait_for(r"listening on http://127\.0\.0\.1:(\d+) for admin")[1])
+
     def stop(self):
         self.process.terminate()
         status = self.process.wait(TIMEOUT_S)

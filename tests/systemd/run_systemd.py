@@ -244,7 +244,8 @@ def unit_names_one_folder(installed):
     """What is served is one of the folders that systemd makes, by one path."""
     settings = installed.settings()
     folders = [f"%S/{name}" for name in settings["StateDirectory"].split()]
-    expect("ExecStart", settings["ExecStart"], f"{installed.program} --models %S/pted/models")
+    expect("ExecStart", settings["ExecStart"],
+           f"{installed.program} --models %S/pted/models --watch")
     expect("is the folder made", "%S/pted/models" in folders, True)
 
 
@@ -305,7 +306,7 @@ def is_in_its_sandbox(container):
 def reloads(container):
     pid = container.show("MainPID")
     container.systemctl("reload", "pted.service")
-    container.wait_for_log("<5> SIGHUP: the log is standard error")
+    container.wait_for_log("<5> SIGHUP: looking for changed models")
     expect("MainPID", container.show("MainPID"), pid)
     ask()
 

@@ -702,6 +702,38 @@ static void test_index(void **state)
                  "ready: expected a boolean, got a number");
 }
 
+static void test_change(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        bool has_files, with_dependents;
+    } cases[] = {
+        {"", false, false},
+        {"{}", false, false},
+        {"{\"parameters\":{}}", false, false},
+        {"{\"parameters\":{\"other\":[1]},\"more\":2}", false, false},
+        {"{\"parameters\":{\"unload_dependents\":true}}", false, true},
+        {"{\"parameters\":{\"config\":\"{}\"}}", true, false},
+        {"{\"parameters\":{\"file:1/model.pte\":\"AA==\"}}", true, false},
+        {"{\"parameters\":{\"file\":1}}", false, false},
+    };
+    struct oip_change change;
+    struct error err;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_ok(err, oip_parse_change(span_str(cases[i].body), &change, &err));
+        assert_int_equal(change.has_files, cases[i].has_files);
+        assert_int_equal(change.with_dependents, cases[i].with_dependents);
+    }
+    assert_fails(
+        err,
+        oip_parse_change(span_str("{\"parameters\":{\"unload_dependents\":1}}"), &change, &err),
+        ST_INVALID, "parameters.unload_dependents: expected a boolean");
+    assert_fails(err, oip_parse_change(span_str("[]"), &change, &err), ST_INVALID,
+                 "expected an object");
+    assert_fails(err, oip_parse_change(span_str("{} {}"), &change, &err), ST_INVALID, "");
+}
+
 /* ---- replies --------------------------------------------------------------------------------- */
 
 static void check_text(struct buf *out, const char *expected)
@@ -940,6 +972,7 @@ int main(void)
         cmocka_unit_test(test_verify_input),
         cmocka_unit_test(test_promises),
         cmocka_unit_test(test_index),
+        cmocka_unit_test(test_change),
         cmocka_unit_test(test_print_json_reply),
         cmocka_unit_test(test_print_binary_reply),
         cmocka_unit_test(test_print_metadata),

@@ -17,7 +17,9 @@
 #include "hal/semaphore.h"
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/sequence.h"
 #include "server/model/repository_priv.h"
+#include "server/model/update.h"
 #include "server/process/options.h"
 #include "server/stats.h"
 #include "tests/unit/call_support.h"
@@ -31,9 +33,11 @@ struct world {
     struct hal_device *device;
     struct hal_pool *pool;
     struct rt_sched *sched;
+    struct rt_sequences *sequences;
     struct options options;
     struct repository repository;
-    char folder[64]; /* holds links to files of tests/models */
+    char pipelines[256]; /* a path; |options| borrow it */
+    char folder[64];     /* holds links to files of tests/models */
     struct error err;
 };
 
@@ -88,8 +92,8 @@ static void remove_folder(const struct world *w)
 
 static void load(struct world *w, const char *pipeline)
 {
-    char file[256];
-    path_of(w, "pipelines.json", file);
+    char *file = w->pipelines;
+    path_of(w, "pipelines.json", w->pipelines);
     char *argv[] = {
         (char[]){"pted"}, (char[]){"--models"}, w->folder, (char[]){"--pipeline"}, file, NULL};
     if (pipeline) {
@@ -101,7 +105,7 @@ static void load(struct world *w, const char *pipeline)
         argv[3] = NULL;
     }
     assert_ok(w->err, options_parse(pipeline ? 5 : 3, argv, &w->options, &w->err));
-    assert_ok(w->err, repository_load(&w->repository, &w->options, &w->err));
+    assert_ok(w->err, repository_load(&w->repository, &w->options, NULL, &w->err));
 }
 
 static int open_world(void **state)
@@ -113,6 +117,9 @@ static int open_world(void **state)
     open_two_workers(&w->device, &w->pool);
     assert_ok(w->err, rt_sched_new(&sched, &w->sched, &w->err));
     assert_ok(w->err, repository_init(&w->repository, w->device, w->pool, w->sched, &w->err));
+    const struct rt_sequences_options sequences = {
+        .count_max = 8, .bytes_max = 1 << 20, .idle_ns = 1000, .clock = fake_clock};
+    assert_ok(w->err, rt_sequences_new(&sequences, &w->sequences, &w->err));
     make_folder(w);
     *state = w;
     return 0;
@@ -123,6 +130,7 @@ static int open_world(void **state)
 static int close_world(void **state)
 {
     struct world *w = *state;
+    rt_sequences_free(w->sequences);
     repository_fini(&w->repository);
     rt_sched_free(w->sched);
     close_two_workers(w->device, w->pool);
@@ -135,6 +143,14 @@ static struct model *find(struct world *w, const char *name, uint32_t version)
     struct model *model = NULL;
     assert_ok(w->err, repository_find(&w->repository, name, version, &model, &w->err));
     return model;
+}
+
+static uint32_t find_version(struct world *w, const char *name)
+{
+    struct model *model = find(w, name, 0);
+    uint32_t version = model->version;
+    model_unref(model);
+    return version;
 }
 
 /* Checks the name and the version of the model that is found. */
@@ -377,7 +393,7 @@ static void a_lost_device_leaves_names_and_counts(void **state)
     assert_int_equal(repository_ready_count(&w->repository), 0);
     struct repository again = {0};
     assert_ok(w->err, repository_init(&again, w->device, w->pool, w->sched, &w->err));
-    assert_ok(w->err, repository_load(&again, &w->options, &w->err));
+    assert_ok(w->err, repository_load(&again, &w->options, &w->repository, &w->err));
     repository_keep_stats(&again, &w->repository);
     model = find(w, "sum", 0);
     assert_null(model->program);
@@ -388,6 +404,198 @@ static void a_lost_device_leaves_names_and_counts(void **state)
     assert_int_equal(model->stats->inference_count, 7);
     model_unref(model);
     repository_fini(&again);
+}
+
+/* ---- updates --------------------------------------------------------------------------------- */
+
+/* Makes the change; returns the status of its first half, or of its second one. */
+static enum status change(struct world *w, struct update *update)
+{
+    update->repository = &w->repository;
+    update->options = &w->options;
+    enum status status = update_prepare(update, &w->err);
+    if (status == ST_OK) {
+        status = update_publish(update, w->sequences, &w->err);
+    }
+    return status;
+}
+
+static void expect_change(struct world *w, enum update_kind kind, const char *name, uint32_t loaded,
+                          uint32_t gone, uint32_t kept)
+{
+    struct update update = {.kind = kind};
+    snprintf(update.name, sizeof(update.name), "%s", name);
+    assert_ok(w->err, change(w, &update));
+    assert_int_equal(update.loaded_count, loaded);
+    assert_int_equal(update.gone_count, gone);
+    assert_int_equal(update.kept_count, kept);
+    update_fini(&update);
+}
+
+static void drop_model(const struct world *w, const char *path)
+{
+    char full[256];
+    path_of(w, path, full);
+    assert_int_equal(unlink(full), 0);
+}
+
+static void a_scan_finds_what_is_new_changed_or_gone(void **state)
+{
+    struct world *w = *state;
+    put_model(w, "same.pte", "add");
+    put_model(w, "other.pte", "add");
+    load(w, NULL);
+    struct model *same = find(w, "same", 0), *other = find(w, "other", 0);
+    expect_change(w, UPDATE_SCAN, "", 0, 0, 2);
+    put_model(w, "late.pte", "mlp");
+    drop_model(w, "other.pte");
+    put_model(w, "other.pte", "mlp");
+    expect_change(w, UPDATE_SCAN, "", 2, 0, 1);
+    drop_model(w, "late.pte");
+    expect_change(w, UPDATE_SCAN, "", 0, 1, 2);
+    struct model *now = find(w, "same", 0);
+    assert_ptr_equal(now, same);
+    model_unref(now);
+    now = find(w, "other", 0);
+    assert_ptr_not_equal(now, other);
+    assert_int_equal(model_state(other), MODEL_UNLOADING);
+    assert_ptr_equal(now->stats, other->stats); /* the new one goes on counting */
+    model_unref(now);
+    model_unref(other);
+    model_unref(same);
+}
+
+static void a_bad_file_does_not_take_the_place_of_a_good_one(void **state)
+{
+    struct world *w = *state;
+    struct update update = {.kind = UPDATE_LOAD, .name = "sum"};
+    put_model(w, "sum.pte", "add");
+    load(w, NULL);
+    struct model *before = find(w, "sum", 0);
+    drop_model(w, "sum.pte");
+    put_damaged(w, "sum.pte");
+    expect_change(w, UPDATE_SCAN, "", 0, 0, 1);
+    assert_int_equal(before->origin->refusal.code, ST_CORRUPT);
+    expect_change(w, UPDATE_SCAN, "", 0, 0, 1);
+    assert_fails(w->err, change(w, &update), ST_CORRUPT, "");
+    update_fini(&update);
+    struct model *after = find(w, "sum", 0);
+    assert_ptr_equal(before, after);
+    assert_true(model_is_ready(after));
+    model_unref(before);
+    model_unref(after);
+}
+
+static void an_unloaded_model_stays_so_until_it_is_loaded_by_name(void **state)
+{
+    struct world *w = *state;
+    struct model *model;
+    put_model(w, "sum.pte", "add");
+    put_model(w, "net.pte", "mlp");
+    load(w, NULL);
+    expect_change(w, UPDATE_UNLOAD, "sum", 0, 1, 1);
+    expect_change(w, UPDATE_SCAN, "", 0, 0, 1);
+    expect_change(w, UPDATE_LOAD, "net", 1, 0, 0);
+    model = find(w, "sum", 0);
+    assert_string_equal(model_refusal(model), "unloaded");
+    model_unref(model);
+    struct repository again = {0}; /* as after the loss of the device */
+    assert_ok(w->err, repository_init(&again, w->device, w->pool, w->sched, &w->err));
+    assert_ok(w->err, repository_load(&again, &w->options, &w->repository, &w->err));
+    assert_int_equal(repository_ready_count(&again), 1);
+    repository_fini(&again);
+    expect_change(w, UPDATE_LOAD, "sum", 1, 0, 1);
+    model = find(w, "sum", 0);
+    assert_true(model_is_ready(model));
+    model_unref(model);
+}
+
+static void unknown_names_and_two_files_of_one_name_change_nothing(void **state)
+{
+    struct world *w = *state;
+    struct update unknown = {.kind = UPDATE_UNLOAD, .name = "nobody"};
+    struct update twins = {.kind = UPDATE_SCAN};
+    put_model(w, "sum.pte", "add");
+    load(w, NULL);
+    assert_fails(w->err, change(w, &unknown), ST_NOT_FOUND, "'nobody'");
+    update_fini(&unknown);
+    make_subfolder(w, "sum");
+    put_model(w, "sum/model.pte", "add");
+    assert_fails(w->err, change(w, &twins), ST_INVALID, "there are two of them");
+    update_fini(&twins);
+    assert_int_equal(repository_ready_count(&w->repository), 1);
+}
+
+static void a_pipeline_does_not_lose_a_step_unnoticed(void **state)
+{
+    struct world *w = *state;
+    struct update update = {.kind = UPDATE_UNLOAD, .name = "sum"};
+    struct update whole = {.kind = UPDATE_UNLOAD, .name = "sum", .with_dependents = true};
+    put_model(w, "sum.pte", "add");
+    load(w,
+         "{\"same\":{\"steps\":[{\"model\":\"sum\",\"inputs\":[{\"input\":0},{\"input\":1}]}]}}");
+    struct model *before = find(w, "same", 0);
+    assert_fails(w->err, change(w, &update), ST_INVALID, "pipeline 'same': step 0");
+    update_fini(&update);
+    expect_change(w, UPDATE_LOAD, "sum", 1, 0, 0);
+    struct model *after = find(w, "same", 0);
+    assert_ptr_not_equal(before, after); /* its step is of the new generation */
+    assert_true(model_is_ready(after));
+    assert_ok(w->err, change(w, &whole));
+    update_fini(&whole);
+    assert_int_equal(repository_ready_count(&w->repository), 0);
+    model_unref(before);
+    model_unref(after);
+}
+
+static void a_sequence_stays_with_its_generation(void **state)
+{
+    struct world *w = *state;
+    put_model(w, "running.pte", "running");
+    load(w, NULL);
+    struct model *first = find(w, "running", 0);
+    struct rt_sequence_key key = {.program = first->program, .number = 7};
+    struct rt_sequence *sequence;
+    assert_ok(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err));
+    rt_sequence_close(sequence);
+    for (unsigned i = 0; i < 3; i++) {
+        expect_change(w, UPDATE_LOAD, "running", 1, 0, 0);
+        struct model *now = find(w, "running", 0);
+        struct model *found = repository_find_generation(&w->repository, now, w->sequences, &key);
+        assert_ptr_equal(found, first);
+        model_unref(found);
+        model_unref(now);
+    }
+    struct model *now = find(w, "running", 0);
+    repository_forget_generations(&w->repository, w->sequences);
+    assert_ptr_equal(now->older, first); /* those between had no sequence */
+    rt_sequences_end_all(w->sequences, first->program);
+    struct model *found = repository_find_generation(&w->repository, now, w->sequences, &key);
+    assert_ptr_equal(found, now);
+    repository_forget_generations(&w->repository, w->sequences);
+    assert_null(now->older);
+    model_unref(found);
+    model_unref(now);
+    model_unref(first);
+}
+
+static void the_highest_versions_are_listed(void **state)
+{
+    struct world *w = *state;
+    make_subfolder(w, "net");
+    for (const char *const *name = (const char *const[]){"1", "2", "10", "11", NULL}; *name;
+         name++) {
+        char path[64];
+        snprintf(path, sizeof(path), "net/%s", *name);
+        make_subfolder(w, path);
+        snprintf(path, sizeof(path), "net/%s/model.pte", *name);
+        put_model(w, path, "add");
+    }
+    load(w, NULL);
+    assert_int_equal(repository_count(&w->repository), 4);
+    w->options.params.version_count_max = 2;
+    expect_change(w, UPDATE_SCAN, "", 0, 2, 2);
+    assert_int_equal(find_version(w, "net"), 11);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -462,6 +670,13 @@ int main(void)
         IN_WORLD(a_model_is_removed_while_a_call_runs),
         IN_WORLD(the_last_reference_frees),
         IN_WORLD(a_lost_device_leaves_names_and_counts),
+        IN_WORLD(a_scan_finds_what_is_new_changed_or_gone),
+        IN_WORLD(a_bad_file_does_not_take_the_place_of_a_good_one),
+        IN_WORLD(an_unloaded_model_stays_so_until_it_is_loaded_by_name),
+        IN_WORLD(unknown_names_and_two_files_of_one_name_change_nothing),
+        IN_WORLD(a_pipeline_does_not_lose_a_step_unnoticed),
+        IN_WORLD(a_sequence_stays_with_its_generation),
+        IN_WORLD(the_highest_versions_are_listed),
         IN_WORLD(the_index_changes_while_threads_read_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,8 @@ static void every_route_is_found(void **state)
         {"/v2/models/m/versions/3/shape", ROUTE_SHAPE, ROUTE_POST_ONLY},
         {"/v2/batch", ROUTE_BATCH, ROUTE_POST_ONLY},
         {"/v2/repository/index", ROUTE_INDEX, ROUTE_POST_ONLY},
+        {"/v2/repository/models/m/load", ROUTE_LOAD, ROUTE_POST_ONLY},
+        {"/v2/repository/models/m/unload", ROUTE_UNLOAD, ROUTE_POST_ONLY},
     };
     bool is_reached[ROUTE_COUNT] = {false};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

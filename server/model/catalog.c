@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/model/catalog.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/check.h"
+#include "base/folder.h"
+#include "server/model/model_name.h"
+#include "server/process/log.h"
+
+#define SUFFIX ".pte"
+#define FILES_MAX 65536
+#define CAPACITY_MIN 16
+#define ARENA_BYTES_MAX (64 << 20)
+
+struct lister {
+    struct catalog *catalog;
+    const struct options *options;
+};
+
+struct params catalog_params(const struct options *options, struct span name)
+{
+    struct params params = options->params;
+    for (uint32_t i = 0; i < options->setting_count; i++) {
+        const struct option_setting *setting = &options->settings[i];
+        if (span_equal(name, span_of(setting->name, setting->name_len))) {
+            options_apply(setting, &params);
+        }
+    }
+    return params;
+}
+
+/* ---- how large ------------------------------------------------------------------------------- */
+
+static uint64_t bytes_at(const char *path)
+{
+    struct origin_id id;
+    return origin_id_read(path, &id) == 0 ? id.bytes : 0;
+}
+
+/* Of the files that hold the weights of the program |file|, as far as names tell. */
+static uint64_t data_bytes(const struct options *options, const struct catalog_file *file)
+{
+    uint64_t bytes = 0;
+    char path[PATH_MAX];
+    size_t len = strlen(file->path), suffix = strlen(SUFFIX);
+    for (uint32_t i = 0; i < options->data_count; i++) {
+        const struct option_model *data = &options->data[i];
+        if (span_equal(span_str(file->name), span_of(data->name, data->name_len))) {
+            bytes += bytes_at(data->path);
+        }
+    }
+    bool has_stem = len > suffix && strcmp(file->path + len - suffix, SUFFIX) == 0;
+    if (bytes == 0 && has_stem &&
+        snprintf(path, sizeof(path), "%.*s.ptd", (int)(len - suffix), file->path) < PATH_MAX) {
+        bytes = bytes_at(path);
+    }
+    return bytes;
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+static enum status grow(struct catalog *catalog, struct error *err)
+{
+    uint32_t capacity = catalog->capacity ? 2 * catalog->capacity : CAPACITY_MIN;
+    struct catalog_file *files =
+        capacity > FILES_MAX ? NULL : realloc(catalog->files, capacity * sizeof(*files));
+    if (!files) {
+        return error_set(err, ST_EXHAUSTED, "models: no room for more than %u files",
+                         catalog->count);
+    }
+    catalog->files = files;
+    catalog->capacity = capacity;
+    return ST_OK;
+}
+
+static enum status add(struct lister *lister, struct span name, uint32_t version, const char *path,
+                       bool is_named, struct error *err)
+{
+    struct catalog *catalog = lister->catalog;
+    OBJ_CHECK(catalog, CATALOG_MAGIC);
+    if (catalog->count == catalog->capacity) {
+        TRY(grow(catalog, err));
+    }
+    struct catalog_file file = {
+        .name = arena_strdup(&catalog->arena, name.ptr, name.len),
+        .path = arena_strdup(&catalog->arena, path, strlen(path)),
+        .version = version,
+        .is_named = is_named,
+    };
+    if (!file.name || !file.path) {
+        return arena_fail(&catalog->arena, "the list of model files", err);
+    }
+    file.error_number = origin_id_read(path, &file.id);
+    file.bytes = file.id.bytes;
+    if (lister->options->params.model_bytes_max) {
+        file.bytes += data_bytes(lister->options, &file);
+    }
+    catalog->files[catalog->count++] = file;
+    return ST_OK;
+}
+
+static enum status add_found(struct lister *lister, struct span name, uint32_t version,
+                             const char *path, struct error *err)
+{
+    if (!model_name_is_valid(name)) {
+        log_line(LOG_WARNING, "skipped %s: not a valid model name", path);
+        return ST_OK;
+    }
+    return add(lister, name, version, path, false, err);
+}
+
+/* "dir/name.pte" is called "name". */
+static struct span name_of_path(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct span name = span_str(slash ? slash + 1 : path);
+    size_t suffix = strlen(SUFFIX);
+    if (name.len > suffix && memcmp(name.ptr + name.len - suffix, SUFFIX, suffix) == 0) {
+        name.len -= suffix;
+    }
+    return name;
+}
+
+static enum status add_named(struct lister *lister, const struct option_model *model,
+                             struct error *err)
+{
+    struct span name =
+        model->name ? span_of(model->name, model->name_len) : name_of_path(model->path);
+    TRY(model_name_verify(name, err));
+    return add(lister, name, 1, model->path, true, err);
+}
+
+/* ---- a folder -------------------------------------------------------------------------------- */
+
+static bool is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct catalog_file *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : (a->version < b->version) - (a->version > b->version);
+}
+
+/* Of the versions from the |first|th file on, the highest stay. */
+static void keep_highest(struct lister *lister, uint32_t first)
+{
+    struct catalog *catalog = lister->catalog;
+    uint32_t count = catalog->count - first;
+    if (count == 0) {
+        return;
+    }
+    struct params params = catalog_params(lister->options, span_str(catalog->files[first].name));
+    if (params.version_count_max && count > params.version_count_max) {
+        qsort(&catalog->files[first], count, sizeof(catalog->files[0]), compare);
+        catalog->count = first + (uint32_t)params.version_count_max;
+    }
+}
+
+/* |root|/|name|/model.pte, or |root|/|name|/VERSION/model.pte. */
+static enum status scan_model(struct lister *lister, const char *root, const char *name,
+                              struct error *err)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    if (snprintf(folder, sizeof(folder), "%s/%s", root, name) >= PATH_MAX ||
+        snprintf(path, sizeof(path), "%s/%s/model" SUFFIX, root, name) >= PATH_MAX) {
+        return ST_OK;
+    }
+    if (is_regular(path)) {
+        return add_found(lister, span_str(name), 1, path, err);
+    }
+    DIR *dir = folder_open(folder);
+    enum status status = ST_OK;
+    uint32_t first = lister->catalog->count;
+    for (struct dirent *entry; dir && status == ST_OK && (entry = readdir(dir)) != NULL;) {
+        uint32_t version;
+        int len = snprintf(path, sizeof(path), "%s/%s/%s/model" SUFFIX, root, name, entry->d_name);
+        if (len < PATH_MAX && model_name_parse_version(span_str(entry->d_name), &version) &&
+            is_regular(path)) {
+            status = add_found(lister, span_str(name), version, path, err);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    keep_highest(lister, first);
+    return status;
+}
+
+static enum status scan_entry(struct lister *lister, const char *root, const char *name,
+                              struct error *err)
+{
+    char path[PATH_MAX];
+    if (name[0] == '.' || snprintf(path, sizeof(path), "%s/%s", root, name) >= PATH_MAX) {
+        return ST_OK;
+    }
+    size_t len = strlen(name), suffix = strlen(SUFFIX);
+    if (len > suffix && strcmp(name + len - suffix, SUFFIX) == 0 && is_regular(path)) {
+        return add_found(lister, span_of(name, len - suffix), 1, path, err);
+    }
+    return scan_model(lister, root, name, err);
+}
+
+static enum status scan(struct lister *lister, const char *root, struct error *err)
+{
+    DIR *dir = folder_open(root);
+    if (!dir) {
+        return error_set(err, status_of_errno(errno), "--models %s: %s", root, strerror(errno));
+    }
+    enum status status = ST_OK;
+    uint32_t first = lister->catalog->count;
+    for (struct dirent *entry; status == ST_OK && (entry = readdir(dir)) != NULL;) {
+        status = scan_entry(lister, root, entry->d_name, err);
+    }
+    closedir(dir);
+    if (status == ST_OK && lister->catalog->count == first) {
+        log_line(LOG_WARNING,
+                 "no .pte file in %s: expected NAME.pte, NAME/model.pte or NAME/VERSION/model.pte",
+                 root);
+    }
+    return status;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+enum status catalog_list(struct catalog *catalog, const struct options *options, struct error *err)
+{
+    struct lister lister = {.catalog = catalog, .options = options};
+    *catalog = (struct catalog){.magic = CATALOG_MAGIC};
+    arena_init(&catalog->arena, ARENA_BYTES_MAX);
+    for (uint32_t i = 0; i < options->model_count; i++) {
+        TRY(add_named(&lister, &options->models[i], err));
+    }
+    for (uint32_t i = 0; i < options->folder_count; i++) {
+        TRY(scan(&lister, options->folders[i], err));
+    }
+    if (catalog->count) {
+        qsort(catalog->files, catalog->count, sizeof(catalog->files[0]), compare);
+    }
+    return ST_OK;
+}
+
+void catalog_fini(struct catalog *catalog)
+{
+    OBJ_CHECK(catalog, CATALOG_MAGIC);
+    free(catalog->files);
+    arena_fini(&catalog->arena);
+    catalog->files = NULL;
+    catalog->magic = 0;
+}

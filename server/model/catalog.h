@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The model files that the options name: those given one by one, and those in the folders of
+ * --models. Listing reads folders and asks the system about files, but opens no file. Any thread.
+ */
+#ifndef PTED_SERVER_MODEL_CATALOG_H
+#define PTED_SERVER_MODEL_CATALOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "server/model/origin.h"
+#include "server/process/options.h"
+
+#define CATALOG_MAGIC 0x63617461u
+
+struct catalog_file {
+    const char *name; /* a valid name of a model */
+    const char *path;
+    uint32_t version;
+    bool is_named;       /* given by itself, not found in a folder */
+    int error_number;    /* why the system knows nothing of the file; 0: it is there */
+    struct origin_id id; /* all zero with |error_number| */
+    uint64_t bytes; /* of the file, of the data files given for it, and of NAME.ptd beside it */
+};
+
+struct catalog {
+    uint32_t magic;
+    struct arena arena;         /* memory of the texts */
+    struct catalog_file *files; /* owned; by name, and of a name the highest version first */
+    uint32_t count, capacity;
+};
+
+/*
+ * Lists the files. A folder without any, and a file whose name cannot be a model's, get a warning
+ * in the log. ST_INVALID: a name given with a file is none; ST_NOT_FOUND and others: a folder
+ * cannot be read. catalog_fini() in each case.
+ */
+MUST_CHECK enum status catalog_list(struct catalog *catalog, const struct options *options,
+                                    struct error *err);
+void catalog_fini(struct catalog *catalog);
+
+/* The parameters for the file that is served as |name|. */
+struct params catalog_params(const struct options *options, struct span name);
+
+#endif
