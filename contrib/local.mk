@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %D%/shaders.sh \
+EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %D%/settings.sh %D%/shaders.sh \
 	%D%/load/body.awk %D%/load/load.sh \
 	%D%/monitoring/alerts.yml %D%/monitoring/grafana.json \
 	%D%/export/README.md %D%/export/digits.py %D%/export/export.py %D%/export/models.py \
@@ -15,6 +15,12 @@ EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %
 # The load generator for arrivals at a fixed rate; load.sh needs nothing that is built.
 noinst_PROGRAMS += %D%/load/open_load
 %C%_load_open_load_SOURCES = %D%/load/open_load.c
+
+# Prints what settings.sh writes into files.
+noinst_PROGRAMS += %D%/settings
+%C%_settings_SOURCES = %D%/settings.c
+%C%_settings_CFLAGS = $(SERVER_CFLAGS)
+%C%_settings_LDADD = $(SERVER_LIBS)
 
 dist_man_MANS = %D%/man/pte.1 %D%/man/pted.8
 

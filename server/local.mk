@@ -25,6 +25,9 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/bundle_read.c \
 	%D%/changes.c %D%/changes.h \
 	%D%/clients.c %D%/clients.h \
+	%D%/conf.c %D%/conf.h \
+	%D%/conf_priv.h \
+	%D%/conf_read.c \
 	%D%/conn.c %D%/conn.h \
 	%D%/conn_answer.c \
 	%D%/conn_message.c \

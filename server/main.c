@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
+#include <unistd.h>
 
+#include "server/conf.h"
 #include "server/process/exit_status.h"
 #include "server/process/log.h"
 #include "server/process/options.h"
@@ -14,6 +16,7 @@
 #include "server/server.h"
 
 #define HELP_BYTES_MAX 16384
+#define USAGE "usage: pted [OPTION]... [FILE.pte]...; see pted --help\n"
 
 static int finish_output(void)
 {
@@ -44,6 +47,9 @@ static int serve(const struct options *options)
     if (log_open(options->log_file, options->log_level, &err) != ST_OK) {
         return fail(&err);
     }
+    if (options->config_file) {
+        log_line(LOG_INFO, "settings of %s", options->config_file);
+    }
     enum status status = server_init(&server, options, &err);
     if (status == ST_OK) {
         status = server_run(&server, &err);
@@ -55,24 +61,35 @@ static int serve(const struct options *options)
     return status != ST_OK && log_path() ? fail(&err) : exit_status_of(status);
 }
 
-int main(int argc, char *argv[])
+static int act(const struct options *options)
 {
-    static struct options options;
-    struct error err;
-    standard_open();
-    if (options_parse(argc, argv, &options, &err) != ST_OK) {
-        fprintf(stderr, "pted: %s\nusage: pted [OPTION]... [FILE.pte]...; see pted --help\n",
-                err.text);
-        return EX_USAGE;
-    }
-    switch (options.action) {
+    switch (options->action) {
     case OPTIONS_HELP:
         return print_help();
     case OPTIONS_VERSION:
         version_print("pted");
         return finish_output();
+    case OPTIONS_CHECK:
+        printf("%s: no problems\n",
+               options->config_file ? options->config_file : "command line and environment");
+        return finish_output();
     case OPTIONS_SERVE:
-        return serve(&options);
+        return serve(options);
     }
     return EX_SOFTWARE;
+}
+
+int main(int argc, char *argv[])
+{
+    const struct conf_sources sources = {.argc = argc, .argv = argv, .environment = environ};
+    struct conf_report report;
+    standard_open();
+    conf_report_init(&report);
+    struct conf *config = conf_read(&sources, &report);
+    fprintf(stderr, "%.*s%s", (int)report.lines.len, (const char *)report.lines.ptr,
+            report.exit_status == EX_USAGE ? USAGE : "");
+    int status = config ? act(&config->options) : report.exit_status;
+    conf_free(config);
+    conf_report_fini(&report);
+    return status;
 }

@@ -460,16 +460,16 @@ static enum status init_listeners(struct server *server, struct error *err)
     for (uint32_t i = 0; i < server->notify.listen_count; i++) {
         TRY(listener_adopt(server, NOTIFY_LISTEN_FD + (int)i, err));
     }
-    for (uint32_t i = 0; i < server->options->listen_count; i++) {
-        TRY(listener_bind(server, server->options->listen[i], LISTENER_PUBLIC, err));
+    for (uint32_t i = 0; i < server->options->listen.count; i++) {
+        TRY(listener_bind(server, server->options->listen.items[i], LISTENER_PUBLIC, err));
     }
     if (list_is_empty(&server->listeners)) {
         TRY(listener_bind(server, DEFAULT_LISTEN, LISTENER_PUBLIC, err));
     }
-    for (uint32_t i = 0; i < server->options->admin_listen_count; i++) {
-        TRY(listener_bind(server, server->options->admin_listen[i], LISTENER_ADMIN, err));
+    for (uint32_t i = 0; i < server->options->admin_listen.count; i++) {
+        TRY(listener_bind(server, server->options->admin_listen.items[i], LISTENER_ADMIN, err));
     }
-    return server->options->admin_listen_count ? ST_OK : bind_runtime_directory(server, err);
+    return server->options->admin_listen.count ? ST_OK : bind_runtime_directory(server, err);
 }
 
 /* Raises the soft limit to the hard one. If that is refused, the soft limit stays. */

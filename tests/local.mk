@@ -14,5 +14,6 @@ include tests/systemd/local.mk
 include tests/bench/local.mk
 
 # A script finds the source and the programs by top_srcdir and top_builddir.
-TESTS += %D%/archives.sh %D%/docs.sh %D%/lint.sh %D%/load.sh
-EXTRA_DIST += %D%/archives.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/validated.sh
+TESTS += %D%/archives.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh
+EXTRA_DIST += %D%/archives.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh \
+	%D%/validated.sh

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "base/bytes.h"
+#include "base/check.h"
 
 #define SCHEME_UNIX "unix:"
 #define HOST_BYTES_MAX 253 /* of a name (RFC 1035) */
@@ -26,7 +27,7 @@ static enum status of_path(const char *path, struct address *out, struct error *
     size_t len = strlen(path), max = sizeof(un->sun_path) - 1;
     if (len == 0 || len > max) {
         return error_set(err, ST_INVALID,
-                         "--listen unix:PATH: expected a path of 1 to %zu bytes, got %zu bytes: "
+                         "unix:PATH: expected a path of 1 to %zu bytes, got %zu bytes: "
                          "'%s'",
                          max, len, path);
     }
@@ -102,22 +103,42 @@ static enum status resolve(const char *text, const char *host, const char *port,
     return ST_OK;
 }
 
+static bool is_unix(const char *text)
+{
+    return strncmp(text, SCHEME_UNIX, strlen(SCHEME_UNIX)) == 0;
+}
+
+enum status address_verify(const char *text, struct error *err)
+{
+    char host[HOST_BYTES_MAX + 1];
+    struct address path;
+    const char *port;
+    bool is_v6;
+    if (is_unix(text)) {
+        return of_path(text + strlen(SCHEME_UNIX), &path, err);
+    }
+    return split(text, host, &port, &is_v6)
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, got '%s'",
+                           text);
+}
+
 enum status address_resolve(const char *text, struct address out_addresses[ADDRESS_COUNT_MAX],
                             uint32_t *out_count, struct error *err)
 {
     char host[HOST_BYTES_MAX + 1];
     const char *port;
     bool is_v6;
-    if (strncmp(text, SCHEME_UNIX, strlen(SCHEME_UNIX)) == 0) {
+    if (address_verify(text, err) != ST_OK) {
+        return error_prefix(err, "--listen: ");
+    }
+    if (is_unix(text)) {
         *out_count = 1;
         return of_path(text + strlen(SCHEME_UNIX), out_addresses, err);
     }
-    if (!split(text, host, &port, &is_v6)) {
-        return error_set(err, ST_INVALID,
-                         "--listen: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, got "
-                         "'%s'",
-                         text);
-    }
+    bool has_parts = split(text, host, &port, &is_v6);
+    must(has_parts);
     return resolve(text, host, port, is_v6, out_addresses, out_count, err);
 }
 

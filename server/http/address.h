@@ -28,6 +28,9 @@ MUST_CHECK enum status address_resolve(const char *text,
                                        struct address out_addresses[ADDRESS_COUNT_MAX],
                                        uint32_t *out_count, struct error *err);
 
+/* Has |text| one of these forms? Asks nobody. ST_INVALID. */
+MUST_CHECK enum status address_verify(const char *text, struct error *err);
+
 /* The path of a socket in the file system; NULL for any other address. */
 const char *address_path(const struct address *address);
 

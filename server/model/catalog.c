@@ -117,23 +117,10 @@ static enum status add_found(struct lister *lister, struct span name, uint32_t v
     return add(lister, name, version, path, false, err);
 }
 
-/* "dir/name.pte" is called "name". */
-static struct span name_of_path(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    struct span name = span_str(slash ? slash + 1 : path);
-    size_t suffix = strlen(SUFFIX);
-    if (name.len > suffix && memcmp(name.ptr + name.len - suffix, SUFFIX, suffix) == 0) {
-        name.len -= suffix;
-    }
-    return name;
-}
-
 static enum status add_named(struct lister *lister, const struct option_model *model,
                              struct error *err)
 {
-    struct span name =
-        model->name ? span_of(model->name, model->name_len) : name_of_path(model->path);
+    struct span name = options_model_name(model);
     TRY(model_name_verify(name, err));
     return add(lister, name, 1, model->path, true, err);
 }
@@ -216,7 +203,8 @@ static enum status scan(struct lister *lister, const char *root, struct error *e
 {
     DIR *dir = folder_open(root);
     if (!dir) {
-        return error_set(err, status_of_errno(errno), "--models %s: %s", root, strerror(errno));
+        return error_set(err, status_of_errno(errno), "folder of models %s: %s", root,
+                         strerror(errno));
     }
     enum status status = ST_OK;
     uint32_t first = lister->catalog->count;

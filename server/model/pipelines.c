@@ -392,11 +392,11 @@ static enum status add_or_note(struct repository_draft *draft, const char *name,
 }
 
 static enum status load(struct repository_draft *draft, const struct document *in,
-                        struct arena *arena, const struct pipelines_policy *policy,
-                        struct error *err)
+                        const struct cJSON *value, struct arena *arena,
+                        const struct pipelines_policy *policy, struct error *err)
 {
-    TRY(document_need(in, in->root, JSON_OBJECT, err));
-    for (const struct cJSON *at = document_first(in->root); at; at = document_next(at)) {
+    TRY(document_need(in, value, JSON_OBJECT, err));
+    for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
         struct pipelines_document document;
         arena_reset(arena);
         TRY(pipelines_read(in, at, arena, &document, err));
@@ -414,11 +414,31 @@ enum status pipelines_load(struct repository_draft *draft, const char *path,
     struct document in;
     enum status status = document_open(path, &limits, &in, err);
     if (status == ST_OK) {
-        struct arena arena;
-        arena_init(&arena, ARENA_BYTES_MAX);
-        status = load(draft, &in, &arena, policy, err);
-        arena_fini(&arena);
+        status = pipelines_load_value(draft, &in, in.root, policy, err);
         document_close(&in);
     }
+    return status;
+}
+
+enum status pipelines_load_value(struct repository_draft *draft, const struct document *in,
+                                 const struct cJSON *value, const struct pipelines_policy *policy,
+                                 struct error *err)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    struct arena arena;
+    arena_init(&arena, ARENA_BYTES_MAX);
+    enum status status = load(draft, in, value, &arena, policy, err);
+    arena_fini(&arena);
+    return status;
+}
+
+enum status pipelines_verify(const struct document *in, const struct cJSON *value,
+                             struct error *err)
+{
+    struct pipelines_document document;
+    struct arena arena;
+    arena_init(&arena, ARENA_BYTES_MAX);
+    enum status status = pipelines_read(in, value, &arena, &document, err);
+    arena_fini(&arena);
     return status;
 }

@@ -24,6 +24,8 @@
 
 #include "base/status.h"
 
+struct cJSON;
+struct document;
 struct model;
 struct repository_draft;
 
@@ -39,5 +41,15 @@ struct pipelines_policy {
 /* Adds the pipelines of the file at |path| to |draft|, which holds all other models already. */
 MUST_CHECK enum status pipelines_load(struct repository_draft *draft, const char *path,
                                       const struct pipelines_policy *policy, struct error *err);
+
+/* The same for the pipelines that are the members of |value|, a value of |in|. */
+MUST_CHECK enum status pipelines_load_value(struct repository_draft *draft,
+                                            const struct document *in, const struct cJSON *value,
+                                            const struct pipelines_policy *policy,
+                                            struct error *err);
+
+/* Has the pipeline |value| of |in| the form of one? Its models are not looked for. Any thread. */
+MUST_CHECK enum status pipelines_verify(const struct document *in, const struct cJSON *value,
+                                        struct error *err);
 
 #endif

@@ -159,7 +159,7 @@ enum status repository_add_failed_pipeline(struct repository_draft *draft, const
 /* ---- settings -------------------------------------------------------------------------------- */
 
 /* A setting or data file for an unknown model is a mistake and is refused. */
-static enum status check_file(const struct repository_draft *draft, const char *option,
+static enum status check_file(const struct repository_draft *draft, const char *label,
                               const char *value, uint32_t name_len, struct error *err)
 {
     struct span name = span_of(value, name_len);
@@ -169,7 +169,7 @@ static enum status check_file(const struct repository_draft *draft, const char *
             return ST_OK;
         }
     }
-    return error_set(err, ST_INVALID, "%s %s: no model file is served as '%.*s'", option, value,
+    return error_set(err, ST_INVALID, "%s%s: no model file is served as '%.*s'", label, value,
                      SPAN_SHORT(name));
 }
 
@@ -178,14 +178,15 @@ static enum status check_setting(const struct repository_draft *draft,
 {
     struct span name = span_of(setting->name, setting->name_len);
     if (setting->is_of_file) {
-        return check_file(draft, "--set", setting->name, setting->name_len, err);
+        return check_file(draft, setting->label, setting->name, setting->name_len, err);
     }
     for (uint32_t i = 0; i < draft->count; i++) {
         if (repository_is_meant(draft->models[i], name)) {
             return ST_OK;
         }
     }
-    return error_set(err, ST_INVALID, "--set %s: no model '%.*s'", setting->name, SPAN_SHORT(name));
+    return error_set(err, ST_INVALID, "%s%s: no model '%.*s'", setting->label, setting->name,
+                     SPAN_SHORT(name));
 }
 
 enum status repository_check_names(const struct repository_draft *draft, struct error *err)
@@ -194,7 +195,7 @@ enum status repository_check_names(const struct repository_draft *draft, struct 
     const struct options *options = draft->options;
     for (uint32_t i = 0; i < options->data_count; i++) {
         const struct option_model *data = &options->data[i];
-        TRY(check_file(draft, "--data", data->name, data->name_len, err));
+        TRY(check_file(draft, data->label, data->name, data->name_len, err));
     }
     for (uint32_t i = 0; i < options->setting_count; i++) {
         TRY(check_setting(draft, &options->settings[i], err));

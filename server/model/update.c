@@ -434,13 +434,19 @@ static enum status settle_pipelines(struct updater *u, struct error *err)
     if (is_same) {
         return keep_pipelines(u, err);
     }
+    const struct options *options = update->options;
+    bool is_for_client = update->kind != UPDATE_START && update->kind != UPDATE_SCAN;
     for (uint32_t i = 0; i < update->draft.count; i++) {
         update->draft.models[i]->origin->is_pinned = false;
     }
-    for (uint32_t i = 0; i < update->options->pipeline_count; i++) {
-        const char *path = update->options->pipelines[i];
+    if (options->document_pipelines &&
+        pipelines_load_value(&update->draft, options->document, options->document_pipelines,
+                             &policy, err) != ST_OK) {
+        return is_for_client ? err->code : error_prefix(err, "%s: ", options->config_file);
+    }
+    for (uint32_t i = 0; i < options->pipeline_count; i++) {
+        const char *path = options->pipelines[i];
         if (pipelines_load(&update->draft, path, &policy, err) != ST_OK) {
-            bool is_for_client = update->kind != UPDATE_START && update->kind != UPDATE_SCAN;
             return is_for_client ? err->code : error_prefix(err, "--pipeline %s: ", path);
         }
     }

@@ -125,6 +125,13 @@ enum status document_fail(const struct document *document, const struct cJSON *v
                             err);
 }
 
+void document_place(const struct document *document, const struct cJSON *value, struct error *err)
+{
+    char what[ERROR_TEXT_MAX];
+    snprintf(what, sizeof(what), "%s", err->text);
+    document_fail_at(buf_span(&document->text), (size_t)value->valueint, "", what, err->code, err);
+}
+
 enum status document_refuse_member(const struct document *document, const struct cJSON *member,
                                    const char *expected, struct error *err)
 {
@@ -331,6 +338,14 @@ enum status document_text(const struct document *document, const struct cJSON *v
     return ST_OK;
 }
 
+enum status document_bool(const struct document *document, const struct cJSON *value, bool *out,
+                          struct error *err)
+{
+    TRY(document_need(document, value, JSON_BOOL, err));
+    *out = cJSON_IsTrue(value);
+    return ST_OK;
+}
+
 /* As it stands in the text, which is scanned: the end of the token is where no number goes on. */
 static int number_bytes(const uint8_t *at)
 {
@@ -338,8 +353,8 @@ static int number_bytes(const uint8_t *at)
     return (int)(len < NUMBER_BYTES_SHOWN ? len : NUMBER_BYTES_SHOWN);
 }
 
-enum status document_u64(const struct document *document, const struct cJSON *value, uint64_t max,
-                         uint64_t *out, struct error *err)
+enum status document_u64_from(const struct document *document, const struct cJSON *value,
+                              uint64_t min, uint64_t max, uint64_t *out, struct error *err)
 {
     enum json_type got = document_type(value);
     if (got != JSON_NUMBER) {
@@ -349,11 +364,17 @@ enum status document_u64(const struct document *document, const struct cJSON *va
     const uint8_t *first = document->text.ptr + value->valueint, *at = first;
     const uint8_t *end = document->text.ptr + document->text.len;
     uint64_t number;
-    if (number_parse_u64(&at, end, &number) != NUMBER_OK || number > max) {
+    if (number_parse_u64(&at, end, &number) != NUMBER_OK || number < min || number > max) {
         return document_fail(document, value, err, ST_INVALID,
-                             "expected a whole number from 0 to %" PRIu64 ", got %.*s", max,
-                             number_bytes(first), (const char *)first);
+                             "expected a whole number from %" PRIu64 " to %" PRIu64 ", got %.*s",
+                             min, max, number_bytes(first), (const char *)first);
     }
     *out = number;
     return ST_OK;
+}
+
+enum status document_u64(const struct document *document, const struct cJSON *value, uint64_t max,
+                         uint64_t *out, struct error *err)
+{
+    return document_u64_from(document, value, 0, max, out, err);
 }

@@ -78,17 +78,32 @@ MUST_CHECK enum status document_need(const struct document *document, const stru
 MUST_CHECK enum status document_text(const struct document *document, const struct cJSON *value,
                                      const char **out, struct error *err);
 
-/* A number without fraction and exponent, exactly as it is written. */
+/* A number without fraction and exponent, exactly as it is written; at least |min| in the second
+ * form. */
 MUST_CHECK enum status document_u64(const struct document *document, const struct cJSON *value,
                                     uint64_t max, uint64_t *out, struct error *err);
+MUST_CHECK enum status document_u64_from(const struct document *document, const struct cJSON *value,
+                                         uint64_t min, uint64_t max, uint64_t *out,
+                                         struct error *err);
+
+MUST_CHECK enum status document_bool(const struct document *document, const struct cJSON *value,
+                                     bool *out, struct error *err);
 
 /* Sets an error of the caller's about |value|, with its path, line and column. */
 enum status document_fail(const struct document *document, const struct cJSON *value,
                           struct error *err, enum status code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Puts line and column of |value| behind the text in |err|, as in the errors above. */
+void document_place(const struct document *document, const struct cJSON *value, struct error *err);
+
 /* Sets the error about a member that is not among the |expected| ones. */
 enum status document_refuse_member(const struct document *document, const struct cJSON *member,
                                    const char *expected, struct error *err);
+
+/* Prints an error about the file at |path| as compilers do, with the place in front:
+ * "PATH:7:21: p.steps[2].inputs.x: expected a string, got a number". Without a place in the error
+ * it is "PATH: TEXT". */
+void document_print_error(struct buf *out, const char *path, const struct error *error);
 
 #endif

@@ -50,6 +50,21 @@ enum status document_fail_at(struct span text, size_t offset, const char *path, 
                      number, column_of(line, at));
 }
 
+void document_print_error(struct buf *out, const char *path, const struct error *error)
+{
+    const char *place = NULL;
+    unsigned line, column;
+    for (const char *at = error->text; (at = strstr(at, " (line ")); at++) {
+        place = at;
+    }
+    if (place && sscanf(place, " (line %9u, column %9u)", &line, &column) == 2) {
+        buf_printf(out, "%s:%u:%u: %.*s", path, line, column, (int)(place - error->text),
+                   error->text);
+    } else {
+        buf_printf(out, "%s: %s", path, error->text);
+    }
+}
+
 __attribute__((format(printf, 5, 6))) static enum status fail(const struct scan *s,
                                                               const uint8_t *at, enum status code,
                                                               struct error *err, const char *fmt,

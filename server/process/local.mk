@@ -13,8 +13,11 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/line_writer.c %D%/line_writer.h \
 	%D%/log.c %D%/log.h \
 	%D%/log_limit.c %D%/log_limit.h \
+	%D%/nearest.c %D%/nearest.h \
 	%D%/notify.c %D%/notify.h \
 	%D%/options.c %D%/options.h \
+	%D%/options_print.c \
 	%D%/params.def \
+	%D%/setting.c %D%/setting.h \
 	%D%/standard.c %D%/standard.h \
 	%D%/version.c %D%/version.h

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of pted. Limits and times come from params.def. Borrowed strings point into
- * argv, which lives longer than their use. */
+/*
+ * What pted is told: by its command line here, by a document and by the environment in
+ * server/conf.h. Settings come from params.def. Strings are borrowed from where they were said,
+ * which lives longer than their use.
+ *
+ * Sources come one after the other, the weakest first. A value of a later source takes the place of
+ * that of an earlier one; so do its addresses, and its models and data files by the model's name.
+ * Folders, files of pipelines and settings of models add up, and of settings the last one counts.
+ */
 #ifndef PTED_SERVER_PROCESS_OPTIONS_H
 #define PTED_SERVER_PROCESS_OPTIONS_H
 
@@ -8,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/bytes.h"
 #include "base/precision.h"
 #include "base/status.h"
 #include "server/process/log.h"
@@ -17,7 +25,7 @@
 #define OPTIONS_FOLDERS_MAX 16
 #define OPTIONS_DATA_MAX 256
 #define OPTIONS_PIPELINES_MAX 64
-#define OPTIONS_SETTINGS_MAX 256
+#define OPTIONS_SETTINGS_MAX 2048
 
 struct params {
 #define PARAM(name, ...) uint64_t name;
@@ -25,19 +33,36 @@ struct params {
 #undef PARAM
 };
 
+enum options_source {
+    OPTIONS_FROM_TABLE, /* the defaults */
+    OPTIONS_FROM_DOCUMENT,
+    OPTIONS_FROM_VARIABLES,
+    OPTIONS_FROM_ARGUMENTS,
+};
+
 /* A file to serve, with the name given to it; NULL: the file's own name. */
 struct option_model {
     const char *name; /* borrowed; |name_len| bytes, not terminated */
     uint32_t name_len;
-    const char *path; /* borrowed from argv */
+    const char *path;  /* borrowed */
+    const char *label; /* borrowed: with |name| behind it, says in messages where it was said */
+    enum options_source source;
+};
+
+/* Where to listen. */
+struct option_addresses {
+    const char *items[OPTIONS_LISTEN_MAX];
+    uint32_t count;
+    enum options_source source; /* of all of them */
 };
 
 /* A parameter for one model. */
 struct option_setting {
     const char *name; /* NAME, as above */
     uint32_t name_len;
-    bool is_of_file; /* all methods of a file have the same: NAME is the file's */
-    size_t offset;   /* in struct params */
+    const char *label; /* as above */
+    bool is_of_file;   /* all methods of a file have the same: NAME is the file's */
+    size_t offset;     /* in struct params */
     uint64_t value;
 };
 
@@ -52,21 +77,27 @@ enum options_access_log {
     OPTIONS_ACCESS_ALL,
 };
 
-enum options_action { OPTIONS_SERVE, OPTIONS_HELP, OPTIONS_VERSION };
+enum options_action { OPTIONS_SERVE, OPTIONS_CHECK, OPTIONS_HELP, OPTIONS_VERSION };
+
+struct cJSON;
+struct document;
+struct setting;
 
 struct options {
     enum options_action action;
+    enum options_source source; /* of the values that are set now */
+    const char *config_file;    /* the document to read, or NULL */
     struct params params;
-    const char *listen[OPTIONS_LISTEN_MAX];
-    uint32_t listen_count;
-    const char *admin_listen[OPTIONS_LISTEN_MAX]; /* where models can be changed */
-    uint32_t admin_listen_count;
+    struct option_addresses listen;
+    struct option_addresses admin_listen; /* where models can be changed */
     struct option_model models[OPTIONS_MODELS_MAX];
     uint32_t model_count;
     struct option_model data[OPTIONS_DATA_MAX]; /* data files, by the names of models */
     uint32_t data_count;
     const char *pipelines[OPTIONS_PIPELINES_MAX]; /* files */
     uint32_t pipeline_count;
+    const struct document *document; /* borrowed, and the value in it that has the pipelines */
+    const struct cJSON *document_pipelines;               /* NULL: there are none */
     struct option_setting settings[OPTIONS_SETTINGS_MAX]; /* the last one given counts */
     uint32_t setting_count;
     const char *folders[OPTIONS_FOLDERS_MAX]; /* folders whose models are served */
@@ -82,19 +113,57 @@ struct options {
     const char *access_log_file; /* NULL: stderr */
 };
 
-/* ST_INVALID says which argument is wrong and why. */
+/* The defaults. */
+void options_init(struct options *options);
+
+/* Adds what the arguments say. ST_INVALID says which one is wrong and why. */
+MUST_CHECK enum status options_add_arguments(struct options *options, int argc, char *const argv[],
+                                             struct error *err);
+
+/* The defaults, and the arguments. */
 MUST_CHECK enum status options_parse(int argc, char *const argv[], struct options *out_options,
                                      struct error *err);
+
+/* Adds a model. ST_INVALID: there are too many. */
+MUST_CHECK enum status options_add_model(struct options *options, struct option_model model,
+                                         struct error *err);
+
+/* Adds |setting| of the model that |named| names. ST_INVALID as setting_set(), or there are too
+ * many. */
+MUST_CHECK enum status options_add_setting(struct options *options, struct option_setting named,
+                                           const struct setting *setting, const char *value,
+                                           struct error *err);
+
+/* The name that |model| is served by. "dir/name.pte" is called "name". */
+struct span options_model_name(const struct option_model *model);
 
 /* Changes |params| according to |setting|. */
 void options_apply(const struct option_setting *setting, struct params *params);
 
-/* The text of --help. */
+/* The text of --help, the items of pted(8), the schema of documents, and a document with all
+ * defaults. */
 void options_print_help(struct buf *out);
+void options_print_manual(struct buf *out);
+void options_print_schema(struct buf *out);
+void options_print_document(struct buf *out);
+
+/* What a value is. The last three may be given several times. */
+enum option_type {
+    OPTION_BYTES,
+    OPTION_MS,
+    OPTION_COUNT,
+    OPTION_PRECISION,
+    OPTION_WORD,
+    OPTION_SWITCH,
+    OPTION_TEXT,
+    OPTION_FILE, /* a path; in a document, relative to its folder */
+    OPTION_TEXTS,
+    OPTION_FILES,
+    OPTION_MODELS, /* about one model, whose name is in the value */
+};
 
 /* "64M" and "65536" to bytes, "10s" and "500ms" to ms; shared with pte. */
-enum option_unit { OPTION_BYTES, OPTION_MS, OPTION_COUNT, OPTION_PRECISION };
-MUST_CHECK enum status options_parse_number(const char *text, enum option_unit unit, uint64_t min,
+MUST_CHECK enum status options_parse_number(const char *text, enum option_type type, uint64_t min,
                                             uint64_t max, uint64_t *out_value, struct error *err);
 
 /* A word of base/precision.h; shared with pte. */

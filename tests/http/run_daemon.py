@@ -94,7 +94,7 @@ def bad_model_files():
         bad.write_bytes(b"")
         expect_exit(65, "bad.pte", "--listen", "127.0.0.1:0", ADD, str(bad))
         expect_exit(66, "missing.pte", "--listen", "127.0.0.1:0", f"{folder}/missing.pte")
-        expect_exit(66, "--models", "--listen", "127.0.0.1:0", "--models", f"{folder}/none")
+        expect_exit(66, "folder of models", "--listen", "127.0.0.1:0", "--models", f"{folder}/none")
         expect_exit(66, "none.ptd", "--listen", "127.0.0.1:0", "--data", f"add={folder}/none.ptd",
                     str(MODELS / "add.pte"))
         for name in ("sub", "ad", "add.forward"):    # data files are those of a program

@@ -5,5 +5,5 @@
 # and results are staged, and what the host computes on the way is copied to it and back. Kernels
 # run in their forms for GPUs, too.
 export PTED_VULKAN_MEMORY=split PTED_VULKAN_CAPABILITIES=+gpu
-PTED_MODELS=${PTED_MODELS:-branches digits mobile mlp tally unet vk_images xnn_int8} \
+PTED_TEST_MODELS=${PTED_TEST_MODELS:-branches digits mobile mlp tally unet vk_images xnn_int8} \
     exec "$(dirname "$0")/vulkan.sh"

@@ -353,6 +353,26 @@ def starts_again_when_it_hangs(container):
     ask()
 
 
+def reads_its_document(container):
+    """/etc/pted/pted.json, if it is there, beside the folder; not started with a wrong one."""
+    document = container.path("/etc/pted/pted.json")
+    expect("is the folder made", document.parent.is_dir(), True)
+    container.change("")
+    document.write_text(f'{{"models": {{"sum": "{STATE}/add.pte"}}, "max_batch": 1}} // ours')
+    container.systemctl("start", "pted.service")
+    ask()
+    ask("sum")
+    document.write_text('{"models": {"sum": 1}}')
+    expect("restart", container.run("systemctl", "restart", "pted.service").returncode, 1)
+    expect("NRestarts", container.show("NRestarts"), "0")
+    expect("ExecMainStatus", container.show("ExecMainStatus"), "78")
+    container.wait_for_log("/etc/pted/pted.json:1:20: models.sum: expected a path or an object")
+    document.unlink()
+    container.change("")
+    container.systemctl("start", "pted.service")
+    ask("sum", 404)
+
+
 def is_not_started_again_in_vain(container):
     container.change(f"[Service]\nRestartSec=0\nExecStart=\nExecStart={container.program} /none\n")
     expect("start", container.run("systemctl", "start", "pted.service").returncode, 1)
@@ -397,7 +417,8 @@ UNIT_CHECKS = (unit_is_sound, unit_is_closed, unit_names_one_folder, unit_has_li
 CHECKS = (
     starts_with_no_model, serves_what_was_put_there, is_in_its_sandbox, reloads, stops,
     is_started_by_its_socket, starts_again_after_a_crash, starts_again_when_it_hangs,
-    is_not_started_again_in_vain, does_without_niceness, runs_on_a_vulkan_device)
+    reads_its_document, is_not_started_again_in_vain, does_without_niceness,
+    runs_on_a_vulkan_device)
 
 
 def main():

@@ -31,7 +31,7 @@ static void presets(void **state)
     assert_int_equal(options.action, OPTIONS_SERVE);
     assert_int_equal(options.params.body_bytes_max, 64 << 20);
     assert_int_equal(options.params.header_timeout, 10000);
-    assert_int_equal(options.listen_count, 0);
+    assert_int_equal(options.listen.count, 0);
 }
 
 static void every_param_is_an_option_within_its_limits(void **state)
@@ -41,7 +41,7 @@ static void every_param_is_an_option_within_its_limits(void **state)
         const char *name;
         uint64_t preset, min, max;
         size_t offset;
-        enum option_unit unit;
+        enum option_type unit;
     } rows[] = {
 #define PARAM(name, preset, min, max, unit, doc)                                                   \
     {#name, preset, min, max, offsetof(struct params, name), OPTION_##unit},
@@ -86,7 +86,7 @@ static void values(void **state)
     assert_string_equal(options.models[0].path, "dir/y.pte");
     assert_null(options.models[1].name);
     assert_string_equal(options.models[2].path, "--odd.pte");
-    assert_string_equal(options.listen[0], "unix:/tmp/s");
+    assert_string_equal(options.listen.items[0], "unix:/tmp/s");
 }
 
 static void numbers(void **state)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Prints what the table of settings says, for settings.sh. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "server/process/options.h"
+
+#define TEXT_BYTES_MAX (1 << 20)
+
+static const struct {
+    const char *name;
+    void (*print)(struct buf *out);
+} texts[] = {
+    {"manual", options_print_manual},
+    {"schema", options_print_schema},
+    {"document", options_print_document},
+};
+
+int main(int argc, char *argv[])
+{
+    struct buf text;
+    buf_init(&text, TEXT_BYTES_MAX);
+    for (size_t i = 0; argc == 2 && i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (strcmp(argv[1], texts[i].name) == 0) {
+            texts[i].print(&text);
+        }
+    }
+    bool is_printed = text.len > 0 && !buf_failed(&text) &&
+                      fwrite(text.ptr, 1, text.len, stdout) == text.len && fflush(stdout) == 0;
+    buf_fini(&text);
+    return is_printed ? EX_OK : EX_SOFTWARE;
+}

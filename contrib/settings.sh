@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# Writes what server/process/params.def says into the files that people and programs read: the
+# document with all defaults, its schema, and the list of limits in pted(8). With --check it writes
+# nothing and fails if a file is not what it would write.
+#
+# usage: settings.sh [--check], in the build tree after make.
+
+set -u
+: "${top_builddir:=.}"
+print=$(cd "$top_builddir" && pwd)/contrib/settings || exit 1
+cd "${top_srcdir:-$(dirname "$0")/..}" || exit 1
+is_check=${1:-}
+MANUAL=contrib/man/pted.8
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+status=0
+
+# put FILE: the new content of FILE is in $work/new.
+put() {
+    if [ "$is_check" = --check ]; then
+        diff -u "$1" "$work/new" || status=1
+    elif ! cmp -s "$1" "$work/new"; then
+        cp "$work/new" "$1"
+        echo "$1"
+    fi
+}
+
+"$print" document >"$work/new" && put conf/pted.json || exit 1
+"$print" schema >"$work/new" && put conf/pted.schema.json || exit 1
+"$print" manual >"$work/items" || exit 1
+awk -v items="$work/items" '
+    /^\.\\" end of limits/ { is_inside = 0 }
+    !is_inside { print }
+    /^\.\\" limits, by contrib\/settings\.sh/ {
+        is_inside = 1
+        while ((getline line <items) > 0) print line
+    }' "$MANUAL" >"$work/new"
+put "$MANUAL"
+exit $status

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: MIT */
+/* The values of settings, and the functions that take them. */
+#include "config.h"
+
+#include "server/process/setting.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/precision.h"
+
+/* ---- numbers and words ----------------------------------------------------------------------- */
+
+struct suffix {
+    const char *text;
+    uint64_t factor;
+};
+
+static const struct suffix byte_suffixes[] = {
+    {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {NULL, 0}};
+static const struct suffix ms_suffixes[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {NULL, 0}};
+static const struct suffix count_suffixes[] = {{"", 1}, {NULL, 0}};
+
+static const struct suffix *suffixes_of(enum option_type type)
+{
+    return type == OPTION_BYTES ? byte_suffixes : type == OPTION_MS ? ms_suffixes : count_suffixes;
+}
+
+const char *setting_form(enum option_type type)
+{
+    return type == OPTION_BYTES ? "a size such as 65536 or 64M"
+           : type == OPTION_MS  ? "a time such as 500ms or 10s"
+                                : "a number";
+}
+
+enum status options_parse_number(const char *text, enum option_type type, uint64_t min,
+                                 uint64_t max, uint64_t *out_value, struct error *err)
+{
+    const char *p = text;
+    uint64_t value = 0;
+    bool fits = true;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
+               !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
+    }
+    const struct suffix *suffix = suffixes_of(type);
+    while (suffix->text && strcmp(suffix->text, p) != 0) {
+        suffix++;
+    }
+    if (p == text || !suffix->text) {
+        return error_set(err, ST_INVALID, "expected %s, got '%.64s'", setting_form(type), text);
+    }
+    fits = fits && !__builtin_mul_overflow(value, suffix->factor, &value);
+    if (!fits || value < min || value > max) {
+        const char *name = type == OPTION_BYTES ? " bytes" : type == OPTION_MS ? " ms" : "";
+        return error_set(err, ST_INVALID, "expected %llu to %llu%s, got '%.64s'",
+                         (unsigned long long)min, (unsigned long long)max, name, text);
+    }
+    *out_value = value;
+    return ST_OK;
+}
+
+enum status options_parse_precision(const char *text, enum precision *out_precision,
+                                    struct error *err)
+{
+    if (!precision_find(span_str(text), out_precision)) {
+        return error_set(err, ST_INVALID, "expected exact, fast or bf16, got '%.64s'", text);
+    }
+    return ST_OK;
+}
+
+static enum status parse_param(const struct setting *setting, const char *text, uint64_t *out_value,
+                               struct error *err)
+{
+    enum precision precision;
+    if (setting->type != OPTION_PRECISION) {
+        return options_parse_number(text, setting->type, setting->min, setting->max, out_value,
+                                    err);
+    }
+    TRY(options_parse_precision(text, &precision, err));
+    *out_value = precision;
+    return ST_OK;
+}
+
+/* The length of the first of some words. */
+static size_t word_bytes(const char *word)
+{
+    return strcspn(word, " ");
+}
+
+static bool has_word(const char *words, const char *text)
+{
+    for (const char *word = words; *word;
+         word += word_bytes(word) + (word[word_bytes(word)] != 0)) {
+        if (span_is(span_of(word, word_bytes(word)), text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "a, b or c" */
+static enum status refuse_word(const char *words, const char *text, struct error *err)
+{
+    struct buf list;
+    buf_init(&list, 128);
+    for (const char *word = words; *word;) {
+        size_t len = word_bytes(word);
+        bool is_last = !word[len];
+        buf_add_str(&list, word == words ? "" : is_last ? " or " : ", ");
+        buf_add(&list, word, len);
+        word += len + !is_last;
+    }
+    error_set(err, ST_INVALID, "expected %.*s, got '%.64s'", SPAN_FMT(buf_span(&list)), text);
+    buf_fini(&list);
+    return ST_INVALID;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* Appends to |values|, which has room for |max|. */
+static enum status add_value(const char **values, uint32_t *count, uint32_t max, const char *value,
+                             struct error *err)
+{
+    if (*count == max) {
+        return error_set(err, ST_INVALID, "given more than %u times", max);
+    }
+    values[(*count)++] = value;
+    return ST_OK;
+}
+
+/* Addresses of a source take the place of those of sources before it. */
+static enum status add_address(struct options *options, struct option_addresses *addresses,
+                               const char *value, struct error *err)
+{
+    if (addresses->source != options->source) {
+        addresses->source = options->source;
+        addresses->count = 0;
+    }
+    return add_value(addresses->items, &addresses->count, OPTIONS_LISTEN_MAX, value, err);
+}
+
+static enum status set_listen(struct options *options, const char *value, struct error *err)
+{
+    return add_address(options, &options->listen, value, err);
+}
+
+static enum status set_admin_listen(struct options *options, const char *value, struct error *err)
+{
+    return add_address(options, &options->admin_listen, value, err);
+}
+
+static enum status set_models(struct options *options, const char *value, struct error *err)
+{
+    return add_value(options->folders, &options->folder_count, OPTIONS_FOLDERS_MAX, value, err);
+}
+
+static enum status set_pipeline(struct options *options, const char *value, struct error *err)
+{
+    return add_value(options->pipelines, &options->pipeline_count, OPTIONS_PIPELINES_MAX, value,
+                     err);
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+#define SUFFIX ".pte"
+
+struct span options_model_name(const struct option_model *model)
+{
+    if (model->name) {
+        return span_of(model->name, model->name_len);
+    }
+    const char *slash = strrchr(model->path, '/');
+    struct span name = span_str(slash ? slash + 1 : model->path);
+    size_t suffix = strlen(SUFFIX);
+    if (name.len > suffix && memcmp(name.ptr + name.len - suffix, SUFFIX, suffix) == 0) {
+        name.len -= suffix;
+    }
+    return name;
+}
+
+/* A model takes the place of the one with its name that a source before its own has given. */
+enum status options_add_model(struct options *options, struct option_model model, struct error *err)
+{
+    model.source = options->source;
+    for (uint32_t i = 0; i < options->model_count; i++) {
+        struct option_model *old = &options->models[i];
+        if (old->source != model.source &&
+            span_equal(options_model_name(old), options_model_name(&model))) {
+            *old = model;
+            return ST_OK;
+        }
+    }
+    if (options->model_count == OPTIONS_MODELS_MAX) {
+        return error_set(err, ST_INVALID, "more than %d models; use --models DIR",
+                         OPTIONS_MODELS_MAX);
+    }
+    options->models[options->model_count++] = model;
+    return ST_OK;
+}
+
+static enum status add_model_path(struct options *options, struct option_model model,
+                                  struct error *err)
+{
+    return options_add_model(options, model, err);
+}
+
+/* Drops the data files of the model that sources before this one have given. */
+static void drop_data(struct options *options, const struct option_model *model)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < options->data_count; i++) {
+        const struct option_model *data = &options->data[i];
+        if (data->source == options->source ||
+            !span_equal(options_model_name(data), options_model_name(model))) {
+            options->data[count++] = *data;
+        }
+    }
+    options->data_count = count;
+}
+
+static enum status add_model_data(struct options *options, struct option_model data,
+                                  struct error *err)
+{
+    data.source = options->source;
+    drop_data(options, &data);
+    if (options->data_count == OPTIONS_DATA_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_DATA_MAX);
+    }
+    options->data[options->data_count++] = data;
+    return ST_OK;
+}
+
+/* "NAME=FILE" */
+static enum status split(const struct options *options, const char *value,
+                         struct option_model *out_model, struct error *err)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value || !equals[1]) {
+        return error_set(err, ST_INVALID, "expected NAME=FILE, got '%.64s'", value);
+    }
+    bool is_variable = options->source == OPTIONS_FROM_VARIABLES;
+    *out_model = (struct option_model){.name = value,
+                                       .name_len = (uint32_t)(equals - value),
+                                       .path = equals + 1,
+                                       .label = is_variable ? "PTED_DATA " : "--data "};
+    return ST_OK;
+}
+
+static enum status set_model(struct options *options, const char *value, struct error *err)
+{
+    struct option_model model = {0};
+    TRY(split(options, value, &model, err));
+    return options_add_model(options, model, err);
+}
+
+static enum status set_data(struct options *options, const char *value, struct error *err)
+{
+    struct option_model data = {0};
+    TRY(split(options, value, &data, err));
+    return add_model_data(options, data, err);
+}
+
+enum status options_add_setting(struct options *options, struct option_setting named,
+                                const struct setting *setting, const char *value, struct error *err)
+{
+    must(setting->is_of_model && !setting->set);
+    if (options->setting_count == OPTIONS_SETTINGS_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_SETTINGS_MAX);
+    }
+    named.offset = setting->offset;
+    named.is_of_file = setting->offset == offsetof(struct params, precision) ||
+                       setting->offset == offsetof(struct params, version_count_max);
+    TRY(parse_param(setting, value, &named.value, err));
+    options->settings[options->setting_count++] = named;
+    return ST_OK;
+}
+
+/* "NAME:PARAM=VALUE" */
+static enum status set_set(struct options *options, const char *value, struct error *err)
+{
+    const char *colon = strchr(value, ':');
+    const char *equals = colon ? strchr(colon, '=') : NULL;
+    if (!equals || colon == value) {
+        return error_set(err, ST_INVALID, "expected NAME:PARAM=VALUE, got '%.64s'", value);
+    }
+    struct span name = span_of(colon + 1, (size_t)(equals - colon - 1));
+    const struct setting *setting = setting_find(name);
+    if (!setting || !setting->is_of_model) {
+        return error_set(err, ST_INVALID, "a model has no parameter '%.*s'", SPAN_SHORT(name));
+    }
+    bool is_variable = options->source == OPTIONS_FROM_VARIABLES;
+    const struct option_setting named = {.name = value,
+                                         .name_len = (uint32_t)(colon - value),
+                                         .label = is_variable ? "PTED_SET " : "--set "};
+    enum status status = options_add_setting(options, named, setting, equals + 1, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_SHORT(name));
+}
+
+void options_apply(const struct option_setting *setting, struct params *params)
+{
+    *(uint64_t *)(void *)((char *)params + setting->offset) = setting->value;
+}
+
+/* ---- single values --------------------------------------------------------------------------- */
+
+static enum status set_config(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* who opens it reports whether it can be read */
+    options->config_file = value;
+    return ST_OK;
+}
+
+static enum status set_watch(struct options *options, const char *value, struct error *err)
+{
+    options->watches = strcmp(value, "true") == 0;
+    return options->watches || strcmp(value, "false") == 0 ? ST_OK
+                                                           : refuse_word("true false", value, err);
+}
+
+static enum status set_cpu(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* the device knows its levels and refuses others */
+    options->cpu_level = value;
+    return ST_OK;
+}
+
+static enum status set_device(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* the drivers know their devices and refuse others */
+    options->device = value;
+    return ST_OK;
+}
+
+static enum status set_workers(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* setting_set() has compared it with the table */
+    return options_parse_number(value, OPTION_COUNT, 0, UINT64_MAX, &options->workers, err);
+}
+
+static enum status set_log_file(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* log_open() reports whether it can be written */
+    options->log_file = value;
+    return ST_OK;
+}
+
+static enum status set_log_level(struct options *options, const char *value, struct error *err)
+{
+    return log_level_find(value, &options->log_level)
+               ? ST_OK
+               : error_set(err, ST_INTERNAL, "the log has no level '%.64s'", value);
+}
+
+static enum status set_access_log(struct options *options, const char *value, struct error *err)
+{
+    static const char *const words[] = {
+        [OPTIONS_ACCESS_OFF] = "off",
+        [OPTIONS_ACCESS_ERRORS] = "errors",
+        [OPTIONS_ACCESS_SAMPLED] = "sampled",
+        [OPTIONS_ACCESS_ALL] = "all",
+    };
+    (void)err; /* setting_set() has compared it with the table */
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(value, words[i]) == 0) {
+            options->access_log = (enum options_access_log)i;
+        }
+    }
+    return ST_OK;
+}
+
+static enum status set_access_log_file(struct options *options, const char *value,
+                                       struct error *err)
+{
+    (void)err; /* access_log_open() reports whether it can be written */
+    options->access_log_file = value;
+    return ST_OK;
+}
+
+static enum status set_log_requests(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* setting_set() has compared it with the table */
+    options->log_requests = strcmp(value, "all") == 0 ? OPTIONS_LOG_ALL : OPTIONS_LOG_ERRORS;
+    return ST_OK;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+#define NUMBER(name, preset, min, max, unit, doc, is_of_model)                                     \
+    {#name,                                                                                        \
+     #name,                                                                                        \
+     OPTION_##unit,                                                                                \
+     preset,                                                                                       \
+     min,                                                                                          \
+     max,                                                                                          \
+     NULL,                                                                                         \
+     "N",                                                                                          \
+     NULL,                                                                                         \
+     NULL,                                                                                         \
+     doc,                                                                                          \
+     is_of_model,                                                                                  \
+     offsetof(struct params, name),                                                                \
+     NULL},
+
+const struct setting settings[] = {
+#define OPTION(name, member, type, min, max, words, value, preset, example, doc)                   \
+    {#name, member, OPTION_##type, 0,   min,   max, words,                                         \
+     value, preset, example,       doc, false, 0,   set_##name},
+#define PARAM(name, preset, min, max, unit, doc) NUMBER(name, preset, min, max, unit, doc, false)
+#define MODEL_PARAM(name, preset, min, max, unit, doc)                                             \
+    NUMBER(name, preset, min, max, unit, doc, true)
+#include "server/process/params.def"
+#undef PARAM
+};
+const uint32_t setting_count = sizeof(settings) / sizeof(settings[0]);
+
+const struct setting_of_model settings_of_model[] = {
+#define MODEL_OPTION(name, type, example, doc)                                                     \
+    {#name, OPTION_##type, example, doc, add_model_##name},
+#define PARAM(...)
+#include "server/process/params.def"
+#undef PARAM
+};
+const uint32_t setting_of_model_count = sizeof(settings_of_model) / sizeof(settings_of_model[0]);
+
+/* Names are written with underscores in C and with dashes on the command line. */
+static bool name_matches(const char *c_name, struct span name)
+{
+    if (strlen(c_name) != name.len) {
+        return false;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        char want = c_name[i] == '_' ? '-' : c_name[i];
+        if (want != (char)name.ptr[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const struct setting *setting_find(struct span option)
+{
+    for (uint32_t i = 0; i < setting_count; i++) {
+        if (name_matches(settings[i].name, option)) {
+            return &settings[i];
+        }
+    }
+    return NULL;
+}
+
+const struct setting *setting_find_member(const char *member)
+{
+    for (uint32_t i = 0; i < setting_count; i++) {
+        if (settings[i].member && settings[i].type != OPTION_MODELS &&
+            strcmp(settings[i].member, member) == 0) {
+            return &settings[i];
+        }
+    }
+    return NULL;
+}
+
+const struct setting *setting_find_of_model(const char *member)
+{
+    const struct setting *found = setting_find_member(member);
+    return found && found->is_of_model ? found : NULL;
+}
+
+void options_init(struct options *options)
+{
+    *options = (struct options){.log_level = LOG_INFO};
+    for (uint32_t i = 0; i < setting_count; i++) {
+        if (!settings[i].set) {
+            *(uint64_t *)(void *)((char *)&options->params + settings[i].offset) =
+                settings[i].preset;
+        }
+    }
+}
+
+enum status setting_set(const struct setting *setting, struct options *options, const char *value,
+                        struct error *err)
+{
+    uint64_t number;
+    if (!setting->set) {
+        TRY(parse_param(setting, value, &number, err));
+        *(uint64_t *)(void *)((char *)&options->params + setting->offset) = number;
+        return ST_OK;
+    }
+    if (setting->type == OPTION_WORD && !has_word(setting->words, value)) {
+        return refuse_word(setting->words, value, err);
+    }
+    if (setting->type == OPTION_COUNT) {
+        TRY(options_parse_number(value, OPTION_COUNT, setting->min, setting->max, &number, err));
+    }
+    return setting->set(options, value, err);
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+void setting_print_option(const struct setting *setting, struct buf *out)
+{
+    for (const char *c = setting->name; *c; c++) {
+        buf_add_char(out, *c == '_' ? '-' : *c);
+    }
+}
+
+void setting_variable(const struct setting *setting, char name[SETTING_VARIABLE_MAX])
+{
+    int len = snprintf(name, SETTING_VARIABLE_MAX, "PTED_%s", setting->name);
+    must(len > 0 && len < SETTING_VARIABLE_MAX);
+    for (char *c = name; *c; c++) {
+        *c = (char)toupper((unsigned char)*c);
+    }
+}
+
+void setting_print_number(const struct setting *setting, uint64_t value, struct buf *out)
+{
+    if (setting->type == OPTION_PRECISION) {
+        buf_add_str(out, precision_word((enum precision)value));
+        return;
+    }
+    const struct suffix *best = suffixes_of(setting->type);
+    for (const struct suffix *s = best; s->text; s++) {
+        if (value % s->factor == 0 && value >= s->factor) {
+            best = s;
+        }
+    }
+    buf_printf(out, "%llu%s", (unsigned long long)(value / best->factor), best->text);
+}
+
+void setting_print_preset(const struct setting *setting, struct buf *out)
+{
+    if (!setting->set) {
+        setting_print_number(setting, setting->preset, out);
+    } else if (setting->preset_text) {
+        buf_add_str(out, setting->preset_text);
+    }
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of all settings, made of params.def, for those who read settings and those who describe
+ * them. Constant; any thread. */
+#ifndef PTED_SERVER_PROCESS_SETTING_H
+#define PTED_SERVER_PROCESS_SETTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "server/process/options.h"
+
+/* Takes a value as the command line has it. |value| is borrowed by |options|. */
+typedef enum status setting_set_f(struct options *options, const char *value, struct error *err);
+
+struct setting {
+    const char *name;   /* as in C, with underscores */
+    const char *member; /* of a document, or NULL */
+    enum option_type type;
+    uint64_t preset, min, max; /* of a number */
+    const char *words;         /* of a WORD, separated by blanks; otherwise NULL */
+    const char *value;         /* what stands for the value in --help; "": it may be left out */
+    const char *preset_text;   /* what a person reads; NULL: there is none, or it is |preset| */
+    const char *example;       /* JSON, or NULL */
+    const char *doc;
+    bool is_of_model;   /* may be set for one model */
+    size_t offset;      /* of a number in struct params */
+    setting_set_f *set; /* NULL: a number in struct params */
+};
+
+/* What else can be said of one model in a document. */
+struct setting_of_model {
+    const char *name;
+    enum option_type type;
+    const char *example; /* JSON */
+    const char *doc;
+    enum status (*add)(struct options *options, struct option_model model, struct error *err);
+};
+
+extern const struct setting settings[];
+extern const uint32_t setting_count;
+extern const struct setting_of_model settings_of_model[];
+extern const uint32_t setting_of_model_count;
+
+/* By the name of the option without its dashes; NULL: there is none. */
+const struct setting *setting_find(struct span option);
+
+/* By the member of a document that has one value or a list of values. A member of "models" is found
+ * by its name. NULL: there is none. */
+const struct setting *setting_find_member(const char *member);
+const struct setting *setting_find_of_model(const char *member);
+
+/* ST_INVALID says what was expected and what is there, without a name. */
+MUST_CHECK enum status setting_set(const struct setting *setting, struct options *options,
+                                   const char *value, struct error *err);
+
+/* "body-bytes-max", and "PTED_BODY_BYTES_MAX", terminated. */
+void setting_print_option(const struct setting *setting, struct buf *out);
+
+#define SETTING_VARIABLE_MAX 64
+void setting_variable(const struct setting *setting, char name[SETTING_VARIABLE_MAX]);
+
+/* The default as a person writes it: "64M". Nothing is printed if there is none. */
+void setting_print_preset(const struct setting *setting, struct buf *out);
+
+/* A number as a person writes it, in the largest unit that it is a multiple of. */
+void setting_print_number(const struct setting *setting, uint64_t value, struct buf *out);
+
+/* "a time such as 500ms or 10s": what a number looks like. */
+const char *setting_form(enum option_type type);
+
+/* May the option be given several times? */
+static inline bool option_is_list(enum option_type type)
+{
+    return type >= OPTION_TEXTS;
+}
+
+static inline bool option_is_path(enum option_type type)
+{
+    return type == OPTION_FILE || type == OPTION_FILES;
+}
+
+#endif
