@@ -335,9 +335,13 @@ static void put_sequence_bytes(struct page *page)
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
+/* Nothing is said of a file that is loaded when it is called, until then. */
 static void put_model_ready(struct page *page, const struct model *model)
 {
-    put(page, model_is_ready(model));
+    enum model_state state = model_state(model);
+    if (state == MODEL_READY || state == MODEL_FAILED) {
+        put(page, state == MODEL_READY);
+    }
 }
 
 /* A pipeline has no file. */

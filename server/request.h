@@ -73,7 +73,7 @@ struct request {
     struct repository_index
         *listing; /* ref held: that handler's models, |listed| of them printed */
     uint32_t listed;
-    const struct metrics_look *look; /* that handler's, in the arena; NULL: none was taken */
+    const struct metrics_look *look; /* of the handler of metrics, in the arena; or NULL */
     struct list change_link;         /* in a change that it waits for */
     char absent[MODEL_NAME_MAX + 1]; /* with ST_WOULD_LOAD: the file that is only listed */
     uint32_t load_count;             /* times that it has waited for a file */
