@@ -355,31 +355,6 @@ static enum status set_log_level(struct options *options, const char *value, str
                : error_set(err, ST_INTERNAL, "the log has no level '%.64s'", value);
 }
 
-static enum status set_access_log(struct options *options, const char *value, struct error *err)
-{
-    static const char *const words[] = {
-        [OPTIONS_ACCESS_OFF] = "off",
-        [OPTIONS_ACCESS_ERRORS] = "errors",
-        [OPTIONS_ACCESS_SAMPLED] = "sampled",
-        [OPTIONS_ACCESS_ALL] = "all",
-    };
-    (void)err; /* setting_set() has compared it with the table */
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(value, words[i]) == 0) {
-            options->access_log = (enum options_access_log)i;
-        }
-    }
-    return ST_OK;
-}
-
-static enum status set_access_log_file(struct options *options, const char *value,
-                                       struct error *err)
-{
-    (void)err; /* access_log_open() reports whether it can be written */
-    options->access_log_file = value;
-    return ST_OK;
-}
-
 static enum status set_log_requests(struct options *options, const char *value, struct error *err)
 {
     (void)err; /* setting_set() has compared it with the table */
