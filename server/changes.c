@@ -9,7 +9,9 @@
 
 #include "base/check.h"
 #include "runtime/sched/sequence.h"
+#include "server/conf.h"
 #include "server/process/log.h"
+#include "server/reload.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -177,13 +179,12 @@ static void retire(struct server *server, struct model **models, uint32_t count,
 
 /* ---- one change after the other -------------------------------------------------------------- */
 
-static struct change *new_change(struct server *server)
+static struct change *new_change(void)
 {
     struct change *change = calloc(1, sizeof(*change));
     if (change) {
         list_init(&change->link);
         list_init(&change->requests);
-        change->update.options = server->options;
     }
     return change;
 }
@@ -192,6 +193,7 @@ static void free_change(struct change *change)
 {
     update_fini(&change->update);
     list_remove(&change->link);
+    conf_free(change->config);
     free(change);
 }
 
@@ -247,9 +249,15 @@ static void publish(struct server *server, struct change *change)
         update->retired_count = 0;
         proving_begin(server);
     }
-    counter_add(change->status == ST_OK ? &server->metrics.changes
-                                        : &server->metrics.refused_changes,
-                1);
+    if (change->is_reload && change->status == ST_OK) {
+        update_fini(update); /* it borrows from the settings that are replaced */
+        reload_adopt(server, change->config);
+        change->config = NULL;
+    } else if (change->is_reload) {
+        reload_refuse(server, NULL);
+    }
+    counter_add(
+        change->status == ST_OK ? &server->metrics.changes : &server->metrics.refused_changes, 1);
     if (change->status != ST_OK || (has_effect(update) && update->kind != UPDATE_NEED)) {
         report(server, change);
     }
@@ -280,7 +288,6 @@ static void begin_again(struct server *server, struct change *change)
         .kind = change->update.kind,
         .with_dependents = change->update.with_dependents,
         .retries_failed = change->update.retries_failed,
-        .options = server->options,
     };
     char name[sizeof(update.name)];
     snprintf(name, sizeof(name), "%s", change->update.name);
@@ -371,7 +378,7 @@ static void begin_next(struct server *server)
 {
     struct changes *changes = changes_of(server);
     if (changes->current || list_is_empty(&changes->waiting) || changes->awaits_room ||
-        server->recovery.is_active) {
+        server->recovery.is_active || server->watch.is_working) {
         return;
     }
     if (server->is_draining || server->is_closing) {
@@ -384,6 +391,7 @@ static void begin_next(struct server *server)
     changes->current = change;
     changes->serving = server_hold_serving(server);
     change->update.repository = &changes->serving->repository;
+    change->update.options = change->config ? &change->config->options : server->model_options;
     changes->work.data = server;
     offload_begin(server, OFFLOAD_LONG, &changes->work, prepare, on_prepared);
 }
@@ -407,21 +415,44 @@ static struct change *find_scan(struct changes *changes)
     return NULL;
 }
 
-void changes_scan(struct server *server, bool retries_failed)
+static struct change *scan(struct server *server, bool retries_failed)
 {
     struct change *change = find_scan(changes_of(server));
     if (change) {
         change->update.retries_failed |= retries_failed;
-        return;
+        return change;
     }
-    change = new_change(server);
+    change = new_change();
     if (!change) {
         log_line(LOG_ERROR, "looking for changed models: out of memory");
-        return;
+        return NULL;
     }
     change->update.kind = UPDATE_SCAN;
     change->update.retries_failed = retries_failed;
-    append(server, change);
+    list_push_back(&changes_of(server)->waiting, &change->link);
+    changes_of(server)->waiting_count++;
+    return change;
+}
+
+void changes_scan(struct server *server, bool retries_failed)
+{
+    scan(server, retries_failed);
+    begin_next(server);
+}
+
+void changes_reload(struct server *server, struct conf *config)
+{
+    struct change *change = scan(server, true);
+    if (!change) {
+        reload_refuse(server, config);
+        return;
+    }
+    change->is_reload = true;
+    if (config) {
+        conf_free(change->config); /* of a reload that has not begun */
+        change->config = config;
+    }
+    begin_next(server);
 }
 
 enum status changes_begin(struct request *request, const struct changes_order *order,
@@ -436,7 +467,7 @@ enum status changes_begin(struct request *request, const struct changes_order *o
     if (server->is_draining) {
         return error_set(err, ST_UNAVAILABLE, "the daemon is stopping");
     }
-    struct change *change = new_change(server);
+    struct change *change = new_change();
     if (!change) {
         return error_set(err, ST_EXHAUSTED, "no memory to change models");
     }

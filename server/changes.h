@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "server/model/update.h"
 
+struct conf;
 struct request;
 struct server;
 struct serving;
@@ -33,6 +34,8 @@ struct serving;
 struct change {
     struct list link; /* in changes->waiting */
     struct update update;
+    struct conf *config;  /* owned: the settings to load by; NULL: those in use */
+    bool is_reload;       /* by SIGHUP */
     struct list requests; /* that wait for it, by change_link */
     uint64_t wait_ms;     /* since when it waits for room, on the loop's clock; 0: it does not */
     enum status status;
@@ -69,6 +72,10 @@ void changes_fini(struct server *server);
 /* Looks for files that have come, changed or gone. With |retries_failed| files that did not load
  * are tried again. Without memory for it the log says so. */
 void changes_scan(struct server *server, bool retries_failed);
+
+/* Likewise, also with files that did not load, for the settings |config|, which reload_adopt() or
+ * reload_refuse() gets; NULL: for those in use. */
+void changes_reload(struct server *server, struct conf *config);
 
 /* What a request wants. */
 struct changes_order {

@@ -44,6 +44,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/offload.c %D%/offload.h \
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
+	%D%/reload.c %D%/reload.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_answer.c \
 	%D%/request_log.c %D%/request_log.h \

@@ -13,6 +13,7 @@
 #include "server/process/options.h"
 #include "server/process/standard.h"
 #include "server/process/version.h"
+#include "server/reload.h"
 #include "server/server.h"
 
 #define HELP_BYTES_MAX 16384
@@ -40,7 +41,7 @@ static int fail(const struct error *err)
     return exit_status_of(err->code);
 }
 
-static int serve(const struct options *options)
+static int serve(const struct options *options, const struct conf_sources *sources)
 {
     static struct server server;
     struct error err;
@@ -52,6 +53,7 @@ static int serve(const struct options *options)
     }
     enum status status = server_init(&server, options, &err);
     if (status == ST_OK) {
+        reload_init(&server, sources);
         status = server_run(&server, &err);
     }
     if (status != ST_OK) {
@@ -61,7 +63,7 @@ static int serve(const struct options *options)
     return status != ST_OK && log_path() ? fail(&err) : exit_status_of(status);
 }
 
-static int act(const struct options *options)
+static int act(const struct options *options, const struct conf_sources *sources)
 {
     switch (options->action) {
     case OPTIONS_HELP:
@@ -74,7 +76,7 @@ static int act(const struct options *options)
                options->config_file ? options->config_file : "command line and environment");
         return finish_output();
     case OPTIONS_SERVE:
-        return serve(options);
+        return serve(options, sources);
     }
     return EX_SOFTWARE;
 }
@@ -88,7 +90,7 @@ int main(int argc, char *argv[])
     struct conf *config = conf_read(&sources, &report);
     fprintf(stderr, "%.*s%s", (int)report.lines.len, (const char *)report.lines.ptr,
             report.exit_status == EX_USAGE ? USAGE : "");
-    int status = config ? act(&config->options) : report.exit_status;
+    int status = config ? act(&config->options, &sources) : report.exit_status;
     conf_free(config);
     conf_report_fini(&report);
     return status;

@@ -27,7 +27,7 @@ static void load(uv_work_t *work)
     struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
     must(recovery->is_active && !recovery->fresh);
-    if (serving_new(server->options, recovery->device_name, false, recovery->before,
+    if (serving_new(server->model_options, recovery->device_name, false, recovery->before,
                     &recovery->fresh, &recovery->err) != ST_OK) {
         recovery->fresh = NULL;
     }

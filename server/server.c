@@ -27,6 +27,7 @@
 #include "server/dump.h"
 #include "server/listener.h"
 #include "server/process/log.h"
+#include "server/reload.h"
 #include "server/request.h"
 #include "server/serving.h"
 
@@ -177,8 +178,7 @@ static void on_hangup(uv_signal_t *signal, int number)
     } else if (log_path()) {
         log_line(LOG_NOTICE, "SIGHUP: log file %s is open again", log_path());
     }
-    log_line(LOG_NOTICE, "SIGHUP: looking for changed models");
-    changes_scan(server_of(signal->data), true);
+    reload_begin(server_of(signal->data));
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -510,6 +510,7 @@ enum status server_init(struct server *server, const struct options *options, st
         .magic = SERVER_MAGIC,
         .proving = {.magic = PROVING_MAGIC},
         .options = options,
+        .model_options = options,
         .params = &options->params,
         .deadline_ns = RT_SCHED_NEVER,
         .incomplete_until_ms = UINT64_MAX,
@@ -608,6 +609,7 @@ void server_fini(struct server *server)
     log_limits_flush(&server->log_limits, true);
     changes_fini(server);
     watch_fini(server);
+    reload_fini(server);
     serving_free(server->serving);
     free(server->read_buffer);
     if (server->has_loop) {

@@ -31,6 +31,8 @@
 #include "server/watch.h"
 #include "server/watchdog.h"
 
+struct conf;
+struct conf_sources;
 struct request;
 struct serving;
 
@@ -43,6 +45,10 @@ struct server {
     uint32_t magic;
     const struct options *options; /* borrowed; outlives the server */
     const struct params *params;   /* of |options| */
+    const struct options
+        *model_options;                 /* what models there are; |options|, or those of |config| */
+    const struct conf_sources *sources; /* borrowed: of the settings, for SIGHUP; or NULL */
+    struct conf *config;                /* owned: what SIGHUP has read last; NULL: nothing yet */
     uv_loop_t loop;
     uv_thread_t thread; /* the loop's */
     struct serving

@@ -57,8 +57,9 @@ static bool add_folder(int fd, const char *folder, int depth)
 static bool add_folders(const struct server *server)
 {
     bool has_room = true;
-    for (uint32_t i = 0; i < server->options->folder_count; i++) {
-        has_room = add_folder(server->watch.fd, server->options->folders[i], DEPTH) && has_room;
+    const struct options *options = server->model_options;
+    for (uint32_t i = 0; i < options->folder_count; i++) {
+        has_room = add_folder(server->watch.fd, options->folders[i], DEPTH) && has_room;
     }
     return has_room;
 }
@@ -94,7 +95,7 @@ static void on_added(uv_work_t *work, int uv_status)
     if (server->is_closing) {
         return;
     }
-    changes_scan(server, false);
+    changes_scan(server, false); /* also what has waited for this look */
     if (watch->since_ms) {
         uv_timer_start(&watch->timer, on_timer, QUIET_MS, 0);
     }
@@ -106,6 +107,10 @@ static void on_timer(uv_timer_t *timer)
     struct watch *watch = &server->watch;
     if (watch->is_working) {
         return; /* on_added() starts the timer again */
+    }
+    if (server->changes.current) { /* it may bring other folders */
+        uv_timer_start(timer, on_timer, QUIET_MS, 0);
+        return;
     }
     watch->since_ms = 0;
     watch->is_working = true;
@@ -129,6 +134,16 @@ static void on_events(uv_poll_t *poll, int uv_status, int events)
     uint64_t waited = now - watch->since_ms;
     uint64_t left = waited < WAIT_MS_MAX ? WAIT_MS_MAX - waited : 0;
     uv_timer_start(&watch->timer, on_timer, left < QUIET_MS ? left : QUIET_MS, 0);
+}
+
+void watch_look(struct server *server)
+{
+    struct watch *watch = &server->watch;
+    OBJ_CHECK(watch, WATCH_MAGIC);
+    if (watch->fd >= 0) {
+        watch->since_ms = uv_now(&server->loop);
+        uv_timer_start(&watch->timer, on_timer, 0, 0);
+    }
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

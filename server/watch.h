@@ -35,6 +35,9 @@ struct watch {
 /* Watches, if the options say so. Files that come from now on are seen, whatever is loaded when.
  * ST_SYSTEM: the system has no more of what it takes. */
 MUST_CHECK enum status watch_init(struct server *server, struct error *err);
+/* The folders are others now. */
+void watch_look(struct server *server);
+
 void watch_fini(struct server *server);
 
 #endif

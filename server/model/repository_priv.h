@@ -68,6 +68,9 @@ struct model *repository_draft_twin(const struct repository_draft *draft,
  * ST_INVALID: two have the same name and version; ST_EXHAUSTED. */
 MUST_CHECK enum status repository_draft_publish(struct repository_draft *draft, struct error *err);
 
+/* Were the settings of the model the same with |options|? */
+bool repository_has_same_params(const struct model *model, const struct options *options);
+
 /* Is |name| the name of the model or of its origin? */
 bool repository_is_meant(const struct model *model, struct span name);
 

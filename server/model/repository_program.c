@@ -90,6 +90,20 @@ static struct params params_of(const struct model *model, const struct options *
     return params;
 }
 
+bool repository_has_same_params(const struct model *model, const struct options *options)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    struct params params = params_of(model, options);
+#define PARAM(name, ...)
+#define MODEL_PARAM(name, ...)                                                                     \
+    if (params.name != model->params.name) {                                                       \
+        return false;                                                                              \
+    }
+#include "server/process/params.def"
+#undef PARAM
+    return true;
+}
+
 /* How many of the wanted rows the model's form takes. */
 static void open_batches(struct model *model)
 {

@@ -183,6 +183,18 @@ static enum status take_bytes(struct updater *u, const struct catalog_file *file
 
 /* ---- decisions ------------------------------------------------------------------------------- */
 
+/* Are the settings of its models still the same? */
+static bool has_same_params(const struct updater *u, const struct source *source)
+{
+    for (uint32_t i = 0; i < source->count; i++) {
+        const struct model *model = source->models[i];
+        if (model_is_ready(model) && !repository_has_same_params(model, u->update->options)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A scan looks at what the system says of the files. */
 static enum decision decide_by_file(const struct updater *u, const struct catalog_file *file,
                                     const struct source *old)
@@ -196,7 +208,8 @@ static enum decision decide_by_file(const struct updater *u, const struct catalo
     }
     if (strcmp(file->path, old->origin->path) == 0 &&
         origin_id_equal(&file->id, &old->origin->id)) {
-        return retries && !has_ready(old) && !is_listed(old) ? LOAD : KEEP;
+        bool is_new_try = retries && !has_ready(old) && !is_listed(old);
+        return is_new_try || !has_same_params(u, old) ? LOAD : KEEP;
     }
     if (is_listed(old)) {
         return LIST;

@@ -7,11 +7,14 @@ usage: run_config.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from load import wait_until
 from run_http import (MODELS, PTED, SOURCE, TIMEOUT_S, Client, Daemon, Failure, Report,
                       build_request, expect)
 from run_daemon import infer
@@ -281,8 +284,48 @@ def schema():
                    done.returncode == 0)
 
 
+def hang_up(daemon, text, log):
+    """SIGHUP with another document; waits until the log has |log| once more."""
+    daemon.document.write_text(text)
+    count = len(re.findall(log, daemon.read_log()))
+    os.kill(daemon.process.pid, signal.SIGHUP)
+    wait_until(log, lambda: len(re.findall(log, daemon.read_log())) > count)
+
+
+def reload():
+    """SIGHUP reads the document again. What is wrong is refused, and the old models go on."""
+    made = r"models changed: .*"
+    base = f'{{{LISTEN}, "models": {{"add": "add.pte"}}}}'
+    with Folder(base) as path, Daemon(["--config", str(path)], listen=(),
+                                      env=environment()) as daemon:
+        daemon.document = path
+        expect("models", served(daemon), ["add"])
+        hang_up(daemon, f'{{{LISTEN}, "models": {{"add": "add.pte", "net": "mlp.pte"}}}}', made)
+        expect("one more", served(daemon), ["add", "net"])
+        hang_up(daemon, base.replace("add.pte", "digits.pte"), made)
+        expect("another file", ask(daemon, "/v2/models/add")[1]["inputs"][0]["shape"],
+               [-1, 1, -1, -1])
+        expect("one less", served(daemon), ["add"])
+        for bad in ("{", f'{{{LISTEN}, "modells": {{}}}}', f'{{{LISTEN}, "rate_min": -1}}'):
+            hang_up(daemon, bad, "the settings are refused; the old ones stay in use")
+            expect("models", served(daemon), ["add"])
+        bad = f'{{{LISTEN}, "models": {{"add": "add.pte"}}, "pipelines": {{"p": {{"steps": ' \
+              '[{"model": "nobody", "inputs": []}]}}}'
+        hang_up(daemon, bad, "nothing has changed")
+        expect("the same file", ask(daemon, "/v2/models/add")[1]["inputs"][0]["shape"],
+               [-1, 1, -1, -1])
+        with_limit = f'{{{LISTEN}, "models": {{"add": {{"path": "add.pte", "max_batch": 1, ' \
+                     '"request_timeout": "1s"}}}}'.replace("}}}}", "}}}")
+        hang_up(daemon, with_limit, made)
+        hang_up(daemon, with_limit, "0 files loaded")
+        hang_up(daemon, with_limit.replace('"1s"', '"3s"'), "1 files loaded")
+        hang_up(daemon, with_limit[:-1] + ', "body_bytes_max": 2000}',
+                "body_bytes_max takes effect at the next start")
+        expect("add", infer(Client(daemon.port)), 200)
+
+
 CHECKS = (document, precedence, variables_alone, default_document, problems,
-          what_is_found_at_the_start, check_is_quiet, shipped_document, schema)
+          what_is_found_at_the_start, check_is_quiet, shipped_document, schema, reload)
 
 
 def main():
