@@ -94,6 +94,7 @@ bool repository_has_same_params(const struct model *model, const struct options 
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     struct params params = params_of(model, options);
+    params.version_count_max = model->params.version_count_max; /* chooses files, no more */
 #define PARAM(name, ...)
 #define MODEL_PARAM(name, ...)                                                                     \
     if (params.name != model->params.name) {                                                       \
