@@ -140,6 +140,7 @@ static void level_blocks(const struct hal_cpu_uk *uk)
 {
     static const struct problem problems[] = {
         {1, 40, 300, 1500, true, true, 0.0f, INFINITY},
+        {1, 40, 308, 1500, true, true, -1.0f, 6.0f}, /* a part of the last vector */
         {1, 40, 300, 1023, true, true, -1.0f, 6.0f}, /* rows of A 4096 bytes apart */
         {1, 5, 200, 2047, false, false, -INFINITY, INFINITY},
         {7, 9, 129, 1023, true, false, -INFINITY, INFINITY},

@@ -9,6 +9,9 @@
 #include "base/bytes.h"
 
 typedef float a_number, b_number;
+#ifdef UK_LEVEL_AVX512
+#define HALF_TILES
+#endif
 #include "hal/cpu/uk/gemm_f32.h"
 
 #define K_BLOCK 512
@@ -16,18 +19,34 @@ typedef float a_number, b_number;
 #define B_RESIDENT (200 * 1024) /* a B of this size stays there as a whole, and k is not split */
 #define SKEW UK_VL              /* floats; maps the rows of a copied tile to different cache sets */
 
+#ifdef HALF_TILES
+typedef vf_half half;
+#else
+/* Other levels have no narrow tiles. */
+typedef vf half;
+#define v_low(x) (x)
+#define v_from_low(x) (x)
+#endif
+
 /*
  * acc += the products of one run. Three rows share a base pointer, because x86 can address base,
  * base + stride and base + 2 * stride, and has not enough registers for fourteen pointers. The
- * empty asm statement keeps the compiler from undoing this.
+ * empty asm statement keeps the compiler from undoing this. With |is_half| only the lower half of
+ * the last vector is computed.
  */
 UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, const float *b,
-                          size_t run, const int rows, const int vectors)
+                          size_t run, const int rows, const int vectors, const bool is_half)
 {
     const float *base[(UK_MR + 2) / 3];
+    const int last = vectors - 1;
+    half low[UK_MR];
     UK_UNROLL
     for (int i = 0; i < (rows + 2) / 3; i++) {
         base[i] = a + 3 * i * stride;
+    }
+    UK_UNROLL
+    for (int i = 0; is_half && i < rows; i++) {
+        low[i] = v_low(acc[i][last]);
     }
     for (size_t k = 0; k < run; k++) {
         vf row_of_b[2];
@@ -43,8 +62,11 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
         for (int i = 0; i < rows; i++) {
             vf x = v_splat(base[i / 3][i % 3 * stride]);
             UK_UNROLL
-            for (int j = 0; j < vectors; j++) {
+            for (int j = 0; j < vectors - is_half; j++) {
                 acc[i][j] += x * row_of_b[j];
+            }
+            if (is_half) {
+                low[i] += v_low(x) * v_low(row_of_b[last]);
             }
         }
         UK_UNROLL
@@ -53,14 +75,50 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
         }
         b += UK_NR;
     }
+    UK_UNROLL
+    for (int i = 0; is_half && i < rows; i++) {
+        acc[i][last] = v_from_low(low[i]);
+    }
 }
 
 UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
                               const int vectors)
 {
     const struct uk_segment *segment = &t->segments[number];
-    accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run, rows, vectors);
+    accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run, rows, vectors,
+               false);
 }
+
+#ifdef HALF_TILES
+UK_INLINE void run_half(const struct tile *t, const int rows, const int vectors)
+{
+    vf acc[UK_MR][2];
+    begin(acc, t, rows, vectors);
+    for (size_t s = 0; s < t->segment_count; s++) {
+        const struct uk_segment *segment = &t->segments[s];
+        accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run, rows,
+                   vectors, true);
+    }
+    finish(acc, t, rows, vectors);
+}
+
+#define HALF(rows)                                                                                 \
+    static void half_##rows(const struct tile *t)                                                  \
+    {                                                                                              \
+        run_half(t, rows, 2);                                                                      \
+    }
+EACH_ROWS(HALF)
+
+#define HALF_ROW(rows) half_##rows,
+static tile_f *const halves[UK_MR] = {EACH_ROWS(HALF_ROW)};
+
+/* With a single vector the loads of A take as long as whole products. */
+static tile_f *ragged_tile(size_t rows, size_t width)
+{
+    bool is_half = width > UK_VL && width <= UK_VL + UK_VL / 2;
+    return is_half ? halves[rows - 1] : tiles[rows - 1][width > UK_VL];
+}
+#endif
 
 /*
  * If the distance of rows is a multiple of a page, they map to the same few sets of the first-level

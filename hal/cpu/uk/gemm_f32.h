@@ -5,6 +5,7 @@
  * a_number and b_number, and defines
  *
  *     accumulate_run()  adds the products of one run to a tile
+ *     ragged_tile()     only with HALF_TILES: the function for a tile of incomplete last columns
  *     run_rows()        computes some panels of a row tile
  *
  * The tile keeps its sums in registers. The loops around it, from the outside: blocks of panels
@@ -161,6 +162,18 @@ UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t 
     }
 }
 
+/* The function for a tile of |width| < UK_NR columns. It may leave the columns behind them
+ * undefined.
+ */
+#ifdef HALF_TILES
+static tile_f *ragged_tile(size_t rows, size_t width);
+#else
+static tile_f *ragged_tile(size_t rows, size_t width)
+{
+    return tiles[rows - 1][width > UK_VL];
+}
+#endif
+
 /* For a tile with incomplete last columns: computes it in temporary, complete rows. */
 static void run_ragged(const struct tile *t, size_t rows, size_t width)
 {
@@ -179,7 +192,7 @@ static void run_ragged(const struct tile *t, size_t rows, size_t width)
     }
     whole.c = c;
     whole.c_row = whole.residual_row = UK_NR;
-    tiles[rows - 1][width > UK_VL](&whole);
+    ragged_tile(rows, width)(&whole);
     store_ragged(t->c, c, t->c_row, rows, width);
 }
 

@@ -184,6 +184,23 @@ UK_INLINE void v_store_part(float *p, vf v, size_t n)
 }
 #endif
 
+#if defined UK_LEVEL_AVX512
+/* The lower half of a vector. Its instructions take half the time on processors that split whole
+ * ones. */
+typedef float vf_half __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
+
+UK_INLINE vf_half v_low(vf x)
+{
+    return (vf_half)_mm512_castps512_ps256((__m512)x);
+}
+
+/* The other half is anything. */
+UK_INLINE vf v_from_low(vf_half x)
+{
+    return (vf)_mm512_castps256_ps512((__m256)x);
+}
+#endif
+
 /* mask ? a : b; a mask is all ones or all zeros in each lane, as comparisons make it. */
 UK_INLINE vf v_select(vi mask, vf a, vf b)
 {
