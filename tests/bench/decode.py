@@ -18,9 +18,9 @@ The table has the median times, and the median over the rounds of pted's time ov
 file's weights and their scales, in bytes over the time of a token, as a part of the rate at which
 the same threads read memory; `pte profile` measures that rate in every round.
 
-`pip install -r tests/bench/peers.txt torchao` installs what the export needs, and `pip install
-llama-cpp-python gguf` llama.cpp, for which it needs a compiler. A peer that is not installed is left
-out, and a line on stderr names it.
+`pip install -r tests/bench/peers.txt torchao` installs what the export needs. `pip install
+llama-cpp-python gguf` compiles and installs llama.cpp. A peer that is not installed is left out,
+and a line on stderr names it.
 """
 import argparse
 import json
