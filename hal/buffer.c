@@ -40,6 +40,12 @@ enum status hal_buffer_new(struct hal_device *device, size_t size, struct hal_bu
     return device->ops->buffer_new(device, size, HAL_MEMORY_ZEROED, out_buffer, err);
 }
 
+enum status hal_buffer_new_constant(struct hal_device *device, size_t size,
+                                    struct hal_buffer **out_buffer, struct error *err)
+{
+    return hal_buffer_new_in(device, size, HAL_MEMORY_CONSTANT, out_buffer, err);
+}
+
 enum status hal_buffer_new_in(struct hal_device *device, size_t size, enum hal_memory memory,
                               struct hal_buffer **out_buffer, struct error *err)
 {

@@ -22,6 +22,11 @@ typedef void hal_buffer_release_f(void *arg);
 MUST_CHECK enum status hal_buffer_new(struct hal_device *device, size_t size,
                                       struct hal_buffer **out_buffer, struct error *err);
 
+/* The same for contents that the caller soon writes as a whole, and that many calls read: weights.
+ * They may lie in larger pages. */
+MUST_CHECK enum status hal_buffer_new_constant(struct hal_device *device, size_t size,
+                                               struct hal_buffer **out_buffer, struct error *err);
+
 /*
  * Host memory as a buffer. |release| (may be NULL) runs once, on the thread that drops the last
  * reference. ST_UNSUPPORTED: the device cannot use this memory in place (alignment, device), and

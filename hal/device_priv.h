@@ -15,9 +15,15 @@
 /* What a new buffer is for. */
 enum hal_memory {
     HAL_MEMORY_ZEROED,    /* visible to host and device, filled with zeros */
+    HAL_MEMORY_CONSTANT,  /* likewise; soon written as a whole, then only read */
     HAL_MEMORY_RAW,       /* visible to host and device, contents undefined */
     HAL_MEMORY_TRANSIENT, /* the device's own memory if that is faster, contents undefined */
 };
+
+static inline bool hal_memory_is_zeroed(enum hal_memory memory)
+{
+    return memory == HAL_MEMORY_ZEROED || memory == HAL_MEMORY_CONSTANT;
+}
 
 struct hal_device_ops {
     /* Completes all work, then frees the device. */

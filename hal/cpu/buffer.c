@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Small buffers come from the heap. Large ones are separate mappings: the system gives zeroed
- * pages, and gets them back when the buffer is freed. */
+ * pages, and gets them back when the buffer is freed. Constants ask for huge pages: one token of a
+ * language model reads all weights, and looking up small pages takes a third of the time. Other
+ * buffers do not ask, because a page that is written in part takes memory as a whole. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -22,27 +24,33 @@ struct cpu_buffer {
     enum origin origin;
 };
 
-static void *allocate(size_t size, bool is_zeroed, enum origin *out_origin)
+static void *allocate(size_t size, enum hal_memory memory, enum origin *out_origin)
 {
     void *host = NULL;
     if (size >= MAPPED_MIN) {
         *out_origin = MAPPED;
         host = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                     -1, 0);
-        return host == MAP_FAILED ? NULL : host;
+        if (host == MAP_FAILED) {
+            return NULL;
+        }
+        if (memory == HAL_MEMORY_CONSTANT) {
+            (void)madvise(host, size, MADV_HUGEPAGE); /* a hint: not every system has them */
+        }
+        return host;
     }
     *out_origin = HEAP;
     if (posix_memalign(&host, HAL_CPU_BUFFER_ALIGN, size) != 0) {
         return NULL;
     }
-    return is_zeroed ? memset(host, 0, size) : host;
+    return hal_memory_is_zeroed(memory) ? memset(host, 0, size) : host;
 }
 
 enum status hal_cpu_buffer_new(struct hal_device *device, size_t size, enum hal_memory memory,
                                struct hal_buffer **out_buffer, struct error *err)
 {
     enum origin origin = HEAP;
-    void *host = size ? allocate(size, memory == HAL_MEMORY_ZEROED, &origin) : NULL;
+    void *host = size ? allocate(size, memory, &origin) : NULL;
     struct cpu_buffer *buffer = malloc(sizeof(*buffer));
     if (!buffer || (size && !host)) {
         if (host && origin == MAPPED) {

@@ -161,7 +161,7 @@ enum status hal_cpu_probe(struct hal_device *device, struct hal_peaks *out_peaks
         status = hal_buffer_new(device, (size_t)device->props.workers * LINE, &results, err);
     }
     if (status == ST_OK) {
-        status = hal_buffer_new(device, READ_BYTES, &read, err);
+        status = hal_buffer_new_constant(device, READ_BYTES, &read, err);
     }
     if (status == ST_OK) {
         /* Pages that nobody has written may all be the one page of zeros. */

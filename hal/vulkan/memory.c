@@ -410,7 +410,7 @@ enum status hal_vulkan_buffer_new(struct hal_device *base, size_t size, enum hal
         }
         host = range->block->host ? range->block->host + range->offset : NULL;
         must(host || memory == HAL_MEMORY_TRANSIENT);
-        if (memory == HAL_MEMORY_ZEROED) {
+        if (hal_memory_is_zeroed(memory)) {
             memset(host, 0, size);
         }
         buffer->address = range->block->address + range->offset;

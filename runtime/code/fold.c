@@ -200,8 +200,13 @@ static enum status run(struct hal_device *device, struct rt_plan *plan, struct h
 {
     for (uint32_t i = 0; i <= plan->result_count; i++) {
         struct hal_binding *slot = &slots[i];
-        slot->length = i ? plan->results[i - 1].bytes : plan->workspace_bytes;
-        TRY(hal_buffer_new(device, slot->length, &slot->buffer, err));
+        if (i == 0) {
+            slot->length = plan->workspace_bytes;
+            TRY(hal_buffer_new(device, slot->length, &slot->buffer, err));
+        } else {
+            slot->length = plan->results[i - 1].bytes;
+            TRY(hal_buffer_new_constant(device, slot->length, &slot->buffer, err));
+        }
     }
     return submit_and_wait(device, plan, slots, err);
 }

@@ -69,7 +69,7 @@ enum status rt_import_constant(struct import *im, const struct pte_tensor *t, ui
         return ST_OK;
     }
     struct hal_buffer *buffer;
-    TRY(hal_buffer_new(im->device, t->byte_count, &buffer, im->err));
+    TRY(hal_buffer_new_constant(im->device, t->byte_count, &buffer, im->err));
     rt_import_row_major(t, hal_buffer_map(buffer));
     rt_graph_set_constant(im->graph, value, buffer);
     return ST_OK;

@@ -38,7 +38,7 @@ static enum status import_bytes(struct rt_files *files, struct span bytes,
     enum status status =
         hal_buffer_import_final(files->device, cast.to, bytes.len, out_buffer, err);
     if (status == ST_UNSUPPORTED) {
-        TRY(hal_buffer_new(files->device, bytes.len, out_buffer, err));
+        TRY(hal_buffer_new_constant(files->device, bytes.len, out_buffer, err));
         memcpy(hal_buffer_map(*out_buffer), bytes.ptr, bytes.len);
         hal_buffer_freeze(*out_buffer);
         return ST_OK;

@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-static void test_zeroed_and_aligned(void **state)
+typedef enum status new_f(struct hal_device *device, size_t size, struct hal_buffer **out_buffer,
+                          struct error *err);
+
+static void check_new(new_f *make)
 {
-    static const size_t sizes[] = {1, 63, 64, 4097, 65535, 65536, 1000003};
-    (void)state;
+    static const size_t sizes[] = {1, 63, 64, 4097, 65535, 65536, 1000003, 5000001};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        struct hal_buffer *buffer = cts_buffer_new(sizes[i]);
+        struct error err;
+        struct hal_buffer *buffer = NULL;
+        assert_ok(err, make(cts.device, sizes[i], &buffer, &err));
         assert_int_equal(hal_buffer_size(buffer), sizes[i]);
         assert_ptr_equal(hal_buffer_device(buffer), cts.device);
         uint8_t *host = hal_buffer_map(buffer);
@@ -22,6 +26,13 @@ static void test_zeroed_and_aligned(void **state)
         memset(host, 0xa5, sizes[i]); /* so that the next one would notice old contents */
         hal_buffer_unref(buffer);
     }
+}
+
+static void test_zeroed_and_aligned(void **state)
+{
+    (void)state;
+    check_new(hal_buffer_new);
+    check_new(hal_buffer_new_constant);
 }
 
 static void test_of_no_bytes(void **state)

@@ -4,12 +4,16 @@
 
 #include "tests/unit/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "hal/buffer.h"
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/isa.h"
 #include "hal/cpu/uk.h"
+#include "hal/device.h"
 
 static void test_isa_names(void **state)
 {
@@ -147,6 +151,45 @@ static void test_quota(void **state)
     assert_true(hal_cpu_count() >= 1);
 }
 
+/* Do the flags of the mapping at |address| contain "hg", a request for huge pages? */
+static bool asks_for_huge_pages(const void *address)
+{
+    char line[512], *flags = NULL;
+    bool is_mapping = false;
+    FILE *file = fopen("/proc/self/smaps", "r");
+    while (file && !flags && fgets(line, sizeof(line), file)) {
+        unsigned long long begin, end;
+        if (sscanf(line, "%llx-%llx ", &begin, &end) == 2) {
+            is_mapping = (uintptr_t)address >= begin && (uintptr_t)address < end;
+        }
+        flags = is_mapping && strncmp(line, "VmFlags:", 8) == 0 ? line : NULL;
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    return flags && strstr(flags, " hg");
+}
+
+/* Constants ask for huge pages. Other buffers do not: they are not always written as a whole. */
+static void test_huge_pages(void **state)
+{
+    struct error err;
+    struct hal_device *device;
+    struct hal_buffer *constant, *other;
+    (void)state;
+    if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) {
+        skip();
+    }
+    assert_ok(err, hal_device_open("cpu", NULL, &device, &err));
+    assert_ok(err, hal_buffer_new_constant(device, 8 << 20, &constant, &err));
+    assert_ok(err, hal_buffer_new(device, 8 << 20, &other, &err));
+    assert_true(asks_for_huge_pages(hal_buffer_map(constant)));
+    assert_false(asks_for_huge_pages(hal_buffer_map(other)));
+    hal_buffer_unref(constant);
+    hal_buffer_unref(other);
+    hal_device_unref(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_isa_missing_names_both),
         cmocka_unit_test(test_isa_offers_what_it_has),
         cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_huge_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
