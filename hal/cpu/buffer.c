@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Small buffers come from the heap. Large ones are separate mappings: the system gives zeroed
  * pages, and gets them back when the buffer is freed. Constants ask for huge pages: one token of a
- * language model reads all weights, and looking up small pages takes a third of the time. Other
+ * language model reads all weights, and looking up small pages takes a fifth of the time. Other
  * buffers do not ask, because a page that is written in part takes memory as a whole. */
 #include "config.h"
 

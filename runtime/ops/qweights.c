@@ -234,9 +234,14 @@ struct columns {
     double scale, x_scale, out_scale;
 };
 
+static int64_t panels_of_matrix(const struct columns *c)
+{
+    return (c->group_outs + c->width - 1) / c->width;
+}
+
 static union uk_number *column_at(const struct columns *c, union uk_number *columns, int64_t j)
 {
-    int64_t panels = (c->group_outs + c->width - 1) / c->width, i = j % c->group_outs;
+    int64_t panels = panels_of_matrix(c), i = j % c->group_outs;
     int64_t panel = j / c->group_outs * panels + i / c->width, place = i % c->width;
     if (c->is_blocks) {
         place = uk_dw_u8_place((uint32_t)c->width, (uint32_t)place);
@@ -253,35 +258,45 @@ static int32_t sum_weights(const int8_t *w, int64_t count, int64_t step)
     return (int32_t)sum;
 }
 
-/* Bindings: columns, w, bias, scales. */
+/* The numbers of column |j|. */
+static void set_column(const struct columns *c, const struct hal_args *args, int64_t j)
+{
+    const float *bias = args->bindings[2], *scales = args->bindings[3];
+    const int8_t *w = (const int8_t *)args->bindings[1] + j * c->column;
+    union uk_number *at = column_at(c, args->bindings[0], j);
+    double scale = c->scale * c->x_scale / c->out_scale / c->factor;
+    if (c->scale_groups > 1) {
+        double sum = 0;
+        int64_t length = c->depth / c->scale_groups;
+        for (int64_t g = 0; g < c->scale_groups; g++) {
+            sum += (double)sum_weights(w + g * length * c->step, length, c->step) *
+                   (double)scales[j * c->scale_groups + g];
+        }
+        at[UK_COLUMN_SUM * c->width].f = (float)(sum * c->factor);
+        at[UK_COLUMN_OFFSET * c->width].f = (float)(-c->x_zero * sum * c->factor);
+    } else {
+        /* Products are summed in 32 bits and wrap around, and so do these sums. */
+        int64_t sum = (int64_t)sum_weights(w, c->depth, c->step) * c->factor;
+        at[UK_COLUMN_SUM * c->width].i = (int32_t)sum;
+        at[UK_COLUMN_OFFSET * c->width].i = (int32_t)(-c->x_zero * sum);
+        scale *= scales ? (double)scales[c->scale_groups == 1 ? j : 0] : 1.0;
+    }
+    at[UK_COLUMN_SCALE * c->width].f = (float)scale;
+    at[UK_COLUMN_BIAS * c->width].f = bias ? (float)((double)bias[j] / c->out_scale) : 0.0f;
+}
+
+/* Bindings: columns, w, bias, scales. A tile is a panel; the columns that it lacks are zeros. */
 static void columns_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     const struct columns *c = args->constants;
-    const float *bias = args->bindings[2], *scales = args->bindings[3];
-    (void)tile;
-    memset(args->bindings[0], 0, args->lengths[0]);
-    for (int64_t j = 0; j < c->n; j++) {
-        const int8_t *w = (const int8_t *)args->bindings[1] + j * c->column;
-        union uk_number *at = column_at(c, args->bindings[0], j);
-        double scale = c->scale * c->x_scale / c->out_scale / c->factor;
-        if (c->scale_groups > 1) {
-            double sum = 0;
-            int64_t length = c->depth / c->scale_groups;
-            for (int64_t g = 0; g < c->scale_groups; g++) {
-                sum += (double)sum_weights(w + g * length * c->step, length, c->step) *
-                       (double)scales[j * c->scale_groups + g];
-            }
-            at[UK_COLUMN_SUM * c->width].f = (float)(sum * c->factor);
-            at[UK_COLUMN_OFFSET * c->width].f = (float)(-c->x_zero * sum * c->factor);
-        } else {
-            /* Products are summed in 32 bits and wrap around, and so do these sums. */
-            int64_t sum = (int64_t)sum_weights(w, c->depth, c->step) * c->factor;
-            at[UK_COLUMN_SUM * c->width].i = (int32_t)sum;
-            at[UK_COLUMN_OFFSET * c->width].i = (int32_t)(-c->x_zero * sum);
-            scale *= scales ? (double)scales[c->scale_groups == 1 ? j : 0] : 1.0;
-        }
-        at[UK_COLUMN_SCALE * c->width].f = (float)scale;
-        at[UK_COLUMN_BIAS * c->width].f = bias ? (float)((double)bias[j] / c->out_scale) : 0.0f;
+    int64_t panels = panels_of_matrix(c), panel = tile.x % panels;
+    int64_t first = tile.x / panels * c->group_outs + panel * c->width;
+    int64_t left = c->group_outs - panel * c->width;
+    size_t numbers = (size_t)(UK_COLUMN_ARRAYS * c->width);
+    union uk_number *columns = args->bindings[0];
+    memset(columns + (size_t)tile.x * numbers, 0, numbers * sizeof(*columns));
+    for (int64_t j = first; j < first + (left < c->width ? left : c->width); j++) {
+        set_column(c, args, j);
     }
 }
 
@@ -314,7 +329,7 @@ static enum status columns_emit(struct rt_emit *emit, struct error *err)
     bindings[3] = scales ? scales->binding : bindings[3];
     struct hal_dispatch dispatch = {
         .kernel = &columns_kernel,
-        .grid = {1, 1, 1},
+        .grid = {(uint32_t)out->dims[0], 1, 1},
         .constants = &c,
         .constants_bytes = sizeof(c),
         .bindings = bindings,
