@@ -429,8 +429,8 @@ def write_svg(rows, peers, path):
     labels = [f"{row['model']} x{row['threads']}" if several else row["model"] for row in rows]
     axes.set_xticks(range(len(rows)), labels, rotation=40, ha="right")
     axes.set_ylabel("pted's time over the peer's")
-    axes.set_title("Below 1, pted is faster")
-    axes.legend(ncols=len(peers), loc="upper left")
+    figure.suptitle("Below 1, pted is faster")
+    axes.legend(ncols=len(peers), loc="lower center", bbox_to_anchor=(0.5, 1), frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
 
