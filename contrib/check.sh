@@ -102,7 +102,12 @@ step() {
         ;;
     package)
         # The tests of what is packaged; the program itself is tested by the other steps.
-        compile CC=gcc && check check TESTS="tests/package/run_package.py"
+        compile CC=gcc || return
+        if top_srcdir=$(cd ../.. && pwd) top_builddir=$PWD ../../tests/package/run_package.py; then
+            printf 'Testsuite summary for the packages\n# PASS: 1\n# ERROR: 0\n'
+        else
+            return 1
+        fi
         ;;
     quickstart)
         ../../contrib/quickstart.sh --once | tee answer
