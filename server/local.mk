@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 # The daemon and its companion. Both main() are small. The rest is in archives, from the top down.
-SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS)
+SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
+	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
 	%D%/model/libmodel.a %D%/http/libhttp.a %D%/process/libprocess.a $(LLHTTP_ARCHIVE) \
-	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
+	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS) \
+	$(OPENSSL_LIBS)
 
 include server/pte/local.mk
 include server/profile/local.mk

@@ -106,7 +106,7 @@ include_rules() {
         }
         # Libraries that one folder hides from the others.
         function library_folder(name) {
-            if (name ~ /^(uv\.h|llhttp\.h|curl\/|zlib\.h)/) return "^server/"
+            if (name ~ /^(uv\.h|llhttp\.h|curl\/|openssl\/|zlib\.h)/) return "^server/"
             if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/process/document\\.c$"
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
             return "."
