@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line is put together without printf(), because each request may need one. Texts of clients are
- * cut first and then quoted; a byte becomes six at most, so the line has a bound.
+ * Under systemd the lines go to the journal with fields: PTED_STATUS and so on, by which journalctl
+ * finds them. Without its socket they are lines of JSON on stderr, as elsewhere.
  */
 #include "config.h"
 
@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "base/check.h"
-#include "base/utf8.h"
 #include "server/http/transport.h"
 #include "server/process/log.h"
 #include "server/request.h"
@@ -26,96 +25,53 @@
 #define ERROR_BYTES_MAX 240
 /* The rest of a line: names of members, numbers, times, the trace, the address. */
 #define REST_BYTES_MAX 1200
-#define QUOTED(bytes) (6 * (bytes))
-_Static_assert(QUOTED(ID_BYTES_MAX + PATH_BYTES_MAX + AGENT_BYTES_MAX + ERROR_BYTES_MAX +
-                      MODEL_NAME_MAX) +
+_Static_assert(LINE_ESCAPED *(ID_BYTES_MAX + 2 * PATH_BYTES_MAX + AGENT_BYTES_MAX +
+                              ERROR_BYTES_MAX + MODEL_NAME_MAX) +
                        REST_BYTES_MAX <=
-                   LINE_WRITER_LINE_MAX,
+                   LINE_BYTES_MAX,
                "any request fits into a line");
 
-struct line {
-    char text[LINE_WRITER_LINE_MAX];
-    size_t len;
+/* A line is JSON, or an entry of the journal with its fields. */
+struct entry {
+    struct line line;
+    bool is_journal;
 };
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
-static void put(struct line *line, const void *bytes, size_t len)
+/* ,"status": or PTED_STATUS= */
+static void put_name(struct entry *entry, const char *name)
 {
-    must(in_range(line->len, len, sizeof(line->text)));
-    memcpy(line->text + line->len, bytes, len);
-    line->len += len;
-}
-
-static void put_str(struct line *line, const char *text)
-{
-    put(line, text, strlen(text));
-}
-
-static void put_number(struct line *line, const char *name, uint64_t value)
-{
-    char digits[20];
-    size_t at = sizeof(digits);
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    put_str(line, name);
-    put(line, digits + at, sizeof(digits) - at);
-}
-
-/* "\u202e", of a character in the first plane. */
-static void put_escape(struct line *line, uint32_t code)
-{
-    static const char hex[] = "0123456789abcdef";
-    const char text[6] = {
-        '\\', 'u', hex[code >> 12 & 15], hex[code >> 8 & 15], hex[code >> 4 & 15], hex[code & 15]};
-    put(line, text, sizeof(text));
-}
-
-/* The |len| bytes at |p|, which are a sequence, or one byte if |len| is 0. */
-static void put_character(struct line *line, const uint8_t *p, size_t len)
-{
-    if (len == 0) {
-        put_escape(line, 0xfffd);
-    } else if (len == 1 && (*p == '"' || *p == '\\')) {
-        put(line, (const char[]){'\\', (char)*p}, 2);
-    } else if (len == 1) {
-        put_escape(line, *p);
-    } else if (utf8_is_disruptive(utf8_code(p, len))) {
-        put_escape(line, utf8_code(p, len));
-    } else {
-        put(line, p, len);
+    struct line *line = &entry->line;
+    if (!entry->is_journal) {
+        line_add(line, ",\"", 2);
+        line_add_str(line, name);
+        line_add(line, "\":", 2);
+        return;
     }
-}
-
-static bool is_plain(uint8_t c)
-{
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-}
-
-/* |name| is the text up to the value, quote included. */
-static void put_text(struct line *line, const char *name, struct span text, size_t max)
-{
-    const uint8_t *p = text.ptr, *end = p + (text.len < max ? text.len : max);
-    put_str(line, name);
-    while (p < end) {
-        const uint8_t *plain = p;
-        while (p < end && is_plain(*p)) {
-            p++;
-        }
-        put(line, plain, (size_t)(p - plain));
-        if (p < end) {
-            size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
-            put_character(line, p, len);
-            p += len ? len : 1;
-        }
+    line_add(line, (const char[]){LINE_SINK_FIELD_END}, 1);
+    line_add_str(line, "PTED_");
+    for (; *name; name++) {
+        line_add(line, (const char[]){*name >= 'a' && *name <= 'z' ? (char)(*name - 32) : *name},
+                 1);
     }
-    put(line, "\"", 1);
+    line_add(line, "=", 1);
+}
+
+static void put_number(struct entry *entry, const char *name, uint64_t value)
+{
+    put_name(entry, name);
+    line_add_number(&entry->line, value);
+}
+
+static void put_text(struct entry *entry, const char *name, struct span text, size_t max)
+{
+    put_name(entry, name);
+    (entry->is_journal ? line_add_text : line_add_quoted)(&entry->line, text, max);
 }
 
 /* "2026-11-24T09:46:38.123456Z"; the part up to the seconds is made once a second. */
-static void put_time(struct line *line)
+static void add_time(struct line *line)
 {
     static char text[sizeof("2026-11-24T09:46:38")];
     static time_t printed;
@@ -132,8 +88,8 @@ static void put_time(struct line *line)
     for (int i = 6; i > 0; i--, us /= 10) {
         rest[i] = (char)('0' + us % 10);
     }
-    put(line, text, sizeof(text) - 1);
-    put(line, rest, sizeof(rest));
+    line_add(line, text, sizeof(text) - 1);
+    line_add(line, rest, sizeof(rest));
 }
 
 /* ---- a line ---------------------------------------------------------------------------------- */
@@ -143,79 +99,61 @@ static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (to_ns - from_ns) / NS_PER_US : 0;
 }
 
-/* The request is with a thread or on the device while its client leaves: its parts are not ours. */
-static bool is_ours(const struct request *request)
-{
-    return !request->is_on_worker && request->step != STEP_RUN;
-}
-
-/* Its job is not that of an earlier request. */
-static bool has_run(const struct request *request)
+static void put_phases(struct entry *entry, const struct request *request, uint64_t now_ns)
 {
     const struct rt_sched_job *job = &request->job;
-    return is_ours(request) && request->arrived_ns > 0 && request->infer.ops &&
-           job->queued_ns >= request->arrived_ns && job->started_ns >= job->queued_ns &&
-           job->finished_ns >= job->started_ns;
-}
-
-static void put_phases(struct line *line, const struct request *request, uint64_t now_ns)
-{
-    const struct rt_sched_job *job = &request->job;
-    if (has_run(request)) {
+    if (request_has_run(request)) {
         uint64_t encoded_ns = request->encoded_ns > job->finished_ns ? request->encoded_ns : now_ns;
-        put_number(line, ",\"batch\":", job->batch_size > 0 ? job->batch_size : 1);
-        put_number(line, ",\"prepare_us\":", us_between(request->arrived_ns, job->queued_ns));
-        put_number(line, ",\"queue_us\":", us_between(job->queued_ns, job->started_ns));
-        put_number(line, ",\"compute_us\":", us_between(job->started_ns, job->finished_ns));
-        put_number(line, ",\"encode_us\":", us_between(job->finished_ns, encoded_ns));
+        put_number(entry, "batch", job->batch_size > 0 ? job->batch_size : 1);
+        put_number(entry, "prepare_us", us_between(request->arrived_ns, job->queued_ns));
+        put_number(entry, "queue_us", us_between(job->queued_ns, job->started_ns));
+        put_number(entry, "compute_us", us_between(job->started_ns, job->finished_ns));
+        put_number(entry, "encode_us", us_between(job->finished_ns, encoded_ns));
     }
-    put_number(line,
-               ",\"total_us\":", request->arrived_ns ? us_between(request->arrived_ns, now_ns) : 0);
+    put_number(entry, "total_us",
+               request->arrived_ns ? us_between(request->arrived_ns, now_ns) : 0);
 }
 
-static void put_trace(struct line *line, const struct trace *trace)
+static void put_trace(struct entry *entry, const struct trace *trace)
 {
-    put_str(line, ",\"trace_id\":\"");
-    put(line, trace->id, sizeof(trace->id));
-    put_str(line, "\",\"span_id\":\"");
-    put(line, trace->span, sizeof(trace->span));
+    put_text(entry, "trace_id", span_of(trace->id, sizeof(trace->id)), sizeof(trace->id));
+    put_text(entry, "span_id", span_of(trace->span, sizeof(trace->span)), sizeof(trace->span));
     if (trace->has_parent) {
-        put_str(line, "\",\"parent_id\":\"");
-        put(line, trace->parent, sizeof(trace->parent));
+        put_text(entry, "parent_id", span_of(trace->parent, sizeof(trace->parent)),
+                 sizeof(trace->parent));
     }
-    put_str(line, "\"");
 }
 
 /* The field X-Request-Id, or else the id in the body, if it was kept. */
 static struct span id_of(const struct request *request)
 {
     struct span id = head_value(&request->head, HTTP_X_REQUEST_ID);
-    return id.len || !is_ours(request) ? id : request->infer.id;
+    return id.len || !request_is_loops(request) ? id : request->infer.id;
 }
 
-static void put_request(struct line *line, struct request *request)
+static void put_request(struct entry *entry, struct request *request)
 {
     const struct exchange *exchange = request->exchange;
     struct span id = id_of(request), agent = head_value(&request->head, HTTP_USER_AGENT);
-    put_text(line, ",\"remote\":\"", span_str(exchange->remote), TRANSPORT_REMOTE_MAX);
-    put_text(line, ",\"method\":\"", span_str(request->method ? request->method : ""),
+    put_text(entry, "remote", span_str(exchange->remote), TRANSPORT_REMOTE_MAX);
+    put_text(entry, "method", span_str(request->method ? request->method : ""),
              TRANSPORT_REMOTE_MAX);
-    put_text(line, ",\"path\":\"", head_target(&request->head), PATH_BYTES_MAX);
-    put_number(line, ",\"status\":", (uint64_t)request_status(request));
-    put_number(line, ",\"bytes_in\":", request->head.bytes + request->body_bytes);
-    put_number(line, ",\"bytes_out\":", exchange->sent_bytes);
+    put_text(entry, "path", head_target(&request->head), PATH_BYTES_MAX);
+    put_number(entry, "status", (uint64_t)request_status(request));
+    put_number(entry, "bytes_in", request->head.bytes + request->body_bytes);
+    put_number(entry, "bytes_out", exchange->sent_bytes);
     if (id.len) {
-        put_text(line, ",\"id\":\"", id, ID_BYTES_MAX);
+        put_text(entry, "id", id, ID_BYTES_MAX);
     }
     if (request->match.model[0]) {
-        put_text(line, ",\"model\":\"", span_str(request->match.model), MODEL_NAME_MAX);
+        put_text(entry, "model", span_str(request->match.model), MODEL_NAME_MAX);
     }
     if (agent.len) {
-        put_text(line, ",\"user_agent\":\"", agent, AGENT_BYTES_MAX);
+        put_text(entry, "user_agent", agent, AGENT_BYTES_MAX);
     }
     const struct trace *trace = request_trace(request);
     if (trace) {
-        put_trace(line, trace);
+        put_trace(entry, trace);
     }
 }
 
@@ -239,6 +177,24 @@ static void tell_lost(struct server *server)
     }
 }
 
+/* The time; the journal knows it, and shows its people a sentence. */
+static void begin(struct entry *entry, struct request *request)
+{
+    struct line *line = &entry->line;
+    if (!entry->is_journal) {
+        line_add_str(line, "{\"time\":\"");
+        add_time(line);
+        line_add_str(line, "\"");
+        return;
+    }
+    line_add_str(line, "PRIORITY=6\036SYSLOG_IDENTIFIER=pted\036MESSAGE=");
+    line_add_text(line, span_str(request->method ? request->method : "-"), TRANSPORT_REMOTE_MAX);
+    line_add_str(line, " ");
+    line_add_text(line, head_target(&request->head), PATH_BYTES_MAX);
+    line_add_str(line, " ");
+    line_add_number(line, (uint64_t)request_status(request));
+}
+
 void access_log_request(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -247,21 +203,17 @@ void access_log_request(struct request *request)
     if (!log->writer || !is_wanted(log, server->options, request_status(request))) {
         return;
     }
-    struct line line;
-    line.len = 0;
-    if (log->is_journal) {
-        put_str(&line, "<6>"); /* info, as sd-daemon(3) has it */
+    struct entry entry;
+    entry.line.len = 0;
+    entry.is_journal = log->is_journal;
+    begin(&entry, request);
+    put_request(&entry, request);
+    put_phases(&entry, request, uv_hrtime());
+    if (request_is_loops(request) && request->err.code != ST_OK) {
+        put_text(&entry, "error", span_str(request->err.text), ERROR_BYTES_MAX);
     }
-    put_str(&line, "{\"time\":\"");
-    put_time(&line);
-    put_str(&line, "\"");
-    put_request(&line, request);
-    put_phases(&line, request, uv_hrtime());
-    if (is_ours(request) && request->err.code != ST_OK) {
-        put_text(&line, ",\"error\":\"", span_str(request->err.text), ERROR_BYTES_MAX);
-    }
-    put_str(&line, "}\n");
-    line_writer_add(log->writer, line.text, line.len);
+    line_add_str(&entry.line, entry.is_journal ? "\n" : "}\n");
+    line_writer_add(log->writer, entry.line.text, entry.line.len);
     tell_lost(server);
 }
 
@@ -273,9 +225,13 @@ enum status access_log_open(struct access_log *log, const struct options *option
     if (options->access_log == OPTIONS_ACCESS_OFF) {
         return ST_OK;
     }
-    log->is_journal = !options->access_log_file && log_stderr_is_journal();
-    return line_writer_new(options->access_log_file, (size_t)options->params.access_log_bytes,
-                           &log->writer, err);
+    struct line_sink *sink;
+    log->is_journal = !options->access_log_file && log_stderr_is_journal() &&
+                      line_sink_journal(LINE_SINK_JOURNAL_PATH, &sink, err) == ST_OK;
+    if (!log->is_journal) {
+        TRY(line_sink_file(options->access_log_file, &sink, err));
+    }
+    return line_writer_new(sink, (size_t)options->params.access_log_bytes, &log->writer, err);
 }
 
 void access_log_close(struct access_log *log)

@@ -20,7 +20,7 @@ struct request;
 /* Zeroed at first. */
 struct access_log {
     struct line_writer *writer; /* owned; NULL: there is no access log */
-    bool is_journal;            /* lines begin with a priority */
+    bool is_journal;            /* lines are entries of the journal */
     uint64_t good_count;        /* successful requests, for the samples */
     uint64_t lost_count;        /* lost lines that the log has told of */
 };

@@ -269,6 +269,16 @@ static void put_access_lost(struct page *page)
     put(page, access_log_counts(&page->server->access_log).lost);
 }
 
+static void put_traced(struct page *page)
+{
+    put(page, spans_counts(&page->server->spans).added);
+}
+
+static void put_traced_lost(struct page *page)
+{
+    put(page, spans_counts(&page->server->spans).lost);
+}
+
 static void put_loop_lag(struct page *page)
 {
     prom_histogram(&page->prom, &page->server->metrics.turns, &histogram_times);

@@ -44,6 +44,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/listener.c %D%/listener.h \
 	%D%/metrics.c %D%/metrics.def %D%/metrics.h \
 	%D%/offload.c %D%/offload.h \
+	%D%/otlp.c %D%/otlp.h \
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/reload.c %D%/reload.h \
@@ -55,6 +56,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
 	%D%/stats.c %D%/stats.h \
+	%D%/spans.c %D%/spans.h \
 	%D%/trace.c %D%/trace.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \

@@ -104,6 +104,8 @@ static void report_others(const struct options *in_use, const struct options *fr
     report_setting("access_log", in_use->access_log == fresh->access_log);
     report_setting("access_log_file",
                    is_same_text(in_use->access_log_file, fresh->access_log_file));
+    report_setting("otlp_endpoint", is_same_text(in_use->otlp_endpoint, fresh->otlp_endpoint));
+    report_setting("otlp_service", is_same_text(in_use->otlp_service, fresh->otlp_service));
 }
 
 void reload_adopt(struct server *server, struct conf *config)

@@ -150,7 +150,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->arrived_ns = request->want_ms = 0;
     request->listed = request->load_count = 0;
     request->look = NULL;
-    request->has_trace = false;
+    request->has_trace = request->is_sampled = false;
     request->content_type = NULL;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
@@ -665,8 +665,25 @@ const struct trace *request_trace(struct request *request)
         struct span field = head_value(&request->head, HTTP_TRACEPARENT);
         trace_begin(&request->server->traces, count == 1 ? field : span_str(""), &request->trace);
         request->has_trace = true;
+    } else if (count == 0 && request->infer.ops && !request->is_sampled) {
+        request->is_sampled = true;
+        request->has_trace = spans_begin_trace(request->server, &request->trace);
     }
     return request->has_trace ? &request->trace : NULL;
+}
+
+bool request_is_loops(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return !request->is_on_worker && request->step != STEP_RUN;
+}
+
+bool request_has_run(const struct request *request)
+{
+    const struct rt_sched_job *job = &request->job;
+    return request_is_loops(request) && request->arrived_ns > 0 && request->infer.ops &&
+           job->queued_ns >= request->arrived_ns && job->started_ns >= job->queued_ns &&
+           job->finished_ns >= job->started_ns;
 }
 
 /* The answer is out, or the client has gone; the exchange is still known. */
@@ -675,6 +692,7 @@ static void note_end(struct request *request)
     metrics_count_request(request);
     request_log_end(request);
     access_log_request(request);
+    spans_request(request);
 }
 
 static enum step_result step_done(struct request *request)

@@ -83,6 +83,7 @@ struct request {
     struct trace trace;                   /* that it belongs to; see request_trace() */
     char traceparent[TRACE_PARENT_CHARS]; /* of the answer */
     bool has_trace;
+    bool is_sampled; /* it has been decided whether a trace begins with it */
 
     uint64_t arrived_ns; /* when the message was complete */
     uint64_t encoded_ns; /* when the answer was complete */
@@ -151,7 +152,15 @@ void request_abandon(struct request *request);
  * exchange is known. */
 int request_status(const struct request *request);
 
-/* The trace that the client named, with the id that the request has in it; NULL: it named none. */
+/* At the end: do the parts of the request belong to the loop? A client may leave while a thread or
+ * the device has them. */
+bool request_is_loops(const struct request *request);
+
+/* Likewise, and has a model run? Then the times of |job| are those of this request. */
+bool request_has_run(const struct request *request);
+
+/* The trace that the client named, with the id that the request has in it, or the one that
+ * begins with this call; NULL: there is none. */
 const struct trace *request_trace(struct request *request);
 
 /* A complete request that the client waits for: there is no answer yet. */

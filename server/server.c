@@ -536,6 +536,7 @@ enum status server_init(struct server *server, const struct options *options, st
     server->thread = uv_thread_self();
     TRY(init_handles(server, err));
     TRY(access_log_open(&server->access_log, options, err));
+    TRY(spans_open(&server->spans, options, err));
     TRY(offload_start(server, err));
     TRY(init_listeners(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
@@ -606,6 +607,7 @@ void server_fini(struct server *server)
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
     access_log_close(&server->access_log);
+    spans_close(&server->spans);
     log_limits_flush(&server->log_limits, true);
     changes_fini(server);
     watch_fini(server);

@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/status.h"
 #include "server/access_log.h"
+#include "server/spans.h"
 #include "server/changes.h"
 #include "server/clients.h"
 #include "server/metrics.h"
@@ -65,6 +66,7 @@ struct server {
     struct log_limits log_limits;
     struct metrics metrics;
     struct access_log access_log;
+    struct spans spans;
     struct trace_source traces; /* ids of spans */
 
     struct list listeners;

@@ -88,6 +88,11 @@ void trace_begin(struct trace_source *source, struct span field, struct trace *o
     make_id(source, trace->span, sizeof(trace->span));
 }
 
+void trace_make_span(struct trace_source *source, char out[TRACE_SPAN_CHARS])
+{
+    make_id(source, out, TRACE_SPAN_CHARS);
+}
+
 void trace_print(const struct trace *trace, char out[TRACE_PARENT_CHARS])
 {
     memcpy(out, "00-", 3);

@@ -9,40 +9,29 @@
 #include "server/process/line_writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/counter.h"
 #include "hal/thread.h"
-#include "server/process/log.h"
 
-#define CHUNK_BYTES (64 << 10) /* of a write to a file */
-#define GATHER_NS 5000000      /* what comes within this time is written together */
+#define CHUNK_BYTES (64 << 10) /* the most that a sink gets at once */
 #define STOP_S 2               /* for the last lines */
-#define POLL_MS 100
-#define POLLS_MAX 10 /* after the stop */
 
 #define LINE_WRITER_MAGIC 0x6c77726du
 
 struct line_writer {
     uint32_t magic;
-    const char *path; /* borrowed; NULL: stderr */
-    int fd;
-    size_t chunk_bytes; /* of a write */
+    struct line_sink *sink; /* owned */
     size_t size;
     uint8_t *ring; /* owned */
     _Atomic size_t head, tail;
-    atomic_bool is_woken, is_stopping;
+    atomic_bool is_woken;
     sem_t wake, done;
     pthread_t thread;
     struct counter added, refused; /* the adding thread's */
@@ -67,7 +56,7 @@ static size_t take_lines(struct line_writer *writer)
     size_t waiting = atomic_load_explicit(&writer->head, memory_order_acquire) - tail;
     size_t len = waiting < CHUNK_BYTES ? waiting : CHUNK_BYTES;
     copy_out(writer, tail, writer->chunk, len);
-    size_t limit = len < writer->chunk_bytes ? len : writer->chunk_bytes;
+    size_t limit = len < writer->sink->write_bytes ? len : writer->sink->write_bytes;
     const uint8_t *end = limit ? memrchr(writer->chunk, '\n', limit) : NULL;
     if (!end && len) {
         end = memchr(writer->chunk, '\n', len); /* one line that is longer */
@@ -78,49 +67,23 @@ static size_t take_lines(struct line_writer *writer)
     return len;
 }
 
-/* A pipe is full. False: it has been for too long, and the daemon stops. */
-static bool wait_for_room(struct line_writer *writer, int *polls)
-{
-    struct pollfd room = {.fd = writer->fd, .events = POLLOUT};
-    poll(&room, 1, POLL_MS);
-    *polls += atomic_load(&writer->is_stopping);
-    return *polls < POLLS_MAX;
-}
-
-static void write_lines(struct line_writer *writer, size_t len)
-{
-    size_t done = 0;
-    int polls = 0;
-    while (done < len) {
-        ssize_t written = write(writer->fd, writer->chunk + done, len - done);
-        if (written > 0) {
-            done += (size_t)written;
-        } else if (written == 0 || (errno != EINTR && errno != EAGAIN) ||
-                   (errno == EAGAIN && !wait_for_room(writer, &polls))) {
-            break;
-        }
-    }
-    for (; done < len; done++) {
-        counter_add(&writer->failed, writer->chunk[done] == '\n');
-    }
-}
-
 static void *write_all(void *arg)
 {
     struct line_writer *writer;
     OBJ_CAST(writer, arg, LINE_WRITER_MAGIC);
     bool is_last = false;
     while (!is_last) {
-        const struct timespec pause = {.tv_nsec = GATHER_NS};
+        const struct timespec pause = {.tv_nsec = (long)writer->sink->ops->gather_ns};
         while (sem_wait(&writer->wake) < 0) { /* only a signal ends it early */
         }
-        if (!atomic_load(&writer->is_stopping)) {
+        if (!atomic_load(&writer->sink->is_stopping)) {
             nanosleep(&pause, NULL);
         }
         atomic_exchange(&writer->is_woken, false); /* orders what was added before it, see wake() */
-        is_last = atomic_load(&writer->is_stopping);
+        is_last = atomic_load(&writer->sink->is_stopping);
         for (size_t len = take_lines(writer); len; len = take_lines(writer)) {
-            write_lines(writer, len);
+            counter_add(&writer->failed,
+                        writer->sink->ops->write(writer->sink, writer->chunk, len));
         }
     }
     sem_post(&writer->done);
@@ -141,7 +104,7 @@ static void wake(struct line_writer *writer)
 void line_writer_add(struct line_writer *writer, const void *line, size_t len)
 {
     OBJ_CHECK(writer, LINE_WRITER_MAGIC);
-    must(len > 0 && len <= LINE_WRITER_LINE_MAX && ((const uint8_t *)line)[len - 1] == '\n');
+    must(len > 0 && len <= LINE_BYTES_MAX && ((const uint8_t *)line)[len - 1] == '\n');
     size_t head = atomic_load_explicit(&writer->head, memory_order_relaxed);
     size_t waiting = head - atomic_load_explicit(&writer->tail, memory_order_acquire);
     counter_add(&writer->added, 1);
@@ -166,30 +129,17 @@ struct line_writer_counts line_writer_counts(const struct line_writer *writer)
     };
 }
 
-/* The descriptor keeps its number, because the thread may be writing. */
 enum status line_writer_reopen(struct line_writer *writer, struct error *err)
 {
     OBJ_CHECK(writer, LINE_WRITER_MAGIC);
-    return writer->path ? log_reopen_file(writer->path, writer->fd, err) : ST_OK;
-}
-
-static enum status open_fd(struct line_writer *writer, struct error *err)
-{
-    struct stat st;
-    if (writer->path) {
-        TRY(log_open_file(writer->path, &writer->fd, err));
-    }
-    bool is_file = fstat(writer->fd, &st) == 0 && S_ISREG(st.st_mode);
-    writer->chunk_bytes = is_file ? CHUNK_BYTES : PIPE_BUF;
-    return ST_OK;
+    const struct line_sink_ops *ops = writer->sink->ops;
+    return ops->reopen ? ops->reopen(writer->sink, err) : ST_OK;
 }
 
 /* Frees what no thread uses any more. */
 static void destroy(struct line_writer *writer)
 {
-    if (writer->path && writer->fd >= 0) {
-        close(writer->fd);
-    }
+    writer->sink->ops->free(writer->sink);
     sem_destroy(&writer->wake);
     sem_destroy(&writer->done);
     writer->magic = 0;
@@ -197,34 +147,34 @@ static void destroy(struct line_writer *writer)
     free(writer);
 }
 
-static enum status start(struct line_writer *writer, struct error *err)
+static enum status refuse(struct line_sink *sink, struct error *err)
 {
-    TRY(open_fd(writer, err));
-    int rc = hal_thread_start(&writer->thread, write_all, writer);
-    return rc == 0 ? ST_OK
-                   : error_set(err, ST_SYSTEM, "thread for the access log: %s", strerror(rc));
+    error_set(err, ST_EXHAUSTED, "%s: out of memory", sink->ops->what);
+    sink->ops->free(sink);
+    return ST_EXHAUSTED;
 }
 
-enum status line_writer_new(const char *path, size_t bytes, struct line_writer **out_writer,
+enum status line_writer_new(struct line_sink *sink, size_t bytes, struct line_writer **out_writer,
                             struct error *err)
 {
-    must(bytes >= LINE_WRITER_LINE_MAX);
+    must(bytes >= LINE_BYTES_MAX);
     struct line_writer *writer = calloc(1, sizeof(*writer));
     uint8_t *ring = malloc(bytes);
     if (!writer || !ring) {
         free(writer);
         free(ring);
-        return error_set(err, ST_EXHAUSTED, "access log: out of memory");
+        return refuse(sink, err);
     }
     writer->magic = LINE_WRITER_MAGIC;
-    writer->path = path;
-    writer->fd = path ? -1 : STDERR_FILENO;
+    writer->sink = sink;
     writer->size = bytes;
     writer->ring = ring;
     must(sem_init(&writer->wake, 0, 0) == 0 && sem_init(&writer->done, 0, 0) == 0);
-    if (start(writer, err) != ST_OK) {
+    int rc = hal_thread_start(&writer->thread, write_all, writer);
+    if (rc != 0) {
+        error_set(err, ST_SYSTEM, "thread for %s: %s", sink->ops->what, strerror(rc));
         destroy(writer);
-        return err->code;
+        return ST_SYSTEM;
     }
     *out_writer = writer;
     return ST_OK;
@@ -239,7 +189,7 @@ void line_writer_free(struct line_writer *writer)
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += STOP_S;
-    atomic_store(&writer->is_stopping, true);
+    atomic_store(&writer->sink->is_stopping, true);
     sem_post(&writer->wake);
     while (sem_timedwait(&writer->done, &end) < 0) {
         if (errno == ETIMEDOUT) {

@@ -11,6 +11,8 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/document_scan.c \
 	%D%/exit_status.c %D%/exit_status.h \
 	%D%/file.c %D%/file.h \
+	%D%/line.c %D%/line.h \
+	%D%/line_sink.c %D%/line_sink.h \
 	%D%/line_writer.c %D%/line_writer.h \
 	%D%/log.c %D%/log.h \
 	%D%/log_limit.c %D%/log_limit.h \

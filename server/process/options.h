@@ -111,6 +111,8 @@ struct options {
     enum options_log_requests log_requests;
     enum options_access_log access_log;
     const char *access_log_file; /* NULL: stderr */
+    const char *otlp_endpoint;   /* NULL: spans go nowhere */
+    const char *otlp_service;    /* NULL: "pted" */
 };
 
 /* The defaults. */

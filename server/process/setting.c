@@ -387,6 +387,22 @@ static enum status set_access_log_file(struct options *options, const char *valu
     return ST_OK;
 }
 
+static enum status set_otlp_endpoint(struct options *options, const char *value, struct error *err)
+{
+    if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0) {
+        return error_set(err, ST_INVALID, "expected http://... or https://..., got '%.64s'", value);
+    }
+    options->otlp_endpoint = value;
+    return ST_OK;
+}
+
+static enum status set_otlp_service(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* any text will do */
+    options->otlp_service = value;
+    return ST_OK;
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define NUMBER(name, preset, min, max, unit, doc, is_of_model)                                     \

@@ -9,6 +9,7 @@ and the exit status is 77.
 usage: run_systemd.py, with top_srcdir and top_builddir in the environment.
 """
 import ctypes
+import json
 import os
 import re
 import shutil
@@ -25,7 +26,7 @@ from run_daemon import infer  # noqa: E402
 from run_http import (BUILD, MODELS, PTED, SOURCE, TIMEOUT_S, Client, Failure,  # noqa: E402
                       Report, expect)
 
-EXPOSURE_MAX = "15"  # tenths
+EXPOSURE_MAX = "14"  # tenths
 SKIP = 77
 PORT = 8000
 STATE = "/var/lib/pted/models"
@@ -282,6 +283,23 @@ def starts_with_no_model(container):
     ask("add", 404)
 
 
+def access_log_is_in_the_journal(container):
+    """A request is an entry with fields, by which journalctl finds it."""
+    container.change("[Service]\nEnvironment=PTED_ACCESS_LOG=all\n")
+    container.systemctl("start", "pted.service")
+    ask("nope", 404)
+
+    def entries():
+        text = container.run("journalctl", "--no-pager", "-o", "json", "-u", "pted.service",
+                             "PTED_STATUS=404").stdout
+        return [json.loads(line) for line in text.splitlines()]
+    wait_until("an entry", entries, container.log)
+    entry = entries()[0]
+    expect("fields", [entry[name] for name in ("MESSAGE", "PRIORITY", "PTED_METHOD", "PTED_PATH")],
+           ["POST /v2/models/nope/infer 404", "6", "POST", "/v2/models/nope/infer"])
+    container.change("")
+
+
 def serves_what_was_put_there(container):
     shutil.copy(MODELS / "add.pte", container.path(STATE))
     container.systemctl("restart", "pted.service")
@@ -415,7 +433,7 @@ def runs_on_a_vulkan_device(container):
 
 UNIT_CHECKS = (unit_is_sound, unit_is_closed, unit_names_one_folder, unit_has_limits)
 CHECKS = (
-    starts_with_no_model, serves_what_was_put_there, is_in_its_sandbox, reloads, stops,
+    starts_with_no_model, access_log_is_in_the_journal, serves_what_was_put_there, is_in_its_sandbox, reloads, stops,
     is_started_by_its_socket, starts_again_after_a_crash, starts_again_when_it_hangs,
     reads_its_document, is_not_started_again_in_vain, does_without_niceness,
     runs_on_a_vulkan_device)

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "server/process/line_writer.h"
@@ -45,18 +47,55 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
+static enum status open_file(const char *name, struct line_writer **out_writer, struct error *err)
+{
+    struct line_sink *sink;
+    TRY(line_sink_file(name, &sink, err));
+    return line_writer_new(sink, BYTES, out_writer, err);
+}
+
+/* Entries arrive as the journal wants them; without its socket there is no sink. */
+static void entries_go_to_the_journal(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct line_sink *sink;
+    struct line_writer *writer;
+    struct error err;
+    char got[64];
+    (void)state;
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    assert_fails(err, line_sink_journal(path, &sink, &err), ST_NOT_FOUND, path);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_ok(err, line_sink_journal(path, &sink, &err));
+    assert_ok(err, line_writer_new(sink, BYTES, &writer, &err));
+    line_writer_add(writer, "A=1\036B=2\n", 8);
+    line_writer_add(writer, "C=3\n", 4);
+    assert_int_equal(recv(fd, got, sizeof(got), 0), 8);
+    assert_memory_equal(got, "A=1\nB=2\n", 8);
+    assert_int_equal(recv(fd, got, sizeof(got), 0), 4);
+    assert_memory_equal(got, "C=3\n", 4);
+    close(fd); /* the journal is gone: its entries are lost, and nothing else */
+    line_writer_add(writer, "D=4\n", 4);
+    while (line_writer_counts(writer).lost == 0) {
+        usleep(1000);
+    }
+    line_writer_free(writer);
+}
+
 static struct line_writer *open_writer(void)
 {
     struct line_writer *writer;
     struct error err;
-    assert_ok(err, line_writer_new(path, BYTES, &writer, &err));
+    assert_ok(err, open_file(path, &writer, &err));
     return writer;
 }
 
 /* A line of |len| bytes that begins with |number|. */
 static void add_line(struct line_writer *writer, unsigned number, size_t len)
 {
-    char line[LINE_WRITER_LINE_MAX];
+    char line[LINE_BYTES_MAX];
     memset(line, 'x', len);
     memcpy(line, (const char[]){(char)('0' + number % 10)}, 1);
     line[len - 1] = '\n';
@@ -66,7 +105,7 @@ static void add_line(struct line_writer *writer, unsigned number, size_t len)
 /* Lines in the file |name|, each of which is whole. */
 static uint64_t count_lines(const char *name)
 {
-    static char text[LINE_WRITER_LINE_MAX + 1];
+    static char text[LINE_BYTES_MAX + 1];
     uint64_t count = 0;
     FILE *file = fopen(name, "re");
     assert_non_null(file);
@@ -87,7 +126,7 @@ static void every_line_is_written_or_counted(void **state)
     struct line_writer *writer = open_writer();
     const unsigned total = 5000;
     for (unsigned i = 0; i < total; i++) {
-        add_line(writer, i, 2 + i * 37 % (LINE_WRITER_LINE_MAX - 2));
+        add_line(writer, i, 2 + i * 37 % (LINE_BYTES_MAX - 2));
     }
     struct line_writer_counts counts = line_writer_counts(writer);
     assert_int_equal(counts.added, total);
@@ -121,7 +160,7 @@ static void a_bad_path_is_refused_and_keeps_the_old_file(void **state)
     (void)state;
     struct line_writer *writer;
     struct error err;
-    assert_fails(err, line_writer_new("/nonexistent/log", BYTES, &writer, &err), ST_NOT_FOUND,
+    assert_fails(err, open_file("/nonexistent/log", &writer, &err), ST_NOT_FOUND,
                  "/nonexistent/log");
     line_writer_free(NULL);
     writer = open_writer();
@@ -159,7 +198,7 @@ static void a_full_disk_costs_lines(void **state)
     if (access("/dev/full", W_OK) != 0) {
         skip();
     }
-    assert_ok(err, line_writer_new("/dev/full", BYTES, &writer, &err));
+    assert_ok(err, open_file("/dev/full", &writer, &err));
     for (unsigned i = 0; i < 10; i++) {
         add_line(writer, i, 200);
     }
@@ -180,6 +219,7 @@ int main(void)
         TEST(a_bad_path_is_refused_and_keeps_the_old_file),
         TEST(a_reader_that_hangs_delays_nobody),
         TEST(a_full_disk_costs_lines),
+        TEST(entries_go_to_the_journal),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
