@@ -170,11 +170,12 @@ static enum status scan_model(struct lister *lister, const char *root, const cha
     DIR *dir = folder_open(folder);
     enum status status = ST_OK;
     uint32_t first = lister->catalog->count;
+    const char *listed = options_find_versions(lister->options, span_str(name));
     for (struct dirent *entry; dir && status == ST_OK && (entry = readdir(dir)) != NULL;) {
         uint32_t version;
         int len = snprintf(path, sizeof(path), "%s/%s/%s/model" SUFFIX, root, name, entry->d_name);
         if (len < PATH_MAX && model_name_parse_version(span_str(entry->d_name), &version) &&
-            is_regular(path)) {
+            is_regular(path) && (!listed || options_lists_version(listed, version))) {
             status = add_found(lister, span_str(name), version, path, err);
         }
     }

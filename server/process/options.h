@@ -24,6 +24,7 @@
 #define OPTIONS_MODELS_MAX 256
 #define OPTIONS_FOLDERS_MAX 16
 #define OPTIONS_DATA_MAX 256
+#define OPTIONS_VERSIONS_MAX 256
 #define OPTIONS_PIPELINES_MAX 64
 #define OPTIONS_SETTINGS_MAX 2048
 
@@ -94,6 +95,8 @@ struct options {
     uint32_t model_count;
     struct option_model data[OPTIONS_DATA_MAX]; /* data files, by the names of models */
     uint32_t data_count;
+    struct option_model versions[OPTIONS_VERSIONS_MAX]; /* "1,3" in place of a path */
+    uint32_t versions_count;
     const char *pipelines[OPTIONS_PIPELINES_MAX]; /* files */
     uint32_t pipeline_count;
     const struct document *document; /* borrowed, and the value in it that has the pipelines */
@@ -138,6 +141,12 @@ MUST_CHECK enum status options_add_setting(struct options *options, struct optio
 
 /* The name that |model| is served by. "dir/name.pte" is called "name". */
 struct span options_model_name(const struct option_model *model);
+
+/* The list of versions of the model |name|, for options_lists_version(); NULL: all of them. */
+const char *options_find_versions(const struct options *options, struct span name);
+
+/* Is |version| in |list|? */
+bool options_lists_version(const char *list, uint32_t version);
 
 /* Changes |params| according to |setting|. */
 void options_apply(const struct option_setting *setting, struct params *params);

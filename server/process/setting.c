@@ -234,6 +234,62 @@ static enum status add_model_data(struct options *options, struct option_model d
     return ST_OK;
 }
 
+/* Takes the first number and the comma behind it off |*list|. False: it does not begin with one. */
+static bool take_version(const char **list, uint32_t *out_version)
+{
+    const char *p = *list;
+    uint64_t value = 0;
+    for (; *p >= '0' && *p <= '9' && value <= UINT32_MAX; p++) {
+        value = value * 10 + (uint64_t)(*p - '0');
+    }
+    bool is_good = value > 0 && value <= UINT32_MAX && (*p == '\0' || (*p == ',' && p[1]));
+    *list = p + (*p == ',');
+    *out_version = (uint32_t)value;
+    return is_good;
+}
+
+const char *options_find_versions(const struct options *options, struct span name)
+{
+    const char *list = NULL;
+    for (uint32_t i = 0; i < options->versions_count; i++) {
+        if (span_equal(options_model_name(&options->versions[i]), name)) {
+            list = options->versions[i].path; /* the last one given counts */
+        }
+    }
+    return list;
+}
+
+bool options_lists_version(const char *list, uint32_t version)
+{
+    uint32_t listed = 0;
+    while (*list && take_version(&list, &listed)) {
+        if (listed == version) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status add_model_versions(struct options *options, struct option_model versions,
+                                      struct error *err)
+{
+    uint32_t version;
+    const char *list = versions.path;
+    do {
+        if (!take_version(&list, &version)) {
+            return error_set(err, ST_INVALID,
+                             "expected versions from 1 to 4294967295 with commas between them, got "
+                             "'%.64s'",
+                             versions.path);
+        }
+    } while (*list);
+    if (options->versions_count == OPTIONS_VERSIONS_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_VERSIONS_MAX);
+    }
+    options->versions[options->versions_count++] = versions;
+    return ST_OK;
+}
+
 /* "NAME=FILE" */
 static enum status split(const struct options *options, const char *value,
                          struct option_model *out_model, struct error *err)
@@ -262,6 +318,19 @@ static enum status set_data(struct options *options, const char *value, struct e
     struct option_model data = {0};
     TRY(split(options, value, &data, err));
     return add_model_data(options, data, err);
+}
+
+static enum status set_versions(struct options *options, const char *value, struct error *err)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value) {
+        return error_set(err, ST_INVALID, "expected NAME=N,N, got '%.64s'", value);
+    }
+    return add_model_versions(options,
+                              (struct option_model){.name = value,
+                                                    .name_len = (uint32_t)(equals - value),
+                                                    .path = equals + 1},
+                              err);
 }
 
 enum status options_add_setting(struct options *options, struct option_setting named,

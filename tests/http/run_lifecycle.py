@@ -234,6 +234,16 @@ def versions():
         expect("versions", sorted(index(daemon)), [("net", "10"), ("net", "11")])
         expect_change(daemon, "unload", "net")
         expect("all versions", {row[0] for row in index(daemon).values()}, {"UNAVAILABLE"})
+    with served(files, "--versions", "net=1,4,10") as (daemon, folder):
+        expect("listed versions", sorted(index(daemon)), [("net", "1"), ("net", "10")])
+        put(folder, "net/4/model", "add")
+        os.kill(daemon.process.pid, signal.SIGHUP)
+        wait_for_state(daemon, "net", "READY", "4")
+        expect("listed versions", sorted(index(daemon)),
+               [("net", "1"), ("net", "10"), ("net", "4")])
+    for wrong in ("1,,7", "1,", "0", "x", "4294967296"):
+        expect_exit(64, f"--versions: expected versions from 1 to 4294967295 with commas between "
+                    f"them, got '{wrong}'", "--versions", f"net={wrong}")
 
 
 # ---- generations ----

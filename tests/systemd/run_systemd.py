@@ -433,7 +433,8 @@ def runs_on_a_vulkan_device(container):
 
 UNIT_CHECKS = (unit_is_sound, unit_is_closed, unit_names_one_folder, unit_has_limits)
 CHECKS = (
-    starts_with_no_model, access_log_is_in_the_journal, serves_what_was_put_there, is_in_its_sandbox, reloads, stops,
+    starts_with_no_model, access_log_is_in_the_journal, serves_what_was_put_there,
+    is_in_its_sandbox, reloads, stops,
     is_started_by_its_socket, starts_again_after_a_crash, starts_again_when_it_hangs,
     reads_its_document, is_not_started_again_in_vain, does_without_niceness,
     runs_on_a_vulkan_device)
