@@ -24,7 +24,7 @@
 #define AGENT_BYTES_MAX 200
 #define ERROR_BYTES_MAX 240
 /* The rest of a line: names of members, numbers, times, the trace, the address. */
-#define REST_BYTES_MAX 1200
+#define REST_BYTES_MAX 1300
 _Static_assert(LINE_ESCAPED *(ID_BYTES_MAX + 2 * PATH_BYTES_MAX + AGENT_BYTES_MAX +
                               ERROR_BYTES_MAX + MODEL_NAME_MAX) +
                        REST_BYTES_MAX <=
@@ -147,6 +147,9 @@ static void put_request(struct entry *entry, struct request *request)
     }
     if (request->match.model[0]) {
         put_text(entry, "model", span_str(request->match.model), MODEL_NAME_MAX);
+    }
+    if (request->token_name) {
+        put_text(entry, "token", span_str(request->token_name), TOKEN_NAME_MAX);
     }
     if (agent.len) {
         put_text(entry, "user_agent", agent, AGENT_BYTES_MAX);

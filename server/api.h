@@ -19,7 +19,8 @@ api_handler_f api_signature, api_shape;                          /* api_signatur
 api_handler_f api_load, api_unload;                              /* api_change.c */
 api_handler_f api_config, api_stats, api_model_stats;            /* api_model.c */
 
-api_handler_f api_metrics;                                       /* api_metrics.c */
+api_handler_f api_preflight; /* access.c */
+api_handler_f api_metrics;   /* api_metrics.c */
 
 /*
  * Shared by the handlers. api_find_ready(): the model that the target names, which the request

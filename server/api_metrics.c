@@ -254,6 +254,25 @@ static void put_requests(struct page *page)
     }
 }
 
+static void put_token_requests(struct page *page)
+{
+    const struct token_use *use = atomic_load(&page->server->access.tokens.uses);
+    for (; use; use = atomic_load(&use->next)) {
+        prom_unlabel(&page->prom);
+        prom_label(&page->prom, "token", span_str(use->name));
+        put_labelled(page, "result", "admitted", counter_get(&use->admitted));
+        put_labelled(page, "result", "refused", counter_get(&use->refused));
+    }
+}
+
+static void put_denied(struct page *page)
+{
+    for (int denial = 0; denial < ACCESS_DENIAL_COUNT; denial++) {
+        put_labelled(page, "reason", access_denial_name((enum access_denial)denial),
+                     counter_get(&page->server->access.denied[denial]));
+    }
+}
+
 static void put_in_flight(struct page *page)
 {
     put(page, page->look->requests);

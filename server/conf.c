@@ -215,7 +215,7 @@ static const char *find_default(struct conf *config, char *const *environment,
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static void verify_addresses(const struct option_addresses *addresses, const char *option,
+static void verify_addresses(const struct option_texts *addresses, const char *option,
                              const char *variable, struct conf_report *report)
 {
     if (addresses->source == OPTIONS_FROM_DOCUMENT) {

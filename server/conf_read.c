@@ -122,7 +122,7 @@ static enum status read_value(const struct reader *r, const struct setting *sett
 
 static bool is_address(const struct setting *setting)
 {
-    return setting->type == OPTION_TEXTS; /* the only texts in lists */
+    return setting->type == OPTION_TEXTS && strstr(setting->name, "listen") != NULL;
 }
 
 /* ---- settings -------------------------------------------------------------------------------- */

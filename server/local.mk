@@ -4,8 +4,7 @@ SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSO
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
 	%D%/model/libmodel.a %D%/http/libhttp.a %D%/process/libprocess.a $(LLHTTP_ARCHIVE) \
-	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS) \
-	$(OPENSSL_LIBS)
+	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
 include server/pte/local.mk
 include server/profile/local.mk
@@ -16,6 +15,7 @@ include server/process/local.mk
 noinst_LIBRARIES += %D%/libserver.a
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
+	%D%/access.c %D%/access.h \
 	%D%/access_log.c %D%/access_log.h \
 	%D%/api.h \
 	%D%/api_change.c \
@@ -57,6 +57,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/serving.c %D%/serving.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/spans.c %D%/spans.h \
+	%D%/tokens.c %D%/tokens.h \
 	%D%/trace.c %D%/trace.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \

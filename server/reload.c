@@ -48,12 +48,18 @@ void reload_begin(struct server *server)
     OBJ_CHECK(server, SERVER_MAGIC);
     struct conf_report report;
     struct conf *config = NULL;
+    struct error err;
     notify_begin(server);
     if (server->sources) {
         conf_report_init(&report);
         config = conf_read(server->sources, &report);
         log_problems(&report);
         conf_report_fini(&report);
+    }
+    if (config && access_read(&server->access, &config->options, &err) != ST_OK) {
+        log_line(LOG_ERROR, "SIGHUP: %s", err.text);
+        conf_free(config);
+        config = NULL;
     }
     if (server->sources && !config) {
         log_line(LOG_ERROR, "SIGHUP: the settings are refused; the old ones stay in use");
@@ -76,7 +82,7 @@ static bool is_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool are_same_addresses(const struct option_addresses *a, const struct option_addresses *b)
+static bool are_same_texts(const struct option_texts *a, const struct option_texts *b)
 {
     bool are_same = a->count == b->count;
     for (uint32_t i = 0; are_same && i < a->count; i++) {
@@ -91,9 +97,9 @@ static void report_others(const struct options *in_use, const struct options *fr
 #define PARAM(name, ...) report_setting(#name, in_use->params.name == fresh->params.name);
 #include "server/process/params.def"
 #undef PARAM
-    report_setting("listeners", are_same_addresses(&in_use->listen, &fresh->listen));
-    report_setting("admin_listeners",
-                   are_same_addresses(&in_use->admin_listen, &fresh->admin_listen));
+    report_setting("listeners", are_same_texts(&in_use->listen, &fresh->listen));
+    report_setting("admin_listeners", are_same_texts(&in_use->admin_listen, &fresh->admin_listen));
+    report_setting("cors_origins", are_same_texts(&in_use->cors_origins, &fresh->cors_origins));
     report_setting("device", is_same_text(in_use->device, fresh->device));
     report_setting("cpu", is_same_text(in_use->cpu_level, fresh->cpu_level));
     report_setting("workers", in_use->workers == fresh->workers);

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "server/access.h"
 #include "server/access_log.h"
 #include "server/clients.h"
 #include "server/exchange.h"
@@ -150,6 +151,8 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->arrived_ns = request->want_ms = 0;
     request->listed = request->load_count = 0;
     request->look = NULL;
+    request->token_use = NULL;
+    request->token_name = request->challenge = NULL;
     request->has_trace = request->is_sampled = false;
     request->content_type = NULL;
     request->match.id = ROUTE_COUNT;
@@ -174,6 +177,7 @@ static void give_back(struct request *request)
     body_reset(&request->body);
     infer_reset(request);
     release_job(request);
+    access_end(request);
     head_reset(&request->head);
     if (request->out.capacity > KEEP_BYTES_MAX) {
         buf_fini(&request->out);
@@ -266,21 +270,24 @@ static int check_profile(struct request *request)
     return 200;
 }
 
+static int find_route(struct request *request, const struct exchange_head *head)
+{
+    if (access_is_preflight(request, head)) {
+        request->match.id = ROUTE_PREFLIGHT;
+        return 200;
+    }
+    return route_find(head_target(&request->head), head->method, &request->match, &request->err);
+}
+
 bool request_begin(struct request *request, const struct exchange_head *head)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     request->method = head->method_name;
-    int status =
-        route_find(head_target(&request->head), head->method, &request->match, &request->err);
+    int status = find_route(request, head);
+    status = status == 200 ? access_begin(request) : status;
     if (status == 200) {
         enum status announced = announce_body(request, head);
         status = announced == ST_OK ? 200 : http_status_of(announced);
-    }
-    if (status == 200 && route_of(request)->is_admin && !request->exchange->is_admin) {
-        error_set(&request->err, ST_INVALID,
-                  "this is for administrators: it is answered at the addresses of --admin-listen "
-                  "alone");
-        status = 403;
     }
     if (status == 200 && !route_of(request)->handler) {
         status = check_profile(request);

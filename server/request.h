@@ -32,6 +32,7 @@ struct metrics_look;
 struct repository_index;
 struct server;
 struct serving;
+struct token_use;
 
 #define REQUEST_MAGIC 0x72657175u
 
@@ -79,6 +80,10 @@ struct request {
     uint32_t load_count;             /* times that it has waited for a file */
     struct changes_order order;      /* set by the handler of a request that changes models */
     struct infer infer;
+
+    struct token_use *token_use; /* the token that has admitted it; NULL: it needed none */
+    const char *token_name;      /* that it came with; NULL: none */
+    const char *challenge;       /* of a refusal: which token is needed; a constant, or NULL */
 
     struct trace trace;                   /* that it belongs to; see request_trace() */
     char traceparent[TRACE_PARENT_CHARS]; /* of the answer */

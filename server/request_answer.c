@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "base/check.h"
+#include "server/access.h"
 #include "server/exchange.h"
 #include "server/request.h"
 
@@ -44,6 +45,7 @@ static struct http_answer describe_answer(struct request *request)
         .request_id = repeat_id(request),
         .traceparent = continue_trace(request),
     };
+    access_describe(request, &answer);
     const struct infer *infer = &request->infer;
     if (infer->encoded.has_binary) {
         answer.content_length = infer->encoded.total_bytes;

@@ -7,21 +7,28 @@
 #include "protocol/oip_reply.h"
 #include "server/bundle.h"
 
-#define ANSWERS(fn)                                                                                \
+#define ANSWERS_ANYONE(fn)                                                                         \
     {                                                                                              \
         .handler = (fn), .print_error = oip_print_error                                            \
     }
+#define ANSWERS(fn)                                                                                \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .print_error = oip_print_error                 \
+    }
 #define ANSWERS_ON_THREAD(fn)                                                                      \
     {                                                                                              \
-        .handler = (fn), .is_long = true, .print_error = oip_print_error                           \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_long = true,                               \
+        .print_error = oip_print_error                                                             \
     }
 #define CHANGES(fn)                                                                                \
     {                                                                                              \
-        .handler = (fn), .is_admin = true, .changes_models = true, .print_error = oip_print_error  \
+        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .changes_models = true,                       \
+        .print_error = oip_print_error                                                             \
     }
 #define CALLS(rows, how)                                                                           \
     {                                                                                              \
-        .ops = &(rows), .codec = &(how), .print_error = oip_print_error                            \
+        .ops = &(rows), .scope = TOKEN_SCOPE_INFER, .codec = &(how),                               \
+        .print_error = oip_print_error                                                             \
     }
 
 static const struct route routes[ROUTE_COUNT + 1] = {

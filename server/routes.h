@@ -7,11 +7,12 @@
 #include "server/api.h"
 #include "server/infer.h"
 #include "server/route.h"
+#include "server/tokens.h"
 
 struct route {
     api_handler_f *handler; /* prints the answer; NULL: the request calls models, by |ops| */
     bool is_long;           /* the handler runs on a thread */
-    bool is_admin;          /* answered at the addresses of --admin-listen alone */
+    enum token_scope scope; /* that a client needs, unless it came to --admin-listen */
     bool changes_models;    /* the handler says in request->order what is to change */
     const struct infer_ops *ops;
     const struct infer_codec *codec;

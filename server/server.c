@@ -535,6 +535,7 @@ enum status server_init(struct server *server, const struct options *options, st
     server->has_loop = true;
     server->thread = uv_thread_self();
     TRY(init_handles(server, err));
+    TRY(access_read(&server->access, options, err));
     TRY(access_log_open(&server->access_log, options, err));
     TRY(spans_open(&server->spans, options, err));
     TRY(offload_start(server, err));
@@ -606,6 +607,7 @@ void server_fini(struct server *server)
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
+    access_fini(&server->access);
     access_log_close(&server->access_log);
     spans_close(&server->spans);
     log_limits_flush(&server->log_limits, true);

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "base/status.h"
+#include "server/access.h"
 #include "server/access_log.h"
 #include "server/spans.h"
 #include "server/changes.h"
@@ -65,6 +66,7 @@ struct server {
     struct watchdog watchdog;
     struct log_limits log_limits;
     struct metrics metrics;
+    struct access access;
     struct access_log access_log;
     struct spans spans;
     struct trace_source traces; /* ids of spans */

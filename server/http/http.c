@@ -11,11 +11,14 @@
 static const char *const field_names[HTTP_FIELD_COUNT] = {
     [HTTP_ACCEPT] = "accept",
     [HTTP_ACCEPT_ENCODING] = "accept-encoding",
+    [HTTP_ACCESS_CONTROL_REQUEST_METHOD] = "access-control-request-method",
+    [HTTP_AUTHORIZATION] = "authorization",
     [HTTP_CONTENT_ENCODING] = "content-encoding",
     [HTTP_CONTENT_LENGTH] = "content-length",
     [HTTP_EXPECT] = "expect",
     [HTTP_HOST] = "host",
     [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = "inference-header-content-length",
+    [HTTP_ORIGIN] = "origin",
     [HTTP_TRACEPARENT] = "traceparent",
     [HTTP_TRANSFER_ENCODING] = "transfer-encoding",
     [HTTP_USER_AGENT] = "user-agent",
@@ -57,6 +60,8 @@ const char *http_reason(int status)
         return "OK";
     case 400:
         return "Bad Request";
+    case 401:
+        return "Unauthorized";
     case 403:
         return "Forbidden";
     case 404:

@@ -16,11 +16,14 @@
 enum http_field {
     HTTP_ACCEPT,
     HTTP_ACCEPT_ENCODING,
+    HTTP_ACCESS_CONTROL_REQUEST_METHOD,
+    HTTP_AUTHORIZATION,
     HTTP_CONTENT_ENCODING,
     HTTP_CONTENT_LENGTH,
     HTTP_EXPECT,
     HTTP_HOST,
     HTTP_INFERENCE_HEADER_CONTENT_LENGTH,
+    HTTP_ORIGIN,
     HTTP_TRACEPARENT,
     HTTP_TRANSFER_ENCODING,
     HTTP_USER_AGENT,
@@ -54,11 +57,16 @@ struct http_answer {
     uint32_t retry_after_s;       /* Retry-After; 0: not sent */
     struct span request_id;       /* X-Request-Id; empty: not sent */
     struct span traceparent;      /* likewise */
+    const char *challenge;        /* WWW-Authenticate; NULL: not sent */
+    struct span allow_origin;     /* the page that may read it, or "*"; empty: not sent */
+    bool varies_by_origin;        /* another page may get another answer */
+    bool is_preflight;            /* says what such a page may send */
 };
 
-/* Bytes of these two fields. */
+/* Bytes of these fields. */
 #define HTTP_REQUEST_ID_MAX 128
 #define HTTP_TRACEPARENT_MAX 55
+#define HTTP_ORIGIN_MAX 300
 
 #define HTTP_DATE_BYTES 29
 

@@ -52,6 +52,26 @@ static char *put_field(char *at, const char *name, struct span value, size_t max
     return at + value.len;
 }
 
+/* What pages of other origins may read and send (the Fetch standard, section 3.2). */
+static char *put_cors(char *at, const struct http_answer *answer)
+{
+    if (answer->varies_by_origin) {
+        at = put(at, "\r\nVary: Origin");
+    }
+    if (!answer->allow_origin.len) {
+        return at;
+    }
+    at = put_field(at, "\r\nAccess-Control-Allow-Origin: ", answer->allow_origin, HTTP_ORIGIN_MAX);
+    if (answer->is_preflight) {
+        return put(at, "\r\nAccess-Control-Allow-Methods: GET, HEAD, POST"
+                       "\r\nAccess-Control-Allow-Headers: Authorization, Content-Encoding, "
+                       "Content-Type, Inference-Header-Content-Length, traceparent, X-Request-Id, "
+                       "X-Request-Timeout-Ms\r\nAccess-Control-Max-Age: 600");
+    }
+    return put(at, "\r\nAccess-Control-Expose-Headers: Inference-Header-Content-Length, "
+                   "Retry-After, traceparent, X-Request-Id");
+}
+
 size_t http1_print_head(const struct http_answer *answer, unsigned flags,
                         char out[HTTP1_HEAD_BYTES_MAX])
 {
@@ -79,6 +99,10 @@ size_t http1_print_head(const struct http_answer *answer, unsigned flags,
     }
     at = put_field(at, "\r\nX-Request-Id: ", answer->request_id, HTTP_REQUEST_ID_MAX);
     at = put_field(at, "\r\ntraceparent: ", answer->traceparent, HTTP_TRACEPARENT_MAX);
+    if (answer->challenge) {
+        at = put(put(at, "\r\nWWW-Authenticate: "), answer->challenge);
+    }
+    at = put_cors(at, answer);
     if (flags & HTTP1_CLOSE) {
         at = put(at, "\r\nConnection: close");
     } else if (flags & HTTP1_KEEP_ALIVE) {

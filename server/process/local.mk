@@ -22,5 +22,6 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/options_print.c \
 	%D%/params.def \
 	%D%/setting.c %D%/setting.h \
+	%D%/sha256.c %D%/sha256.h \
 	%D%/standard.c %D%/standard.h \
 	%D%/version.c %D%/version.h

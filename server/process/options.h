@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "server/process/log.h"
 
-#define OPTIONS_LISTEN_MAX 16
+#define OPTIONS_TEXTS_MAX 16
 #define OPTIONS_MODELS_MAX 256
 #define OPTIONS_FOLDERS_MAX 16
 #define OPTIONS_DATA_MAX 256
@@ -50,9 +50,9 @@ struct option_model {
     enum options_source source;
 };
 
-/* Where to listen. */
-struct option_addresses {
-    const char *items[OPTIONS_LISTEN_MAX];
+/* Texts of a list, such as addresses; those of a source take the place of those of weaker ones. */
+struct option_texts {
+    const char *items[OPTIONS_TEXTS_MAX];
     uint32_t count;
     enum options_source source; /* of all of them */
 };
@@ -89,8 +89,10 @@ struct options {
     enum options_source source; /* of the values that are set now */
     const char *config_file;    /* the document to read, or NULL */
     struct params params;
-    struct option_addresses listen;
-    struct option_addresses admin_listen; /* where models can be changed */
+    struct option_texts listen;
+    struct option_texts admin_listen; /* where models can be changed */
+    struct option_texts cors_origins;
+    const char *token_file; /* NULL: no request needs a token */
     struct option_model models[OPTIONS_MODELS_MAX];
     uint32_t model_count;
     struct option_model data[OPTIONS_DATA_MAX]; /* data files, by the names of models */

@@ -132,25 +132,43 @@ static enum status add_value(const char **values, uint32_t *count, uint32_t max,
     return ST_OK;
 }
 
-/* Addresses of a source take the place of those of sources before it. */
-static enum status add_address(struct options *options, struct option_addresses *addresses,
-                               const char *value, struct error *err)
+/* Texts of a source take the place of those of sources before it. */
+static enum status add_text(struct options *options, struct option_texts *texts, const char *value,
+                            struct error *err)
 {
-    if (addresses->source != options->source) {
-        addresses->source = options->source;
-        addresses->count = 0;
+    if (texts->source != options->source) {
+        texts->source = options->source;
+        texts->count = 0;
     }
-    return add_value(addresses->items, &addresses->count, OPTIONS_LISTEN_MAX, value, err);
+    return add_value(texts->items, &texts->count, OPTIONS_TEXTS_MAX, value, err);
 }
 
 static enum status set_listen(struct options *options, const char *value, struct error *err)
 {
-    return add_address(options, &options->listen, value, err);
+    return add_text(options, &options->listen, value, err);
 }
 
 static enum status set_admin_listen(struct options *options, const char *value, struct error *err)
 {
-    return add_address(options, &options->admin_listen, value, err);
+    return add_text(options, &options->admin_listen, value, err);
+}
+
+static enum status set_token_file(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* access_read() reports whether it can be read */
+    options->token_file = value;
+    return ST_OK;
+}
+
+/* "https://host:port", as browsers send it. */
+static enum status set_cors_origin(struct options *options, const char *value, struct error *err)
+{
+    const char *host = strstr(value, "://");
+    bool is_origin = host && host != value && host[3] && !strpbrk(host + 3, "/ *,");
+    if (strcmp(value, "*") != 0 && !is_origin) {
+        return error_set(err, ST_INVALID, "expected https://HOST[:PORT] or *, got '%.64s'", value);
+    }
+    return add_text(options, &options->cors_origins, value, err);
 }
 
 static enum status set_models(struct options *options, const char *value, struct error *err)
@@ -324,7 +342,7 @@ static enum status set_versions(struct options *options, const char *value, stru
 {
     const char *equals = strchr(value, '=');
     if (!equals || equals == value) {
-        return error_set(err, ST_INVALID, "expected NAME=N,N, got '%.64s'", value);
+        return error_set(err, ST_INVALID, "expected NAME=LIST, got '%.64s'", value);
     }
     return add_model_versions(options,
                               (struct option_model){.name = value,

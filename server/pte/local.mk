@@ -17,4 +17,5 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/profile_text.c \
 	%D%/pte.c %D%/pte.h \
 	%D%/run.c \
-	%D%/sig.c
+	%D%/sig.c \
+	%D%/token.c

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from load import wait_until
+from run_daemon import expect_exit
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect
 
 ROUNDS = int(os.environ.get("ROUNDS", "100"))
