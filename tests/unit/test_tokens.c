@@ -124,10 +124,10 @@ static void counts_outlive_the_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(finds_a_token_by_its_hash),
-        TEST(refuses_lines_that_are_wrong),
-        TEST(keeps_to_a_rate),
-        TEST(counts_outlive_the_file),
+        cmocka_unit_test(finds_a_token_by_its_hash),
+        cmocka_unit_test(refuses_lines_that_are_wrong),
+        cmocka_unit_test(keeps_to_a_rate),
+        cmocka_unit_test(counts_outlive_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
