@@ -21,6 +21,7 @@
 #include "runtime/sched/sequence.h"
 #include "server/api.h"
 #include "server/metrics.h"
+#include "server/process/fetch.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -212,6 +213,14 @@ static void put_changes(struct page *page)
 {
     put_labelled(page, "result", "made", counter_get(&page->server->metrics.changes));
     put_labelled(page, "result", "refused", counter_get(&page->server->metrics.refused_changes));
+}
+
+static void put_fetches(struct page *page)
+{
+    struct fetch_counts counts = fetch_counts();
+    put_labelled(page, "result", "fetched", counts.fetched);
+    put_labelled(page, "result", "unchanged", counts.unchanged);
+    put_labelled(page, "result", "failed", counts.failed);
 }
 
 static void put_displaced(struct page *page)

@@ -12,6 +12,7 @@
 #include "server/conf_priv.h"
 #include "server/http/address.h"
 #include "server/model/model_name.h"
+#include "server/process/fetch.h"
 #include "server/model/pipelines.h"
 #include "server/process/nearest.h"
 #include "server/process/setting.h"
@@ -61,7 +62,7 @@ static void refuse_member(const struct reader *r, const struct cJSON *member, co
 static enum status place_path(const struct reader *r, const char **path, struct error *err)
 {
     const char *document = r->options->config_file, *slash = strrchr(document, '/');
-    if (**path == '/' || !slash) {
+    if (**path == '/' || !slash || fetch_is_url(*path)) {
         return ST_OK;
     }
     size_t folder = (size_t)(slash + 1 - document), len = strlen(*path);

@@ -110,21 +110,21 @@ expect() {
     # Each "  --NAME  TEXT (DEFAULT)" below "Limits and times:" is a row of the table.
     # shellcheck disable=SC2016
     echo "$HELP" |
-        sed -nE 's/^  (--[a-z-]+) +(.*) \(([0-9]+[A-Za-z]*)\)$/| `\1` | \3 | \2 |/p' |
+        sed -nE 's/^  (--[a-z0-9-]+) +(.*) \(([0-9]+[A-Za-z]*)\)$/| `\1` | \3 | \2 |/p' |
         while read -r row; do
             grep -qxF "$row" docs/limits.md || echo "docs/limits.md:1: no row $row"
         done
-    echo "$HELP" | grep -oE '^  --[a-z-]+( [A-Z][A-Z:=]*)?' | sed 's/^  //' |
+    echo "$HELP" | grep -oE '^  --[a-z0-9-]+( [A-Z][A-Z:=]*)?' | sed 's/^  //' |
         grep -vE '^--(help|version)$' |
         while read -r option; do
             grep -qF "| \`$option\` |" docs/command-line.md docs/limits.md ||
                 echo "docs/command-line.md:1: no option $option"
         done
-    echo "$HELP" | sed -nE 's/^  -(-[a-z-]+) [A-Z].*/.It Fl \1 Ar /p' |
+    echo "$HELP" | sed -nE 's/^  -(-[a-z0-9-]+) [A-Z].*/.It Fl \1 Ar /p' |
         while read -r item; do
             grep -qF -- "$item" "$MANUAL" || echo "$MANUAL:1: no $item"
         done
-    echo "$HELP" | sed -nE 's/^  -(-[a-z-]+) .* \(([0-9]+[A-Za-z]*)\)$/.It Fl \1 Ar N Pq \2/p' |
+    echo "$HELP" | sed -nE 's/^  -(-[a-z0-9-]+) .* \(([0-9]+[A-Za-z]*)\)$/.It Fl \1 Ar N Pq \2/p' |
         while read -r item; do
             grep -qxF "$item" "$MANUAL" || echo "$MANUAL:1: no $item"
         done
@@ -142,7 +142,7 @@ expect() {
     echo "$PTE_HELP" | sed -nE 's/^  ([a-z]+) .*/\1/p' |
         while read -r command; do
             "$PTE" "$command" --help
-        done | sed -nE 's/^  -(-[a-z-]+( [A-Z][A-Za-z0-9=]*)?)  .*/\1/p' | sort -u |
+        done | sed -nE 's/^  -(-[a-z0-9-]+( [A-Z][A-Za-z0-9=]*)?)  .*/\1/p' | sort -u |
         while read -r option; do
             grep -qF -- "-$option" docs/command-line.md ||
                 echo "docs/command-line.md:1: no option -$option"

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/folder.h"
 #include "server/model/model_name.h"
+#include "server/process/fetch.h"
 #include "server/process/log.h"
 
 #define SUFFIX ".pte"
@@ -37,6 +38,19 @@ struct params catalog_params(const struct options *options, struct span name)
     return params;
 }
 
+enum status catalog_place(const struct options *options, const char *path, char *out, size_t size,
+                          struct error *err)
+{
+    if (fetch_is_url(path)) {
+        struct fetch fetch = fetch_of(options);
+        return fetch_path(&fetch, path, out, size, err);
+    }
+    int len = snprintf(out, size, "%s", path);
+    return len >= 0 && (size_t)len < size
+               ? ST_OK
+               : error_set(err, ST_INVALID, "%.160s...: the path is too long", path);
+}
+
 /* ---- how large ------------------------------------------------------------------------------- */
 
 static uint64_t bytes_at(const char *path)
@@ -54,7 +68,10 @@ static uint64_t data_bytes(const struct options *options, const struct catalog_f
     for (uint32_t i = 0; i < options->data_count; i++) {
         const struct option_model *data = &options->data[i];
         if (span_equal(span_str(file->name), span_of(data->name, data->name_len))) {
-            bytes += bytes_at(data->path);
+            struct error ignored;
+            bool is_placed =
+                catalog_place(options, data->path, path, sizeof(path), &ignored) == ST_OK;
+            bytes += is_placed ? bytes_at(path) : 0;
         }
     }
     bool has_stem = len > suffix && strcmp(file->path + len - suffix, SUFFIX) == 0;
@@ -121,8 +138,10 @@ static enum status add_named(struct lister *lister, const struct option_model *m
                              struct error *err)
 {
     struct span name = options_model_name(model);
+    char path[PATH_MAX];
     TRY(model_name_verify(name, err));
-    return add(lister, name, 1, model->path, true, err);
+    TRY(catalog_place(lister->options, model->path, path, sizeof(path), err));
+    return add(lister, name, 1, path, true, err);
 }
 
 /* ---- a folder -------------------------------------------------------------------------------- */

@@ -22,4 +22,5 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/repository_priv.h \
 	%D%/repository_program.c \
 	%D%/status_counts.c %D%/status_counts.h \
+	%D%/update_fetch.c \
 	%D%/update.c %D%/update.h

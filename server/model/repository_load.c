@@ -2,7 +2,9 @@
 /* From listed files to models in a draft, and what options say of models by name. */
 #include "config.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <uv.h>
@@ -44,21 +46,29 @@ static enum status forget_path(struct error *err, const char *path)
     return err->code;
 }
 
+/* The paths of data files. */
+struct data_files {
+    char paths[RT_DATA_FILES_MAX][PATH_MAX];
+    const char *items[RT_DATA_FILES_MAX]; /* the first |count| of |paths| */
+    uint32_t count;
+};
+
 /* The data files given for |name|. */
-static enum status data_paths_of(const struct options *options, struct span name,
-                                 const char *paths[RT_DATA_FILES_MAX], uint32_t *out_count,
-                                 struct error *err)
+static enum status find_data(const struct options *options, struct span name,
+                             struct data_files *files, struct error *err)
 {
-    *out_count = 0;
+    files->count = 0;
     for (uint32_t i = 0; i < options->data_count; i++) {
         const struct option_model *data = &options->data[i];
         if (!span_equal(name, span_of(data->name, data->name_len))) {
             continue;
         }
-        if (*out_count == RT_DATA_FILES_MAX) {
+        if (files->count == RT_DATA_FILES_MAX) {
             return error_set(err, ST_TOO_LARGE, "more than %d data files", RT_DATA_FILES_MAX);
         }
-        paths[(*out_count)++] = data->path;
+        char *path = files->paths[files->count];
+        TRY(catalog_place(options, data->path, path, PATH_MAX, err));
+        files->items[files->count++] = path;
     }
     return ST_OK;
 }
@@ -83,34 +93,50 @@ enum status repository_add_listed(struct repository_draft *draft, const struct c
     return status;
 }
 
+/* |program| has been loaded from |file|. */
+static enum status add_program(struct repository_draft *draft, const struct catalog_file *file,
+                               struct rt_program *program, uint64_t begin_ns, struct error *err)
+{
+    struct origin *origin;
+    TRY(check_callable(program, err));
+    TRY(new_origin(file, &origin, err));
+    origin->is_on_demand = !file->is_named && draft->options->params.model_bytes_max > 0;
+    enum status status = repository_draft_add_program(draft, origin, program, err);
+    origin->load_ns = uv_hrtime() - begin_ns;
+    origin_unref(origin);
+    return status;
+}
+
+static enum status load_program(struct repository_draft *draft, const struct catalog_file *file,
+                                struct data_files *data, struct error *err)
+{
+    struct span name = span_str(file->name);
+    uint64_t begin_ns = uv_hrtime();
+    struct rt_program *program;
+    TRY(find_data(draft->options, name, data, err));
+    struct rt_load_options options = {
+        .device = draft->repository->device,
+        .data_paths = data->items,
+        .data_count = data->count,
+        .precision = (enum precision)catalog_params(draft->options, name).precision};
+    if (rt_load_program(file->path, &options, &program, err) != ST_OK) {
+        return forget_path(err, file->path);
+    }
+    enum status status = add_program(draft, file, program, begin_ns, err);
+    rt_program_unref(program);
+    return status;
+}
+
 enum status repository_load_file(struct repository_draft *draft, const struct catalog_file *file,
                                  struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
-    const char *data[RT_DATA_FILES_MAX];
-    struct span name = span_str(file->name);
-    struct rt_load_options options = {
-        .device = draft->repository->device,
-        .data_paths = data,
-        .precision = (enum precision)catalog_params(draft->options, name).precision};
-    struct rt_program *program;
-    struct origin *origin;
-    uint64_t begin_ns = uv_hrtime();
-    TRY(data_paths_of(draft->options, name, data, &options.data_count, err));
-    if (rt_load_program(file->path, &options, &program, err) != ST_OK) {
-        return forget_path(err, file->path);
+    struct data_files *data = malloc(sizeof(*data)); /* too large for the stack of a thread */
+    if (!data) {
+        return error_set(err, ST_EXHAUSTED, "models: out of memory");
     }
-    enum status status = check_callable(program, err);
-    if (status == ST_OK) {
-        status = new_origin(file, &origin, err);
-    }
-    if (status == ST_OK) {
-        origin->is_on_demand = !file->is_named && draft->options->params.model_bytes_max > 0;
-        status = repository_draft_add_program(draft, origin, program, err);
-        origin->load_ns = uv_hrtime() - begin_ns;
-        origin_unref(origin);
-    }
-    rt_program_unref(program);
+    enum status status = load_program(draft, file, data, err);
+    free(data);
     return status;
 }
 

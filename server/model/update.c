@@ -533,6 +533,9 @@ enum status update_prepare(struct update *update, struct error *err)
     enum status status =
         repository_draft_init(&update->draft, update->repository, update->options, err);
     if (status == ST_OK) {
+        status = update_fetch(update, err);
+    }
+    if (status == ST_OK) {
         repository_draft_cut(&update->draft, 0);
         status = settle_all(&u, err);
         catalog_fini(&u.catalog);

@@ -74,6 +74,10 @@ MUST_CHECK enum status update_prepare(struct update *update, struct error *err);
 MUST_CHECK enum status update_publish(struct update *update, struct rt_sequences *sequences,
                                       struct error *err);
 
+/* Part of update_prepare(): gets the files of URLs, as far as this update asks for them; it may
+ * take long. The log tells of it. Fails if a start or a load by name cannot do without. */
+MUST_CHECK enum status update_fetch(const struct update *update, struct error *err);
+
 void update_fini(struct update *update);
 
 #endif

@@ -10,6 +10,8 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/document_priv.h \
 	%D%/document_scan.c \
 	%D%/exit_status.c %D%/exit_status.h \
+	%D%/fetch.c %D%/fetch.h \
+	%D%/fetch_url.c %D%/fetch_url.h \
 	%D%/file.c %D%/file.h \
 	%D%/line.c %D%/line.h \
 	%D%/line_sink.c %D%/line_sink.h \

@@ -108,6 +108,7 @@ struct options {
     const char *folders[OPTIONS_FOLDERS_MAX]; /* folders whose models are served */
     uint32_t folder_count;
     bool watches;          /* the folders: what changes there is loaded and unloaded */
+    const char *cache_dir, *hf_endpoint, *s3_endpoint; /* see server/process/fetch.h */
     const char *device;    /* NULL: the CPU */
     const char *cpu_level; /* NULL: the best there is */
     uint64_t workers;      /* 0: what the process may use */

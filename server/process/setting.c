@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/precision.h"
+#include "server/process/fetch.h"
 
 /* ---- numbers and words ----------------------------------------------------------------------- */
 
@@ -191,8 +192,10 @@ struct span options_model_name(const struct option_model *model)
     if (model->name) {
         return span_of(model->name, model->name_len);
     }
-    const char *slash = strrchr(model->path, '/');
-    struct span name = span_str(slash ? slash + 1 : model->path);
+    size_t len = fetch_is_url(model->path) ? strcspn(model->path, "?#") : strlen(model->path);
+    const char *slash = memrchr(model->path, '/', len);
+    struct span name = slash ? span_of(slash + 1, len - (size_t)(slash + 1 - model->path))
+                             : span_of(model->path, len);
     size_t suffix = strlen(SUFFIX);
     if (name.len > suffix && memcmp(name.ptr + name.len - suffix, SUFFIX, suffix) == 0) {
         name.len -= suffix;
@@ -474,13 +477,35 @@ static enum status set_access_log_file(struct options *options, const char *valu
     return ST_OK;
 }
 
-static enum status set_otlp_endpoint(struct options *options, const char *value, struct error *err)
+static enum status take_url(const char *value, const char **out_url, struct error *err)
 {
     if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0) {
         return error_set(err, ST_INVALID, "expected http://... or https://..., got '%.64s'", value);
     }
-    options->otlp_endpoint = value;
+    *out_url = value;
     return ST_OK;
+}
+
+static enum status set_cache_dir(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* the first file that comes there shows whether it can be written */
+    options->cache_dir = value;
+    return ST_OK;
+}
+
+static enum status set_hf_endpoint(struct options *options, const char *value, struct error *err)
+{
+    return take_url(value, &options->hf_endpoint, err);
+}
+
+static enum status set_s3_endpoint(struct options *options, const char *value, struct error *err)
+{
+    return take_url(value, &options->s3_endpoint, err);
+}
+
+static enum status set_otlp_endpoint(struct options *options, const char *value, struct error *err)
+{
+    return take_url(value, &options->otlp_endpoint, err);
 }
 
 static enum status set_otlp_service(struct options *options, const char *value, struct error *err)

@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libcommands.a
 %C%_libcommands_a_SOURCES = \
 	%D%/call.c %D%/call.h \
 	%D%/devices.c \
+	%D%/fetch.c \
 	%D%/input.c %D%/input.h \
 	%D%/inspect.c %D%/inspect.h \
 	%D%/inspect_json.c \
