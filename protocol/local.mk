@@ -18,6 +18,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/number_print.c \
 	%D%/number_priv.h \
 	%D%/oip.c %D%/oip.h \
+	%D%/oip_classes.c %D%/oip_classes.h \
 	%D%/oip_config.c %D%/oip_config.h \
 	%D%/oip_input.c \
 	%D%/oip_layout.c %D%/oip_layout.h \

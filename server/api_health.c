@@ -12,11 +12,15 @@ enum status api_server(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     (void)err;
-    static const char *const extensions[] = {
-        "binary_tensor_data",  "model_configuration",
-        "model_repository",    "model_repository(unload_dependents)",
-        "schedule_policy",     "sequence",
-        "sequence(string_id)", "statistics"};
+    static const char *const extensions[] = {"binary_tensor_data",
+                                             "classification",
+                                             "model_configuration",
+                                             "model_repository",
+                                             "model_repository(unload_dependents)",
+                                             "schedule_policy",
+                                             "sequence",
+                                             "sequence(string_id)",
+                                             "statistics"};
     struct oip_server_meta meta = {
         .name = PACKAGE_NAME,
         .version = PACKAGE_VERSION,

@@ -42,6 +42,9 @@ struct infer_output {
     const struct model_io *io;
     const char *name; /* name in the answer: the one that the client used */
     bool is_binary;
+    uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
+    const struct span *classes; /* then: the texts, from the step ENCODE on; in the arena */
+    struct shape classes_shape;
 };
 
 /* One call of a model: the whole request, or one call of its list (server/bundle.h). */

@@ -68,7 +68,7 @@ static enum status list_outputs(struct arena *arena, struct infer_call *call, bo
                                         : NULL;
         if (io) {
             call->outputs[call->output_count++] =
-                (struct infer_output){io, io->meta.name, is_binary};
+                (struct infer_output){.io = io, .name = io->meta.name, .is_binary = is_binary};
         }
     }
     return ST_OK;

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "base/check.h"
+#include "protocol/oip_classes.h"
 #include "runtime/call/invocation.h"
 #include "server/infer.h"
 #include "server/request.h"
@@ -60,7 +61,8 @@ static enum status parse(struct request *request, struct infer_call *call,
 static void add_output(struct infer_call *call, const struct model_io *io, const char *name,
                        bool is_binary)
 {
-    call->outputs[call->output_count++] = (struct infer_output){io, name, is_binary};
+    call->outputs[call->output_count++] =
+        (struct infer_output){.io = io, .name = name, .is_binary = is_binary};
 }
 
 /* The results that the client named, or all of them: decided before anything runs. */
@@ -86,13 +88,14 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
             model_refuse_name(model, RT_RESULT, output->name, err);
             return error_prefix(err, "outputs[%zu].name: ", output->index);
         }
-        if (output->class_count) {
+        if (output->class_count && io->kind != RT_IO_TENSOR) {
             return error_set(err, ST_INVALID,
-                             "outputs[%zu].parameters.classification: not supported",
-                             output->index);
+                             "outputs[%zu].parameters.classification: '%s' is no tensor",
+                             output->index, io->meta.name);
         }
         bool is_name = span_is(output->name, io->meta.name);
         add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
+        call->outputs[call->output_count - 1].class_count = output->class_count;
     }
     return ST_OK;
 }
@@ -231,8 +234,29 @@ static enum status decode(struct request *request, struct infer_call *call, stru
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
 
+/* The classes of an output take the place of its tensor. */
+static enum status classify(struct arena *arena, const struct infer_call *call,
+                            struct infer_output *output, struct error *err)
+{
+    const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
+    const struct origin *origin = call->model->origin;
+    const struct oip_classes classes = {.labels = origin->labels,
+                                        .label_count = origin->label_count,
+                                        .wanted = output->class_count};
+    TRY(oip_classify(&classes, output->io->meta.type.dtype, &result->shape, result->bytes, arena,
+                     &output->classes, &output->classes_shape, err));
+    return ST_OK;
+}
+
 static struct oip_result result_of(const struct infer_call *call, const struct infer_output *output)
 {
+    if (output->classes) {
+        return (struct oip_result){.name = span_str(output->name),
+                                   .type = {.is_bytes = true},
+                                   .shape = output->classes_shape,
+                                   .is_binary = output->is_binary,
+                                   .strings = output->classes};
+    }
     const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
     return (struct oip_result){
         .name = span_str(output->name),
@@ -252,6 +276,9 @@ static enum status print(struct request *request, struct infer_call *call, struc
         return arena_fail(&infer->arena, "the answer", err);
     }
     for (size_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i].class_count) {
+            TRY(classify(&infer->arena, call, &call->outputs[i], err));
+        }
         results[i] = result_of(call, &call->outputs[i]);
     }
     const struct oip_reply reply = {

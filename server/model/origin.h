@@ -25,17 +25,20 @@ struct origin_id {
 struct origin {
     uint32_t magic;
     struct refs refs;
-    struct arena arena;    /* memory of the texts */
-    const char *name;      /* given to the file or the pipeline */
-    const char *path;      /* of the file; NULL: a pipeline */
-    uint32_t version;      /* of its models */
-    uint64_t load_ns;      /* time that the file took to load */
-    const char *constants; /* JSON of the values of the program's constant methods, or NULL */
-    struct origin_id id;   /* of the file, before it was loaded */
-    uint64_t bytes;        /* of the file and its data files: what --model-bytes-max counts */
-    bool is_on_demand;     /* it may be unloaded while nobody calls it */
-    bool is_pinned;        /* a pipeline calls it; set by updates, read between them */
-    bool is_unloaded;      /* taken out of service by its name: its only model has that reason */
+    struct arena arena;        /* memory of the texts */
+    const char *name;          /* given to the file or the pipeline */
+    const char *path;          /* of the file; NULL: a pipeline */
+    uint32_t version;          /* of its models */
+    uint64_t load_ns;          /* time that the file took to load */
+    const char *constants;     /* JSON of the values of the program's constant methods, or NULL */
+    struct origin_id id;       /* of the file, before it was loaded */
+    const char *labels_path;   /* of the file with the names of classes, as it was said; or NULL */
+    const struct span *labels; /* of the classes, in the arena */
+    uint32_t label_count;
+    uint64_t bytes;    /* of the file and its data files: what --model-bytes-max counts */
+    bool is_on_demand; /* it may be unloaded while nobody calls it */
+    bool is_pinned;    /* a pipeline calls it; set by updates, read between them */
+    bool is_unloaded;  /* taken out of service by its name: its only model has that reason */
     /* ---- of a newer file at |path| that did not load, while the models of this one go on; the
      *      loop's, but an update reads |refused| (server/model/update.h) ---- */
     struct origin_id refused; /* all zero: there is none */

@@ -17,6 +17,7 @@
 #include "server/model/model_log.h"
 #include "server/model/repository_priv.h"
 #include "server/model/update.h"
+#include "server/process/file.h"
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
@@ -93,6 +94,56 @@ enum status repository_add_listed(struct repository_draft *draft, const struct c
     return status;
 }
 
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+#define LABELS_BYTES_MAX (512 << 10) /* below what an origin's arena takes */
+
+/* A label is a line without its end. */
+static enum status take_labels(struct origin *origin, struct span text, struct error *err)
+{
+    uint32_t count = 0, at = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        count += text.ptr[i] == '\n' || i + 1 == text.len;
+    }
+    struct span *labels = arena_array(&origin->arena, (size_t)count + 1, sizeof(*labels));
+    const char *copy = arena_strdup(&origin->arena, text.ptr, text.len);
+    if (!labels || !copy) {
+        return arena_fail(&origin->arena, "labels", err);
+    }
+    const char *line = copy, *end = copy + text.len;
+    while (line < end) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        stop = stop ? stop : end;
+        size_t len = (size_t)(stop - line);
+        labels[at++] = span_of(line, len > 0 && stop[-1] == '\r' ? len - 1 : len);
+        line = stop + 1;
+    }
+    must(at == count);
+    origin->labels = labels;
+    origin->label_count = count;
+    return ST_OK;
+}
+
+static enum status read_labels(const struct options *options, struct origin *origin,
+                               struct error *err)
+{
+    struct buf text;
+    const char *path = options_find_labels(options, span_str(origin->name));
+    if (!path) {
+        return ST_OK;
+    }
+    origin->labels_path = arena_strdup(&origin->arena, path, strlen(path));
+    if (!origin->labels_path) {
+        return arena_fail(&origin->arena, "labels", err);
+    }
+    buf_init(&text, LABELS_BYTES_MAX);
+    enum status status = file_read(path, &text, err);
+    status =
+        status == ST_OK ? take_labels(origin, buf_span(&text), err) : error_prefix(err, "labels: ");
+    buf_fini(&text);
+    return status;
+}
+
 /* |program| has been loaded from |file|. */
 static enum status add_program(struct repository_draft *draft, const struct catalog_file *file,
                                struct rt_program *program, uint64_t begin_ns, struct error *err)
@@ -100,6 +151,10 @@ static enum status add_program(struct repository_draft *draft, const struct cata
     struct origin *origin;
     TRY(check_callable(program, err));
     TRY(new_origin(file, &origin, err));
+    if (read_labels(draft->options, origin, err) != ST_OK) {
+        origin_unref(origin);
+        return err->code;
+    }
     origin->is_on_demand = !file->is_named && draft->options->params.model_bytes_max > 0;
     enum status status = repository_draft_add_program(draft, origin, program, err);
     origin->load_ns = uv_hrtime() - begin_ns;
@@ -222,6 +277,10 @@ enum status repository_check_names(const struct repository_draft *draft, struct 
     for (uint32_t i = 0; i < options->data_count; i++) {
         const struct option_model *data = &options->data[i];
         TRY(check_file(draft, data->label, data->name, data->name_len, err));
+    }
+    for (uint32_t i = 0; i < options->labels_count; i++) {
+        const struct option_model *labels = &options->labels[i];
+        TRY(check_file(draft, labels->label, labels->name, labels->name_len, err));
     }
     for (uint32_t i = 0; i < options->setting_count; i++) {
         TRY(check_setting(draft, &options->settings[i], err));

@@ -95,6 +95,11 @@ bool repository_has_same_params(const struct model *model, const struct options 
     OBJ_CHECK(model, MODEL_MAGIC);
     struct params params = params_of(model, options);
     params.version_count_max = model->params.version_count_max; /* chooses files, no more */
+    const char *labels = options_find_labels(options, span_str(model->origin->name));
+    const char *before = model->origin->labels_path;
+    if ((labels == NULL) != (before == NULL) || (labels && strcmp(labels, before) != 0)) {
+        return false;
+    }
 #define PARAM(name, ...)
 #define MODEL_PARAM(name, ...)                                                                     \
     if (params.name != model->params.name) {                                                       \

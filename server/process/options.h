@@ -24,6 +24,7 @@
 #define OPTIONS_MODELS_MAX 256
 #define OPTIONS_FOLDERS_MAX 16
 #define OPTIONS_DATA_MAX 256
+#define OPTIONS_LABELS_MAX 256
 #define OPTIONS_VERSIONS_MAX 256
 #define OPTIONS_PIPELINES_MAX 64
 #define OPTIONS_SETTINGS_MAX 2048
@@ -97,6 +98,8 @@ struct options {
     uint32_t model_count;
     struct option_model data[OPTIONS_DATA_MAX]; /* data files, by the names of models */
     uint32_t data_count;
+    struct option_model labels[OPTIONS_LABELS_MAX]; /* files, by the names of models */
+    uint32_t labels_count;
     struct option_model versions[OPTIONS_VERSIONS_MAX]; /* "1,3" in place of a path */
     uint32_t versions_count;
     const char *pipelines[OPTIONS_PIPELINES_MAX]; /* files */
@@ -107,12 +110,12 @@ struct options {
     uint32_t setting_count;
     const char *folders[OPTIONS_FOLDERS_MAX]; /* folders whose models are served */
     uint32_t folder_count;
-    bool watches;          /* the folders: what changes there is loaded and unloaded */
+    bool watches; /* the folders: what changes there is loaded and unloaded */
     const char *cache_dir, *hf_endpoint, *s3_endpoint; /* see server/process/fetch.h */
-    const char *device;    /* NULL: the CPU */
-    const char *cpu_level; /* NULL: the best there is */
-    uint64_t workers;      /* 0: what the process may use */
-    const char *log_file;  /* NULL: stderr */
+    const char *device;                                /* NULL: the CPU */
+    const char *cpu_level;                             /* NULL: the best there is */
+    uint64_t workers;                                  /* 0: what the process may use */
+    const char *log_file;                              /* NULL: stderr */
     enum log_level log_level;
     enum options_log_requests log_requests;
     enum options_access_log access_log;
@@ -144,6 +147,9 @@ MUST_CHECK enum status options_add_setting(struct options *options, struct optio
 
 /* The name that |model| is served by. "dir/name.pte" is called "name". */
 struct span options_model_name(const struct option_model *model);
+
+/* The file with the labels of the model |name|; NULL: there is none. */
+const char *options_find_labels(const struct options *options, struct span name);
 
 /* The list of versions of the model |name|, for options_lists_version(); NULL: all of them. */
 const char *options_find_versions(const struct options *options, struct span name);

@@ -269,15 +269,34 @@ static bool take_version(const char **list, uint32_t *out_version)
     return is_good;
 }
 
+/* The last one that is given for |name| counts. */
+static const char *find_last(const struct option_model *items, uint32_t count, struct span name)
+{
+    const char *found = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        found = span_equal(options_model_name(&items[i]), name) ? items[i].path : found;
+    }
+    return found;
+}
+
 const char *options_find_versions(const struct options *options, struct span name)
 {
-    const char *list = NULL;
-    for (uint32_t i = 0; i < options->versions_count; i++) {
-        if (span_equal(options_model_name(&options->versions[i]), name)) {
-            list = options->versions[i].path; /* the last one given counts */
-        }
+    return find_last(options->versions, options->versions_count, name);
+}
+
+const char *options_find_labels(const struct options *options, struct span name)
+{
+    return find_last(options->labels, options->labels_count, name);
+}
+
+static enum status add_model_labels(struct options *options, struct option_model labels,
+                                    struct error *err)
+{
+    if (options->labels_count == OPTIONS_LABELS_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_LABELS_MAX);
     }
-    return list;
+    options->labels[options->labels_count++] = labels;
+    return ST_OK;
 }
 
 bool options_lists_version(const char *list, uint32_t version)
@@ -312,8 +331,8 @@ static enum status add_model_versions(struct options *options, struct option_mod
 }
 
 /* "NAME=FILE" */
-static enum status split(const struct options *options, const char *value,
-                         struct option_model *out_model, struct error *err)
+static enum status split(const struct options *options, const char *value, const char *option,
+                         const char *variable, struct option_model *out_model, struct error *err)
 {
     const char *equals = strchr(value, '=');
     if (!equals || equals == value || !equals[1]) {
@@ -323,22 +342,29 @@ static enum status split(const struct options *options, const char *value,
     *out_model = (struct option_model){.name = value,
                                        .name_len = (uint32_t)(equals - value),
                                        .path = equals + 1,
-                                       .label = is_variable ? "PTED_DATA " : "--data "};
+                                       .label = is_variable ? variable : option};
     return ST_OK;
 }
 
 static enum status set_model(struct options *options, const char *value, struct error *err)
 {
     struct option_model model = {0};
-    TRY(split(options, value, &model, err));
+    TRY(split(options, value, "--model ", "PTED_MODEL ", &model, err));
     return options_add_model(options, model, err);
 }
 
 static enum status set_data(struct options *options, const char *value, struct error *err)
 {
     struct option_model data = {0};
-    TRY(split(options, value, &data, err));
+    TRY(split(options, value, "--data ", "PTED_DATA ", &data, err));
     return add_model_data(options, data, err);
+}
+
+static enum status set_labels(struct options *options, const char *value, struct error *err)
+{
+    struct option_model labels = {0};
+    TRY(split(options, value, "--labels ", "PTED_LABELS ", &labels, err));
+    return add_model_labels(options, labels, err);
 }
 
 static enum status set_versions(struct options *options, const char *value, struct error *err)
@@ -347,11 +373,12 @@ static enum status set_versions(struct options *options, const char *value, stru
     if (!equals || equals == value) {
         return error_set(err, ST_INVALID, "expected NAME=LIST, got '%.64s'", value);
     }
-    return add_model_versions(options,
-                              (struct option_model){.name = value,
-                                                    .name_len = (uint32_t)(equals - value),
-                                                    .path = equals + 1},
-                              err);
+    bool is_variable = options->source == OPTIONS_FROM_VARIABLES;
+    const struct option_model versions = {.name = value,
+                                          .name_len = (uint32_t)(equals - value),
+                                          .path = equals + 1,
+                                          .label = is_variable ? "PTED_VERSIONS " : "--versions "};
+    return add_model_versions(options, versions, err);
 }
 
 enum status options_add_setting(struct options *options, struct option_setting named,

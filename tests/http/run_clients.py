@@ -86,6 +86,19 @@ def not_numbers(client):
             expect("NaN and infinities", repr(got.tolist()), repr(a.tolist()))
 
 
+def classifies(client):
+    """The classification extension: scores with their indices, highest first."""
+    rows = numpy.zeros((2, 12), numpy.float32)
+    scores = client.infer("mlp", [tensor("input_0", rows)]).as_numpy("output_0")
+    for is_binary in (True, False):
+        outputs = [triton.InferRequestedOutput("output_0", is_binary, class_count=2)]
+        texts = client.infer("mlp", [tensor("input_0", rows)], outputs=outputs)
+        texts = texts.as_numpy("output_0")
+        expect("shape", texts.shape, (2, 2))
+        first = texts[0][0].decode() if isinstance(texts[0][0], bytes) else texts[0][0]
+        expect("highest", int(first.split(":")[1]), int(scores[0].argmax()))
+
+
 def counts(client):
     """The statistics count samples, executions and batch sizes of successive requests."""
     for rows in (1, 4):
@@ -138,7 +151,7 @@ def main():
     if triton:
         with Daemon(models("add", "mlp")) as daemon:
             client = triton.InferenceServerClient(f"127.0.0.1:{daemon.port}")
-            for check in (describes, infers, not_numbers, counts):
+            for check in (describes, infers, not_numbers, counts, classifies):
                 report.run(f"tritonclient {check.__name__}", check, client)
             client.close()
         with Daemon(["--admin-listen", "127.0.0.1:0", *models("add", "mlp")]) as daemon:

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "protocol/oip_classes.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/number.h"
+
+/* "%f" of the largest double, a colon, an index and a colon. */
+#define TEXT_BYTES 352
+#define LABEL_BYTES_MAX 4096
+
+#define READ(type, value)                                                                          \
+    do {                                                                                           \
+        type element;                                                                              \
+        memcpy(&element, at, sizeof(element));                                                     \
+        return (double)(value);                                                                    \
+    } while (0)
+
+static double score_at(enum dtype dtype, const uint8_t *at)
+{
+    switch (dtype) {
+    case DT_F32:
+        READ(float, element);
+    case DT_F64:
+        READ(double, element);
+    case DT_F16:
+        READ(uint16_t, number_from_f16(element));
+    case DT_BF16:
+        READ(uint16_t, number_from_bf16(element));
+    case DT_I8:
+        READ(int8_t, element);
+    case DT_I16:
+        READ(int16_t, element);
+    case DT_I32:
+        READ(int32_t, element);
+    case DT_I64:
+        READ(int64_t, element);
+    case DT_U8:
+    case DT_BOOL:
+        READ(uint8_t, element);
+    case DT_U16:
+        READ(uint16_t, element);
+    case DT_U32:
+        READ(uint32_t, element);
+    case DT_U64:
+        READ(uint64_t, element);
+    default:
+        unreachable(); /* oip_classify() has refused the rest */
+    }
+}
+
+static bool is_real(enum dtype dtype)
+{
+    switch (dtype_infos[dtype].kind) {
+    case DTYPE_FLOAT:
+    case DTYPE_INT:
+    case DTYPE_UINT:
+    case DTYPE_BOOL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- the highest of a row -------------------------------------------------------------------- */
+
+struct place {
+    double score;
+    uint32_t index;
+};
+
+static bool is_before(const struct place *a, const struct place *b)
+{
+    if (isnan(a->score) || isnan(b->score)) {
+        return isnan(a->score) == isnan(b->score) ? a->index < b->index : isnan(b->score) != 0;
+    }
+    return a->score != b->score ? a->score > b->score : a->index < b->index;
+}
+
+/* |heap| has the last of its places at its root; the root may be wrong. */
+static void sift(struct place *heap, uint32_t count)
+{
+    uint32_t at = 0;
+    for (uint32_t child = 1; child < count; child = 2 * at + 1) {
+        child += child + 1 < count && is_before(&heap[child], &heap[child + 1]);
+        if (!is_before(&heap[at], &heap[child])) {
+            return;
+        }
+        struct place moved = heap[at];
+        heap[at] = heap[child];
+        heap[child] = moved;
+        at = child;
+    }
+}
+
+/* The |count| first of |total| scores, in order. */
+static void find_highest(enum dtype dtype, const uint8_t *scores, uint32_t total,
+                         struct place *places, uint32_t count)
+{
+    size_t size = dtype_bytes(dtype);
+    for (uint32_t i = 0; i < count; i++) { /* the worst that can be, so all others go first */
+        places[i] = (struct place){(double)NAN, UINT32_MAX};
+    }
+    for (uint32_t i = 0; i < total; i++) {
+        struct place place = {score_at(dtype, scores + i * size), i};
+        if (is_before(&place, &places[0])) {
+            places[0] = place;
+            sift(places, count);
+        }
+    }
+    for (uint32_t end = count; end > 1; end--) { /* the last one to the end, and so on */
+        struct place last = places[0];
+        places[0] = places[end - 1];
+        places[end - 1] = last;
+        sift(places, end - 1);
+    }
+}
+
+static bool print(const struct oip_classes *classes, const struct place *place, struct arena *arena,
+                  struct span *out)
+{
+    char text[TEXT_BYTES + LABEL_BYTES_MAX];
+    int len = snprintf(text, TEXT_BYTES, "%f:%" PRIu32, place->score, place->index);
+    must(len > 0 && len < TEXT_BYTES);
+    size_t used = (size_t)len;
+    if (place->index < classes->label_count) {
+        struct span label = classes->labels[place->index];
+        size_t bytes = label.len < LABEL_BYTES_MAX - 1 ? label.len : LABEL_BYTES_MAX - 1;
+        text[used++] = ':';
+        memcpy(text + used, label.ptr, bytes);
+        used += bytes;
+    }
+    char *copy = arena_strdup(arena, text, used);
+    *out = span_of(copy, used);
+    return copy != NULL;
+}
+
+enum status oip_classify(const struct oip_classes *classes, enum dtype dtype,
+                         const struct shape *shape, struct span bytes, struct arena *arena,
+                         const struct span **out_texts, struct shape *out_shape, struct error *err)
+{
+    uint32_t rows = 1;
+    int64_t total = shape_numel(shape);
+    if (!is_real(dtype)) {
+        return error_set(err, ST_INVALID,
+                         "classification: expected real numbers, the output has %s",
+                         dtype_infos[dtype].oip);
+    }
+    if (shape->rank > 1) {
+        rows = (uint32_t)shape->dims[0];
+        total = rows ? total / rows : 0;
+    }
+    if (total > OIP_CLASSES_MAX) {
+        return error_set(err, ST_INVALID,
+                         "classification: expected at most %d scores, the output has %" PRIi64,
+                         OIP_CLASSES_MAX, total);
+    }
+    uint32_t count = total < classes->wanted ? (uint32_t)total : classes->wanted;
+    struct place *places = arena_array(arena, (size_t)count + 1, sizeof(*places));
+    struct span *texts = arena_array(arena, (size_t)rows * count + 1, sizeof(*texts));
+    bool is_printed = places && texts;
+    for (uint32_t row = 0; row < rows && count > 0 && is_printed; row++) {
+        const uint8_t *scores = bytes.ptr + row * (size_t)total * dtype_bytes(dtype);
+        find_highest(dtype, scores, (uint32_t)total, places, count);
+        for (uint32_t i = 0; i < count && is_printed; i++) {
+            is_printed = print(classes, &places[i], arena, &texts[row * count + i]);
+        }
+    }
+    if (!is_printed) {
+        return arena_fail(arena, "the classes", err);
+    }
+    *out_texts = texts;
+    *out_shape = shape->rank > 1 ? (struct shape){.rank = 2, .dims = {rows, count}}
+                                 : (struct shape){.rank = 1, .dims = {count}};
+    return ST_OK;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The classification extension of the Open Inference Protocol: in place of a tensor of scores, the
+ * texts "SCORE:INDEX" or "SCORE:INDEX:LABEL" of its highest ones, as Triton writes them. Loop
+ * thread or worker: no state is shared.
+ */
+#ifndef PTED_PROTOCOL_OIP_CLASSES_H
+#define PTED_PROTOCOL_OIP_CLASSES_H
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "base/status.h"
+
+#define OIP_CLASSES_MAX 1000000 /* scores of a row */
+
+struct oip_classes {
+    const struct span *labels; /* of the classes; borrowed */
+    uint32_t label_count;
+    uint32_t wanted; /* at least 1; a row gets as many texts as it has scores, or fewer */
+};
+
+/*
+ * |bytes| are scores of |shape|: one row with rank 0 or 1, else a row for each index of dim 0. The
+ * texts |*out_texts| of all rows are in |arena|, highest first; of equal scores the first one goes
+ * first, and NaN goes last. |*out_shape| is [K] or [rows, K]. ST_INVALID: not real numbers, or too
+ * many; ST_EXHAUSTED and ST_TOO_LARGE: the arena.
+ */
+MUST_CHECK enum status oip_classify(const struct oip_classes *classes, enum dtype dtype,
+                                    const struct shape *shape, struct span bytes,
+                                    struct arena *arena, const struct span **out_texts,
+                                    struct shape *out_shape, struct error *err);
+
+#endif
