@@ -75,7 +75,8 @@ static int check_token(struct request *request, enum token_scope scope)
                   token_scope_name(scope));
         return deny(request, ACCESS_NO_TOKEN);
     }
-    const struct token *token = tokens_find(&request->server->access.tokens, text);
+    const struct token *token =
+        tokens_find_again(&request->server->access.tokens, &request->exchange->token_memory, text);
     if (!token) {
         error_set(&request->err, ST_INVALID, "Authorization: this token is not known");
         return deny(request, ACCESS_UNKNOWN_TOKEN);

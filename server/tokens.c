@@ -213,6 +213,7 @@ enum status tokens_parse(struct tokens *tokens, const char *path, struct span te
     tokens->items = items;
     tokens->count = count;
     tokens->are_needed = true;
+    tokens->generation++;
     return ST_OK;
 }
 
@@ -250,6 +251,35 @@ const struct token *tokens_find(const struct tokens *tokens, struct span text)
         found = sha256_equal(tokens->items[i].hash, hash) ? &tokens->items[i] : found;
     }
     return found;
+}
+
+/* In a time that does not depend on the bytes: a proxy may send requests of several clients over
+ * one connection. */
+static bool is_remembered(const struct token_memory *memory, struct span text)
+{
+    volatile uint8_t difference = 0;
+    for (uint32_t i = 0; memory->len == text.len && i < memory->len; i++) {
+        difference = (uint8_t)(difference | (memory->text[i] ^ text.ptr[i]));
+    }
+    return memory->len == text.len && difference == 0;
+}
+
+const struct token *tokens_find_again(const struct tokens *tokens, struct token_memory *memory,
+                                      struct span text)
+{
+    if (memory->generation == tokens->generation && is_remembered(memory, text)) {
+        must(memory->index < tokens->count);
+        return &tokens->items[memory->index];
+    }
+    const struct token *token = tokens_find(tokens, text);
+    memory->generation = 0;
+    if (token && text.len <= sizeof(memory->text)) {
+        memory->generation = tokens->generation;
+        memory->index = (uint32_t)(token - tokens->items);
+        memory->len = (uint32_t)text.len;
+        memcpy(memory->text, text.ptr, text.len);
+    }
+    return token;
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */

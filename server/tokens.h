@@ -56,6 +56,7 @@ struct tokens {
     struct token *items; /* owned */
     uint32_t count;
     bool are_needed;                /* there is a file */
+    uint64_t generation;            /* of the items */
     struct token_use *_Atomic uses; /* owned; grows at its head */
 };
 
@@ -71,6 +72,18 @@ void tokens_fini(struct tokens *tokens);
 /* The token that a client has sent; NULL: it is not known. The time does not depend on how much of
  * it is right. */
 const struct token *tokens_find(const struct tokens *tokens, struct span text);
+
+/* The token that a connection has sent last: it is not hashed again. Zeroed at first. */
+#define TOKEN_MEMORY_BYTES 128
+struct token_memory {
+    uint64_t generation; /* of the tokens; 0: nothing is remembered */
+    uint32_t index, len;
+    uint8_t text[TOKEN_MEMORY_BYTES]; /* longer tokens are not remembered */
+};
+
+/* Likewise, and looks into |memory| first. */
+const struct token *tokens_find_again(const struct tokens *tokens, struct token_memory *memory,
+                                      struct span text);
 
 /* "infer", "read" or "admin". */
 const char *token_scope_name(enum token_scope scope);

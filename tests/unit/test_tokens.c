@@ -99,6 +99,26 @@ static void keeps_to_a_rate(void **state)
     tokens_fini(&tokens);
 }
 
+/* What a connection remembers ends with the file that it comes from. */
+static void a_connection_remembers_its_token(void **state)
+{
+    struct tokens tokens = {0};
+    struct token_memory memory = {0};
+    (void)state;
+    parse(&tokens, "one infer sha256:" ABC "\ntwo read sha256:" EMPTY);
+    assert_null(tokens_find_again(&tokens, &memory, span_str("abd")));
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(tokens_find_again(&tokens, &memory, span_str("abc"))->use->name, "one");
+    }
+    assert_null(tokens_find_again(&tokens, &memory, span_str("abd")));
+    assert_null(tokens_find_again(&tokens, &memory, span_str("ab")));
+    assert_string_equal(tokens_find_again(&tokens, &memory, span_str(""))->use->name, "two");
+    assert_string_equal(tokens_find_again(&tokens, &memory, span_str("abc"))->use->name, "one");
+    parse(&tokens, "two read sha256:" EMPTY);
+    assert_null(tokens_find_again(&tokens, &memory, span_str("abc")));
+    tokens_fini(&tokens);
+}
+
 /* Another file changes what a token may do; what it has done goes on under its name. */
 static void counts_outlive_the_file(void **state)
 {
@@ -128,6 +148,7 @@ int main(void)
         cmocka_unit_test(refuses_lines_that_are_wrong),
         cmocka_unit_test(keeps_to_a_rate),
         cmocka_unit_test(counts_outlive_the_file),
+        cmocka_unit_test(a_connection_remembers_its_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
