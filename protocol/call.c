@@ -35,9 +35,9 @@ enum status call_fail(const struct call_parser *p, uint32_t node, const char *fm
     return ST_INVALID;
 }
 
-/* The leaf of raw input |index|. */
-static uint32_t find_leaf(const struct sip_tree *tree, uint32_t index)
+uint32_t call_find_leaf(const struct call_method *method, uint32_t index)
 {
+    const struct sip_tree *tree = &method->structure->inputs;
     for (uint32_t i = 0; i < tree->count; i++) {
         if (tree->nodes[i].kind == SIP_LEAF && tree->nodes[i].raw_index == (int64_t)index) {
             return i;
@@ -51,7 +51,7 @@ enum status call_prefix(const struct call_method *method, uint32_t index, const 
 {
     struct buf path;
     buf_init(&path, PATH_BYTES_MAX);
-    sip_print_argument(method->structure, find_leaf(&method->structure->inputs, index), &path);
+    sip_print_argument(method->structure, call_find_leaf(method, index), &path);
     error_prefix(err, "%.*s%s", SPAN_FMT(buf_span(&path)), separator);
     buf_fini(&path);
     return err->code;
@@ -241,8 +241,7 @@ static bool has_dynamic_dim(const struct call_io *io)
     return is_dynamic;
 }
 
-/* Refuses a call that misses an input which has no default. */
-static enum status check_missing(const struct call_parser *p)
+enum status call_check_missing(const struct call_parser *p)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {
         const struct call_io *io = &p->method->inputs[i];
@@ -250,8 +249,8 @@ static enum status check_missing(const struct call_parser *p)
             io->kind == CALL_NONE || io->fixed || (p->limits->shapes_only && !has_dynamic_dim(io));
         if (p->leaves[i].encoding == CALL_ABSENT && !may_lack) {
             char text[CALL_IO_TEXT_MAX];
-            return call_fail(p, find_leaf(&p->method->structure->inputs, i),
-                             ": missing, expected %s", call_print_io(io, text));
+            return call_fail(p, call_find_leaf(p->method, i), ": missing, expected %s",
+                             call_print_io(io, text));
         }
     }
     return ST_OK;
@@ -277,9 +276,9 @@ bool call_is_body(struct span json)
     return false;
 }
 
-static void init_parser(struct call_parser *p, const struct oip_body *body,
-                        const struct call_method *method, const struct call_limits *limits,
-                        struct arena *arena, struct error *err)
+void call_parser_init(struct call_parser *p, const struct oip_body *body,
+                      const struct call_method *method, const struct call_limits *limits,
+                      struct arena *arena, struct error *err)
 {
     p->method = method;
     p->limits = limits;
@@ -302,7 +301,7 @@ enum status call_parse(const struct oip_body *body, const struct call_method *me
                        struct call_request *out, struct span *out_rest, struct error *err)
 {
     struct call_parser p; /* no initialiser: it would clear the reader's tables too */
-    init_parser(&p, body, method, limits, arena, err);
+    call_parser_init(&p, body, method, limits, arena, err);
     if (!p.leaves) {
         return arena_fail(arena, "the request", err);
     }
@@ -316,12 +315,13 @@ enum status call_parse(const struct oip_body *body, const struct call_method *me
         TRY(read_member(&p, &key));
     }
     TRY(json_end(&p.in, err));
-    TRY(check_missing(&p));
+    TRY(call_check_missing(&p));
     if (out_rest) {
         *out_rest = p.binary;
     } else {
         TRY(oip_verify_rest(p.binary, err));
     }
-    *out = (struct call_request){p.parameters, p.leaves, p.outputs};
+    *out =
+        (struct call_request){.parameters = p.parameters, .leaves = p.leaves, .outputs = p.outputs};
     return ST_OK;
 }

@@ -90,6 +90,7 @@ struct call_request {
     struct oip_parameters parameters;
     struct call_leaf *leaves; /* one for each raw input; those that are left out are CALL_ABSENT */
     struct oip_outputs outputs; /* with shapes_only: those whose shapes a call found out */
+    bool are_rows;              /* of predict.h: the call gives rows of its input */
 };
 
 /* |out_rest| as in oip_parse_infer(). */

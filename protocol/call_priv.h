@@ -20,6 +20,17 @@ struct call_parser {
     struct error *err;
 };
 
+/* |p->leaves| is NULL without memory. */
+void call_parser_init(struct call_parser *p, const struct oip_body *body,
+                      const struct call_method *method, const struct call_limits *limits,
+                      struct arena *arena, struct error *err);
+
+/* The leaf of raw input |index|. */
+uint32_t call_find_leaf(const struct call_method *method, uint32_t index);
+
+/* Refuses a call that misses an input which has no default. */
+MUST_CHECK enum status call_check_missing(const struct call_parser *p);
+
 /* ST_INVALID with the path of |node| among the inputs before the text. */
 enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -27,6 +27,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/oip_tensors.c \
 	%D%/oip_reply.c %D%/oip_reply.h \
 	%D%/pick.c %D%/pick.h \
+	%D%/predict.c %D%/predict.h \
 	%D%/prom.c %D%/prom.h \
 	%D%/pytree.c %D%/pytree.h \
 	%D%/pytree_compact.c \

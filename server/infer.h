@@ -80,8 +80,17 @@ struct infer_codec {
                               struct error *err);
 };
 
-extern const struct infer_codec infer_codec_oip;  /* infer_oip.c */
-extern const struct infer_codec infer_codec_call; /* infer_call.c */
+extern const struct infer_codec infer_codec_oip;     /* infer_oip.c */
+extern const struct infer_codec infer_codec_call;    /* infer_call.c */
+extern const struct infer_codec infer_codec_predict; /* infer_predict.c */
+
+/* Of infer_codec_call, for codecs whose calls have the same form inside: decode() with an answer of
+ * text, name_input(), and what parse() does last. */
+MUST_CHECK enum status infer_call_decode_text(struct request *request, struct infer_call *call,
+                                              struct error *err);
+enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
+                                  struct error *err);
+void infer_call_note_fill(struct request *request, const struct infer_call *call);
 
 /*
  * The difference between a call and a list of calls: one row each, called by the functions below.

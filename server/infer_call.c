@@ -28,6 +28,11 @@ static bool is_much_to_fill(const struct request *request, const struct infer_ca
     return bytes > request->server->params->inline_bytes_max;
 }
 
+void infer_call_note_fill(struct request *request, const struct infer_call *call)
+{
+    request->offload = request->offload || is_much_to_fill(request, call);
+}
+
 static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
@@ -36,7 +41,7 @@ static enum status parse(struct request *request, struct infer_call *call,
     call->parameters = &call->tree.parameters;
     TRY(call_parse(parts, &call->model->call, &limits, &request->infer.arena, &call->tree, out_rest,
                    err));
-    request->offload = request->offload || is_much_to_fill(request, call);
+    infer_call_note_fill(request, call);
     return ST_OK;
 }
 
@@ -132,10 +137,9 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
     unreachable();
 }
 
-static enum status decode(struct request *request, struct infer_call *call, struct error *err)
+static enum status decode_all(struct request *request, struct infer_call *call, bool is_binary,
+                              struct error *err)
 {
-    bool is_binary = call->parameters->binary_data_output ||
-                     route_query_has(head_target(&request->head), "binary=1");
     call->nan = oip_request_nan(call->parameters);
     rt_invocation_say_paths(call->invocation);
     TRY(list_outputs(&request->infer.arena, call, is_binary, err));
@@ -143,6 +147,19 @@ static enum status decode(struct request *request, struct infer_call *call, stru
         TRY(decode_input(&request->infer, call, i, err));
     }
     return ST_OK;
+}
+
+static enum status decode(struct request *request, struct infer_call *call, struct error *err)
+{
+    bool is_binary = call->parameters->binary_data_output ||
+                     route_query_has(head_target(&request->head), "binary=1");
+    return decode_all(request, call, is_binary, err);
+}
+
+enum status infer_call_decode_text(struct request *request, struct infer_call *call,
+                                   struct error *err)
+{
+    return decode_all(request, call, false, err);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
@@ -166,10 +183,10 @@ static enum status print(struct request *request, struct infer_call *call, struc
                       &request->out, &infer->encoded, err);
 }
 
-static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
-                              struct error *err)
+enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
+                                  struct error *err)
 {
     return call_prefix(&call->model->call, index, behind, err);
 }
 
-const struct infer_codec infer_codec_call = {parse, decode, print, NULL, name_input};
+const struct infer_codec infer_codec_call = {parse, decode, print, NULL, infer_call_name_input};

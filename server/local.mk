@@ -40,6 +40,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/infer_call.c \
 	%D%/infer_oip.c \
 	%D%/infer_one.c \
+	%D%/infer_predict.c \
 	%D%/infer_profile.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/metrics.c %D%/metrics.def %D%/metrics.h \

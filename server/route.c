@@ -94,11 +94,13 @@ struct taken {
     uint32_t version;
 };
 
-/* One segment into |taken|, which the pattern calls 'm' or 'v'; false: it cannot be that. */
-static bool take_segment(char what, const uint8_t **at, const uint8_t *end, struct taken *taken)
+/* One segment, or its part before |stop|, into |taken|, which the pattern calls 'm' or 'v'; false:
+ * it cannot be that. */
+static bool take_segment(char what, char stop, const uint8_t **at, const uint8_t *end,
+                         struct taken *taken)
 {
     const uint8_t *first = *at;
-    while (*at < end && **at != '/') {
+    while (*at < end && **at != '/' && !(stop == ':' && **at == ':')) {
         ++*at;
     }
     struct span segment = span_of(first, (size_t)(*at - first));
@@ -121,7 +123,7 @@ static bool pattern_matches(const char *pattern, const uint8_t *at, const uint8_
             taken->version = 0;
             pattern = strchr(pattern, ']');
         } else if (*pattern == '{') {
-            if (!take_segment(pattern[1], &at, end, taken)) {
+            if (!take_segment(pattern[1], pattern[3], &at, end, taken)) {
                 return false;
             }
             pattern += 2; /* to the closing brace */

@@ -89,7 +89,7 @@ expect() {
     for page in docs/*.md; do
         sed -n 3p "$page" | grep -qE '^(    |```)' || echo "$page:3: a page opens with an example"
     done
-    sed -n 's/^ROUTE([A-Z_]*, \(GET\|POST\), "\([^"]*\)".*/\1 \2/p' server/route.def |
+    sed -n 's/^ROUTE([A-Z0-9_]*, \(GET\|POST\), "\([^"]*\)".*/\1 \2/p' server/route.def |
         while read -r route; do
             grep -qF "\`$route\`" docs/serving.md || echo "docs/serving.md:1: no route $route"
         done

@@ -49,6 +49,9 @@ static void every_route_is_found(void **state)
         {"/v2/repository/index", ROUTE_INDEX, ROUTE_POST_ONLY},
         {"/v2/repository/models/m/load", ROUTE_LOAD, ROUTE_POST_ONLY},
         {"/v2/repository/models/m/unload", ROUTE_UNLOAD, ROUTE_POST_ONLY},
+        {"/v1/models", ROUTE_V1_MODELS, ROUTE_GET_ONLY},
+        {"/v1/models/m", ROUTE_V1_MODEL, ROUTE_GET_ONLY},
+        {"/v1/models/m:predict", ROUTE_PREDICT, ROUTE_POST_ONLY},
     };
     bool is_reached[ROUTE_COUNT] = {false};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "protocol/predict.h"
+
+#include "base/check.h"
+#include "protocol/call_priv.h"
+#include "protocol/json.h"
+#include "protocol/tensor_text.h"
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+struct predict_parser {
+    struct call_parser p;
+    predict_find_f *find;
+    const void *user;
+    bool has_values; /* "instances" or "inputs" has been read */
+};
+
+static enum status read_input(struct predict_parser *r, uint32_t index)
+{
+    struct call_parser *p = &r->p;
+    must(index < p->method->input_count);
+    if (p->leaves[index].encoding != CALL_ABSENT) {
+        return json_fail(&p->in, p->err, ST_INVALID, "this input is given twice");
+    }
+    return call_read_leaf(p, call_find_leaf(p->method, index));
+}
+
+/* An input that has to be given. */
+static bool is_wanted(const struct call_io *io)
+{
+    return io->kind != CALL_NONE && !io->fixed;
+}
+
+static enum status read_only_input(struct predict_parser *r)
+{
+    const struct call_method *method = r->p.method;
+    uint32_t count = 0, index = 0;
+    for (uint32_t i = 0; i < method->input_count; i++) {
+        index = is_wanted(&method->inputs[i]) ? i : index;
+        count += is_wanted(&method->inputs[i]);
+    }
+    if (count != 1) {
+        return json_fail(&r->p.in, r->p.err, ST_INVALID,
+                         "the model has %u inputs, expected \"inputs\": {\"NAME\": ...}", count);
+    }
+    return read_input(r, index);
+}
+
+static enum status read_named_inputs(struct predict_parser *r)
+{
+    struct call_parser *p = &r->p;
+    TRY(json_object(&p->in, p->err));
+    while (true) {
+        struct json_string key;
+        uint32_t index;
+        TRY(json_member(&p->in, &key, p->err));
+        if (p->in.is_closed) {
+            return ST_OK;
+        }
+        if (!r->find(r->user, key.raw, &index, p->err)) {
+            return error_prefix(p->err, "inputs: ");
+        }
+        TRY(read_input(r, index));
+    }
+}
+
+static enum status read_member(struct predict_parser *r, const struct json_string *key,
+                               bool *are_rows)
+{
+    struct call_parser *p = &r->p;
+    bool is_column = json_string_is(key, "inputs");
+    if (json_string_is(key, "parameters")) {
+        return oip_read_parameters(&p->reader, &p->parameters);
+    }
+    if (json_string_is(key, "signature_name")) {
+        return json_skip(&p->in, p->err);
+    }
+    if (!is_column && !json_string_is(key, "instances")) {
+        return json_fail(&p->in, p->err, ST_INVALID,
+                         "unknown member, expected instances, inputs or parameters");
+    }
+    if (r->has_values) {
+        return json_fail(&p->in, p->err, ST_INVALID, "expected instances or inputs, got both");
+    }
+    r->has_values = true;
+    *are_rows = !is_column;
+    p->in.indexed_depth = JSON_LEVELS_MAX;
+    TRY(is_column && json_peek(&p->in) == JSON_OBJECT ? read_named_inputs(r) : read_only_input(r));
+    p->in.indexed_depth = 0;
+    return ST_OK;
+}
+
+enum status predict_parse(const struct oip_body *body, const struct call_method *method,
+                          predict_find_f *find, const void *user, const struct call_limits *limits,
+                          struct arena *arena, struct call_request *out, struct error *err)
+{
+    struct predict_parser r; /* no initialiser: it would clear the reader's tables too */
+    bool are_rows = false;
+    r.find = find;
+    r.user = user;
+    r.has_values = false;
+    call_parser_init(&r.p, body, method, limits, arena, err);
+    if (!r.p.leaves) {
+        return arena_fail(arena, "the request", err);
+    }
+    TRY(json_object(&r.p.in, err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&r.p.in, &key, err));
+        if (r.p.in.is_closed) {
+            break;
+        }
+        TRY(read_member(&r, &key, &are_rows));
+    }
+    TRY(json_end(&r.p.in, err));
+    TRY(call_check_missing(&r.p));
+    TRY(oip_verify_rest(r.p.binary, err));
+    *out = (struct call_request){.parameters = r.p.parameters,
+                                 .leaves = r.p.leaves,
+                                 .outputs = r.p.outputs,
+                                 .are_rows = are_rows};
+    return ST_OK;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void print_value(const struct predict_result *result, const struct shape *shape,
+                        const void *bytes, enum number_nan nan, struct buf *out)
+{
+    switch (result->io->kind) {
+    case CALL_NONE:
+        buf_add_str(out, "null");
+        break;
+    case CALL_STRING:
+        json_print_string(out, result->value.bytes);
+        break;
+    case CALL_SCALAR:
+    case CALL_TENSOR:
+        tensor_text_print_nested(out, result->io->dtype, shape, bytes, nan);
+        break;
+    }
+}
+
+/* {"a": ..., "b": ...}: of row |row|, or whole values with -1. */
+static void print_object(const struct predict_result *results, size_t count, int64_t row,
+                         enum number_nan nan, struct buf *out)
+{
+    buf_add_char(out, '{');
+    for (size_t i = 0; i < count; i++) {
+        struct shape shape = results[i].value.shape;
+        const uint8_t *bytes = results[i].value.bytes.ptr;
+        if (row >= 0) {
+            shape.rank--;
+            for (uint8_t d = 0; d < shape.rank; d++) {
+                shape.dims[d] = shape.dims[d + 1];
+            }
+            bytes += (size_t)(row * shape_numel(&shape)) * dtype_bytes(results[i].io->dtype);
+        }
+        buf_add_str(out, i ? "," : "");
+        json_print_string(out, span_str(results[i].name));
+        buf_add_char(out, ':');
+        print_value(&results[i], &shape, bytes, nan, out);
+    }
+    buf_add_char(out, '}');
+}
+
+/* The number of rows that all results have; -1: they differ, or some have none. */
+static int64_t count_rows(const struct predict_result *results, size_t count)
+{
+    int64_t rows = -1;
+    for (size_t i = 0; i < count; i++) {
+        const struct shape *shape = &results[i].value.shape;
+        if (results[i].io->kind != CALL_TENSOR || shape->rank == 0 ||
+            (i > 0 && shape->dims[0] != rows)) {
+            return -1;
+        }
+        rows = shape->dims[0];
+    }
+    return rows;
+}
+
+void predict_print(const struct predict_result *results, size_t count, bool are_rows,
+                   enum number_nan nan, struct buf *out)
+{
+    int64_t rows = are_rows && count > 1 ? count_rows(results, count) : -1;
+    buf_add_str(out, "\"predictions\":");
+    if (count == 1) {
+        print_value(&results[0], &results[0].value.shape, results[0].value.bytes.ptr, nan, out);
+    } else if (rows < 0) {
+        print_object(results, count, -1, nan, out);
+    } else {
+        buf_add_char(out, '[');
+        for (int64_t row = 0; row < rows && !buf_failed(out); row++) {
+            buf_add_str(out, row ? "," : "");
+            print_object(results, count, row, nan, out);
+        }
+        buf_add_char(out, ']');
+    }
+}
