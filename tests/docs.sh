@@ -3,9 +3,9 @@
 #
 # Checks that the documents match the tree. Each `name()` and each `struct name` in them exists in
 # C. Each path in backquotes exists, and each file in .c, .h, .def, .mk or .glsl. Each link
-# leads to a file and a heading. Each page of docs/ opens with an example. Each route is in
-# docs/serving.md, each metric in docs/metrics.md. Each option is in docs/ with its default, and in
-# the manuals. No line has more than 100 columns.
+# leads to a file and a heading. Each page of docs/ opens with an example, and is in the archive of
+# `make dist`. Each route is in docs/serving.md, each metric in docs/metrics.md. Each option is in
+# docs/ with its default, and in the manuals. No line has more than 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -88,6 +88,7 @@ expect() {
         done
     for page in docs/*.md; do
         sed -n 3p "$page" | grep -qE '^(    |```)' || echo "$page:3: a page opens with an example"
+        grep -qwF "$page" Makefile.am || echo "Makefile.am:1: the archive leaves out $page"
     done
     sed -n 's/^ROUTE([A-Z0-9_]*, \(GET\|POST\), "\([^"]*\)".*/\1 \2/p' server/route.def |
         while read -r route; do
