@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 TEST_PACKAGES='clang libcmocka-dev python3 python3-prometheus-client shellcheck systemd prometheus
     glslang-tools mesa-vulkan-drivers vulkan-validationlayers haproxy
-    bash-completion debhelper debootstrap dpkg-dev fish lintian zsh'
+    bash-completion ccache debhelper debootstrap dpkg-dev fish lintian zsh'
 STEPS='gcc clang memory threads dist package quickstart'
 TOTAL_SECONDS=5100
 passed=0
@@ -180,6 +180,8 @@ if [ "${1-}" = --inside ]; then
 fi
 # shellcheck disable=SC2086 # lists of words
 install_packages $BUILD_PACKAGES $TEST_PACKAGES || exit 1
+# Several steps compile the same sources with the same flags, in trees of other names.
+[ ! -d /usr/lib/ccache ] || export CCACHE_NOHASHDIR=1 PATH="/usr/lib/ccache:$PATH"
 mkdir -p build
 autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.log; exit 1; }
 # shellcheck disable=SC2086 # a list of words
