@@ -15,8 +15,13 @@
 /* Time for trying rows of one model; measuring comes on top of it. */
 #define PROOF_NS 50000000u
 
-/* On a thread of libuv. Of the numbers of rows that give the same bits: the given one, or the one
- * that pays. */
+static bool is_learning(const struct model *model)
+{
+    return model->params.max_batch == 0;
+}
+
+/* On a thread of libuv: the rows that give the same bits, and of these the number to begin with:
+ * the given one, or the one that looks best. */
 static void prove(uv_work_t *work)
 {
     struct proving *proving = &server_of(work->data)->proving;
@@ -26,13 +31,15 @@ static void prove(uv_work_t *work)
     OBJ_CHECK(model, MODEL_MAGIC);
     must(model->rows_form > 1); /* else there is nothing to try */
     struct hal_pool *pool;
-    proving->rows_max = 1;
+    proving->rows_max = proving->rows = 1;
     if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
         return;
     }
     proving->rows_max = rt_batch_prove(model->method, pool, model->rows_form, PROOF_NS, why_not);
-    if (model->params.max_batch == 0) {
-        proving->rows_max = rt_batch_measure(model->method, pool, proving->rows_max, why_not);
+    proving->rows = proving->rows_max;
+    if (is_learning(model)) {
+        struct error ignored; /* real runs will tell */
+        proving->rows = rt_batch_measure(model->method, pool, proving->rows_max, &ignored);
     }
     hal_pool_free(pool);
 }
@@ -58,9 +65,14 @@ static void publish(const struct proving *proving)
     if (is_alone) {
         model->why_alone = proving->why_not;
     } else {
-        rt_sched_queue_join(model->queue, model->rows_max,
-                            running_max(model, proving->serving->device),
-                            model->params.max_delay_us * 1000);
+        const struct rt_sched_join join = {
+            .rows_max = model->rows_max,
+            .rows = proving->rows,
+            .is_learning = is_learning(model),
+            .running_max = running_max(model, proving->serving->device),
+            .delay_ns = model->params.max_delay_us * 1000,
+        };
+        rt_sched_queue_join(model->queue, &join);
     }
     model_log_batches(model);
 }

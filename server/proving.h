@@ -28,6 +28,7 @@ struct proving {
     struct model *model;     /* shared: ref held; the one that is being tried, or NULL */
     size_t ring_bytes;       /* memory for the trial */
     int64_t rows_max;        /* the result, and the reason if it is 1 */
+    int64_t rows;            /* of these, the number to begin with */
     struct error why_not;
 };
 

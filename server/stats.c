@@ -192,6 +192,26 @@ static void print_steps(struct buf *out, const struct model *model)
     }
 }
 
+/* The rows that run as one, and what has been learnt of their numbers. */
+static void print_sizes(struct buf *out, const struct model *model)
+{
+    struct rt_sched_sizes sizes;
+    rt_sched_queue_sizes(model->queue, &sizes);
+    buf_printf(out, ",\"batch_rows_max\":%" PRIi64 ",\"batch_rows_proven\":%" PRIi64,
+               sizes.rows_max, model->rows_max);
+    if (model->rows_max == 1) {
+        buf_add_str(out, ",\"batch_refusal\":");
+        json_print_string(out, span_str(model->why_alone.text));
+    }
+    buf_add_str(out, ",\"batch_sizes\":[");
+    for (uint32_t i = 0; i < sizes.count; i++) {
+        const struct rt_sched_size *size = &sizes.sizes[i];
+        buf_printf(out, "%s{\"rows\":%" PRIi64 ",\"ns_per_row\":%.0f,\"epochs\":%" PRIu64 "}",
+                   i ? "," : "", size->rows, size->row_ns, size->epochs);
+    }
+    buf_add_char(out, ']');
+}
+
 void stats_print(struct buf *out, const struct model *model)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
@@ -211,11 +231,8 @@ void stats_print(struct buf *out, const struct model *model)
     print_phases(out, stats);
     buf_add_str(out, "},\"response_stats\":{},\"batch_stats\":[");
     print_batches(out, stats);
-    buf_printf(out, "],\"batch_rows_max\":%" PRIi64, model->rows_max);
-    if (model->rows_max == 1) {
-        buf_add_str(out, ",\"batch_refusal\":");
-        json_print_string(out, span_str(model->why_alone.text));
-    }
+    buf_add_char(out, ']');
+    print_sizes(out, model);
     print_steps(out, model);
     buf_printf(out,
                ",\"memory_usage\":[],\"inputs\":{\"in_place\":%" PRIu64 ",\"converted\":%" PRIu64

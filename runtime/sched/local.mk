@@ -6,4 +6,5 @@ noinst_LIBRARIES += %D%/libsched.a
 	%D%/deadline.c %D%/deadline.h \
 	%D%/queue.c %D%/queue.h \
 	%D%/sched.c %D%/sched.h \
-	%D%/sequence.c %D%/sequence.h
+	%D%/sequence.c %D%/sequence.h \
+	%D%/sizing.c %D%/sizing.h

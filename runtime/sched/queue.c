@@ -17,6 +17,8 @@ void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
     must(options->weight > 0);
     *queue =
         (struct rt_sched_queue){.magic = RT_SCHED_QUEUE_MAGIC, .sched = sched, .options = *options};
+    rt_sizing_fix(&queue->sizing, options->rows_max);
+    queue->joined_running_max = options->running_max;
     list_init(&queue->link);
     for (int i = 0; i < RT_SCHED_PRIORITIES; i++) {
         list_init(&queue->ready[i]);
@@ -108,7 +110,7 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint64_t oldest_ns = UINT64_MAX, due_ns;
-    if (queue->options.delay_ns == 0 || queue->ready_rows >= queue->options.rows_max ||
+    if (queue->options.delay_ns == 0 || queue->ready_rows >= rt_sizing_rows(&queue->sizing) ||
         !may_be_joined(rt_queue_first(queue))) {
         return 0;
     }
@@ -153,10 +155,17 @@ void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *
     }
 }
 
+uint32_t rt_queue_running_max(const struct rt_sched_queue *queue)
+{
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    bool is_joined = rt_sizing_rows(&queue->sizing) > 1;
+    return is_joined ? queue->joined_running_max : queue->options.running_max;
+}
+
 uint64_t rt_queue_drain_ns(const struct rt_sched_queue *queue, uint32_t depth)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    uint32_t limit = queue->options.running_max;
+    uint32_t limit = rt_queue_running_max(queue);
     uint32_t beside = limit && limit < depth ? limit : depth;
     uint64_t ahead = (uint64_t)queue->waiting_count + queue->running_count + 1;
     uint64_t rounds = (ahead + beside - 1) / beside, ns;

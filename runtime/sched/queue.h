@@ -8,6 +8,7 @@
 #define PTED_RUNTIME_SCHED_QUEUE_H
 
 #include "runtime/sched/sched.h"
+#include "runtime/sched/sizing.h"
 
 /* A unit of work for the device: one job, or several that run as one. The scheduler recycles it. */
 struct rt_sched_run {
@@ -16,6 +17,7 @@ struct rt_sched_run {
     uint64_t started_ns;
     uint64_t charged_ns;  /* to the queue, in advance */
     uint32_t size;        /* jobs at its start */
+    int64_t rows;         /* likewise; 0: they are not counted */
     atomic_int *in_start; /* of whoever is inside start(); NULL once that has returned */
 };
 
@@ -25,6 +27,8 @@ struct rt_sched_queue {
     uint32_t magic;
     struct rt_sched *sched; /* borrowed; outlives its queues */
     struct rt_sched_queue_options options;
+    struct rt_sizing sizing;
+    uint32_t joined_running_max;            /* of runs, while several rows may run as one */
     struct list link;                       /* in sched->ready while something is ready */
     struct list ready[RT_SCHED_PRIORITIES]; /* struct rt_sched_job, oldest first */
     uint32_t levels;                        /* bit i: ready[i] is not empty */
@@ -68,6 +72,9 @@ void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *
 
 /* Takes the charge back: the device took |run| in vain. */
 void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run *run);
+
+/* Runs at a time, at most; 0: no such limit. */
+uint32_t rt_queue_running_max(const struct rt_sched_queue *queue);
 
 /* See rt_sched_drain_ns(); |depth| jobs run at a time. */
 uint64_t rt_queue_drain_ns(const struct rt_sched_queue *queue, uint32_t depth);

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "runtime/sched/deadline.h"
@@ -135,15 +136,30 @@ void rt_sched_queue_free(struct rt_sched_queue *queue)
     }
 }
 
-void rt_sched_queue_join(struct rt_sched_queue *queue, int64_t rows_max, uint32_t running_max,
-                         uint64_t delay_ns)
+void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_join *join)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     struct rt_sched *sched = queue->sched;
     pthread_mutex_lock(&sched->lock);
-    queue->options.rows_max = rows_max;
-    queue->options.running_max = running_max;
-    queue->options.delay_ns = delay_ns;
+    if (join->is_learning) {
+        rt_sizing_learn(&queue->sizing, join->rows_max, join->rows);
+    } else {
+        rt_sizing_fix(&queue->sizing, join->rows);
+    }
+    queue->joined_running_max = join->running_max;
+    queue->options.delay_ns = join->delay_ns;
+    pthread_mutex_unlock(&sched->lock);
+}
+
+void rt_sched_queue_sizes(struct rt_sched_queue *queue, struct rt_sched_sizes *out_sizes)
+{
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    struct rt_sched *sched = queue->sched;
+    const struct rt_sizing *sizing = &queue->sizing;
+    pthread_mutex_lock(&sched->lock);
+    out_sizes->rows_max = rt_sizing_best(sizing);
+    out_sizes->count = sizing->count > 1 ? sizing->count : 0;
+    memcpy(out_sizes->sizes, sizing->sizes, sizeof(out_sizes->sizes));
     pthread_mutex_unlock(&sched->lock);
 }
 
@@ -250,8 +266,8 @@ static void leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job)
  */
 static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue *queue)
 {
-    uint32_t limit = queue->options.running_max, depth = sched->options.depth;
-    bool may_grow = queue->ready_rows > 0 && queue->ready_rows < queue->options.rows_max;
+    uint32_t limit = rt_queue_running_max(queue), depth = sched->options.depth;
+    bool may_grow = queue->ready_rows > 0 && queue->ready_rows < rt_sizing_rows(&queue->sizing);
     if (limit && queue->running_count >= limit) {
         return false;
     }
@@ -315,7 +331,7 @@ static void gather(struct rt_sched *sched, struct start *start, struct rt_sched_
                    uint64_t now)
 {
     struct rt_sched_job *head = start->jobs[0];
-    int64_t rows_max = queue->options.rows_max;
+    int64_t rows_max = rt_sizing_rows(&queue->sizing);
     unsigned looks = LOOKS_MAX;
     for (uint32_t level = 0; level < RT_SCHED_PRIORITIES; level++) {
         struct list *ready = &queue->ready[level];
@@ -347,7 +363,7 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
     sched->used_ns = queue->used_ns;
     sched->running_count++;
     set_running(sched, start, job, now);
-    if (queue->options.rows_max > 1 && job->rows > 0 && job->turn_count == 0) {
+    if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0 && job->turn_count == 0) {
         gather(sched, start, queue, now);
     }
     queue->open_ns = 0;
@@ -356,6 +372,7 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
         start->jobs[i]->batch_rows = start->rows;
     }
     run->size = start->count;
+    run->rows = start->rows;
     run->started_ns = now;
     run->in_start = &start->state;
     rt_queue_started(queue, run);
@@ -433,7 +450,7 @@ static void put_rest_back(struct rt_sched *sched, struct start *start)
     }
     rt_queue_unstarted(first->queue, start->run);
     start->run->size = first->batch_size = 1;
-    first->batch_rows = start->rows = first->rows;
+    first->batch_rows = start->run->rows = start->rows = first->rows;
     rt_queue_started(first->queue, start->run);
     pthread_mutex_unlock(&sched->lock);
 }
@@ -563,10 +580,25 @@ static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
     atomic_fetch_add(&sched->unreleased_count, 1);
 }
 
+/* |run|, which still counts, is over: what it says of the size of batches. */
+static void note_cost(const struct rt_sched *sched, struct rt_sched_queue *queue,
+                      const struct rt_sched_run *run, uint64_t now, enum status status)
+{
+    uint32_t others = queue->running_count - 1;
+    bool is_busy = others > 0 || queue->levels;
+    bool is_all = sched->running_count == queue->running_count;
+    if (is_busy && is_all && run->rows > 0 && status == ST_OK) {
+        rt_sizing_note(&queue->sizing, run->rows, others, now);
+    } else {
+        rt_sizing_break(&queue->sizing);
+    }
+}
+
 /* The last job of |run| is over, with |status|: the device has room for another one. */
 static void end_run(struct rt_sched *sched, struct rt_sched_queue *queue, struct rt_sched_run *run,
                     uint64_t now, enum status status, struct start *start)
 {
+    note_cost(sched, queue, run, now, status);
     rt_queue_finished(queue, run, now, status);
     sched->running_count--;
     atomic_fetch_add(&sched->release_count, 1);

@@ -37,8 +37,9 @@ struct rt_sched_queue;
 #define RT_SCHED_PRIORITY_DEFAULT 4
 #define RT_SCHED_NEVER UINT64_MAX
 
-/* Jobs that run as one, at most. */
+/* Jobs that run as one, at most; numbers of rows among which the scheduler chooses. */
 #define RT_SCHED_BATCH_MAX 64
+#define RT_SCHED_SIZES_MAX 16
 
 struct rt_sched_job_ops {
     /*
@@ -144,9 +145,32 @@ MUST_CHECK enum status rt_sched_queue_new(struct rt_sched *sched,
                                           struct rt_sched_queue **out_queue, struct error *err);
 void rt_sched_queue_free(struct rt_sched_queue *queue); /* empty; NULL is fine */
 
-/* From now on jobs may run as one: these three of the options. */
-void rt_sched_queue_join(struct rt_sched_queue *queue, int64_t rows_max, uint32_t running_max,
-                         uint64_t delay_ns);
+/* How jobs may run as one. */
+struct rt_sched_join {
+    int64_t rows_max;     /* that may */
+    int64_t rows;         /* to begin with */
+    bool is_learning;     /* from then on as many as cost least (runtime/sched/sizing.h) */
+    uint32_t running_max; /* like the option, while more than one row may run as one */
+    uint64_t delay_ns;    /* the option */
+};
+
+/* From now on jobs may run as one. */
+void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_join *join);
+
+/* A number of rows that may run as one, and what a row of a full device has cost with it. */
+struct rt_sched_size {
+    int64_t rows;
+    double row_ns;   /* a moving average; 0: not known */
+    uint64_t epochs; /* measured */
+};
+
+struct rt_sched_sizes {
+    int64_t rows_max; /* of jobs that run as one: the best size so far */
+    uint32_t count;   /* of sizes that are measured; 0: |rows_max| is given */
+    struct rt_sched_size sizes[RT_SCHED_SIZES_MAX];
+};
+
+void rt_sched_queue_sizes(struct rt_sched_queue *queue, struct rt_sched_sizes *out_sizes);
 
 /*
  * Takes |job|, or refuses it: ST_EXHAUSTED when the queue is full, in which case done() is not

@@ -192,6 +192,7 @@ def batches():
         expect("together", all_at_once(daemon, requests) == apart, True)
         row, = get_json(Client(daemon.port), "/v2/models/deep/stats")["model_stats"]
         expect("rows", row["inference_count"], 8192 + sum(1 + i % 3 for i in range(40)))
+        expect("given, not learnt", row["batch_sizes"], [])
         if row["batch_rows_max"] >= 4:
             answered = row["inference_stats"]["success"]["count"]
             expect("fewer runs", row["execution_count"] < answered, True)
@@ -235,6 +236,10 @@ def batches_of_one_row():
         proved(daemon, "unet")
         expect("the same", all_at_once(daemon, requests), one_by_one(daemon, requests))
         row, = get_json(Client(daemon.port), "/v2/models/unet/stats")["model_stats"]
+        sizes = [size["rows"] for size in row["batch_sizes"]]
+        expect("sizes", (sizes, row["batch_rows_max"] in sizes or not sizes),
+               ([2 ** i for i in range(len(sizes) - 1)] + [row["batch_rows_proven"]] * bool(sizes),
+                True))
         if row["batch_rows_max"] >= 2:
             answered = row["inference_stats"]["success"]["count"]
             expect("fewer runs", row["execution_count"] < answered, True)
