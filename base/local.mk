@@ -4,9 +4,11 @@ noinst_LIBRARIES += %D%/libbase.a
 %C%_libbase_a_SOURCES = \
 	%D%/arena.c %D%/arena.h \
 	%D%/buf.c %D%/buf.h \
+	%D%/build_id.c %D%/build_id.h \
 	%D%/bytes.h \
 	%D%/check.c %D%/check.h \
 	%D%/counter.h \
+	%D%/digest.c %D%/digest.h \
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
 	%D%/folder.c %D%/folder.h \
 	%D%/histogram.c %D%/histogram.h \

@@ -60,7 +60,8 @@ include_rules() {
             seen = seen "runtime/(ops|kernels|emit)/|runtime/graph/(graph|op|dim)\\.h$|"
             if (own == "passes") return seen "^$)"
             if (own == "plan") return seen "runtime/pte/files\\.h$)"
-            if (own == "code") return seen "runtime/(passes|plan)/|runtime/pte/files\\.h$)"
+            if (own == "code")
+                return seen "runtime/(passes|plan)/|runtime/pte/(files|packed)\\.h$)"
             if (own == "import") return seen "runtime/(pte|code)/)"
             seen = seen "runtime/(program|import|code|plan|passes|pte)/|"
             if (own == "program")

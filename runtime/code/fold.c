@@ -9,10 +9,12 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/queue.h"
+#include "runtime/code/fingerprint.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/rewrite.h"
 #include "runtime/plan/plan.h"
 #include "runtime/pte/files.h"
+#include "runtime/pte/packed.h"
 
 /* A node is not folded if its output is much larger than its inputs: `full([1000, 1000], 0)`. All
  * of them together are bounded as well, so that a chain of such nodes cannot fill the memory. */
@@ -211,20 +213,88 @@ static enum status run(struct hal_device *device, struct rt_plan *plan, struct h
     return submit_and_wait(device, plan, slots, err);
 }
 
-static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct hal_device *device,
-                            struct error *err)
+static enum status compute(struct rt_graph *graph, struct rt_graph *sub, struct hal_device *device,
+                           struct hal_binding *slots, struct error *err)
 {
     struct rt_flow flow;
     struct rt_plan *plan;
-    struct hal_binding *slots =
-        arena_array(&graph->arena, (size_t)sub->output_count + 1, sizeof(*slots));
     /* No size here is symbolic, so no expression is looked up. */
-    if (!slots) {
-        return arena_fail(&graph->arena, "the method", err);
-    }
     TRY(rt_flow_make(&flow, sub, (struct rt_staging){0}, &graph->arena, err));
     TRY(rt_plan_new(&flow, device, NULL, &plan, err));
     enum status status = run(device, plan, slots, err);
+    rt_plan_unref(plan);
+    return status;
+}
+
+/* The results from a file of packed weights, as buffers over its mapping. False: they are not
+ * there. */
+static bool take_packed(struct rt_packed *packed, const struct rt_graph *sub,
+                        struct hal_device *device, const uint64_t fingerprint[2],
+                        struct hal_binding *slots)
+{
+    struct span results[FOLD_OUTPUTS_MAX];
+    size_t bytes[FOLD_OUTPUTS_MAX] = {0};
+    struct error ignored;
+    bool is_taken = true;
+    for (uint32_t i = 0; i < sub->output_count; i++) {
+        bool is_known = is_static(&sub->values[sub->outputs[i]], &bytes[i]);
+        must(is_known); /* see outs_fit() */
+    }
+    if (!rt_packed_take(packed, fingerprint, bytes, sub->output_count, results)) {
+        return false;
+    }
+    for (uint32_t i = 0; is_taken && i < sub->output_count; i++) {
+        /* The buffer is frozen, and no command writes to it. */
+        union {
+            const uint8_t *from;
+            void *to;
+        } cast = {.from = results[i].ptr};
+        is_taken = hal_buffer_import_final(device, cast.to, results[i].len, &slots[i + 1].buffer,
+                                           &ignored) == ST_OK;
+    }
+    for (uint32_t i = 0; !is_taken && i < sub->output_count; i++) {
+        hal_buffer_unref(slots[i + 1].buffer);
+        slots[i + 1].buffer = NULL;
+    }
+    return is_taken;
+}
+
+static void put_packed(struct rt_packed *packed, const struct rt_graph *sub,
+                       const uint64_t fingerprint[2], const struct hal_binding *slots)
+{
+    struct span results[FOLD_OUTPUTS_MAX];
+    for (uint32_t i = 0; i < sub->output_count; i++) {
+        results[i] = span_of(hal_buffer_map(slots[i + 1].buffer), slots[i + 1].length);
+    }
+    rt_packed_put(packed, fingerprint, results, sub->output_count);
+}
+
+static enum status take_or_compute(struct rt_graph *graph, struct rt_graph *sub,
+                                   struct hal_device *device, struct hal_binding *slots,
+                                   struct error *err)
+{
+    struct rt_packed *packed = graph->files ? graph->files->packed : NULL;
+    uint64_t fingerprint[2];
+    if (!packed) {
+        return compute(graph, sub, device, slots, err);
+    }
+    rt_fingerprint(sub, fingerprint);
+    if (!take_packed(packed, sub, device, fingerprint, slots)) {
+        TRY(compute(graph, sub, device, slots, err));
+        put_packed(packed, sub, fingerprint, slots);
+    }
+    return ST_OK;
+}
+
+static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct hal_device *device,
+                            struct error *err)
+{
+    struct hal_binding *slots =
+        arena_array(&graph->arena, (size_t)sub->output_count + 1, sizeof(*slots));
+    if (!slots) {
+        return arena_fail(&graph->arena, "the method", err);
+    }
+    enum status status = take_or_compute(graph, sub, device, slots, err);
     for (uint32_t i = 0; status == ST_OK && i < sub->output_count; i++) {
         rt_graph_set_constant(graph, sub->outputs[i], slots[i + 1].buffer);
         slots[i + 1].buffer = NULL;
@@ -232,7 +302,6 @@ static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct
     for (uint32_t i = 0; i <= sub->output_count; i++) {
         hal_buffer_unref(slots[i].buffer);
     }
-    rt_plan_unref(plan);
     return status;
 }
 

@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libcode.a
 %C%_libcode_a_SOURCES = \
 	%D%/block.c %D%/block.h \
 	%D%/code.c %D%/code.h \
+	%D%/fingerprint.c %D%/fingerprint.h \
 	%D%/fold.c %D%/fold.h \
 	%D%/scalar.c %D%/scalar.def %D%/scalar.h \
 	%D%/weights.c %D%/weights.h

@@ -3,6 +3,7 @@
 
 #include "runtime/load/load.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "hal/device.h"
@@ -39,6 +40,20 @@ static enum precision available(const struct hal_device *device, enum precision 
     return wanted == PRECISION_BF16 && !props->has_bf16 ? PRECISION_FAST : wanted;
 }
 
+/* What decides the bytes of packed weights, beside the program and this build. */
+static enum status keep_packed(struct rt_program *program, const struct rt_load_options *options,
+                               struct error *err)
+{
+    const struct hal_device_props *props = hal_device_props(options->device);
+    char machine[sizeof(props->description) + 32];
+    if (!options->packed_folder || !props->is_host) {
+        return ST_OK;
+    }
+    snprintf(machine, sizeof(machine), "%s, precision %d, fused %d", props->description,
+             (int)program->precision, !options->is_unfused);
+    return rt_files_keep_packed(&program->files, options->packed_folder, machine, err);
+}
+
 enum status rt_load_program(const char *path, const struct rt_load_options *options,
                             struct rt_program **out_program, struct error *err)
 {
@@ -52,6 +67,9 @@ enum status rt_load_program(const char *path, const struct rt_load_options *opti
     program->precision = available(options->device, options->precision);
     enum status status = rt_files_open(&program->files, options->device, path, options->data_paths,
                                        options->data_count, err);
+    if (status == ST_OK) {
+        status = keep_packed(program, options, err);
+    }
     if (status == ST_OK) {
         status = compile_methods(program, options, err);
     }

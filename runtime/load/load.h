@@ -29,10 +29,12 @@ struct rt_load_options {
     /* Data files (.ptd) to look into; none: those beside the program, see runtime/pte/files.h. */
     const char *const *data_paths;
     uint32_t data_count;
-    enum precision precision; /* wished for; rt_program_precision() says what it became */
-    uint64_t statements_max;  /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
-    bool poison_workspaces;   /* fill workspaces with 0xff before each run: finds reads of stale
-                                 memory */
+    enum precision precision;  /* wished for; rt_program_precision() says what it became */
+    const char *packed_folder; /* where packed weights are kept for the next load, on a device that
+                                  is the host (runtime/pte/packed.h); NULL: nowhere */
+    uint64_t statements_max;   /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
+    bool poison_workspaces;    /* fill workspaces with 0xff before each run: finds reads of stale
+                                  memory */
     bool is_unfused; /* without the passes that join several nodes to one: for comparison */
 };
 

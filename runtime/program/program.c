@@ -13,6 +13,7 @@
 #include "runtime/program/state_cells.h"
 #include "runtime/pte/file.h"
 #include "runtime/pte/files.h"
+#include "runtime/pte/packed.h"
 #include "runtime/pte/pte.h"
 
 void rt_program_free(struct rt_program *program)
@@ -111,6 +112,22 @@ const struct rt_method *rt_program_const_method(const struct rt_program *program
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
     must(index < program->method_count);
     return &program->methods[index];
+}
+
+void rt_program_print_packed(const struct rt_program *program, struct buf *out)
+{
+    OBJ_CHECK(program, RT_PROGRAM_MAGIC);
+    const struct rt_packed *packed = program->files.packed;
+    if (!packed) {
+        return;
+    }
+    if (rt_packed_state(packed) == RT_PACKED_BROKEN) {
+        buf_add_str(out, rt_packed_error(packed)->text);
+    } else if (rt_packed_taken(packed) > 0) {
+        buf_add_str(out, "packed weights from a file");
+    } else {
+        buf_add_str(out, "packed weights computed");
+    }
 }
 
 enum precision rt_program_precision(const struct rt_program *program)

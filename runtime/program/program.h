@@ -45,6 +45,9 @@ uint32_t rt_program_descriptors(void);
  */
 enum precision rt_program_precision(const struct rt_program *program);
 
+/* Appends what became of packed weights (struct rt_load_options): nothing if they are not kept. */
+void rt_program_print_packed(const struct rt_program *program, struct buf *out);
+
 /* Methods in the file's order. They live as long as the program. */
 uint32_t rt_program_method_count(const struct rt_program *program);
 struct rt_method *rt_program_method(const struct rt_program *program, uint32_t index);

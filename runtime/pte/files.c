@@ -12,6 +12,7 @@
 #include "hal/buffer.h"
 #include "hal/command.h"
 #include "runtime/pte/file.h"
+#include "runtime/pte/packed.h"
 
 #define PATHS_BYTES_MAX (1 << 20)
 #define SEARCHED_TEXT_MAX 160
@@ -257,6 +258,7 @@ void rt_files_fini(struct rt_files *files)
         ptd_free(files->data[i].ptd);
     }
     hal_buffer_unref(files->buffer);
+    rt_packed_free(files->packed);
     pte_free(files->pte);
     arena_fini(&files->arena);
 }
@@ -264,6 +266,18 @@ void rt_files_fini(struct rt_files *files)
 static bool holds(struct span file, const uint8_t *bytes)
 {
     return bytes >= file.ptr && bytes < file.ptr + file.len;
+}
+
+bool rt_files_are_own(const struct rt_files *files, struct span bytes)
+{
+    return files && files->pte && holds(pte_file_of(files->pte)->bytes, bytes.ptr);
+}
+
+enum status rt_files_keep_packed(struct rt_files *files, const char *folder, const char *machine,
+                                 struct error *err)
+{
+    must(!files->packed);
+    return rt_packed_open(folder, pte_file_of(files->pte)->bytes, machine, &files->packed, err);
 }
 
 void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,
@@ -305,7 +319,7 @@ enum status rt_files_verify(const struct rt_files *files, struct error *err)
             TRY(pte_file_verify(ptd_file_of(files->data[i].ptd), err));
         }
     }
-    return ST_OK;
+    return files->packed ? rt_packed_verify(files->packed, err) : ST_OK;
 }
 
 void rt_files_release(const struct rt_files *files)
@@ -323,6 +337,9 @@ void rt_files_release(const struct rt_files *files)
 enum status rt_files_settle(struct rt_files *files, struct error *err)
 {
     TRY(rt_files_verify(files, err));
+    if (files->packed) {
+        rt_packed_settle(files->packed);
+    }
     rt_files_release(files);
     if (!files->is_used) {
         pte_file_forget(pte_file_of(files->pte));

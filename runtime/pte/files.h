@@ -28,6 +28,7 @@
 struct hal_binding;
 struct hal_buffer;
 struct hal_device;
+struct rt_packed;
 
 #define RT_DATA_FILES_MAX 64
 #define RT_FOLDER_ENTRIES_MAX 65536 /* entries of a folder that are looked at */
@@ -48,6 +49,7 @@ struct rt_files {
     const char *path;          /* of the program; NULL when its folder has been searched */
     struct rt_data_file data[RT_DATA_FILES_MAX];
     uint32_t data_count;
+    struct rt_packed *packed; /* owned; NULL: packed weights are not kept (runtime/pte/packed.h) */
 };
 
 /* Opens the program at |path| and links its external tensors. |data_paths| may be empty: the folder
@@ -56,6 +58,13 @@ MUST_CHECK enum status rt_files_open(struct rt_files *files, struct hal_device *
                                      const char *path, const char *const *data_paths,
                                      uint32_t data_count, struct error *err);
 void rt_files_fini(struct rt_files *files);
+
+/* After rt_files_open(): packed weights are kept in |folder|, see rt_packed_open(). */
+MUST_CHECK enum status rt_files_keep_packed(struct rt_files *files, const char *folder,
+                                            const char *machine, struct error *err);
+
+/* Do |bytes| lie in the program's own file? */
+bool rt_files_are_own(const struct rt_files *files, struct span bytes);
 
 /* The data stored under |key|; ST_NOT_FOUND says where it was searched. */
 MUST_CHECK enum status rt_files_find(struct rt_files *files, struct span key,

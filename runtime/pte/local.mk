@@ -12,6 +12,7 @@ noinst_LIBRARIES += %D%/libpte.a
 	%D%/interface.c \
 	%D%/limits.h \
 	%D%/link.c \
+	%D%/packed.c %D%/packed.h \
 	%D%/plan.c \
 	%D%/print.c \
 	%D%/ptd.c %D%/ptd.h \

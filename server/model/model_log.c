@@ -125,9 +125,16 @@ static uint64_t plan(const struct model *model)
 
 static void print_times(const struct model *model, uint64_t plan_ns, struct buf *out)
 {
+    struct buf packed;
     if (model->origin->load_ns) {
         buf_printf(out, "; loaded in %.1f ms", (double)model->origin->load_ns / NS_PER_MS);
     }
+    buf_init(&packed, TEXT_BYTES_MAX);
+    rt_program_print_packed(model->program, &packed);
+    if (packed.len > 0) {
+        buf_printf(out, ", %.*s", SPAN_FMT(buf_span(&packed)));
+    }
+    buf_fini(&packed);
     if (plan_ns) {
         buf_printf(out, ", planned in %.2f ms", (double)plan_ns / NS_PER_MS);
     }

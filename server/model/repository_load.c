@@ -173,6 +173,7 @@ static enum status load_program(struct repository_draft *draft, const struct cat
         .device = draft->repository->device,
         .data_paths = data->items,
         .data_count = data->count,
+        .packed_folder = draft->options->packed_dir,
         .precision = (enum precision)catalog_params(draft->options, name).precision};
     if (rt_load_program(file->path, &options, &program, err) != ST_OK) {
         return forget_path(err, file->path);

@@ -112,6 +112,7 @@ struct options {
     uint32_t folder_count;
     bool watches; /* the folders: what changes there is loaded and unloaded */
     const char *cache_dir, *hf_endpoint, *s3_endpoint; /* see server/process/fetch.h */
+    const char *packed_dir;                            /* of packed weights; NULL: none */
     const char *device;                                /* NULL: the CPU */
     const char *cpu_level;                             /* NULL: the best there is */
     uint64_t workers;                                  /* 0: what the process may use */

@@ -520,6 +520,13 @@ static enum status set_cache_dir(struct options *options, const char *value, str
     return ST_OK;
 }
 
+static enum status set_packed_dir(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* the line of a model in the log says whether it can be used */
+    options->packed_dir = value;
+    return ST_OK;
+}
+
 static enum status set_hf_endpoint(struct options *options, const char *value, struct error *err)
 {
     return take_url(value, &options->hf_endpoint, err);

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/pte/packed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/build_id.h"
+#include "base/check.h"
+#include "base/digest.h"
+#include "runtime/pte/file.h"
+
+/* The first words of a file; the number changes with the format. */
+#define MAGIC 0x314b43504445544cu
+#define ROUNDS_MAX (1u << 16)
+#define PARTS_MAX (1u << 20)
+#define WRITE_BYTES_MAX ((size_t)1 << 30) /* of one write(2) */
+
+struct header {
+    uint64_t magic;
+    uint64_t table; /* its offset: the rounds, then their parts, up to the end of the file */
+    uint64_t round_count, part_count;
+    uint64_t digest[2]; /* of the table */
+    uint64_t unused[2];
+};
+
+_Static_assert(sizeof(struct header) == RT_PACKED_ALIGN, "parts begin behind it");
+
+struct round {
+    uint64_t fingerprint[2];
+    uint64_t first, count; /* of parts */
+};
+
+struct part {
+    uint64_t offset, bytes;
+};
+
+struct rt_packed {
+    enum rt_packed_state state;
+    struct error error; /* BROKEN */
+    char path[PATH_MAX], new_path[PATH_MAX];
+    uint32_t taken; /* rounds */
+    /* READING, and as long as results are in use */
+    struct pte_file file;
+    const struct round *rounds; /* in the mapping, like |parts| */
+    const struct part *parts;
+    uint64_t round_count;
+    /* WRITING */
+    int fd; /* -1: nothing has been written yet */
+    uint64_t end;
+    struct round *new_rounds; /* owned */
+    struct part *new_parts;   /* owned */
+    uint64_t new_round_count, new_part_count;
+};
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void give_up(struct rt_packed *packed, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The file cannot be used. What was written of it goes. */
+static void give_up(struct rt_packed *packed, const char *format, ...)
+{
+    char text[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    error_set(&packed->error, ST_UNAVAILABLE, "packed weights: %s", text);
+    packed->state = RT_PACKED_BROKEN;
+    if (packed->fd >= 0) {
+        close(packed->fd);
+        unlink(packed->new_path);
+        packed->fd = -1;
+    }
+}
+
+/* May nobody but the user and root change it? */
+static bool is_private(const struct stat *st)
+{
+    return (st->st_uid == geteuid() || st->st_uid == 0) && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static bool make_folder(struct rt_packed *packed, const char *folder)
+{
+    struct stat st;
+    if (mkdir(folder, S_IRWXU) < 0 && errno != EEXIST) {
+        give_up(packed, "%.160s: %s", folder, strerror(errno));
+    } else if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode)) {
+        give_up(packed, "%.160s: expected a folder", folder);
+    } else if (!is_private(&st)) {
+        give_up(packed, "%.160s: expected a folder that only its owner can write to", folder);
+    }
+    return packed->state != RT_PACKED_BROKEN;
+}
+
+/* FOLDER/PROGRAM-MACHINE.packed */
+static bool name_file(struct rt_packed *packed, const char *folder, struct span program,
+                      const char *machine)
+{
+    static atomic_uint count; /* two loads of one process */
+    struct span id = build_id();
+    struct digest digest;
+    uint64_t of_program[2], of_machine[2];
+    if (id.len == 0) {
+        give_up(packed, "this program was linked without --build-id");
+        return false;
+    }
+    digest_init(&digest);
+    digest_add(&digest, program);
+    digest_end(&digest, of_program);
+    digest_init(&digest);
+    digest_add(&digest, id);
+    digest_add_text(&digest, machine);
+    digest_end(&digest, of_machine);
+    int len = snprintf(packed->path, sizeof(packed->path),
+                       "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 ".packed", folder,
+                       of_program[0], of_program[1], of_machine[0]);
+    int new_len =
+        snprintf(packed->new_path, sizeof(packed->new_path), "%s.%ld.%u.new", packed->path,
+                 (long)getpid(), atomic_fetch_add_explicit(&count, 1, memory_order_relaxed));
+    if (len < 0 || new_len < 0 || (size_t)new_len >= sizeof(packed->new_path)) {
+        give_up(packed, "%.160s: the name is too long", folder);
+        return false;
+    }
+    return true;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void digest_table(const struct round *rounds, uint64_t round_count, const struct part *parts,
+                         uint64_t part_count, uint64_t out[2])
+{
+    struct digest digest;
+    digest_init(&digest);
+    digest_add(&digest, span_of(rounds, round_count * sizeof(*rounds)));
+    digest_add(&digest, span_of(parts, part_count * sizeof(*parts)));
+    digest_end(&digest, out);
+}
+
+static bool parts_lie_before(const struct rt_packed *packed, uint64_t part_count, uint64_t table)
+{
+    for (uint64_t i = 0; i < part_count; i++) {
+        const struct part *part = &packed->parts[i];
+        if (part->offset % RT_PACKED_ALIGN || !in_range(part->offset, part->bytes, table)) {
+            return false;
+        }
+    }
+    for (uint64_t i = 0; i < packed->round_count; i++) {
+        if (!in_range(packed->rounds[i].first, packed->rounds[i].count, part_count)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Is the mapping a whole file of this format? Then its table can be used. */
+static bool read_table(struct rt_packed *packed)
+{
+    struct span bytes = packed->file.bytes;
+    struct header header;
+    uint64_t digest[2];
+    if (bytes.len < sizeof(header)) {
+        return false;
+    }
+    memcpy(&header, bytes.ptr, sizeof(header));
+    if (header.magic != MAGIC || header.table % RT_PACKED_ALIGN ||
+        header.round_count > ROUNDS_MAX || header.part_count > PARTS_MAX) {
+        return false;
+    }
+    uint64_t size =
+        header.round_count * sizeof(struct round) + header.part_count * sizeof(struct part);
+    if (!in_range(header.table, size, bytes.len)) {
+        return false;
+    }
+    packed->rounds = (const void *)(bytes.ptr + header.table);
+    packed->parts = (const void *)(packed->rounds + header.round_count);
+    packed->round_count = header.round_count;
+    digest_table(packed->rounds, header.round_count, packed->parts, header.part_count, digest);
+    return memcmp(digest, header.digest, sizeof(digest)) == 0 &&
+           parts_lie_before(packed, header.part_count, header.table);
+}
+
+/* A file that is not there, or damaged, is written anew. */
+static void open_file(struct rt_packed *packed)
+{
+    struct error ignored;
+    struct stat st;
+    if (pte_file_map(packed->path, &packed->file, &ignored) != ST_OK) {
+        return;
+    }
+    if (fstat(packed->file.fd, &st) == 0 && is_private(&st) && read_table(packed)) {
+        packed->state = RT_PACKED_READING;
+    } else {
+        pte_file_unmap(&packed->file);
+    }
+}
+
+enum status rt_packed_open(const char *folder, struct span program, const char *machine,
+                           struct rt_packed **out_packed, struct error *err)
+{
+    struct rt_packed *packed = calloc(1, sizeof(*packed));
+    if (!packed) {
+        return error_set(err, ST_EXHAUSTED, "packed weights: out of memory");
+    }
+    packed->fd = packed->file.fd = -1;
+    packed->state = RT_PACKED_WRITING;
+    if (make_folder(packed, folder) && name_file(packed, folder, program, machine)) {
+        open_file(packed);
+    }
+    *out_packed = packed;
+    return ST_OK;
+}
+
+void rt_packed_free(struct rt_packed *packed)
+{
+    if (!packed) {
+        return;
+    }
+    if (packed->fd >= 0) {
+        give_up(packed, "loading has not ended");
+    }
+    pte_file_unmap(&packed->file);
+    free(packed->new_rounds);
+    free(packed->new_parts);
+    free(packed);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static bool open_new(struct rt_packed *packed)
+{
+    if (packed->fd < 0) {
+        packed->fd =
+            open(packed->new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+        packed->end = sizeof(struct header);
+    }
+    if (packed->fd < 0) {
+        give_up(packed, "%.160s: %s", packed->new_path, strerror(errno));
+    }
+    return packed->fd >= 0;
+}
+
+static bool write_at(struct rt_packed *packed, uint64_t offset, struct span bytes)
+{
+    while (bytes.len > 0) {
+        size_t step = bytes.len < WRITE_BYTES_MAX ? bytes.len : WRITE_BYTES_MAX;
+        ssize_t put = pwrite(packed->fd, bytes.ptr, step, (off_t)offset);
+        if (put > 0) {
+            bytes = span_of(bytes.ptr + put, bytes.len - (size_t)put);
+            offset += (uint64_t)put;
+        } else if (put == 0 || errno != EINTR) {
+            give_up(packed, "%.160s: %s", packed->new_path, strerror(put == 0 ? ENOSPC : errno));
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool grow(struct rt_packed *packed, uint32_t parts)
+{
+    uint64_t rounds = packed->new_round_count + 1, all = packed->new_part_count + parts;
+    if (rounds > ROUNDS_MAX || all > PARTS_MAX) {
+        give_up(packed, "more than %u rounds or %u results", ROUNDS_MAX, PARTS_MAX);
+        return false;
+    }
+    struct round *new_rounds = realloc(packed->new_rounds, rounds * sizeof(*new_rounds));
+    packed->new_rounds = new_rounds ? new_rounds : packed->new_rounds;
+    struct part *new_parts = realloc(packed->new_parts, (all + 1) * sizeof(*new_parts));
+    packed->new_parts = new_parts ? new_parts : packed->new_parts;
+    if (!new_rounds || !new_parts) {
+        give_up(packed, "out of memory");
+        return false;
+    }
+    return true;
+}
+
+void rt_packed_put(struct rt_packed *packed, const uint64_t fingerprint[2],
+                   const struct span *results, uint32_t count)
+{
+    if (packed->state != RT_PACKED_WRITING || !open_new(packed) || !grow(packed, count)) {
+        return;
+    }
+    packed->new_rounds[packed->new_round_count++] =
+        (struct round){{fingerprint[0], fingerprint[1]}, packed->new_part_count, count};
+    for (uint32_t i = 0; i < count; i++) {
+        packed->new_parts[packed->new_part_count++] = (struct part){packed->end, results[i].len};
+        if (!write_at(packed, packed->end, results[i])) {
+            return;
+        }
+        packed->end += (results[i].len + RT_PACKED_ALIGN - 1) / RT_PACKED_ALIGN * RT_PACKED_ALIGN;
+    }
+}
+
+static struct span part_of(const struct rt_packed *packed, const struct round *round, uint64_t i)
+{
+    const struct part *part = &packed->parts[round->first + i];
+    return span_of(packed->file.bytes.ptr + part->offset, part->bytes);
+}
+
+/* The file is for other constants: a new one begins with the rounds that were right. */
+static void turn_to_writing(struct rt_packed *packed)
+{
+    packed->state = RT_PACKED_WRITING;
+    for (uint32_t r = 0; r < packed->taken; r++) {
+        const struct round *round = &packed->rounds[r];
+        struct span *results = calloc(round->count + 1, sizeof(*results));
+        if (!results) {
+            give_up(packed, "out of memory");
+            return;
+        }
+        for (uint64_t i = 0; i < round->count; i++) {
+            results[i] = part_of(packed, round, i);
+        }
+        rt_packed_put(packed, round->fingerprint, results, (uint32_t)round->count);
+        free(results);
+    }
+}
+
+bool rt_packed_take(struct rt_packed *packed, const uint64_t fingerprint[2], const size_t *bytes,
+                    uint32_t count, struct span *out_results)
+{
+    if (packed->state != RT_PACKED_READING) {
+        return false;
+    }
+    const struct round *round = &packed->rounds[packed->taken];
+    bool is_same = packed->taken < packed->round_count && round->count == count &&
+                   memcmp(round->fingerprint, fingerprint, sizeof(round->fingerprint)) == 0;
+    for (uint32_t i = 0; is_same && i < count; i++) {
+        out_results[i] = part_of(packed, round, i);
+        is_same = out_results[i].len == bytes[i];
+    }
+    if (!is_same) {
+        turn_to_writing(packed);
+        return false;
+    }
+    packed->taken++;
+    return true;
+}
+
+/* The table, and then the head, which makes the file whole. */
+static bool write_table(struct rt_packed *packed)
+{
+    struct header header = {.magic = MAGIC,
+                            .table = packed->end,
+                            .round_count = packed->new_round_count,
+                            .part_count = packed->new_part_count};
+    size_t rounds = packed->new_round_count * sizeof(struct round);
+    size_t parts = packed->new_part_count * sizeof(struct part);
+    digest_table(packed->new_rounds, header.round_count, packed->new_parts, header.part_count,
+                 header.digest);
+    return write_at(packed, packed->end, span_of(packed->new_rounds, rounds)) &&
+           write_at(packed, packed->end + rounds, span_of(packed->new_parts, parts)) &&
+           write_at(packed, 0, span_of(&header, sizeof(header)));
+}
+
+void rt_packed_settle(struct rt_packed *packed)
+{
+    bool is_written = packed->state == RT_PACKED_WRITING && packed->fd >= 0;
+    if (is_written && write_table(packed)) {
+        if (fdatasync(packed->fd) < 0 || rename(packed->new_path, packed->path) < 0) {
+            give_up(packed, "%.160s: %s", packed->path, strerror(errno));
+        } else {
+            close(packed->fd);
+            packed->fd = -1;
+        }
+    }
+    if (packed->state != RT_PACKED_BROKEN) {
+        packed->state = RT_PACKED_DONE;
+    }
+}
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+enum rt_packed_state rt_packed_state(const struct rt_packed *packed)
+{
+    return packed->state;
+}
+
+uint32_t rt_packed_taken(const struct rt_packed *packed)
+{
+    return packed->taken;
+}
+
+const struct error *rt_packed_error(const struct rt_packed *packed)
+{
+    return &packed->error;
+}
+
+enum status rt_packed_verify(const struct rt_packed *packed, struct error *err)
+{
+    return packed->taken > 0 ? pte_file_verify(&packed->file, err) : ST_OK;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packed weights that outlive the process: what loading computes from the constants of a program,
+ * kept in a file of a folder, so that the next load maps the results instead of computing them.
+ *
+ * Loading computes constants in rounds (runtime/code/fold.h), always in the same order. A round has
+ * a fingerprint, which is a digest of what it computes and from what. The file has the results of
+ * all rounds, one after the other, and a table of them at its end. While a load meets the rounds of
+ * the table it takes their results from the mapping, which processes share. At the first difference
+ * the load computes again, and a new file takes the place of the old one when loading has ended.
+ *
+ * The name of a file says for what it is: the digest of the program's bytes, and that of everything
+ * else that decides the bytes of results: this very build of pted, the instruction set, the
+ * precision. The contents are trusted like the program itself, so the folder and its files must
+ * belong to the user and be writable for nobody else.
+ *
+ * No failure here is one of the load: without the file constants are computed, as always.
+ *
+ * One thread, while a program is loaded.
+ */
+#ifndef PTED_RUNTIME_PTE_PACKED_H
+#define PTED_RUNTIME_PTE_PACKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+struct rt_packed;
+
+enum rt_packed_state {
+    RT_PACKED_READING, /* the file's results are used so far */
+    RT_PACKED_WRITING, /* results are computed and written */
+    RT_PACKED_BROKEN,  /* the file can be neither read nor written: rt_packed_error() */
+    RT_PACKED_DONE,    /* loading has ended, and there is a file for the next one */
+};
+
+/*
+ * For the program |program| on what |machine| describes, in |folder|, which need not exist. The
+ * caller owns |*out_packed|. Fails only for want of memory.
+ */
+MUST_CHECK enum status rt_packed_open(const char *folder, struct span program, const char *machine,
+                                      struct rt_packed **out_packed, struct error *err);
+
+/* Results that were taken must not be used any more. NULL is fine. */
+void rt_packed_free(struct rt_packed *packed);
+
+/* The results of the next round, |count| of them with |bytes| bytes, in the file's mapping, aligned
+ * to RT_PACKED_ALIGN. False: they are not there; the caller computes them and puts them. */
+#define RT_PACKED_ALIGN 64
+bool rt_packed_take(struct rt_packed *packed, const uint64_t fingerprint[2], const size_t *bytes,
+                    uint32_t count, struct span *out_results);
+void rt_packed_put(struct rt_packed *packed, const uint64_t fingerprint[2],
+                   const struct span *results, uint32_t count);
+
+/* All rounds are over: a file that is being written becomes the file of its name. */
+void rt_packed_settle(struct rt_packed *packed);
+
+enum rt_packed_state rt_packed_state(const struct rt_packed *packed);
+
+/* Rounds whose results came from the file. */
+uint32_t rt_packed_taken(const struct rt_packed *packed);
+const struct error *rt_packed_error(const struct rt_packed *packed);
+
+/* ST_UNAVAILABLE if the file has changed since results were taken from it. Any thread. */
+MUST_CHECK enum status rt_packed_verify(const struct rt_packed *packed, struct error *err);
+
+#endif

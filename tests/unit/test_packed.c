@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* Packed weights in files: the same results with and without, whatever the files contain. */
+#include "config.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/folder.h"
+#include "tests/unit/call_support.h"
+
+#define RESULT_BYTES_MAX (1 << 20)
+
+static char folder[] = "/tmp/pted-test-packed-XXXXXX";
+static struct hal_device *device;
+static struct hal_pool *pool;
+
+static int open_all(void **state)
+{
+    (void)state;
+    open_two_workers(&device, &pool);
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+/* Calls |visit| for each file of the folder; returns their number. */
+static unsigned each_file(void (*visit)(const char *path))
+{
+    char path[sizeof(folder) + 1 + NAME_MAX];
+    unsigned count = 0;
+    DIR *dir = folder_open(folder);
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] != '.') {
+            snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+            count++;
+            visit(path);
+        }
+    }
+    closedir(dir);
+    return count;
+}
+
+static void ignore(const char *path)
+{
+    (void)path;
+}
+
+static void delete (const char *path)
+{
+    assert_int_equal(unlink(path), 0);
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    close_two_workers(device, pool);
+    each_file(delete);
+    return rmdir(folder);
+}
+
+/* ---- a program and its result ---------------------------------------------------------------- */
+
+static uint8_t expected[RESULT_BYTES_MAX], got[RESULT_BYTES_MAX];
+
+/* The first result of a call whose inputs are full of one number. */
+static size_t call(struct rt_program *program, uint8_t *out)
+{
+    struct rt_method *method = rt_program_default_method(program);
+    struct rt_invocation *invocation;
+    struct error err;
+    assert_int_equal(rt_invocation_new(method, pool, &invocation, &err), ST_OK);
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        const struct rt_io *io = rt_method_input(method, i);
+        struct shape shape = io->shape;
+        void *ptr;
+        for (uint8_t d = 0; d < shape.rank; d++) {
+            shape.dims[d] = io->dynamic_dims >> d & 1 ? 1 : shape.dims[d];
+        }
+        size_t bytes;
+        assert_int_equal(shape_bytes(&shape, io->dtype, &bytes, &err), ST_OK);
+        assert_int_equal(rt_invocation_input(invocation, i, io->dtype, &shape, &ptr, &err), ST_OK);
+        memset(ptr, 0x3c, bytes); /* a small number of any type, about 0.01 as f32 and 1 as f16 */
+    }
+    assert_int_equal(rt_invocation_prepare(invocation, RT_PREPARE_ALL, &err), ST_OK);
+    assert_int_equal(submit_and_wait(invocation, false), ST_OK);
+    struct span result = rt_invocation_result(invocation, 0)->bytes;
+    assert_true(result.len > 0 && result.len <= RESULT_BYTES_MAX);
+    size_t bytes = result.len;
+    memcpy(out, result.ptr, bytes);
+    rt_invocation_free(invocation);
+    return bytes;
+}
+
+/* Loads |model| with the folder, expects the same result as without it, and what became of the
+ * folder's file. */
+static void expect(const char *model, const char *packed)
+{
+    struct rt_load_options options = {.device = device, .packed_folder = folder};
+    const struct rt_load_options plain = {.device = device};
+    struct buf text;
+    struct rt_program *program = load_model(model, &plain);
+    size_t bytes = call(program, expected);
+    rt_program_unref(program);
+    program = load_model(model, &options);
+    assert_int_equal(call(program, got), bytes);
+    assert_memory_equal(got, expected, bytes);
+    buf_init(&text, 4096);
+    rt_program_print_packed(program, &text);
+    buf_add_char(&text, '\0');
+    assert_non_null(strstr((const char *)buf_span(&text).ptr, packed));
+    buf_fini(&text);
+    rt_program_unref(program);
+}
+
+#define COMPUTED "packed weights computed"
+#define READ "packed weights from a file"
+
+static void test_second_load(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"mobile", "digits", "xnn_int8", "xnn_half",
+                                         "pt2e",   "unet",   "linear"};
+    for (unsigned i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        expect(models[i], COMPUTED);
+        expect(models[i], READ);
+        expect(models[i], READ);
+    }
+    assert_int_equal(each_file(ignore), sizeof(models) / sizeof(models[0]));
+    each_file(delete);
+}
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+static long damage_at;
+
+static void damage(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, damage_at, damage_at < 0 ? SEEK_END : SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, damage_at, damage_at < 0 ? SEEK_END : SEEK_SET), 0);
+    fputc(byte ^ 0x40, file);
+    fclose(file);
+}
+
+static void cut_short(const char *path)
+{
+    assert_int_equal(truncate(path, damage_at), 0);
+}
+
+/* Each byte of the head and of the table is checked; a file that is wrong is written anew. */
+static void test_damaged_files(void **state)
+{
+    (void)state;
+    expect("digits", COMPUTED);
+    for (damage_at = -64; damage_at < 48; damage_at++) {
+        each_file(damage);
+        expect("digits", COMPUTED);
+        expect("digits", READ);
+    }
+    for (damage_at = 0; damage_at < 4096; damage_at = damage_at * 3 + 1) {
+        each_file(cut_short);
+        expect("digits", COMPUTED);
+    }
+    assert_int_equal(each_file(ignore), 1);
+    each_file(delete);
+}
+
+static void open_to_all(const char *path)
+{
+    assert_int_equal(chmod(path, 0666), 0);
+}
+
+/* What others can write to is not trusted. */
+static void test_permissions(void **state)
+{
+    (void)state;
+    expect("digits", COMPUTED);
+    each_file(open_to_all);
+    expect("digits", COMPUTED);
+    expect("digits", READ);
+    assert_int_equal(chmod(folder, 0777), 0);
+    expect("digits", "expected a folder that only its owner can write to");
+    assert_int_equal(chmod(folder, 0700), 0);
+    each_file(delete);
+}
+
+/* A file for another program under this one's name: the rounds tell. */
+static char first[PATH_MAX], second[PATH_MAX];
+
+static void note(const char *path)
+{
+    snprintf(first[0] ? second : first, PATH_MAX, "%s", path);
+}
+
+static void test_wrong_file(void **state)
+{
+    (void)state;
+    expect("digits", COMPUTED);
+    expect("mobile", COMPUTED);
+    assert_int_equal(each_file(note), 2);
+    assert_int_equal(rename(first, second), 0);
+    expect("digits", COMPUTED);
+    expect("mobile", COMPUTED);
+    expect("digits", READ);
+    expect("mobile", READ);
+    each_file(delete);
+}
+
+/* ---- digests --------------------------------------------------------------------------------- */
+
+static void digest_of(const uint8_t *bytes, size_t len, size_t step, uint64_t out[2])
+{
+    struct digest digest;
+    digest_init(&digest);
+    for (size_t i = 0; i < len; i += step) {
+        digest_add(&digest, span_of(bytes + i, len - i < step ? len - i : step));
+    }
+    digest_end(&digest, out);
+}
+
+/* A digest does not depend on how the bytes come, and each bit of them changes it. */
+static void test_digests(void **state)
+{
+    (void)state;
+    uint8_t bytes[200] = {0};
+    uint64_t whole[2], other[2];
+    digest_of(bytes, sizeof(bytes), sizeof(bytes), whole);
+    for (size_t step = 1; step < sizeof(bytes); step++) {
+        digest_of(bytes, sizeof(bytes), step, other);
+        assert_memory_equal(whole, other, sizeof(whole));
+        digest_of(bytes, step, step, other);
+        assert_memory_not_equal(whole, other, sizeof(whole));
+    }
+    for (size_t bit = 0; bit < 8 * sizeof(bytes); bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        digest_of(bytes, sizeof(bytes), 64, other);
+        assert_true(whole[0] != other[0] && whole[1] != other[1]);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    for (size_t i = 0; i + 64 < sizeof(bytes); i++) { /* two signs that change together */
+        bytes[i] ^= 0x80;
+        bytes[i + 64] ^= 0x80;
+        digest_of(bytes, sizeof(bytes), 64, other);
+        assert_true(whole[0] != other[0] && whole[1] != other[1]);
+        bytes[i] ^= 0x80;
+        bytes[i + 64] ^= 0x80;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_digests),       cmocka_unit_test(test_second_load),
+        cmocka_unit_test(test_damaged_files), cmocka_unit_test(test_permissions),
+        cmocka_unit_test(test_wrong_file),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
