@@ -321,6 +321,29 @@ bool document_is(const struct cJSON *member, const char *key)
     return strcmp(document_key(member), key) == 0;
 }
 
+/* Where the string at |at| ends. */
+static const uint8_t *end_of_string(const uint8_t *at)
+{
+    for (at++; *at != '"'; at++) {
+        at += *at == '\\';
+    }
+    return at + 1;
+}
+
+/* The text has been scanned, so brackets match and strings end. */
+struct span document_raw(const struct document *document, const struct cJSON *value)
+{
+    must(cJSON_IsObject(value) || cJSON_IsArray(value));
+    const uint8_t *first = document->text.ptr + value->valueint, *at = first;
+    size_t depth = 0;
+    do {
+        depth += *at == '{' || *at == '[';
+        depth -= *at == '}' || *at == ']';
+        at = *at == '"' ? end_of_string(at) : at + 1;
+    } while (depth > 0);
+    return span_of(first, (size_t)(at - first));
+}
+
 enum status document_need(const struct document *document, const struct cJSON *value,
                           enum json_type type, struct error *err)
 {

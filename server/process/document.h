@@ -70,6 +70,10 @@ const struct cJSON *document_next(const struct cJSON *value);
 const char *document_key(const struct cJSON *member);
 bool document_is(const struct cJSON *member, const char *key);
 
+/* The text of an object or array: JSON, with blanks for comments. It lives as long as the document.
+ */
+struct span document_raw(const struct document *document, const struct cJSON *value);
+
 /* Is the value of this type? */
 MUST_CHECK enum status document_need(const struct document *document, const struct cJSON *value,
                                      enum json_type type, struct error *err);
