@@ -31,7 +31,7 @@ static void print_type(struct buf *out, const struct rt_io *io)
                                                    : "a whole number");
         return;
     }
-    buf_printf(out, "%s[", dtype_infos[io->dtype].long_text);
+    buf_printf(out, "%s[", dtype_name(io->dtype));
     for (int dim = 0; dim < io->shape.rank; dim++) {
         buf_printf(out, "%s%s%" PRIi64, dim ? "," : "", io->dynamic_dims >> dim & 1 ? "<=" : "",
                    io->shape.dims[dim]);
@@ -143,7 +143,9 @@ static bool print_constant(struct buf *out, struct rt_method *method, struct are
     buf_init(&value, CONSTANT_BYTES_MAX);
     bool is_constant = print_value(method, arena, &value);
     if (is_constant) {
-        buf_printf(out, "  // %s: %.*s\n", rt_method_name(method), SPAN_FMT(buf_span(&value)));
+        buf_add_str(out, "  // ");
+        print_string(out, rt_method_name(method)); /* no name ends the comment */
+        buf_printf(out, ": %.*s\n", SPAN_FMT(buf_span(&value)));
     }
     buf_fini(&value);
     return is_constant;

@@ -199,7 +199,6 @@ static enum status call(struct warm_up *w, struct hal_pool *pool, struct error *
                : error_set(err, w->done_status, "%s", rt_invocation_error(w->invocation)->text);
 }
 
-/* |pool| is NULL: only checks the call. */
 static enum status run(struct rt_method *method, const struct card_warm_up *said,
                        struct hal_pool *pool, struct error *err)
 {
@@ -208,7 +207,7 @@ static enum status run(struct rt_method *method, const struct card_warm_up *said
     arena_init(&w.arena, ARENA_BYTES_MAX);
     buf_init(&w.text, TEXT_BYTES_MAX);
     enum status status = parse(&w, said, err);
-    if (status == ST_OK && pool) {
+    if (status == ST_OK) {
         status = call(&w, pool, err);
     }
     rt_invocation_free(w.invocation);
@@ -257,11 +256,4 @@ enum status card_warm_up(const struct card *card, struct rt_program *program,
     enum status status = run_all(card, program, pool, err);
     hal_pool_free(pool);
     return status;
-}
-
-enum status card_check_warm_ups(const struct card *card, struct rt_program *program,
-                                struct error *err)
-{
-    OBJ_CHECK(card, CARD_MAGIC);
-    return run_all(card, program, NULL, err);
 }

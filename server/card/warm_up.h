@@ -17,8 +17,4 @@ struct hal_device;
 MUST_CHECK enum status card_warm_up(const struct card *card, struct rt_program *program,
                                     struct hal_device *device, struct error *err);
 
-/* Only checks that the calls fit the methods. */
-MUST_CHECK enum status card_check_warm_ups(const struct card *card, struct rt_program *program,
-                                           struct error *err);
-
 #endif

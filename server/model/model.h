@@ -55,7 +55,6 @@ struct model_io {
     struct oip_tensor_meta meta;
     const struct shape
         *example; /* for an input whose dims vary, the shape of the example; otherwise NULL */
-    const char *description;   /* from the card, or NULL */
     const struct span *labels; /* of an output: names of its classes, borrowed from the origin */
     uint32_t label_count;
 };

@@ -79,6 +79,7 @@ static void take_labels(const struct model *model, struct model_io *io)
         said && (!origin->labels || (!origin->outranks_members && card_is_of_members(card, said)));
     io->labels = is_card ? said->items : origin->labels;
     io->label_count = is_card ? said->count : origin->label_count;
+    io->meta.label_count = io->kind == RT_IO_TENSOR ? io->label_count : 0;
 }
 
 /* What the card says; its texts live as long as the origin. */
@@ -95,7 +96,7 @@ static void take_card(struct model *model)
             is_input ? &model->inputs[i] : &model->outputs[i - model->input_count];
         const struct card_io *about =
             card_find_io(said, is_input ? RT_INPUT : RT_RESULT, io->index);
-        io->description = about ? about->description : NULL;
+        io->meta.description = about ? about->description : NULL;
     }
     model->description = said ? said->description : NULL;
 }

@@ -43,6 +43,7 @@ static enum status set_option(struct pte_call_options *options, struct args *arg
         {"--method", &options->method},
         {"--device", &options->device},
         {"--cpu", &options->cpu_level},
+        {"--card", &options->card},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (span_is(arg->option, texts[i].name)) {
@@ -184,6 +185,7 @@ enum status pte_call_open(struct pte_call *call, const struct pte_call_options *
         .precision = call->options->precision,
     };
     TRY(rt_load_program(options->path, &load_options, &call->program, err));
+    TRY(pte_apply_card(call->program, options->path, options->card, err));
     TRY(find_method(call, err));
     return assign_inputs(call, err);
 }
