@@ -74,6 +74,9 @@ static enum status open_labels(struct card *card, struct card_labels *labels, st
             card_take_lines(&card->arena, buf_span(&text), &labels->items, &labels->count, err);
     }
     buf_fini(&text);
+    if (status != ST_OK && status != ST_EXHAUSTED) {
+        err->code = ST_CORRUPT; /* the card says that there is such a file */
+    }
     return status == ST_OK ? ST_OK : card_blame(&labels->place, err);
 }
 

@@ -216,7 +216,9 @@ static void answers_have_the_structure(void **state)
     static const float floats[3] = {1, 2, 3};
     static const bool yes = true;
     const struct call_result given[3] = {
-        {{2, {1, 3}}, span_of(floats, sizeof(floats))}, {{0, {0}}, span_of(&yes, 1)}, {{0}, {0}}};
+        {.shape = {2, {1, 3}}, .bytes = span_of(floats, sizeof(floats))},
+        {.bytes = span_of(&yes, 1)},
+        {.classes = NULL}};
     struct fixture f;
     struct buf out;
     struct span spans[4];
