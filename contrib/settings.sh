@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # Writes what server/process/params.def says into the files that people and programs read: the
-# document with all defaults, its schema, the schema of cards, and the list of limits in pted(8). With --check it writes
-# nothing and fails if a file is not what it would write.
+# document with all defaults, its schema, the schema of cards (server/process/card.def), and the
+# list of limits in pted(8). With --check it writes nothing and fails if a file is not what it would
+# write.
 #
 # usage: settings.sh [--check], in the build tree after make.
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Cards of models against a real daemon: names, labels, parameters, first calls; which source counts;
-cards that come, change and go while models are served; damaged cards; `pte card`.
+"""Cards of models against a real daemon: names, labels, parameters, first calls; which source
+counts; cards that come, change and go while models are served; damaged cards; `pte card`.
 
 usage: run_cards.py, with top_srcdir and top_builddir in the environment.
 """
