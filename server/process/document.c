@@ -8,6 +8,7 @@
 #include "server/process/document.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,9 +209,12 @@ static enum status check_objects(const struct document *document, struct error *
 /* The text is a document, so a failure of cJSON is lack of memory. */
 static enum status build(struct document *document, const struct buf *places, struct error *err)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of cJSON's variable for errors */
     const char *end;
+    pthread_mutex_lock(&lock);
     document->root =
         cJSON_ParseWithLengthOpts((const char *)document->text.ptr, document->text.len, &end, true);
+    pthread_mutex_unlock(&lock);
     if (!document->root) {
         return exhausted(err);
     }

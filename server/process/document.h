@@ -17,8 +17,8 @@
  *
  * Errors say where: "p.steps[2].inputs.x: expected a string, got a number (line 7, column 21)".
  *
- * Values belong to the document. The tree is immutable. cJSON keeps the place of an error in a
- * global variable, so only one thread at a time may open documents.
+ * Values belong to the document. The tree is immutable. Any thread; cJSON keeps the
+ * place of an error in a global variable, so one builds its tree after the other.
  */
 #ifndef PTED_SERVER_PROCESS_DOCUMENT_H
 #define PTED_SERVER_PROCESS_DOCUMENT_H

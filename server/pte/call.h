@@ -18,6 +18,7 @@
 #include "runtime/pte/files.h"
 #include "server/process/args.h"
 
+struct card;
 struct hal_device;
 struct hal_pool;
 struct rt_profile;
@@ -48,6 +49,7 @@ struct pte_call {
     struct hal_pool *pool;            /* owned */
     struct rt_program *program;       /* shared: ref held */
     struct rt_method *method;         /* borrowed from |program| */
+    struct card *card;                /* owned; NULL: there is none */
     struct pte_call_input *inputs;    /* owned; by raw input */
     bool is_chosen;                   /* all inputs have their shapes */
     struct rt_invocation *invocation; /* owned; the last invocation */

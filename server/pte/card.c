@@ -24,36 +24,45 @@ struct card_options {
 };
 
 /* |device| is NULL: without the first calls. */
+static enum status read_and_apply(struct card *card, const char *path, struct rt_program *program,
+                                  struct hal_device *device, struct error *err)
+{
+    TRY(card_read_file(card, path, err));
+    TRY(card_apply(card, program, err));
+    TRY(device ? card_warm_up(card, program, device, err) : ST_OK);
+    card_settle(card);
+    return ST_OK;
+}
+
 static enum status use_card(struct rt_program *program, const char *path, struct hal_device *device,
-                            struct error *err)
+                            struct card **out_card, struct error *err)
 {
     struct card *card = card_new();
     if (!card) {
         return error_set(err, ST_EXHAUSTED, "no memory for the card");
     }
-    enum status status = card_read_file(card, path, err);
-    if (status == ST_OK) {
-        status = card_apply(card, program, err);
+    enum status status = read_and_apply(card, path, program, device, err);
+    if (status != ST_OK) {
+        card_free(card);
+        card = NULL;
     }
-    if (status == ST_OK && device) {
-        status = card_warm_up(card, program, device, err);
-    }
-    card_free(card);
     if (status == ST_INVALID || status == ST_TOO_LARGE) { /* the command line is well */
         err->code = status = ST_CORRUPT;
     }
+    *out_card = card;
     return status;
 }
 
-enum status pte_apply_card(struct rt_program *program, const char *path, const char *card,
-                           struct error *err)
+enum status pte_apply_card(struct rt_program *program, const char *path, const char *said,
+                           struct card **out_card, struct error *err)
 {
     char beside[PATH_MAX];
-    if (card) {
-        return use_card(program, card, NULL, err);
+    *out_card = NULL;
+    if (said) {
+        return use_card(program, said, NULL, out_card, err);
     }
     bool has_path = card_path_of(path, beside, sizeof(beside)) && access(beside, F_OK) == 0;
-    return has_path ? use_card(program, beside, NULL, err) : ST_OK;
+    return has_path ? use_card(program, beside, NULL, out_card, err) : ST_OK;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -98,8 +107,11 @@ static enum status load_and_use(const struct card_options *options, struct hal_d
     };
     struct rt_program *program;
     TRY(rt_load_program(options->path, &load, &program, err));
-    enum status status = options->checked ? use_card(program, options->checked, device, err)
-                                          : print_card(program, err);
+    struct card *checked = NULL;
+    enum status status = options->checked
+                             ? use_card(program, options->checked, device, &checked, err)
+                             : print_card(program, err);
+    card_free(checked);
     rt_program_unref(program);
     return status;
 }

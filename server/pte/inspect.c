@@ -18,6 +18,7 @@
 #include "runtime/program/program.h"
 #include "runtime/program/results.h"
 #include "runtime/pte/files.h"
+#include "server/card/card.h"
 #include "server/process/args.h"
 #include "server/pte/inspect.h"
 #include "server/pte/pte.h"
@@ -296,7 +297,8 @@ static enum status load_and_print(const struct inspect_options *options, struct 
     TRY(rt_load_program(options->path, &load, &program, err));
     struct buf out;
     buf_init(&out, INSPECT_TEXT_BYTES_MAX);
-    enum status status = pte_apply_card(program, options->path, options->card, err);
+    struct card *card;
+    enum status status = pte_apply_card(program, options->path, options->card, &card, err);
     if (status == ST_OK) {
         status = print_program(options, &load, program, &out, err);
     }
@@ -304,6 +306,7 @@ static enum status load_and_print(const struct inspect_options *options, struct 
         status = pte_write(&out, err);
     }
     buf_fini(&out);
+    card_free(card);
     rt_program_unref(program);
     return status;
 }

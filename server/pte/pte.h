@@ -11,6 +11,7 @@
 
 struct arg;
 struct args;
+struct card;
 struct rt_method;
 struct rt_program;
 
@@ -45,10 +46,10 @@ MUST_CHECK enum status pte_find_method(struct rt_program *program, const char *n
 /* "dir/name.pte" is called "name", as a daemon calls it. */
 struct span pte_program_name(const char *path);
 
-/* Gives |program|, which is at |path|, the names of the card: of |card| or, with NULL, of the one
- * beside the program, if there is one. */
+/* Gives |program|, which is at |path|, the names of the card: of |said| or, with NULL, of the one
+ * beside the program, if there is one. The caller owns |*out_card|, which is NULL without one. */
 MUST_CHECK enum status pte_apply_card(struct rt_program *program, const char *path,
-                                      const char *card, struct error *err);
+                                      const char *said, struct card **out_card, struct error *err);
 
 /* The mode that |arg|, --precision, gives. */
 MUST_CHECK enum status pte_precision(struct args *args, const struct arg *arg,

@@ -443,7 +443,9 @@ def first_cards():
         put(card, CARD)
         program = str(folder / "digits.pte")
         expect("inspect", "image  float32" in pte("inspect", program), True)
-        expect("run", "scores" in pte("run", "--shape", "image=2x1x8x8", program), True)
+        text = pte("run", "--shape", "image=2x1x8x8", program)
+        expect("run", "scores: float32" in text, True)
+        expect("labels", '5 "five": ' in text, True)
         other = folder.parent / "other.json"
         put(other, {"inputs": ["other"]})
         expect("another", "where NAME is other\n" in pte(
