@@ -17,7 +17,7 @@ from pathlib import Path
 
 from load import wait_until
 from run_daemon import expect_exit
-from run_http import (BUILD, MODELS, SOURCE, TIMEOUT_S, Client, Daemon, Failure, Report,
+from run_http import (BUILD, MODELS, PTED, SOURCE, TIMEOUT_S, Client, Daemon, Failure, Report,
                       build_request, expect)
 
 try:
@@ -267,8 +267,7 @@ def check_config():
         path.write_text('{"models": {"a": {"path": "a.pte",\n  "inputs": [{"nam": "x"}]},\n'
                         ' "b": {"device": "cpu"}, "c": {"instances": 2},\n'
                         ' "d": {"warm_up": {}}, "e": {"descripton": "x"}}}')
-        done = subprocess.run([os.environ.get("PTED", str(BUILD / "pted")), "--config", str(path),
-                               "--check-config"], capture_output=True, text=True, check=False,
+        done = subprocess.run([PTED, "--config", str(path), "--check-config"], capture_output=True, text=True, check=False,
                               timeout=TIMEOUT_S)
         lines = done.stderr.replace(name + "/", "").splitlines()
         expect("lines", [line.split(": ", 2)[:2] for line in lines], [
@@ -404,15 +403,29 @@ def schema():
         return
     jsonschema.Draft202012Validator.check_schema(text)
     validator = jsonschema.Draft202012Validator(text)
-    for good in (CARD, {}, {"$schema": "x"}, {"inputs": [None, "a.b:c"]}, {"labels": "file"},
-                 {"methods": {"m": {"warm_up": []}}}, {"precision": "bf16"}):
-        validator.validate(good)
+    in_document = jsonschema.Draft202012Validator(
+        json.loads((SOURCE / "conf" / "pted.schema.json").read_text()))
+    good = [CARD, {}, {"inputs": [None, "a.b:c"]}, {"labels": "file"}, {"precision": "bf16"},
+            {"methods": {"m": {"warm_up": []}}}, {"warm_up": [{"args": [], "kwargs": {}}]}]
     bad = [json.loads(text) for text in (
-        '[]', '{"input": []}', '{"inputs": ["input_1"]}', '{"inputs": ["-a"]}',
-        '{"inputs": ["a..b"]}', '{"outputs": [{"labels": []}]}', '{"max_batch": 65}',
-        '{"methods": {"m": {"max_batch": 1}}}', '{"version_count_max": 1}', '{"device": "cpu"}',
-        '{"warm_up": [{"x": 1}]}', '{"labels": [1]}')]
-    for card in bad:
+        '{"input": []}', '{"inputs": ["input_1"]}', '{"inputs": ["-a"]}', '{"inputs": 1}',
+        '{"inputs": ["a..b"]}', '{"inputs": [{"labels": ["a"]}]}', '{"outputs": {"x": 1}}',
+        '{"outputs": [{"labels": []}]}', '{"max_batch": 65}', '{"device": "cpu"}',
+        '{"methods": {"m": {"max_batch": 1}}}', '{"methods": {"m": {"labels": ["a"]}}}',
+        '{"warm_up": [{"x": 1}]}', '{"warm_up": [{"args": [], "shapes": {}}]}', '{"labels": [1]}',
+        '{"labels": 1}', '{"description": null}')]
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "pted.json"
+        for is_good, cards in ((True, good), (False, bad)):
+            for card in cards:
+                document = {"models": {"m": card}}
+                path.write_text(json.dumps(document))
+                done = subprocess.run([PTED, "--check-config", "--config", str(path)],
+                                      capture_output=True, check=False, timeout=TIMEOUT_S)
+                expect(str(card), (validator.is_valid(card), in_document.is_valid(document),
+                                   done.returncode == 0), (is_good,) * 3)
+    validator.validate({"$schema": "x"})
+    for card in ({"version_count_max": 1}, []):
         expect(str(card), validator.is_valid(card), False)
 
 
