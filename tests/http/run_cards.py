@@ -267,8 +267,8 @@ def check_config():
         path.write_text('{"models": {"a": {"path": "a.pte",\n  "inputs": [{"nam": "x"}]},\n'
                         ' "b": {"device": "cpu"}, "c": {"instances": 2},\n'
                         ' "d": {"warm_up": {}}, "e": {"descripton": "x"}}}')
-        done = subprocess.run([PTED, "--config", str(path), "--check-config"], capture_output=True, text=True, check=False,
-                              timeout=TIMEOUT_S)
+        done = subprocess.run([PTED, "--config", str(path), "--check-config"], check=False,
+                              capture_output=True, text=True, timeout=TIMEOUT_S)
         lines = done.stderr.replace(name + "/", "").splitlines()
         expect("lines", [line.split(": ", 2)[:2] for line in lines], [
             ["pted.json:2:22", "models.a.inputs[0].nam"], ["pted.json:3:18", "models.b.device"],
