@@ -33,7 +33,7 @@ CARD = {"description": "digits in pictures of 8x8", "inputs": ["image"],
                                  "labels": DIGITS}},
         "warm_up": [{"shapes": {"input_0": [3, 1, 8, 8]}},
                     {"args": [{"dtype": "float32", "shape": [2, 1, 8, 8], "fill": 0.5}]}],
-        "max_batch": 4}
+        "max_batch": 4, "running_count_max": 3}
 
 
 def put(path, content):
@@ -129,7 +129,7 @@ def everything():
             {"name": "scores", "parameters": {"classification": 1}}])
         score, index, label = answer["outputs"][0]["data"][0].split(":")
         expect("label", label, DIGITS[int(index)])
-        daemon.wait_for("model digits: requests that wait run as batches of up to 4 rows")
+        expect("parameter", running_max(port), 3)
         plans = ask(port, "/v2/models/digits/stats")[1]
         expect("no request was counted before ours", plans["model_stats"][0]["inference_count"], 4)
 
@@ -210,14 +210,13 @@ def label_of(port):
     return answer["result"][0][0].get("label", "")
 
 
-def waiting_max(port):
-    return ask(port, "/v2/models/digits/config")[1]["dynamic_batching"][
-        "default_queue_policy"]["max_queue_size"]
+def running_max(port):
+    return ask(port, "/v2/models/digits/config")[1]["instance_group"][0]["count"]
 
 
 def sources():
     """The command line counts more than pted.json, which counts more than the card."""
-    card = {**CARD, "queue_count_max": 11}
+    card = {**CARD, "running_count_max": 11}
     with folder_of("digits", digits=card) as folder:
         top = folder.parent
         (top / "lines").write_text("".join(f"line {i}\n" for i in range(10)))
@@ -229,15 +228,14 @@ def sources():
         with start({"max_batch": 2}) as daemon:
             expect("card", names_of(daemon.port), (["image"], ["scores"]))
             expect("card", label_of(daemon.port) in DIGITS, True)
-            daemon.wait_for("batches of up to 2 rows")
-            expect("queue", waiting_max(daemon.port), 11)
-        with start({"inputs": ["x"]}, queue_count_max=12) as daemon:
+            expect("running", running_max(daemon.port), 11)
+        with start({"inputs": ["x"]}, running_count_max=12) as daemon:
             expect("document", names_of(daemon.port), (["x"], ["scores"]))
-            expect("queue of all", waiting_max(daemon.port), 12)
-        with start({"queue_count_max": 13}, queue_count_max=12) as daemon:
-            expect("queue of one", waiting_max(daemon.port), 13)
-        with start({}, "--queue-count-max", "14") as daemon:
-            expect("queue of the command line", waiting_max(daemon.port), 14)
+            expect("running of all", running_max(daemon.port), 12)
+        with start({"running_count_max": 13}, running_count_max=12) as daemon:
+            expect("running of one", running_max(daemon.port), 13)
+        with start({}, "--running-count-max", "14") as daemon:
+            expect("running of the command line", running_max(daemon.port), 14)
         with start({"labels": [f"inline {i}" for i in range(10)]}) as daemon:
             expect("inline", label_of(daemon.port).startswith("inline "), True)
         with start({"labels": "lines"}) as daemon:
