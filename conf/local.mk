@@ -5,7 +5,7 @@ UNITS = %D%/pted.service %D%/pted.socket
 CONF_MADE = %D%/pted.service %D%/pted-gpu.conf
 systemdsystemunit_DATA = $(UNITS)
 doc_DATA = %D%/pted-gpu.conf
-dist_pkgdata_DATA = %D%/pted.json %D%/pted.schema.json
+dist_pkgdata_DATA = %D%/pted.json %D%/pted.schema.json %D%/pted-card.schema.json
 EXTRA_DIST += %D%/pted.service.in %D%/pted-gpu.conf.in %D%/pted.socket
 CLEANFILES += $(CONF_MADE)
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "server/process/card_schema.h"
 #include "server/process/options.h"
 
 #define TEXT_BYTES_MAX (1 << 20)
@@ -16,6 +17,7 @@ static const struct {
 } texts[] = {
     {"manual", options_print_manual},
     {"schema", options_print_schema},
+    {"card-schema", card_schema_print},
     {"document", options_print_document},
 };
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 #
 # Writes what server/process/params.def says into the files that people and programs read: the
-# document with all defaults, its schema, and the list of limits in pted(8). With --check it writes
-# nothing and fails if a file is not what it would write.
+# document with all defaults, its schema, the schema of cards (server/process/card.def), and the
+# list of limits in pted(8). With --check it writes nothing and fails if a file is not what it would
+# write.
 #
 # usage: settings.sh [--check], in the build tree after make.
 
@@ -29,6 +30,7 @@ put() {
 
 "$print" document >"$work/new" && put conf/pted.json || exit 1
 "$print" schema >"$work/new" && put conf/pted.schema.json || exit 1
+"$print" card-schema >"$work/new" && put conf/pted-card.schema.json || exit 1
 "$print" manual >"$work/items" || exit 1
 awk -v items="$work/items" '
     /^\.\\" end of limits/ { is_inside = 0 }

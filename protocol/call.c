@@ -105,16 +105,42 @@ static enum status find_element(struct call_parser *p, uint32_t node, uint32_t *
                            position);
 }
 
+/* What "kwargs" may have beside the keyword arguments. */
+static void print_named(const struct call_parser *p, struct buf *out)
+{
+    for (uint32_t i = 0; i < p->method->input_count; i++) {
+        if (p->method->inputs[i].name) {
+            buf_add_str(out, out->len ? ", " : "");
+            json_print_string(out, span_str(p->method->inputs[i].name));
+        }
+    }
+}
+
 static enum status refuse_member(const struct call_parser *p, uint32_t node, struct span name)
 {
     struct buf keys;
     buf_init(&keys, MEMBERS_BYTES_MAX);
     sip_print_keys(&p->method->structure->inputs, node, &keys);
+    if (node == sip_kwargs(p->method->structure)) {
+        print_named(p, &keys);
+    }
     call_fail(p, node, "[\"%.*s\"]: unknown member, expected %.*s",
               name.len > 64 ? 64 : (int)name.len, (const char *)name.ptr,
               SPAN_FMT(buf_span(&keys)));
     buf_fini(&keys);
     return ST_INVALID;
+}
+
+/* The leaf of the positional argument |name|. */
+static uint32_t find_named(const struct call_parser *p, struct span name)
+{
+    for (uint32_t i = 0; i < p->method->input_count; i++) {
+        const char *given = p->method->inputs[i].name;
+        if (given && span_is(name, given)) {
+            return call_find_leaf(p->method, i);
+        }
+    }
+    return SIP_NO_NODE;
 }
 
 static enum status find_member(struct call_parser *p, uint32_t node, const struct json_string *key,
@@ -130,6 +156,9 @@ static enum status find_member(struct call_parser *p, uint32_t node, const struc
         name = span_of(copy, key->bytes);
     }
     *out_child = sip_find_name(&p->method->structure->inputs, node, name);
+    if (*out_child == SIP_NO_NODE && node == sip_kwargs(p->method->structure)) {
+        *out_child = find_named(p, name);
+    }
     return *out_child != SIP_NO_NODE ? ST_OK : refuse_member(p, node, name);
 }
 
@@ -147,6 +176,56 @@ static enum status next_child(struct call_parser *p, uint32_t node, uint32_t *ou
     return p->in.is_closed ? ST_OK : find_member(p, node, &key, out_child);
 }
 
+static bool has_names(const struct call_parser *p)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < p->method->input_count; i++) {
+        has_any |= p->method->inputs[i].name != NULL;
+    }
+    return has_any;
+}
+
+static enum status refuse_named(const struct call_parser *p, struct span name)
+{
+    struct buf names;
+    buf_init(&names, MEMBERS_BYTES_MAX);
+    print_named(p, &names);
+    error_set(p->err, ST_INVALID, "kwargs[\"%.*s\"]: unknown member, expected %.*s",
+              SPAN_SHORT(name), SPAN_FMT(buf_span(&names)));
+    buf_fini(&names);
+    return ST_INVALID;
+}
+
+/* A positional argument may be given by its name, too, but not both ways. */
+static enum status read_once(struct call_parser *p, uint32_t leaf)
+{
+    int64_t index = p->method->structure->inputs.nodes[leaf].raw_index;
+    if (p->leaves[index].encoding != CALL_ABSENT) {
+        return call_fail(p, leaf, ": given twice, by its position and as \"%s\"",
+                         p->method->inputs[index].name);
+    }
+    return call_read_leaf(p, leaf);
+}
+
+/* "kwargs" of a method without keyword arguments: names of positional ones. */
+static enum status read_named(struct call_parser *p)
+{
+    TRY(json_object(&p->in, p->err));
+    while (true) {
+        struct json_string key;
+        uint32_t leaf;
+        TRY(json_member(&p->in, &key, p->err));
+        if (p->in.is_closed) {
+            return ST_OK;
+        }
+        leaf = find_named(p, key.raw); /* no name needs an escape */
+        if (leaf == SIP_NO_NODE) {
+            return refuse_named(p, key.raw);
+        }
+        TRY(read_once(p, leaf));
+    }
+}
+
 static enum status read_tree(struct call_parser *p, uint32_t root)
 {
     const struct sip_tree *tree = &p->method->structure->inputs;
@@ -162,7 +241,7 @@ static enum status read_tree(struct call_parser *p, uint32_t root)
             }
             node = tree->nodes[node].parent;
         } else if (child != SIP_NO_NODE && tree->nodes[child].kind == SIP_LEAF) {
-            TRY(call_read_leaf(p, child));
+            TRY(read_once(p, child));
         } else if (child != SIP_NO_NODE) {
             TRY(open_node(p, child));
             node = child;
@@ -221,6 +300,13 @@ static enum status read_member(struct call_parser *p, const struct json_string *
     }
     if (json_peek(&p->in) == JSON_NULL) {
         return json_read_null(&p->in, p->err);
+    }
+    bool is_named = !is_args && has_names(p) && sip_kwargs(p->method->structure) == SIP_NO_NODE;
+    if (is_named) {
+        p->in.indexed_depth = JSON_LEVELS_MAX;
+        TRY(read_named(p));
+        p->in.indexed_depth = 0;
+        return ST_OK;
     }
     uint32_t node = is_args ? sip_args(p->method->structure) : sip_kwargs(p->method->structure);
     if (node == SIP_NO_NODE) {
@@ -288,7 +374,7 @@ void call_parser_init(struct call_parser *p, const struct oip_body *body,
     p->parameters = (struct oip_parameters){.priority = 0};
     p->leaves = arena_array(arena, method->input_count, sizeof(*p->leaves));
     p->outputs = (struct oip_outputs){.count = 0};
-    p->reader = (struct oip_reader){&p->in, &limits->oip, arena, err, limits->shapes_only};
+    p->reader = (struct oip_reader){&p->in, &limits->oip, arena, err, limits->shapes_only, false};
     json_init(&p->in, body->json);
     p->in.start -= body->json_offset;
     if (limits->oip.json_depth_max < JSON_DEPTH_MAX) {
@@ -305,6 +391,7 @@ enum status call_parse(const struct oip_body *body, const struct call_method *me
     if (!p.leaves) {
         return arena_fail(arena, "the request", err);
     }
+    p.reader.takes_top_k = true;
     TRY(json_object(&p.in, err));
     while (true) {
         struct json_string key;

@@ -7,6 +7,11 @@
  *
  * with "parameters" beside them, as in a request of the Open Inference Protocol.
  *
+ * A positional argument with a name (struct call_io) may be a member of "kwargs" instead, as in
+ * Python. With the parameter "top_k" a result is the highest scores of each row:
+ *
+ *     {"result": [[{"label": "zero", "index": 0, "score": 0.93}, ...], ...]}
+ *
  * A leaf is a number, a bool, a string or null where the method takes one, arrays nested as the
  * tensor's shape says, or a typed object whose bytes are little-endian and row-major:
  *
@@ -36,6 +41,7 @@
 #include "base/dtype.h"
 #include "base/shape.h"
 #include "protocol/oip.h"
+#include "protocol/oip_classes.h"
 #include "protocol/oip_reply.h"
 #include "protocol/sip.h"
 
@@ -48,6 +54,7 @@ struct call_io {
     struct shape shape;  /* of a tensor; a dim of -1 is any size up to the bound */
     struct shape bounds; /* of a tensor: the largest it can be */
     const char *fixed;   /* JSON of the only value that is taken, which may be left out; or NULL */
+    const char *name;    /* of a positional argument: "kwargs" may have it by this name; or NULL */
 };
 
 struct call_method {
@@ -114,6 +121,11 @@ enum status call_prefix(const struct call_method *method, uint32_t index, const 
 struct call_result {
     struct shape shape;
     struct span bytes; /* borrowed until the answer is written */
+    /* Classes in place of the tensor; NULL: the tensor. */
+    const struct oip_class *classes;
+    struct shape classes_shape;
+    const struct span *labels; /* names of classes */
+    uint32_t label_count;
 };
 
 /*

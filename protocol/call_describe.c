@@ -145,7 +145,11 @@ static void print_tensor_schema(struct buf *out, const struct call_io *io)
 {
     const struct shape *shape = &io->shape;
     char text[CALL_IO_TEXT_MAX];
-    buf_printf(out, "{\"description\":\"%s\",\"anyOf\":[", call_print_io(io, text));
+    buf_add_char(out, '{');
+    if (io->name) {
+        buf_printf(out, "\"title\":\"%s\",", io->name); /* it needs no escapes */
+    }
+    buf_printf(out, "\"description\":\"%s\",\"anyOf\":[", call_print_io(io, text));
     for (uint8_t d = 0; d < shape->rank; d++) {
         buf_add_str(out, "{\"type\":\"array\"");
         if (shape->dims[d] >= 0) {

@@ -57,6 +57,44 @@ static void print_binary(struct printer *printer, const struct call_io *io,
     oip_encode_blob(printer->encoded, result->bytes);
 }
 
+/* The score is printed as the tensor's element is. */
+static void print_class(struct printer *printer, const struct call_io *io,
+                        const struct call_result *result, const struct oip_class *class, size_t row)
+{
+    size_t bytes = dtype_bytes(io->dtype);
+    size_t rows = result->shape.rank > 1 ? (size_t)result->shape.dims[0] : 1;
+    size_t row_bytes = result->bytes.len / rows; /* there is a class, so there are rows */
+    buf_add_char(printer->out, '{');
+    if (class->index < result->label_count) {
+        buf_add_str(printer->out, "\"label\":");
+        json_print_string(printer->out, result->labels[class->index]);
+        buf_add_char(printer->out, ',');
+    }
+    buf_printf(printer->out, "\"index\":%" PRIu32 ",\"score\":", class->index);
+    tensor_text_print_nested(printer->out, io->dtype, &(struct shape){.rank = 0},
+                             result->bytes.ptr + row * row_bytes + class->index * bytes,
+                             printer->nan);
+    buf_add_char(printer->out, '}');
+}
+
+static void print_classes(struct printer *printer, const struct call_io *io,
+                          const struct call_result *result)
+{
+    const struct shape *shape = &result->classes_shape;
+    bool has_rows = shape->rank > 1;
+    size_t rows = has_rows ? (size_t)shape->dims[0] : 1, count = (size_t)shape->dims[has_rows];
+    buf_add_str(printer->out, has_rows ? "[" : "");
+    for (size_t row = 0; row < rows && !buf_failed(printer->out); row++) {
+        buf_add_str(printer->out, row ? ",[" : "[");
+        for (size_t i = 0; i < count; i++) {
+            buf_add_str(printer->out, i ? "," : "");
+            print_class(printer, io, result, &result->classes[row * count + i], row);
+        }
+        buf_add_char(printer->out, ']');
+    }
+    buf_add_str(printer->out, has_rows ? "]" : "");
+}
+
 static enum status print_leaf(void *user, const struct sip_node *node, struct error *err)
 {
     (void)err;
@@ -76,7 +114,9 @@ static enum status print_leaf(void *user, const struct sip_node *node, struct er
                                  result->bytes.ptr, printer->nan);
         break;
     case CALL_TENSOR:
-        if (printer->is_binary) {
+        if (result->classes) {
+            print_classes(printer, io, result);
+        } else if (printer->is_binary) {
             print_binary(printer, io, result);
         } else {
             tensor_text_print_nested(printer->out, io->dtype, &result->shape, result->bytes.ptr,

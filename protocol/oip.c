@@ -104,7 +104,7 @@ static void init_parser(struct oip_parser *p, const struct oip_body *body,
 {
     json_init(&p->in, body->json);
     p->in.start -= body->json_offset;
-    p->reader = (struct oip_reader){&p->in, limits, arena, err, false};
+    p->reader = (struct oip_reader){&p->in, limits, arena, err, false, false};
     p->limits = limits;
     p->arena = arena;
     p->request = request;

@@ -39,7 +39,9 @@ struct oip_tensor_meta {
     const char *name;
     struct oip_type type;
     struct shape shape;
-    bool is_optional; /* an input that a request may leave out */
+    bool is_optional;        /* an input that a request may leave out */
+    const char *description; /* what people say of it, or NULL */
+    uint32_t label_count;    /* names of its classes; 0: none are known */
 };
 
 struct oip_limits {
@@ -73,6 +75,7 @@ struct oip_parameters {
     bool has_nan;              /* the request says how NaN and the infinities are written */
     enum number_nan nan;
     uint64_t priority, timeout_us;
+    uint32_t top_k; /* classes in place of scores, so many of each row; 0: no classes */
     struct oip_parameter *others; /* in the arena */
     size_t other_count;
 };

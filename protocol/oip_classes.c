@@ -56,7 +56,7 @@ static double score_at(enum dtype dtype, const uint8_t *at)
     }
 }
 
-static bool is_real(enum dtype dtype)
+bool oip_is_score(enum dtype dtype)
 {
     switch (dtype_infos[dtype].kind) {
     case DTYPE_FLOAT:
@@ -71,12 +71,7 @@ static bool is_real(enum dtype dtype)
 
 /* ---- the highest of a row -------------------------------------------------------------------- */
 
-struct place {
-    double score;
-    uint32_t index;
-};
-
-static bool is_before(const struct place *a, const struct place *b)
+static bool is_before(const struct oip_class *a, const struct oip_class *b)
 {
     if (isnan(a->score) || isnan(b->score)) {
         return isnan(a->score) == isnan(b->score) ? a->index < b->index : isnan(b->score) != 0;
@@ -85,7 +80,7 @@ static bool is_before(const struct place *a, const struct place *b)
 }
 
 /* |heap| has the last of its places at its root; the root may be wrong. */
-static void sift(struct place *heap, uint32_t count)
+static void sift(struct oip_class *heap, uint32_t count)
 {
     uint32_t at = 0;
     for (uint32_t child = 1; child < count; child = 2 * at + 1) {
@@ -93,7 +88,7 @@ static void sift(struct place *heap, uint32_t count)
         if (!is_before(&heap[at], &heap[child])) {
             return;
         }
-        struct place moved = heap[at];
+        struct oip_class moved = heap[at];
         heap[at] = heap[child];
         heap[child] = moved;
         at = child;
@@ -102,29 +97,29 @@ static void sift(struct place *heap, uint32_t count)
 
 /* The |count| first of |total| scores, in order. */
 static void find_highest(enum dtype dtype, const uint8_t *scores, uint32_t total,
-                         struct place *places, uint32_t count)
+                         struct oip_class *places, uint32_t count)
 {
     size_t size = dtype_bytes(dtype);
     for (uint32_t i = 0; i < count; i++) { /* the worst that can be, so all others go first */
-        places[i] = (struct place){(double)NAN, UINT32_MAX};
+        places[i] = (struct oip_class){(double)NAN, UINT32_MAX};
     }
     for (uint32_t i = 0; i < total; i++) {
-        struct place place = {score_at(dtype, scores + i * size), i};
+        struct oip_class place = {score_at(dtype, scores + i * size), i};
         if (is_before(&place, &places[0])) {
             places[0] = place;
             sift(places, count);
         }
     }
     for (uint32_t end = count; end > 1; end--) { /* the last one to the end, and so on */
-        struct place last = places[0];
+        struct oip_class last = places[0];
         places[0] = places[end - 1];
         places[end - 1] = last;
         sift(places, end - 1);
     }
 }
 
-static bool print(const struct oip_classes *classes, const struct place *place, struct arena *arena,
-                  struct span *out)
+static bool print(const struct oip_classes *classes, const struct oip_class *place,
+                  struct arena *arena, struct span *out)
 {
     char text[TEXT_BYTES + LABEL_BYTES_MAX];
     int len = snprintf(text, TEXT_BYTES, "%f:%" PRIu32, place->score, place->index);
@@ -142,13 +137,14 @@ static bool print(const struct oip_classes *classes, const struct place *place, 
     return copy != NULL;
 }
 
-enum status oip_classify(const struct oip_classes *classes, enum dtype dtype,
-                         const struct shape *shape, struct span bytes, struct arena *arena,
-                         const struct span **out_texts, struct shape *out_shape, struct error *err)
+enum status oip_find_classes(const struct oip_classes *classes, enum dtype dtype,
+                             const struct shape *shape, struct span bytes, struct arena *arena,
+                             const struct oip_class **out_classes, struct shape *out_shape,
+                             struct error *err)
 {
     uint32_t rows = 1;
     int64_t total = shape_numel(shape);
-    if (!is_real(dtype)) {
+    if (!oip_is_score(dtype)) {
         return error_set(err, ST_INVALID,
                          "classification: expected real numbers, the output has %s",
                          dtype_infos[dtype].oip);
@@ -163,21 +159,32 @@ enum status oip_classify(const struct oip_classes *classes, enum dtype dtype,
                          OIP_CLASSES_MAX, total);
     }
     uint32_t count = total < classes->wanted ? (uint32_t)total : classes->wanted;
-    struct place *places = arena_array(arena, (size_t)count + 1, sizeof(*places));
-    struct span *texts = arena_array(arena, (size_t)rows * count + 1, sizeof(*texts));
-    bool is_printed = places && texts;
-    for (uint32_t row = 0; row < rows && count > 0 && is_printed; row++) {
-        const uint8_t *scores = bytes.ptr + row * (size_t)total * dtype_bytes(dtype);
-        find_highest(dtype, scores, (uint32_t)total, places, count);
-        for (uint32_t i = 0; i < count && is_printed; i++) {
-            is_printed = print(classes, &places[i], arena, &texts[row * count + i]);
-        }
-    }
-    if (!is_printed) {
+    struct oip_class *places = arena_array(arena, (size_t)rows * count + 1, sizeof(*places));
+    if (!places) {
         return arena_fail(arena, "the classes", err);
     }
-    *out_texts = texts;
+    for (uint32_t row = 0; row < rows && count > 0; row++) {
+        const uint8_t *scores = bytes.ptr + row * (size_t)total * dtype_bytes(dtype);
+        find_highest(dtype, scores, (uint32_t)total, &places[(size_t)row * count], count);
+    }
+    *out_classes = places;
     *out_shape = shape->rank > 1 ? (struct shape){.rank = 2, .dims = {rows, count}}
                                  : (struct shape){.rank = 1, .dims = {count}};
     return ST_OK;
+}
+
+enum status oip_classify(const struct oip_classes *classes, enum dtype dtype,
+                         const struct shape *shape, struct span bytes, struct arena *arena,
+                         const struct span **out_texts, struct shape *out_shape, struct error *err)
+{
+    const struct oip_class *places;
+    TRY(oip_find_classes(classes, dtype, shape, bytes, arena, &places, out_shape, err));
+    size_t count = (size_t)shape_numel(out_shape);
+    struct span *texts = arena_array(arena, count + 1, sizeof(*texts));
+    bool is_printed = texts != NULL;
+    for (size_t i = 0; i < count && is_printed; i++) {
+        is_printed = print(classes, &places[i], arena, &texts[i]);
+    }
+    *out_texts = texts;
+    return is_printed ? ST_OK : arena_fail(arena, "the classes", err);
 }

@@ -7,6 +7,8 @@
 #ifndef PTED_PROTOCOL_OIP_CLASSES_H
 #define PTED_PROTOCOL_OIP_CLASSES_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/dtype.h"
@@ -20,6 +22,21 @@ struct oip_classes {
     uint32_t label_count;
     uint32_t wanted; /* at least 1; a row gets as many texts as it has scores, or fewer */
 };
+
+/* One of the highest scores of a row. */
+struct oip_class {
+    double score;
+    uint32_t index; /* in the row */
+};
+
+/* The classes themselves, by the rules of oip_classify(). */
+MUST_CHECK enum status oip_find_classes(const struct oip_classes *classes, enum dtype dtype,
+                                        const struct shape *shape, struct span bytes,
+                                        struct arena *arena, const struct oip_class **out_classes,
+                                        struct shape *out_shape, struct error *err);
+
+/* May scores be of this type? */
+bool oip_is_score(enum dtype dtype);
 
 /*
  * |bytes| are scores of |shape|: one row with rank 0 or 1, else a row for each index of dim 0. The

@@ -2,10 +2,12 @@
 /* Parts that all forms of requests share: stored strings, parameters, promised results. */
 #include "config.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "protocol/json_priv.h"
 #include "protocol/number.h"
+#include "protocol/oip_classes.h"
 #include "protocol/oip_priv.h"
 
 /* Makes room for one more item after |count|: doubles at powers of two. NULL: the arena is full. */
@@ -146,6 +148,18 @@ enum number_nan oip_answer_nan(const struct oip_parameters *parameters,
                                  : NUMBER_NAN_STRING;
 }
 
+static enum status read_top_k(const struct oip_reader *r, struct oip_parameters *out)
+{
+    uint64_t count;
+    TRY(json_read_u64(r->in, &count, r->err));
+    if (count == 0 || count > OIP_CLASSES_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected 1 to %d classes, got %" PRIu64,
+                         OIP_CLASSES_MAX, count);
+    }
+    out->top_k = (uint32_t)count;
+    return ST_OK;
+}
+
 static enum status read_parameter(const struct oip_reader *r, const struct json_string *key,
                                   struct oip_parameters *out)
 {
@@ -167,6 +181,9 @@ static enum status read_parameter(const struct oip_reader *r, const struct json_
     }
     if (json_string_is(key, "timeout")) {
         return json_read_u64(r->in, &out->timeout_us, r->err);
+    }
+    if (json_string_is(key, "top_k") && r->takes_top_k) {
+        return read_top_k(r, out);
     }
     if (json_string_is(key, "nan")) {
         return read_nan(r, out);

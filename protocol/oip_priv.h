@@ -14,6 +14,7 @@ struct oip_reader {
     struct arena *arena;
     struct error *err;
     bool takes_extents; /* outputs may have shapes, which a call found out */
+    bool takes_top_k;   /* a parameter of its own; otherwise one of the others */
 };
 
 struct oip_parser {

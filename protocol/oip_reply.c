@@ -168,6 +168,14 @@ static void print_texts(struct buf *out, const char *name, const char *const *te
     buf_add_char(out, ']');
 }
 
+static void print_description(struct buf *out, const char *text)
+{
+    if (text) {
+        buf_add_char(out, ',');
+        oip_print_member(out, "description", text);
+    }
+}
+
 /* |examples|, which inputs have and outputs do not, has a NULL where there is none. */
 static void print_tensors(struct buf *out, const char *name, const struct oip_tensor_meta *metas,
                           const struct shape *const *examples, size_t count)
@@ -186,6 +194,10 @@ static void print_tensors(struct buf *out, const char *name, const struct oip_te
             print_shape(out, "example_shape", examples[i]);
         }
         buf_add_str(out, examples && metas[i].is_optional ? ",\"optional\":true" : "");
+        print_description(out, metas[i].description);
+        if (metas[i].label_count) {
+            buf_printf(out, ",\"label_count\":%" PRIu32, metas[i].label_count);
+        }
         buf_add_char(out, '}');
     }
     buf_add_char(out, ']');
@@ -214,6 +226,7 @@ void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
     print_tensors(out, "inputs", meta->inputs, meta->examples, meta->input_count);
     buf_add_char(out, ',');
     print_tensors(out, "outputs", meta->outputs, NULL, meta->output_count);
+    print_description(out, meta->description);
     if (meta->precision) {
         buf_add_char(out, ',');
         oip_print_member(out, "precision", meta->precision);

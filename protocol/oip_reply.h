@@ -25,7 +25,8 @@ struct oip_model_meta {
     /* By input: a shape without -1, which goes with those of the others; or NULL. */
     const struct shape *const *examples;
     size_t version_count, input_count, output_count;
-    const char *precision; /* a word of base/precision.h, or NULL; an extension of our own */
+    const char *description; /* what people say of it, or NULL; an extension of our own */
+    const char *precision;   /* a word of base/precision.h, or NULL; an extension of our own */
     const char *constants, *placement; /* JSON of extensions of our own, or NULL */
 };
 

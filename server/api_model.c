@@ -132,6 +132,7 @@ enum status api_model(struct request *request, struct error *err)
     if (rt_method_has_own_work(model->method)) {
         meta.precision = precision_word(rt_program_precision(model->program));
     }
+    meta.description = model->description;
     meta.constants = model->origin->constants;
     meta.placement = model->placement;
     return print_model(request, model, &meta, err);

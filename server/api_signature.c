@@ -36,6 +36,20 @@ static void print_ios(struct buf *out, const char *name, const struct call_io *i
     buf_add_char(out, ']');
 }
 
+static void print_names(struct buf *out, const char *name, const struct rt_method *method,
+                        enum rt_side side)
+{
+    uint32_t count =
+        side == RT_INPUT ? rt_method_input_count(method) : rt_method_result_count(method);
+    buf_printf(out, ",\"%s\":[", name);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rt_io *io =
+            side == RT_INPUT ? rt_method_input(method, i) : rt_method_result(method, i);
+        buf_printf(out, "%s\"%s\"", i ? "," : "", io->name); /* it needs no escapes */
+    }
+    buf_add_char(out, ']');
+}
+
 static void print_readable(struct buf *out, const struct rt_signature *signature)
 {
     struct buf text;
@@ -73,6 +87,8 @@ enum status api_signature(struct request *request, struct error *err)
     print_readable(out, signature);
     print_ios(out, "inputs", model->call.inputs, model->call.input_count);
     print_ios(out, "results", model->call.results, model->call.result_count);
+    print_names(out, "input_names", model->method, RT_INPUT);
+    print_names(out, "result_names", model->method, RT_RESULT);
     buf_add_str(out, ",\"schema\":");
     call_print_schema(&model->call, out);
     buf_add_str(out, ",\"example\":");

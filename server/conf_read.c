@@ -3,12 +3,12 @@
  * on. */
 #include "config.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "server/card/card.h"
 #include "server/conf_priv.h"
 #include "server/http/address.h"
 #include "server/model/model_name.h"
@@ -19,7 +19,6 @@
 
 #define WORDS_MAX 128
 #define LABEL_BYTES_MAX 4400 /* a path, and a place */
-#define NUMBER_BYTES 24
 
 struct reader {
     const struct document *in;
@@ -86,39 +85,13 @@ static enum status read_text(const struct reader *r, const struct cJSON *value, 
     return is_path ? place_path(r, out, err) : ST_OK;
 }
 
-/* A number becomes the text that the command line has for it. */
-static enum status read_number(const struct reader *r, const struct setting *setting,
-                               const struct cJSON *value, char text[NUMBER_BYTES],
-                               struct error *err)
-{
-    uint64_t number;
-    TRY(document_u64_from(r->in, value, setting->min, setting->max, &number, err));
-    snprintf(text, NUMBER_BYTES, "%" PRIu64, number);
-    return ST_OK;
-}
-
 /* The value as the command line has it, maybe in |room|. */
 static enum status read_value(const struct reader *r, const struct setting *setting,
-                              const struct cJSON *value, char room[NUMBER_BYTES], const char **out,
-                              struct error *err)
+                              const struct cJSON *value, char room[SETTING_NUMBER_BYTES],
+                              const char **out, struct error *err)
 {
-    bool is_size = setting->type == OPTION_BYTES, is_number = document_type(value) == JSON_NUMBER;
-    *out = room;
-    if (setting->type == OPTION_SWITCH) {
-        bool is_on;
-        TRY(document_bool(r->in, value, &is_on, err));
-        *out = is_on ? "true" : "false";
-        return ST_OK;
-    }
-    if (setting->type == OPTION_COUNT || (is_size && is_number)) {
-        return read_number(r, setting, value, room, err);
-    }
-    enum json_type type = document_type(value);
-    if ((is_size || setting->type == OPTION_MS) && type != JSON_STRING) {
-        return document_fail(r->in, value, err, ST_INVALID, "expected %s, got %s",
-                             setting_form(setting->type), json_type_text(type));
-    }
-    return read_text(r, value, option_is_path(setting->type), out, err);
+    TRY(setting_read(setting, r->in, value, room, out, err));
+    return option_is_path(setting->type) ? place_path(r, out, err) : ST_OK;
 }
 
 static bool is_address(const struct setting *setting)
@@ -131,7 +104,7 @@ static bool is_address(const struct setting *setting)
 static void read_setting(const struct reader *r, const struct setting *setting,
                          const struct cJSON *value)
 {
-    char room[NUMBER_BYTES];
+    char room[SETTING_NUMBER_BYTES];
     const char *text;
     struct error err;
     if (read_value(r, setting, value, room, &text, &err) != ST_OK) {
@@ -202,7 +175,7 @@ static void read_model_setting(const struct reader *r, const struct setting *set
 {
     const struct option_setting named = {
         .name = model->name, .name_len = model->name_len, .label = model->label};
-    char room[NUMBER_BYTES];
+    char room[SETTING_NUMBER_BYTES];
     const char *text;
     struct error err;
     if (read_value(r, setting, value, room, &text, &err) != ST_OK) {
@@ -212,12 +185,20 @@ static void read_model_setting(const struct reader *r, const struct setting *set
     }
 }
 
+static const char *const card_words[] = {
+#define MEMBER(name, ...) #name,
+#include "server/process/card.def"
+};
+
 static void refuse_model_member(const struct reader *r, const struct cJSON *member)
 {
     const char *words[WORDS_MAX];
     uint32_t count = 0;
     for (uint32_t i = 0; i < setting_of_model_count && count < WORDS_MAX; i++) {
         words[count++] = settings_of_model[i].name;
+    }
+    for (size_t i = 0; i < sizeof(card_words) / sizeof(card_words[0]); i++) {
+        words[count++] = card_words[i];
     }
     for (uint32_t i = 0; i < setting_count && count < WORDS_MAX; i++) {
         if (settings[i].is_of_model) {
@@ -242,12 +223,36 @@ static void read_model_member(const struct reader *r, const struct option_model 
 {
     const struct setting_of_model *other = find_member_of_model(document_key(member));
     const struct setting *setting = setting_find_of_model(document_key(member));
+    if (card_has_member(member)) {
+        return; /* read_card() */
+    }
     if (other) {
         read_texts(r, other, *model, member);
     } else if (setting) {
         read_model_setting(r, setting, model, member);
     } else {
         refuse_model_member(r, member);
+    }
+}
+
+/* Members that a card can have, too, are read again when the model is loaded. */
+static void read_card(const struct reader *r, const struct option_model *model,
+                      const struct cJSON *value)
+{
+    const struct option_members members = {
+        .name = model->name, .name_len = model->name_len, .label = model->label, .value = value};
+    bool has_any = false;
+    struct error err;
+    for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
+        has_any |= card_has_member(at);
+    }
+    if (!has_any) {
+        return;
+    }
+    if (card_verify_members(r->in, value, &err) != ST_OK) {
+        refuse(r, &err);
+    } else if (options_add_members(r->options, members, &err) != ST_OK) {
+        complain(r, value, "%s", err.text);
     }
 }
 
@@ -271,6 +276,7 @@ static void read_model(const struct reader *r, const struct cJSON *value)
         for (; at && !is_over(r); at = document_next(at)) {
             read_model_member(r, &model, at);
         }
+        read_card(r, &model, value);
     }
 }
 
@@ -319,7 +325,6 @@ static void read_member(const struct reader *r, const struct cJSON *member)
         for_each_member(r, member, read_model);
     } else if (document_is(member, "pipelines")) {
         for_each_member(r, member, read_pipeline);
-        r->options->document = r->in;
         r->options->document_pipelines = member;
     } else if (document_is(member, "$schema")) {
         if (document_text(r->in, member, &ignored, &err) != ST_OK) {
@@ -342,6 +347,7 @@ void conf_read_document(struct conf *config, struct conf_report *report)
                              .arena = &config->arena,
                              .report = report};
     config->options.source = OPTIONS_FROM_DOCUMENT;
+    config->options.document = r.in;
     for_each_member(&r, config->document.root, read_member);
     if (is_over(&r)) {
         buf_printf(&report->lines, "%s: there may be more problems\n", config->options.config_file);

@@ -79,6 +79,33 @@ static enum status list_outputs(struct arena *arena, struct infer_call *call, bo
     return ST_OK;
 }
 
+static bool has_scores(const struct infer_output *output)
+{
+    return output->io->kind == RT_IO_TENSOR && oip_is_score(output->io->meta.type.dtype) &&
+           output->io->meta.shape.rank > 0;
+}
+
+/* "top_k" is about the results whose classes have labels, or about all if none have. */
+static enum status choose_classes(struct infer_call *call, struct error *err)
+{
+    bool has_labels = false;
+    uint32_t count = 0;
+    for (size_t i = 0; i < call->output_count; i++) {
+        has_labels |= has_scores(&call->outputs[i]) && call->outputs[i].io->labels;
+    }
+    for (size_t i = 0; i < call->output_count; i++) {
+        struct infer_output *output = &call->outputs[i];
+        bool is_meant = has_scores(output) && (output->io->labels || !has_labels);
+        output->class_count = is_meant ? call->parameters->top_k : 0;
+        output->is_binary &= !is_meant; /* classes are text */
+        count += is_meant;
+    }
+    return count ? ST_OK
+                 : error_set(err, ST_INVALID,
+                             "parameters.top_k: no result of the method has scores, which are "
+                             "real numbers in a tensor with dims");
+}
+
 static enum status decode_tensor(struct infer *infer, struct infer_call *call, uint32_t index,
                                  const struct call_leaf *leaf, struct error *err)
 {
@@ -143,6 +170,9 @@ static enum status decode_all(struct request *request, struct infer_call *call, 
     call->nan = oip_request_nan(call->parameters);
     rt_invocation_say_paths(call->invocation);
     TRY(list_outputs(&request->infer.arena, call, is_binary, err));
+    if (call->parameters->top_k) {
+        TRY(choose_classes(call, err));
+    }
     for (uint32_t i = 0; i < call->model->call.input_count; i++) {
         TRY(decode_input(&request->infer, call, i, err));
     }
@@ -164,6 +194,16 @@ enum status infer_call_decode_text(struct request *request, struct infer_call *c
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */
 
+static enum status classify(struct arena *arena, const struct infer_output *output,
+                            struct call_result *result, struct error *err)
+{
+    const struct oip_classes classes = {.wanted = output->class_count};
+    result->labels = output->io->labels;
+    result->label_count = output->io->label_count;
+    return oip_find_classes(&classes, output->io->meta.type.dtype, &result->shape, result->bytes,
+                            arena, &result->classes, &result->classes_shape, err);
+}
+
 static enum status print(struct request *request, struct infer_call *call, struct error *err)
 {
     struct infer *infer = &request->infer;
@@ -173,12 +213,16 @@ static enum status print(struct request *request, struct infer_call *call, struc
     if (!results) {
         return arena_fail(&infer->arena, "the answer", err);
     }
+    bool is_binary = false;
     for (size_t i = 0; i < call->output_count; i++) {
         uint32_t index = call->outputs[i].io->index;
+        is_binary |= call->outputs[i].is_binary;
         const struct rt_result *result = rt_invocation_result(call->invocation, index);
-        results[index] = (struct call_result){result->shape, result->bytes};
+        results[index] = (struct call_result){.shape = result->shape, .bytes = result->bytes};
+        if (call->outputs[i].class_count) {
+            TRY(classify(&infer->arena, &call->outputs[i], &results[index], err));
+        }
     }
-    bool is_binary = call->output_count && call->outputs[0].is_binary;
     return call_print(method, results, is_binary, oip_answer_nan(call->parameters, &call->nan),
                       &request->out, &infer->encoded, err);
 }

@@ -239,9 +239,8 @@ static enum status classify(struct arena *arena, const struct infer_call *call,
                             struct infer_output *output, struct error *err)
 {
     const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
-    const struct origin *origin = call->model->origin;
-    const struct oip_classes classes = {.labels = origin->labels,
-                                        .label_count = origin->label_count,
+    const struct oip_classes classes = {.labels = output->io->labels,
+                                        .label_count = output->io->label_count,
                                         .wanted = output->class_count};
     TRY(oip_classify(&classes, output->io->meta.type.dtype, &result->shape, result->bytes, arena,
                      &output->classes, &output->classes_shape, err));

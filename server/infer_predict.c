@@ -43,9 +43,10 @@ static enum status print(struct request *request, struct infer_call *call, struc
     for (size_t i = 0; i < call->output_count; i++) {
         const struct model_io *io = call->outputs[i].io;
         const struct rt_result *result = rt_invocation_result(call->invocation, io->index);
-        results[i] = (struct predict_result){.name = io->meta.name,
-                                             .io = &call->model->call.results[io->index],
-                                             .value = {result->shape, result->bytes}};
+        results[i] =
+            (struct predict_result){.name = io->meta.name,
+                                    .io = &call->model->call.results[io->index],
+                                    .value = {.shape = result->shape, .bytes = result->bytes}};
     }
     predict_print(results, call->output_count, call->tree.are_rows,
                   oip_answer_nan(call->parameters, &call->nan), &request->out);

@@ -86,7 +86,8 @@ include_rules() {
             split(file, part, "/")
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
                 "server/(process|" part[2] (part[2] == "pte" ? "|profile" : "") ")/|"
-            if (part[2] ~ /^(model|profile|pte)$/) return seen runtime_doors()
+            if (part[2] ~ /^(model|pte)$/) return seen "server/card/|" runtime_doors()
+            if (part[2] ~ /^(card|profile)$/) return seen runtime_doors()
             return seen "^$)"
         }
         # The folders and files that a folder may include, as one expression.
@@ -100,7 +101,7 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return rooms(file)
-            if (file ~ /^server\/(process|profile|pte|http|model)\//) return server_rooms(file)
+            if (file ~ /^server\/(process|profile|pte|http|model|card)\//) return server_rooms(file)
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
             return "."

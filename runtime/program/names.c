@@ -309,6 +309,60 @@ enum status rt_names_settle(struct rt_method *method, const char *const *const h
     return settle(&results, hints ? hints[RT_RESULT] : NULL, err);
 }
 
+/* ---- names from elsewhere -------------------------------------------------------------------- */
+
+/* Does a value keep the name that value |index| is to get, or get it, too? */
+static enum status check_given(const struct rt_io *ios, uint32_t count, enum rt_side side,
+                               const char *const *names, uint32_t index, struct error *err)
+{
+    const char *what = side == RT_INPUT ? "input" : "output";
+    if (ios[index].kind == RT_IO_NONE) {
+        return error_set(err, ST_INVALID, "%s is a None, which has no name", ios[index].alias);
+    }
+    if (!rt_name_is_valid(span_str(names[index]), side)) {
+        return error_set(err, ST_INVALID,
+                         "expected a name of 1 to %d of A-Z a-z 0-9 _ - . : that does not read "
+                         "like %s_0, got '%.64s'",
+                         RT_NAME_BYTES_MAX, what, names[index]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const char *other = names[i] ? names[i] : ios[i].name;
+        if (i != index && strcmp(other, names[index]) == 0) {
+            return error_set(err, ST_INVALID, "'%.64s' is the name of %s, too", names[index],
+                             ios[i].alias);
+        }
+    }
+    return ST_OK;
+}
+
+enum status rt_names_give(struct rt_method *method, enum rt_side side, const char *const *names,
+                          uint32_t *out_index, struct error *err)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    const struct sip *structure = &method->signature.structure;
+    const struct naming n = {
+        .arena = &method->signature_arena,
+        .side = side,
+        .ios = side == RT_INPUT ? method->inputs : method->results,
+        .count = side == RT_INPUT ? method->input_count : method->result_count,
+        .structure = structure,
+        .tree = side == RT_INPUT ? &structure->inputs : &structure->results,
+    };
+    for (*out_index = 0; *out_index < n.count; (*out_index)++) {
+        if (names[*out_index]) {
+            TRY(check_given(n.ios, n.count, side, names, *out_index, err));
+        }
+    }
+    for (uint32_t i = 0; i < n.count; i++) {
+        const char *copy = names[i] ? arena_strdup(n.arena, names[i], strlen(names[i])) : NULL;
+        if (names[i] && !copy) {
+            return exhausted(err);
+        }
+        n.ios[i].name = copy ? copy : n.ios[i].name;
+    }
+    return make_labels(&n, err);
+}
+
 /* ---- a list of names ------------------------------------------------------------------------- */
 
 /* Room kept after a name for " and 1023 more". */

@@ -53,6 +53,16 @@ MUST_CHECK enum status rt_names_allocate(struct rt_io **out_ios, uint32_t count,
 MUST_CHECK enum status rt_names_settle(struct rt_method *method, const char *const *const hints[2],
                                        struct error *err);
 
+/*
+ * Gives values on |side| other names: |names| by raw index, NULL for a value that keeps its own.
+ * The texts are copied. Nobody else uses the method yet. ST_INVALID: a name that is not valid, that
+ * another value has, or that is for a None; |*out_index| is the raw index that it was for, and
+ * nothing has changed.
+ */
+MUST_CHECK enum status rt_names_give(struct rt_method *method, enum rt_side side,
+                                     const char *const *names, uint32_t *out_index,
+                                     struct error *err);
+
 /* The raw index of the result that |pick| names. ST_INVALID says which results there are; the text
  * follows the place of the pick. */
 MUST_CHECK enum status rt_method_pick_result(const struct rt_method *method,

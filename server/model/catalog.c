@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/folder.h"
+#include "server/card/card.h"
 #include "server/model/model_name.h"
 #include "server/process/fetch.h"
 #include "server/process/log.h"
@@ -26,9 +27,11 @@ struct lister {
     const struct options *options;
 };
 
-struct params catalog_params(const struct options *options, struct span name)
+struct params catalog_params(const struct options *options, const struct card *card,
+                             struct span name)
 {
     struct params params = options->params;
+    card_put_params(card, options, &params);
     for (uint32_t i = 0; i < options->setting_count; i++) {
         const struct option_setting *setting = &options->settings[i];
         if (span_equal(name, span_of(setting->name, setting->name_len))) {
@@ -55,8 +58,8 @@ enum status catalog_place(const struct options *options, const char *path, char 
 
 static uint64_t bytes_at(const char *path)
 {
-    struct origin_id id;
-    return origin_id_read(path, &id) == 0 ? id.bytes : 0;
+    struct origin_file file;
+    return origin_file_read(path, &file) == 0 ? file.bytes : 0;
 }
 
 /* Of the files that hold the weights of the program |file|, as far as names tell. */
@@ -98,6 +101,23 @@ static enum status grow(struct catalog *catalog, struct error *err)
     return ST_OK;
 }
 
+/* The card that was named, which must be there, or the one beside the program, which may be. */
+static enum status find_card(const struct lister *lister, struct catalog_file *file,
+                             struct error *err)
+{
+    struct arena *arena = &lister->catalog->arena;
+    const char *named = options_find_card(lister->options, span_str(file->name));
+    char beside[PATH_MAX];
+    bool has_path = named || card_path_of(file->path, beside, sizeof(beside));
+    const char *path = named ? named : beside;
+    int missing = has_path ? origin_file_read(path, &file->id.card) : ENOENT;
+    if (missing && !named) {
+        return ST_OK;
+    }
+    file->card_path = arena_strdup(arena, path, strlen(path));
+    return file->card_path ? ST_OK : arena_fail(arena, "the list of model files", err);
+}
+
 static enum status add(struct lister *lister, struct span name, uint32_t version, const char *path,
                        bool is_named, struct error *err)
 {
@@ -115,8 +135,9 @@ static enum status add(struct lister *lister, struct span name, uint32_t version
     if (!file.name || !file.path) {
         return arena_fail(&catalog->arena, "the list of model files", err);
     }
-    file.error_number = origin_id_read(path, &file.id);
-    file.bytes = file.id.bytes;
+    file.error_number = origin_file_read(path, &file.id.program);
+    file.bytes = file.id.program.bytes;
+    TRY(find_card(lister, &file, err));
     if (lister->options->params.model_bytes_max) {
         file.bytes += data_bytes(lister->options, &file);
     }
@@ -167,7 +188,8 @@ static void keep_highest(struct lister *lister, uint32_t first)
     if (count == 0) {
         return;
     }
-    struct params params = catalog_params(lister->options, span_str(catalog->files[first].name));
+    struct params params =
+        catalog_params(lister->options, NULL, span_str(catalog->files[first].name));
     if (params.version_count_max && count > params.version_count_max) {
         qsort(&catalog->files[first], count, sizeof(catalog->files[0]), compare);
         catalog->count = first + (uint32_t)params.version_count_max;

@@ -19,6 +19,7 @@
 struct catalog_file {
     const char *name; /* a valid name of a model */
     const char *path;
+    const char *card_path; /* NULL: the model has none */
     uint32_t version;
     bool is_named;       /* given by itself, not found in a folder */
     int error_number;    /* why the system knows nothing of the file; 0: it is there */
@@ -47,7 +48,10 @@ void catalog_fini(struct catalog *catalog);
 MUST_CHECK enum status catalog_place(const struct options *options, const char *path, char *out,
                                      size_t size, struct error *err);
 
-/* The parameters for the file that is served as |name|. */
-struct params catalog_params(const struct options *options, struct span name);
+struct card;
+
+/* The parameters for the file that is served as |name|, with its card, which may be NULL. */
+struct params catalog_params(const struct options *options, const struct card *card,
+                             struct span name);
 
 #endif

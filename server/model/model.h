@@ -55,6 +55,8 @@ struct model_io {
     struct oip_tensor_meta meta;
     const struct shape
         *example; /* for an input whose dims vary, the shape of the example; otherwise NULL */
+    const struct span *labels; /* of an output: names of its classes, borrowed from the origin */
+    uint32_t label_count;
 };
 
 struct model {
@@ -90,7 +92,8 @@ struct model {
     /* ---- what clients see, in the arena ---- */
     struct model_io *inputs, *outputs;
     uint32_t input_count, output_count;
-    const char *placement; /* JSON of where it runs, or NULL: on the CPU */
+    const char *description; /* from the card, or NULL */
+    const char *placement;   /* JSON of where it runs, or NULL: on the CPU */
     struct call_method
         call; /* inputs and outputs by raw index and structure; meaningful with |method| */
     const struct shape *example; /* by raw input: rt_example_shapes(); NULL: no example exists */

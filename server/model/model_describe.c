@@ -5,33 +5,16 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "protocol/json.h"
-#include "protocol/number.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/program/example.h"
-#include "runtime/program/signature.h"
+#include "server/card/call_method.h"
+#include "server/card/card.h"
 #include "server/model/model.h"
 #include "server/model/placement.h"
-
-#define FIXED_BYTES_MAX (1 << 20)
 
 static struct oip_type type_of(const struct rt_io *io)
 {
     return (struct oip_type){.is_bytes = io->kind == RT_IO_STRING, .dtype = io->dtype};
-}
-
-static struct shape shape_of(const struct rt_io *io)
-{
-    struct shape shape = io->shape;
-    if (io->kind == RT_IO_STRING) {
-        return (struct shape){.rank = 1, .dims = {1}};
-    }
-    for (int dim = 0; dim < shape.rank; dim++) {
-        if (io->dynamic_dims & 1u << dim) {
-            shape.dims[dim] = -1;
-        }
-    }
-    return shape;
 }
 
 /* All but None, which has no entry in the protocol. */
@@ -54,70 +37,13 @@ static enum status describe(struct arena *arena, const struct rt_method *method,
                 .io = io,
                 .meta = {.name = io->name,
                          .type = type_of(io),
-                         .shape = shape_of(io),
+                         .shape = card_shape_of(io),
                          .is_optional = io->is_fixed},
             };
         }
     }
     *out_ios = ios;
     *out_count = used;
-    return ST_OK;
-}
-
-/* The one value that is taken, as JSON; NULL where any is, or without memory. */
-static const char *print_fixed(struct arena *arena, const struct rt_io *io)
-{
-    struct buf text;
-    uint8_t number[NUMBER_TEXT_MAX];
-    if (!io->is_fixed) {
-        return NULL;
-    }
-    buf_init(&text, FIXED_BYTES_MAX);
-    if (io->kind == RT_IO_STRING) {
-        json_print_string(&text, io->value.s);
-    } else if (io->kind == RT_IO_BOOL) {
-        buf_add_str(&text, io->value.b ? "true" : "false");
-    } else {
-        buf_add(&text, number,
-                io->kind == RT_IO_INT ? number_print_i64(number, io->value.i)
-                                      : number_print_f64(number, io->value.f, NUMBER_NAN_STRING));
-    }
-    const char *fixed = buf_failed(&text) ? NULL : arena_strdup(arena, text.ptr, text.len);
-    buf_fini(&text);
-    return fixed;
-}
-
-static struct call_io io_of(struct arena *arena, const struct rt_io *io)
-{
-    static const enum call_kind kinds[] = {
-        [RT_IO_NONE] = CALL_NONE,    [RT_IO_TENSOR] = CALL_TENSOR, [RT_IO_INT] = CALL_SCALAR,
-        [RT_IO_FLOAT] = CALL_SCALAR, [RT_IO_BOOL] = CALL_SCALAR,   [RT_IO_STRING] = CALL_STRING,
-    };
-    return (struct call_io){
-        .kind = kinds[io->kind],
-        .dtype = io->dtype,
-        .shape = io->kind == RT_IO_TENSOR ? shape_of(io) : (struct shape){.rank = 0},
-        .bounds = io->shape,
-        .fixed = print_fixed(arena, io),
-    };
-}
-
-static enum status describe_call(struct arena *arena, const struct rt_method *method,
-                                 struct call_method *out, struct error *err)
-{
-    uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
-    struct call_io *ios = arena_array(arena, (size_t)inputs + results, sizeof(*ios));
-    if (!ios) {
-        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
-    }
-    for (uint32_t i = 0; i < inputs; i++) {
-        ios[i] = io_of(arena, rt_method_input(method, i));
-    }
-    for (uint32_t i = 0; i < results; i++) {
-        ios[inputs + i] = io_of(arena, rt_method_result(method, i));
-    }
-    *out = (struct call_method){&rt_method_signature(method)->structure, ios, ios + inputs, inputs,
-                                results};
     return ST_OK;
 }
 
@@ -143,6 +69,38 @@ static enum status choose_example(struct model *model, struct error *err)
     return ST_OK;
 }
 
+/* The labels of an output, by the strongest source that has some. */
+static void take_labels(const struct model *model, struct model_io *io)
+{
+    const struct origin *origin = model->origin;
+    const struct card *card = origin->card;
+    const struct card_labels *said = card ? card_find_labels(card, model->method, io->index) : NULL;
+    bool is_card =
+        said && (!origin->labels || (!origin->outranks_members && card_is_of_members(card, said)));
+    io->labels = is_card ? said->items : origin->labels;
+    io->label_count = is_card ? said->count : origin->label_count;
+    io->meta.label_count = io->kind == RT_IO_TENSOR ? io->label_count : 0;
+}
+
+/* What the card says; its texts live as long as the origin. */
+static void take_card(struct model *model)
+{
+    const struct card *card = model->origin->card;
+    const struct card_method *said = card ? card_find_method(card, model->method) : NULL;
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        take_labels(model, &model->outputs[i]);
+    }
+    for (uint32_t i = 0; said && i < model->input_count + model->output_count; i++) {
+        bool is_input = i < model->input_count;
+        struct model_io *io =
+            is_input ? &model->inputs[i] : &model->outputs[i - model->input_count];
+        const struct card_io *about =
+            card_find_io(said, is_input ? RT_INPUT : RT_RESULT, io->index);
+        io->meta.description = about ? about->description : NULL;
+    }
+    model->description = said ? said->description : NULL;
+}
+
 enum status model_describe(struct model *model, struct rt_method *method,
                            const struct hal_device *device, struct error *err)
 {
@@ -161,7 +119,8 @@ enum status model_describe(struct model *model, struct rt_method *method,
     model->step_count = steps;
     TRY(describe(arena, method, true, &model->inputs, &model->input_count, err));
     TRY(describe(arena, method, false, &model->outputs, &model->output_count, err));
-    TRY(describe_call(arena, method, &model->call, err));
+    TRY(card_describe_call(arena, method, &model->call, err));
+    take_card(model);
     model->placement = placement_print(arena, device, method);
     return choose_example(model, err);
 }

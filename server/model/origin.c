@@ -9,18 +9,19 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "server/card/card.h"
 
-#define ARENA_BYTES_MAX (1 << 20)
+#define ARENA_BYTES_MAX (32 << 20)
 #define NS_PER_S 1000000000u
 
-int origin_id_read(const char *path, struct origin_id *out_id)
+int origin_file_read(const char *path, struct origin_file *out_file)
 {
     struct stat st;
-    *out_id = (struct origin_id){0};
+    *out_file = (struct origin_file){0};
     if (stat(path, &st) < 0) {
         return errno;
     }
-    *out_id = (struct origin_id){
+    *out_file = (struct origin_file){
         .device = st.st_dev,
         .inode = st.st_ino,
         .bytes = (uint64_t)st.st_size,
@@ -29,10 +30,15 @@ int origin_id_read(const char *path, struct origin_id *out_id)
     return 0;
 }
 
-bool origin_id_equal(const struct origin_id *a, const struct origin_id *b)
+static bool is_same_file(const struct origin_file *a, const struct origin_file *b)
 {
     return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
            a->modified_ns == b->modified_ns;
+}
+
+bool origin_id_equal(const struct origin_id *a, const struct origin_id *b)
+{
+    return is_same_file(&a->program, &b->program) && is_same_file(&a->card, &b->card);
 }
 
 enum status origin_new(struct span name, uint32_t version, const char *path,
@@ -71,6 +77,7 @@ void origin_unref(struct origin *origin)
     OBJ_CHECK(origin, ORIGIN_MAGIC);
     if (refs_drop(&origin->refs)) {
         origin->magic = 0;
+        card_free(origin->card);
         arena_fini(&origin->arena);
         free(origin);
     }

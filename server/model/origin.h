@@ -14,12 +14,19 @@
 #include "base/refs.h"
 #include "base/status.h"
 
+struct card;
+
 #define ORIGIN_MAGIC 0x6f726967u
 
 /* What the system says of a file. Two files, or two states of one file, differ in it. All zero: no
  * file. */
-struct origin_id {
+struct origin_file {
     uint64_t device, inode, bytes, modified_ns;
+};
+
+/* The same of a program and its card. */
+struct origin_id {
+    struct origin_file program, card;
 };
 
 struct origin {
@@ -31,22 +38,24 @@ struct origin {
     uint32_t version;          /* of its models */
     uint64_t load_ns;          /* time that the file took to load */
     const char *constants;     /* JSON of the values of the program's constant methods, or NULL */
-    struct origin_id id;       /* of the file, before it was loaded */
+    struct origin_id id;       /* of the files, before it was loaded */
+    struct card *card;         /* owned; what people say of the program, or NULL */
     const char *labels_path;   /* of the file with the names of classes, as it was said; or NULL */
     const struct span *labels; /* of the classes, in the arena */
     uint32_t label_count;
-    uint64_t bytes;    /* of the file and its data files: what --model-bytes-max counts */
-    bool is_on_demand; /* it may be unloaded while nobody calls it */
-    bool is_pinned;    /* a pipeline calls it; set by updates, read between them */
-    bool is_unloaded;  /* taken out of service by its name: its only model has that reason */
+    bool outranks_members; /* the labels were said by the command line or the environment */
+    uint64_t bytes;        /* of the file and its data files: what --model-bytes-max counts */
+    bool is_on_demand;     /* it may be unloaded while nobody calls it */
+    bool is_pinned;        /* a pipeline calls it; set by updates, read between them */
+    bool is_unloaded;      /* taken out of service by its name: its only model has that reason */
     /* ---- of a newer file at |path| that did not load, while the models of this one go on; the
      *      loop's, but an update reads |refused| (server/model/update.h) ---- */
     struct origin_id refused; /* all zero: there is none */
     struct error refusal;     /* why */
 };
 
-/* What stat() says of the file at |path|. Returns 0 or an errno; then |out_id| is all zero. */
-int origin_id_read(const char *path, struct origin_id *out_id);
+/* What stat() says of the file at |path|. Returns 0 or an errno; then |out_file| is all zero. */
+int origin_file_read(const char *path, struct origin_file *out_file);
 bool origin_id_equal(const struct origin_id *a, const struct origin_id *b);
 
 /* |path| is NULL for a pipeline. The caller owns a reference. Any thread. */

@@ -27,6 +27,7 @@ struct maker {
     struct arena *arena;
     struct rt_pipeline_step *steps;
     const char **step_models;
+    const struct model **served;                /* by step: the model; borrowed from the draft */
     const char *inputs[RT_PIPELINE_INPUTS_MAX]; /* names of the inputs, as listed or in the order of
                                                    their first use */
     uint32_t input_count;
@@ -93,6 +94,7 @@ static enum status find_method(struct maker *m, uint32_t index, struct error *er
         return error_set(err, ST_INVALID, "step %u: model '%s' cannot be called: %s", index,
                          found->name, model_refusal(found));
     }
+    m->served[index] = found;
     m->step_models[index] = arena_strdup(m->arena, found->name, strlen(found->name));
     if (!m->step_models[index]) {
         return exhausted(err);
@@ -138,7 +140,8 @@ static enum status find_methods(struct maker *m, struct error *err)
     uint32_t count = m->document->step_count;
     m->steps = arena_array(m->arena, (size_t)count + 1, sizeof(*m->steps));
     m->step_models = arena_array(m->arena, (size_t)count + 1, sizeof(*m->step_models));
-    if (!m->steps || !m->step_models) {
+    m->served = arena_array(m->arena, (size_t)count + 1, sizeof(*m->served));
+    if (!m->steps || !m->step_models || !m->served) {
         return exhausted(err);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -349,6 +352,46 @@ static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struc
     return ST_OK;
 }
 
+/* Copies: the step's model may go before the pipeline does. */
+static enum status copy_labels(struct model *model, struct model_io *to,
+                               const struct model_io *from, struct error *err)
+{
+    struct span *labels = arena_array(&model->arena, from->label_count, sizeof(*labels));
+    for (uint32_t i = 0; labels && i < from->label_count; i++) {
+        const char *copy = arena_strdup(&model->arena, from->labels[i].ptr, from->labels[i].len);
+        if (!copy) {
+            return arena_fail(&model->arena, "labels", err);
+        }
+        labels[i] = span_of(copy, from->labels[i].len);
+    }
+    if (!labels) {
+        return arena_fail(&model->arena, "labels", err);
+    }
+    to->labels = labels;
+    to->label_count = to->meta.label_count = from->label_count;
+    return ST_OK;
+}
+
+/* The classes of a result have the names that they have in the step which gives it. */
+static enum status take_labels(const struct maker *m, const struct rt_pipeline_desc *desc,
+                               struct model *model, struct error *err)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        struct model_io *to = &model->outputs[i];
+        const struct rt_source last = {.step = desc->step_count - 1, .index = to->index};
+        const struct rt_source *source = desc->output_count ? &desc->outputs[to->index] : &last;
+        const struct model *step = m->served[source->step];
+        for (uint32_t k = 0; k < step->output_count; k++) {
+            const struct model_io *from = &step->outputs[k];
+            if (from->index == source->index && from->labels && from->kind == RT_IO_TENSOR) {
+                TRY(copy_labels(model, to, from, err));
+            }
+        }
+    }
+    return ST_OK;
+}
+
 static enum status add_pipeline(struct repository_draft *draft, const char *name,
                                 struct arena *arena, const struct pipelines_document *document,
                                 const struct pipelines_policy *policy, struct error *err)
@@ -365,6 +408,9 @@ static enum status add_pipeline(struct repository_draft *draft, const char *name
     if (status == ST_OK) {
         status = repository_draft_add_program(draft, origin, program, err);
         origin_unref(origin);
+    }
+    if (status == ST_OK) {
+        status = take_labels(&m, &desc, draft->models[draft->count - 1], err);
     }
     rt_program_unref(program);
     return status;

@@ -13,6 +13,8 @@
 #include "base/precision.h"
 #include "runtime/load/load.h"
 #include "runtime/pte/files.h"
+#include "server/card/card.h"
+#include "server/card/warm_up.h"
 #include "server/model/catalog.h"
 #include "server/model/model_log.h"
 #include "server/model/repository_priv.h"
@@ -94,63 +96,81 @@ enum status repository_add_listed(struct repository_draft *draft, const struct c
     return status;
 }
 
-/* ---- labels ---------------------------------------------------------------------------------- */
+/* ---- labels and cards ------------------------------------------------------------------------ */
 
-#define LABELS_BYTES_MAX (512 << 10) /* below what an origin's arena takes */
-
-/* A label is a line without its end. */
-static enum status take_labels(struct origin *origin, struct span text, struct error *err)
-{
-    uint32_t count = 0, at = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        count += text.ptr[i] == '\n' || i + 1 == text.len;
-    }
-    struct span *labels = arena_array(&origin->arena, (size_t)count + 1, sizeof(*labels));
-    const char *copy = arena_strdup(&origin->arena, text.ptr, text.len);
-    if (!labels || !copy) {
-        return arena_fail(&origin->arena, "labels", err);
-    }
-    const char *line = copy, *end = copy + text.len;
-    while (line < end) {
-        const char *stop = memchr(line, '\n', (size_t)(end - line));
-        stop = stop ? stop : end;
-        size_t len = (size_t)(stop - line);
-        labels[at++] = span_of(line, len > 0 && stop[-1] == '\r' ? len - 1 : len);
-        line = stop + 1;
-    }
-    must(at == count);
-    origin->labels = labels;
-    origin->label_count = count;
-    return ST_OK;
-}
+#define LABELS_BYTES_MAX ((size_t)8 << 20)
 
 static enum status read_labels(const struct options *options, struct origin *origin,
                                struct error *err)
 {
     struct buf text;
-    const char *path = options_find_labels(options, span_str(origin->name));
-    if (!path) {
+    const struct option_model *said = options_find_labels(options, span_str(origin->name));
+    if (!said) {
         return ST_OK;
     }
-    origin->labels_path = arena_strdup(&origin->arena, path, strlen(path));
+    origin->outranks_members = said->source > OPTIONS_FROM_DOCUMENT;
+    origin->labels_path = arena_strdup(&origin->arena, said->path, strlen(said->path));
     if (!origin->labels_path) {
         return arena_fail(&origin->arena, "labels", err);
     }
     buf_init(&text, LABELS_BYTES_MAX);
-    enum status status = file_read(path, &text, err);
-    status =
-        status == ST_OK ? take_labels(origin, buf_span(&text), err) : error_prefix(err, "labels: ");
+    enum status status = file_read(said->path, &text, err);
+    if (status == ST_OK) {
+        status = card_take_lines(&origin->arena, buf_span(&text), &origin->labels,
+                                 &origin->label_count, err);
+    }
     buf_fini(&text);
-    return status;
+    return status == ST_OK ? ST_OK : error_prefix(err, "labels: ");
 }
 
-/* |program| has been loaded from |file|. */
+/* The card file, and over it the members that the document has for the model. */
+static enum status read_card(const struct options *options, const struct catalog_file *file,
+                             struct card *card, struct error *err)
+{
+    const struct cJSON *members = options_find_members(options, span_str(file->name));
+    if (file->card_path) {
+        TRY(card_read_file(card, file->card_path, err));
+    }
+    return members ? card_read_members(card, options->document, members, options->config_file, err)
+                   : ST_OK;
+}
+
+/* NULL: nobody says anything. */
+static enum status open_card(const struct options *options, const struct catalog_file *file,
+                             struct card **out_card, struct error *err)
+{
+    *out_card = NULL;
+    if (!file->card_path && !options_find_members(options, span_str(file->name))) {
+        return ST_OK;
+    }
+    *out_card = card_new();
+    return *out_card ? read_card(options, file, *out_card, err)
+                     : error_set(err, ST_EXHAUSTED, "no memory for the card");
+}
+
+static enum status apply_card(struct card *card, struct rt_program *program,
+                              struct hal_device *device, struct error *err)
+{
+    if (!card) {
+        return ST_OK;
+    }
+    TRY(card_apply(card, program, err));
+    TRY(card_warm_up(card, program, device, err));
+    card_settle(card);
+    return ST_OK;
+}
+
+/* |program| has been loaded from |file|. Takes |*card| over. */
 static enum status add_program(struct repository_draft *draft, const struct catalog_file *file,
-                               struct rt_program *program, uint64_t begin_ns, struct error *err)
+                               struct rt_program *program, struct card **card, uint64_t begin_ns,
+                               struct error *err)
 {
     struct origin *origin;
     TRY(check_callable(program, err));
+    TRY(apply_card(*card, program, draft->repository->device, err));
     TRY(new_origin(file, &origin, err));
+    origin->card = *card;
+    *card = NULL;
     if (read_labels(draft->options, origin, err) != ST_OK) {
         origin_unref(origin);
         return err->code;
@@ -162,8 +182,8 @@ static enum status add_program(struct repository_draft *draft, const struct cata
     return status;
 }
 
-static enum status load_program(struct repository_draft *draft, const struct catalog_file *file,
-                                struct data_files *data, struct error *err)
+static enum status load_with(struct repository_draft *draft, const struct catalog_file *file,
+                             struct data_files *data, struct card **card, struct error *err)
 {
     struct span name = span_str(file->name);
     uint64_t begin_ns = uv_hrtime();
@@ -174,12 +194,24 @@ static enum status load_program(struct repository_draft *draft, const struct cat
         .data_paths = data->items,
         .data_count = data->count,
         .packed_folder = draft->options->packed_dir,
-        .precision = (enum precision)catalog_params(draft->options, name).precision};
+        .precision = (enum precision)catalog_params(draft->options, *card, name).precision};
     if (rt_load_program(file->path, &options, &program, err) != ST_OK) {
         return forget_path(err, file->path);
     }
-    enum status status = add_program(draft, file, program, begin_ns, err);
+    enum status status = add_program(draft, file, program, card, begin_ns, err);
     rt_program_unref(program);
+    return status;
+}
+
+static enum status load_program(struct repository_draft *draft, const struct catalog_file *file,
+                                struct data_files *data, struct error *err)
+{
+    struct card *card;
+    enum status status = open_card(draft->options, file, &card, err);
+    if (status == ST_OK) {
+        status = load_with(draft, file, data, &card, err);
+    }
+    card_free(card);
     return status;
 }
 
@@ -282,6 +314,14 @@ enum status repository_check_names(const struct repository_draft *draft, struct 
     for (uint32_t i = 0; i < options->labels_count; i++) {
         const struct option_model *labels = &options->labels[i];
         TRY(check_file(draft, labels->label, labels->name, labels->name_len, err));
+    }
+    for (uint32_t i = 0; i < options->card_count; i++) {
+        const struct option_model *card = &options->cards[i];
+        TRY(check_file(draft, card->label, card->name, card->name_len, err));
+    }
+    for (uint32_t i = 0; i < options->member_count; i++) {
+        const struct option_members *members = &options->members[i];
+        TRY(check_file(draft, members->label, members->name, members->name_len, err));
     }
     for (uint32_t i = 0; i < options->setting_count; i++) {
         TRY(check_setting(draft, &options->settings[i], err));

@@ -11,6 +11,7 @@
 #include "protocol/json.h"
 #include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
+#include "server/card/card.h"
 #include "server/model/repository_priv.h"
 
 /* Rows to try if no option gives the number. */
@@ -81,6 +82,7 @@ bool repository_is_meant(const struct model *model, struct span name)
 static struct params params_of(const struct model *model, const struct options *options)
 {
     struct params params = options->params;
+    card_put_params(model->origin->card, options, &params);
     for (uint32_t i = 0; i < options->setting_count; i++) {
         const struct option_setting *setting = &options->settings[i];
         if (repository_is_meant(model, span_of(setting->name, setting->name_len))) {
@@ -90,14 +92,27 @@ static struct params params_of(const struct model *model, const struct options *
     return params;
 }
 
+static bool is_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* Are the members of a card in the document as they were? */
+static bool has_same_members(const struct origin *origin, const struct options *options)
+{
+    const struct cJSON *now = options_find_members(options, span_str(origin->name));
+    const char *before = origin->card ? origin->card->members : NULL;
+    return now ? before && span_is(document_raw(options->document, now), before) : !before;
+}
+
 bool repository_has_same_params(const struct model *model, const struct options *options)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     struct params params = params_of(model, options);
     params.version_count_max = model->params.version_count_max; /* chooses files, no more */
-    const char *labels = options_find_labels(options, span_str(model->origin->name));
-    const char *before = model->origin->labels_path;
-    if ((labels == NULL) != (before == NULL) || (labels && strcmp(labels, before) != 0)) {
+    const struct option_model *labels = options_find_labels(options, span_str(model->origin->name));
+    if (!is_same_text(labels ? labels->path : NULL, model->origin->labels_path) ||
+        !has_same_members(model->origin, options)) {
         return false;
     }
 #define PARAM(name, ...)

@@ -307,6 +307,9 @@ static enum status load(struct updater *u, const struct catalog_file *file,
             error_set(err, status_of_errno(file->error_number), "%s", strerror(file->error_number));
     } else if (status == ST_OK) {
         status = repository_load_file(&update->draft, file, err);
+        if (status == ST_TOO_LARGE) { /* a part of it is, which no free memory changes */
+            err->code = status = ST_CORRUPT;
+        }
     }
     if (status == ST_OK) {
         update->loaded_count++;

@@ -8,6 +8,7 @@
 #include "server/process/document.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,9 +209,12 @@ static enum status check_objects(const struct document *document, struct error *
 /* The text is a document, so a failure of cJSON is lack of memory. */
 static enum status build(struct document *document, const struct buf *places, struct error *err)
 {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of cJSON's variable for errors */
     const char *end;
+    pthread_mutex_lock(&lock);
     document->root =
         cJSON_ParseWithLengthOpts((const char *)document->text.ptr, document->text.len, &end, true);
+    pthread_mutex_unlock(&lock);
     if (!document->root) {
         return exhausted(err);
     }
@@ -319,6 +323,29 @@ const char *document_key(const struct cJSON *member)
 bool document_is(const struct cJSON *member, const char *key)
 {
     return strcmp(document_key(member), key) == 0;
+}
+
+/* Where the string at |at| ends. */
+static const uint8_t *end_of_string(const uint8_t *at)
+{
+    for (at++; *at != '"'; at++) {
+        at += *at == '\\';
+    }
+    return at + 1;
+}
+
+/* The text has been scanned, so brackets match and strings end. */
+struct span document_raw(const struct document *document, const struct cJSON *value)
+{
+    must(cJSON_IsObject(value) || cJSON_IsArray(value));
+    const uint8_t *first = document->text.ptr + value->valueint, *at = first;
+    size_t depth = 0;
+    do {
+        depth += *at == '{' || *at == '[';
+        depth -= *at == '}' || *at == ']';
+        at = *at == '"' ? end_of_string(at) : at + 1;
+    } while (depth > 0);
+    return span_of(first, (size_t)(at - first));
 }
 
 enum status document_need(const struct document *document, const struct cJSON *value,

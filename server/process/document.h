@@ -17,8 +17,8 @@
  *
  * Errors say where: "p.steps[2].inputs.x: expected a string, got a number (line 7, column 21)".
  *
- * Values belong to the document. The tree is immutable. cJSON keeps the place of an error in a
- * global variable, so only one thread at a time may open documents.
+ * Values belong to the document. The tree is immutable. Any thread; cJSON keeps the
+ * place of an error in a global variable, so one builds its tree after the other.
  */
 #ifndef PTED_SERVER_PROCESS_DOCUMENT_H
 #define PTED_SERVER_PROCESS_DOCUMENT_H
@@ -69,6 +69,10 @@ const struct cJSON *document_next(const struct cJSON *value);
 /* The key of a member. */
 const char *document_key(const struct cJSON *member);
 bool document_is(const struct cJSON *member, const char *key);
+
+/* The text of an object or array: JSON, with blanks for comments. It lives as long as the document.
+ */
+struct span document_raw(const struct document *document, const struct cJSON *value);
 
 /* Is the value of this type? */
 MUST_CHECK enum status document_need(const struct document *document, const struct cJSON *value,

@@ -5,6 +5,8 @@ noinst_LIBRARIES += %D%/libprocess.a
 %C%_libprocess_a_SOURCES = \
 	%D%/amount.c %D%/amount.h \
 	%D%/args.c %D%/args.h \
+	%D%/card.def \
+	%D%/card_schema.c %D%/card_schema.h \
 	%D%/curl.c %D%/curl.h \
 	%D%/document.c %D%/document.h \
 	%D%/document_priv.h \

@@ -20,11 +20,14 @@
 #include "base/status.h"
 #include "server/process/log.h"
 
+struct cJSON;
+
 #define OPTIONS_TEXTS_MAX 16
 #define OPTIONS_MODELS_MAX 256
 #define OPTIONS_FOLDERS_MAX 16
 #define OPTIONS_DATA_MAX 256
 #define OPTIONS_LABELS_MAX 256
+#define OPTIONS_CARDS_MAX 256
 #define OPTIONS_VERSIONS_MAX 256
 #define OPTIONS_PIPELINES_MAX 64
 #define OPTIONS_SETTINGS_MAX 2048
@@ -58,6 +61,14 @@ struct option_texts {
     enum options_source source; /* of all of them */
 };
 
+/* Members of a model in a document that a card can have, too (server/card/card.h). */
+struct option_members {
+    const char *name; /* borrowed; |name_len| bytes, not terminated */
+    uint32_t name_len;
+    const char *label;         /* as above */
+    const struct cJSON *value; /* the object that they are in; borrowed */
+};
+
 /* A parameter for one model. */
 struct option_setting {
     const char *name; /* NAME, as above */
@@ -81,7 +92,6 @@ enum options_access_log {
 
 enum options_action { OPTIONS_SERVE, OPTIONS_CHECK, OPTIONS_HELP, OPTIONS_VERSION };
 
-struct cJSON;
 struct document;
 struct setting;
 
@@ -90,6 +100,7 @@ struct options {
     enum options_source source; /* of the values that are set now */
     const char *config_file;    /* the document to read, or NULL */
     struct params params;
+    struct params said; /* by parameter: 1 if a source other than the table gave it */
     struct option_texts listen;
     struct option_texts admin_listen; /* where models can be changed */
     struct option_texts cors_origins;
@@ -100,12 +111,16 @@ struct options {
     uint32_t data_count;
     struct option_model labels[OPTIONS_LABELS_MAX]; /* files, by the names of models */
     uint32_t labels_count;
+    struct option_model cards[OPTIONS_CARDS_MAX]; /* likewise */
+    uint32_t card_count;
+    struct option_members members[OPTIONS_MODELS_MAX]; /* of |document| */
+    uint32_t member_count;
     struct option_model versions[OPTIONS_VERSIONS_MAX]; /* "1,3" in place of a path */
     uint32_t versions_count;
     const char *pipelines[OPTIONS_PIPELINES_MAX]; /* files */
     uint32_t pipeline_count;
-    const struct document *document; /* borrowed, and the value in it that has the pipelines */
-    const struct cJSON *document_pipelines;               /* NULL: there are none */
+    const struct document *document;        /* borrowed; NULL: there is none */
+    const struct cJSON *document_pipelines; /* the value in it; NULL: there are none */
     struct option_setting settings[OPTIONS_SETTINGS_MAX]; /* the last one given counts */
     uint32_t setting_count;
     const char *folders[OPTIONS_FOLDERS_MAX]; /* folders whose models are served */
@@ -150,7 +165,17 @@ MUST_CHECK enum status options_add_setting(struct options *options, struct optio
 struct span options_model_name(const struct option_model *model);
 
 /* The file with the labels of the model |name|; NULL: there is none. */
-const char *options_find_labels(const struct options *options, struct span name);
+const struct option_model *options_find_labels(const struct options *options, struct span name);
+
+/* The file that is the card of the model |name|; NULL: the one beside the program, if there is one.
+ */
+const char *options_find_card(const struct options *options, struct span name);
+
+/* Members of a card that the document has for the model |name|: they are in this object. NULL:
+ * none. ST_INVALID: there are too many. */
+const struct cJSON *options_find_members(const struct options *options, struct span name);
+MUST_CHECK enum status options_add_members(struct options *options, struct option_members members,
+                                           struct error *err);
 
 /* The list of versions of the model |name|, for options_lists_version(); NULL: all of them. */
 const char *options_find_versions(const struct options *options, struct span name);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/precision.h"
+#include "server/process/card_schema.h"
 #include "server/process/setting.h"
 
 /* ---- --help ---------------------------------------------------------------------------------- */
@@ -202,7 +203,7 @@ static bool print_json_preset(const struct setting *setting, struct buf *out)
     return has_preset;
 }
 
-static void print_member(const char *indent, const struct setting *setting, struct buf *out)
+void setting_print_schema(const char *indent, const struct setting *setting, struct buf *out)
 {
     struct buf preset;
     buf_printf(out, "%s\"%s\": {\n%s  \"description\": ", indent, setting->member, indent);
@@ -227,7 +228,11 @@ static void print_members_of_model(struct buf *out)
                    member->name);
         print_text(member->doc, out);
         buf_add_str(out, ",\n          ");
-        print_type(member->type, NULL, 0, 0, out);
+        if (strcmp(member->name, "labels") == 0) { /* of a card, too */
+            buf_add_str(out, "\"$ref\": \"#/$defs/labels\"");
+        } else {
+            print_type(member->type, NULL, 0, 0, out);
+        }
         buf_printf(out, ",\n          \"examples\": [%s]\n        }", member->example);
     }
     for (uint32_t i = 0; i < setting_count; i++) {
@@ -236,6 +241,7 @@ static void print_members_of_model(struct buf *out)
                        settings[i].member, settings[i].member);
         }
     }
+    card_schema_print_members("        ", out);
 }
 
 /* The rules of pipelines are those of server/model/pipelines.h. */
@@ -301,7 +307,7 @@ static const char pipeline_schema[] =
     "      },\n"
     "      \"required\": [\"steps\"],\n"
     "      \"additionalProperties\": false\n"
-    "    }\n";
+    "    }";
 
 void options_print_schema(struct buf *out)
 {
@@ -327,7 +333,7 @@ void options_print_schema(struct buf *out)
     for (uint32_t i = 0; i < setting_count; i++) {
         if (settings[i].member && settings[i].type != OPTION_MODELS) {
             buf_add_str(out, ",\n");
-            print_member("    ", &settings[i], out);
+            setting_print_schema("    ", &settings[i], out);
         }
     }
     buf_add_str(out, "\n  },\n"
@@ -342,7 +348,9 @@ void options_print_schema(struct buf *out)
                      "      \"additionalProperties\": false\n"
                      "    },\n");
     buf_add_str(out, pipeline_schema);
-    buf_add_str(out, "  }\n}\n");
+    buf_add_str(out, ",\n");
+    card_schema_print_defs(out);
+    buf_add_str(out, "\n  }\n}\n");
 }
 
 /* ---- the document ---------------------------------------------------------------------------- */

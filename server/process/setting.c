@@ -5,12 +5,14 @@
 #include "server/process/setting.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/precision.h"
+#include "server/process/document.h"
 #include "server/process/fetch.h"
 
 /* ---- numbers and words ----------------------------------------------------------------------- */
@@ -73,8 +75,8 @@ enum status options_parse_precision(const char *text, enum precision *out_precis
     return ST_OK;
 }
 
-static enum status parse_param(const struct setting *setting, const char *text, uint64_t *out_value,
-                               struct error *err)
+enum status setting_parse(const struct setting *setting, const char *text, uint64_t *out_value,
+                          struct error *err)
 {
     enum precision precision;
     if (setting->type != OPTION_PRECISION) {
@@ -284,9 +286,52 @@ const char *options_find_versions(const struct options *options, struct span nam
     return find_last(options->versions, options->versions_count, name);
 }
 
-const char *options_find_labels(const struct options *options, struct span name)
+const struct option_model *options_find_labels(const struct options *options, struct span name)
 {
-    return find_last(options->labels, options->labels_count, name);
+    const struct option_model *found = NULL;
+    for (uint32_t i = 0; i < options->labels_count; i++) {
+        bool is_it = span_equal(options_model_name(&options->labels[i]), name);
+        found = is_it ? &options->labels[i] : found;
+    }
+    return found;
+}
+
+const char *options_find_card(const struct options *options, struct span name)
+{
+    return find_last(options->cards, options->card_count, name);
+}
+
+/* Where the document has members of a card. */
+const struct cJSON *options_find_members(const struct options *options, struct span name)
+{
+    for (uint32_t i = 0; i < options->member_count; i++) {
+        const struct option_members *members = &options->members[i];
+        if (span_equal(span_of(members->name, members->name_len), name)) {
+            return members->value;
+        }
+    }
+    return NULL;
+}
+
+enum status options_add_members(struct options *options, struct option_members members,
+                                struct error *err)
+{
+    if (options->member_count == OPTIONS_MODELS_MAX) {
+        return error_set(err, ST_INVALID, "more than %d models with members of a card",
+                         OPTIONS_MODELS_MAX);
+    }
+    options->members[options->member_count++] = members;
+    return ST_OK;
+}
+
+static enum status add_model_card(struct options *options, struct option_model card,
+                                  struct error *err)
+{
+    if (options->card_count == OPTIONS_CARDS_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_CARDS_MAX);
+    }
+    options->cards[options->card_count++] = card;
+    return ST_OK;
 }
 
 static enum status add_model_labels(struct options *options, struct option_model labels,
@@ -295,6 +340,7 @@ static enum status add_model_labels(struct options *options, struct option_model
     if (options->labels_count == OPTIONS_LABELS_MAX) {
         return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_LABELS_MAX);
     }
+    labels.source = options->source;
     options->labels[options->labels_count++] = labels;
     return ST_OK;
 }
@@ -367,6 +413,13 @@ static enum status set_labels(struct options *options, const char *value, struct
     return add_model_labels(options, labels, err);
 }
 
+static enum status set_card(struct options *options, const char *value, struct error *err)
+{
+    struct option_model card = {0};
+    TRY(split(options, value, "--card ", "PTED_CARD ", &card, err));
+    return add_model_card(options, card, err);
+}
+
 static enum status set_versions(struct options *options, const char *value, struct error *err)
 {
     const char *equals = strchr(value, '=');
@@ -391,7 +444,7 @@ enum status options_add_setting(struct options *options, struct option_setting n
     named.offset = setting->offset;
     named.is_of_file = setting->offset == offsetof(struct params, precision) ||
                        setting->offset == offsetof(struct params, version_count_max);
-    TRY(parse_param(setting, value, &named.value, err));
+    TRY(setting_parse(setting, value, &named.value, err));
     options->settings[options->setting_count++] = named;
     return ST_OK;
 }
@@ -630,6 +683,11 @@ const struct setting *setting_find_of_model(const char *member)
     return found && found->is_of_model ? found : NULL;
 }
 
+bool setting_is_of_card(const struct setting *setting)
+{
+    return setting->is_of_model && setting->offset != offsetof(struct params, version_count_max);
+}
+
 void options_init(struct options *options)
 {
     *options = (struct options){.log_level = LOG_INFO};
@@ -646,8 +704,9 @@ enum status setting_set(const struct setting *setting, struct options *options, 
 {
     uint64_t number;
     if (!setting->set) {
-        TRY(parse_param(setting, value, &number, err));
+        TRY(setting_parse(setting, value, &number, err));
         *(uint64_t *)(void *)((char *)&options->params + setting->offset) = number;
+        *(uint64_t *)(void *)((char *)&options->said + setting->offset) = 1;
         return ST_OK;
     }
     if (setting->type == OPTION_WORD && !has_word(setting->words, value)) {
@@ -657,6 +716,37 @@ enum status setting_set(const struct setting *setting, struct options *options, 
         TRY(options_parse_number(value, OPTION_COUNT, setting->min, setting->max, &number, err));
     }
     return setting->set(options, value, err);
+}
+
+/* ---- values of documents --------------------------------------------------------------------- */
+
+enum status setting_read(const struct setting *setting, const struct document *document,
+                         const struct cJSON *value, char room[SETTING_NUMBER_BYTES],
+                         const char **out, struct error *err)
+{
+    bool is_size = setting->type == OPTION_BYTES;
+    enum json_type type = document_type(value);
+    *out = room;
+    if (setting->type == OPTION_SWITCH) {
+        bool is_on;
+        TRY(document_bool(document, value, &is_on, err));
+        *out = is_on ? "true" : "false";
+        return ST_OK;
+    }
+    if (setting->type == OPTION_COUNT || (is_size && type == JSON_NUMBER)) {
+        uint64_t number;
+        TRY(document_u64_from(document, value, setting->min, setting->max, &number, err));
+        snprintf(room, SETTING_NUMBER_BYTES, "%" PRIu64, number);
+        return ST_OK;
+    }
+    if ((is_size || setting->type == OPTION_MS) && type != JSON_STRING) {
+        return document_fail(document, value, err, ST_INVALID, "expected %s, got %s",
+                             setting_form(setting->type), json_type_text(type));
+    }
+    TRY(document_text(document, value, out, err));
+    return **out ? ST_OK
+                 : document_fail(document, value, err, ST_INVALID,
+                                 "expected a text, got an empty one");
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */

@@ -57,6 +57,18 @@ const struct setting *setting_find_of_model(const char *member);
 MUST_CHECK enum status setting_set(const struct setting *setting, struct options *options,
                                    const char *value, struct error *err);
 
+/* The number that |value|, as the command line has it, is for a setting of struct params.
+ * ST_INVALID likewise. */
+MUST_CHECK enum status setting_parse(const struct setting *setting, const char *value,
+                                     uint64_t *out_value, struct error *err);
+
+/* The value of a setting that is no path, in a document, as the command line has it; a number may
+ * be put into |room|. Otherwise |*out| belongs to the document. */
+#define SETTING_NUMBER_BYTES 24
+MUST_CHECK enum status setting_read(const struct setting *setting, const struct document *document,
+                                    const struct cJSON *value, char room[SETTING_NUMBER_BYTES],
+                                    const char **out, struct error *err);
+
 /* "body-bytes-max", and "PTED_BODY_BYTES_MAX", terminated. */
 void setting_print_option(const struct setting *setting, struct buf *out);
 
@@ -68,6 +80,12 @@ void setting_print_preset(const struct setting *setting, struct buf *out);
 
 /* A number as a person writes it, in the largest unit that it is a multiple of. */
 void setting_print_number(const struct setting *setting, uint64_t value, struct buf *out);
+
+/* The setting as a member of a JSON Schema. */
+void setting_print_schema(const char *indent, const struct setting *setting, struct buf *out);
+
+/* May a card say it? Not what is about all versions of a model. */
+bool setting_is_of_card(const struct setting *setting);
 
 /* "a time such as 500ms or 10s": what a number looks like. */
 const char *setting_form(enum option_type type);

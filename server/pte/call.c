@@ -14,6 +14,7 @@
 #include "runtime/call/profile.h"
 #include "runtime/program/example.h"
 #include "runtime/program/names.h"
+#include "server/card/card.h"
 #include "server/process/options.h"
 #include "server/pte/input.h"
 #include "server/pte/pte.h"
@@ -43,6 +44,7 @@ static enum status set_option(struct pte_call_options *options, struct args *arg
         {"--method", &options->method},
         {"--device", &options->device},
         {"--cpu", &options->cpu_level},
+        {"--card", &options->card},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (span_is(arg->option, texts[i].name)) {
@@ -184,6 +186,7 @@ enum status pte_call_open(struct pte_call *call, const struct pte_call_options *
         .precision = call->options->precision,
     };
     TRY(rt_load_program(options->path, &load_options, &call->program, err));
+    TRY(pte_apply_card(call->program, options->path, options->card, &call->card, err));
     TRY(find_method(call, err));
     return assign_inputs(call, err);
 }
@@ -335,6 +338,7 @@ void pte_call_close(struct pte_call *call)
 {
     rt_invocation_free(call->invocation);
     free(call->inputs);
+    card_free(call->card);
     rt_program_unref(call->program);
     hal_pool_free(call->pool);
     if (call->device) {

@@ -18,6 +18,7 @@
 #include "runtime/pte/files.h"
 #include "server/process/args.h"
 
+struct card;
 struct hal_device;
 struct hal_pool;
 struct rt_profile;
@@ -26,7 +27,7 @@ struct rt_profile;
 #define PTE_CALL_WARM_UPS 3
 
 struct pte_call_options {
-    const char *path, *method, *device, *cpu_level;
+    const char *path, *method, *device, *cpu_level, *card;
     const char *inputs[PTE_CALL_INPUTS_MAX]; /* NAME=X */
     const char *shapes[PTE_CALL_INPUTS_MAX]; /* NAME=2x3x4 */
     const char *data[RT_DATA_FILES_MAX];
@@ -48,6 +49,7 @@ struct pte_call {
     struct hal_pool *pool;            /* owned */
     struct rt_program *program;       /* shared: ref held */
     struct rt_method *method;         /* borrowed from |program| */
+    struct card *card;                /* owned; NULL: there is none */
     struct pte_call_input *inputs;    /* owned; by raw input */
     bool is_chosen;                   /* all inputs have their shapes */
     struct rt_invocation *invocation; /* owned; the last invocation */
@@ -78,7 +80,9 @@ MUST_CHECK enum status pte_call_number(struct args *args, const struct arg *arg,
     "                       text; repeatable; inputs that are not given are filled by a fixed\n"   \
     "                       pattern\n"                                                             \
     "  --shape NAME=2x3x4   the shape of an input; repeatable (the content's; of a pattern: 1\n"   \
-    "                       for a batch, else what the file allows; printed)\n"
+    "                       for a batch, else what the file allows; printed)\n"                    \
+    "  --card FILE          names of inputs and outputs are in this card (FILE.card.json beside\n" \
+    "                       FILE.pte, if there is one)\n"
 #define PTE_CALL_DEVICE_HELP                                                                       \
     "  --data FILE          look for external weights in this .ptd file instead of beside\n"       \
     "                       FILE.pte; repeatable\n"                                                \

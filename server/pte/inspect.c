@@ -18,6 +18,7 @@
 #include "runtime/program/program.h"
 #include "runtime/program/results.h"
 #include "runtime/pte/files.h"
+#include "server/card/card.h"
 #include "server/process/args.h"
 #include "server/pte/inspect.h"
 #include "server/pte/pte.h"
@@ -27,7 +28,7 @@
 enum inspect_what { INSPECT_PAGE, INSPECT_ALL, INSPECT_JSON, INSPECT_GRAPH, INSPECT_PLAN };
 
 struct inspect_options {
-    const char *path, *method, *device;
+    const char *path, *method, *device, *card;
     enum inspect_what what;
     const char *data[RT_DATA_FILES_MAX];
     uint32_t data_count;
@@ -66,6 +67,9 @@ static enum status set_option(struct inspect_options *options, struct args *args
     }
     if (span_is(arg->option, "--device")) {
         return args_value(args, arg, &options->device, err);
+    }
+    if (span_is(arg->option, "--card")) {
+        return args_value(args, arg, &options->card, err);
     }
     if (span_is(arg->option, "--precision")) {
         return pte_precision(args, arg, &options->precision, err);
@@ -293,11 +297,16 @@ static enum status load_and_print(const struct inspect_options *options, struct 
     TRY(rt_load_program(options->path, &load, &program, err));
     struct buf out;
     buf_init(&out, INSPECT_TEXT_BYTES_MAX);
-    enum status status = print_program(options, &load, program, &out, err);
+    struct card *card;
+    enum status status = pte_apply_card(program, options->path, options->card, &card, err);
+    if (status == ST_OK) {
+        status = print_program(options, &load, program, &out, err);
+    }
     if (status == ST_OK) {
         status = pte_write(&out, err);
     }
     buf_fini(&out);
+    card_free(card);
     rt_program_unref(program);
     return status;
 }
@@ -342,6 +351,8 @@ const struct pte_command pte_inspect_command = {
         "  --precision MODE for floats that are computed so: exact, fast or bf16 (fast)\n"
         "  --data FILE      look for external weights in this .ptd file instead of beside\n"
         "                   FILE.pte; repeatable\n"
+        "  --card FILE      names of inputs and outputs are in this card (FILE.card.json beside\n"
+        "                   FILE.pte, if there is one)\n"
         "\n"
         "Examples:\n"
         "  pte inspect mobilenet.pte\n"

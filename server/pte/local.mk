@@ -4,6 +4,7 @@ noinst_LIBRARIES += %D%/libcommands.a
 %C%_libcommands_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libcommands_a_SOURCES = \
 	%D%/call.c %D%/call.h \
+	%D%/card.c \
 	%D%/devices.c \
 	%D%/fetch.c \
 	%D%/input.c %D%/input.h \

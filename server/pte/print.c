@@ -9,8 +9,10 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "protocol/json.h"
 #include "protocol/number.h"
 
+#define ITEM_BYTES_MAX (1 << 20)
 #define COLUMNS 100
 #define EDGE 3 /* elements and rows that are shown at each end */
 #define ELEMENT_TEXT_MAX 40
@@ -330,23 +332,39 @@ static void find_best(struct best *best, size_t wanted, enum dtype dtype, const 
     }
 }
 
+/* " 281 \"tabby\": 13.2," */
+static void print_item(struct buf *out, size_t class, const char *value, const struct span *labels,
+                       bool is_last)
+{
+    buf_printf(out, " %zu", class);
+    if (labels) {
+        buf_add_char(out, ' ');
+        json_print_string(out, labels[class]); /* nothing in it moves the cursor */
+    }
+    buf_printf(out, ": %s%s", value, is_last ? "" : ",");
+}
+
 /* "281: 13.2, 282: 12.1": begins on the line that starts at |start| and continues below. */
 static void print_best(struct buf *out, size_t start, const struct best *best, enum dtype dtype,
-                       const void *bytes, size_t first)
+                       const void *bytes, size_t first, const struct span *labels)
 {
+    struct buf item;
+    buf_init(&item, ITEM_BYTES_MAX);
     for (size_t i = 0; i < best->count; i++) {
-        char text[ELEMENT_TEXT_MAX], item[ELEMENT_TEXT_MAX + 32];
+        char text[ELEMENT_TEXT_MAX];
         print_element(text, dtype, bytes, best->places[i], false);
-        int len = snprintf(item, sizeof(item), " %zu: %s%s", best->places[i] - first, text,
-                           i + 1 < best->count ? "," : "");
-        if (out->len - start + (size_t)len > COLUMNS) {
+        buf_reset(&item);
+        print_item(&item, best->places[i] - first, text, labels, i + 1 == best->count);
+        if (out->len - start + item.len > COLUMNS) {
             buf_add_char(out, '\n');
             start = out->len;
             buf_add_str(out, "   ");
         }
-        buf_add_str(out, item);
+        buf_add(out, item.ptr, item.len);
     }
+    out->failed |= buf_failed(&item);
     buf_add_char(out, '\n');
+    buf_fini(&item);
 }
 
 static bool looks_like_scores(const struct shape *shape)
@@ -382,7 +400,8 @@ static void print_top(struct buf *out, enum dtype dtype, const struct shape *sha
             buf_printf(out, " of row %zu", row);
         }
         buf_add_char(out, ':');
-        print_best(out, start, &best, dtype, bytes, row * len);
+        print_best(out, start, &best, dtype, bytes, row * len,
+                   top->label_count == len ? top->labels : NULL);
     }
     out->failed |= !best.places;
     free(best.places);

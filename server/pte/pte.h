@@ -11,6 +11,7 @@
 
 struct arg;
 struct args;
+struct card;
 struct rt_method;
 struct rt_program;
 
@@ -31,6 +32,7 @@ extern const struct pte_command pte_ops_command;
 extern const struct pte_command pte_sig_command;
 extern const struct pte_command pte_token_command;
 extern const struct pte_command pte_fetch_command;
+extern const struct pte_command pte_card_command;
 
 /*
  * Prints why |command| failed, if it did, and returns its exit status. NULL: --help or --version.
@@ -43,6 +45,11 @@ MUST_CHECK enum status pte_find_method(struct rt_program *program, const char *n
 
 /* "dir/name.pte" is called "name", as a daemon calls it. */
 struct span pte_program_name(const char *path);
+
+/* Gives |program|, which is at |path|, the names of the card: of |said| or, with NULL, of the one
+ * beside the program, if there is one. The caller owns |*out_card|, which is NULL without one. */
+MUST_CHECK enum status pte_apply_card(struct rt_program *program, const char *path,
+                                      const char *said, struct card **out_card, struct error *err);
 
 /* The mode that |arg|, --precision, gives. */
 MUST_CHECK enum status pte_precision(struct args *args, const struct arg *arg,

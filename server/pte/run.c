@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "protocol/json.h"
+#include "server/card/card.h"
 #include "server/pte/call.h"
 #include "server/pte/npy.h"
 #include "server/pte/print.h"
@@ -111,7 +112,12 @@ static enum status print_result(const struct run *run, uint32_t index, struct er
 {
     const struct rt_io *io = rt_method_result(run->call.method, index);
     const struct rt_result *result = rt_invocation_result(run->call.invocation, index);
+    const struct card *card = run->call.card;
+    const struct card_labels *labels =
+        card ? card_find_labels(card, run->call.method, index) : NULL;
     const struct pte_print_top top = {
+        .labels = labels ? labels->items : NULL,
+        .label_count = labels ? labels->count : 0,
         .count = run->options->has_top ? (uint32_t)run->options->top : PTE_PRINT_TOP_DEFAULT,
         .is_asked = run->options->has_top,
     };

@@ -18,7 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define SIGNATURE "I51!S47!k0D17!K4!bar_1K4!foo_0k2_2k3_4k4_5k5D8!K3!kw_3R3!_0"
 
 static const struct call_io ios[INPUTS] = {
-    {.kind = CALL_TENSOR, .dtype = DT_F32, .shape = {2, {-1, 3}}, .bounds = {2, {64, 3}}},
+    {.kind = CALL_TENSOR,
+     .dtype = DT_F32,
+     .shape = {2, {-1, 3}},
+     .bounds = {2, {64, 3}},
+     .name = "x"},
     {.kind = CALL_TENSOR, .dtype = DT_I64, .shape = {0, {0}}},
     {.kind = CALL_SCALAR, .dtype = DT_I64, .fixed = "5"},
     {.kind = CALL_STRING},

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Hostile input: fuzz_NAME runs over corpus/NAME here, and over anything under libFuzzer.
 FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
-	%D%/mutate_conf %D%/mutate_document %D%/mutate_json %D%/mutate_number %D%/mutate_oip %D%/mutate_ptd \
+	%D%/mutate_card %D%/mutate_conf %D%/mutate_document %D%/mutate_json %D%/mutate_number %D%/mutate_oip %D%/mutate_ptd \
 	%D%/mutate_call %D%/mutate_conn %D%/mutate_sig
 
 check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
@@ -27,6 +27,11 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 	-DMUTATE_WORDS='"tests/fuzz/words_document.def"'
 %C%_mutate_document_CFLAGS = $(SERVER_CFLAGS)
 %C%_mutate_document_LDADD = $(SERVER_LIBS)
+%C%_mutate_card_SOURCES = %D%/fuzz_card.c %D%/mutate.c
+%C%_mutate_card_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=10000 \
+	-DMUTATE_WORDS='"tests/fuzz/words_card.def"'
+%C%_mutate_card_CFLAGS = $(SERVER_CFLAGS)
+%C%_mutate_card_LDADD = $(SERVER_LIBS)
 %C%_mutate_conf_SOURCES = %D%/fuzz_conf.c %D%/mutate.c
 %C%_mutate_conf_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=50000 \
 	-DMUTATE_WORDS='"tests/fuzz/words_conf.def"'
@@ -54,4 +59,4 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_ptd_SOURCES = %D%/fuzz_ptd.c %D%/mutate.c
 %C%_mutate_ptd_LDADD = $(PTE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \
-	%D%/words_conf.def %D%/words_document.def %D%/words_http.def %D%/words_json.def
+	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_http.def %D%/words_json.def

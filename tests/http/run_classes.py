@@ -118,7 +118,7 @@ def settings(path):
     expect_exit(66, "labels: No such file or directory", DIGITS, "--labels=digits=/none")
     expect_exit(64, "--labels digits=/dev/null: no model file is served as 'digits'", ADD,
                 "--labels=digits=/dev/null")
-    (folder / "long").write_bytes(b"x" * (600 << 10))
+    (folder / "long").write_bytes(b"x" * (9 << 20))
     expect_exit(65, "labels: ", DIGITS, f"--labels=digits={folder}/long")
 
 

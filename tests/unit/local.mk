@@ -127,7 +127,7 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_clients %D%/test_coding \
-	%D%/test_conf %D%/test_conn %D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http \
+	%D%/test_card %D%/test_conf %D%/test_conn %D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http \
 	%D%/test_line_writer %D%/test_tokens %D%/test_log \
 	%D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print %D%/test_repository \
 	%D%/test_route %D%/test_trace %D%/test_turns %D%/test_watchdog
@@ -143,6 +143,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_clients_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_coding_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_coding_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_card_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_card_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_document_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_document_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_conf_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

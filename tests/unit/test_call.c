@@ -78,6 +78,50 @@ static void leaves_are_found(void **state)
     arena_fini(&f.arena);
 }
 
+/* Positional arguments that have names: [a, {"b": ...}], with and without keyword arguments. */
+static void arguments_by_name(void **state)
+{
+    static const struct call_io named[] = {
+        {.kind = CALL_TENSOR, .dtype = DT_I64, .shape = {0, {0}}, .name = "left"},
+        {.kind = CALL_TENSOR, .dtype = DT_I64, .shape = {0, {0}}, .name = "right"},
+        {.kind = CALL_TENSOR, .dtype = DT_I64, .shape = {0, {0}}},
+    };
+    static const char *const good[] = {
+        "{\"args\":[1,2],\"kwargs\":{\"kw\":3}}",
+        "{\"args\":[1],\"kwargs\":{\"kw\":3,\"right\":2}}",
+        "{\"kwargs\":{\"right\":2,\"kw\":3},\"args\":[1]}",
+        "{\"kwargs\":{\"right\":2,\"left\":1,\"kw\":3}}",
+    };
+    static const char *const bad[][2] = {
+        {"{\"args\":[1,2],\"kwargs\":{\"kw\":3,\"left\":1}}",
+         "args[0]: given twice, by its position and as \"left\""},
+        {"{\"kwargs\":{\"right\":2,\"left\":1,\"kw\":3},\"args\":[1]}",
+         "args[0]: given twice, by its position and as \"left\""},
+        {"{\"args\":[1],\"kwargs\":{\"kw\":3}}", "args[1]: missing"},
+        {"{\"args\":[1,2],\"kwargs\":{\"kw\":3,\"Left\":1}}",
+         "kwargs[\"Left\"]: unknown member, expected \"kw\", \"left\", \"right\""},
+    };
+    struct fixture f;
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        set_up(&f);
+        assert_ok(f.err, sip_parse(span_str("I25!S21!k0_0k1_1k2D8!K3!kw_2R3!_0"), &f.arena, &f.sip,
+                                   &f.err));
+        f.sip.has_kwargs = true;
+        f.method = (struct call_method){&f.sip, named, results, 3, 1};
+        if (i < 4) {
+            assert_ok(f.err, parse(&f, good[i], ""));
+            for (int k = 0; k < 3; k++) {
+                assert_int_equal(f.request.leaves[k].data.ptr[0], '1' + k);
+            }
+        } else {
+            assert_int_equal(parse(&f, bad[i - 4][0], ""), ST_INVALID);
+            assert_non_null(strstr(f.err.text, bad[i - 4][1]));
+        }
+        arena_fini(&f.arena);
+    }
+}
+
 static void bytes_follow_the_text(void **state)
 {
     (void)state;
@@ -216,7 +260,9 @@ static void answers_have_the_structure(void **state)
     static const float floats[3] = {1, 2, 3};
     static const bool yes = true;
     const struct call_result given[3] = {
-        {{2, {1, 3}}, span_of(floats, sizeof(floats))}, {{0, {0}}, span_of(&yes, 1)}, {{0}, {0}}};
+        {.shape = {2, {1, 3}}, .bytes = span_of(floats, sizeof(floats))},
+        {.bytes = span_of(&yes, 1)},
+        {.classes = NULL}};
     struct fixture f;
     struct buf out;
     struct span spans[4];
@@ -438,6 +484,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_are_found),
         cmocka_unit_test(bytes_follow_the_text),
+        cmocka_unit_test(arguments_by_name),
         cmocka_unit_test(empty_arrays_keep_the_other_dims_of_their_shape),
         cmocka_unit_test(mistakes_have_a_path),
         cmocka_unit_test(all_arguments_may_be_keywords),

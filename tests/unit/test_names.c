@@ -399,6 +399,42 @@ static void test_deep(void **state)
     close_method(&f);
 }
 
+/* Names from elsewhere: all or nothing. */
+static void test_given(void **state)
+{
+    static const struct leaf inputs[] = {
+        {{AT(0)}, 1, NULL}, {{AT(1)}, 1, NULL}, {{AT(2), KEY("mask")}, 2, "mask"}};
+    static const char *const bad[][3] = {
+        {"a", "a", NULL},        {"mask", NULL, NULL}, {NULL, "a b", NULL},
+        {NULL, "input_7", NULL}, {"", NULL, NULL},     {NULL, NULL, "-mask"},
+    };
+    const char *const swapped[] = {"mask", NULL, "image"}, *const same[] = {NULL, NULL, "image"};
+    struct fixture f;
+    uint32_t index;
+    (void)state;
+    open_method(&f, inputs, COUNT(inputs), true, one_result, 1, NULL);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        assert_int_equal(rt_names_give(&f.method, RT_INPUT, bad[i], &index, &f.err), ST_INVALID);
+        assert_non_null(bad[i][index]);
+        check_names(f.method.inputs, inputs, COUNT(inputs));
+    }
+    assert_ok(f.err, rt_names_give(&f.method, RT_INPUT, swapped, &index, &f.err));
+    assert_string_equal(f.method.inputs[0].name, "mask");
+    assert_string_equal(f.method.inputs[0].label, "input 'mask'");
+    assert_string_equal(f.method.inputs[0].path, "args[0]");
+    assert_string_equal(f.method.inputs[1].name, "input_1");
+    assert_string_equal(f.method.inputs[2].name, "image");
+    assert_ok(f.err, rt_names_give(&f.method, RT_INPUT, same, &index, &f.err));
+    f.method.inputs[1].kind = RT_IO_NONE;
+    const char *const none[] = {NULL, "x", NULL};
+    assert_int_equal(rt_names_give(&f.method, RT_INPUT, none, &index, &f.err), ST_INVALID);
+    const char *const result[] = {"scores"};
+    f.method.results[0].kind = RT_IO_TENSOR;
+    assert_ok(f.err, rt_names_give(&f.method, RT_RESULT, result, &index, &f.err));
+    assert_string_equal(f.method.results[0].label, "result 'scores'");
+    close_method(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,7 +442,7 @@ int main(void)
         cmocka_unit_test(test_equal_names), cmocka_unit_test(test_odd_keys),
         cmocka_unit_test(test_hints),       cmocka_unit_test(test_called),
         cmocka_unit_test(test_list),        cmocka_unit_test(test_random_structures),
-        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_deep),        cmocka_unit_test(test_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -585,7 +585,8 @@ static void test_raw_request(void **state)
     (void)state;
     struct fixture f;
     struct span *strings;
-    struct oip_tensor_meta meta = {"x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false};
+    struct oip_tensor_meta meta = {
+        "x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, .is_optional = false};
     assert_ok(f.err, parse_raw(&f, &meta, 24));
     assert_int_equal(f.request.inputs[0].shape.dims[0], 2);
     assert_true(f.request.parameters.binary_data_output && span_is(f.request.inputs[0].name, "x"));
@@ -602,7 +603,8 @@ static void test_raw_request(void **state)
     meta.shape.dims[0] = 0;
     assert_fails(f.err, parse_raw(&f, &meta, 12), ST_INVALID, "no multiple of 0");
     clear(&f);
-    meta = (struct oip_tensor_meta){"s", {.is_bytes = true}, {.rank = 1, .dims = {-1}}, false};
+    meta = (struct oip_tensor_meta){
+        "s", {.is_bytes = true}, {.rank = 1, .dims = {-1}}, .is_optional = false};
     assert_ok(f.err, parse_raw(&f, &meta, 5));
     assert_ok(f.err, oip_decode_strings(&f.request.inputs[0], &f.arena, &strings, &f.err));
     assert_int_equal(strings[0].len, 5);
@@ -619,7 +621,7 @@ static void test_verify_input(void **state)
     struct oip_request_input input = {
         .name = span_str("x"), .type = {.dtype = DT_F32}, .shape = {.rank = 2, .dims = {5, 3}}};
     struct oip_tensor_meta meta = {
-        "known as x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false};
+        "known as x", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, .is_optional = false};
     assert_ok(err, oip_verify_input(&input, &meta, &err));
     input.shape.dims[1] = 4;
     assert_fails(err, oip_verify_input(&input, &meta, &err), ST_INVALID,
@@ -860,8 +862,8 @@ static void test_print_metadata(void **state)
     const char *const extensions[] = {"binary_tensor_data", "parameters"};
     const char *const versions[] = {"1", "2"};
     const struct oip_tensor_meta inputs[] = {
-        {"a", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, false},
-        {"b", {.is_bytes = true}, {.rank = 0}, false},
+        {"a", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, .is_optional = false},
+        {"b", {.is_bytes = true}, {.rank = 0}, .is_optional = false},
     };
     buf_init(&out, 1000);
     oip_print_server(&out, &(struct oip_server_meta){"pted", "0.1", extensions, 2});
@@ -911,7 +913,7 @@ static void test_print_config(void **state)
     (void)state;
     const struct oip_tensor_meta tensors[] = {
         {"a", {.dtype = DT_BF16}, {.rank = 3, .dims = {-1, 3, -1}}, .is_optional = true},
-        {"b", {.is_bytes = true}, {.rank = 1, .dims = {1}}, false},
+        {"b", {.is_bytes = true}, {.rank = 1, .dims = {1}}, .is_optional = false},
     };
     struct oip_model_config config = {
         .name = "m",

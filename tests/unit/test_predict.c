@@ -28,8 +28,8 @@ static void expect_text(const struct predict_result *results, size_t count, bool
 static void prints_rows_and_objects(void **state)
 {
     struct predict_result results[] = {
-        {"a", &float_io, {{.rank = 2, .dims = {2, 2}}, {(const uint8_t *)a, sizeof(a)}}},
-        {"b\"", &int_io, {{.rank = 1, .dims = {2}}, {(const uint8_t *)b, sizeof(b)}}},
+        {"a", &float_io, {.shape = {2, {2, 2}}, .bytes = {(const uint8_t *)a, sizeof(a)}}},
+        {"b\"", &int_io, {.shape = {1, {2}}, .bytes = {(const uint8_t *)b, sizeof(b)}}},
     };
     (void)state;
     expect_text(results, 1, true, "\"predictions\":[[1.0,2.0],[3.0,4.0]]");
@@ -41,7 +41,7 @@ static void prints_rows_and_objects(void **state)
     results[1].value.shape.dims[0] = 1; /* they do not have the same rows */
     results[1].value.bytes.len = sizeof(b[0]);
     expect_text(results, 2, true, "\"predictions\":{\"a\":[[1.0,2.0],[3.0,4.0]],\"b\\\"\":[5]}");
-    results[1] = (struct predict_result){"t", &text_io, {{0}, {(const uint8_t *)"x", 1}}};
+    results[1] = (struct predict_result){"t", &text_io, {.bytes = {(const uint8_t *)"x", 1}}};
     expect_text(results, 2, true, "\"predictions\":{\"a\":[[1.0,2.0],[3.0,4.0]],\"t\":\"x\"}");
     results[0].value.shape.dims[0] = 0;
     expect_text(results, 1, true, "\"predictions\":[]");

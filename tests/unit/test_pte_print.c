@@ -125,10 +125,30 @@ static void scores_have_their_largest(void **state)
                                  "  top 5 of row 2: 5: 10, 8: 9, 0: 8, 3: 7, 6: 6\n"));
     assert_null(strstr(print(DT_F32, boxes, f, unasked), "top"));
     assert_null(strstr(print(DT_F32, image, f, unasked), "top"));
-    assert_null(strstr(print(DT_F32, one, f, (struct pte_print_top){0, true}), "top"));
-    assert_non_null(strstr(print(DT_F32, boxes, f, (struct pte_print_top){1, true}),
-                           "  top 1 of row 0: 3: 10\n"));
-    assert_non_null(strstr(print(DT_F32, one, f, (struct pte_print_top){99, true}), "  top 10: "));
+    assert_null(
+        strstr(print(DT_F32, one, f, (struct pte_print_top){.count = 0, .is_asked = true}), "top"));
+    assert_non_null(
+        strstr(print(DT_F32, boxes, f, (struct pte_print_top){.count = 1, .is_asked = true}),
+               "  top 1 of row 0: 3: 10\n"));
+    assert_non_null(
+        strstr(print(DT_F32, one, f, (struct pte_print_top){.count = 99, .is_asked = true}),
+               "  top 10: "));
+}
+
+/* Only if there are as many labels as classes. */
+static void classes_have_labels(void **state)
+{
+    const float f[] = {0, 3, 1, 2};
+    const struct span labels[] = {{(const uint8_t *)"a", 1},
+                                  {(const uint8_t *)"b\x1b[2J", 5},
+                                  {(const uint8_t *)"c", 1},
+                                  {(const uint8_t *)"", 0}};
+    struct pte_print_top top = {.count = 3, .is_asked = true, .labels = labels, .label_count = 4};
+    (void)state;
+    assert_non_null(strstr(print(DT_F32, (struct shape){1, {4}}, f, top),
+                           "  top 3: 1 \"b\\u001b[2J\": 3, 3 \"\": 2, 2 \"c\": 1\n"));
+    assert_non_null(
+        strstr(print(DT_F32, (struct shape){2, {2, 2}}, f, top), "  top 2 of row 0: 1: 3, 0: 0\n"));
 }
 
 /* Of many rows the first and the last are printed. Of equal scores the first one is the largest. */
@@ -164,6 +184,7 @@ int main(void)
         cmocka_unit_test(large_tensors_are_shortened),
         cmocka_unit_test(ranges_of_integers_are_exact),
         cmocka_unit_test(scores_have_their_largest),
+        cmocka_unit_test(classes_have_labels),
         cmocka_unit_test(many_rows_are_shortened),
         cmocka_unit_test(scalars_have_pythons_names),
     };

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The card of a model: what people know of a program that its file does not say. A card is a
+ * document (server/process/document.h) beside the program, NAME.card.json for NAME.pte, or the same
+ * members at the model in pted.json:
+ *
+ *     {"description": "digits in pictures of 8x8",
+ *      "inputs": ["image"],
+ *      "outputs": {"output_0": {"name": "scores", "labels": ["zero", "one", ...]}},
+ *      "methods": {"encode": {"inputs": ["text"]}},
+ *      "warm_up": [{"shapes": {"image": [4, 1, 8, 8]}}, {"args": [[[[0, ...]]]]}],
+ *      "max_batch": 8, "precision": "exact"}
+ *
+ * Every member is optional. server/process/card.def has those of a card; the parameters of a model
+ * in server/process/params.def are members, too. "inputs" and "outputs" are a list in the program's
+ * order or an object by present names or aliases. An entry is a name, null, or an object. Members
+ * beside "methods" are about the method that is called when none is named.
+ *
+ * Reading a card opens no other file. card_apply() compares it with a program, reads files of
+ * labels, and gives the program its names.
+ *
+ * A card belongs to one thread until card_settle(); from then on it is constant.
+ */
+#ifndef PTED_SERVER_CARD_CARD_H
+#define PTED_SERVER_CARD_CARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "runtime/program/names.h"
+#include "server/process/document.h"
+#include "server/process/options.h"
+
+struct rt_method;
+struct rt_program;
+
+#define CARD_MAGIC 0x63617264u
+#define CARD_SUFFIX ".card.json"
+#define CARD_BYTES_MAX ((size_t)8 << 20)
+#define CARD_VALUES_MAX (1u << 17)
+#define CARD_LABELS_MAX (1u << 16) /* of one output */
+#define CARD_IOS_MAX 1024          /* inputs or outputs of a method */
+#define CARD_METHODS_MAX 256
+#define CARD_WARM_UPS_MAX 64 /* of a method */
+
+/* The document that a value of a card comes from. Its place is needed for messages only. */
+struct card_place {
+    const struct document *document;
+    const struct cJSON *value;
+    const char *path; /* what messages call the document */
+};
+
+/* Names of classes: texts, or the file that has them, a line for each. Both NULL: none. */
+struct card_labels {
+    const struct span *items; /* in the arena of the card */
+    uint32_t count;
+    const char *path;
+    struct card_place place;
+};
+
+/* What a card says of an input or output. */
+struct card_io {
+    const char *present; /* the name or alias that it had; NULL: it is the one at |index| */
+    uint32_t index;      /* raw */
+    const char *name, *description; /* or NULL */
+    struct card_labels labels;      /* of an output */
+    struct card_place place;
+};
+
+/* A list of them. |place.value| is NULL: the card does not say it. */
+struct card_ios {
+    struct card_io *items;
+    uint32_t count;
+    struct card_place place;
+};
+
+/* A call to make before the model is called by others. */
+struct card_warm_up {
+    struct span text; /* the call as in protocol/call.h; of shapes, the object of them */
+    bool is_shapes;
+    struct card_place place;
+};
+
+struct card_warm_ups {
+    struct card_warm_up *items;
+    uint32_t count;
+    struct card_place place; /* as in struct card_ios */
+};
+
+struct card_method {
+    const char *name; /* NULL: the one that is called when none is named */
+    const char *description;
+    struct card_ios ios[2]; /* by enum rt_side */
+    struct card_warm_ups warm_ups;
+    struct card_place place;
+};
+
+/* A parameter of the model. */
+struct card_param {
+    size_t offset; /* in struct params */
+    uint64_t value;
+};
+
+struct card {
+    uint32_t magic;
+    struct arena arena;
+    struct document own; /* of the file; closed by card_settle() */
+    const char *path;    /* of the file, or NULL */
+    const char *members; /* those in pted.json as one text, or NULL: to see whether they change */
+    struct card_labels labels;   /* of outputs without labels of their own */
+    struct card_method *methods; /* the first is the one without a name */
+    uint32_t method_count;
+    struct card_param *params;
+    uint32_t param_count;
+    bool is_settled;
+};
+
+/* An empty card. NULL: no memory. */
+struct card *card_new(void);
+void card_free(struct card *card); /* NULL is fine */
+
+/* Adds what the file at |path| says. Errors, without the folders of the path, are
+ * "digits.card.json:7:5: outputs[0].labels: expected ..., got ...". */
+MUST_CHECK enum status card_read_file(struct card *card, const char *path, struct error *err);
+
+/*
+ * Adds what the members of |object|, which is the model's in the document |path|, say; they take
+ * the place of those of the file. Members that are settings of a model are not read. |document|
+ * lives until card_settle(). Errors as above.
+ */
+MUST_CHECK enum status card_read_members(struct card *card, const struct document *document,
+                                         const struct cJSON *object, const char *path,
+                                         struct error *err);
+
+/* Is |member| of a model in pted.json one that card_read_members() reads? */
+bool card_has_member(const struct cJSON *member);
+
+/* Checks the members of a model in pted.json. The error has no place in front, but one at its end,
+ * as document.h says. */
+MUST_CHECK enum status card_verify_members(const struct document *document,
+                                           const struct cJSON *object, struct error *err);
+
+/* Gives |program|, which nobody else uses yet, the names of the card, and checks all that the card
+ * says of inputs, outputs and methods. Reads files of labels. */
+MUST_CHECK enum status card_apply(struct card *card, struct rt_program *program, struct error *err);
+
+/* Everything has been applied: no document is needed any more. */
+void card_settle(struct card *card);
+
+/* What the card says of |method|, or NULL. */
+const struct card_method *card_find_method(const struct card *card, const struct rt_method *method);
+
+/* What it says of the input or output with the raw |index|, after card_apply(); or NULL. */
+const struct card_io *card_find_io(const struct card_method *method, enum rt_side side,
+                                   uint32_t index);
+
+/* The names of the classes of result |index| of |method|; NULL: none. After card_apply(). */
+const struct card_labels *card_find_labels(const struct card *card, const struct rt_method *method,
+                                           uint32_t index);
+
+/* Do they come from pted.json, not from the file? */
+bool card_is_of_members(const struct card *card, const struct card_labels *labels);
+
+/* Puts the card's parameters into |params|, but for those that |options| were told. */
+void card_put_params(const struct card *card, const struct options *options, struct params *params);
+
+/* "dir/NAME.card.json" of "dir/NAME.pte". False: too long for |size|. */
+bool card_path_of(const char *program, char *out, size_t size);
+
+/* |text| as a line each: the content of a file of labels. The texts are copied to |arena|. */
+MUST_CHECK enum status card_take_lines(struct arena *arena, struct span text,
+                                       const struct span **out_items, uint32_t *out_count,
+                                       struct error *err);
+
+/* How many scores a row of result |index| has, as classes are counted; 0: it varies. */
+uint64_t card_class_count(const struct rt_method *method, uint32_t index);
+
+/* Sets the error about a value of a card, with the document and the place in front. */
+enum status card_fail(const struct card_place *place, struct error *err, enum status code,
+                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* Errors of documents have their place at the end; it goes to the front, with the file's name. */
+enum status card_put_in_front(const char *path, struct error *err);
+
+/* The same for an error that is set already: "PLACE: PATH: TEXT". */
+enum status card_blame(const struct card_place *place, struct error *err);
+
+/* A first card of |program|: what is known, to be changed by a person. */
+void card_print(const struct rt_program *program, struct buf *out);
+
+#endif

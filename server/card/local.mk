@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# Cards of models: reading, applying to a program, first calls, writing a first one.
+noinst_LIBRARIES += %D%/libcard.a
+%C%_libcard_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libcard_a_SOURCES = \
+	%D%/call_method.c %D%/call_method.h \
+	%D%/card.c %D%/card.h \
+	%D%/card_apply.c \
+	%D%/card_print.c \
+	%D%/card_read.c \
+	%D%/warm_up.c %D%/warm_up.h

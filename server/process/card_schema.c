@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* What a card may say, for programs that check documents: JSON Schema, draft 2020-12. */
+#include "config.h"
+
+#include "server/process/card_schema.h"
+
+#include <string.h>
+
+#include "protocol/json.h"
+#include "server/process/setting.h"
+
+static const struct {
+    const char *name, *schema, *doc;
+    bool is_of_method;
+} members[] = {
+#define METHOD_MEMBER(name, schema, doc) {#name, schema, doc, true},
+#define MEMBER(name, schema, doc) {#name, schema, doc, false},
+#include "server/process/card.def"
+};
+#define MEMBER_COUNT (sizeof(members) / sizeof(members[0]))
+
+static void print_member(const char *indent, size_t index, struct buf *out)
+{
+    buf_printf(out, "%s\"%s\": {\n%s  \"description\": ", indent, members[index].name, indent);
+    json_print_string(out, span_str(members[index].doc));
+    buf_printf(out, ",\n%s  %s\n%s}", indent, members[index].schema, indent);
+}
+
+/* But for "labels", which pted.json has as a setting, too. */
+void card_schema_print_members(const char *indent, struct buf *out)
+{
+    for (size_t i = 0; i < MEMBER_COUNT; i++) {
+        if (strcmp(members[i].name, "labels") != 0) {
+            buf_add_str(out, ",\n");
+            print_member(indent, i, out);
+        }
+    }
+}
+
+static const char defs[] =
+    "    \"labels\": {\n"
+    "      \"oneOf\": [\n"
+    "        {\"type\": \"string\", \"minLength\": 1},\n"
+    "        {\n"
+    "          \"type\": \"array\", \"items\": {\"type\": \"string\"},\n"
+    "          \"minItems\": 1, \"maxItems\": 65536\n"
+    "        }\n"
+    "      ]\n"
+    "    },\n"
+    "    \"name\": {\n"
+    "      \"type\": \"string\",\n"
+    "      \"pattern\": "
+    "\"^(?!-)(?!(input|output)_[0-9]+$)[A-Za-z0-9_:-]+([.][A-Za-z0-9_:-]+)*$\",\n"
+    "      \"maxLength\": 128\n"
+    "    },\n"
+    "    \"card_input\": {\n"
+    "      \"oneOf\": [\n"
+    "        {\"type\": \"null\"},\n"
+    "        {\"$ref\": \"#/$defs/name\"},\n"
+    "        {\n"
+    "          \"type\": \"object\",\n"
+    "          \"properties\": {\n"
+    "            \"name\": {\"$ref\": \"#/$defs/name\"},\n"
+    "            \"description\": {\"type\": \"string\"}\n"
+    "          },\n"
+    "          \"additionalProperties\": false\n"
+    "        }\n"
+    "      ]\n"
+    "    },\n"
+    "    \"card_output\": {\n"
+    "      \"oneOf\": [\n"
+    "        {\"type\": \"null\"},\n"
+    "        {\"$ref\": \"#/$defs/name\"},\n"
+    "        {\n"
+    "          \"type\": \"object\",\n"
+    "          \"properties\": {\n"
+    "            \"name\": {\"$ref\": \"#/$defs/name\"},\n"
+    "            \"description\": {\"type\": \"string\"},\n"
+    "            \"labels\": {\"$ref\": \"#/$defs/labels\"}\n"
+    "          },\n"
+    "          \"additionalProperties\": false\n"
+    "        }\n"
+    "      ]\n"
+    "    },\n"
+    "    \"inputs\": {\n"
+    "      \"type\": [\"array\", \"object\"], \"items\": {\"$ref\": \"#/$defs/card_input\"},\n"
+    "      \"additionalProperties\": {\"$ref\": \"#/$defs/card_input\"}\n"
+    "    },\n"
+    "    \"outputs\": {\n"
+    "      \"type\": [\"array\", \"object\"], \"items\": {\"$ref\": \"#/$defs/card_output\"},\n"
+    "      \"additionalProperties\": {\"$ref\": \"#/$defs/card_output\"}\n"
+    "    },\n"
+    "    \"warm_up\": {\n"
+    "      \"type\": \"array\", \"maxItems\": 64,\n"
+    "      \"items\": {\n"
+    "        \"type\": \"object\",\n"
+    "        \"properties\": {\n"
+    "          \"shapes\": {\n"
+    "            \"type\": \"object\",\n"
+    "            \"additionalProperties\": {\n"
+    "              \"type\": \"array\", \"items\": {\"type\": \"integer\", \"minimum\": 0}\n"
+    "            }\n"
+    "          },\n"
+    "          \"args\": {\"type\": [\"array\", \"null\"]},\n"
+    "          \"kwargs\": {\"type\": [\"object\", \"null\"]}\n"
+    "        },\n"
+    "        \"additionalProperties\": false,\n"
+    "        \"if\": {\"required\": [\"shapes\"]}, \"then\": {\"maxProperties\": 1}\n"
+    "      }\n"
+    "    },\n";
+
+void card_schema_print_defs(struct buf *out)
+{
+    bool is_first = true;
+    buf_add_str(out, defs);
+    buf_add_str(out, "    \"method\": {\n"
+                     "      \"type\": \"object\",\n"
+                     "      \"properties\": {\n");
+    for (size_t i = 0; i < MEMBER_COUNT; i++) {
+        if (members[i].is_of_method) {
+            buf_add_str(out, is_first ? "" : ",\n");
+            print_member("        ", i, out);
+            is_first = false;
+        }
+    }
+    buf_add_str(out, "\n      },\n"
+                     "      \"additionalProperties\": false\n"
+                     "    }");
+}
+
+void card_schema_print(struct buf *out)
+{
+    buf_add_str(out, "{\n"
+                     "  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
+                     "  \"title\": \"NAME.card.json\",\n"
+                     "  \"description\": \"What people know of a model that pted serves\",\n"
+                     "  \"type\": \"object\",\n"
+                     "  \"properties\": {\n"
+                     "    \"$schema\": {\"type\": \"string\"}");
+    for (size_t i = 0; i < MEMBER_COUNT; i++) {
+        buf_add_str(out, ",\n");
+        print_member("    ", i, out);
+    }
+    for (uint32_t i = 0; i < setting_count; i++) {
+        if (setting_is_of_card(&settings[i])) {
+            buf_add_str(out, ",\n");
+            setting_print_schema("    ", &settings[i], out);
+        }
+    }
+    buf_add_str(out, "\n  },\n"
+                     "  \"additionalProperties\": false,\n"
+                     "  \"$defs\": {\n");
+    card_schema_print_defs(out);
+    buf_add_str(out, "\n  }\n}\n");
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* The command `pte card`, and the card that other commands find beside a program. */
+#include "config.h"
+
+#include "server/card/card.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "hal/device.h"
+#include "runtime/load/load.h"
+#include "runtime/pte/files.h"
+#include "server/card/warm_up.h"
+#include "server/process/args.h"
+#include "server/pte/pte.h"
+
+#define CARD_TEXT_BYTES_MAX (4 << 20)
+
+struct card_options {
+    const char *path, *checked;
+    const char *data[RT_DATA_FILES_MAX];
+    uint32_t data_count;
+};
+
+/* |device| is NULL: without the first calls. */
+static enum status read_and_apply(struct card *card, const char *path, struct rt_program *program,
+                                  struct hal_device *device, struct error *err)
+{
+    TRY(card_read_file(card, path, err));
+    TRY(card_apply(card, program, err));
+    TRY(device ? card_warm_up(card, program, device, err) : ST_OK);
+    card_settle(card);
+    return ST_OK;
+}
+
+static enum status use_card(struct rt_program *program, const char *path, struct hal_device *device,
+                            struct card **out_card, struct error *err)
+{
+    struct card *card = card_new();
+    if (!card) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the card");
+    }
+    enum status status = read_and_apply(card, path, program, device, err);
+    if (status != ST_OK) {
+        card_free(card);
+        card = NULL;
+    }
+    if (status == ST_INVALID || status == ST_TOO_LARGE) { /* the command line is well */
+        err->code = status = ST_CORRUPT;
+    }
+    *out_card = card;
+    return status;
+}
+
+enum status pte_apply_card(struct rt_program *program, const char *path, const char *said,
+                           struct card **out_card, struct error *err)
+{
+    char beside[PATH_MAX];
+    *out_card = NULL;
+    if (said) {
+        return use_card(program, said, NULL, out_card, err);
+    }
+    bool has_path = card_path_of(path, beside, sizeof(beside)) && access(beside, F_OK) == 0;
+    return has_path ? use_card(program, beside, NULL, out_card, err) : ST_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static enum status parse(int argc, char *const argv[], struct card_options *out, struct error *err)
+{
+    struct args args = {.count = argc, .items = argv};
+    for (struct arg arg; args_next(&args, &arg);) {
+        if (span_is(arg.option, "--check")) {
+            TRY(args_value(&args, &arg, &out->checked, err));
+        } else if (span_is(arg.option, "--data")) {
+            TRY(args_add_value(&args, &arg, out->data, &out->data_count, RT_DATA_FILES_MAX, err));
+        } else if (arg.option.len > 0) {
+            return args_refuse(&arg, err);
+        } else if (out->path) {
+            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", arg.text);
+        } else {
+            out->path = arg.text;
+        }
+    }
+    return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
+}
+
+static enum status print_card(const struct rt_program *program, struct error *err)
+{
+    struct buf out;
+    buf_init(&out, CARD_TEXT_BYTES_MAX);
+    card_print(program, &out);
+    enum status status = pte_write(&out, err);
+    buf_fini(&out);
+    return status;
+}
+
+static enum status load_and_use(const struct card_options *options, struct hal_device *device,
+                                struct error *err)
+{
+    const struct rt_load_options load = {
+        .device = device,
+        .data_paths = options->data,
+        .data_count = options->data_count,
+        .precision = PRECISION_FAST,
+    };
+    struct rt_program *program;
+    TRY(rt_load_program(options->path, &load, &program, err));
+    struct card *checked = NULL;
+    enum status status = options->checked
+                             ? use_card(program, options->checked, device, &checked, err)
+                             : print_card(program, err);
+    card_free(checked);
+    rt_program_unref(program);
+    return status;
+}
+
+static enum status card(int argc, char *const argv[], struct error *err)
+{
+    struct card_options options = {.path = NULL};
+    struct hal_device *device;
+    TRY(parse(argc, argv, &options, err));
+    TRY(hal_device_open("cpu", &(struct hal_device_options){.workers = 0}, &device, err));
+    enum status status = load_and_use(&options, device, err);
+    hal_device_unref(device);
+    return status;
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct error err;
+    return pte_finish(&pte_card_command, card(argc, argv, &err), &err);
+}
+
+const struct pte_command pte_card_command = {
+    .name = "card",
+    .usage = "card [--check CARD] [--data FILE]... FILE.pte",
+    .summary = "a first card of a program: names, labels and more; or a check of one",
+    .help = "Prints what the program says of itself as a card, for you to go on with: write it to\n"
+            "NAME.card.json beside NAME.pte, and pted, `pte run` and `pte inspect` use it.\n"
+            "\n"
+            "  --check CARD     read CARD as pted does, compare it with the program and make its\n"
+            "                   first calls; exit status 65 and the place if something is wrong\n"
+            "  --data FILE      look for external weights in this .ptd file instead of beside\n"
+            "                   FILE.pte; repeatable\n"
+            "\n"
+            "Examples:\n"
+            "  pte card mobilenet.pte >mobilenet.card.json\n"
+            "  pte card --check mobilenet.card.json mobilenet.pte\n",
+    .run = run,
+};

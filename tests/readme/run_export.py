@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""contrib/export/pted_export.py: models with their cards, which `pte card --check` accepts and a
+daemon serves.
+
+PYTHON names an interpreter that has ExecuTorch; without it the test is skipped.
+
+usage: run_export.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2])).resolve()
+BUILD = Path(os.environ.get("top_builddir", SOURCE)).resolve()
+sys.path.insert(0, str(SOURCE / "tests" / "http"))
+
+from run_http import Client, Daemon, Report, build_request, expect  # noqa: E402  beside this folder
+
+PYTHON = os.environ.get("PYTHON", sys.executable)
+PTE = Path(os.environ.get("PTE", BUILD / "pte")).resolve()
+EXPORT_S = 600
+
+SCRIPT = '''
+import torch
+from pted_export import export
+
+class Pair(torch.nn.Module):
+    def forward(self, image, scale, *, bias):
+        return (image * scale + bias).sum(-1), image.mean()
+
+class Nested(torch.nn.Module):
+    def forward(self, pairs, options):
+        return {"total": pairs[0] - pairs[1] + options["shift"]}
+
+class Rest(torch.nn.Module):
+    def forward(self, *parts):
+        return parts[0] - parts[1]
+
+batch = torch.export.Dim("batch", max=8)
+export(Pair(), (torch.rand(2, 3, 4), torch.ones(3, 4)), "pair.pte", {"bias": torch.ones(())},
+       dynamic_shapes={"image": {0: batch}, "scale": None, "bias": None},
+       outputs=["scores", "mean"], labels={"scores": ["low", "mid", "h\\u00f6h"]},
+       description="an example", shapes=[{"image": (4, 3, 4)}], max_batch=2)
+export(Nested(), ([torch.ones(2), torch.zeros(2)], {"shift": torch.ones(2)}), "nested.pte",
+       backend="portable", labels=["left", "right"])
+export(Rest(), (torch.ones(2), torch.zeros(2)), "rest.pte", backend="portable")
+for bad, text in ((dict(path="x.bin"), "NAME.pte"), (dict(path="x.pte", backend="z"), "backend"),
+                  (dict(path="x.pte", outputs=["a"], labels={"b": []}), "labels")):
+    try:
+        export(Rest(), (torch.ones(2), torch.zeros(2)), **bad)
+        raise SystemExit(f"{bad} is taken")
+    except ValueError as why:
+        assert text in str(why), why
+'''
+
+
+def has_executorch():
+    done = subprocess.run([PYTHON, "-c", "import executorch.exir, torch"], cwd="/",
+                          capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def run(command, folder, **environment):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=EXPORT_S,
+                          check=False, env={**os.environ, **environment})
+    expect(f"{command[0]}: {done.stdout}{done.stderr}"[-2000:], done.returncode, 0)
+    return done.stdout
+
+
+def ask(port, path, body=None):
+    client = Client(port)
+    content = b"" if body is None else json.dumps(body).encode()
+    client.send(build_request("GET" if body is None else "POST", path, content))
+    status = client.answer()
+    client.close()
+    return status, json.loads(client.body)
+
+
+def names(port, model):
+    _, meta = ask(port, f"/v2/models/{model}")
+    return ([io["name"] for io in meta["inputs"]], [io["name"] for io in meta["outputs"]])
+
+
+def exports(folder):
+    (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
+    run([PYTHON, "script.py"], folder, PYTHONPATH=str(SOURCE / "contrib" / "export"))
+    for name in ("pair", "nested", "rest"):
+        run([PTE, "card", "--check", f"{name}.card.json", f"{name}.pte"], folder)
+    with Daemon(["--models", str(folder)]) as daemon:
+        port = daemon.port
+        expect("pair", names(port, "pair"), (["image", "scale", "bias"], ["scores", "mean"]))
+        expect("nested", names(port, "nested"), (["pairs.0", "pairs.1", "shift"], ["total"]))
+        expect("rest", names(port, "rest"), (["parts.0", "parts.1"], ["output_0"]))
+        image = {"dtype": "float32", "shape": [1, 3, 4], "fill": 2}
+        scale = [[1] * 4, [3] * 4, [2] * 4]
+        status, answer = ask(port, "/v2/models/pair/call", {
+            "kwargs": {"scale": scale, "image": image, "bias": 0}, "parameters": {"top_k": 2}})
+        expect("call", (status, answer["result"][0]), (200, [[
+            {"label": "mid", "index": 1, "score": 24.0},
+            {"label": "h\u00f6h", "index": 2, "score": 16.0}]]))
+        daemon.wait_for("model pair: requests|model pair: .*requests run alone")
+        status, answer = ask(port, "/v2/models/nested/call", {
+            "args": [[[1, 2], [0, 1]], {"shift": [0, 5]}], "parameters": {"top_k": 1}})
+        expect("nested", answer["result"]["total"], [{"label": "right", "index": 1, "score": 6.0}])
+
+
+def main():
+    if not has_executorch():
+        print(f"{PYTHON} has no ExecuTorch: skipped")
+        return 77
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder:
+        report.run("exports", exports, Path(folder))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
