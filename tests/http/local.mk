@@ -25,4 +25,5 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/90_batch.t \
 	%D%/child_log.py \
 	%D%/hold.pte \
+	%D%/interpreter.py \
 	%D%/load.py
