@@ -50,7 +50,7 @@ struct infer_output {
     struct region *region; /* the tensor goes there, and not into the answer; held by the request.
                               NULL: it is in the answer */
     uint64_t region_offset;
-    size_t region_bytes; /* room for it */
+    size_t region_bytes; /* room for it; when it has been stored, its bytes */
 };
 
 /* One call of a model: the whole request, or one call of its list (server/bundle.h). */
@@ -84,6 +84,8 @@ struct infer_codec {
     /* Puts the client's name for raw input |index|, and |behind|, in front of the text in |err|. */
     enum status (*name_input)(const struct infer_call *call, uint32_t index, const char *behind,
                               struct error *err);
+    /* Writes the results that do not go into the answer, before any of it is printed. */
+    enum status (*store)(struct infer_call *call, struct error *err); /* (optional) */
 };
 
 extern const struct infer_codec infer_codec_oip;     /* infer_oip.c */
@@ -293,8 +295,8 @@ MUST_CHECK enum status infer_scalar(struct infer_call *call, enum rt_io_kind kin
 /*
  * Shared memory (infer_shared.c). infer_check_sharing(): may the request's client use it?
  * ST_UNSUPPORTED says why not. The others are for the codecs: they find the region |name|, which
- * the request holds from now on; read an input; note where an output goes, and write it there when
- * it is known, so that |result| says where it is.
+ * the request holds from now on; read an input; note where an output goes; and write |result|
+ * there.
  */
 MUST_CHECK enum status infer_check_sharing(const struct request *request, struct error *err);
 MUST_CHECK enum status infer_find_region(struct request *request, struct span name,
@@ -303,8 +305,8 @@ MUST_CHECK enum status infer_read_region(struct request *request, const struct o
                                          void *dst, size_t bytes, struct error *err);
 MUST_CHECK enum status infer_share_output(struct request *request, struct infer_output *output,
                                           const struct oip_shared *shared, struct error *err);
-MUST_CHECK enum status infer_write_region(const struct infer_output *output,
-                                          struct oip_result *result, struct error *err);
+MUST_CHECK enum status infer_write_region(struct infer_output *output,
+                                          const struct oip_result *result, struct error *err);
 
 /* The request is over. */
 void infer_drop_regions(struct infer *infer);

@@ -6,6 +6,7 @@
 #include "protocol/oip_classes.h"
 #include "runtime/call/invocation.h"
 #include "server/infer.h"
+#include "server/regions.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -335,9 +336,24 @@ static struct oip_result result_of(const struct infer_call *call, const struct i
         .type = output->io->meta.type,
         .shape = output->io->kind == RT_IO_STRING ? output->io->meta.shape : result->shape,
         .is_binary = output->is_binary,
+        .is_shared = output->region != NULL,
+        .shared = {.region = span_str(output->region ? output->region->name : ""),
+                   .offset = output->region_offset,
+                   .bytes = output->region_bytes},
         .data = result->bytes,
         .strings = &result->bytes, /* the one element of a BYTES result */
     };
+}
+
+static enum status store(struct infer_call *call, struct error *err)
+{
+    for (size_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i].region) {
+            const struct oip_result result = result_of(call, &call->outputs[i]);
+            TRY(infer_write_region(&call->outputs[i], &result, err));
+        }
+    }
+    return ST_OK;
 }
 
 static enum status print(struct request *request, struct infer_call *call, struct error *err)
@@ -352,9 +368,6 @@ static enum status print(struct request *request, struct infer_call *call, struc
             TRY(classify(&infer->arena, call, &call->outputs[i], err));
         }
         results[i] = result_of(call, &call->outputs[i]);
-        if (call->outputs[i].region) {
-            TRY(infer_write_region(&call->outputs[i], &results[i], err));
-        }
     }
     const struct oip_reply reply = {
         .model_name = call->model->name,
@@ -375,4 +388,4 @@ static void print_tail(struct request *request, const struct infer_call *call)
     }
 }
 
-const struct infer_codec infer_codec_oip = {parse, decode, print, print_tail, name_input};
+const struct infer_codec infer_codec_oip = {parse, decode, print, print_tail, name_input, store};

@@ -110,14 +110,11 @@ static enum status write_strings(const struct infer_output *output, const struct
     return ST_OK;
 }
 
-enum status infer_write_region(const struct infer_output *output, struct oip_result *result,
+enum status infer_write_region(struct infer_output *output, const struct oip_result *result,
                                struct error *err)
 {
     must(output->region != NULL);
     size_t bytes = measure(result);
-    result->is_shared = true;
-    result->shared = (struct oip_shared){
-        .region = span_str(output->region->name), .offset = output->region_offset, .bytes = bytes};
     enum status status;
     if (bytes > output->region_bytes) {
         status = error_set(err, ST_INVALID, "shared_memory_byte_size is %zu, expected at least %zu",
@@ -127,5 +124,6 @@ enum status infer_write_region(const struct infer_output *output, struct oip_res
     } else {
         status = region_write(output->region, output->region_offset, result->data.ptr, bytes, err);
     }
+    output->region_bytes = bytes;
     return status == ST_OK ? ST_OK : error_prefix(err, "output '%.64s': ", output->name);
 }

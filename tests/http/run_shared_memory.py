@@ -6,6 +6,7 @@ The test plays the client with files in /dev/shm, which are the objects of shm_o
 
 usage: run_shared_memory.py, with top_srcdir and top_builddir in the environment.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -192,7 +193,14 @@ def lists():
         one = {"model_name": "add", "id": "a",
                "inputs": [tensor("input_0", at("r", 24)), tensor("input_1", at("r", 24))],
                "outputs": [{"name": "output_0", "parameters": at("r", 24, 1024)}]}
-        expect("batch", ask(client, "POST", "/v2/batch", [one]), 200)
+        small = {**one, "id": "b", "outputs": [{"name": "output_0", "parameters": at("r", 23)}]}
+        quiet = {**one, "id": "c", "answer": False,
+                 "outputs": [{"name": "output_0", "parameters": at("r", 24, 2048)}]}
+        expect("batch", ask(client, "POST", "/v2/batch", [one, small, quiet]), 200)
+        expect("each", [item["status"] for item in client.json], [200, 400, 200])
+        expect("text", client.json[1]["error"], "output 'output_0': shared_memory_byte_size is 23, "
+               "expected at least 24")
+        expect("no answer", memory.read(2048, 24), bytes(24))
         expect("sum", struct.unpack("<6f", memory.read(1024, 24)), tuple(2 * x for x in TENSOR))
 
 
@@ -318,6 +326,33 @@ def ways():
                 client.close()
 
 
+def tokens():
+    """A token of scope infer registers, one of scope read looks."""
+    def send(client, token, method, path, body=None):
+        client.send(build_request(method, path, body, [f"Authorization: Bearer {token}"]))
+        return client.answer()
+    with tempfile.TemporaryDirectory() as folder, Object(24, BYTES) as memory:
+        path = pathlib.Path(folder) / "tokens"
+        lines = []
+        for scope in ("infer", "read", "admin"):
+            lines.append(f"{scope} {scope} sha256:{hashlib.sha256(scope.encode()).hexdigest()}\n")
+        path.write_text("".join(lines))
+        with daemon("--token-file", str(path)) as server:
+            client = Client(server.port)
+            body = json.dumps({"key": memory.key, "byte_size": 24}).encode()
+            for scope, put, get in (("read", 403, 200), ("admin", 403, 403), ("infer", 200, 403),
+                                    ("none", 401, 401)):
+                expect(f"{scope} registers", send(client, scope, "POST",
+                                                  f"{REGIONS}/region/r/register", body), put)
+                expect(f"{scope} looks", send(client, scope, "GET", f"{REGIONS}/status"), get)
+                expect(f"{scope} unregisters", send(client, scope, "POST", f"{REGIONS}/unregister",
+                                                    b""), put)
+                for what in ("logging", "trace/setting"):
+                    got = send(client, scope, "POST", f"/v2/{what}", b"{}")
+                    expect(f"{scope} sets {what}", got,
+                           {"none": 401, "admin": 200}.get(scope, 403))
+
+
 def cuda():
     """There are no regions of CUDA, and there never will be any."""
     with Daemon([ADD]) as server:
@@ -379,7 +414,7 @@ def main():
         print(f"{SHM} cannot be written here")
         return SKIPPED
     report = Report()
-    report.run_all((calls, kinds, strings, lists, large, regions, tensors, cut, ways, cuda,
+    report.run_all((calls, kinds, strings, lists, large, regions, tensors, cut, ways, tokens, cuda,
                     changes_under_load))
     return report.finish()
 
