@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 #
-# Installs what the tests need on Debian 12, then builds and runs all of them in several ways, each
-# in its own tree build/check-STEP with its log beside it. The last line counts the tests of all
-# steps; a step that does not build, breaks off or runs no test counts as one failure more. A test
-# that fails runs once more, alone. If it passes then, it counts as passed and as unsteady. Each
-# unsteady test is a defect: the closing lines name it and its step.
+# Installs what the tests need on Debian 12, and packages of PyPI (tests/requirements.txt) in
+# build/check-python, unless PYTHON names an interpreter that has them. Then builds and runs all of
+# them in several ways, each in its own tree build/check-STEP with its log beside it. The last line
+# counts the tests of all steps; a step that does not build, breaks off or runs no test counts as
+# one failure more. A test that fails runs once more, alone. If it passes then, it counts as passed
+# and as unsteady. Each unsteady test is a defect: the closing lines name it and its step.
 #
 #   contrib/check.sh          every step
 #   contrib/check.sh STEP...  some: gcc clang memory threads dist package quickstart
@@ -16,11 +17,12 @@ cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=contrib/packages.sh
 . contrib/packages.sh
 
-TEST_PACKAGES='clang libcmocka-dev python3 python3-prometheus-client shellcheck systemd prometheus
-    glslang-tools mesa-vulkan-drivers vulkan-validationlayers haproxy
+TEST_PACKAGES='clang libcmocka-dev python3 python3-venv python3-prometheus-client shellcheck
+    systemd prometheus glslang-tools mesa-vulkan-drivers vulkan-validationlayers haproxy
     bash-completion ccache debhelper debootstrap dpkg-dev fish lintian zsh'
 STEPS='gcc clang memory threads dist package quickstart'
 TOTAL_SECONDS=5100
+PYPI_SECONDS=300
 passed=0
 failed=0
 skipped=0
@@ -174,6 +176,25 @@ run() {
     fi
 }
 
+# PYTHON is for the tests that need those packages; the others run with the system's python3.
+# Without PyPI they are skipped.
+make_python() {
+    [ -z "${PYTHON-}" ] || return
+    tree=$PWD/build/check-python
+    if ! cmp -s tests/requirements.txt "$tree/requirements.txt"; then
+        rm -rf "$tree"
+        if ! python3 -m venv "$tree" >"$tree.log" 2>&1 ||
+            ! timeout $PYPI_SECONDS "$tree/bin/pip" install --quiet --disable-pip-version-check \
+                -r tests/requirements.txt >>"$tree.log" 2>&1; then
+            echo "no packages of PyPI, tests of other projects' clients are skipped:"
+            tail -n 2 "$tree.log"
+            return
+        fi
+        cp tests/requirements.txt "$tree/"
+    fi
+    export PYTHON="$tree/bin/python"
+}
+
 if [ "${1-}" = --inside ]; then
     cd "build/check-$2" && step "$2"
     exit
@@ -183,6 +204,7 @@ install_packages $BUILD_PACKAGES $TEST_PACKAGES || exit 1
 # Several steps compile the same sources with the same flags, in trees of other names.
 [ ! -d /usr/lib/ccache ] || export CCACHE_NOHASHDIR=1 PATH="/usr/lib/ccache:$PATH"
 mkdir -p build
+make_python
 autoreconf -fi >build/check-autoreconf.log 2>&1 || { cat build/check-autoreconf.log; exit 1; }
 # shellcheck disable=SC2086 # a list of words
 [ $# -gt 0 ] || set -- $STEPS

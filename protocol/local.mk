@@ -26,6 +26,8 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/oip_priv.h \
 	%D%/oip_tensors.c \
 	%D%/oip_reply.c %D%/oip_reply.h \
+	%D%/oip_settings.c %D%/oip_settings.h \
+	%D%/oip_shared.c \
 	%D%/pick.c %D%/pick.h \
 	%D%/predict.c %D%/predict.h \
 	%D%/prom.c %D%/prom.h \

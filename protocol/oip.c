@@ -55,6 +55,7 @@ static void finish_outputs(struct oip_request *request)
         if (!output->has_form) {
             output->is_binary = request->parameters.binary_data_output;
         }
+        output->is_binary &= !output->shared.is_given;
     }
 }
 

@@ -87,6 +87,15 @@ struct oip_promise {
     bool has_type, has_shape; /* the request says which the result has */
 };
 
+/* Where a tensor lies in shared memory: the extension's members of "parameters". */
+struct oip_shared {
+    bool is_given;      /* one of the members below was there */
+    bool has_bytes;     /* |bytes| was there */
+    struct span region; /* name of a registered region */
+    uint64_t offset;    /* in the region */
+    uint64_t bytes;     /* of the tensor; of an output, room for it */
+};
+
 struct oip_request_input {
     struct span name;
     size_t index;         /* in the request, for error paths */
@@ -98,6 +107,8 @@ struct oip_request_input {
     bool is_binary;
     bool is_one_string;       /* BYTES of a request without JSON: |data| is the element itself */
     struct oip_layout layout; /* of the elements in |data|, which are binary */
+    struct oip_shared shared; /* if given: the caller reads data.len bytes there, and data.ptr is
+                                 NULL until then */
     struct span data;         /* the JSON array, or the tensor's bytes */
 };
 
@@ -105,9 +116,10 @@ struct oip_request_output {
     struct span name;
     size_t index; /* in the request, for error paths */
     bool is_binary;
-    bool has_form;        /* the request says |is_binary| of this output itself */
-    uint32_t class_count; /* of the classification extension; 0 = the tensor itself */
-    bool has_shape;       /* of a request for shapes: the client knows |shape| from a call */
+    bool has_form;            /* the request says |is_binary| of this output itself */
+    uint32_t class_count;     /* of the classification extension; 0 = the tensor itself */
+    struct oip_shared shared; /* if given: the caller writes the tensor there */
+    bool has_shape;           /* of a request for shapes: the client knows |shape| from a call */
     struct shape shape;
 };
 
@@ -177,6 +189,16 @@ bool oip_input_is_direct(const struct oip_request_input *input);
 MUST_CHECK enum status oip_decode_strings(const struct oip_request_input *input,
                                           struct arena *arena, struct span **out_strings,
                                           struct error *err);
+
+/* Body of POST /v2/systemsharedmemory/region/{r}/register. The key may be in |arena|. */
+struct oip_region {
+    struct span key;
+    uint64_t offset, bytes;
+};
+
+MUST_CHECK enum status oip_parse_region(struct span body, const struct oip_limits *limits,
+                                        struct arena *arena, struct oip_region *out,
+                                        struct error *err);
 
 /* What a request to load or unload a model says. */
 struct oip_change {

@@ -61,21 +61,26 @@ static enum status check_size(const struct oip_request_input *input, struct erro
     if (input->type.is_bytes ? bytes / STRING_PREFIX_BYTES < (uint64_t)count
                              : bytes != input->bytes) {
         char shape[SHAPE_TEXT_MAX];
-        return error_set(err, ST_INVALID,
-                         "inputs[%zu]: binary_data_size is %zu, expected %s%zu for %s %.80s",
-                         input->index, bytes, input->type.is_bytes ? "at least " : "",
+        return error_set(err, ST_INVALID, "inputs[%zu]: %s is %zu, expected %s%zu for %s %.80s",
+                         input->index,
+                         input->shared.is_given ? "shared_memory_byte_size" : "binary_data_size",
+                         bytes, input->type.is_bytes ? "at least " : "",
                          input->type.is_bytes ? STRING_PREFIX_BYTES * (size_t)count : input->bytes,
                          oip_type_name(input->type), shape_print(&input->shape, shape));
     }
     return ST_OK;
 }
 
-/* Takes the input's bytes, data.len of them, from the front of |binary|. */
+/* Takes the input's bytes, data.len of them, from the front of |binary|, unless they lie in shared
+ * memory. */
 static enum status take_binary(struct oip_request_input *input, struct span *binary,
                                struct error *err)
 {
     size_t bytes = input->data.len;
     TRY(input->layout.is_given ? check_layout(input, err) : check_size(input, err));
+    if (input->shared.is_given) {
+        return ST_OK;
+    }
     if (bytes > binary->len) {
         return error_set(err, ST_INVALID,
                          "inputs[%zu]: expected %zu bytes of binary data, got %zu: %zu are missing",
@@ -96,7 +101,8 @@ static enum status settle_source(struct oip_request *request, struct oip_request
     size_t others = 0, unsized_count = 0;
     for (size_t i = 0; i < request->input_count; i++) {
         const struct oip_request_input *other = &request->inputs[i];
-        if (other->is_binary && !add_size(others, other->data.len, &others)) {
+        if (other->is_binary && !other->shared.is_given &&
+            !add_size(others, other->data.len, &others)) {
             others = SIZE_MAX;
         }
         unsized_count += !other->is_binary && !other->data.ptr && !other->is_promise;

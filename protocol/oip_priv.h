@@ -41,6 +41,15 @@ MUST_CHECK enum status oip_read_parameters(const struct oip_reader *reader,
                                            struct oip_parameters *out);
 MUST_CHECK enum status oip_read_promise(const struct oip_reader *reader, struct oip_promise *out);
 
+/* If |key| is a member of the shared memory extension: reads its value and sets |*out_is_read|. */
+MUST_CHECK enum status oip_read_shared(const struct oip_reader *reader,
+                                       const struct json_string *key, struct oip_shared *out,
+                                       bool *out_is_read);
+
+/* When all members are read: none may be missing. */
+MUST_CHECK enum status oip_check_shared(const struct oip_reader *reader,
+                                        const struct oip_shared *shared);
+
 /* An array of dims that are 0 or more. */
 MUST_CHECK enum status oip_read_shape(struct json *in, struct shape *out, struct error *err);
 

@@ -52,6 +52,16 @@ static size_t binary_bytes(const struct oip_result *result)
     return bytes;
 }
 
+static void print_shared(struct buf *out, const struct oip_shared *shared)
+{
+    buf_add_str(out, ",\"parameters\":{\"shared_memory_region\":");
+    json_print_string(out, shared->region);
+    if (shared->offset) {
+        buf_printf(out, ",\"shared_memory_offset\":%" PRIu64, shared->offset);
+    }
+    buf_printf(out, ",\"shared_memory_byte_size\":%" PRIu64 "}", shared->bytes);
+}
+
 static void print_result(struct buf *out, const struct oip_result *result, enum number_nan nan,
                          struct oip_encoded *encoded)
 {
@@ -61,7 +71,9 @@ static void print_result(struct buf *out, const struct oip_result *result, enum 
     oip_print_member(out, "datatype", oip_type_name(result->type));
     buf_add_char(out, ',');
     print_shape(out, "shape", &result->shape);
-    if (result->is_binary) {
+    if (result->is_shared) {
+        print_shared(out, &result->shared);
+    } else if (result->is_binary) {
         size_t bytes = binary_bytes(result);
         buf_printf(out, ",\"parameters\":{\"binary_data_size\":%zu}", bytes);
         oip_encode_blob(encoded, span_of(result->type.is_bytes ? NULL : result->data.ptr, bytes));

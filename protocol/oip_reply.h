@@ -40,6 +40,8 @@ struct oip_result {
     struct oip_type type;
     struct shape shape;
     bool is_binary;
+    bool is_shared; /* the client finds it in shared memory: the reply says where, in |shared| */
+    struct oip_shared shared;
     struct span data;           /* the tensor's memory; borrowed until the reply is written */
     const struct span *strings; /* BYTES: shape_numel() of them */
 };

@@ -47,12 +47,13 @@ static enum status parse_datatype(struct oip_parser *p, struct oip_type *type)
     return ST_OK;
 }
 
-/* Reads the "parameters" of an input or output; skips parameters without a meaning here. */
-static enum status pass_parameter(const struct oip_reader *r, const struct json_string *key)
+/* Reads a parameter of shared memory; skips parameters without a meaning here. */
+static enum status pass_parameter(const struct oip_reader *r, const struct json_string *key,
+                                  struct oip_shared *shared)
 {
-    return json_string_is(key, "shared_memory_region")
-               ? json_fail(r->in, r->err, ST_UNSUPPORTED, "shared memory is not supported")
-               : json_skip(r->in, r->err);
+    bool is_read;
+    TRY(oip_read_shared(r, key, shared, &is_read));
+    return is_read ? ST_OK : json_skip(r->in, r->err);
 }
 
 static enum status parse_input_parameters(struct oip_parser *p, struct oip_request_input *input)
@@ -80,7 +81,7 @@ static enum status parse_input_parameters(struct oip_parser *p, struct oip_reque
         bool is_read;
         TRY(oip_read_layout(&p->in, &key, &input->layout, &is_read, p->err));
         if (!is_read) {
-            TRY(pass_parameter(&p->reader, &key));
+            TRY(pass_parameter(&p->reader, &key, &input->shared));
         }
     }
 }
@@ -118,7 +119,7 @@ static enum status parse_input_member(struct oip_parser *p, const struct json_st
 static enum status check_promise(struct oip_parser *p, struct oip_request_input *input,
                                  const struct input_members *members)
 {
-    if (members->text.ptr || input->is_binary || input->layout.is_given) {
+    if (members->text.ptr || input->is_binary || input->layout.is_given || input->shared.is_given) {
         return json_fail(&p->in, p->err, ST_INVALID,
                          "has both \"$from\" and data of its own, expected one");
     }
@@ -126,6 +127,23 @@ static enum status check_promise(struct oip_parser *p, struct oip_request_input 
     input->promise.has_shape = members->has_shape;
     return members->has_name ? ST_OK
                              : json_fail(&p->in, p->err, ST_INVALID, "member \"name\" is missing");
+}
+
+/* A tensor in shared memory is like a binary one whose bytes come from elsewhere. */
+static enum status settle_shared(struct oip_parser *p, struct oip_request_input *input,
+                                 const struct input_members *members)
+{
+    TRY(oip_check_shared(&p->reader, &input->shared));
+    if (members->text.ptr || input->is_binary || input->layout.is_given) {
+        return json_fail(&p->in, p->err, ST_INVALID,
+                         "has both \"shared_memory_region\" and data of its own, expected one");
+    }
+    if (input->shared.bytes > SIZE_MAX) {
+        return json_fail(&p->in, p->err, ST_TOO_LARGE, "%" PRIu64 " bytes", input->shared.bytes);
+    }
+    input->is_binary = true;
+    input->data.len = (size_t)input->shared.bytes;
+    return ST_OK;
 }
 
 static enum status parse_input(struct oip_parser *p, struct oip_request_input *input)
@@ -148,6 +166,9 @@ static enum status parse_input(struct oip_parser *p, struct oip_request_input *i
                          !members.has_name    ? "name"
                          : !members.has_shape ? "shape"
                                               : "datatype");
+    }
+    if (input->shared.is_given && !p->is_shapes_only) {
+        return settle_shared(p, input, &members);
     }
     if (members.text.ptr && input->is_binary) {
         return json_fail(&p->in, p->err, ST_INVALID,
@@ -209,7 +230,7 @@ static enum status read_output_parameters(const struct oip_reader *r,
             }
             output->class_count = (uint32_t)count;
         } else {
-            TRY(pass_parameter(r, &key));
+            TRY(pass_parameter(r, &key, &output->shared));
         }
     }
 }
@@ -243,7 +264,14 @@ static enum status read_output(const struct oip_reader *r, struct oip_request_ou
         }
         TRY(read_output_member(r, &key, &has_name, output));
     }
-    return has_name ? ST_OK : json_fail(r->in, r->err, ST_INVALID, "member \"name\" is missing");
+    if (!has_name) {
+        return json_fail(r->in, r->err, ST_INVALID, "member \"name\" is missing");
+    }
+    if (output->shared.is_given && output->class_count) {
+        return json_fail(r->in, r->err, ST_INVALID,
+                         "has both \"shared_memory_region\" and \"classification\", expected one");
+    }
+    return oip_check_shared(r, &output->shared);
 }
 
 /* A repeated name is merged into its first entry. */

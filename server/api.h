@@ -17,7 +17,12 @@ api_handler_f api_server, api_live, api_ready;                   /* api_health.c
 api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
 api_handler_f api_load, api_unload;                              /* api_change.c */
-api_handler_f api_config, api_stats, api_model_stats;            /* api_model.c */
+api_handler_f api_log_settings, api_set_log;                     /* api_settings.c */
+api_handler_f api_trace_settings, api_set_trace;
+api_handler_f api_model_trace_settings, api_set_model_trace;
+api_handler_f api_region_status, api_register, api_unregister; /* api_region.c */
+api_handler_f api_cuda_status, api_cuda_register, api_cuda_unregister;
+api_handler_f api_config, api_stats, api_model_stats; /* api_model.c */
 
 api_handler_f api_preflight; /* access.c */
 api_handler_f api_metrics;   /* api_metrics.c */

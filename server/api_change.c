@@ -17,7 +17,7 @@ static enum status order(struct request *request, enum update_kind kind, struct 
         return error_set(
             err, ST_UNSUPPORTED,
             "parameters: expected no \"config\" and no \"file:\"; models come from the "
-            "files that the daemon was told of");
+            "files that the daemon was told of, and their settings from --set and pted.json");
     }
     request->order = (struct changes_order){
         .kind = kind,

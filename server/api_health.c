@@ -12,20 +12,27 @@ enum status api_server(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     (void)err;
-    static const char *const extensions[] = {"binary_tensor_data",
-                                             "classification",
-                                             "model_configuration",
-                                             "model_repository",
-                                             "model_repository(unload_dependents)",
-                                             "schedule_policy",
-                                             "sequence",
-                                             "sequence(string_id)",
-                                             "statistics"};
+    static const char *const extensions[] = {
+        "binary_tensor_data",
+        "classification",
+        "logging",
+        "model_configuration",
+        "model_repository",
+        "model_repository(unload_dependents)",
+        "schedule_policy",
+        "sequence",
+        "sequence(string_id)",
+        "statistics",
+        "trace",
+        "system_shared_memory",
+    };
+    bool is_shared = request->server->options->shared_memory != OPTIONS_SHARED_OFF;
     struct oip_server_meta meta = {
         .name = PACKAGE_NAME,
         .version = PACKAGE_VERSION,
         .extensions = extensions,
-        .extension_count = sizeof(extensions) / sizeof(extensions[0]),
+        /* the last one is there only if it is in use */
+        .extension_count = sizeof(extensions) / sizeof(extensions[0]) - !is_shared,
     };
     oip_print_server(&request->out, &meta);
     return ST_OK;

@@ -417,8 +417,18 @@ static size_t encode_bytes(const struct request *request)
     return bytes;
 }
 
+/* If its results cannot be stored the call has failed; others that took them have not. */
+static void store_call(struct bundle_call *call)
+{
+    if (has_results(call) && call->call.codec->store) {
+        enum status status = call->call.codec->store(&call->call, &call->err);
+        must(status == ST_OK || call->err.code == status);
+    }
+}
+
 static enum status print_call(struct request *request, struct bundle_call *call, struct error *err)
 {
+    store_call(call);
     struct buf *out = &request->out;
     buf_add_char(out, '{');
     if (call->has_id) {

@@ -365,6 +365,7 @@ bool conn_accept(struct server *server, struct transport *transport, bool is_adm
     list_init(&conn->turn_link);
     exchange_init(&conn->exchange, server, &exchange_ops, transport->remote);
     conn->exchange.is_admin = is_admin;
+    conn->exchange.is_local = transport->is_local;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;

@@ -99,6 +99,7 @@ struct exchange {
     size_t charged_bytes;    /* memory that is charged for it, see clients_update() */
     uint64_t sent_bytes;     /* of the answer, what the maker has put around it included */
     bool is_admin;           /* the client came to an address of --admin-listen */
+    bool is_local;           /* it came by a way that --shared-memory names */
     struct token_memory token_memory; /* of its connection; see server/access.h */
     bool is_head_only;                /* HEAD: the parts of the answer are not sent */
 };

@@ -147,6 +147,7 @@ void infer_reset(struct request *request)
     reset_call(request, &infer->call);
     infer_end_profile(request);
     bundle_free(request);
+    infer_drop_regions(infer);
     infer->ops = NULL;
     infer->is_short = false;
     infer->body = NULL;

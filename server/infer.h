@@ -23,6 +23,8 @@
 
 struct bundle;
 struct hal_pool;
+struct infer_region;
+struct region;
 struct request;
 struct rt_culprit;
 struct rt_invocation;
@@ -45,6 +47,10 @@ struct infer_output {
     uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
     const struct span *classes; /* then: the texts, from the step ENCODE on; in the arena */
     struct shape classes_shape;
+    struct region *region; /* the tensor goes there, and not into the answer; held by the request.
+                              NULL: it is in the answer */
+    uint64_t region_offset;
+    size_t region_bytes; /* room for it; when it has been stored, its bytes */
 };
 
 /* One call of a model: the whole request, or one call of its list (server/bundle.h). */
@@ -78,6 +84,8 @@ struct infer_codec {
     /* Puts the client's name for raw input |index|, and |behind|, in front of the text in |err|. */
     enum status (*name_input)(const struct infer_call *call, uint32_t index, const char *behind,
                               struct error *err);
+    /* Writes the results that do not go into the answer, before any of it is printed. */
+    enum status (*store)(struct infer_call *call, struct error *err); /* (optional) */
 };
 
 extern const struct infer_codec infer_codec_oip;     /* infer_oip.c */
@@ -151,6 +159,8 @@ struct infer {
     uint64_t timeout_us;        /* given by the client; 0: none */
     uint32_t priority;          /* given by the client; 0: the default */
     struct rt_sched_turn turn;  /* place of a call in its sequence */
+    struct infer_region
+        *regions;               /* of shared memory that the request uses: refs held; in |arena| */
     struct span id;             /* that the body gave the request, kept in |arena|; or empty */
     struct oip_encoded encoded; /* spans of the answer */
     struct buf deflated;        /* the answer with a content coding */
@@ -282,7 +292,26 @@ union infer_scalar {
 MUST_CHECK enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
                                     const union infer_scalar *value, struct error *err);
 
-/* Bytes of the call's results that become text. */
+/*
+ * Shared memory (infer_shared.c). infer_check_sharing(): may the request's client use it?
+ * ST_UNSUPPORTED says why not. The others are for the codecs: they find the region |name|, which
+ * the request holds from now on; read an input; note where an output goes; and write |result|
+ * there.
+ */
+MUST_CHECK enum status infer_check_sharing(const struct request *request, struct error *err);
+MUST_CHECK enum status infer_find_region(struct request *request, struct span name,
+                                         struct region **out_region, struct error *err);
+MUST_CHECK enum status infer_read_region(struct request *request, const struct oip_shared *shared,
+                                         void *dst, size_t bytes, struct error *err);
+MUST_CHECK enum status infer_share_output(struct request *request, struct infer_output *output,
+                                          const struct oip_shared *shared, struct error *err);
+MUST_CHECK enum status infer_write_region(struct infer_output *output,
+                                          const struct oip_result *result, struct error *err);
+
+/* The request is over. */
+void infer_drop_regions(struct infer *infer);
+
+/* Bytes of the call's results that become text or go to shared memory. */
 size_t infer_text_bytes(const struct request *request, const struct infer_call *call);
 
 /* Bytes of results that ENCODE has to touch; they decide which thread does it. */

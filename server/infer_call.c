@@ -233,4 +233,5 @@ enum status infer_call_name_input(const struct infer_call *call, uint32_t index,
     return call_prefix(&call->model->call, index, behind, err);
 }
 
-const struct infer_codec infer_codec_call = {parse, decode, print, NULL, infer_call_name_input};
+const struct infer_codec infer_codec_call = {parse, decode, print, NULL, infer_call_name_input,
+                                             NULL};

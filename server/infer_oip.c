@@ -6,6 +6,7 @@
 #include "protocol/oip_classes.h"
 #include "runtime/call/invocation.h"
 #include "server/infer.h"
+#include "server/regions.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -41,6 +42,26 @@ static enum status check_elements(const struct request *request, const struct oi
     return ST_OK;
 }
 
+/* Whoever may not use shared memory is told so before anything is decoded. Copies take time. */
+static enum status check_shared(struct request *request, const struct oip_request *oip,
+                                struct error *err)
+{
+    size_t bytes = 0;
+    bool is_used = false;
+    for (size_t i = 0; i < oip->input_count; i++) {
+        const struct oip_request_input *input = &oip->inputs[i];
+        is_used |= input->shared.is_given;
+        if (input->shared.is_given && !add_size(bytes, input->data.len, &bytes)) {
+            bytes = SIZE_MAX;
+        }
+    }
+    for (size_t i = 0; i < oip->outputs.count; i++) {
+        is_used |= oip->outputs.items[i].shared.is_given;
+    }
+    request->offload |= bytes > request->server->params->inline_bytes_max;
+    return is_used ? infer_check_sharing(request, err) : ST_OK;
+}
+
 static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
@@ -53,6 +74,7 @@ static enum status parse(struct request *request, struct infer_call *call,
     } else {
         TRY(oip_parse_infer(parts, &limits, &infer->arena, &call->oip, out_rest, err));
     }
+    TRY(check_shared(request, &call->oip, err));
     return check_elements(request, &call->oip, err);
 }
 
@@ -66,7 +88,8 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
 }
 
 /* The results that the client named, or all of them: decided before anything runs. */
-static enum status choose_outputs(struct arena *arena, struct infer_call *call, struct error *err)
+static enum status choose_outputs(struct request *request, struct infer_call *call,
+                                  struct error *err)
 {
     const struct model *model = call->model;
     const struct oip_request *oip = &call->oip;
@@ -75,7 +98,7 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
         return error_set(err, ST_UNSUPPORTED, "outputs: expected at most %d, got %zu",
                          INFER_OUTPUTS_MAX, count);
     }
-    TRY(infer_outputs_new(arena, call, count, err));
+    TRY(infer_outputs_new(&request->infer.arena, call, count, err));
     for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
         const struct model_io *io = &model->outputs[i];
         add_output(call, io, io->meta.name, oip->parameters.binary_data_output);
@@ -95,7 +118,12 @@ static enum status choose_outputs(struct arena *arena, struct infer_call *call, 
         }
         bool is_name = span_is(output->name, io->meta.name);
         add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
-        call->outputs[call->output_count - 1].class_count = output->class_count;
+        struct infer_output *added = &call->outputs[call->output_count - 1];
+        added->class_count = output->class_count;
+        if (output->shared.is_given &&
+            infer_share_output(request, added, &output->shared, err) != ST_OK) {
+            return error_prefix(err, "outputs[%zu] '%.64s': ", output->index, added->name);
+        }
     }
     return ST_OK;
 }
@@ -123,11 +151,41 @@ static enum status name_input(const struct infer_call *call, uint32_t index, con
     return err->code;
 }
 
-static enum status decode_tensor(struct infer *infer, struct infer_call *call,
+/* Copies the input's bytes from shared memory to |dst|; after that |*out_here| is an input whose
+ * bytes came with the request. They are read only once, because the client may change them. */
+static enum status fetch(struct request *request, const struct oip_request_input *input, void *dst,
+                         struct oip_request_input *out_here, struct error *err)
+{
+    *out_here = *input;
+    out_here->data.ptr = dst;
+    return place_input(infer_read_region(request, &input->shared, dst, input->data.len, err), input,
+                       ": ", err);
+}
+
+static enum status decode_shared_tensor(struct request *request, struct infer_call *call,
+                                        const struct oip_request_input *input, uint32_t index,
+                                        struct error *err)
+{
+    void *memory;
+    struct oip_request_input here;
+    TRY(place_input(infer_stage(call, index, input->type.dtype, &input->shape, &input->layout,
+                                input->bytes, &memory, err),
+                    input, ": ", err));
+    TRY(fetch(request, input, memory, &here, err));
+    return oip_input_is_direct(&here)
+               ? ST_OK
+               : oip_decode_input(&here, &call->nan, memory, input->bytes, err);
+}
+
+static enum status decode_tensor(struct request *request, struct infer_call *call,
                                  const struct oip_request_input *input, uint32_t index,
                                  struct error *err)
 {
+    struct infer *infer = &request->infer;
     enum dtype dtype = input->type.dtype;
+    if (input->shared.is_given) {
+        return decode_shared_tensor(request, call, input, index, err);
+    }
     if (infer->body->buffer && oip_input_is_direct(input)) {
         return place_input(
             infer_bind(infer, call, index, dtype, &input->shape, &input->layout, input->data, err),
@@ -141,25 +199,40 @@ static enum status decode_tensor(struct infer *infer, struct infer_call *call,
     return oip_decode_input(input, &call->nan, memory, stored, err);
 }
 
-static enum status decode_string(struct arena *arena, struct infer_call *call,
+static enum status decode_string(struct request *request, struct infer_call *call,
                                  const struct oip_request_input *input, uint32_t index,
                                  struct error *err)
 {
+    struct arena *arena = &request->infer.arena;
+    struct oip_request_input here = *input;
     struct span *strings;
-    TRY(oip_decode_strings(input, arena, &strings, err));
+    if (input->shared.is_given) {
+        void *memory = arena_alloc(arena, input->data.len);
+        if (!memory) {
+            return arena_fail(arena, "the request", err);
+        }
+        TRY(fetch(request, input, memory, &here, err));
+    }
+    TRY(oip_decode_strings(&here, arena, &strings, err));
     return place_input(rt_invocation_string(call->invocation, index, strings[0], err), input, ": ",
                        err);
 }
 
-static enum status decode_scalar(struct infer_call *call, const struct oip_request_input *input,
-                                 const struct model_io *io, struct error *err)
+static enum status decode_scalar(struct request *request, struct infer_call *call,
+                                 const struct oip_request_input *input, const struct model_io *io,
+                                 struct error *err)
 {
-    union infer_scalar value;
-    TRY(oip_decode_input(input, &call->nan, &value, input->bytes, err));
+    union infer_scalar bytes, value;
+    struct oip_request_input here = *input;
+    must(input->bytes <= sizeof(value));
+    if (input->shared.is_given) {
+        TRY(fetch(request, input, &bytes, &here, err));
+    }
+    TRY(oip_decode_input(&here, &call->nan, &value, input->bytes, err));
     return place_input(infer_scalar(call, io->kind, io->index, &value, err), input, ": ", err);
 }
 
-static enum status decode_input(struct infer *infer, struct infer_call *call,
+static enum status decode_input(struct request *request, struct infer_call *call,
                                 const struct oip_request_input *input, struct error *err)
 {
     const struct model *model = call->model;
@@ -168,13 +241,13 @@ static enum status decode_input(struct infer *infer, struct infer_call *call,
     TRY(oip_verify_input(input, &io->meta, err));
     switch (io->kind) {
     case RT_IO_TENSOR:
-        return decode_tensor(infer, call, input, io->index, err);
+        return decode_tensor(request, call, input, io->index, err);
     case RT_IO_STRING:
-        return decode_string(&infer->arena, call, input, io->index, err);
+        return decode_string(request, call, input, io->index, err);
     case RT_IO_INT:
     case RT_IO_FLOAT:
     case RT_IO_BOOL:
-        return decode_scalar(call, input, io, err);
+        return decode_scalar(request, call, input, io, err);
     case RT_IO_NONE:
         break; /* has no entry in model->inputs */
     }
@@ -223,10 +296,10 @@ static enum status decode(struct request *request, struct infer_call *call, stru
     struct infer *infer = &request->infer;
     call->nan = oip_request_nan(call->parameters);
     TRY(infer_check_names(&infer->arena, call->model, &call->oip, true, err));
-    TRY(choose_outputs(&infer->arena, call, err));
+    TRY(choose_outputs(request, call, err));
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
-            TRY(decode_input(infer, call, &call->oip.inputs[i], err));
+            TRY(decode_input(request, call, &call->oip.inputs[i], err));
         }
     }
     return ST_OK;
@@ -262,9 +335,24 @@ static struct oip_result result_of(const struct infer_call *call, const struct i
         .type = output->io->meta.type,
         .shape = output->io->kind == RT_IO_STRING ? output->io->meta.shape : result->shape,
         .is_binary = output->is_binary,
+        .is_shared = output->region != NULL,
+        .shared = {.region = span_str(output->region ? output->region->name : ""),
+                   .offset = output->region_offset,
+                   .bytes = output->region_bytes},
         .data = result->bytes,
         .strings = &result->bytes, /* the one element of a BYTES result */
     };
+}
+
+static enum status store(struct infer_call *call, struct error *err)
+{
+    for (size_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i].region) {
+            const struct oip_result result = result_of(call, &call->outputs[i]);
+            TRY(infer_write_region(&call->outputs[i], &result, err));
+        }
+    }
+    return ST_OK;
 }
 
 static enum status print(struct request *request, struct infer_call *call, struct error *err)
@@ -299,4 +387,4 @@ static void print_tail(struct request *request, const struct infer_call *call)
     }
 }
 
-const struct infer_codec infer_codec_oip = {parse, decode, print, print_tail, name_input};
+const struct infer_codec infer_codec_oip = {parse, decode, print, print_tail, name_input, store};

@@ -189,6 +189,9 @@ static enum status print(struct request *request, struct error *err)
     struct oip_encoded *encoded = &infer->encoded;
     must(call->invocation != NULL);
     call->sample_count = stats_sample_count(call);
+    if (call->codec->store) {
+        TRY(call->codec->store(call, err));
+    }
     encoded->spans = arena_array(&infer->arena, call->output_count + 1, sizeof(struct span));
     if (!encoded->spans) {
         return arena_fail(&infer->arena, "the answer", err);

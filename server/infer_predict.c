@@ -53,5 +53,5 @@ static enum status print(struct request *request, struct infer_call *call, struc
     return ST_OK;
 }
 
-const struct infer_codec infer_codec_predict = {parse, infer_call_decode_text, print, NULL,
-                                                infer_call_name_input};
+const struct infer_codec infer_codec_predict = {parse, infer_call_decode_text, print,
+                                                NULL,  infer_call_name_input,  NULL};

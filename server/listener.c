@@ -279,6 +279,21 @@ static void refuse_client(struct server *server, int uv_code)
     }
 }
 
+/* Is the client on this machine, as far as --shared-memory trusts its way? A forwarded connection
+ * has another end of its own, so both ends have to be loopback addresses. */
+static bool is_local(const struct server *server, int fd, bool is_unix)
+{
+    enum options_shared_memory mode = server->options->shared_memory;
+    struct address ends[2] = {{.len = sizeof(ends[0].storage)}, {.len = sizeof(ends[0].storage)}};
+    if (mode == OPTIONS_SHARED_OFF || is_unix) {
+        return mode != OPTIONS_SHARED_OFF;
+    }
+    return mode == OPTIONS_SHARED_LOOPBACK &&
+           getsockname(fd, (struct sockaddr *)&ends[0].storage, &ends[0].len) == 0 &&
+           getpeername(fd, (struct sockaddr *)&ends[1].storage, &ends[1].len) == 0 &&
+           address_is_loopback(&ends[0]) && address_is_loopback(&ends[1]);
+}
+
 /* Makes |fd| a connection. Without memory the client is turned away. */
 static void begin_conn(struct listener *listener, int fd)
 {
@@ -292,6 +307,7 @@ static void begin_conn(struct listener *listener, int fd)
         return;
     }
     transport_socket_name(transport);
+    transport->is_local = is_local(server, fd, is_unix);
     if (!conn_accept(server, transport, listener->role == LISTENER_ADMIN)) {
         refuse_client(server, UV_ENOMEM);
         transport_close(transport);

@@ -24,6 +24,8 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/api_health.c \
 	%D%/api_metrics.c \
 	%D%/api_model.c \
+	%D%/api_region.c \
+	%D%/api_settings.c \
 	%D%/api_signature.c \
 	%D%/bundle.c %D%/bundle.h \
 	%D%/bundle_read.c \
@@ -44,12 +46,14 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/infer_one.c \
 	%D%/infer_predict.c \
 	%D%/infer_profile.c \
+	%D%/infer_shared.c \
 	%D%/listener.c %D%/listener.h \
 	%D%/metrics.c %D%/metrics.def %D%/metrics.h \
 	%D%/offload.c %D%/offload.h \
 	%D%/otlp.c %D%/otlp.h \
 	%D%/proving.c %D%/proving.h \
 	%D%/recovery.c %D%/recovery.h \
+	%D%/regions.c %D%/regions.h \
 	%D%/reload.c %D%/reload.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_answer.c \

@@ -140,6 +140,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
         request->body.pool = request->upload_pool;
     }
     request->exchange = exchange;
+    request->is_local = exchange->is_local;
     request->http_status = 0;
     request->err.code = ST_OK;
     request->offload = request->is_on_worker = request->is_unfinished = false;
@@ -157,7 +158,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->content_type = NULL;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
-    request->match.model[0] = '\0';
+    request->match.model[0] = request->match.region[0] = '\0';
     return request;
 }
 

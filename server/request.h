@@ -88,6 +88,7 @@ struct request {
     struct trace trace;                   /* that it belongs to; see request_trace() */
     char traceparent[TRACE_PARENT_CHARS]; /* of the answer */
     bool has_trace;
+    bool is_local;   /* the client is on this machine, see struct exchange */
     bool is_sampled; /* it has been decided whether a trace begins with it */
 
     uint64_t arrived_ns; /* when the message was complete */

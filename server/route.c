@@ -90,12 +90,12 @@ bool route_query_has(struct span target, const char *parameter)
 
 /* What a pattern has taken out of a path. */
 struct taken {
-    struct span model;
+    struct span model, region;
     uint32_t version;
 };
 
-/* One segment, or its part before |stop|, into |taken|, which the pattern calls 'm' or 'v'; false:
- * it cannot be that. */
+/* One segment, or its part before |stop|, into |taken|, which the pattern calls 'm', 'r' or 'v';
+ * false: it cannot be that. */
 static bool take_segment(char what, char stop, const uint8_t **at, const uint8_t *end,
                          struct taken *taken)
 {
@@ -104,8 +104,8 @@ static bool take_segment(char what, char stop, const uint8_t **at, const uint8_t
         ++*at;
     }
     struct span segment = span_of(first, (size_t)(*at - first));
-    if (what == 'm') {
-        taken->model = segment;
+    if (what == 'm' || what == 'r') {
+        *(what == 'm' ? &taken->model : &taken->region) = segment;
         return segment.len > 0;
     }
     return model_name_parse_version(segment, &taken->version);
@@ -121,6 +121,7 @@ static bool pattern_matches(const char *pattern, const uint8_t *at, const uint8_
                 return true;
             }
             taken->version = 0;
+            taken->region = span_str("");
             pattern = strchr(pattern, ']');
         } else if (*pattern == '{') {
             if (!take_segment(pattern[1], pattern[3], &at, end, taken)) {
@@ -142,6 +143,18 @@ static bool method_fits(enum route_method route, enum route_method method)
 /* What a path allows, by whether GET and POST have a route there. */
 static const char *const allowed[2][2] = {{NULL, "POST"}, {"GET, HEAD", "GET, HEAD, POST"}};
 
+/* A name that the pattern does not have is "". */
+static bool take_names(const struct taken *taken, struct route_match *match, struct error *err)
+{
+    bool is_model = route_decode(taken->model, match->model, MODEL_NAME_MAX);
+    if (!is_model || !route_decode(taken->region, match->region, MODEL_NAME_MAX)) {
+        error_set(err, ST_INVALID, "%s name: expected at most %d characters, with valid %%XX",
+                  is_model ? "region" : "model", MODEL_NAME_MAX);
+        return false;
+    }
+    return true;
+}
+
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err)
 {
@@ -162,12 +175,8 @@ int route_find(struct span target, enum route_method method, struct route_match 
             has_post |= routes[i].method == ROUTE_POST_ONLY;
             continue;
         }
-        out_match->model[0] = '\0';
         out_match->version = taken.version;
-        if (taken.model.len && !route_decode(taken.model, out_match->model, MODEL_NAME_MAX)) {
-            error_set(err, ST_INVALID,
-                      "model name: expected at most %d characters, with valid %%XX",
-                      MODEL_NAME_MAX);
+        if (!take_names(&taken, out_match, err)) {
             return 400;
         }
         out_match->id = (enum route_id)i;

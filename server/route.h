@@ -24,10 +24,11 @@ enum route_id {
 enum route_method { ROUTE_GET_ONLY, ROUTE_HEAD_ONLY, ROUTE_POST_ONLY, ROUTE_OTHER };
 
 struct route_match {
-    enum route_id id;               /* ROUTE_COUNT: none */
-    char model[MODEL_NAME_MAX + 1]; /* decoded, terminated; "" when the route has none */
-    uint32_t version;               /* 0: none was named */
-    const char *allow;              /* of a 405 */
+    enum route_id id;                /* ROUTE_COUNT: none */
+    char model[MODEL_NAME_MAX + 1];  /* decoded, terminated; "" when the route has none */
+    char region[MODEL_NAME_MAX + 1]; /* of shared memory; likewise */
+    uint32_t version;                /* 0: none was named */
+    const char *allow;               /* of a 405 */
 };
 
 /*

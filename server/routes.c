@@ -25,6 +25,14 @@
         .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .changes_models = true,                       \
         .print_error = oip_print_error                                                             \
     }
+#define ADMINISTERS(fn)                                                                            \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .print_error = oip_print_error                \
+    }
+#define SHARES(fn)                                                                                 \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .print_error = oip_print_error                \
+    }
 #define CALLS(rows, how)                                                                           \
     {                                                                                              \
         .ops = &(rows), .scope = TOKEN_SCOPE_INFER, .codec = &(how),                               \

@@ -526,6 +526,7 @@ enum status server_init(struct server *server, const struct options *options, st
     notify_init(&server->notify);
     log_limits_init(&server->log_limits, uv_hrtime);
     trace_source_init(&server->traces);
+    regions_init(&server->regions, server->params);
     raise_file_limit();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
@@ -609,6 +610,7 @@ void server_fini(struct server *server)
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
+    regions_fini(&server->regions);
     access_fini(&server->access);
     access_log_close(&server->access_log);
     spans_close(&server->spans);

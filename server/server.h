@@ -27,6 +27,7 @@
 #include "server/process/options.h"
 #include "server/proving.h"
 #include "server/recovery.h"
+#include "server/regions.h"
 #include "server/trace.h"
 #include "server/trim.h"
 #include "server/turns.h"
@@ -69,6 +70,7 @@ struct server {
     struct access access;
     struct access_log access_log;
     struct spans spans;
+    struct regions regions;     /* of shared memory; any thread */
     struct trace_source traces; /* ids of spans */
 
     struct list listeners;

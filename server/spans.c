@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "protocol/oip_settings.h"
 #include "server/http/transport.h"
 #include "server/otlp.h"
 #include "server/request.h"
@@ -158,7 +159,7 @@ void spans_request(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct spans *spans = &request->server->spans;
-    const struct trace *trace = spans->writer ? request_trace(request) : NULL;
+    const struct trace *trace = spans->writer && !spans->is_off ? request_trace(request) : NULL;
     struct timespec wall;
     struct line line;
     if (!trace || !(trace->flags & TRACE_FLAG_SAMPLED)) {
@@ -188,10 +189,11 @@ void spans_request(struct request *request)
 bool spans_begin_trace(struct server *server, struct trace *out_trace)
 {
     struct spans *spans = &server->spans;
-    uint64_t every = server->params->trace_sample;
-    if (!spans->writer || every == 0 || spans->call_count++ % every != 0) {
+    if (!spans->writer || spans->is_off || spans->every == 0 || spans->left == 0 ||
+        spans->call_count++ % spans->every != 0) {
         return false;
     }
+    spans->left -= spans->left > 0;
     trace_begin(&server->traces, span_str(""), out_trace);
     out_trace->flags = TRACE_FLAG_SAMPLED;
     return true;
@@ -200,12 +202,46 @@ bool spans_begin_trace(struct server *server, struct trace *out_trace)
 enum status spans_open(struct spans *spans, const struct options *options, struct error *err)
 {
     struct line_sink *sink;
+    spans->every = options->params.trace_sample;
+    spans->left = -1;
     if (!options->otlp_endpoint) {
         return ST_OK;
     }
     TRY(otlp_sink(options->otlp_endpoint, options->otlp_service ? options->otlp_service : "pted",
                   &sink, err));
     return line_writer_new(sink, (size_t)options->params.otlp_bytes, &spans->writer, err);
+}
+
+/* ---- settings that change while the daemon serves -------------------------------------------- */
+
+enum status spans_change(struct spans *spans, const struct params *params,
+                         const struct oip_trace_change *change, struct error *err)
+{
+    if (!spans->writer &&
+        (change->level == OIP_TRACE_ON || change->rate.is_set || change->count.is_set)) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "trace settings: there is no collector, see --otlp-endpoint");
+    }
+    if (change->level != OIP_TRACE_SAME) {
+        spans->is_off = change->level == OIP_TRACE_OFF;
+    }
+    if (change->rate.is_set || change->rate.is_default) {
+        spans->every = change->rate.is_set ? (uint64_t)change->rate.value : params->trace_sample;
+    }
+    if (change->count.is_set || change->count.is_default) {
+        spans->left = change->count.is_set ? change->count.value : -1;
+    }
+    return ST_OK;
+}
+
+void spans_print_settings(const struct spans *spans, struct buf *out)
+{
+    const struct oip_trace_settings settings = {
+        .is_on = spans->writer && !spans->is_off,
+        .rate = spans->every,
+        .count = spans->left,
+    };
+    oip_print_trace(out, &settings);
 }
 
 void spans_close(struct spans *spans)

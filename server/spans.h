@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/status.h"
 #include "server/process/line_writer.h"
 #include "server/process/options.h"
@@ -23,7 +24,16 @@ struct server;
 struct spans {
     struct line_writer *writer; /* owned; NULL: there is no collector */
     uint64_t call_count;        /* calls without traceparent, for the samples */
+    uint64_t every;             /* a trace begins with each so many of them; 0: with none */
+    int64_t left;               /* traces that may still begin here; -1: any number */
+    bool is_off;                /* no request has spans */
 };
+
+/* What a request may change: see struct spans. */
+struct oip_trace_change;
+MUST_CHECK enum status spans_change(struct spans *spans, const struct params *params,
+                                    const struct oip_trace_change *change, struct error *err);
+void spans_print_settings(const struct spans *spans, struct buf *out);
 
 MUST_CHECK enum status spans_open(struct spans *spans, const struct options *options,
                                   struct error *err);

@@ -16,4 +16,5 @@ include tests/bench/local.mk
 # A script finds the source and the programs by top_srcdir and top_builddir.
 TESTS += %D%/archives.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh
 EXTRA_DIST += %D%/archives.sh %D%/docs.sh %D%/lint.sh %D%/load.sh %D%/settings.sh \
+	%D%/requirements.txt \
 	%D%/validated.sh

@@ -173,6 +173,19 @@ void address_set_port(struct address *address, uint16_t port)
     }
 }
 
+bool address_is_loopback(const struct address *address)
+{
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->storage;
+    if (address->storage.ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)&address->storage;
+        return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    return address->storage.ss_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) ||
+            (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) &&
+             in6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET));
+}
+
 /* The kernel's path need not be terminated; in the abstract name space it begins with NUL. */
 static void print_unix_url(const struct address *address, char text[ADDRESS_TEXT_MAX])
 {

@@ -5,6 +5,7 @@
 #ifndef PTED_SERVER_HTTP_ADDRESS_H
 #define PTED_SERVER_HTTP_ADDRESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -37,6 +38,9 @@ const char *address_path(const struct address *address);
 /* The port, or 0 if the address has none; the same internet address with another port. */
 uint16_t address_port(const struct address *address);
 void address_set_port(struct address *address, uint16_t port);
+
+/* 127.0.0.0/8, also as an address of IPv6, or ::1. */
+bool address_is_loopback(const struct address *address);
 
 /* "http://[::1]:8000", or "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)". */
 void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX]);

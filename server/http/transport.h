@@ -86,6 +86,7 @@ struct transport {
     const struct transport_user *callbacks;
     void *user;
     char remote[TRANSPORT_REMOTE_MAX]; /* the client's address, for the log; "": not known */
+    bool is_local; /* set by the listener: the client may use memory of this machine */
 };
 
 /* |ops| are the row's. There is no user yet: transport_set_user() comes before any event. */

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,8 +37,8 @@ static const struct level_info levels[LOG_LEVEL_COUNT] = {
     [LOG_INFO] = {"info", 6},   [LOG_DEBUG] = {"debug", 7},
 };
 
+static atomic_int level_max = LOG_INFO;
 /* Set once by log_open(), before there are threads. */
-static enum log_level level_max = LOG_INFO;
 static bool is_journal;
 static const char *file_path; /* NULL: stderr */
 static int log_fd = STDERR_FILENO;
@@ -70,7 +71,7 @@ enum status log_open_file(const char *path, int *out_fd, struct error *err)
 enum status log_open(const char *path, enum log_level level, struct error *err)
 {
     must(level < LOG_LEVEL_COUNT);
-    level_max = level;
+    log_set_level(level);
     is_journal = !path && log_stderr_is_journal();
     file_path = path;
     return path ? log_open_file(path, &log_fd, err) : ST_OK;
@@ -108,9 +109,26 @@ bool log_level_find(const char *name, enum log_level *out_level)
     return false;
 }
 
+enum log_level log_level(void)
+{
+    return (enum log_level)atomic_load_explicit(&level_max, memory_order_relaxed);
+}
+
+void log_set_level(enum log_level level)
+{
+    must(level < LOG_LEVEL_COUNT);
+    atomic_store_explicit(&level_max, (int)level, memory_order_relaxed);
+}
+
+const char *log_level_name(enum log_level level)
+{
+    must(level < LOG_LEVEL_COUNT);
+    return levels[level].name;
+}
+
 bool log_has_level(enum log_level level)
 {
-    return level <= level_max;
+    return level <= log_level();
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -172,7 +190,7 @@ static size_t print_prefix(char *line, size_t size, enum log_level level)
 void log_line(enum log_level level, const char *fmt, ...)
 {
     must(level < LOG_LEVEL_COUNT);
-    if (level > level_max) {
+    if (!log_has_level(level)) {
         return;
     }
     char text[LOG_LINE_MAX], line[LOG_LINE_MAX];

@@ -40,6 +40,11 @@ const char *log_path(void);
 /* "error", "warning", "notice", "info" or "debug" to its level. */
 bool log_level_find(const char *name, enum log_level *out_level);
 
+/* Lines above |level| are dropped from now on; which level that is; its name. */
+void log_set_level(enum log_level level);
+enum log_level log_level(void);
+const char *log_level_name(enum log_level level);
+
 /* Would a line of |level| be written? */
 bool log_has_level(enum log_level level);
 

@@ -83,6 +83,8 @@ struct option_setting {
 enum options_log_requests { OPTIONS_LOG_ERRORS, OPTIONS_LOG_ALL };
 
 /* Requests that get a line in the access log. SAMPLED: errors, and some of the others. */
+enum options_shared_memory { OPTIONS_SHARED_OFF, OPTIONS_SHARED_UNIX, OPTIONS_SHARED_LOOPBACK };
+
 enum options_access_log {
     OPTIONS_ACCESS_OFF,
     OPTIONS_ACCESS_ERRORS,
@@ -135,6 +137,7 @@ struct options {
     enum log_level log_level;
     enum options_log_requests log_requests;
     enum options_access_log access_log;
+    enum options_shared_memory shared_memory;
     const char *access_log_file; /* NULL: stderr */
     const char *otlp_endpoint;   /* NULL: spans go nowhere */
     const char *otlp_service;    /* NULL: "pted" */

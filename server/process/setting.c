@@ -549,6 +549,15 @@ static enum status set_access_log(struct options *options, const char *value, st
     return error_set(err, ST_INTERNAL, "the access log has no mode '%.64s'", value);
 }
 
+static enum status set_shared_memory(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* setting_set() has compared it with the table */
+    options->shared_memory = strcmp(value, "off") == 0    ? OPTIONS_SHARED_OFF
+                             : strcmp(value, "unix") == 0 ? OPTIONS_SHARED_UNIX
+                                                          : OPTIONS_SHARED_LOOPBACK;
+    return ST_OK;
+}
+
 static enum status set_access_log_file(struct options *options, const char *value,
                                        struct error *err)
 {

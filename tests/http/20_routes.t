@@ -47,6 +47,66 @@ get /v2/models/add/versions/0
 get /v2/models/add/versions/99999999999999999999
 < 404
 
+play settings of the log
+get /v2/logging
+< 200
+json {"log_file":"","log_error":true,"log_warning":true,"log_info":true,"log_verbose_level":0,"log_format":"ISO8601"}
+post /v2/logging {"log_info":false}
+< 403
+body .*for administrators.*
+get /v2/logging/more
+< 404
+
+play settings of traces
+get /v2/trace/setting
+< 200
+json {"trace_level":["OFF"],"trace_rate":"100","trace_count":"-1","log_frequency":"0","trace_file":"","trace_mode":"opentelemetry"}
+get /v2/models/add/trace/setting
+< 200
+body .*"trace_level":\["OFF"\].*
+get /v2/models/nope/trace/setting
+< 404
+get /v2/models/add/versions/1/trace/setting
+< 404
+post /v2/trace/setting {}
+< 403
+post /v2/models/add/trace/setting {}
+< 403
+
+play shared memory is off
+get /v2/systemsharedmemory/status
+< 501
+json {"error": "shared memory: it is not in use here, see --shared-memory"}
+get /v2/systemsharedmemory/region/a/status
+< 501
+post /v2/systemsharedmemory/region/a/register {"key":"/a","offset":0,"byte_size":1}
+< 501
+post /v2/systemsharedmemory/region/a/unregister {}
+< 501
+post /v2/systemsharedmemory/unregister {}
+< 501
+get /v2/systemsharedmemory/region//status
+< 404
+get /v2/systemsharedmemory/region/%00/status
+< 400
+json {"error": "region name: expected at most 128 characters, with valid %XX"}
+get /v2/systemsharedmemory/region/a/register
+< 405
+
+play shared memory of CUDA
+get /v2/cudasharedmemory/status
+< 200
+json []
+get /v2/cudasharedmemory/region/a%20b/status
+< 404
+json {"error": "no region 'a b' of CUDA shared memory is registered"}
+post /v2/cudasharedmemory/region/a/register {"raw_handle":{"b64":"AA=="},"device_id":0,"byte_size":1}
+< 501
+post /v2/cudasharedmemory/region/a/unregister {}
+< 200
+post /v2/cudasharedmemory/unregister {}
+< 200
+
 play wrong method
 > POST /v2/health/live HTTP/1.1
 > Host: a

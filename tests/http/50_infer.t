@@ -213,7 +213,7 @@ post /v2/models/add/infer {"id":7,"inputs":[{"name":"input_0","shape":[2,3],"dat
 play reserved parameters and shared memory
 post /v2/models/add/infer {"parameters":{"triton_x":1},"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","data":[1,2,3,4,5,6]},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 400
-post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","parameters":{"shared_memory_region":"r"}},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
+post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[2,3],"datatype":"FP32","parameters":{"shared_memory_region":"r","shared_memory_byte_size":24}},{"name":"input_1","shape":[2,3],"datatype":"FP32","data":[10,20,30,40,50,60]}]}
 < 501
 
 play each method is a model

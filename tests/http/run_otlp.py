@@ -152,6 +152,42 @@ def which_requests():
         expect("no trace begins", collector.spans, [])
 
 
+def settings():
+    """An administrator changes how many traces begin, switches spans off, and on again."""
+    with Collector() as collector, Daemon([ADD, "--otlp-endpoint", collector.url, "--trace-sample",
+                                           "9", "--admin-listen", "127.0.0.1:0"]) as daemon:
+        client, admin = Client(daemon.port), Client(daemon.admin_port())
+
+        def change(**wanted):
+            admin.send(build_request("POST", "/v2/trace/setting", json.dumps(wanted).encode()))
+            expect("change", admin.answer(), 200)
+            got = json.loads(admin.body)
+            return got["trace_level"], got["trace_rate"], got["trace_count"]
+
+        def traced(count):
+            fields = []
+            for _ in range(count):
+                expect("infer", call(client), 200)
+                fields.append(client.field("traceparent") is not None)
+            return sum(fields)
+
+        expect("as it began", change(), (["TIMESTAMPS"], "9", "-1"))
+        expect("every call", change(trace_rate="1"), (["TIMESTAMPS"], "1", "-1"))
+        expect("traced", traced(3), 3)
+        expect("two more", change(trace_count="2"), (["TIMESTAMPS"], "1", "2"))
+        expect("traced", traced(5), 2)
+        expect("none is left", change(), (["TIMESTAMPS"], "1", "0"))
+        expect("off", change(trace_level=["OFF"], trace_count=None), (["OFF"], "1", "-1"))
+        expect("traced", traced(2), 0)
+        expect("callers' traces", call(client, SAMPLED), 200)
+        expect("on", change(trace_level=["TIMESTAMPS"]), (["TIMESTAMPS"], "1", "-1"))
+        expect("traced", traced(1), 1)
+        expect("default", change(trace_rate=None), (["TIMESTAMPS"], "9", "-1"))
+        spans = collector.wait(5 * 6)
+        expect("none of the time when it was off",
+               [span for span in spans if span["traceId"] == TRACE], [])
+
+
 def hostile_clients():
     """Nothing that a client sends forges a span or breaks the document."""
     with Collector() as collector, Daemon([ADD, "--otlp-endpoint", collector.url]) as daemon:
@@ -205,7 +241,7 @@ def wrong_settings():
                 "--otlp-endpoint", "localhost")
 
 
-CHECKS = (spans_of_a_call, which_requests, hostile_clients, collectors_that_fail, the_end,
+CHECKS = (spans_of_a_call, which_requests, settings, hostile_clients, collectors_that_fail, the_end,
           wrong_settings)
 
 

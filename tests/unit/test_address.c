@@ -162,6 +162,29 @@ static void other_texts_are_refused(void **state)
     assert_fails(err, address_resolve("[127.0.0.1]:80", addresses, &count, &err), ST_SYSTEM, "");
 }
 
+static bool is_loopback(const char *text)
+{
+    struct error err;
+    assert_ok(err, address_resolve(text, addresses, &count, &err));
+    return address_is_loopback(&addresses[0]);
+}
+
+static void loopback_addresses_are_known(void **state)
+{
+    (void)state;
+    assert_true(is_loopback("127.0.0.1:80"));
+    assert_true(is_loopback("127.255.0.7:80"));
+    assert_true(is_loopback("[::1]:80"));
+    assert_true(is_loopback("[::ffff:127.0.0.1]:80"));
+    assert_false(is_loopback("0.0.0.0:80"));
+    assert_false(is_loopback("128.0.0.1:80"));
+    assert_false(is_loopback("10.127.0.1:80"));
+    assert_false(is_loopback("[::]:80"));
+    assert_false(is_loopback("[::ffff:10.0.0.1]:80"));
+    assert_false(is_loopback("[::7f00:1]:80"));
+    assert_false(is_loopback("unix:/run/s"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +194,7 @@ int main(void)
         cmocka_unit_test(paths_have_a_maximal_length),
         cmocka_unit_test(addresses_from_the_kernel_are_printed),
         cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(loopback_addresses_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

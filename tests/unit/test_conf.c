@@ -157,6 +157,7 @@ static void other_values(void **state)
     static const char document[] =
         "{\"$schema\": \"x\", // for editors\n"
         " \"device\": \"vulkan\", \"workers\": 3, \"cpu\": \"avx2\", \"log_level\": \"debug\",\n"
+        " \"shared_memory\": \"unix\",\n"
         " \"log_requests\": \"all\", \"log_file\": \"/x/log\", \"watch\": true /**/}";
     (void)state;
     const struct options *options = options_of(document, "", "--config @");
@@ -164,6 +165,7 @@ static void other_values(void **state)
     assert_int_equal(options->workers, 3);
     assert_string_equal(options->cpu_level, "avx2");
     assert_int_equal(options->log_level, LOG_DEBUG);
+    assert_int_equal(options->shared_memory, OPTIONS_SHARED_UNIX);
     assert_int_equal(options->log_requests, OPTIONS_LOG_ALL);
     assert_string_equal(options->log_file, "/x/log");
     assert_true(options->watches);
@@ -283,6 +285,8 @@ static void problems_have_places(void **state)
         {"{\"weight\": \"2\"}", "1:12: weight: expected a whole number, got a string"},
         {"{\"workers\": 0}", "1:13: workers: expected a whole number from 1 to 1024, got 0"},
         {"{\"precision\": \"half\"}", "1:15: precision: expected exact, fast or bf16, got 'half'"},
+        {"{\"shared_memory\": \"all\"}",
+         "1:19: shared_memory: expected off, unix or loopback, got 'all'"},
         {"{\"log_level\": \"loud\"}",
          "1:15: log_level: expected error, warning, notice, info or debug, got 'loud'"},
         {"{\"log_level\": \"a\\nb\"}", "got 'a\\x0ab'\n"},

@@ -336,6 +336,8 @@ static void test_refused_envelopes(void **state)
                   "x[0][0][0][0]: invalid UTF-8");
 }
 
+#define SHARED(bytes) "\"shared_memory_region\":\"r\",\"shared_memory_byte_size\":" #bytes
+
 static void test_refused_inputs(void **state)
 {
     (void)state;
@@ -368,7 +370,25 @@ static void test_refused_inputs(void **state)
     check_refused(INPUT(REST ",\"shape\":[1],\"data\":[1],\"parameters\":{\"binary_data_size\":4}"),
                   ST_INVALID, "inputs[0]: has both \"data\" and \"binary_data_size\"");
     check_refused(INPUT(REST ",\"shape\":[1],\"parameters\":{\"shared_memory_region\":\"r\"}"),
-                  ST_UNSUPPORTED, "shared memory is not supported");
+                  ST_INVALID, "inputs[0]: parameter \"shared_memory_byte_size\" is missing");
+    check_refused(INPUT(REST ",\"shape\":[1],\"parameters\":{\"shared_memory_offset\":0}"),
+                  ST_INVALID, "inputs[0]: parameter \"shared_memory_region\" is missing");
+    check_refused(INPUT(REST ",\"shape\":[1],\"parameters\":{" SHARED(3) "}"), ST_INVALID,
+                  "inputs[0]: shared_memory_byte_size is 3, expected 4 for FP32 [1]");
+    check_refused(INPUT(REST ",\"shape\":[1],\"data\":[1],\"parameters\":{" SHARED(4) "}"),
+                  ST_INVALID, "has both \"shared_memory_region\" and data of its own");
+    check_refused(
+        INPUT(REST ",\"shape\":[1],\"parameters\":{\"binary_data_size\":4," SHARED(4) "}"),
+        ST_INVALID, "has both \"shared_memory_region\" and data of its own");
+    check_refused(INPUT(REST ",\"shape\":[1],\"parameters\":{" SHARED(18446744073709551616) "}"),
+                  ST_INVALID, "which is out of range");
+    check_refused(
+        "{\"inputs\":[],\"outputs\":[{\"name\":\"y\",\"parameters\":{\"classification\":1," SHARED(
+            4) "}}]}",
+        ST_INVALID, "outputs[0]: has both");
+    check_refused("{\"inputs\":[],\"outputs\":[{\"name\":\"y\",\"parameters\":{"
+                  "\"shared_memory_region\":\"\"}}]}",
+                  ST_INVALID, "expected a region's name");
     check_refused(INPUT(REST ",\"shape\":[1],\"parameters\":{\"binary_data_size\":4}"), ST_INVALID,
                   "expected 4 bytes of binary data, got 0: 4 are missing");
     check_refused(INPUT("\"name\":\"x\",\"shape\":[1],\"datatype\":\"FP33\",\"data\":[1]"),

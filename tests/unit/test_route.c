@@ -49,6 +49,20 @@ static void every_route_is_found(void **state)
         {"/v2/repository/index", ROUTE_INDEX, ROUTE_POST_ONLY},
         {"/v2/repository/models/m/load", ROUTE_LOAD, ROUTE_POST_ONLY},
         {"/v2/repository/models/m/unload", ROUTE_UNLOAD, ROUTE_POST_ONLY},
+        {"/v2/logging", ROUTE_LOG_SETTINGS, ROUTE_GET_ONLY},
+        {"/v2/logging", ROUTE_SET_LOG, ROUTE_POST_ONLY},
+        {"/v2/trace/setting", ROUTE_TRACE_SETTINGS, ROUTE_GET_ONLY},
+        {"/v2/trace/setting", ROUTE_SET_TRACE, ROUTE_POST_ONLY},
+        {"/v2/models/m/trace/setting", ROUTE_MODEL_TRACE_SETTINGS, ROUTE_GET_ONLY},
+        {"/v2/models/m/trace/setting", ROUTE_SET_MODEL_TRACE, ROUTE_POST_ONLY},
+        {"/v2/systemsharedmemory/status", ROUTE_REGION_STATUS, ROUTE_GET_ONLY},
+        {"/v2/systemsharedmemory/region/r/status", ROUTE_REGION_STATUS, ROUTE_GET_ONLY},
+        {"/v2/systemsharedmemory/region/r/register", ROUTE_REGISTER, ROUTE_POST_ONLY},
+        {"/v2/systemsharedmemory/region/r/unregister", ROUTE_UNREGISTER, ROUTE_POST_ONLY},
+        {"/v2/systemsharedmemory/unregister", ROUTE_UNREGISTER, ROUTE_POST_ONLY},
+        {"/v2/cudasharedmemory/status", ROUTE_CUDA_STATUS, ROUTE_GET_ONLY},
+        {"/v2/cudasharedmemory/region/r/register", ROUTE_CUDA_REGISTER, ROUTE_POST_ONLY},
+        {"/v2/cudasharedmemory/region/r/unregister", ROUTE_CUDA_UNREGISTER, ROUTE_POST_ONLY},
         {"/v1/models", ROUTE_V1_MODELS, ROUTE_GET_ONLY},
         {"/v1/models/m", ROUTE_V1_MODEL, ROUTE_GET_ONLY},
         {"/v1/models/m:predict", ROUTE_PREDICT, ROUTE_POST_ONLY},
@@ -60,6 +74,7 @@ static void every_route_is_found(void **state)
         assert_int_equal(find(cases[i].target, cases[i].method, &match), 200);
         assert_int_equal(match.id, cases[i].id);
         assert_string_equal(match.model, strstr(cases[i].target, "models/m") ? "m" : "");
+        assert_string_equal(match.region, strstr(cases[i].target, "region/r/") ? "r" : "");
         assert_int_equal(match.version, strstr(cases[i].target, "/3") ? 3 : 0);
         assert_int_equal(find(cases[i].target, ROUTE_OTHER, &match), 405);
         assert_non_null(match.allow);

@@ -20,6 +20,7 @@ for program in pted pte
     complete -c $program -l device -x -a 'cpu vulkan auto'
     complete -c $program -l precision -x -a 'exact fast bf16'
 end
+complete -c pted -l shared-memory -x -a 'off unix loopback'
 complete -c pted -l log-level -x -a 'error warning notice info debug'
 complete -c pted -l log-requests -x -a 'errors all'
 complete -c pted -l models -x -a '(__fish_complete_directories)'
