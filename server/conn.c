@@ -254,6 +254,16 @@ static void on_no_room(struct conn *conn)
     }
 }
 
+/* The first request may come. In a drain it is probably on its way. */
+static void on_opened(struct conn *conn)
+{
+    const struct params *params = conn_params(conn);
+    conn->exchange.tls_version = conn->transport->version;
+    conn->exchange.tls_subject = conn->transport->subject;
+    conn_set_deadline(conn, conn->server->is_draining ? params->drain_incomplete_timeout
+                                                      : params->idle_timeout);
+}
+
 static void on_received(void *user, enum transport_event event, struct span bytes)
 {
     struct conn *conn = conn_of(user);
@@ -269,6 +279,12 @@ static void on_received(void *user, enum transport_event event, struct span byte
         break;
     case TRANSPORT_BROKEN:
         conn_abort(conn);
+        break;
+    case TRANSPORT_OPENED:
+        on_opened(conn);
+        break;
+    case TRANSPORT_REFUSED:
+        conn_linger(conn);
         break;
     }
 }
@@ -352,7 +368,7 @@ static const struct exchange_ops exchange_ops = {
 
 /* ---- opening, time, draining ----------------------------------------------------------------- */
 
-bool conn_accept(struct server *server, struct transport *transport, bool is_admin)
+bool conn_accept(struct server *server, struct transport *transport, enum listener_role role)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
@@ -364,11 +380,13 @@ bool conn_accept(struct server *server, struct transport *transport, bool is_adm
     transport_set_user(transport, &transport_user, conn);
     list_init(&conn->turn_link);
     exchange_init(&conn->exchange, server, &exchange_ops, transport->remote);
-    conn->exchange.is_admin = is_admin;
+    conn->exchange.role = role;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;
-    conn_enter(conn, CONN_IDLE, server->params->idle_timeout);
+    conn_enter(conn, CONN_IDLE,
+               transport->is_opening ? server->params->header_timeout
+                                     : server->params->idle_timeout);
     conn_message_init(conn);
     server_start_sweep(server);
     start_reading(conn);

@@ -27,6 +27,7 @@
 #include "server/process/options.h"
 #include "server/proving.h"
 #include "server/recovery.h"
+#include "server/tls.h"
 #include "server/trace.h"
 #include "server/trim.h"
 #include "server/turns.h"
@@ -67,6 +68,7 @@ struct server {
     struct log_limits log_limits;
     struct metrics metrics;
     struct access access;
+    struct tls tls;
     struct access_log access_log;
     struct spans spans;
     struct trace_source traces; /* ids of spans */

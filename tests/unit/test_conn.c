@@ -218,7 +218,7 @@ static int set_up(void **state)
     buf_init(&wire.queue, 2 * HELD_BYTES);
     wire.room = SIZE_MAX;
     transport_init(&wire.transport, &wire_ops);
-    assert_true(conn_accept(&server, &wire.transport, false));
+    assert_true(conn_accept(&server, &wire.transport, LISTENER_PUBLIC));
     return 0;
 }
 
