@@ -235,12 +235,24 @@ static void on_bytes(struct conn *conn, struct span bytes)
     conn_count_bytes(conn);
 }
 
+/* Before an end that is no cut: a transport that can tell the two apart says so, if it still can.
+ */
+static void end_side(struct conn *conn)
+{
+    bool is_open = conn->state != CONN_LINGER && conn->state != CONN_CLOSING && !conn->is_broken &&
+                   !conn->transport->is_opening;
+    if (is_open && !transport_shutdown(conn->transport)) {
+        conn->is_broken = true;
+    }
+}
+
 /* The client sends nothing more; whether it still reads cannot be seen. An answer under way goes
  * out, but no work is begun for a client that has probably gone. */
 static void on_eof(struct conn *conn)
 {
     conn->is_eof = true;
     if (!exchange_is_answering(&conn->exchange) && !is_waiting(conn)) {
+        end_side(conn);
         conn_abort(conn);
     }
 }
@@ -312,6 +324,7 @@ void conn_go_on(struct conn *conn)
     }
     conn_count_bytes(conn);
     if (conn->is_eof && !is_busy(conn) && !is_waiting(conn)) {
+        end_side(conn);
         conn_abort(conn);
     } else if (conn->is_stopped && conn->ahead.len < conn_params(conn)->pipeline_bytes_max) {
         start_reading(conn);
@@ -435,6 +448,11 @@ void conn_check_deadline(struct conn *conn, uint64_t now_ms)
         check_busy(conn, now_ms);
         break;
     case CONN_IDLE:
+        if (now_ms >= conn->deadline_ms) {
+            end_side(conn);
+            close_now(conn);
+        }
+        break;
     case CONN_LINGER:
         if (now_ms >= conn->deadline_ms) {
             close_now(conn);

@@ -26,10 +26,10 @@ static const unsigned char protocols[] = "\x08http/1.1"; /* RFC 7301: a length, 
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Why OpenSSL's last call failed. */
+/* Why OpenSSL's last call failed: the first error is the closest to the reason. */
 static const char *reason_of(const struct openssl *openssl)
 {
-    unsigned long code = openssl->ERR_peek_last_error();
+    unsigned long code = openssl->ERR_get_error();
     const char *text = code ? openssl->ERR_reason_error_string(code) : NULL;
     return text ? text : "unknown reason";
 }
@@ -103,7 +103,9 @@ static enum status read_key(struct tls_context *context, const char *path, struc
     struct stat st;
     TRY(check_file(what, path, &st, err));
     context->is_key_public = (st.st_mode & (S_IROTH | S_IWOTH)) != 0;
-    if (openssl->SSL_CTX_use_PrivateKey_file(context->ctx, path, SSL_FILETYPE_PEM) != 1) {
+    /* A key of another type is not compared with the certificate until the second call. */
+    if (openssl->SSL_CTX_use_PrivateKey_file(context->ctx, path, SSL_FILETYPE_PEM) != 1 ||
+        openssl->SSL_CTX_check_private_key(context->ctx) != 1) {
         return fail(openssl, what, path,
                     "the key of the certificate, in PEM and without a passphrase", err);
     }
