@@ -236,11 +236,13 @@ def client_certificates():
 
 # ---- clients that do not speak TLS, or badly ----
 
-def plain(daemon, data):
-    """Sends bytes without TLS; returns what comes until the end."""
+def plain(daemon, data, is_all=False):
+    """Sends bytes without TLS; returns what comes until the end. |is_all|: says that it is all."""
     with socket.create_connection(("127.0.0.1", daemon.port), TIMEOUT_S) as client:
         try:
             client.sendall(data)
+            if is_all:
+                client.shutdown(socket.SHUT_WR)
             answer = b""
             while True:
                 part = client.recv(65536)
@@ -270,14 +272,14 @@ def garbage():
     """Bytes that are no handshake, or a damaged one."""
     hello = client_hello()
     rng = random.Random(5)
-    with WORLD.daemon(*HEALTH, "--header-timeout=300ms") as daemon:
+    with WORLD.daemon(*HEALTH) as daemon:
         count = 0
         for data in (b"\0", b"\x16\x03\x01\0\0", b"\x16\x03\x01\0\x03\x01\0\0\0\0\0",
                      b"\x16\x03\x01\xff\xff" + b"\x01\xff\xff\xff" + bytes(70000),
                      b"\x16\x03\x01\x40\0\x01\0\x40\x01" + bytes(20000),
                      b"\x15\x03\x01\0\x02\x02\x28", b"\x17\x03\x03\0\x10" + bytes(16),
                      b"\x80\x2e\x01\x03\x01" + bytes(60), os.urandom(5000), b"get / http\r\n"):
-            plain(daemon, data if data[:1] < b"A" or data[:1] > b"Z" else b"\0" + data)
+            plain(daemon, data if data[:1] < b"A" or data[:1] > b"Z" else b"\0" + data, True)
             count += 1
         wait_until("failures", lambda: sum(
             value for (name, _), value in scrape(daemon).items()
@@ -350,7 +352,7 @@ def mutated_records():
 def stalled():
     """Half a handshake is cut after --header-timeout; others are served meanwhile."""
     hello = client_hello()
-    with WORLD.daemon(*HEALTH, "--header-timeout=300ms", "--idle-timeout=60m") as daemon:
+    with WORLD.daemon(*HEALTH, "--header-timeout=3s", "--idle-timeout=60m") as daemon:
         stalls = []
         for size in (0, 1, 8, 9, 100, len(hello)):
             client = socket.create_connection(("127.0.0.1", daemon.port), TIMEOUT_S)
