@@ -394,7 +394,7 @@ def cut_connections():
 
 def ends():
     """close_notify comes from the daemon, and from the client it ends only one direction."""
-    with WORLD.daemon("--idle-timeout=300ms") as daemon:
+    with WORLD.daemon("--idle-timeout=2s") as daemon:
         for version in (V2, V3):
             context = WORLD.authority.context(version=version)
             half = TlsSocket(daemon.port, context)
