@@ -76,26 +76,6 @@ static bool keep_feed(struct transport_tls *tls)
     return true;
 }
 
-/* |bytes| come behind those that were kept: a piece of a ClientHello. */
-static bool join_feed(struct transport_tls *tls, struct span bytes)
-{
-    if (!tls->kept) {
-        tls->feed = bytes;
-        return true;
-    }
-    uint8_t *joined = malloc(tls->feed.len + bytes.len);
-    if (!joined) {
-        return false;
-    }
-    memcpy(joined, tls->feed.ptr, tls->feed.len);
-    memcpy(joined + tls->feed.len, bytes.ptr, bytes.len);
-    const struct span feed = span_of(joined, tls->feed.len + bytes.len);
-    free(tls->kept);
-    tls->kept = joined;
-    tls->feed = feed;
-    return true;
-}
-
 static void break_off(struct transport_tls *tls)
 {
     tls_drop_feed(tls);
@@ -231,11 +211,8 @@ static void on_bytes(struct transport_tls *tls, struct span bytes)
     if (tls->state == TLS_FAILED || tls->state == TLS_ENDED) {
         return;
     }
-    if (!join_feed(tls, bytes)) {
-        tls->is_broken = true;
-        break_off(tls);
-        return;
-    }
+    must(!tls->kept); /* else nothing is read */
+    tls->feed = bytes;
     use_feed(tls, false);
 }
 

@@ -7,9 +7,8 @@
 #include "server/http/http1.h"
 #include "server/http/transport_tls_priv.h"
 
-/* The beginning of a ClientHello: the head of its record and its own (RFC 8446, sections 4, 5.1).
- * OpenSSL takes memory for as many bytes as the message announces, up to 128 KiB. */
-#define HELLO_HEAD_BYTES 9
+/* A ClientHello is as long as it announces, and OpenSSL takes memory for all of it in advance, up
+ * to 128 KiB. */
 #define HELLO_BYTES_MAX (16 << 10)
 #define RECORD_HANDSHAKE 22
 #define MESSAGE_CLIENT_HELLO 1
@@ -109,30 +108,69 @@ static bool make_ssl(struct transport_tls *tls)
     return true;
 }
 
-/* The first bytes. False: they are too few, or the client is refused. */
-static bool check_hello(struct transport_tls *tls)
+static void refuse_first_byte(struct transport_tls *tls)
 {
-    const uint8_t *p = tls->feed.ptr;
-    if (p[0] != RECORD_HANDSHAKE) {
-        bool is_word = p[0] >= 'A' && p[0] <= 'Z'; /* as methods of HTTP are */
-        if (is_word) {
-            refuse_http(tls);
-        } else {
-            refuse(tls, TLS_FAILURE_PROTOCOL, "the first byte is not that of a handshake");
+    uint8_t first = tls->feed.ptr[0];
+    if (first >= 'A' && first <= 'Z') { /* as methods of HTTP are */
+        refuse_http(tls);
+    } else {
+        refuse(tls, TLS_FAILURE_PROTOCOL, "the first byte is not that of a handshake");
+    }
+}
+
+/* May a record be a part of a ClientHello? Of TLS 1.2 only the first message is one. In TLS 1.3 all
+ * else is encrypted, so that its records have another type. */
+static bool may_be_hello(const struct transport_tls *tls)
+{
+    return !tls->ssl ||
+           strcmp(tls_openssl->SSL_get_version(tls->ssl), tls_version_name(TLS_VERSION_1_3)) == 0;
+}
+
+/* The head of a record is complete, and that of its message if it begins one. False: malformed or
+ * too large. */
+static bool take_record(struct tls_hello *hello, bool begins)
+{
+    const uint8_t *p = hello->head;
+    size_t record = (size_t)p[3] << 8 | p[4], known = hello->head_len - RECORD_HEAD_BYTES;
+    if (record < known) {
+        return false;
+    }
+    if (begins) {
+        hello->message_left = (size_t)p[6] << 16 | (size_t)p[7] << 8 | p[8];
+        if (p[5] != MESSAGE_CLIENT_HELLO || hello->message_left > HELLO_BYTES_MAX) {
+            return false;
         }
-        return false;
     }
-    if (tls->feed.len < HELLO_HEAD_BYTES) {
-        return false;
-    }
-    size_t record = (size_t)p[3] << 8 | p[4];
-    size_t message = (size_t)p[6] << 16 | (size_t)p[7] << 8 | p[8];
-    if (record < 4 || p[5] != MESSAGE_CLIENT_HELLO || message > HELLO_BYTES_MAX) {
-        refuse(tls, TLS_FAILURE_PROTOCOL,
-               "the first message is not a ClientHello of 16 KiB at most");
-        return false;
+    hello->record_left = record - known;
+    hello->head_len = 0;
+    if (p[0] == RECORD_HANDSHAKE) {
+        size_t left = hello->message_left;
+        hello->message_left -= hello->record_left < left ? hello->record_left : left;
     }
     return true;
+}
+
+/* Looks at the fed bytes before OpenSSL does. False: a ClientHello is malformed or too large. */
+static bool check_hello(struct transport_tls *tls)
+{
+    struct tls_hello *hello = &tls->hello;
+    bool may_be = may_be_hello(tls), is_good = true;
+    for (size_t at = 0; is_good && at < tls->feed.len;) {
+        size_t rest = tls->feed.len - at;
+        size_t skipped = hello->record_left < rest ? hello->record_left : rest;
+        hello->record_left -= skipped;
+        at += skipped;
+        if (at == tls->feed.len) {
+            break;
+        }
+        hello->head[hello->head_len++] = tls->feed.ptr[at++];
+        bool begins = may_be && hello->head[0] == RECORD_HANDSHAKE && hello->message_left == 0;
+        /* More than needed: OpenSSL has chosen TLS 1.2 since the first of them came. */
+        if (hello->head_len >= (begins ? HELLO_HEAD_BYTES : RECORD_HEAD_BYTES)) {
+            is_good = take_record(hello, begins);
+        }
+    }
+    return is_good;
 }
 
 /* The name of the client's certificate, if it was asked for one. */
@@ -169,7 +207,12 @@ void tls_shake_hands(struct transport_tls *tls)
     if (fed == 0) {
         return;
     }
-    if (!tls->ssl && !check_hello(tls)) {
+    if (!tls->ssl && tls->feed.ptr[0] != RECORD_HANDSHAKE) {
+        refuse_first_byte(tls);
+        return;
+    }
+    if (!check_hello(tls)) {
+        refuse(tls, TLS_FAILURE_PROTOCOL, "expected a ClientHello of 16 KiB at most");
         return;
     }
     if (!tls->ssl && !make_ssl(tls)) {

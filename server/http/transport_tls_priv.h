@@ -15,6 +15,18 @@ enum tls_state {
     TLS_FAILED, /* there was no handshake: what comes is discarded */
 };
 
+/* The head of a record, and the head of the message that begins in it (RFC 8446, sections 5.1, 4).
+ */
+#define RECORD_HEAD_BYTES 5
+#define HELLO_HEAD_BYTES 9
+
+/* Where the bytes of a handshake are: in the head of a record, or so far before its end. */
+struct tls_hello {
+    uint8_t head[HELLO_HEAD_BYTES];
+    unsigned head_len;
+    size_t record_left, message_left;
+};
+
 struct transport_tls {
     struct transport transport; /* first: its address is that of the whole */
     uint32_t magic;
@@ -30,6 +42,7 @@ struct transport_tls {
     struct span feed;           /* encrypted bytes for OpenSSL */
     uint8_t *kept;              /* owned: |feed| between two events, or NULL */
     struct transport_room room; /* that the user has promised; |len| 0: not asked yet */
+    struct tls_hello hello;
     size_t handshake_bytes;
     bool wants_read;   /* the user does */
     bool is_begun;     /* it once did */

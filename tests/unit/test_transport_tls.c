@@ -496,6 +496,59 @@ static void a_large_hello_is_refused_before_it_takes_memory(void **state)
     assert_int_equal(world.failures, 1u << TLS_FAILURE_PROTOCOL);
 }
 
+/* The group of the client's key is not ours, so it is asked for another ClientHello. */
+static void a_second_hello_is_measured_too(void **state)
+{
+    static const uint8_t large[] = {22, 3, 3, 2, 0, 1, 1, 255, 0, 3, 3};
+    uint8_t bytes[4096];
+    (void)state;
+    assert_int_equal(SSL_set1_groups_list(world.client, "P-384:X25519"), 1);
+    SSL_do_handshake(world.client);
+    for (int i = 0; i < STEPS_MAX && recv(world.client_fd, bytes, sizeof(bytes), MSG_PEEK) <= 0;
+         i++) {
+        turn();
+    }
+    assert_int_equal(bytes[0], 22);
+    assert_int_equal(world.failures, 0);
+    assert_int_equal(send(world.client_fd, large, sizeof(large), 0), sizeof(large));
+    await_event(TRANSPORT_REFUSED);
+    assert_int_equal(world.failures, 1u << TLS_FAILURE_PROTOCOL);
+}
+
+/* The version is chosen while the head of the next record is coming. */
+static void a_head_in_two_parts_is_no_hello(void **state)
+{
+    static const uint8_t next[] = {22, 3, 3, 0, 1, 16, 0, 0};
+    uint8_t bytes[4096];
+    BIO *out = BIO_new(BIO_s_mem());
+    (void)state;
+    BIO_up_ref(out);
+    assert_int_equal(SSL_set_max_proto_version(world.client, TLS1_2_VERSION), 1);
+    SSL_set0_wbio(world.client, out);
+    SSL_do_handshake(world.client);
+    int len = BIO_read(out, bytes, sizeof(bytes) - sizeof(next));
+    assert_true(len > 0);
+    memcpy(bytes + len, next, sizeof(next));
+    len += (int)sizeof(next);
+    assert_int_equal(send(world.client_fd, bytes, (size_t)len, 0), len);
+    for (int i = 0; i < 10; i++) {
+        turn();
+        send(world.client_fd, "\0\0", 2, MSG_NOSIGNAL);
+    }
+    await_event(TRANSPORT_REFUSED);
+    assert_int_equal(world.failures, 1u << TLS_FAILURE_PROTOCOL);
+    BIO_free(out);
+}
+
+static void a_second_hello_is_answered(void **state)
+{
+    (void)state;
+    assert_int_equal(SSL_set1_groups_list(world.client, "P-384:X25519"), 1);
+    shake_hands();
+    client_sends((const uint8_t *)"ask", 3);
+    await_received(3);
+}
+
 static void a_client_that_leaves_or_is_cut_is_counted(void **state)
 {
     (void)state;
@@ -602,6 +655,9 @@ int main(void)
         TEST(an_end_without_notice_is_a_cut),
         TEST(plain_http_is_answered_in_its_language),
         TEST(a_large_hello_is_refused_before_it_takes_memory),
+        TEST(a_second_hello_is_measured_too),
+        TEST(a_head_in_two_parts_is_no_hello),
+        TEST(a_second_hello_is_answered),
         TEST(a_client_that_leaves_or_is_cut_is_counted),
         TEST(a_handshake_waits_for_a_turn_with_time),
         TEST(damaged_records_end_the_connection),
