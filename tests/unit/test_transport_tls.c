@@ -497,12 +497,14 @@ static void a_large_hello_is_refused_before_it_takes_memory(void **state)
 }
 
 /* The group of the client's key is not ours, so it is asked for another ClientHello. */
+static char groups[] = "P-384:X25519";
+
 static void a_second_hello_is_measured_too(void **state)
 {
     static const uint8_t large[] = {22, 3, 3, 2, 0, 1, 1, 255, 0, 3, 3};
     uint8_t bytes[4096];
     (void)state;
-    assert_int_equal(SSL_set1_groups_list(world.client, "P-384:X25519"), 1);
+    assert_int_equal(SSL_set1_groups_list(world.client, groups), 1);
     SSL_do_handshake(world.client);
     for (int i = 0; i < STEPS_MAX && recv(world.client_fd, bytes, sizeof(bytes), MSG_PEEK) <= 0;
          i++) {
@@ -543,7 +545,7 @@ static void a_head_in_two_parts_is_no_hello(void **state)
 static void a_second_hello_is_answered(void **state)
 {
     (void)state;
-    assert_int_equal(SSL_set1_groups_list(world.client, "P-384:X25519"), 1);
+    assert_int_equal(SSL_set1_groups_list(world.client, groups), 1);
     shake_hands();
     client_sends((const uint8_t *)"ask", 3);
     await_received(3);
