@@ -20,7 +20,7 @@ import threading
 import time
 from pathlib import Path
 
-from run_daemon import ADD, DIGITS, add_body, digits_body, run
+from run_daemon import ADD, add_body, run
 from run_http import PTED, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect
 from run_metrics import pick, read
 from tls_client import RSA, Authority, TlsClient, TlsDaemon, TlsSocket, need_openssl, openssl
@@ -113,7 +113,6 @@ def versions():
     with WORLD.daemon("--tls-min-version=1.3") as daemon:
         expect("1.3", ask(WORLD.client(daemon)), 200)
         refused(daemon, WORLD.authority.context(version=V2))
-    old = WORLD.authority.context()
     with WORLD.daemon() as daemon:
         done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{daemon.port}",
                                "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], capture_output=True,
