@@ -70,7 +70,7 @@ enum status oip_parse_region(struct span body, const struct oip_limits *limits, 
                              struct oip_region *out, struct error *err)
 {
     struct json in;
-    const struct oip_reader reader = {&in, limits, arena, err, false};
+    const struct oip_reader reader = {&in, limits, arena, err, false, false};
     json_init(&in, body);
     *out = (struct oip_region){.offset = 0};
     return read_region(&reader, out);

@@ -97,8 +97,16 @@ static int check_token(struct request *request, enum token_scope scope)
 int access_begin(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    enum token_scope scope = routes_get(request->match.id)->scope;
-    if (scope == TOKEN_SCOPE_NONE || request->exchange->is_admin) {
+    const struct route *route = routes_get(request->match.id);
+    enum listener_role role = request->exchange->role;
+    enum token_scope scope = route->scope;
+    if (role == LISTENER_HEALTH && !route->is_for_probes) {
+        error_set(&request->err, ST_INVALID,
+                  "this address is for probes: it answers /v2/health/live, /v2/health/ready and "
+                  "/metrics alone");
+        return 403;
+    }
+    if (scope == TOKEN_SCOPE_NONE || role != LISTENER_PUBLIC) {
         return 200;
     }
     if (request->server->access.tokens.are_needed) {

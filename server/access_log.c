@@ -22,11 +22,12 @@
 #define ID_BYTES_MAX 128
 #define PATH_BYTES_MAX 400
 #define AGENT_BYTES_MAX 200
+#define SUBJECT_BYTES_MAX 200
 #define ERROR_BYTES_MAX 240
 /* The rest of a line: names of members, numbers, times, the trace, the address. */
 #define REST_BYTES_MAX 1300
 _Static_assert(LINE_ESCAPED *(ID_BYTES_MAX + 2 * PATH_BYTES_MAX + AGENT_BYTES_MAX +
-                              ERROR_BYTES_MAX + MODEL_NAME_MAX) +
+                              SUBJECT_BYTES_MAX + ERROR_BYTES_MAX + MODEL_NAME_MAX) +
                        REST_BYTES_MAX <=
                    LINE_BYTES_MAX,
                "any request fits into a line");
@@ -150,6 +151,12 @@ static void put_request(struct entry *entry, struct request *request)
     }
     if (request->token_name) {
         put_text(entry, "token", span_str(request->token_name), TOKEN_NAME_MAX);
+    }
+    if (exchange->tls_version) {
+        put_text(entry, "tls", span_str(exchange->tls_version), TRANSPORT_REMOTE_MAX);
+    }
+    if (exchange->tls_subject) {
+        put_text(entry, "tls_subject", span_str(exchange->tls_subject), SUBJECT_BYTES_MAX);
     }
     if (agent.len) {
         put_text(entry, "user_agent", agent, AGENT_BYTES_MAX);

@@ -282,6 +282,33 @@ static void put_denied(struct page *page)
     }
 }
 
+/* Without TLS these three have no series. */
+static void put_tls_handshakes(struct page *page)
+{
+    for (int version = 0; page->look->tls_expiry_s && version < TLS_VERSION_COUNT; version++) {
+        const struct counter *counters = page->server->tls.hub.handshakes[version];
+        prom_unlabel(&page->prom);
+        prom_label(&page->prom, "version", span_str(tls_version_name((enum tls_version)version)));
+        put_labelled(page, "session", "new", counter_get(&counters[0]));
+        put_labelled(page, "session", "resumed", counter_get(&counters[1]));
+    }
+}
+
+static void put_tls_failures(struct page *page)
+{
+    for (int failure = 0; page->look->tls_expiry_s && failure < TLS_FAILURE_COUNT; failure++) {
+        put_labelled(page, "reason", tls_failure_name((enum tls_failure)failure),
+                     counter_get(&page->server->tls.hub.failures[failure]));
+    }
+}
+
+static void put_tls_expiry(struct page *page)
+{
+    if (page->look->tls_expiry_s > 0) {
+        put(page, (uint64_t)page->look->tls_expiry_s);
+    }
+}
+
 static void put_in_flight(struct page *page)
 {
     put(page, page->look->requests);

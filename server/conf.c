@@ -215,18 +215,25 @@ static const char *find_default(struct conf *config, char *const *environment,
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static void verify_addresses(const struct option_texts *addresses, const char *option,
-                             const char *variable, struct conf_report *report)
+/* Of an address whose form is good: what it needs beside it. */
+static enum status verify_address(const struct options *options, const char *address,
+                                  struct error *err)
 {
-    if (addresses->source == OPTIONS_FROM_DOCUMENT) {
-        return; /* whose reader has verified them */
-    }
-    bool is_argument = addresses->source == OPTIONS_FROM_ARGUMENTS;
+    TRY(address_verify(address, err));
+    return address_is_tls(address) && !options->tls_cert
+               ? error_set(err, ST_INVALID, "%s: expected --tls-cert FILE beside it", address)
+               : ST_OK;
+}
+
+static void verify_addresses(const struct options *options, const struct option_texts *addresses,
+                             const char *const names[OPTIONS_SOURCE_COUNT],
+                             struct conf_report *report)
+{
     for (uint32_t i = 0; i < addresses->count; i++) {
         struct error err;
-        if (address_verify(addresses->items[i], &err) != ST_OK) {
-            complain(report, is_argument ? EX_USAGE : EX_CONFIG, is_argument ? option : variable,
-                     &err);
+        if (verify_address(options, addresses->items[i], &err) != ST_OK) {
+            complain(report, addresses->source == OPTIONS_FROM_ARGUMENTS ? EX_USAGE : EX_CONFIG,
+                     names[addresses->source], &err);
         }
     }
 }
@@ -234,8 +241,14 @@ static void verify_addresses(const struct option_texts *addresses, const char *o
 /* What the table does not know: forms of addresses and of names. */
 static void verify(const struct options *options, struct conf_report *report)
 {
-    verify_addresses(&options->listen, "--listen", "PTED_LISTEN", report);
-    verify_addresses(&options->admin_listen, "--admin-listen", "PTED_ADMIN_LISTEN", report);
+    static const char *const listen[] = {"", "listeners", "PTED_LISTEN", "--listen"};
+    static const char *const admin[] = {"", "admin_listeners", "PTED_ADMIN_LISTEN",
+                                        "--admin-listen"};
+    static const char *const health[] = {"", "health_listeners", "PTED_HEALTH_LISTEN",
+                                         "--health-listen"};
+    verify_addresses(options, &options->listen, listen, report);
+    verify_addresses(options, &options->admin_listen, admin, report);
+    verify_addresses(options, &options->health_listen, health, report);
     for (uint32_t i = 0; i < options->model_count; i++) {
         const struct option_model *model = &options->models[i];
         struct error err;

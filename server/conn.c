@@ -235,12 +235,24 @@ static void on_bytes(struct conn *conn, struct span bytes)
     conn_count_bytes(conn);
 }
 
+/* Before an end that is no cut: a transport that can tell the two apart says so, if it still can.
+ */
+static void end_side(struct conn *conn)
+{
+    bool is_open = conn->state != CONN_LINGER && conn->state != CONN_CLOSING && !conn->is_broken &&
+                   !conn->transport->is_opening;
+    if (is_open && !transport_shutdown(conn->transport)) {
+        conn->is_broken = true;
+    }
+}
+
 /* The client sends nothing more; whether it still reads cannot be seen. An answer under way goes
  * out, but no work is begun for a client that has probably gone. */
 static void on_eof(struct conn *conn)
 {
     conn->is_eof = true;
     if (!exchange_is_answering(&conn->exchange) && !is_waiting(conn)) {
+        end_side(conn);
         conn_abort(conn);
     }
 }
@@ -252,6 +264,16 @@ static void on_no_room(struct conn *conn)
         stop_reading(conn);
         clients_want(&conn->exchange);
     }
+}
+
+/* The first request may come. In a drain it is probably on its way. */
+static void on_opened(struct conn *conn)
+{
+    const struct params *params = conn_params(conn);
+    conn->exchange.tls_version = conn->transport->version;
+    conn->exchange.tls_subject = conn->transport->subject;
+    conn_set_deadline(conn, conn->server->is_draining ? params->drain_incomplete_timeout
+                                                      : params->idle_timeout);
 }
 
 static void on_received(void *user, enum transport_event event, struct span bytes)
@@ -269,6 +291,12 @@ static void on_received(void *user, enum transport_event event, struct span byte
         break;
     case TRANSPORT_BROKEN:
         conn_abort(conn);
+        break;
+    case TRANSPORT_OPENED:
+        on_opened(conn);
+        break;
+    case TRANSPORT_REFUSED:
+        conn_linger(conn);
         break;
     }
 }
@@ -296,6 +324,7 @@ void conn_go_on(struct conn *conn)
     }
     conn_count_bytes(conn);
     if (conn->is_eof && !is_busy(conn) && !is_waiting(conn)) {
+        end_side(conn);
         conn_abort(conn);
     } else if (conn->is_stopped && conn->ahead.len < conn_params(conn)->pipeline_bytes_max) {
         start_reading(conn);
@@ -352,7 +381,7 @@ static const struct exchange_ops exchange_ops = {
 
 /* ---- opening, time, draining ----------------------------------------------------------------- */
 
-bool conn_accept(struct server *server, struct transport *transport, bool is_admin)
+bool conn_accept(struct server *server, struct transport *transport, enum listener_role role)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     if (!conn) {
@@ -364,12 +393,14 @@ bool conn_accept(struct server *server, struct transport *transport, bool is_adm
     transport_set_user(transport, &transport_user, conn);
     list_init(&conn->turn_link);
     exchange_init(&conn->exchange, server, &exchange_ops, transport->remote);
-    conn->exchange.is_admin = is_admin;
     conn->exchange.is_local = transport->is_local;
+    conn->exchange.role = role;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;
-    conn_enter(conn, CONN_IDLE, server->params->idle_timeout);
+    conn_enter(conn, CONN_IDLE,
+               transport->is_opening ? server->params->header_timeout
+                                     : server->params->idle_timeout);
     conn_message_init(conn);
     server_start_sweep(server);
     start_reading(conn);
@@ -418,6 +449,11 @@ void conn_check_deadline(struct conn *conn, uint64_t now_ms)
         check_busy(conn, now_ms);
         break;
     case CONN_IDLE:
+        if (now_ms >= conn->deadline_ms) {
+            end_side(conn);
+            close_now(conn);
+        }
+        break;
     case CONN_LINGER:
         if (now_ms >= conn->deadline_ms) {
             close_now(conn);

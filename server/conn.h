@@ -23,6 +23,7 @@
 #include "server/exchange.h"
 #include "server/http/framing.h"
 #include "server/http/transport.h"
+#include "server/listener.h"
 
 struct server;
 
@@ -67,9 +68,10 @@ struct conn {
     bool wants_continue; /* the client waits for "100 Continue" */
 };
 
-/* Accepts the client behind |transport|, which then belongs to the connection; |is_admin|: it may
- * change the models. False: there is no memory. */
-MUST_CHECK bool conn_accept(struct server *server, struct transport *transport, bool is_admin);
+/* Accepts the client behind |transport|, which then belongs to the connection; |role| is that of
+ * the address that it came to. False: there is no memory. */
+MUST_CHECK bool conn_accept(struct server *server, struct transport *transport,
+                            enum listener_role role);
 
 /* Ends the connection now: the request is cancelled in whatever step it is. */
 void conn_abort(struct conn *conn);

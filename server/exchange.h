@@ -27,6 +27,7 @@
 #include "base/status.h"
 #include "server/clients.h"
 #include "server/http/http.h"
+#include "server/listener.h"
 #include "server/route.h"
 #include "server/tokens.h"
 
@@ -98,8 +99,10 @@ struct exchange {
     size_t kept_bytes;       /* heap memory that the maker holds, set by exchange_keep() */
     size_t charged_bytes;    /* memory that is charged for it, see clients_update() */
     uint64_t sent_bytes;     /* of the answer, what the maker has put around it included */
-    bool is_admin;           /* the client came to an address of --admin-listen */
     bool is_local;           /* it came by a way that --shared-memory names */
+    enum listener_role role; /* of the address that the client came to */
+    const char *tls_version; /* "TLSv1.3"; NULL: without TLS; the maker's */
+    const char *tls_subject; /* of the client's certificate; NULL: it has none; the maker's */
     struct token_memory token_memory; /* of its connection; see server/access.h */
     bool is_head_only;                /* HEAD: the parts of the answer are not sent */
 };

@@ -45,7 +45,7 @@ struct listener {
     int fd;                /* owned */
     uv_poll_t poll;        /* of |fd| */
     struct address address;
-    enum listener_role role;
+    struct listener_kind kind;
     bool is_bound;       /* created by us: its path is removed at the end */
     uint64_t accepted;   /* clients that were turned away included */
     struct watched seen; /* set by the watchdog */
@@ -138,6 +138,7 @@ static int bind_fd(int fd, const struct address *address)
 static enum status bind_address(struct server *server, const char *text, enum listener_role role,
                                 struct address *address, int *out_errno, struct error *err)
 {
+    bool is_tls = address->is_tls;
     int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     *out_errno = fd < 0 ? errno : bind_fd(fd, address);
     if (*out_errno) {
@@ -150,7 +151,8 @@ static enum status bind_address(struct server *server, const char *text, enum li
     struct listener *listener;
     TRY(add_listener(server, fd, &listener, err));
     listener->is_bound = true;
-    listener->role = role;
+    listener->kind = (struct listener_kind){role, is_tls};
+    listener->address.is_tls = is_tls;
     *address = listener->address;
     return ST_OK;
 }
@@ -167,6 +169,7 @@ enum status listener_bind(struct server *server, const char *text, enum listener
     OBJ_CHECK(server, SERVER_MAGIC);
     struct address addresses[ADDRESS_COUNT_MAX];
     uint32_t count, bound = 0;
+    must(!address_is_tls(text) || server->tls.context); /* conf_read() has looked */
     TRY(address_resolve(text, addresses, &count, err));
     for (uint32_t i = 0; i < count; i++) {
         int number;
@@ -190,14 +193,39 @@ static bool has_option(int fd, int option, int wanted)
     return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 && value == wanted;
 }
 
-enum status listener_adopt(struct server *server, int fd, struct error *err)
+struct listener_kind listener_kind_find(const char *name)
+{
+    static const struct {
+        const char *name;
+        struct listener_kind kind;
+    } rows[] = {
+        {"admin", {LISTENER_ADMIN, false}},   {"admin-tls", {LISTENER_ADMIN, true}},
+        {"health", {LISTENER_HEALTH, false}}, {"health-tls", {LISTENER_HEALTH, true}},
+        {"tls", {LISTENER_PUBLIC, true}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            return rows[i].kind;
+        }
+    }
+    return (struct listener_kind){LISTENER_PUBLIC, false};
+}
+
+enum status listener_adopt(struct server *server, int fd, struct listener_kind kind,
+                           struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     struct listener *listener;
     if (!has_option(fd, SO_TYPE, SOCK_STREAM) || !has_option(fd, SO_ACCEPTCONN, 1)) {
         return error_set(err, ST_INVALID, "descriptor %d: not a listening stream socket", fd);
     }
-    return add_listener(server, fd, &listener, err);
+    if (kind.is_tls && !server->tls.context) {
+        return error_set(err, ST_INVALID, "descriptor %d: TLS needs --tls-cert FILE", fd);
+    }
+    TRY(add_listener(server, fd, &listener, err));
+    listener->kind = kind;
+    listener->address.is_tls = kind.is_tls;
+    return ST_OK;
 }
 
 /* ---- accepting ------------------------------------------------------------------------------- */
@@ -300,17 +328,22 @@ static void begin_conn(struct listener *listener, int fd)
     struct server *server = listener->server;
     bool is_unix = listener->address.storage.ss_family == AF_UNIX;
     int uv_code;
-    struct transport *transport = transport_socket_new(&server->loop, fd, is_unix, &uv_code);
-    if (!transport) {
+    struct transport *socket = transport_socket_new(&server->loop, fd, is_unix, &uv_code);
+    if (!socket) {
         refuse_client(server, uv_code);
         close(fd);
         return;
     }
-    transport_socket_name(transport);
-    transport->is_local = is_local(server, fd, is_unix);
-    if (!conn_accept(server, transport, listener->role == LISTENER_ADMIN)) {
+    transport_socket_name(socket);
+    struct transport *transport =
+        listener->kind.is_tls ? transport_tls_new(&server->tls.hub, server->tls.context, socket)
+                              : socket;
+    if (transport) {
+        transport->is_local = is_local(server, fd, is_unix);
+    }
+    if (!transport || !conn_accept(server, transport, listener->kind.role)) {
         refuse_client(server, UV_ENOMEM);
-        transport_close(transport);
+        transport_close(transport ? transport : socket);
     }
 }
 
@@ -353,6 +386,16 @@ static void on_readable(uv_poll_t *poll, int uv_status, int events)
     }
 }
 
+static const char *purpose_of(enum listener_role role)
+{
+    static const char *const purposes[LISTENER_ROLE_COUNT] = {
+        [LISTENER_PUBLIC] = "",
+        [LISTENER_ADMIN] = " for administrators",
+        [LISTENER_HEALTH] = " for probes and metrics",
+    };
+    return purposes[role];
+}
+
 enum status listener_start_all(struct server *server, struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
@@ -364,8 +407,7 @@ enum status listener_start_all(struct server *server, struct error *err)
             return error_set(err, status_of_errno(errno), "listen on %s: %s", url, strerror(errno));
         }
         start(listener);
-        log_line(LOG_NOTICE, "listening on %s%s", url,
-                 listener->role == LISTENER_ADMIN ? " for administrators" : "");
+        log_line(LOG_NOTICE, "listening on %s%s", url, purpose_of(listener->kind.role));
     }
     return ST_OK;
 }

@@ -18,11 +18,22 @@ struct server;
 /* What clients of an address may ask for. */
 enum listener_role {
     LISTENER_PUBLIC,
-    LISTENER_ADMIN, /* also what changes the models */
+    LISTENER_ADMIN,  /* everything, also what changes the models; no token is needed */
+    LISTENER_HEALTH, /* routes for probes alone; no token is needed */
+    LISTENER_ROLE_COUNT,
 };
 
+/* The role and the way of a socket that systemd hands over, by its name (FileDescriptorName=):
+ * "admin", "health", "tls", "admin-tls", "health-tls"; other names are public and plain. */
+struct listener_kind {
+    enum listener_role role;
+    bool is_tls;
+};
+struct listener_kind listener_kind_find(const char *name);
+
 /*
- * Binds one --listen (server/http/address.h), without accepting yet. If a name has several
+ * Binds one --listen (server/http/address.h), without accepting yet. Addresses of TLS come after
+ * tls_open(). If a name has several
  * addresses all are bound, to one port. Addresses of a family that this machine lacks are left out
  * as long as one remains.
  */
@@ -30,7 +41,8 @@ MUST_CHECK enum status listener_bind(struct server *server, const char *text,
                                      enum listener_role role, struct error *err);
 
 /* Takes over a bound stream socket. */
-MUST_CHECK enum status listener_adopt(struct server *server, int fd, struct error *err);
+MUST_CHECK enum status listener_adopt(struct server *server, int fd, struct listener_kind kind,
+                                      struct error *err);
 
 /* All listeners accept from now on, and the log says where. */
 MUST_CHECK enum status listener_start_all(struct server *server, struct error *err);

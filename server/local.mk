@@ -64,6 +64,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/serving.c %D%/serving.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/spans.c %D%/spans.h \
+	%D%/tls.c %D%/tls.h \
 	%D%/tokens.c %D%/tokens.h \
 	%D%/trace.c %D%/trace.h \
 	%D%/trim.c %D%/trim.h \

@@ -65,6 +65,7 @@ static int serve(const struct options *options, const struct conf_sources *sourc
 
 static int act(const struct options *options, const struct conf_sources *sources)
 {
+    struct error err;
     switch (options->action) {
     case OPTIONS_HELP:
         return print_help();
@@ -72,6 +73,9 @@ static int act(const struct options *options, const struct conf_sources *sources
         version_print("pted");
         return finish_output();
     case OPTIONS_CHECK:
+        if (tls_verify(options, &err) != ST_OK) {
+            return fail(&err);
+        }
         printf("%s: no problems\n",
                options->config_file ? options->config_file : "command line and environment");
         return finish_output();

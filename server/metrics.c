@@ -22,6 +22,7 @@ struct metrics_look metrics_take_look(const struct server *server)
         .is_ready = !server->is_draining && !server->recovery.is_active,
         .connections = server->conn_count,
         .requests = server->busy_request_count,
+        .tls_expiry_s = tls_expiry_s(server),
         .evictions = server->clients.evicted_count,
         .pool_threads = server->offload.threads,
     };

@@ -23,8 +23,8 @@ struct server;
 
 /* Zeroed at first. */
 struct metrics {
-    struct status_counts requests[ROUTE_COUNT + 1]; /* the last one: those without a route */
-    struct counter accepted, turned_away;           /* connections */
+    struct status_counts requests[ROUTE_COUNT + 1];     /* the last one: those without a route */
+    struct counter accepted, turned_away;               /* connections */
     struct counter changes, refused_changes, displaced; /* of models */
     struct counter received_bytes, sent_bytes;
     struct histogram turns; /* of the loop, from their first work to their end; ns */
@@ -35,6 +35,7 @@ struct metrics_look {
     bool is_ready;
     uint32_t connections, requests;
     uint64_t evictions;
+    int64_t tls_expiry_s; /* 0: there is no TLS */
     uint32_t pool_threads, pool_tasks[OFFLOAD_KIND_COUNT];
 };
 

@@ -43,11 +43,28 @@ static void notify_begin(struct server *server)
     notify_send(&server->notify, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, us);
 }
 
+/* The files beside the settings: those of TLS first, because tokens are in use once they are read.
+ */
+static enum status read_files(struct server *server, const struct options *options,
+                              struct tls_context **out_context, struct error *err)
+{
+    if (server->tls.context) {
+        TRY(tls_read(options, out_context, err));
+    }
+    enum status status = access_read(&server->access, options, err);
+    if (status != ST_OK) {
+        tls_context_free(*out_context);
+        *out_context = NULL;
+    }
+    return status;
+}
+
 void reload_begin(struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     struct conf_report report;
     struct conf *config = NULL;
+    struct tls_context *context = NULL;
     struct error err;
     notify_begin(server);
     if (server->sources) {
@@ -56,11 +73,12 @@ void reload_begin(struct server *server)
         log_problems(&report);
         conf_report_fini(&report);
     }
-    if (config && access_read(&server->access, &config->options, &err) != ST_OK) {
+    if (config && read_files(server, &config->options, &context, &err) != ST_OK) {
         log_line(LOG_ERROR, "SIGHUP: %s", err.text);
         conf_free(config);
         config = NULL;
     }
+    tls_use(server, context);
     if (server->sources && !config) {
         log_line(LOG_ERROR, "SIGHUP: the settings are refused; the old ones stay in use");
     }
@@ -99,6 +117,9 @@ static void report_others(const struct options *in_use, const struct options *fr
 #undef PARAM
     report_setting("listeners", are_same_texts(&in_use->listen, &fresh->listen));
     report_setting("admin_listeners", are_same_texts(&in_use->admin_listen, &fresh->admin_listen));
+    report_setting("health_listeners",
+                   are_same_texts(&in_use->health_listen, &fresh->health_listen));
+    report_setting("tls_cert", (in_use->tls_cert != NULL) == (fresh->tls_cert != NULL));
     report_setting("cors_origins", are_same_texts(&in_use->cors_origins, &fresh->cors_origins));
     report_setting("device", is_same_text(in_use->device, fresh->device));
     report_setting("cpu", is_same_text(in_use->cpu_level, fresh->cpu_level));

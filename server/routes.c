@@ -9,7 +9,12 @@
 
 #define ANSWERS_ANYONE(fn)                                                                         \
     {                                                                                              \
-        .handler = (fn), .print_error = oip_print_error                                            \
+        .handler = (fn), .is_for_probes = true, .print_error = oip_print_error                     \
+    }
+#define ANSWERS_PROBES(fn)                                                                         \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_for_probes = true,                         \
+        .print_error = oip_print_error                                                             \
     }
 #define ANSWERS(fn)                                                                                \
     {                                                                                              \

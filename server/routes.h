@@ -12,7 +12,8 @@
 struct route {
     api_handler_f *handler; /* prints the answer; NULL: the request calls models, by |ops| */
     bool is_long;           /* the handler runs on a thread */
-    enum token_scope scope; /* that a client needs, unless it came to --admin-listen */
+    enum token_scope scope; /* that a client of --listen needs */
+    bool is_for_probes;     /* answered at --health-listen, too */
     bool changes_models;    /* the handler says in request->order what is to change */
     const struct infer_ops *ops;
     const struct infer_codec *codec;

@@ -54,7 +54,7 @@
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles except those of sockets. */
-#define HANDLE_COUNT 19
+#define HANDLE_COUNT 20
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -67,7 +67,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->trim.timer, (uv_handle_t *)&server->turns.prepare,
         (uv_handle_t *)&server->turns.idle, (uv_handle_t *)&server->changes.timer,
         (uv_handle_t *)&server->watch.poll, (uv_handle_t *)&server->watch.timer,
-        (uv_handle_t *)&server->sigusr1,
+        (uv_handle_t *)&server->sigusr1,    (uv_handle_t *)&server->tls.hub.idle,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -439,6 +439,7 @@ static enum status init_handles(struct server *server, struct error *err)
         handles[i]->data = server;
     }
     server->watch.poll.data = server->watch.timer.data = NULL; /* watch_init() sets them */
+    tls_init(server);                                          /* sets its own */
     return ST_OK;
 }
 
@@ -459,17 +460,23 @@ static enum status bind_runtime_directory(struct server *server, struct error *e
 
 static enum status init_listeners(struct server *server, struct error *err)
 {
+    bool has_public = server->options->listen.count > 0;
     for (uint32_t i = 0; i < server->notify.listen_count; i++) {
-        TRY(listener_adopt(server, NOTIFY_LISTEN_FD + (int)i, err));
+        struct listener_kind kind = listener_kind_find(notify_listen_name(&server->notify, i));
+        has_public |= kind.role == LISTENER_PUBLIC;
+        TRY(listener_adopt(server, NOTIFY_LISTEN_FD + (int)i, kind, err));
     }
     for (uint32_t i = 0; i < server->options->listen.count; i++) {
         TRY(listener_bind(server, server->options->listen.items[i], LISTENER_PUBLIC, err));
     }
-    if (list_is_empty(&server->listeners)) {
+    if (!has_public) {
         TRY(listener_bind(server, DEFAULT_LISTEN, LISTENER_PUBLIC, err));
     }
     for (uint32_t i = 0; i < server->options->admin_listen.count; i++) {
         TRY(listener_bind(server, server->options->admin_listen.items[i], LISTENER_ADMIN, err));
+    }
+    for (uint32_t i = 0; i < server->options->health_listen.count; i++) {
+        TRY(listener_bind(server, server->options->health_listen.items[i], LISTENER_HEALTH, err));
     }
     return server->options->admin_listen.count ? ST_OK : bind_runtime_directory(server, err);
 }
@@ -539,6 +546,7 @@ enum status server_init(struct server *server, const struct options *options, st
     server->thread = uv_thread_self();
     TRY(init_handles(server, err));
     TRY(access_read(&server->access, options, err));
+    TRY(tls_open(server, err));
     TRY(access_log_open(&server->access_log, options, err));
     TRY(spans_open(&server->spans, options, err));
     TRY(offload_start(server, err));
@@ -612,6 +620,7 @@ void server_fini(struct server *server)
     }
     regions_fini(&server->regions);
     access_fini(&server->access);
+    tls_fini(server);
     access_log_close(&server->access_log);
     spans_close(&server->spans);
     log_limits_flush(&server->log_limits, true);

@@ -28,6 +28,7 @@
 #include "server/proving.h"
 #include "server/recovery.h"
 #include "server/regions.h"
+#include "server/tls.h"
 #include "server/trace.h"
 #include "server/trim.h"
 #include "server/turns.h"
@@ -68,6 +69,7 @@ struct server {
     struct log_limits log_limits;
     struct metrics metrics;
     struct access access;
+    struct tls tls;
     struct access_log access_log;
     struct spans spans;
     struct regions regions;     /* of shared memory; any thread */

@@ -16,6 +16,7 @@
 #include "base/check.h"
 
 #define SCHEME_UNIX "unix:"
+#define SCHEME_TLS "tls:"
 #define HOST_BYTES_MAX 253 /* of a name (RFC 1035) */
 #define PORT_MAX 65535
 
@@ -108,20 +109,34 @@ static bool is_unix(const char *text)
     return strncmp(text, SCHEME_UNIX, strlen(SCHEME_UNIX)) == 0;
 }
 
+bool address_is_tls(const char *text)
+{
+    return strncmp(text, SCHEME_TLS, strlen(SCHEME_TLS)) == 0;
+}
+
+/* What is behind "tls:". */
+static const char *skip_tls(const char *text)
+{
+    return address_is_tls(text) ? text + strlen(SCHEME_TLS) : text;
+}
+
 enum status address_verify(const char *text, struct error *err)
 {
     char host[HOST_BYTES_MAX + 1];
     struct address path;
     const char *port;
     bool is_v6;
+    const char *whole = text;
+    text = skip_tls(text);
     if (is_unix(text)) {
         return of_path(text + strlen(SCHEME_UNIX), &path, err);
     }
     return split(text, host, &port, &is_v6)
                ? ST_OK
                : error_set(err, ST_INVALID,
-                           "expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, got '%s'",
-                           text);
+                           "expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls: and "
+                           "one of these, got '%s'",
+                           whole);
 }
 
 enum status address_resolve(const char *text, struct address out_addresses[ADDRESS_COUNT_MAX],
@@ -133,13 +148,19 @@ enum status address_resolve(const char *text, struct address out_addresses[ADDRE
     if (address_verify(text, err) != ST_OK) {
         return error_prefix(err, "--listen: ");
     }
-    if (is_unix(text)) {
+    const char *rest = skip_tls(text);
+    if (is_unix(rest)) {
         *out_count = 1;
-        return of_path(text + strlen(SCHEME_UNIX), out_addresses, err);
+        TRY(of_path(rest + strlen(SCHEME_UNIX), out_addresses, err));
+    } else {
+        bool has_parts = split(rest, host, &port, &is_v6);
+        must(has_parts);
+        TRY(resolve(text, host, port, is_v6, out_addresses, out_count, err));
     }
-    bool has_parts = split(text, host, &port, &is_v6);
-    must(has_parts);
-    return resolve(text, host, port, is_v6, out_addresses, out_count, err);
+    for (uint32_t i = 0; i < *out_count; i++) {
+        out_addresses[i].is_tls = address_is_tls(text);
+    }
+    return ST_OK;
 }
 
 /* ---- to text --------------------------------------------------------------------------------- */
@@ -191,16 +212,16 @@ static void print_unix_url(const struct address *address, char text[ADDRESS_TEXT
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;
     size_t len = address->len - offsetof(struct sockaddr_un, sun_path);
-    const char *path = un->sun_path;
+    const char *path = un->sun_path, *scheme = address->is_tls ? "https" : "http";
     if (len > 0 && path[0]) {
         int used = (int)strnlen(path, len);
-        snprintf(text, ADDRESS_TEXT_MAX, "unix:%.*s (curl --unix-socket %.*s http://localhost/v2)",
-                 used, path, used, path);
+        snprintf(text, ADDRESS_TEXT_MAX, "unix:%.*s (curl --unix-socket %.*s %s://localhost/v2)",
+                 used, path, used, path, scheme);
     } else if (len > 1) {
         int used = (int)len - 1;
         snprintf(text, ADDRESS_TEXT_MAX,
-                 "unix:@%.*s (curl --abstract-unix-socket %.*s http://localhost/v2)", used,
-                 path + 1, used, path + 1);
+                 "unix:@%.*s (curl --abstract-unix-socket %.*s %s://localhost/v2)", used, path + 1,
+                 used, path + 1, scheme);
     } else {
         snprintf(text, ADDRESS_TEXT_MAX, "unix: (a socket without a name)");
     }
@@ -229,5 +250,6 @@ void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX
         return;
     }
     address_print(address, plain);
-    snprintf(text, ADDRESS_TEXT_MAX, "http://%.*s", ADDRESS_TEXT_MAX - 8, plain);
+    snprintf(text, ADDRESS_TEXT_MAX, "%s://%.*s", address->is_tls ? "https" : "http",
+             ADDRESS_TEXT_MAX - 9, plain);
 }

@@ -18,16 +18,21 @@
 struct address {
     struct sockaddr_storage storage;
     socklen_t len;
+    bool is_tls; /* clients of it speak TLS */
 };
 
 /*
  * "ADDR:PORT", "[ADDR6]:PORT" or "NAME:PORT", where a name may have several addresses, each given
- * once; "unix:PATH" is one address. Asks the resolver, so it blocks. ST_INVALID: |text| has none of
- * these forms; ST_SYSTEM: the name has no address.
+ * once; "unix:PATH" is one address. With "tls:" in front of it, its clients speak TLS. Asks the
+ * resolver, so it blocks. ST_INVALID: |text| has none of these forms; ST_SYSTEM: the name has no
+ * address.
  */
 MUST_CHECK enum status address_resolve(const char *text,
                                        struct address out_addresses[ADDRESS_COUNT_MAX],
                                        uint32_t *out_count, struct error *err);
+
+/* Does |text| say "tls:"? */
+bool address_is_tls(const char *text);
 
 /* Has |text| one of these forms? Asks nobody. ST_INVALID. */
 MUST_CHECK enum status address_verify(const char *text, struct error *err);
@@ -42,7 +47,8 @@ void address_set_port(struct address *address, uint16_t port);
 /* 127.0.0.0/8, also as an address of IPv6, or ::1. */
 bool address_is_loopback(const struct address *address);
 
-/* "http://[::1]:8000", or "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)". */
+/* "http://[::1]:8000", or "unix:/run/s (curl --unix-socket /run/s http://localhost/v2)"; of TLS
+ * with https. */
 void address_print_url(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 
 /* "127.0.0.1:40000", "[::1]:40000"; "unix" for a client of a socket in the file system. */

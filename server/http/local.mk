@@ -10,5 +10,9 @@ noinst_LIBRARIES += %D%/libhttp.a
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
 	%D%/http1.c %D%/http1.h \
+	%D%/tls_context.c %D%/tls_context.h \
 	%D%/transport.c %D%/transport.h \
-	%D%/transport_socket.c %D%/transport_socket.h
+	%D%/transport_socket.c %D%/transport_socket.h \
+	%D%/transport_tls.c %D%/transport_tls.h \
+	%D%/transport_tls_open.c %D%/transport_tls_priv.h \
+	%D%/transport_tls_write.c

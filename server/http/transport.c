@@ -11,6 +11,8 @@ void transport_init(struct transport *transport, const struct transport_ops *ops
     transport->callbacks = NULL;
     transport->user = NULL;
     transport->remote[0] = '\0';
+    transport->is_opening = false;
+    transport->version = transport->subject = NULL;
 }
 
 void transport_set_user(struct transport *transport, const struct transport_user *callbacks,

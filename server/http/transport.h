@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What carries the bytes of a connection, in both directions. A kind of transport is one row of
- * functions (struct transport_ops): a plain socket is the only one now
- * (server/http/transport_socket.h). TLS would be another row, which itself uses a plain socket. The
- * connection above does not know which row it has.
+ * functions (struct transport_ops): a plain socket (server/http/transport_socket.h), or TLS, which
+ * itself uses a plain socket (server/http/transport_tls.h). The connection above does not know
+ * which row it has.
  *
  * A transport belongs to one user, such as a connection, and tells it what happens.
  * transport_close() ends it: the transport calls done() of each write that waits, then closed(),
@@ -38,6 +38,8 @@ enum transport_event {
     TRANSPORT_NO_ROOM, /* there were some, but room() had no room for them */
     TRANSPORT_END,     /* the other side sends nothing more */
     TRANSPORT_BROKEN,  /* nothing more can be received or sent */
+    TRANSPORT_OPENED,  /* only if it |is_opening|: the other side is what it should be */
+    TRANSPORT_REFUSED, /* likewise: it is not, and has been told so; only a shutdown is left */
 };
 
 /* Where received bytes are to be written; |len| 0: nowhere now. */
@@ -87,6 +89,9 @@ struct transport {
     void *user;
     char remote[TRANSPORT_REMOTE_MAX]; /* the client's address, for the log; "": not known */
     bool is_local; /* set by the listener: the client may use memory of this machine */
+    bool is_opening;     /* the two sides have yet to agree; OPENED or REFUSED will say more */
+    const char *version; /* of TLS, a constant, once it is open; NULL: the bytes are plain */
+    const char *subject; /* of the client's certificate; the row's own; NULL: it has none */
 };
 
 /* |ops| are the row's. There is no user yet: transport_set_user() comes before any event. */
@@ -101,7 +106,8 @@ void transport_tell_shut(struct transport *transport, bool is_ok);
 /* Clears the magic number, then calls closed(). The row frees the transport after that. */
 void transport_tell_closed(struct transport *transport);
 
-/* Begins or stops reading. Events of reading come only while it is on. */
+/* Begins or stops reading. Events of reading come only while it is on, but OPENED, REFUSED and
+ * BROKEN come while a transport is opening, once it was first on. */
 static inline void transport_read(struct transport *transport, bool is_on)
 {
     OBJ_CHECK(transport, TRANSPORT_MAGIC);
@@ -137,6 +143,7 @@ static inline void transport_close(struct transport *transport)
     transport->ops->close(transport);
 }
 
+/* While a transport is opening there is always something that nobody has seen. */
 static inline size_t transport_pending(const struct transport *transport, enum transport_way way)
 {
     OBJ_CHECK(transport, TRANSPORT_MAGIC);

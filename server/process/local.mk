@@ -22,6 +22,7 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/log_limit.c %D%/log_limit.h \
 	%D%/nearest.c %D%/nearest.h \
 	%D%/notify.c %D%/notify.h \
+	%D%/openssl.c %D%/openssl.def %D%/openssl.h \
 	%D%/options.c %D%/options.h \
 	%D%/options_print.c \
 	%D%/params.def \

@@ -18,6 +18,7 @@ static const struct {
     [LOG_KIND_FAILED] = {LOG_WARNING, "requests answered 5xx"},
     [LOG_KIND_ACCEPT] = {LOG_WARNING, "connections not taken"},
     [LOG_KIND_ACCESS] = {LOG_WARNING, "losses of the access log"},
+    [LOG_KIND_TLS] = {LOG_INFO, "handshakes of TLS that failed"},
 };
 
 void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void))

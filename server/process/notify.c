@@ -55,6 +55,29 @@ static void open_socket(struct notify *notify)
     notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
+/* "tls:health" becomes two terminated names. */
+static void take_names(struct notify *notify)
+{
+    const char *text = getenv("LISTEN_FDNAMES");
+    size_t len = text ? strlen(text) : 0;
+    if (len + 2 > sizeof(notify->listen_names)) {
+        return;
+    }
+    for (size_t i = 0; i < len; i++) {
+        notify->listen_names[i] = (char)(text[i] == ':' ? '\0' : text[i]);
+    }
+}
+
+const char *notify_listen_name(const struct notify *notify, uint32_t index)
+{
+    OBJ_CHECK(notify, NOTIFY_MAGIC);
+    const char *name = notify->listen_names, *end = name + sizeof(notify->listen_names) - 1;
+    for (; index > 0 && name < end; index--) {
+        name += strlen(name) + 1;
+    }
+    return name < end ? name : "";
+}
+
 static void take_sockets(struct notify *notify)
 {
     if (!is_for_us("LISTEN_PID", true)) {
@@ -65,6 +88,7 @@ static void take_sockets(struct notify *notify)
         fcntl(NOTIFY_LISTEN_FD + (int)i, F_SETFD, FD_CLOEXEC);
     }
     notify->listen_count = count;
+    take_names(notify);
 }
 
 void notify_init(struct notify *notify)

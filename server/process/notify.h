@@ -14,6 +14,8 @@
 
 #define NOTIFY_LISTEN_FD 3 /* the first of the sockets handed over */
 
+#define NOTIFY_NAMES_MAX 1024 /* bytes of all names together; more are not kept */
+
 #define NOTIFY_MAGIC 0x6e746679u
 
 struct notify {
@@ -23,11 +25,15 @@ struct notify {
     socklen_t address_len;
     uint64_t watchdog_ms; /* interval at which WATCHDOG=1 is due; 0: never */
     uint32_t listen_count;
+    char listen_names[NOTIFY_NAMES_MAX]; /* of the sockets handed over, each terminated */
 };
 
 /* Reads and removes the variables, so that neither a child nor a second start sees them. */
 void notify_init(struct notify *notify);
 void notify_fini(struct notify *notify);
+
+/* The name of a socket that was handed over (FileDescriptorName= in its unit), or "". */
+const char *notify_listen_name(const struct notify *notify, uint32_t index);
 
 /* Sends lines such as "READY=1"; a failure is ignored. */
 void notify_send(const struct notify *notify, const char *fmt, ...)

@@ -43,6 +43,7 @@ enum options_source {
     OPTIONS_FROM_DOCUMENT,
     OPTIONS_FROM_VARIABLES,
     OPTIONS_FROM_ARGUMENTS,
+    OPTIONS_SOURCE_COUNT,
 };
 
 /* A file to serve, with the name given to it; NULL: the file's own name. */
@@ -104,8 +105,11 @@ struct options {
     struct params params;
     struct params said; /* by parameter: 1 if a source other than the table gave it */
     struct option_texts listen;
-    struct option_texts admin_listen; /* where models can be changed */
+    struct option_texts admin_listen;  /* where models can be changed */
+    struct option_texts health_listen; /* where only probes and metrics are answered */
     struct option_texts cors_origins;
+    const char *tls_cert, *tls_key, *tls_client_ca; /* PEM; NULL: see struct tls_files */
+    bool tls_needs_1_3;
     const char *token_file; /* NULL: no request needs a token */
     struct option_model models[OPTIONS_MODELS_MAX];
     uint32_t model_count;

@@ -156,6 +156,40 @@ static enum status set_admin_listen(struct options *options, const char *value, 
     return add_text(options, &options->admin_listen, value, err);
 }
 
+static enum status set_health_listen(struct options *options, const char *value, struct error *err)
+{
+    return add_text(options, &options->health_listen, value, err);
+}
+
+static enum status set_tls_cert(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* tls_read() reports whether the files are good, here and below */
+    options->tls_cert = value;
+    return ST_OK;
+}
+
+static enum status set_tls_key(struct options *options, const char *value, struct error *err)
+{
+    (void)err;
+    options->tls_key = value;
+    return ST_OK;
+}
+
+static enum status set_tls_client_ca(struct options *options, const char *value, struct error *err)
+{
+    (void)err;
+    options->tls_client_ca = value;
+    return ST_OK;
+}
+
+static enum status set_tls_min_version(struct options *options, const char *value,
+                                       struct error *err)
+{
+    (void)err; /* setting_set() has compared it with the table */
+    options->tls_needs_1_3 = strcmp(value, "1.3") == 0;
+    return ST_OK;
+}
+
 static enum status set_token_file(struct options *options, const char *value, struct error *err)
 {
     (void)err; /* access_read() reports whether it can be read */

@@ -3,46 +3,26 @@
 
 #include "server/process/sha256.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <string.h>
 
-#include <openssl/evp.h>
-
 #include "base/check.h"
+#include "server/process/openssl.h"
 
-#define LIBRARY_NAME "libcrypto.so.3"
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int (*digest)(const void *data, size_t count, unsigned char *md, unsigned int *size,
-                     const EVP_MD *type, ENGINE *impl);
-static const EVP_MD *type; /* NULL: the library is not there */
-
-static void load(void)
-{
-    void *library = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
-    void *evp_digest = library ? dlsym(library, "EVP_Digest") : NULL;
-    void *evp_sha256 = library ? dlsym(library, "EVP_sha256") : NULL;
-    const EVP_MD *(*find)(void);
-    if (evp_digest && evp_sha256) {
-        memcpy(&digest, &evp_digest, sizeof(digest));
-        memcpy(&find, &evp_sha256, sizeof(find));
-        type = find();
-    }
-}
+static _Atomic(const struct openssl *) library; /* NULL: not loaded yet */
 
 enum status sha256_load(struct error *err)
 {
-    pthread_once(&once, load);
-    return type ? ST_OK
-                : error_set(err, ST_UNAVAILABLE,
-                            "no " LIBRARY_NAME " of OpenSSL (Debian: libssl3) for SHA-256");
+    const struct openssl *loaded;
+    TRY(openssl_load_crypto("SHA-256", &loaded, err));
+    library = loaded;
+    return ST_OK;
 }
 
 bool sha256(struct span bytes, uint8_t out[SHA256_BYTES])
 {
-    must(type != NULL);
-    return digest(bytes.ptr, bytes.len, out, NULL, type, NULL) == 1;
+    const struct openssl *openssl = library;
+    must(openssl != NULL);
+    return openssl->EVP_Digest(bytes.ptr, bytes.len, out, NULL, openssl->EVP_sha256(), NULL) == 1;
 }
 
 static int value_of(uint8_t c)

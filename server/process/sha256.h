@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SHA-256 (FIPS 180-4), by OpenSSL, which is loaded when it is first needed: it would make the
- * start of the daemon a third longer. Any thread. */
+/* SHA-256 (FIPS 180-4), by OpenSSL (server/process/openssl.h). Any thread. */
 #ifndef PTED_SERVER_PROCESS_SHA256_H
 #define PTED_SERVER_PROCESS_SHA256_H
 

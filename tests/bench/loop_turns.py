@@ -12,6 +12,8 @@ import json
 import mmap
 import os
 import shutil
+import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -25,6 +27,7 @@ os.environ.setdefault("top_srcdir", str(SOURCE))
 sys.path.insert(0, str(SOURCE / "tests" / "http"))
 # pylint: disable=wrong-import-position
 from run_http import MODELS, Client, Daemon, build_request  # noqa: E402
+from tls_client import CURVE, RSA, Authority, TlsClient  # noqa: E402
 
 WIDE, ADD = str(MODELS / "wide.pte"), str(MODELS / "add.pte")
 MIB = 1 << 20
@@ -349,6 +352,46 @@ def shape_and_signature(port):
         ask(port, post(f"/v2/models/{name}/shape", json.dumps({"inputs": inputs}).encode()))
 
 
+KEYS = {"TLS_ECDSA": CURVE, "TLS_RSA": RSA}
+AUTHORITY = None  # of the certificates, once there is one
+
+
+def handshakes(port):
+    """200 clients begin theirs at once, then end them at once."""
+    clients = []
+    for _ in range(200):
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = AUTHORITY.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+        clients.append((socket.create_connection(("127.0.0.1", port)), tls, incoming, outgoing))
+    for _ in range(2):
+        for client, tls, incoming, outgoing in clients:
+            try:
+                tls.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+            client.sendall(outgoing.read())
+        for client, _, incoming, _ in clients:
+            incoming.write(client.recv(65536))
+
+
+@case("TLS_ECDSA", ADD)
+def handshakes_ecdsa(port):
+    handshakes(port)
+
+
+@case("TLS_RSA", ADD)
+def handshakes_rsa(port):
+    handshakes(port)
+
+
+@case("TLS_ECDSA", WIDE)
+def upload_tls(port):
+    """60 MiB over TLS, binary in both directions."""
+    client = TlsClient(port, AUTHORITY.context())
+    client.send(post_wide(bytes(60 * MIB)))
+    client.answer()
+
+
 def nested(model, inputs, widths, is_row):
     """Nested pipelines. The innermost has widths[0] steps of |model|. If |is_row|, each step takes
     the result of the one before. |inputs| is the number of inputs of |model|."""
@@ -371,6 +414,11 @@ def arguments_of(arguments, folder):
         return ["--models", str(models)]
     if arguments == ("LARGE",):
         return [str(max(MODELS.glob("*.pte"), key=lambda path: path.stat().st_size))]
+    if arguments[0] in KEYS:
+        global AUTHORITY
+        AUTHORITY = Authority()
+        certificate, key = AUTHORITY.sign("server", key=KEYS[arguments[0]])
+        return ["--tls-cert", certificate, "--tls-key", key, *arguments[1:]]
     if arguments[0] in NESTED:
         model, is_row = NESTED[arguments[0]]
         path = Path(folder) / "pipelines.json"
@@ -383,7 +431,9 @@ def measure(name, arguments, function, library):
     with tempfile.TemporaryDirectory() as folder:
         turns = Turns(folder)
         environment = {**os.environ, "LD_PRELOAD": library, "LOOP_TURNS": str(turns.path)}
-        with Daemon(arguments_of(arguments, folder), env=environment) as daemon:
+        listen = "tls:127.0.0.1:0" if arguments[0] in KEYS else "127.0.0.1:0"
+        with Daemon(arguments_of(arguments, folder), env=environment,
+                    listen=("--listen", listen)) as daemon:
             turns.begin()
             function(daemon.port)
             longest_ns, count = turns.end()

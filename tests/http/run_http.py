@@ -100,7 +100,7 @@ class Daemon:
         raise Failure(f"no {pattern!r} in the log: {self.read_log().strip()}")
 
     def __enter__(self):
-        self.port = int(self.wait_for(r"listening on http://127\.0\.0\.1:(\d+)\n")[1])
+        self.port = int(self.wait_for(r"listening on https?://127\.0\.0\.1:(\d+)\n")[1])
         return self
 
     def admin_port(self):
@@ -127,11 +127,16 @@ class Client:
     """One connection; the fields and the body are those of its last answer."""
 
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = self.connect(port)
         self.unread = b""
         self.fields = []
         self.body = b""
+
+    def connect(self, port):
+        """A new socket, or what behaves like one."""
+        plain = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return plain
 
     def close(self):
         self.socket.close()
@@ -217,14 +222,15 @@ def show(body):
 class Play:
     """The directives of one play; a method do_X handles directive X."""
 
-    def __init__(self, port):
+    def __init__(self, port, connect=Client):
         self.port = port
-        self.client = Client(port)
+        self.connect = connect
+        self.client = connect(port)
         self.before = self.behind = b""
 
     def do_connect(self, _):
         self.client.close()
-        self.client = Client(self.port)
+        self.client = self.connect(self.port)
 
     def do_half_close(self, _):
         self.client.socket.shutdown(socket.SHUT_WR)
@@ -357,8 +363,8 @@ def read_plays(path):
     return arguments, plays
 
 
-def perform(port, directives):
-    play = Play(port)
+def perform(port, directives, connect=Client):
+    play = Play(port, connect)
     try:
         for number, name, text in directives:
             try:
@@ -394,13 +400,14 @@ class Report:
         return 1 if self.failed or self.count == 0 else 0
 
 
-def run_file(report, path):
+def run_file(report, path, connect=Client, **daemon_arguments):
+    """|connect|: makes the clients."""
     arguments, plays = read_plays(path)
 
     def run_all():
-        with Daemon(arguments) as daemon:
+        with Daemon(arguments, **daemon_arguments) as daemon:
             for title, directives in plays:
-                report.run(f"{path.stem}: {title}", perform, daemon.port, directives)
+                report.run(f"{path.stem}: {title}", perform, daemon.port, directives, connect)
     report.run(f"{path.stem}: the daemon starts, survives and stops", run_all)
 
 

@@ -132,7 +132,7 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_body %D%/test_clients %D%/test_cod
 	%D%/test_card %D%/test_conf %D%/test_conn %D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http \
 	%D%/test_line_writer %D%/test_tokens %D%/test_log \
 	%D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print %D%/test_repository \
-	%D%/test_route %D%/test_trace %D%/test_turns %D%/test_watchdog
+	%D%/test_route %D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
 
@@ -184,6 +184,9 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_repository_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_route_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+# Its client is OpenSSL too, but linked.
+%C%_test_transport_tls_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_transport_tls_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS) $(OPENSSL_LIBS)
 %C%_test_turns_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_turns_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_turns_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=uv_hrtime,--wrap=conn_go_on,--wrap=request_go_on

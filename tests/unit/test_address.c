@@ -100,6 +100,25 @@ static void a_name_gives_each_of_its_addresses_once(void **state)
     assert_url(1, "http://[::1]:8000");
 }
 
+static void addresses_of_tls_say_so(void **state)
+{
+    (void)state;
+    struct error err;
+    assert_ok(err, address_resolve("tls:twins:8443", addresses, &count, &err));
+    assert_int_equal(count, 2);
+    assert_true(addresses[0].is_tls && addresses[1].is_tls);
+    assert_url(0, "https://127.0.0.1:8443");
+    assert_url(1, "https://[::1]:8443");
+    assert_ok(err, address_resolve("tls:unix:/run/s", addresses, &count, &err));
+    assert_url(0, "unix:/run/s (curl --unix-socket /run/s https://localhost/v2)");
+    assert_ok(err, address_resolve("[::1]:80", addresses, &count, &err));
+    assert_false(addresses[0].is_tls);
+    assert_fails(err, address_resolve("tls:unix:", addresses, &count, &err), ST_INVALID,
+                 "got 0 bytes");
+    assert_fails(err, address_resolve("tls:tls:a:1", addresses, &count, &err), ST_INVALID,
+                 "one of these, got 'tls:tls:a:1'");
+}
+
 static void an_unknown_name_is_refused(void **state)
 {
     (void)state;
@@ -153,7 +172,8 @@ static void other_texts_are_refused(void **state)
                                       "a]:80",  "/run/s", "http://a:80/"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_fails(err, address_resolve(bad[i], addresses, &count, &err), ST_INVALID,
-                     "--listen: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, got '");
+                     "--listen: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls: "
+                     "and one of these, got '");
     }
     char text[300];
     memset(text, 'a', sizeof(text));
@@ -190,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_urls),
         cmocka_unit_test(a_name_gives_each_of_its_addresses_once),
+        cmocka_unit_test(addresses_of_tls_say_so),
         cmocka_unit_test(an_unknown_name_is_refused),
         cmocka_unit_test(paths_have_a_maximal_length),
         cmocka_unit_test(addresses_from_the_kernel_are_printed),

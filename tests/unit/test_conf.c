@@ -196,6 +196,21 @@ static void addresses_replace_each_other(void **state)
     assert_int_equal(options->admin_listen.count, 1);
 }
 
+static void an_address_of_tls_has_a_certificate(void **state)
+{
+    static const char document[] = "{\"listeners\": [\"tls:a:1\"], \"health_listeners\": "
+                                   "[\"b:2\"], \"tls_key\": \"key.pem\", "
+                                   "\"tls_min_version\": \"1.3\"}";
+    (void)state;
+    assert_null(read_all(document, "", "--config @"));
+    assert_non_null(strstr(lines(), "listeners: tls:a:1: expected --tls-cert FILE beside it"));
+    const struct options *options = options_of(document, "PTED_TLS_CERT=c.pem", "--config @");
+    assert_string_equal(options->tls_cert, "c.pem");
+    assert_string_equal(strrchr(options->tls_key, '/'), "/key.pem"); /* beside the document */
+    assert_true(options->tls_needs_1_3 && !options->tls_client_ca);
+    assert_string_equal(options->health_listen.items[0], "b:2");
+}
+
 /* ---- models ---------------------------------------------------------------------------------- */
 
 static const struct option_model *model_of(const struct options *options, const char *name)
@@ -296,7 +311,8 @@ static void problems_have_places(void **state)
         {"{\"device\": \"\"}", "1:12: device: expected a text, got an empty one"},
         {"{\"listeners\": \"a:1\"}", "1:15: listeners: expected an array, got a string"},
         {"{\"listeners\": [\"a:1\",\n\"b\"]}",
-         "2:1: listeners[1]: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, got 'b'"},
+         "2:1: listeners[1]: expected ADDR:PORT, [ADDR6]:PORT, NAME:PORT or unix:PATH, or tls: and "
+         "one of these, got 'b'"},
         {"{\"models\": []}", "1:12: models: expected an object, got an array"},
         {"{\"models\": {\"a/b\": \"x\"}}",
          "1:20: models[\"a/b\"]: model name 'a/b': expected 1 to"},
@@ -367,6 +383,13 @@ static void other_sources_have_problems(void **state)
         {"", "--config /nowhere/x.json", "/nowhere/x.json: No such file", EX_NOINPUT},
         {"", "--config", "option '--config' needs a value", EX_USAGE},
         {"", "--admin-listen b", "pted: --admin-listen: expected ADDR:PORT", EX_USAGE},
+        {"", "--health-listen tls:", "pted: --health-listen: expected ADDR:PORT", EX_USAGE},
+        {"", "--listen tls:a:1", "pted: --listen: tls:a:1: expected --tls-cert FILE beside it",
+         EX_USAGE},
+        {"PTED_LISTEN=tls:a:1", "", "pted: PTED_LISTEN: tls:a:1: expected --tls-cert FILE",
+         EX_CONFIG},
+        {"", "--tls-min-version 1.1", "pted: --tls-min-version: expected 1.2 or 1.3, got '1.1'",
+         EX_USAGE},
         {"", "--model a/b=c", "model name 'a/b'", EX_USAGE},
         {"", "--nope", "unknown option '--nope'", EX_USAGE},
         {"", "--watch=maybe", "--watch: expected true or false, got 'maybe'", EX_USAGE},
@@ -543,6 +566,7 @@ int main(void)
         cmocka_unit_test(every_number_has_three_forms),
         cmocka_unit_test(other_values),
         cmocka_unit_test(addresses_replace_each_other),
+        cmocka_unit_test(an_address_of_tls_has_a_certificate),
         cmocka_unit_test(models_are_merged_by_name),
         cmocka_unit_test(paths_are_relative_to_the_document),
         cmocka_unit_test(problems_have_places),

@@ -190,6 +190,8 @@ static void end_call(void)
 
 /* ---- a server with one client ---------------------------------------------------------------- */
 
+static bool is_opening; /* the transport, when the next client comes */
+
 static int set_up(void **state)
 {
     static struct options options;
@@ -218,7 +220,8 @@ static int set_up(void **state)
     buf_init(&wire.queue, 2 * HELD_BYTES);
     wire.room = SIZE_MAX;
     transport_init(&wire.transport, &wire_ops);
-    assert_true(conn_accept(&server, &wire.transport, false));
+    wire.transport.is_opening = is_opening;
+    assert_true(conn_accept(&server, &wire.transport, LISTENER_PUBLIC));
     return 0;
 }
 
@@ -399,6 +402,40 @@ static void a_client_that_goes_cancels_a_stream(void **state)
     assert_true(writes_done == 1 && !was_ok);
 }
 
+static int set_up_opening(void **state)
+{
+    is_opening = true;
+    return set_up(state);
+}
+
+/* A transport that is opening has the time of a head, then that of an idle connection. */
+static void a_transport_opens_or_is_refused(void **state)
+{
+    struct conn *conn = LIST_ENTRY(server.conns.next, struct conn, link);
+    (void)state;
+    uint64_t now_ms = uv_now(&server.loop);
+    assert_int_equal(conn->deadline_ms, now_ms + server.params->header_timeout);
+    wire.transport.is_opening = is_opening = false;
+    wire.transport.version = "TLSv1.3";
+    transport_tell(&wire.transport, TRANSPORT_OPENED, (struct span){0});
+    assert_int_equal(conn->deadline_ms, now_ms + server.params->idle_timeout);
+    assert_string_equal(conn->exchange.tls_version, "TLSv1.3");
+    transport_tell(&wire.transport, TRANSPORT_REFUSED, (struct span){0});
+    assert_true(wire.is_shut && !wire.is_closing); /* the client may read why */
+    conn_check_deadline(conn, now_ms + server.params->linger_timeout);
+    assert_true(wire.is_closing);
+}
+
+static void an_idle_connection_ends_with_a_shutdown(void **state)
+{
+    struct conn *conn = LIST_ENTRY(server.conns.next, struct conn, link);
+    (void)state;
+    conn_check_deadline(conn, conn->deadline_ms - 1);
+    assert_false(wire.is_shut || wire.is_closing);
+    conn_check_deadline(conn, conn->deadline_ms);
+    assert_true(wire.is_shut && wire.is_closing);
+}
+
 static void a_write_to_a_broken_transport_says_so(void **state)
 {
     (void)state;
@@ -426,6 +463,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_short_rest_is_copied_and_a_long_one_is_not, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_goes_cancels_a_stream, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_transport_opens_or_is_refused, set_up_opening, tear_down),
+        cmocka_unit_test_setup_teardown(an_idle_connection_ends_with_a_shutdown, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_write_to_a_broken_transport_says_so, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
