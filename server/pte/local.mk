@@ -4,6 +4,7 @@ noinst_LIBRARIES += %D%/libcommands.a
 %C%_libcommands_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libcommands_a_SOURCES = \
 	%D%/call.c %D%/call.h \
+	%D%/client.c %D%/client.h \
 	%D%/devices.c \
 	%D%/fetch.c \
 	%D%/input.c %D%/input.h \
@@ -19,4 +20,6 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/pte.c %D%/pte.h \
 	%D%/run.c \
 	%D%/sig.c \
-	%D%/token.c
+	%D%/target.c %D%/target.h \
+	%D%/token.c \
+	%D%/transfer.c %D%/transfer.h
