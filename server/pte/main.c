@@ -20,7 +20,8 @@ static const struct pte_command *const commands[] = {
 static const char statuses[] =
     "Exit status: 0 done, 1 a refused signature, 64 usage, 65 bad file, 66 no such file, method "
     "or\n"
-    "device, 69 unsupported, 70 internal, 71 system, 74 output not written, 77 no permission.\n";
+    "device, 69 unsupported, 70 internal, 71 system, 74 output not written, 75 no answer in time,\n"
+    "77 no permission or no server.\n";
 
 static void print_usage(FILE *to)
 {
