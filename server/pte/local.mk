@@ -22,9 +22,14 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/remote.c %D%/remote.h \
 	%D%/remote_answer.c \
 	%D%/remote_meta.c \
+	%D%/repository.c \
 	%D%/result.c %D%/result.h \
 	%D%/run.c \
 	%D%/sig.c \
 	%D%/target.c %D%/target.h \
 	%D%/token.c \
+	%D%/screen.c %D%/screen.h \
+	%D%/top.c %D%/top.h \
+	%D%/top_print.c \
+	%D%/top_sample.c \
 	%D%/transfer.c %D%/transfer.h

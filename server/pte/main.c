@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pte: shows the content of a program and runs it, without a daemon. */
+/* pte: shows the content of a program and runs it, without a daemon; and talks to daemons. */
 #include "config.h"
 
 #include <stdio.h>
@@ -11,8 +11,9 @@
 #include "server/pte/pte.h"
 
 static const struct pte_command *const commands[] = {
-    &pte_inspect_command, &pte_run_command, &pte_profile_command, &pte_devices_command,
-    &pte_ops_command,     &pte_sig_command, &pte_fetch_command,   &pte_token_command,
+    &pte_inspect_command, &pte_run_command,  &pte_profile_command, &pte_devices_command,
+    &pte_ops_command,     &pte_sig_command,  &pte_fetch_command,   &pte_token_command,
+    &pte_ls_command,      &pte_load_command, &pte_unload_command,  &pte_top_command,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -77,28 +77,34 @@ static enum status open_inputs(struct pte_remote *remote, const struct pte_input
     return ST_OK;
 }
 
+enum status pte_remote_connect(struct pte_remote *remote, const struct target *target,
+                               const struct client_options *options, struct error *err)
+{
+    *remote = (struct pte_remote){.takes_binary = true};
+    arena_init(&remote->arena, DESCRIPTION_BYTES_MAX);
+    arena_init(&remote->answer, SIZE_MAX);
+    buf_init(&remote->path, PATH_BYTES_MAX);
+    buf_init(&remote->head, PATH_BYTES_MAX);
+    buf_init(&remote->json, DATA_BYTES_MAX);
+    TRY(client_init(&remote->client, target, options, err));
+    return transfer_init(&remote->transfer, &remote->client, err);
+}
+
 enum status pte_remote_open(struct pte_remote *remote, const char *url, const char *method,
                             const struct client_options *options,
                             const struct pte_inputs_options *inputs, uint64_t answer_bytes_max,
                             struct error *err)
 {
     struct target target;
-    size_t parsed_max;
-    *remote = (struct pte_remote){.takes_binary = true};
-    remote->answer_bytes_max = (size_t)answer_bytes_max;
-    arena_init(&remote->arena, DESCRIPTION_BYTES_MAX);
-    /* A number of two characters may be an element of eight bytes. */
-    if (!mul_size(remote->answer_bytes_max, 5, &parsed_max)) {
-        parsed_max = SIZE_MAX;
-    }
-    arena_init(&remote->answer, parsed_max);
-    buf_init(&remote->path, PATH_BYTES_MAX);
-    buf_init(&remote->head, PATH_BYTES_MAX);
-    buf_init(&remote->json, DATA_BYTES_MAX);
+    *remote = (struct pte_remote){.values = NULL};
     TRY(target_parse_model(url, &target, err));
     TRY(add_method(&target, method, err));
-    TRY(client_init(&remote->client, &target, options, err));
-    TRY(transfer_init(&remote->transfer, &remote->client, err));
+    TRY(pte_remote_connect(remote, &target, options, err));
+    remote->answer_bytes_max = (size_t)answer_bytes_max;
+    /* A number of two characters may be an element of eight bytes. */
+    if (!mul_size(remote->answer_bytes_max, 5, &remote->answer.max_bytes)) {
+        remote->answer.max_bytes = SIZE_MAX;
+    }
     TRY(pte_remote_describe(remote, err));
     return open_inputs(remote, inputs, err);
 }

@@ -72,10 +72,17 @@ MUST_CHECK enum status pte_remote_build(struct pte_remote *remote, struct error 
 MUST_CHECK enum status pte_remote_once(struct pte_remote *remote, uint64_t *out_ns,
                                        struct error *err);
 
+/* Makes |remote| ready to ask |target|, and asks nothing. It can be closed in any case. */
+MUST_CHECK enum status pte_remote_connect(struct pte_remote *remote, const struct target *target,
+                                          const struct client_options *options, struct error *err);
+
 /* ---- for the parts of it --------------------------------------------------------------------- */
 
 /* Reads what the server says of the model into |remote|. */
 MUST_CHECK enum status pte_remote_describe(struct pte_remote *remote, struct error *err);
+
+/* The same of its metadata alone. */
+MUST_CHECK enum status pte_remote_ask_metadata(struct pte_remote *remote, struct error *err);
 
 /* Reads the results out of the answer that has come. */
 MUST_CHECK enum status pte_remote_read(struct pte_remote *remote, struct error *err);

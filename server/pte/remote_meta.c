@@ -292,17 +292,23 @@ static enum status ask_if_known(struct pte_remote *remote, const char *path, rea
     return ST_OK;
 }
 
+/* The model's path with |rest| behind it; stays until the next one. */
+static const char *path_of(struct pte_remote *remote, const char *rest)
+{
+    buf_reset(&remote->path);
+    target_print_path(&remote->client.target, rest, &remote->path);
+    buf_add(&remote->path, "", 1);
+    return buf_failed(&remote->path) ? "" : (const char *)remote->path.ptr;
+}
+
+enum status pte_remote_ask_metadata(struct pte_remote *remote, struct error *err)
+{
+    return ask(remote, path_of(remote, ""), read_metadata, err);
+}
+
 enum status pte_remote_describe(struct pte_remote *remote, struct error *err)
 {
-    struct buf *path = &remote->path;
-    const struct target *target = &remote->client.target;
-    buf_reset(path);
-    target_print_path(target, "", path);
-    buf_add(path, "", 1);
-    TRY(ask(remote, (const char *)path->ptr, read_metadata, err));
-    buf_reset(path);
-    target_print_path(target, "/signature", path);
-    buf_add(path, "", 1);
-    TRY(ask_if_known(remote, (const char *)path->ptr, read_signature, err));
+    TRY(pte_remote_ask_metadata(remote, err));
+    TRY(ask_if_known(remote, path_of(remote, "/signature"), read_signature, err));
     return ask_if_known(remote, "/v2", read_extensions, err);
 }
