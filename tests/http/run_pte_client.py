@@ -46,8 +46,9 @@ def check(status, pattern, *arguments, **environment):
     done = run(*arguments, **environment)
     text = done.stderr if status else done.stdout
     if done.returncode != status or not re.search(pattern, text):
-        raise Failure(f"pte {' '.join(arguments)}: status {done.returncode}, {done.stdout[:600]!r}, "
-                      f"{done.stderr[:600]!r}; expected {status} and {pattern!r}")
+        raise Failure(f"pte {' '.join(arguments)}: status {done.returncode}, "
+                      f"{done.stdout[:600]!r}, {done.stderr[:600]!r}; "
+                      f"expected {status} and {pattern!r}")
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", done.stdout + done.stderr):
         raise Failure(f"pte {' '.join(arguments)} prints controls: {done.stderr!r}")
     return text
@@ -149,7 +150,8 @@ def tops(daemon):
         try:
             deadline = time.monotonic() + TIMEOUT_S
             while True:
-                top = json.loads(check(0, "", "top", "--once", "--json", "--interval", "300ms", url))
+                top = json.loads(check(0, "", "top", "--once", "--json", "--interval", "300ms",
+                                       url))
                 first = top["models"][0]
                 if first["requests_s"] > 0 and first["rows_s"] > 0:
                     break
@@ -375,7 +377,8 @@ def hostile_metadata():
         (as_json({"inputs": [dict(TENSOR, example_shape=[1, 2])], "outputs": []}), 65,
          "as many dims"),
         (as_json({"inputs": [TENSOR] * 2000, "outputs": []}), 69, "at most 1024, got 2000"),
-        (as_json({"error": "a\x1b[31mb\u202e"}, status=500), 70, r"HTTP 500: a\\u001b\[31mb\\u202e"),
+        (as_json({"error": "a\x1b[31mb\u202e"}, status=500), 70,
+         r"HTTP 500: a\\u001b\[31mb\\u202e"),
         (as_json({"error": {"message": "deep"}}, status=422), 64, "HTTP 422: deep"),
         (as_json({"detail": "x" * 5000}, status=429), 71, "HTTP 429: x+\n"),
         (answer_of(b"<html>\x1b]0;hi\x07", status=502), 77, r"HTTP 502: <html>\\u001b"),
@@ -425,14 +428,16 @@ def hostile_results():
         (results(output()), 0, r"^y: float32\[2\] \[1.0, 2.0\]\n$"),
         (results(binary(8), behind=TWO), 0, r"^y: float32\[2\] \[1.0, 2.0\]\n$"),
         (results(), 0, "^$"),
-        (results(binary(8), behind=ONE), 65, "y': binary_data_size is 8, but only 4 bytes are left"),
+        (results(binary(8), behind=ONE), 65,
+         "y': binary_data_size is 8, but only 4 bytes are left"),
         (results(binary(4), behind=ONE), 65, "y': expected 8 bytes for its shape, got 4"),
         (results(binary(4), behind=TWO), 65, "y': expected 8 bytes for its shape, got 4"),
         (results(binary(8), behind=TWO + ONE), 65, "4 bytes behind the last tensor"),
         (results(binary(2 ** 63), behind=TWO), 65, "binary_data_size is 9223372036854775808"),
         (results(binary(-8), behind=TWO), 65, "binary_data_size"),
         (results(output(), length=5), 65, ""),
-        (results(output(), length=10 ** 9), 65, "Inference-Header-Content-Length: expected at most"),
+        (results(output(), length=10 ** 9), 65,
+         "Inference-Header-Content-Length: expected at most"),
         (results(output(), length="99999999999999999999999"), 65, "Inference-Header-Content"),
         (results(output(), length="-1"), 65, "Inference-Header-Content-Length"),
         (results(output(), length="7 7"), 65, "Inference-Header-Content-Length"),
@@ -448,7 +453,8 @@ def hostile_results():
         (results(output(name="\u202e")), 65, r"outputs\[0\].name"),
         (results(*[output()] * 1025), 69, "at most 1024 outputs"),
         (results(output(datatype="BYTES", data=["a\u202e\x1b"], shape=[1])), 0, r"y: string \"a"),
-        (results(binary(3, datatype="BYTES"), behind=b"abc"), 65, "expected 2 strings, got 3 bytes"),
+        (results(binary(3, datatype="BYTES"), behind=b"abc"), 65,
+         "expected 2 strings, got 3 bytes"),
         (results(binary(8, datatype="BYTES"), behind=b"\xff" * 8), 65, "string 0 is not whole"),
         (results(binary(9, datatype="BYTES"), behind=b"\0" * 9), 65, "1 bytes too many"),
         (results(binary(8, datatype="BYTES", shape=[2 ** 40]), behind=b"\0" * 8), 65, "strings"),
@@ -501,7 +507,8 @@ def hostile_lists():
                 (as_json({"model_stats": [[]]}), 65, "expected an object"),
                 (as_json({"model_stats": [{"name": "\x1b"}]}), 65, "control"),
                 (as_json({"model_stats": [{"name": "a", "inference_count": -1}]}), 65, "whole"),
-                (as_json({"model_stats": [{"name": "a", "inference_count": big, "execution_count": 1,
+                (as_json({"model_stats": [{"name": "a", "inference_count": big,
+                                           "execution_count": 1,
                                            "inference_stats": {"success": {"count": big}}}]}), 0,
                  "\na "),
                 (as_json({"model_stats": [{"name": "x" * 256, "version": "9" * 64}],

@@ -164,7 +164,7 @@ static enum status parse_long(const char *before, char c, size_t count, const ch
     assert_non_null(text);
     memcpy(text, before, len);
     memset(text + len, c, count);
-    strcpy(text + len + count, behind);
+    memcpy(text + len + count, behind, strlen(behind) + 1);
     enum status status = target_parse(text, &target, &err);
     free(text);
     return status;
