@@ -9,7 +9,7 @@
 #include "server/pte/remote.h"
 #include "server/pte/top.h"
 
-#define VALUES_MAX 8000000
+#define VALUES_MAX 2000000
 #define NUMBER_BYTES 64
 #define US_PER_NS 1e-3
 

@@ -273,10 +273,13 @@ static enum status refuse_size(const struct transfer *t, struct error *err)
 static enum status say_timeout(const struct transfer *t, struct error *err)
 {
     curl_off_t connected_us = 0;
-    t->client->curl->easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
-    return error_set(err, ST_TIMEOUT, "%s within %llu ms (--timeout)",
-                     connected_us ? "no whole answer" : "no connection",
-                     (unsigned long long)t->client->options.timeout_ms);
+    uint64_t ms = t->client->options.timeout_ms;
+    t->client->curl->easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
+    bool is_connected = connected_us > 0;
+    return error_set(err, ST_TIMEOUT, "%s within %llu ms%s",
+                     is_connected ? "no whole answer" : "no connection",
+                     (unsigned long long)(is_connected ? ms : client_connect_ms(t->client)),
+                     is_connected ? " (--timeout)" : "");
 }
 
 /* The system's reason is better than "Couldn't connect to server". */
