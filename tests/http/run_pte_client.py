@@ -672,6 +672,11 @@ def terminals():
         window.end(0)
     window = Terminal("http://127.0.0.1:1")
     window.end(77)
+    with Server({"/v2/models/stats": silent}) as server:
+        window = Terminal(server.url)
+        window.read_until("\x1b[?25l")
+        os.write(window.primary, b"q")
+        window.end(0)
 
 
 def main():
