@@ -12,7 +12,7 @@
 #include "server/process/document.h"
 #include "server/process/line.h"
 
-#define SHOWN_MAX 200 /* bytes of a server's text in an error */
+#define SHOWN_MAX 280 /* bytes of a server's text in an error */
 #define DOCUMENT_VALUES_MAX 4096
 #define RECEIVE_BYTES (128 << 10)
 
@@ -458,4 +458,13 @@ enum status transfer_split(const struct transfer *transfer, struct span *out_jso
     return split(transfer, out_json, out_rest, err) == ST_OK
                ? ST_OK
                : error_prefix(err, "%.160s: ", transfer->client->target.text);
+}
+
+enum status transfer_blame(const struct transfer *transfer, const char *path, struct error *err)
+{
+    bool is_ours = err->code != ST_INVALID && err->code != ST_NOT_FOUND;
+    struct error why = *err;
+    fail_with(err, is_ours ? why.code : ST_CORRUPT, "", span_str(why.text));
+    error_prefix(err, "%.100s: ", path);
+    return error_prefix(err, "%.100s", transfer->client->target.text);
 }

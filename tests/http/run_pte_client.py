@@ -459,6 +459,7 @@ def hostile_results():
         (answer_of(b"[" * 1000), 65, "/v2/models/m/infer: "),
         (as_json({"outputs": {}}), 65, "outputs: expected an array"),
         (answer_of(b'{"outputs":[],"outputs":[]}'), 65, "outputs"),
+        (answer_of('{"outputs":[{"\x7f\u009b": x'.encode()), 65, r"\\u007f\\u009b"),
         (endless, 65, "the answer has more than 100000 bytes"),
         (silent, 75, r"no whole answer within 2000 ms \(--timeout\)"),
     )
