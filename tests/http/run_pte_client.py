@@ -35,7 +35,7 @@ ONE, TWO = struct.pack("<f", 1), struct.pack("<ff", 1, 2)
 
 
 def run(*arguments, **environment):
-    """The process at its end. Proxies, certificates and tokens of the machine have no part in it."""
+    """The process at its end. What the machine has of proxies, CAs and tokens has no part in it."""
     clean = {name: value for name, value in os.environ.items() if not re.search(
         "_proxy$|^PTED_TOKEN$|^CURL_CA_BUNDLE$|^SSL_CERT", name, re.IGNORECASE)}
     return subprocess.run([PTE, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
