@@ -5,9 +5,11 @@ noinst_LIBRARIES += %D%/libcommands.a
 %C%_libcommands_a_SOURCES = \
 	%D%/call.c %D%/call.h \
 	%D%/card.c \
+	%D%/client.c %D%/client.h \
 	%D%/devices.c \
 	%D%/fetch.c \
 	%D%/input.c %D%/input.h \
+	%D%/inputs.c %D%/inputs.h \
 	%D%/inspect.c %D%/inspect.h \
 	%D%/inspect_json.c \
 	%D%/inspect_text.c \
@@ -18,6 +20,17 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/profile_json.c \
 	%D%/profile_text.c \
 	%D%/pte.c %D%/pte.h \
+	%D%/remote.c %D%/remote.h \
+	%D%/remote_answer.c \
+	%D%/remote_meta.c \
+	%D%/repository.c \
+	%D%/result.c %D%/result.h \
 	%D%/run.c \
 	%D%/sig.c \
-	%D%/token.c
+	%D%/target.c %D%/target.h \
+	%D%/token.c \
+	%D%/screen.c %D%/screen.h \
+	%D%/top.c %D%/top.h \
+	%D%/top_print.c \
+	%D%/top_sample.c \
+	%D%/transfer.c %D%/transfer.h
