@@ -25,6 +25,7 @@
 #define REPORT_BYTES_MAX ((size_t)16 << 20)
 #define PATH_BYTES_MAX 4096
 #define WIDTH 80 /* of a window of unknown width */
+#define GRACE_NS (5000 * NS_PER_MS)
 #define FAILED_STATUS 1
 
 struct bench {
@@ -155,6 +156,7 @@ static struct bench_run run_of(const struct bench_options *options, uint32_t ste
             (uint32_t)(is_open ? (double)options->connections : options->clients.values[step]),
         .duration_ns = options->duration_ms ? options->duration_ms * NS_PER_MS : NEVER,
         .count_max = options->count_max ? options->count_max : NEVER,
+        .grace_ns = GRACE_NS,
     };
 }
 
@@ -186,6 +188,7 @@ static enum status warm_up(struct bench *bench, const struct bench_run *measured
     struct bench_run run = *measured;
     run.duration_ns = bench->options.warm_up_ms * NS_PER_MS;
     run.count_max = NEVER;
+    run.grace_ns = 0;
     run.seed++; /* other arrivals than those that are measured */
     bench->is_warming_up = true;
     TRY(run.duration_ns ? bench_load_run(bench->load, &run, result, err) : ST_OK);
@@ -198,6 +201,10 @@ static enum status run_step(struct bench *bench, struct bench_step *step, struct
 {
     struct bench_stats before, after;
     TRY(warm_up(bench, &step->run, &step->result, err));
+    step->result.begun = 0;
+    if (stop) {
+        return ST_OK;
+    }
     bool has_before = read_stats(bench, &before);
     TRY(bench_load_run(bench->load, &step->run, &step->result, err));
     clear_progress(bench);
@@ -225,7 +232,9 @@ static enum status run_steps(struct bench *bench, struct error *err)
     }
     clear_progress(bench);
     report->count = done;
-    return status;
+    return status == ST_OK && done == 0
+               ? error_set(err, ST_CANCELLED, "interrupted before anything was measured")
+               : status;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -305,7 +314,8 @@ static bool note_problems(const struct bench_report *report, bool is_sweep)
     for (uint32_t i = 0; i < report->count; i++) {
         const struct bench_step *step = &report->steps[i];
         const struct bench_result *result = &step->result;
-        double busy = result->ns ? (double)result->cpu_ns / (double)result->ns : 0;
+        double ns = result->ns ? (double)result->ns : 1;
+        double busy = (double)result->cpu_ns / ns, starved = (double)result->starved_ns / ns;
         char which[64] = "";
         if (is_sweep) {
             snprintf(which, sizeof(which), "%s %.6g: ", step->run.is_open ? "rate" : "clients",
@@ -317,9 +327,10 @@ static bool note_problems(const struct bench_report *report, bool is_sweep)
         }
         if (result->is_too_slow) {
             fprintf(stderr,
-                    "pte: %sthe bench itself is the bottleneck: it took %.0f %% of a processor and "
-                    "could not send %.6g requests/s; the run has ended there\n",
-                    which, 100 * busy, step->run.rate);
+                    "pte: %sthe bench itself is the bottleneck and could not send %.6g requests/s: "
+                    "it ran %.0f %% of the time and waited for a processor %.0f %%; the run has "
+                    "ended there\n",
+                    which, step->run.rate, 100 * busy, 100 * starved);
             has_problem = true;
         } else if (busy >= 0.95) {
             fprintf(stderr,
@@ -423,7 +434,7 @@ static int run(int argc, char *const argv[])
         release(&bench);
     }
     int result = pte_finish(&pte_bench_command, status, &err);
-    return result == 0 && has_problem ? FAILED_STATUS : result;
+    return (result == 0 && has_problem) || status == ST_CANCELLED ? FAILED_STATUS : result;
 }
 
 const struct pte_command pte_bench_command = {

@@ -59,6 +59,8 @@ static void add_load(struct list_of_fields *list, const struct bench_step *step)
     add(list, "late_bench", (double)result->delayed, 0, !run->is_open);
     add(list, "late_max_ms", (double)result->late_ns_max / NS_PER_MS, 6, !run->is_open);
     add(list, "bench_processor", bench_processor_share(result), 4, false);
+    add(list, "bench_starved", result->ns ? (double)result->starved_ns / (double)result->ns : 0, 4,
+        false);
 }
 
 static void add_latency(struct list_of_fields *list, const struct bench_histogram *latency)

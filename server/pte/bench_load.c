@@ -32,7 +32,6 @@
 #define EVENTS_MAX 256
 #define ANSWER_BYTES_MAX ((size_t)1 << 30)
 #define FILES_SPARE 64                /* descriptors beside those of the connections */
-#define GRACE_NS (10 * NS_PER_S)      /* for requests that were due and could not begin */
 #define REST_NS (100 * NS_PER_MS)     /* of a client that found no server */
 #define PROGRESS_NS (200 * NS_PER_MS) /* between two looks at the run */
 #define PROCESSOR_NS NS_PER_S         /* between two looks at our own processor time */
@@ -56,6 +55,11 @@ struct slot {
     uint64_t since_ns;             /* when the latency begins; or when the rest ends */
 };
 
+/* Of this process, whose only thread that works is ours. */
+struct usage {
+    uint64_t cpu_ns, starved_ns; /* running, and ready to run without a processor */
+};
+
 struct bench_load {
     struct bench_load_options options;
     const struct curl *curl;
@@ -70,19 +74,32 @@ struct bench_load {
     const struct bench_run *run;
     struct bench_result *result;
     struct bench_arrivals arrivals;
-    uint64_t began_ns, cpu_began_ns, last_ns; /* |last_ns|: the last answer */
+    uint64_t began_ns, last_ns; /* |last_ns|: the last answer */
+    struct usage usage_began;
     uint64_t body_count;
     uint64_t look_ns; /* the next look at the run */
     struct {
-        uint64_t ns, cpu_ns, begun, late;
+        uint64_t ns, begun, late;
+        struct usage usage;
     } before; /* at the last look at the processor time */
 };
 
-static uint64_t cpu_ns(void)
+/* Linux' schedstat has the times that a thread ran and that it waited to run, in ns. */
+static struct usage get_usage(void)
 {
+    struct usage usage = {0};
     struct timespec now;
+    unsigned long long ran, starved;
     must(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    usage.cpu_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    FILE *file = fopen("/proc/thread-self/schedstat", "re");
+    if (file && fscanf(file, "%llu %llu", &ran, &starved) == 2) {
+        usage.starved_ns = starved;
+    }
+    if (file) {
+        fclose(file);
+    }
+    return usage;
 }
 
 uint64_t bench_result_failed(const struct bench_result *result)
@@ -397,22 +414,25 @@ static void take_counts(struct bench_load *load)
     }
 }
 
-/* Since the last look: was our processor busy all the time, and did requests begin late? Whether
+/* Since the last look: had we something to do all the time, and did requests begin late? Whether
  * they waited for a connection does not matter then: we may have been too busy to read answers. */
-static bool is_too_slow(const struct bench_load *load, uint64_t now_ns)
+static bool is_too_slow(const struct bench_load *load, const struct usage *now, uint64_t now_ns)
 {
-    double ns = (double)(now_ns - load->before.ns);
-    double busy = (double)(cpu_ns() - load->before.cpu_ns) / ns;
+    const struct usage *before = &load->before.usage;
+    double all = (double)(now_ns - load->before.ns);
+    double busy = (double)(now->cpu_ns - before->cpu_ns + now->starved_ns - before->starved_ns);
     uint64_t begun = load->result->begun - load->before.begun;
     uint64_t late = load->arrivals.waited + load->arrivals.delayed - load->before.late;
-    return load->run->is_open && busy >= BUSY_SHARE && (double)late > LATE_SHARE * (double)begun;
+    return load->run->is_open && busy >= BUSY_SHARE * all &&
+           (double)late > LATE_SHARE * (double)begun;
 }
 
 static void look_at_processor(struct bench_load *load, uint64_t now_ns)
 {
-    load->result->is_too_slow |= is_too_slow(load, now_ns);
+    struct usage now = get_usage();
+    load->result->is_too_slow |= is_too_slow(load, &now, now_ns);
     load->before.ns = now_ns;
-    load->before.cpu_ns = cpu_ns();
+    load->before.usage = now;
     load->before.begun = load->result->begun;
     load->before.late = load->arrivals.waited + load->arrivals.delayed;
 }
@@ -438,8 +458,9 @@ static void look(struct bench_load *load)
 static bool is_grace_over(const struct bench_load *load)
 {
     uint64_t duration_ns = load->run->duration_ns;
-    return load->run->is_open && duration_ns < NEVER - GRACE_NS &&
-           elapsed(load) > duration_ns + GRACE_NS;
+    uint64_t grace_ns = load->run->grace_ns;
+    return load->run->is_open && duration_ns < NEVER - grace_ns &&
+           elapsed(load) > duration_ns + grace_ns;
 }
 
 static void abandon(struct bench_load *load)
@@ -493,11 +514,12 @@ static void start(struct bench_load *load, const struct bench_run *run, struct b
         bench_arrivals_init(&load->arrivals, run->rate, run->is_poisson, run->seed,
                             run->duration_ns, run->count_max);
     }
-    load->cpu_began_ns = cpu_ns();
+    load->usage_began = get_usage();
     load->began_ns = load->last_ns = uv_hrtime();
     load->look_ns = load->began_ns + PROGRESS_NS;
-    look_at_processor(load, load->began_ns);
-    result->is_too_slow = false;
+    load->before.ns = load->began_ns;
+    load->before.usage = load->usage_began;
+    load->before.begun = load->before.late = 0;
 }
 
 /* A run that took its whole time is not shorter because its last answer came early. */
@@ -511,7 +533,9 @@ static void finish(struct bench_load *load)
         result->ns < duration_ns) {
         result->ns = duration_ns;
     }
-    result->cpu_ns = cpu_ns() - load->cpu_began_ns;
+    struct usage usage = get_usage();
+    result->cpu_ns = usage.cpu_ns - load->usage_began.cpu_ns;
+    result->starved_ns = usage.starved_ns - load->usage_began.starved_ns;
     if (!was_cut && uv_hrtime() - load->before.ns >= PROCESSOR_NS / 2) {
         look_at_processor(load, uv_hrtime());
     }

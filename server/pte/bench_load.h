@@ -48,6 +48,7 @@ struct bench_run {
     uint32_t connections; /* clients, or the most requests under way at once */
     uint64_t duration_ns; /* no request begins, or is due, later; UINT64_MAX: no end */
     uint64_t count_max;   /* of requests; UINT64_MAX: no end */
+    uint64_t grace_ns;    /* after the duration, for requests that were due and could not begin */
 };
 
 struct bench_result {
@@ -61,8 +62,10 @@ struct bench_result {
     uint64_t connects;
     uint64_t waited, delayed, late_ns_max; /* of an open loop: see bench_arrivals.h */
     uint64_t ns, cpu_ns;                   /* from its beginning to the last answer */
+    uint64_t
+        starved_ns; /* we were ready to run and had no processor; 0 if the system does not say */
     bool is_interrupted;
-    bool is_too_slow;   /* the bench itself was: its own processor could not keep the rate */
+    bool is_too_slow;   /* the bench itself could not keep the rate, and has ended the run */
     struct error first; /* the first failure; ST_OK: none */
 };
 

@@ -308,6 +308,10 @@ enum status bench_server_read(struct span text, char out[BENCH_SERVER_MAX], stru
     struct server server = {.name = {.bytes = 0}};
     TRY(read_all(text, read_server_member, &server, "GET /v2", err));
     struct buf shown;
+    out[0] = '\0';
+    if (server.name.bytes == 0) {
+        return ST_OK;
+    }
     buf_init(&shown, BENCH_SERVER_MAX);
     transfer_show(server.name.raw, SHOWN_MAX, &shown);
     buf_add_char(&shown, ' ');

@@ -31,7 +31,7 @@ static const char *print_ms(double ns, char text[CELL_MAX])
 /* ---- how often ------------------------------------------------------------------------------- */
 
 #define BARS 16
-#define BAR_LABEL 28   /* columns in front of a bar */
+#define BAR_LABEL 30   /* columns in front of a bar */
 #define NARROWEST 1.02 /* a bar's end over its beginning */
 
 struct bars {

@@ -97,7 +97,9 @@ static void print_head(const struct bench_report *report, struct buf *out)
     buf_printf(out, "model     %s at %s%s%s%s\n", report->model, report->target,
                report->server[0] ? " (" : "", report->server, report->server[0] ? ")" : "");
     buf_printf(out, "inputs   ");
+    size_t before = out->len;
     bench_bodies_print_inputs(report->bodies, false, out);
+    buf_add_str(out, out->len == before ? " none" : "");
     buf_printf(out, ", %s", report->bodies->is_json ? "as JSON" : "binary");
     if (report->bodies->count > 1) {
         buf_printf(out, ", %u different requests", report->bodies->count);
@@ -155,8 +157,12 @@ static void print_problems(const struct bench_step *step, struct buf *out)
 static void print_bench(const struct bench_result *result, struct buf *out)
 {
     char count[AMOUNT_TEXT_MAX];
-    buf_printf(out, "bench     %.0f %% of a processor, %s connections opened\n",
-               100 * bench_processor_share(result), amount_count(result->connects, count));
+    buf_printf(out, "bench     ran %.0f %% of the time", 100 * bench_processor_share(result));
+    if (result->ns && result->starved_ns > result->ns / 20) {
+        buf_printf(out, " and waited for a processor %.0f %%",
+                   100 * (double)result->starved_ns / (double)result->ns);
+    }
+    buf_printf(out, ", %s connections opened\n", amount_count(result->connects, count));
 }
 
 static void print_server(const struct bench_step *step, struct buf *out)

@@ -19,10 +19,10 @@ static const struct pte_command *const commands[] = {
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static const char statuses[] =
-    "Exit status: 0 done, 1 a refused signature or a failed request of a bench, 64 usage, 65 bad "
-    "file, 66 no such file, method "
-    "or\n"
-    "device, 69 unsupported, 70 internal, 71 system, 74 output not written, 77 no permission.\n";
+    "Exit status: 0 done, 1 a refused signature or a failed request of a bench, 64 usage, 65 bad\n"
+    "file, 66 no such file, method or device, 69 unsupported, 70 internal, 71 system, 74 output "
+    "not\n"
+    "written, 77 no permission.\n";
 
 static void print_usage(FILE *to)
 {
