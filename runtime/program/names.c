@@ -314,13 +314,8 @@ enum status rt_names_settle(struct rt_method *method, const char *const *const h
 /* Room kept after a name for " and 1023 more". */
 #define REST_BYTES 20
 
-const char *rt_names_print(const struct rt_method *method, enum rt_side side,
-                           char text[RT_NAMES_TEXT_MAX])
+const char *rt_names_print_ios(const struct rt_io *ios, uint32_t all, char text[RT_NAMES_TEXT_MAX])
 {
-    OBJ_CHECK(method, RT_METHOD_MAGIC);
-    const struct rt_io *ios = side == RT_INPUT ? method->inputs : method->results;
-    uint32_t all =
-        side == RT_INPUT ? rt_method_input_count(method) : rt_method_result_count(method);
     uint32_t count = 0, shown = 0;
     for (uint32_t i = 0; i < all; i++) {
         count += ios[i].kind != RT_IO_NONE; /* a None has no name */
@@ -343,6 +338,15 @@ const char *rt_names_print(const struct rt_method *method, enum rt_side side,
                  count - shown);
     }
     return text;
+}
+
+const char *rt_names_print(const struct rt_method *method, enum rt_side side,
+                           char text[RT_NAMES_TEXT_MAX])
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    return side == RT_INPUT
+               ? rt_names_print_ios(method->inputs, rt_method_input_count(method), text)
+               : rt_names_print_ios(method->results, rt_method_result_count(method), text);
 }
 
 /* ---- one of the results ---------------------------------------------------------------------- */

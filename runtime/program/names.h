@@ -64,4 +64,7 @@ MUST_CHECK enum status rt_method_pick_result(const struct rt_method *method,
 const char *rt_names_print(const struct rt_method *method, enum rt_side side,
                            char text[RT_NAMES_TEXT_MAX]);
 
+/* The same of |all| values. */
+const char *rt_names_print_ios(const struct rt_io *ios, uint32_t all, char text[RT_NAMES_TEXT_MAX]);
+
 #endif

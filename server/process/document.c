@@ -310,6 +310,15 @@ const struct cJSON *document_next(const struct cJSON *value)
     return value->next;
 }
 
+const struct cJSON *document_find(const struct cJSON *object, const char *key)
+{
+    const struct cJSON *member = object->child;
+    while (member && strcmp(document_key(member), key) != 0) {
+        member = member->next;
+    }
+    return member;
+}
+
 const char *document_key(const struct cJSON *member)
 {
     must(member->string);
@@ -377,4 +386,20 @@ enum status document_u64(const struct document *document, const struct cJSON *va
                          uint64_t *out, struct error *err)
 {
     return document_u64_from(document, value, 0, max, out, err);
+}
+
+enum status document_i64(const struct document *document, const struct cJSON *value, int64_t min,
+                         int64_t max, int64_t *out, struct error *err)
+{
+    TRY(document_need(document, value, JSON_NUMBER, err));
+    const uint8_t *first = document->text.ptr + value->valueint, *at = first;
+    const uint8_t *end = document->text.ptr + document->text.len;
+    int64_t number;
+    if (number_parse_i64(&at, end, &number) != NUMBER_OK || number < min || number > max) {
+        return document_fail(document, value, err, ST_INVALID,
+                             "expected a whole number from %" PRId64 " to %" PRId64 ", got %.*s",
+                             min, max, number_bytes(first), (const char *)first);
+    }
+    *out = number;
+    return ST_OK;
 }

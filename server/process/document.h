@@ -66,6 +66,9 @@ enum json_type document_type(const struct cJSON *value);
 const struct cJSON *document_first(const struct cJSON *value);
 const struct cJSON *document_next(const struct cJSON *value);
 
+/* The member |key| of an object; NULL: it has none. */
+const struct cJSON *document_find(const struct cJSON *object, const char *key);
+
 /* The key of a member. */
 const char *document_key(const struct cJSON *member);
 bool document_is(const struct cJSON *member, const char *key);
@@ -85,6 +88,9 @@ MUST_CHECK enum status document_u64(const struct document *document, const struc
 MUST_CHECK enum status document_u64_from(const struct document *document, const struct cJSON *value,
                                          uint64_t min, uint64_t max, uint64_t *out,
                                          struct error *err);
+
+MUST_CHECK enum status document_i64(const struct document *document, const struct cJSON *value,
+                                    int64_t min, int64_t max, int64_t *out, struct error *err);
 
 MUST_CHECK enum status document_bool(const struct document *document, const struct cJSON *value,
                                      bool *out, struct error *err);

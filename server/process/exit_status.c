@@ -21,6 +21,8 @@ int exit_status_of(enum status status)
         return EX_UNAVAILABLE;
     case ST_UNAVAILABLE:
         return EX_NOPERM;
+    case ST_TIMEOUT:
+        return EX_TEMPFAIL;
     case ST_EXHAUSTED:
     case ST_SYSTEM:
         return EX_OSERR;

@@ -46,26 +46,30 @@ static enum status set_option(struct pte_call_options *options, struct args *arg
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (span_is(arg->option, texts[i].name)) {
+            options->of_file = i > 0 ? texts[i].name : options->of_file;
             return args_value(args, arg, texts[i].text, err);
         }
     }
     if (span_is(arg->option, "--workers")) {
+        options->of_file = "--workers";
         return pte_call_number(args, arg, 1, CALL_WORKERS_MAX, &options->workers, err);
     }
     if (span_is(arg->option, "--precision")) {
+        options->of_file = "--precision";
         return pte_precision(args, arg, &options->precision, err);
     }
     if (span_is(arg->option, "--data")) {
+        options->of_file = "--data";
         return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
                               err);
     }
     if (span_is(arg->option, "--input")) {
-        return args_add_value(args, arg, options->inputs, &options->input_count,
-                              PTE_CALL_INPUTS_MAX, err);
+        return args_add_value(args, arg, options->inputs.inputs, &options->inputs.input_count,
+                              PTE_INPUTS_MAX, err);
     }
     if (span_is(arg->option, "--shape")) {
-        return args_add_value(args, arg, options->shapes, &options->shape_count,
-                              PTE_CALL_INPUTS_MAX, err);
+        return args_add_value(args, arg, options->inputs.shapes, &options->inputs.shape_count,
+                              PTE_INPUTS_MAX, err);
     }
     return take(own, args, arg, err);
 }
@@ -100,69 +104,6 @@ static enum status find_method(struct pte_call *call, struct error *err)
                    : ST_OK;
 }
 
-/* Finds the input that |option|, NAME=X, names (or its alias), and X; |form| describes X for
- * errors. */
-static enum status find_input(const struct pte_call *call, const char *option, const char *form,
-                              struct pte_call_input **out_input, const char **out_value,
-                              struct error *err)
-{
-    char names[RT_NAMES_TEXT_MAX];
-    uint32_t count = rt_method_input_count(call->method), index = 0;
-    const char *equals = strchr(option, '=');
-    struct span name = span_of(option, equals ? (size_t)(equals - option) : strlen(option));
-    while (index < count && !rt_io_is_called(rt_method_input(call->method, index), name)) {
-        index++;
-    }
-    if (!equals || index == count) {
-        return error_set(err, ST_INVALID, "%.64s: expected NAME=%s, where NAME is %s", option, form,
-                         rt_names_print(call->method, RT_INPUT, names));
-    }
-    *out_input = &call->inputs[index];
-    *out_value = equals + 1;
-    return ST_OK;
-}
-
-static enum status assign_inputs(struct pte_call *call, struct error *err)
-{
-    struct pte_call_input *input;
-    const char *value;
-    call->inputs = calloc((size_t)rt_method_input_count(call->method) + 1, sizeof(*call->inputs));
-    if (!call->inputs) {
-        return error_set(err, ST_EXHAUSTED, "out of memory");
-    }
-    for (uint32_t i = 0; i < call->options->input_count; i++) {
-        const char *option = call->options->inputs[i];
-        if (find_input(call, option, "X", &input, &value, err) != ST_OK) {
-            return error_prefix(err, "--input ");
-        }
-        if (input->text) {
-            return error_set(
-                err, ST_INVALID, "--input %.64s: %s is given twice", option,
-                rt_method_input(call->method, (uint32_t)(input - call->inputs))->label);
-        }
-        input->text = value;
-    }
-    for (uint32_t i = 0; i < call->options->shape_count; i++) {
-        const char *option = call->options->shapes[i];
-        if (find_input(call, option, "2x3x4", &input, &value, err) != ST_OK) {
-            return error_prefix(err, "--shape ");
-        }
-        const struct rt_io *io = rt_method_input(call->method, (uint32_t)(input - call->inputs));
-        if (io->kind != RT_IO_TENSOR) {
-            return error_set(err, ST_INVALID, "--shape %s: the input is no tensor", option);
-        }
-        if (input->has_shape) {
-            return error_set(err, ST_INVALID, "--shape %.64s: %s is given twice", option,
-                             io->label);
-        }
-        if (pte_input_parse_dims(value, &input->shape, err) != ST_OK) {
-            return error_prefix(err, "--shape %s: ", option);
-        }
-        input->has_shape = true;
-    }
-    return ST_OK;
-}
-
 enum status pte_call_open(struct pte_call *call, const struct pte_call_options *options,
                           struct error *err)
 {
@@ -185,10 +126,51 @@ enum status pte_call_open(struct pte_call *call, const struct pte_call_options *
     };
     TRY(rt_load_program(options->path, &load_options, &call->program, err));
     TRY(find_method(call, err));
-    return assign_inputs(call, err);
+    uint32_t count = rt_method_input_count(call->method);
+    return pte_inputs_assign(&call->inputs, count ? rt_method_input(call->method, 0) : NULL, count,
+                             &options->inputs, err);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
+
+static enum status set_tensor(void *own, uint32_t index, enum dtype dtype,
+                              const struct shape *shape, void **out_ptr, struct error *err)
+{
+    struct pte_call *call = own;
+    return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+}
+
+static enum status set_integer(void *own, uint32_t index, int64_t value, struct error *err)
+{
+    struct pte_call *call = own;
+    return rt_invocation_int(call->invocation, index, value, err);
+}
+
+static enum status set_number(void *own, uint32_t index, double value, struct error *err)
+{
+    struct pte_call *call = own;
+    return rt_invocation_float(call->invocation, index, value, err);
+}
+
+static enum status set_flag(void *own, uint32_t index, bool value, struct error *err)
+{
+    struct pte_call *call = own;
+    return rt_invocation_bool(call->invocation, index, value, err);
+}
+
+static enum status set_string(void *own, uint32_t index, struct span value, struct error *err)
+{
+    struct pte_call *call = own;
+    return rt_invocation_string(call->invocation, index, value, err);
+}
+
+static const struct pte_input_ops invocation_ops = {
+    .tensor = set_tensor,
+    .integer = set_integer,
+    .number = set_number,
+    .flag = set_flag,
+    .string = set_string,
+};
 
 static void on_done(struct rt_invocation *invocation, enum status status, void *arg)
 {
@@ -198,108 +180,16 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
     uv_sem_post(&call->done);
 }
 
-static bool is_tensor(const struct pte_call *call, uint32_t index)
-{
-    return rt_method_input(call->method, index)->kind == RT_IO_TENSOR;
-}
-
-static enum status prefix_input(const struct pte_call *call, uint32_t index, struct error *err)
-{
-    return error_prefix(err, "%s: ", rt_method_input(call->method, index)->name);
-}
-
-/* " input_0=1x3x224x224" for all tensors, or for those whose shape is our choice. */
-static void print_shapes(const struct pte_call *call, const struct shape *const *given, FILE *to)
-{
-    for (uint32_t i = 0; i < rt_method_input_count(call->method); i++) {
-        const struct rt_io *io = rt_method_input(call->method, i);
-        const struct shape *shape = &call->inputs[i].shape;
-        if (io->kind != RT_IO_TENSOR || (given && (given[i] || io->dynamic_dims == 0))) {
-            continue;
-        }
-        fprintf(to, " %s=", io->name);
-        for (uint8_t d = 0; d < shape->rank; d++) {
-            fprintf(to, "%s%lld", d ? "x" : "", (long long)shape->dims[d]);
-        }
-    }
-}
-
-/* Prints the shapes that we chose, if others were possible. */
-static void note_choice(const struct pte_call *call, const struct shape *const *given)
-{
-    bool has_choice = false;
-    for (uint32_t i = 0; i < rt_method_input_count(call->method); i++) {
-        has_choice |=
-            !given[i] && is_tensor(call, i) && rt_method_input(call->method, i)->dynamic_dims != 0;
-    }
-    if (has_choice) {
-        fputs("pte: shapes chosen:", stderr);
-        print_shapes(call, given, stderr);
-        fputs(" (--shape sets others)\n", stderr);
-    }
-}
-
-static enum status choose_with(struct pte_call *call, const struct shape **given,
-                               struct shape *shapes, struct error *err)
-{
-    for (uint32_t i = 0; i < rt_method_input_count(call->method); i++) {
-        given[i] = call->inputs[i].has_shape ? &call->inputs[i].shape : NULL;
-    }
-    TRY(rt_example_shapes(call->method, given, shapes, err));
-    for (uint32_t i = 0; i < rt_method_input_count(call->method); i++) {
-        call->inputs[i].shape = shapes[i];
-    }
-    note_choice(call, given);
-    return ST_OK;
-}
-
-/* Chooses shapes for inputs without one, to match the inputs that have one. */
-static enum status choose_shapes(struct pte_call *call, struct error *err)
-{
-    uint32_t count = rt_method_input_count(call->method), open = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        open += is_tensor(call, i) && !(call->inputs[i].text && call->inputs[i].has_shape);
-    }
-    call->is_chosen = true;
-    if (open == 0) {
-        return ST_OK;
-    }
-    const struct shape **given = calloc((size_t)count + 1, sizeof(*given));
-    struct shape *shapes = calloc((size_t)count + 1, sizeof(*shapes));
-    enum status status = given && shapes ? choose_with(call, given, shapes, err)
-                                         : error_set(err, ST_EXHAUSTED, "out of memory");
-    free(given);
-    free(shapes);
-    return status;
-}
-
-/* Inputs with a content come first: the shapes of patterns follow from theirs. */
-static enum status set_inputs(struct pte_call *call, struct error *err)
-{
-    for (uint32_t i = 0; i < rt_method_input_count(call->method); i++) {
-        struct pte_call_input *input = &call->inputs[i];
-        const struct shape *wanted = input->has_shape ? &input->shape : NULL;
-        if (!input->text) {
-            continue;
-        }
-        if (pte_input_set(call->invocation, i, input->text, wanted, &input->shape, err) != ST_OK) {
-            return prefix_input(call, i, err);
-        }
-        input->has_shape = is_tensor(call, i);
-    }
-    TRY(call->is_chosen ? ST_OK : choose_shapes(call, err));
-    for (uint32_t i = 0; i < rt_method_input_count(call->method); i++) {
-        if (!call->inputs[i].text &&
-            pte_input_fill(call->invocation, i, &call->inputs[i].shape, err) != ST_OK) {
-            return prefix_input(call, i, err);
-        }
-    }
-    return ST_OK;
-}
-
 void pte_call_print_shapes(const struct pte_call *call, FILE *to)
 {
-    print_shapes(call, NULL, to);
+    pte_inputs_print_shapes(&call->inputs, to);
+}
+
+static enum status choose(void *own, const struct shape *const *given, struct shape *shapes,
+                          struct error *err)
+{
+    struct pte_call *call = own;
+    return rt_example_shapes(call->method, given, shapes, err);
 }
 
 /* Why the call failed, with the element that is to blame, if one is. */
@@ -319,7 +209,7 @@ enum status pte_call_once(struct pte_call *call, uint64_t *out_ns, struct error 
     rt_invocation_free(call->invocation);
     call->invocation = NULL;
     TRY(rt_invocation_new(call->method, call->pool, &call->invocation, err));
-    TRY(set_inputs(call, err));
+    TRY(pte_inputs_set(&call->inputs, &invocation_ops, choose, call, err));
     if (call->profile) {
         rt_invocation_profile(call->invocation, call->profile);
     }
@@ -334,7 +224,7 @@ enum status pte_call_once(struct pte_call *call, uint64_t *out_ns, struct error 
 void pte_call_close(struct pte_call *call)
 {
     rt_invocation_free(call->invocation);
-    free(call->inputs);
+    pte_inputs_fini(&call->inputs);
     rt_program_unref(call->program);
     hal_pool_free(call->pool);
     if (call->device) {

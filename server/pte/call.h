@@ -17,39 +17,31 @@
 #include "runtime/program/program.h"
 #include "runtime/pte/files.h"
 #include "server/process/args.h"
+#include "server/pte/inputs.h"
 
 struct hal_device;
 struct hal_pool;
 struct rt_profile;
 
-#define PTE_CALL_INPUTS_MAX 256
 #define PTE_CALL_WARM_UPS 3
 
 struct pte_call_options {
     const char *path, *method, *device, *cpu_level;
-    const char *inputs[PTE_CALL_INPUTS_MAX]; /* NAME=X */
-    const char *shapes[PTE_CALL_INPUTS_MAX]; /* NAME=2x3x4 */
+    const char *of_file; /* the name of an option that means nothing for a URL, or NULL */
+    struct pte_inputs_options inputs;
     const char *data[RT_DATA_FILES_MAX];
-    uint32_t input_count, shape_count, data_count;
+    uint32_t data_count;
     uint64_t workers;
     enum precision precision;
 };
 
-/* An input: its description on the command line, and its value. */
-struct pte_call_input {
-    const char *text; /* X, or NULL: a pattern */
-    bool has_shape;   /* shape from --shape, or that of the content */
-    struct shape shape;
-};
-
 struct pte_call {
     const struct pte_call_options *options;
-    struct hal_device *device;        /* shared: ref held */
-    struct hal_pool *pool;            /* owned */
-    struct rt_program *program;       /* shared: ref held */
-    struct rt_method *method;         /* borrowed from |program| */
-    struct pte_call_input *inputs;    /* owned; by raw input */
-    bool is_chosen;                   /* all inputs have their shapes */
+    struct hal_device *device;  /* shared: ref held */
+    struct hal_pool *pool;      /* owned */
+    struct rt_program *program; /* shared: ref held */
+    struct rt_method *method;   /* borrowed from |program| */
+    struct pte_inputs inputs;
     struct rt_invocation *invocation; /* owned; the last invocation */
     struct rt_profile *profile;       /* borrowed; of the next calls; NULL: none */
     uint64_t began_ns;                /* CLOCK_MONOTONIC: the begin of the last call */

@@ -8,27 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/tensor_text.h"
-#include "runtime/call/invocation.h"
 #include "server/process/file.h"
 #include "server/pte/npy.h"
 
 #define FILE_BYTES_MAX ((size_t)4 << 30)
 
-static const struct rt_io *io_of(const struct rt_invocation *invocation, uint32_t index)
-{
-    return rt_method_input(rt_invocation_method(invocation), index);
-}
-
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* |text| as the user gave it, and the input that it becomes. */
 struct setting {
-    struct rt_invocation *invocation;
-    uint32_t index;
+    const struct pte_input_to *input;
     const struct rt_io *io;
     const struct shape *shape; /* the required shape, or NULL */
     struct shape *out_shape;
@@ -57,7 +51,8 @@ static enum status set_bytes(const struct setting *to, const struct npy *array, 
                          array->data.len);
     }
     TRY(check_shape(to, &array->shape, err));
-    TRY(rt_invocation_input(to->invocation, to->index, array->dtype, &array->shape, &memory, err));
+    TRY(to->input->ops->tensor(to->input->own, to->input->index, array->dtype, &array->shape,
+                               &memory, err));
     npy_copy(array, memory);
     *to->out_shape = array->shape;
     return ST_OK;
@@ -101,12 +96,12 @@ static enum status set_from_array(const struct setting *to, const struct npy *ar
     npy_copy(array, &i);
     switch (io->kind) {
     case RT_IO_INT:
-        return rt_invocation_int(to->invocation, to->index, i, err);
+        return to->input->ops->integer(to->input->own, to->input->index, i, err);
     case RT_IO_FLOAT:
         memcpy(&f, &i, sizeof(f));
-        return rt_invocation_float(to->invocation, to->index, f, err);
+        return to->input->ops->number(to->input->own, to->input->index, f, err);
     default:
-        return rt_invocation_bool(to->invocation, to->index, i != 0, err);
+        return to->input->ops->flag(to->input->own, to->input->index, i != 0, err);
     }
 }
 
@@ -174,7 +169,7 @@ static enum status set_tensor_json(const struct setting *to, struct span text, s
     void *memory;
     TRY(choose_shape(to, text, &shape, err));
     TRY(shape_bytes(&shape, dtype, &bytes, err));
-    TRY(rt_invocation_input(to->invocation, to->index, dtype, &shape, &memory, err));
+    TRY(to->input->ops->tensor(to->input->own, to->input->index, dtype, &shape, &memory, err));
     bool is_bare = shape_numel(&shape) == 1 && text.len > 0 && text.ptr[0] != '[';
     enum status status = is_bare ? tensor_text_parse_element(text, dtype, &nan, memory, err)
                                  : tensor_text_parse(text, dtype, &shape, &nan, memory, bytes, err);
@@ -195,9 +190,31 @@ static enum status set_string_json(const struct setting *to, struct json *in, st
         status = error_set(err, ST_EXHAUSTED, "out of memory");
     } else {
         json_string_decode(&string, room);
-        status = rt_invocation_string(to->invocation, to->index, span_of(room, string.bytes), err);
+        status = to->input->ops->string(to->input->own, to->input->index,
+                                        span_of(room, string.bytes), err);
     }
     buf_fini(&text);
+    return status;
+}
+
+/* An array of strings, flat or nested as the shape says. */
+static enum status set_strings_json(const struct setting *to, struct span text, struct error *err)
+{
+    struct arena arena;
+    struct shape shape = to->shape ? *to->shape : (struct shape){0};
+    struct span *strings;
+    arena_init(&arena, FILE_BYTES_MAX);
+    enum status status = to->shape ? ST_OK : tensor_text_measure(text, &shape, err);
+    if (status == ST_OK) {
+        status = tensor_text_parse_strings(text, &shape, &arena, &strings, err);
+    }
+    if (status != ST_OK) {
+        error_prefix(err, "data");
+    } else {
+        *to->out_shape = shape;
+        status = to->input->ops->strings(to->input->own, to->input->index, &shape, strings, err);
+    }
+    arena_fini(&arena);
     return status;
 }
 
@@ -214,17 +231,19 @@ static enum status set_json(const struct setting *to, struct span text, struct e
     case RT_IO_INT:
         TRY(json_read_i64(&in, &i, err));
         TRY(json_end(&in, err));
-        return rt_invocation_int(to->invocation, to->index, i, err);
+        return to->input->ops->integer(to->input->own, to->input->index, i, err);
     case RT_IO_FLOAT:
         TRY(json_read_f64(&in, &f, err));
         TRY(json_end(&in, err));
-        return rt_invocation_float(to->invocation, to->index, f, err);
+        return to->input->ops->number(to->input->own, to->input->index, f, err);
     case RT_IO_BOOL:
         TRY(json_read_bool(&in, &b, err));
         TRY(json_end(&in, err));
-        return rt_invocation_bool(to->invocation, to->index, b, err);
+        return to->input->ops->flag(to->input->own, to->input->index, b, err);
     case RT_IO_STRING:
-        return set_string_json(to, &in, err);
+        return to->input->ops->strings && text.len > 0 && text.ptr[0] == '['
+                   ? set_strings_json(to, text, err)
+                   : set_string_json(to, &in, err);
     case RT_IO_NONE:
         return error_set(err, ST_INVALID, "is None and takes no value");
     }
@@ -252,10 +271,10 @@ static enum status set_from_raw_with_dims(const struct setting *to, const char *
     return status;
 }
 
-enum status pte_input_set(struct rt_invocation *invocation, uint32_t index, const char *text,
+enum status pte_input_set(const struct pte_input_to *input, const char *text,
                           const struct shape *shape, struct shape *out_shape, struct error *err)
 {
-    const struct setting to = {invocation, index, io_of(invocation, index), shape, out_shape};
+    const struct setting to = {input, input->io, shape, out_shape};
     const char *colon = strrchr(text, ':');
     if (ends_with(text, ".npy")) {
         return set_from_npy(&to, text, err);
@@ -317,14 +336,14 @@ void pte_input_store(void *memory, enum dtype dtype, size_t i, double value)
     }
 }
 
-static enum status fill_tensor(struct rt_invocation *invocation, uint32_t index,
-                               const struct shape *shape, struct error *err)
+static enum status fill_tensor(const struct pte_input_to *to, const struct shape *shape,
+                               struct error *err)
 {
-    const struct rt_io *io = io_of(invocation, index);
+    const struct rt_io *io = to->io;
     size_t bytes;
     void *memory;
     TRY(shape_bytes(shape, io->dtype, &bytes, err));
-    TRY(rt_invocation_input(invocation, index, io->dtype, shape, &memory, err));
+    TRY(to->ops->tensor(to->own, to->index, io->dtype, shape, &memory, err));
     size_t count = (size_t)shape_numel(shape);
     for (size_t i = 0; i < count; i++) {
         pte_input_store(memory, io->dtype, i, pattern(io->dtype, i));
@@ -332,24 +351,24 @@ static enum status fill_tensor(struct rt_invocation *invocation, uint32_t index,
     return ST_OK;
 }
 
-enum status pte_input_fill(struct rt_invocation *invocation, uint32_t index,
-                           const struct shape *shape, struct error *err)
+enum status pte_input_fill(const struct pte_input_to *to, const struct shape *shape,
+                           struct error *err)
 {
-    const struct rt_io *io = io_of(invocation, index);
+    const struct rt_io *io = to->io;
     if (io->is_fixed) {
         return ST_OK;
     }
     switch (io->kind) {
     case RT_IO_TENSOR:
-        return fill_tensor(invocation, index, shape, err);
+        return fill_tensor(to, shape, err);
     case RT_IO_INT:
-        return rt_invocation_int(invocation, index, 1, err);
+        return to->ops->integer(to->own, to->index, 1, err);
     case RT_IO_FLOAT:
-        return rt_invocation_float(invocation, index, 0.5, err);
+        return to->ops->number(to->own, to->index, 0.5, err);
     case RT_IO_BOOL:
-        return rt_invocation_bool(invocation, index, true, err);
+        return to->ops->flag(to->own, to->index, true, err);
     case RT_IO_STRING:
-        return rt_invocation_string(invocation, index, span_str("text"), err);
+        return to->ops->string(to->own, to->index, span_str("text"), err);
     case RT_IO_NONE:
         return ST_OK;
     }

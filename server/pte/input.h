@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inputs of `pte run`: from files, from JSON text, or a fixed pattern. One thread. */
+/* One input of a call: from a file, from JSON text, or a fixed pattern. One thread. */
 #ifndef PTED_SERVER_PTE_INPUT_H
 #define PTED_SERVER_PTE_INPUT_H
 
@@ -7,26 +7,46 @@
 #include "base/status.h"
 #include "runtime/program/program.h"
 
-struct rt_invocation;
+/* What takes the values of inputs: an invocation, or a request to a server. Each function gets the
+ * index of the input. */
+struct pte_input_ops {
+    /* Gives memory for the elements; NULL for 0 bytes. */
+    enum status (*tensor)(void *own, uint32_t index, enum dtype dtype, const struct shape *shape,
+                          void **out_ptr, struct error *err);
+    enum status (*integer)(void *own, uint32_t index, int64_t value, struct error *err);
+    enum status (*number)(void *own, uint32_t index, double value, struct error *err);
+    enum status (*flag)(void *own, uint32_t index, bool value, struct error *err);
+    enum status (*string)(void *own, uint32_t index, struct span value, struct error *err);
+    /* As many as |shape| says; borrowed. NULL: inputs are single strings. */
+    enum status (*strings)(void *own, uint32_t index, const struct shape *shape,
+                           const struct span *strings, struct error *err);
+};
+
+struct pte_input_to {
+    const struct pte_input_ops *ops;
+    void *own; /* what the functions get */
+    const struct rt_io *io;
+    uint32_t index;
+};
 
 /* "2x3x4"; an empty text is rank 0. */
 MUST_CHECK enum status pte_input_parse_dims(const char *text, struct shape *out_shape,
                                             struct error *err);
 
 /*
- * |text| is FILE.npy, FILE.bin (with the declared shape), FILE.bin:2x3 or JSON, and becomes input
- * |index|. |shape| is the shape that a tensor must have, or NULL; |out_shape| receives the one that
- * it has.
+ * |text| is FILE.npy, FILE.bin (with the declared shape), FILE.bin:2x3 or JSON, and becomes the
+ * input |to|. |shape| is the shape that a tensor must have, or NULL; |out_shape| receives the one
+ * that it has.
  */
-MUST_CHECK enum status pte_input_set(struct rt_invocation *invocation, uint32_t index,
-                                     const char *text, const struct shape *shape,
-                                     struct shape *out_shape, struct error *err);
+MUST_CHECK enum status pte_input_set(const struct pte_input_to *to, const char *text,
+                                     const struct shape *shape, struct shape *out_shape,
+                                     struct error *err);
 
 /*
  * Values that depend on the position alone; fixed scalars keep their value. |shape|: of a tensor.
  */
-MUST_CHECK enum status pte_input_fill(struct rt_invocation *invocation, uint32_t index,
-                                      const struct shape *shape, struct error *err);
+MUST_CHECK enum status pte_input_fill(const struct pte_input_to *to, const struct shape *shape,
+                                      struct error *err);
 
 /* Stores |value| as element |i| of the |dtype|, which a request may have. */
 void pte_input_store(void *memory, enum dtype dtype, size_t i, double value);

@@ -21,6 +21,7 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/devices.c \
 	%D%/fetch.c \
 	%D%/input.c %D%/input.h \
+	%D%/inputs.c %D%/inputs.h \
 	%D%/inspect.c %D%/inspect.h \
 	%D%/inspect_json.c \
 	%D%/inspect_text.c \
@@ -31,8 +32,17 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/profile_json.c \
 	%D%/profile_text.c \
 	%D%/pte.c %D%/pte.h \
+	%D%/remote.c %D%/remote.h \
+	%D%/remote_answer.c \
+	%D%/remote_meta.c \
+	%D%/repository.c \
+	%D%/result.c %D%/result.h \
 	%D%/run.c \
 	%D%/sig.c \
 	%D%/target.c %D%/target.h \
 	%D%/token.c \
+	%D%/screen.c %D%/screen.h \
+	%D%/top.c %D%/top.h \
+	%D%/top_print.c \
+	%D%/top_sample.c \
 	%D%/transfer.c %D%/transfer.h

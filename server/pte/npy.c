@@ -292,20 +292,27 @@ static void print_head(struct buf *out, const char *descr, const char *shape)
     buf_add_char(out, '\n');
 }
 
+static void print_shape(const struct shape *shape, char text[SHAPE_TEXT_MAX + 8])
+{
+    size_t len = 1, size = SHAPE_TEXT_MAX + 8;
+    text[0] = '(';
+    for (int i = 0; i < shape->rank; i++) {
+        len += (size_t)snprintf(text + len, size - len, "%lld,", (long long)shape->dims[i]);
+    }
+    snprintf(text + len, size - len, ")");
+}
+
 void npy_print_head(struct buf *out, enum dtype dtype, const struct shape *shape)
 {
-    char text[SHAPE_TEXT_MAX + 8] = "(";
-    size_t len = 1;
-    for (int i = 0; i < shape->rank; i++) {
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "%lld,", (long long)shape->dims[i]);
-    }
-    snprintf(text + len, sizeof(text) - len, ")");
+    char text[SHAPE_TEXT_MAX + 8];
+    print_shape(shape, text);
     print_head(out, descrs[dtype], text);
 }
 
-void npy_print_string_head(struct buf *out, size_t len)
+void npy_print_strings_head(struct buf *out, size_t len, const struct shape *shape)
 {
-    char descr[24];
+    char descr[24], text[SHAPE_TEXT_MAX + 8];
     snprintf(descr, sizeof(descr), "|S%zu", len);
-    print_head(out, descr, "(1,)");
+    print_shape(shape, text);
+    print_head(out, descr, text);
 }

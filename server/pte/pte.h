@@ -31,6 +31,10 @@ extern const struct pte_command pte_ops_command;
 extern const struct pte_command pte_sig_command;
 extern const struct pte_command pte_token_command;
 extern const struct pte_command pte_fetch_command;
+extern const struct pte_command pte_ls_command;
+extern const struct pte_command pte_load_command;
+extern const struct pte_command pte_unload_command;
+extern const struct pte_command pte_top_command;
 extern const struct pte_command pte_bench_command;
 
 /*

@@ -1,40 +1,61 @@
 /* SPDX-License-Identifier: MIT */
-/* pte run: calls a method once and prints its results, or many times and prints its times. */
+/* pte run: calls a method once and prints its results, or many times and prints its times. The
+ * method is a file's, or a model at a server. */
 #include "config.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
-#include "protocol/json.h"
+#include "server/process/options.h"
 #include "server/pte/call.h"
-#include "server/pte/npy.h"
 #include "server/pte/print.h"
 #include "server/pte/pte.h"
+#include "server/pte/remote.h"
+#include "server/pte/result.h"
 
 #define RUN_REPEAT_MAX 10000000
-#define RUN_TEXT_BYTES_MAX ((size_t)1 << 30)
+#define RUN_ANSWER_BYTES_MIN 1024
+#define RUN_ANSWER_BYTES_MAX ((uint64_t)1 << 40)
 
 struct run_options {
     struct pte_call_options call;
+    struct client_options client;
+    const char *of_url; /* the name of an option that means nothing for a file, or NULL */
     const char *output;
-    uint64_t repeat, top;
+    uint64_t repeat, top, answer_bytes_max;
     bool has_top;
 };
 
+/* A call and its results, whatever makes them. */
 struct run {
     const struct run_options *options;
-    struct pte_call call;
+    void *own; /* what the functions get */
+    enum status (*once)(void *own, uint64_t *out_ns, struct error *err);
+    enum status (*show)(const struct run *run, struct error *err);
+    const struct pte_inputs *inputs;
 };
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static enum status take_answer_max(struct run_options *options, struct args *args,
+                                   const struct arg *arg, struct error *err)
+{
+    const char *text;
+    TRY(args_value(args, arg, &text, err));
+    enum status status =
+        options_parse_number(text, OPTION_BYTES, RUN_ANSWER_BYTES_MIN, RUN_ANSWER_BYTES_MAX,
+                             &options->answer_bytes_max, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "--answer-bytes-max: ");
+}
 
 static enum status take_option(void *own, struct args *args, const struct arg *arg,
                                struct error *err)
 {
     struct run_options *options = own;
+    bool is_taken;
     if (span_is(arg->option, "--output")) {
         return args_value(args, arg, &options->output, err);
     }
@@ -45,8 +66,28 @@ static enum status take_option(void *own, struct args *args, const struct arg *a
         options->has_top = true;
         return pte_call_number(args, arg, 0, PTE_PRINT_TOP_MAX, &options->top, err);
     }
-    return args_refuse(arg, err);
+    options->of_url = arg->text;
+    if (span_is(arg->option, "--answer-bytes-max")) {
+        return take_answer_max(options, args, arg, err);
+    }
+    TRY(client_take_option(&options->client, args, arg, &is_taken, err));
+    return is_taken ? ST_OK : args_refuse(arg, err);
 }
+
+static enum status parse(int argc, char *const argv[], struct run_options *options,
+                         struct error *err)
+{
+    options->client = (struct client_options)CLIENT_OPTIONS_DEFAULT;
+    options->answer_bytes_max = PTE_REMOTE_ANSWER_BYTES;
+    TRY(pte_call_parse(argc, argv, &options->call, take_option, options, err));
+    bool is_url = target_is_one(options->call.path);
+    const char *wrong = is_url ? options->call.of_file : options->of_url;
+    return wrong ? error_set(err, ST_INVALID, "%.*s: only with %s", (int)strcspn(wrong, "="), wrong,
+                             is_url ? "a file, not with a URL" : "a URL, not with a file")
+                 : ST_OK;
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
 
 static void print_times(const uint64_t *sorted, uint64_t count)
 {
@@ -60,11 +101,11 @@ static void print_times(const uint64_t *sorted, uint64_t count)
     }
 }
 
-static enum status run_repeatedly(struct run *run, struct error *err)
+static enum status run_repeatedly(const struct run *run, struct error *err)
 {
     uint64_t count = run->options->repeat, ignored;
     for (int i = 0; i < PTE_CALL_WARM_UPS; i++) {
-        TRY(pte_call_once(&run->call, &ignored, err));
+        TRY(run->once(run->own, &ignored, err));
     }
     uint64_t *times = calloc(count, sizeof(times[0]));
     if (!times) {
@@ -72,12 +113,12 @@ static enum status run_repeatedly(struct run *run, struct error *err)
     }
     enum status status = ST_OK;
     for (uint64_t i = 0; status == ST_OK && i < count; i++) {
-        status = pte_call_once(&run->call, &times[i], err);
+        status = run->once(run->own, &times[i], err);
     }
     if (status == ST_OK) {
         qsort(times, count, sizeof(times[0]), pte_call_compare_ns);
         fputs("shapes:", stdout);
-        pte_call_print_shapes(&run->call, stdout);
+        pte_inputs_print_shapes(run->inputs, stdout);
         putchar('\n');
         print_times(times, count);
     }
@@ -87,59 +128,16 @@ static enum status run_repeatedly(struct run *run, struct error *err)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static enum status write_result(const struct run *run, uint32_t index, struct error *err)
+static enum status show_result(const struct run *run, const struct pte_result *result,
+                               struct error *err)
 {
-    const struct rt_io *io = rt_method_result(run->call.method, index);
-    const struct rt_result *result = rt_invocation_result(run->call.invocation, index);
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/%s.npy", run->options->output, io->name) >= PATH_MAX) {
-        return error_set(err, ST_UNWRITTEN, "--output: the path is too long");
-    }
-    struct buf head;
-    buf_init(&head, 1024);
-    if (io->kind == RT_IO_STRING) {
-        npy_print_string_head(&head, result->bytes.len);
-    } else {
-        npy_print_head(&head, io->dtype, &result->shape);
-    }
-    enum status status = pte_write_file("--output", path, buf_span(&head), result->bytes, err);
-    buf_fini(&head);
-    return status;
-}
-
-static enum status print_result(const struct run *run, uint32_t index, struct error *err)
-{
-    const struct rt_io *io = rt_method_result(run->call.method, index);
-    const struct rt_result *result = rt_invocation_result(run->call.invocation, index);
+    const struct run_options *options = run->options;
     const struct pte_print_top top = {
-        .count = run->options->has_top ? (uint32_t)run->options->top : PTE_PRINT_TOP_DEFAULT,
-        .is_asked = run->options->has_top,
+        .count = options->has_top ? (uint32_t)options->top : PTE_PRINT_TOP_DEFAULT,
+        .is_asked = options->has_top,
     };
-    struct buf out;
-    buf_init(&out, RUN_TEXT_BYTES_MAX);
-    if (io->kind == RT_IO_STRING) {
-        buf_printf(&out, "%s: string ", io->name);
-        json_print_string(&out, result->bytes);
-        buf_add_char(&out, '\n');
-    } else if (io->kind != RT_IO_TENSOR) {
-        pte_print_scalar(&out, io->name, io->dtype, result->bytes.ptr);
-    } else {
-        pte_print_tensor(&out, io->name, io->dtype, &result->shape, result->bytes.ptr, &top);
-    }
-    enum status status = pte_write(&out, err);
-    buf_fini(&out);
-    return status;
-}
-
-static enum status show_results(const struct run *run, struct error *err)
-{
-    const char *folder = run->options->output;
-    for (uint32_t i = 0; i < rt_method_result_count(run->call.method); i++) {
-        if (rt_method_result(run->call.method, i)->kind != RT_IO_NONE) {
-            TRY(folder ? write_result(run, i, err) : print_result(run, i, err));
-        }
-    }
-    return ST_OK;
+    return options->output ? pte_result_write(result, options->output, err)
+                           : pte_result_print(result, &top, err);
 }
 
 static enum status make_folder(const char *path, struct error *err)
@@ -154,27 +152,108 @@ static enum status make_folder(const char *path, struct error *err)
     return ST_OK;
 }
 
-static enum status run_and_show(struct run *run, struct error *err)
+static enum status run_and_show(const struct run *run, struct error *err)
 {
-    TRY(pte_call_open(&run->call, &run->options->call, err));
-    TRY(run->options->output ? make_folder(run->options->output, err) : ST_OK);
-    if (run->options->repeat) {
-        TRY(run_repeatedly(run, err));
-        return run->options->output ? show_results(run, err) : ST_OK;
-    }
+    const struct run_options *options = run->options;
     uint64_t ignored;
-    TRY(pte_call_once(&run->call, &ignored, err));
-    return show_results(run, err);
+    TRY(options->output ? make_folder(options->output, err) : ST_OK);
+    if (options->repeat) {
+        TRY(run_repeatedly(run, err));
+        return options->output ? run->show(run, err) : ST_OK;
+    }
+    TRY(run->once(run->own, &ignored, err));
+    return run->show(run, err);
 }
+
+/* ---- of a file ------------------------------------------------------------------------------- */
+
+static enum status call_once(void *own, uint64_t *out_ns, struct error *err)
+{
+    return pte_call_once(own, out_ns, err);
+}
+
+static enum status show_call(const struct run *run, struct error *err)
+{
+    const struct pte_call *call = run->own;
+    for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
+        const struct rt_io *io = rt_method_result(call->method, i);
+        const struct rt_result *bytes = rt_invocation_result(call->invocation, i);
+        const struct pte_result result = {
+            .name = io->name,
+            .file_name = io->name,
+            .kind = io->kind,
+            .dtype = io->dtype,
+            .shape = bytes->shape,
+            .bytes = bytes->bytes,
+        };
+        TRY(io->kind == RT_IO_NONE ? ST_OK : show_result(run, &result, err));
+    }
+    return ST_OK;
+}
+
+static enum status run_file(const struct run_options *options, struct error *err)
+{
+    struct pte_call call;
+    const struct run run = {options, &call, call_once, show_call, &call.inputs};
+    enum status status = pte_call_open(&call, &options->call, err);
+    if (status == ST_OK) {
+        status = run_and_show(&run, err);
+    }
+    pte_call_close(&call);
+    return status;
+}
+
+/* ---- at a server ----------------------------------------------------------------------------- */
+
+static enum status remote_once(void *own, uint64_t *out_ns, struct error *err)
+{
+    return pte_remote_once(own, out_ns, err);
+}
+
+static enum status verify_names(const struct pte_remote *remote, struct error *err)
+{
+    for (uint32_t i = 1; i < remote->result_count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (strcmp(remote->results[i].file_name, remote->results[k].file_name) == 0) {
+                return error_set(err, ST_UNWRITTEN, "--output: two results are called '%.64s'",
+                                 remote->results[i].file_name);
+            }
+        }
+    }
+    return ST_OK;
+}
+
+static enum status show_remote(const struct run *run, struct error *err)
+{
+    const struct pte_remote *remote = run->own;
+    TRY(run->options->output ? verify_names(remote, err) : ST_OK);
+    for (uint32_t i = 0; i < remote->result_count; i++) {
+        TRY(show_result(run, &remote->results[i], err));
+    }
+    return ST_OK;
+}
+
+static enum status run_remote(const struct run_options *options, struct error *err)
+{
+    struct pte_remote remote;
+    const struct run run = {options, &remote, remote_once, show_remote, &remote.inputs};
+    enum status status =
+        pte_remote_open(&remote, options->call.path, options->call.method, &options->client,
+                        &options->call.inputs, options->answer_bytes_max, err);
+    if (status == ST_OK) {
+        status = run_and_show(&run, err);
+    }
+    pte_remote_close(&remote);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static enum status run_once_or_more(int argc, char *const argv[], struct error *err)
 {
     static struct run_options options;
-    struct run run = {.options = &options};
-    TRY(pte_call_parse(argc, argv, &options.call, take_option, &options, err));
-    enum status status = run_and_show(&run, err);
-    pte_call_close(&run.call);
-    return status;
+    TRY(parse(argc, argv, &options, err));
+    return target_is_one(options.call.path) ? run_remote(&options, err) : run_file(&options, err);
 }
 
 static int run(int argc, char *const argv[])
@@ -185,11 +264,12 @@ static int run(int argc, char *const argv[])
 
 const struct pte_command pte_run_command = {
     .name = "run",
-    .usage = "run [OPTION]... FILE.pte",
+    .usage = "run [OPTION]... FILE.pte|URL/MODEL",
     .summary = "run a method and print its results, or its time",
     .help =
         "Runs a method once and prints its results: small ones whole, large ones shortened, with\n"
-        "their range and, of scores, the classes with the largest ones.\n"
+        "their range and, of scores, the classes with the largest ones. The method is a file's,\n"
+        "or a model at a server: http://HOST:PORT/MODEL or unix:PATH:/MODEL.\n"
         "\n" PTE_CALL_HELP
         "  --top-k N            print the N largest values of each row of floats; 0: of none (5, "
         "of\n"
@@ -199,9 +279,13 @@ const struct pte_command pte_run_command = {
         "us\n" PTE_CALL_DEVICE_HELP
         "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"
         "\n"
+        "With a URL, in place of --data, --workers, --cpu, --precision and --device:\n" CLIENT_HELP
+        "  --answer-bytes-max N largest answer that is taken, as 64M (1G)\n"
+        "\n"
         "Examples:\n"
         "  pte run add.pte --input 'input_0=[[1,2,3],[4,5,6]]' --input input_1=b.npy\n"
         "  pte run mobilenet.pte --input input_0=cat.npy --top-k 3\n"
-        "  pte run mobilenet.pte --shape input_0=8x3x224x224 --repeat 100 --workers 1\n",
+        "  pte run mobilenet.pte --shape input_0=8x3x224x224 --repeat 100 --workers 1\n"
+        "  pte run http://127.0.0.1:8000/mobilenet --input input_0=cat.npy\n",
     .run = run,
 };

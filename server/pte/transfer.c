@@ -141,8 +141,11 @@ static enum status set_headers(struct transfer *t, struct error *err)
     t->client->curl->slist_free_all(t->headers);
     t->headers = NULL;
     TRY(add_header(t, "Expect:", err));
-    TRY(add_header(t,
-                   request->body_count ? "Content-Type: application/json" : "Content-Type:", err));
+    const char *type = request->content_type ? request->content_type : "application/json";
+    char text[TRANSFER_FIELD_MAX];
+    snprintf(text, sizeof(text), "Content-Type:%s%s", request->body_count ? " " : "",
+             request->body_count ? type : "");
+    TRY(add_header(t, text, err));
     for (size_t i = 0; i < TRANSFER_HEADERS_MAX && request->headers[i]; i++) {
         TRY(add_header(t, request->headers[i], err));
     }
@@ -353,15 +356,6 @@ enum status transfer_status_of(long http_status)
     }
 }
 
-static const struct cJSON *find_member(const struct cJSON *object, const char *key)
-{
-    const struct cJSON *member = document_first(object);
-    while (member && !document_is(member, key)) {
-        member = document_next(member);
-    }
-    return member;
-}
-
 /* The text of a refusal, where servers put it: in "error", "detail" or "message", a string or an
  * object with such a member. NULL: none. Goes as deep as a document may be nested. */
 static const struct cJSON *find_text(const struct cJSON *value)
@@ -372,7 +366,7 @@ static const struct cJSON *find_text(const struct cJSON *value)
     }
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         const struct cJSON *member =
-            document_type(value) == JSON_OBJECT ? find_member(value, keys[i]) : NULL;
+            document_type(value) == JSON_OBJECT ? document_find(value, keys[i]) : NULL;
         const struct cJSON *text = member ? find_text(member) : NULL;
         if (text) {
             return text;

@@ -36,8 +36,9 @@
 
 /* Borrowed from prepare to the end of the last transfer, the pieces of the body too. */
 struct transfer_request {
-    const char *path; /* behind the target's base: "/v2/models/mlp/infer" */
-    bool is_post;     /* else GET */
+    const char *path;         /* behind the target's base: "/v2/models/mlp/infer" */
+    const char *content_type; /* of the body; NULL: application/json */
+    bool is_post;             /* else GET */
     const char *headers[TRANSFER_HEADERS_MAX]; /* "Name: value"; as many as are not NULL */
     const struct span *body;                   /* pieces that make the body */
     uint32_t body_count;

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/pte/inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/program/names.h"
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+/* Finds the input that |option|, NAME=X, names (or its alias), and X; |form| describes X for
+ * errors. */
+static enum status find_input(const struct pte_inputs *inputs, const char *option, const char *form,
+                              uint32_t *out_index, const char **out_value, struct error *err)
+{
+    char names[RT_NAMES_TEXT_MAX];
+    uint32_t index = 0;
+    const char *equals = strchr(option, '=');
+    struct span name = span_of(option, equals ? (size_t)(equals - option) : strlen(option));
+    while (index < inputs->count && !rt_io_is_called(&inputs->ios[index], name)) {
+        index++;
+    }
+    if (!equals || index == inputs->count) {
+        return error_set(err, ST_INVALID, "%.64s: expected NAME=%s, where NAME is %s", option, form,
+                         rt_names_print_ios(inputs->ios, inputs->count, names));
+    }
+    *out_index = index;
+    *out_value = equals + 1;
+    return ST_OK;
+}
+
+static enum status assign_input(struct pte_inputs *inputs, const char *option, struct error *err)
+{
+    uint32_t index;
+    const char *value;
+    if (find_input(inputs, option, "X", &index, &value, err) != ST_OK) {
+        return error_prefix(err, "--input ");
+    }
+    if (inputs->items[index].text) {
+        return error_set(err, ST_INVALID, "--input %.64s: %s is given twice", option,
+                         inputs->ios[index].label);
+    }
+    inputs->items[index].text = value;
+    return ST_OK;
+}
+
+static enum status assign_shape(struct pte_inputs *inputs, const char *option, struct error *err)
+{
+    uint32_t index;
+    const char *value;
+    if (find_input(inputs, option, "2x3x4", &index, &value, err) != ST_OK) {
+        return error_prefix(err, "--shape ");
+    }
+    struct pte_inputs_item *item = &inputs->items[index];
+    const struct rt_io *io = &inputs->ios[index];
+    if (io->kind != RT_IO_TENSOR && !(io->kind == RT_IO_STRING && io->shape.rank > 0)) {
+        return error_set(err, ST_INVALID, "--shape %s: the input is no tensor", option);
+    }
+    if (item->has_shape) {
+        return error_set(err, ST_INVALID, "--shape %.64s: %s is given twice", option, io->label);
+    }
+    if (pte_input_parse_dims(value, &item->shape, err) != ST_OK) {
+        return error_prefix(err, "--shape %s: ", option);
+    }
+    item->has_shape = true;
+    return ST_OK;
+}
+
+enum status pte_inputs_assign(struct pte_inputs *inputs, const struct rt_io *ios, uint32_t count,
+                              const struct pte_inputs_options *options, struct error *err)
+{
+    *inputs = (struct pte_inputs){.ios = ios, .count = count};
+    inputs->items = calloc((size_t)count + 1, sizeof(*inputs->items));
+    if (!inputs->items) {
+        return error_set(err, ST_EXHAUSTED, "out of memory");
+    }
+    for (uint32_t i = 0; i < options->input_count; i++) {
+        TRY(assign_input(inputs, options->inputs[i], err));
+    }
+    for (uint32_t i = 0; i < options->shape_count; i++) {
+        TRY(assign_shape(inputs, options->shapes[i], err));
+    }
+    return ST_OK;
+}
+
+void pte_inputs_fini(struct pte_inputs *inputs)
+{
+    free(inputs->items);
+    inputs->items = NULL;
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+static bool is_tensor(const struct pte_inputs *inputs, uint32_t index)
+{
+    return inputs->ios[index].kind == RT_IO_TENSOR;
+}
+
+/* " input_0=1x3x224x224" for all tensors, or for those whose shape is our choice. */
+static void print_shapes(const struct pte_inputs *inputs, const struct shape *const *given,
+                         FILE *to)
+{
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const struct rt_io *io = &inputs->ios[i];
+        const struct shape *shape = &inputs->items[i].shape;
+        if (io->kind != RT_IO_TENSOR || (given && (given[i] || io->dynamic_dims == 0))) {
+            continue;
+        }
+        fprintf(to, " %s=", io->name);
+        for (uint8_t d = 0; d < shape->rank; d++) {
+            fprintf(to, "%s%lld", d ? "x" : "", (long long)shape->dims[d]);
+        }
+    }
+}
+
+void pte_inputs_print_shapes(const struct pte_inputs *inputs, FILE *to)
+{
+    print_shapes(inputs, NULL, to);
+}
+
+/* Prints the shapes that we chose, if others were possible. */
+static void note_choice(const struct pte_inputs *inputs, const struct shape *const *given)
+{
+    bool has_choice = false;
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        has_choice |= !given[i] && is_tensor(inputs, i) && inputs->ios[i].dynamic_dims != 0;
+    }
+    if (has_choice) {
+        fputs("pte: shapes chosen:", stderr);
+        print_shapes(inputs, given, stderr);
+        fputs(" (--shape sets others)\n", stderr);
+    }
+}
+
+static enum status choose_with(struct pte_inputs *inputs, const struct shape **given,
+                               struct shape *shapes, pte_inputs_choose_f *choose, void *own,
+                               struct error *err)
+{
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        given[i] = inputs->items[i].has_shape ? &inputs->items[i].shape : NULL;
+    }
+    TRY(choose(own, given, shapes, err));
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        inputs->items[i].shape = shapes[i];
+    }
+    note_choice(inputs, given);
+    return ST_OK;
+}
+
+/* Chooses shapes for inputs without one, to match the inputs that have one. */
+static enum status choose_shapes(struct pte_inputs *inputs, pte_inputs_choose_f *choose, void *own,
+                                 struct error *err)
+{
+    uint32_t count = inputs->count, open = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        open += is_tensor(inputs, i) && !(inputs->items[i].text && inputs->items[i].has_shape);
+    }
+    inputs->is_chosen = true;
+    if (open == 0) {
+        return ST_OK;
+    }
+    const struct shape **given = calloc((size_t)count + 1, sizeof(*given));
+    struct shape *shapes = calloc((size_t)count + 1, sizeof(*shapes));
+    enum status status = given && shapes ? choose_with(inputs, given, shapes, choose, own, err)
+                                         : error_set(err, ST_EXHAUSTED, "out of memory");
+    free(given);
+    free(shapes);
+    return status;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Inputs with a content come first: the shapes of patterns follow from theirs. */
+enum status pte_inputs_set(struct pte_inputs *inputs, const struct pte_input_ops *ops,
+                           pte_inputs_choose_f *choose, void *own, struct error *err)
+{
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        struct pte_inputs_item *item = &inputs->items[i];
+        const struct pte_input_to to = {ops, own, &inputs->ios[i], i};
+        const struct shape *wanted = item->has_shape ? &item->shape : NULL;
+        if (!item->text) {
+            continue;
+        }
+        if (pte_input_set(&to, item->text, wanted, &item->shape, err) != ST_OK) {
+            return error_prefix(err, "%s: ", to.io->name);
+        }
+        item->has_shape = is_tensor(inputs, i);
+    }
+    TRY(inputs->is_chosen ? ST_OK : choose_shapes(inputs, choose, own, err));
+    for (uint32_t i = 0; i < inputs->count; i++) {
+        const struct pte_input_to to = {ops, own, &inputs->ios[i], i};
+        if (!inputs->items[i].text && pte_input_fill(&to, &inputs->items[i].shape, err) != ST_OK) {
+            return error_prefix(err, "%s: ", to.io->name);
+        }
+    }
+    return ST_OK;
+}

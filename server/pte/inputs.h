@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inputs of a call as the command line gives them, --input NAME=X and --shape NAME=2x3x4, of a
+ * file's method and of a model at a server alike. One thread.
+ */
+#ifndef PTED_SERVER_PTE_INPUTS_H
+#define PTED_SERVER_PTE_INPUTS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/shape.h"
+#include "base/status.h"
+#include "server/pte/input.h"
+
+#define PTE_INPUTS_MAX 256 /* options of each kind */
+
+/* What the command line says; borrowed from it. */
+struct pte_inputs_options {
+    const char *inputs[PTE_INPUTS_MAX]; /* NAME=X */
+    const char *shapes[PTE_INPUTS_MAX]; /* NAME=2x3x4 */
+    uint32_t input_count, shape_count;
+};
+
+struct pte_inputs_item {
+    const char *text; /* X, or NULL: a pattern */
+    bool has_shape;   /* shape from --shape, or that of the content */
+    struct shape shape;
+};
+
+struct pte_inputs {
+    const struct rt_io *ios; /* borrowed; by raw input */
+    uint32_t count;
+    struct pte_inputs_item *items; /* owned; likewise */
+    bool is_chosen;                /* all inputs have their shapes */
+};
+
+/* Chooses a shape for each tensor for which |given| has NULL, to match the others. |shapes| has
+ * room for all inputs. */
+typedef enum status pte_inputs_choose_f(void *own, const struct shape *const *given,
+                                        struct shape *shapes, struct error *err);
+
+/* Which input each option is for. ST_INVALID: there is no such input, or it is given twice.
+ * |inputs| can be freed in any case. */
+MUST_CHECK enum status pte_inputs_assign(struct pte_inputs *inputs, const struct rt_io *ios,
+                                         uint32_t count, const struct pte_inputs_options *options,
+                                         struct error *err);
+void pte_inputs_fini(struct pte_inputs *inputs);
+
+/* Gives all inputs their values. The first time, |choose| finds the shapes that nobody has given;
+ * both functions get |own|. */
+MUST_CHECK enum status pte_inputs_set(struct pte_inputs *inputs, const struct pte_input_ops *ops,
+                                      pte_inputs_choose_f *choose, void *own, struct error *err);
+
+/* " input_0=1x3x224x224" for each tensor. */
+void pte_inputs_print_shapes(const struct pte_inputs *inputs, FILE *to);
+
+#endif

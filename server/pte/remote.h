@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model at a server, and calls of it as the command line describes them: what server/pte/call.h
+ * is for a method of a file. The server is pted, or another one that speaks the Open Inference
+ * Protocol.
+ *
+ * Its metadata say which inputs there are. pted's signature also tells numbers from tensors without
+ * dims, and which inputs are None; a server without signatures has tensors alone. Tensors travel in
+ * binary form, unless the server lists its extensions and that one is not among them.
+ *
+ * Whatever the server says is checked: an error names the path of the request and the place in the
+ * answer. ST_CORRUPT: it is no answer of the protocol. One thread.
+ */
+#ifndef PTED_SERVER_PTE_REMOTE_H
+#define PTED_SERVER_PTE_REMOTE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "server/pte/inputs.h"
+#include "server/pte/result.h"
+#include "server/pte/transfer.h"
+
+#define PTE_REMOTE_TENSORS_MAX 1024 /* inputs of a model, and likewise results */
+#define PTE_REMOTE_ANSWER_BYTES ((uint64_t)1 << 30)
+
+/* The value of an input. */
+struct pte_remote_value {
+    struct shape shape;
+    enum dtype dtype;
+    struct buf data; /* owned; as it travels */
+    bool is_set;
+};
+
+struct pte_remote {
+    struct client client;
+    struct transfer transfer;
+    size_t answer_bytes_max;
+    bool takes_binary;
+
+    struct arena arena; /* has the metadata */
+    struct rt_io *ios, *result_ios;
+    uint32_t io_count, result_io_count;
+    struct shape *examples; /* by input: a shape for a call */
+
+    struct pte_inputs inputs;
+    struct pte_remote_value *values; /* by input; in |arena| */
+
+    struct buf path, head,
+        json;            /* of a request: the path, the field with json's length, the JSON */
+    struct span *pieces; /* the body; in |arena| */
+    struct transfer_request request;
+    bool is_built;
+
+    struct arena answer; /* has the results of the last call */
+    struct pte_result *results;
+    uint32_t result_count;
+};
+
+/* Asks the server for the model. |method| is part of the model's name at pted, or NULL. |remote|
+ * can be closed in any case; |options| and |inputs| outlive it. */
+MUST_CHECK enum status pte_remote_open(struct pte_remote *remote, const char *url,
+                                       const char *method, const struct client_options *options,
+                                       const struct pte_inputs_options *inputs,
+                                       uint64_t answer_bytes_max, struct error *err);
+void pte_remote_close(struct pte_remote *remote);
+
+/* Makes remote->request of the inputs, once. Its parts stay where they are until close. */
+MUST_CHECK enum status pte_remote_build(struct pte_remote *remote, struct error *err);
+
+/* One call, with |*out_ns| from the request's first byte to the answer's last; its results stay
+ * until the next one. */
+MUST_CHECK enum status pte_remote_once(struct pte_remote *remote, uint64_t *out_ns,
+                                       struct error *err);
+
+/* Makes |remote| ready to ask |target|, and asks nothing. It can be closed in any case. */
+MUST_CHECK enum status pte_remote_connect(struct pte_remote *remote, const struct target *target,
+                                          const struct client_options *options, struct error *err);
+
+/* ---- for the parts of it --------------------------------------------------------------------- */
+
+/* Reads what the server says of the model into |remote|. */
+MUST_CHECK enum status pte_remote_describe(struct pte_remote *remote, struct error *err);
+
+/* The same of its metadata alone. */
+MUST_CHECK enum status pte_remote_ask_metadata(struct pte_remote *remote, struct error *err);
+
+/* Reads the results out of the answer that has come. */
+MUST_CHECK enum status pte_remote_read(struct pte_remote *remote, struct error *err);
+
+/* Something in the answer is wrong: the server is to blame, not the command line. Puts the server
+ * and |path| in front of the text. */
+enum status pte_remote_blame(const struct pte_remote *remote, const char *path, struct error *err);
+
+/* Is a name fit for a terminal, and not too long? */
+bool pte_remote_is_name(struct span name);
+
+#endif

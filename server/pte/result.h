@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* A result of `pte run`, wherever it comes from: printed for people, or written as a .npy file. */
+#ifndef PTED_SERVER_PTE_RESULT_H
+#define PTED_SERVER_PTE_RESULT_H
+
+#include "base/bytes.h"
+#include "base/shape.h"
+#include "base/status.h"
+#include "runtime/program/program.h"
+#include "server/pte/print.h"
+
+/* Borrows everything. */
+struct pte_result {
+    const char *name;      /* fit for a terminal */
+    const char *file_name; /* fit for a file, without ".npy" */
+    enum rt_io_kind kind;
+    enum dtype dtype; /* of a tensor or a scalar */
+    struct shape shape;
+    struct span bytes;          /* a tensor's or a string's content; a scalar's I64, F64 or BOOL */
+    const struct span *strings; /* a tensor of them: shape_numel() many; else NULL */
+};
+
+/* To standard output. */
+MUST_CHECK enum status pte_result_print(const struct pte_result *result,
+                                        const struct pte_print_top *top, struct error *err);
+
+/* To FOLDER/NAME.npy. */
+MUST_CHECK enum status pte_result_write(const struct pte_result *result, const char *folder,
+                                        struct error *err);
+
+#endif
