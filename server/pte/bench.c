@@ -17,7 +17,7 @@
 #include "server/pte/bench_plot.h"
 #include "server/pte/bench_report.h"
 #include "server/pte/pte.h"
-#include "server/pte/transfer.h"
+#include "server/pte/remote.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NEVER UINT64_MAX
@@ -30,8 +30,7 @@
 
 struct bench {
     struct bench_options options;
-    struct client client;
-    struct transfer transfer; /* for questions beside the load */
+    struct pte_remote remote; /* for questions beside the load */
     struct bench_model model;
     struct bench_bodies bodies;
     struct buf path; /* of the requests, terminated */
@@ -76,9 +75,9 @@ static enum status ask(struct bench *bench, const char *rest, struct span *out, 
         .answer_bytes_max = DOCUMENT_BYTES_MAX,
     };
     enum status status = buf_failed(&path) ? error_set(err, ST_EXHAUSTED, "no memory for a path")
-                                           : transfer_run(&bench->transfer, &request, err);
+                                           : transfer_run(&bench->remote.transfer, &request, err);
     buf_fini(&path);
-    *out = buf_span(&bench->transfer.body);
+    *out = buf_span(&bench->remote.transfer.body);
     return status;
 }
 
@@ -87,8 +86,8 @@ static enum status learn(struct bench *bench, struct error *err)
 {
     struct span text;
     struct error ignored;
-    TRY(ask(bench, "", &text, err));
-    TRY(bench_model_read(text, &bench->model, err));
+    TRY(pte_remote_ask_metadata(&bench->remote, err));
+    bench_model_init(&bench->model, &bench->remote);
     if (ask(bench, "/config", &text, &ignored) != ST_OK ||
         bench_model_read_config(text, &bench->model, &ignored) != ST_OK) {
         bench->model.has_rows = false;
@@ -365,7 +364,7 @@ static enum status open_load(struct bench *bench, struct error *err)
         return error_set(err, ST_EXHAUSTED, "no memory for a path");
     }
     const struct bench_load_options load = {
-        .client = &bench->client,
+        .client = &bench->remote.client,
         .path = (const char *)bench->path.ptr,
         .bodies = &bench->bodies,
         .connections_max = most_connections(options),
@@ -380,8 +379,7 @@ static enum status prepare(struct bench *bench, struct error *err)
 {
     const struct bench_options *options = &bench->options;
     struct bench_report *report = &bench->report;
-    TRY(client_init(&bench->client, &options->target, &options->client, err));
-    TRY(transfer_init(&bench->transfer, &bench->client, err));
+    TRY(pte_remote_connect(&bench->remote, &options->target, &options->client, err));
     TRY(learn(bench, err));
     TRY(bench_bodies_make(&bench->model, &options->body, &bench->bodies, err));
     note_shapes(bench);
@@ -402,7 +400,7 @@ static void release(struct bench *bench)
 {
     bench_load_free(bench->load);
     bench_bodies_fini(&bench->bodies);
-    transfer_fini(&bench->transfer);
+    pte_remote_close(&bench->remote);
     buf_fini(&bench->path);
     free(bench->report.steps);
 }

@@ -329,17 +329,10 @@ static bool has_open_dims(const struct shape *shape)
 }
 
 /* Without an option: the server's example, or the only shape that there is. */
-static enum status choose_shape(struct bench_body_input *to, struct shape *out, struct error *err)
+static void choose_shape(struct bench_body_input *to, struct shape *out)
 {
-    char text[SHAPE_TEXT_MAX];
-    const struct bench_input *input = to->input;
-    to->is_chosen = has_open_dims(&input->shape);
-    *out = input->has_example ? input->example : input->shape;
-    return has_open_dims(out) ? error_set(err, ST_INVALID,
-                                          "%s has the shape %s and no example: expected --shape "
-                                          "NAME=2x3x4",
-                                          input->name, shape_print(&input->shape, text))
-                              : ST_OK;
+    to->is_chosen = has_open_dims(&to->input->shape);
+    *out = to->input->example;
 }
 
 /* The shape decides how many strings there are, so it is bounded as the bodies are. */
@@ -363,7 +356,7 @@ static enum status make_input(struct maker *m, uint32_t index, struct error *err
     to->input = input;
     TRY(find_shape(m, index, &shape, &has_shape, err));
     if (input->is_bytes && !has_shape) {
-        TRY(choose_shape(to, &shape, err));
+        choose_shape(to, &shape);
     }
     if (input->is_bytes) {
         TRY(check_strings(input, &shape, err));
@@ -374,7 +367,7 @@ static enum status make_input(struct maker *m, uint32_t index, struct error *err
         return ST_OK;
     }
     if (!has_shape && !input->is_bytes) {
-        TRY(choose_shape(to, &shape, err));
+        choose_shape(to, &shape);
     }
     return make_random(m, to, &shape, err);
 }

@@ -46,118 +46,27 @@ static enum status read_all(struct span text, read_member_f *read, void *own, co
     return ST_OK;
 }
 
-static enum status read_text(struct json *in, char *out, size_t size, struct error *err)
-{
-    struct json_string text;
-    TRY(json_read_string(in, &text, err));
-    if (text.bytes >= size) {
-        return json_fail(in, err, ST_CORRUPT, "expected at most %zu bytes", size - 1);
-    }
-    json_string_decode(&text, (uint8_t *)out);
-    out[text.bytes] = '\0';
-    return ST_OK;
-}
-
 /* ---- a model --------------------------------------------------------------------------------- */
 
-static enum status read_shape(struct json *in, struct shape *out, struct error *err)
+void bench_model_init(struct bench_model *model, const struct pte_remote *remote)
 {
-    *out = (struct shape){0};
-    TRY(json_array(in, err));
-    while (true) {
-        TRY(json_element(in, err));
-        if (in->is_closed) {
-            return ST_OK;
-        }
-        if (out->rank == SHAPE_RANK_MAX) {
-            return json_fail(in, err, ST_CORRUPT, "expected at most %d dims", SHAPE_RANK_MAX);
-        }
-        int64_t *dim = &out->dims[out->rank++];
-        TRY(json_read_i64(in, dim, err));
-        if (*dim < -1) {
-            return json_fail(in, err, ST_CORRUPT, "expected a dim or -1");
-        }
-    }
-}
-
-static enum status read_type(struct json *in, struct bench_input *input, struct error *err)
-{
-    char name[16];
-    TRY(read_text(in, name, sizeof(name), err));
-    input->is_bytes = strcmp(name, "BYTES") == 0;
-    if (!input->is_bytes &&
-        (!dtype_from_oip(span_str(name), &input->dtype) || !dtype_is_public(input->dtype))) {
-        return json_fail(in, err, ST_CORRUPT, "expected a datatype of the protocol");
-    }
-    return ST_OK;
-}
-
-/* The name is shown on terminals, and no model needs control characters in it. */
-static enum status read_name(struct json *in, struct bench_input *input, struct error *err)
-{
-    TRY(read_text(in, input->name, sizeof(input->name), err));
-    const uint8_t *at = (const uint8_t *)input->name;
-    for (; *at; at++) {
-        if (*at < ' ' || *at == 0x7f || (*at == 0xc2 && at[1] < 0xa0)) {
-            return json_fail(in, err, ST_CORRUPT, "a control character in a name");
+    must(remote->io_count <= PTE_REMOTE_TENSORS_MAX);
+    model->input_count = remote->io_count;
+    for (uint32_t i = 0; i < remote->io_count; i++) {
+        const struct rt_io *io = &remote->ios[i];
+        struct bench_input *input = &model->inputs[i];
+        *input = (struct bench_input){
+            .name = io->name,
+            .is_bytes = io->kind == RT_IO_STRING,
+            .dtype = io->dtype,
+            .is_optional = io->is_fixed,
+            .shape = io->shape,
+            .example = remote->examples[i],
+        };
+        for (uint8_t d = 0; d < input->shape.rank; d++) {
+            input->shape.dims[d] = io->dynamic_dims >> d & 1 ? -1 : input->shape.dims[d];
         }
     }
-    return ST_OK;
-}
-
-static enum status read_input_member(struct json *in, const struct json_string *key, void *own,
-                                     struct error *err)
-{
-    struct bench_input *input = own;
-    if (json_string_is(key, "name")) {
-        return read_name(in, input, err);
-    }
-    if (json_string_is(key, "datatype")) {
-        return read_type(in, input, err);
-    }
-    if (json_string_is(key, "shape")) {
-        return read_shape(in, &input->shape, err);
-    }
-    if (json_string_is(key, "example_shape")) {
-        input->has_example = true;
-        return read_shape(in, &input->example, err);
-    }
-    if (json_string_is(key, "optional")) {
-        return json_read_bool(in, &input->is_optional, err);
-    }
-    return json_skip(in, err);
-}
-
-static enum status read_inputs(struct json *in, struct bench_model *model, struct error *err)
-{
-    TRY(json_array(in, err));
-    while (true) {
-        TRY(json_element(in, err));
-        if (in->is_closed) {
-            return ST_OK;
-        }
-        if (model->input_count == BENCH_INPUTS_MAX) {
-            return json_fail(in, err, ST_CORRUPT, "expected at most %d inputs", BENCH_INPUTS_MAX);
-        }
-        TRY(read_object(in, read_input_member, &model->inputs[model->input_count++], err));
-    }
-}
-
-static enum status read_model_member(struct json *in, const struct json_string *key, void *own,
-                                     struct error *err)
-{
-    return json_string_is(key, "inputs") ? read_inputs(in, own, err) : json_skip(in, err);
-}
-
-enum status bench_model_read(struct span text, struct bench_model *model, struct error *err)
-{
-    TRY(read_all(text, read_model_member, model, "metadata of the model", err));
-    for (uint32_t i = 0; i < model->input_count; i++) {
-        if (!model->inputs[i].name[0]) {
-            return error_set(err, ST_CORRUPT, "metadata of the model: input %u has no name", i);
-        }
-    }
-    return ST_OK;
 }
 
 static enum status read_config_member(struct json *in, const struct json_string *key, void *own,
