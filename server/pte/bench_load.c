@@ -253,6 +253,9 @@ static bool count_end(struct bench_load *load, struct slot *slot, CURLcode code)
 static void end(struct bench_load *load, struct slot *slot, CURLcode code)
 {
     bool is_well = count_end(load, slot, code);
+    if (load->run->is_open && list_is_empty(&load->idle)) {
+        bench_arrivals_block(&load->arrivals, load->last_ns - load->began_ns);
+    }
     load->curl->multi_remove_handle(load->multi, slot->transfer.easy);
     list_remove(&slot->node);
     if (is_well || load->run->is_open) {
