@@ -181,9 +181,9 @@ def counts_agree():
         expect("server", (found["server_requests"], found["server_rows"]), (100, 500))
         expect("rows", round(found["rows_per_s"] / found["requests_per_s"], 3), 5)
         expect("batch", found["server_executions"] <= 100, True)
-        found = step(url(daemon), "--rate=400", "--arrivals=fixed", "--duration=500ms")
+        found = step(url(daemon), "--rate=200", "--arrivals=fixed", "--duration=400ms")
         add_up(found)
-        expect("fixed arrivals", (found["requests"], found["server_requests"]), (200, 200))
+        expect("fixed arrivals", (found["requests"], found["server_requests"]), (80, 80))
         first, second = steps(url(daemon), "--rate=100,300", "--requests=30")
         for found in (first, second):
             add_up(found)
@@ -336,26 +336,25 @@ def known_delays():
 
 
 def a_stall_is_seen():
-    """The server stalls once, for half a second, in one of its requests. The 100 that are due
+    """The server stalls once, for half a second, in one of its requests. The 50 that are due
     meanwhile have to wait for it, and an open loop sees them all; a closed loop sees one."""
     def answer(number):
         time.sleep(0.5 if number == 51 else 0)
         return 200
     with Fake(answer, is_serial=True) as fake:
-        found = step(fake.url, "--rate=200", "--arrivals=fixed", "--connections=1",
+        found = step(fake.url, "--rate=100", "--arrivals=fixed", "--connections=1",
                      "--duration=2s")
         add_up(found)
-        expect("requests", (found["ok"], fake.requests), (400, 401))
-        expect("waited", found["late_waited"] >= 95, True)
+        expect("requests", (found["ok"], fake.requests), (200, 201))  # one is sent before all
+        expect("waited", found["late_waited"] >= 48, True)
         expect("latest", found["late_max_ms"] >= 450, True)
-        # Due in the first 0.4 s of the stall: 80 of 400 took 0.1 s or longer.
+        # Due in the first 0.4 s of the stall: 40 of 200 took 0.1 s or longer.
         expect("p90", found["p90_ms"] >= 95, True)
         expect("max", found["max_ms"] >= 495, True)
     with Fake(answer, is_serial=True) as fake:
-        found = step(fake.url, "--clients=1", "--requests=400")
-        expect("closed", (found["ok"], "late_waited" in found), (400, False))
-        # One of 400 requests met the stall: all that the others waited is not in the mean.
-        expect("mean", found["max_ms"] >= 495, True)
+        found = step(fake.url, "--clients=1", "--requests=200")
+        expect("closed", (found["ok"], "late_waited" in found), (200, False))
+        expect("max", found["max_ms"] >= 495, True)
 
 
 def errors_are_counted():
@@ -463,7 +462,7 @@ def progress():
     """On a terminal a line shows how far it is, and is gone at the end."""
     with Daemon([ADD]) as daemon:
         terminal, side = os.openpty()
-        done = subprocess.run(command(url(daemon), "--rate=100", "--duration=1s"), stderr=side,
+        done = subprocess.run(command(url(daemon), "--rate=50", "--duration=1s"), stderr=side,
                               stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False,
                               env=ENVIRONMENT)
         os.close(side)
