@@ -197,25 +197,45 @@ static enum status set_string_json(const struct setting *to, struct json *in, st
     return status;
 }
 
-/* An array of strings, flat or nested as the shape says. */
+/* The shape of a flat array. */
+static enum status measure_strings(struct span text, struct shape *out, struct error *err)
+{
+    struct json in;
+    struct json_string ignored;
+    *out = (struct shape){.rank = 1};
+    json_init(&in, text);
+    TRY(json_array(&in, err));
+    while (true) {
+        TRY(json_element(&in, err));
+        if (in.is_closed) {
+            return json_end(&in, err);
+        }
+        TRY(json_read_string(&in, &ignored, err));
+        out->dims[0]++;
+    }
+}
+
+static enum status parse_strings(const struct setting *to, struct span text, struct arena *arena,
+                                 struct error *err)
+{
+    struct shape shape = to->shape ? *to->shape : (struct shape){0};
+    size_t count;
+    struct span *strings;
+    TRY(to->shape ? ST_OK : measure_strings(text, &shape, err));
+    TRY(shape_bytes(&shape, DT_U8, &count, err));
+    TRY(tensor_text_parse_strings(text, &shape, arena, &strings, err));
+    *to->out_shape = shape;
+    return to->input->ops->strings(to->input->own, to->input->index, &shape, strings, err);
+}
+
+/* An array of strings: flat, or nested as the shape says. */
 static enum status set_strings_json(const struct setting *to, struct span text, struct error *err)
 {
     struct arena arena;
-    struct shape shape = to->shape ? *to->shape : (struct shape){0};
-    struct span *strings;
     arena_init(&arena, FILE_BYTES_MAX);
-    enum status status = to->shape ? ST_OK : tensor_text_measure(text, &shape, err);
-    if (status == ST_OK) {
-        status = tensor_text_parse_strings(text, &shape, &arena, &strings, err);
-    }
-    if (status != ST_OK) {
-        error_prefix(err, "data");
-    } else {
-        *to->out_shape = shape;
-        status = to->input->ops->strings(to->input->own, to->input->index, &shape, strings, err);
-    }
+    enum status status = parse_strings(to, text, &arena, err);
     arena_fini(&arena);
-    return status;
+    return status == ST_OK ? ST_OK : error_prefix(err, "data");
 }
 
 static enum status set_json(const struct setting *to, struct span text, struct error *err)

@@ -17,6 +17,7 @@
 #define DESCRIPTION_BYTES_MAX ((size_t)64 << 20)
 #define DATA_BYTES_MAX ((size_t)4 << 30) /* of an input */
 #define STRINGS_MAX (1 << 20)            /* that are all one text */
+#define RESULTS_BYTES ((size_t)4 << 20)  /* for what describes results */
 #define PATH_BYTES_MAX (4 << 10)
 
 bool pte_remote_is_name(struct span name)
@@ -102,7 +103,8 @@ enum status pte_remote_open(struct pte_remote *remote, const char *url, const ch
     TRY(pte_remote_connect(remote, &target, options, err));
     remote->answer_bytes_max = (size_t)answer_bytes_max;
     /* A number of two characters may be an element of eight bytes. */
-    if (!mul_size(remote->answer_bytes_max, 5, &remote->answer.max_bytes)) {
+    if (!mul_size(remote->answer_bytes_max, 5, &remote->answer.max_bytes) ||
+        !add_size(remote->answer.max_bytes, RESULTS_BYTES, &remote->answer.max_bytes)) {
         remote->answer.max_bytes = SIZE_MAX;
     }
     TRY(pte_remote_describe(remote, err));
@@ -234,16 +236,20 @@ static const struct pte_input_ops request_ops = {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* The size that other inputs have where their example is as long: of a batch, if |is_batch|. */
+/* The size that a given input has where its example is |size| long; first looked for among dims
+ * that are first in their tensor, too, or not. */
 static int64_t follow(const struct pte_remote *remote, const struct shape *const *given,
-                      bool is_batch, int64_t size)
+                      bool is_first, int64_t size)
 {
-    for (uint32_t i = 0; i < remote->io_count; i++) {
-        const struct rt_io *io = &remote->ios[i];
-        for (uint8_t d = 0; given[i] && d < given[i]->rank && d < io->shape.rank; d++) {
-            if ((io->dynamic_dims & 1u << d) && (d == 0) == is_batch &&
-                remote->examples[i].dims[d] == size) {
-                return given[i]->dims[d];
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < remote->io_count; i++) {
+            const struct rt_io *io = &remote->ios[i];
+            for (uint8_t d = 0; given[i] && d < given[i]->rank && d < io->shape.rank; d++) {
+                bool is_alike = (d == 0) == is_first || pass == 1;
+                if ((io->dynamic_dims & 1u << d) && is_alike &&
+                    remote->examples[i].dims[d] == size) {
+                    return given[i]->dims[d];
+                }
             }
         }
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "protocol/json.h"
 #include "server/pte/npy.h"
 #include "server/pte/pte.h"
@@ -14,6 +15,27 @@
 #define TEXT_BYTES_MAX ((size_t)1 << 30)
 
 /* ---- for people ------------------------------------------------------------------------------ */
+
+/* In quotes, as JSON; what disturbs a terminal is escaped too. */
+static void print_string(struct buf *out, struct span string)
+{
+    struct buf text;
+    buf_init(&text, TEXT_BYTES_MAX);
+    json_print_string(&text, string);
+    const uint8_t *p = text.ptr, *end = text.ptr + text.len;
+    while (p < end && !buf_failed(out)) {
+        size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
+        uint32_t code = len > 1 ? utf8_code(p, len) : *p;
+        if (code == 0x7f || (len > 1 && utf8_is_disruptive(code))) {
+            buf_printf(out, "\\u%04x", code);
+        } else {
+            buf_add(out, p, len);
+        }
+        p += len ? len : 1;
+    }
+    out->failed |= buf_failed(&text);
+    buf_fini(&text);
+}
 
 /* "labels: string[2,3] ["a", "b", ...]": the first ones, in one list. */
 static void print_strings(struct buf *out, const struct pte_result *result)
@@ -23,7 +45,7 @@ static void print_strings(struct buf *out, const struct pte_result *result)
     buf_printf(out, "%s: string%s [", result->name, shape_print(&result->shape, shape));
     for (size_t i = 0; i < count && i < PTE_PRINT_WHOLE_MAX; i++) {
         buf_add_str(out, i ? ", " : "");
-        json_print_string(out, result->strings[i]);
+        print_string(out, result->strings[i]);
     }
     buf_add_str(out, count > PTE_PRINT_WHOLE_MAX ? ", ...]\n" : "]\n");
 }
@@ -37,7 +59,7 @@ enum status pte_result_print(const struct pte_result *result, const struct pte_p
         print_strings(&out, result);
     } else if (result->kind == RT_IO_STRING) {
         buf_printf(&out, "%s: string ", result->name);
-        json_print_string(&out, result->bytes);
+        print_string(&out, result->bytes);
         buf_add_char(&out, '\n');
     } else if (result->kind != RT_IO_TENSOR) {
         pte_print_scalar(&out, result->name, result->dtype, result->bytes.ptr);

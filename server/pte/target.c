@@ -229,7 +229,7 @@ static enum status parse_unix(const char *text, struct target *out, struct error
         return refuse(text, "unix:PATH or unix:PATH:/MODEL with a path of 1 to 107 bytes", err);
     }
     snprintf(out->base, sizeof(out->base), "http://localhost");
-    if (path[len] && !parse_path(span_str(path + len + 1), out)) {
+    if (path[len] && (strpbrk(path + len, "?#") || !parse_path(span_str(path + len + 1), out))) {
         return refuse(text, "unix:PATH:/MODEL or unix:PATH:/v2/models/MODEL", err);
     }
     snprintf(out->text, sizeof(out->text), "%.*s", (int)(path + len - text), text);

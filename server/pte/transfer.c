@@ -292,8 +292,10 @@ static enum status explain(const struct transfer *t, CURLcode code, struct error
 {
     const char *words = t->problem[0] ? t->problem : t->client->curl->easy_strerror(code);
     switch (code) {
-    case CURLE_OUT_OF_MEMORY:
-        return lack_memory(err);
+    case CURLE_OUT_OF_MEMORY: /* it says so too of a field with more than 100 KB */
+        return t->head_bytes > 0 && !t->is_head_over
+                   ? error_set(err, ST_TOO_LARGE, "the head of the answer is too large")
+                   : lack_memory(err);
     case CURLE_OPERATION_TIMEDOUT:
         return say_timeout(t, err);
     case CURLE_WRITE_ERROR:

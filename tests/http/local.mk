@@ -5,7 +5,7 @@ HTTP_TESTS = %D%/run_access.py %D%/run_bench.py %D%/run_fetch.py %D%/run_access_
 	%D%/run_http.py %D%/run_config.py %D%/run_daemon.py %D%/run_devices.py \
 	%D%/run_haproxy.py %D%/run_layouts.py %D%/run_lifecycle.py %D%/run_memory.py \
 	%D%/run_metrics.py \
-	%D%/run_pipelines.py %D%/run_predict.py %D%/run_profile.py %D%/run_pte.py %D%/run_sched.py %D%/run_sequences.py \
+	%D%/run_pipelines.py %D%/run_predict.py %D%/run_profile.py %D%/run_pte.py %D%/run_pte_client.py %D%/run_sched.py %D%/run_sequences.py \
 	%D%/run_watchdog.py
 TESTS += $(HTTP_TESTS)
 EXTRA_DIST += $(HTTP_TESTS) \

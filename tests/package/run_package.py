@@ -69,6 +69,8 @@ def completion():
     expect("word", complete("pted --precision b"), ["bf16"])
     expect("command", complete("pte prof"), ["profile"])
     expect("option of a command", complete("pte run --top"), ["--top-k"])
+    expect("option of a client", complete("pte top --tok"), ["--token", "--token-file"])
+    expect("servers", complete("pte ls htt"), ["http://", "https://"])
     expect("files", "digits.pte" in complete("pted dig", cwd=MODELS), True)
     expect("no others", "digits.json" in complete("pted dig", cwd=MODELS), False)
     for shell, path in (("zsh", "zsh/_pted"), ("fish", "fish/pted.fish")):
