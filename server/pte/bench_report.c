@@ -162,7 +162,7 @@ static void print_bench(const struct bench_result *result, struct buf *out)
         buf_printf(out, " and waited for a processor %.0f %%",
                    100 * (double)result->starved_ns / (double)result->ns);
     }
-    buf_printf(out, ", %s connections opened\n", amount_count(result->connects, count));
+    buf_printf(out, ", %s new connections\n", amount_count(result->connects, count));
 }
 
 static void print_server(const struct bench_step *step, struct buf *out)
