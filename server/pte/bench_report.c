@@ -404,9 +404,9 @@ static void print_table(const struct bench_report *report, uint32_t width, struc
     for (uint32_t i = 0; i < report->count; i++) {
         print_table_row(report, &report->steps[i], rank, out);
     }
-    buf_add_str(out, "latencies and times of the server in ms");
-    buf_add_str(out, has_stats(report) ? "; batch: rows of an execution; queue, compute: of a "
-                                         "request\n"
+    buf_add_str(out, "times in ms");
+    buf_add_str(out, has_stats(report) ? "; of the server: batch, the rows of an execution; queue "
+                                         "and compute of a request\n"
                                        : "\n");
 }
 

@@ -82,7 +82,7 @@ def add_up(found):
 
 class Fake(socketserver.ThreadingTCPServer):
     """Serves the model m. |answer(number)| says what request |number| gets: bytes that end the
-    connection, or a status, after which it stays open. Requests run one at a time if |is_serial|."""
+    connection, or a status, after which it stays open. With |is_serial| one runs at a time."""
     daemon_threads = True
     allow_reuse_address = True
     request_queue_size = 128
