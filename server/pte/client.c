@@ -169,16 +169,20 @@ static void set_certificates(const struct client *client, struct set_up *s)
     }
 }
 
+uint64_t client_connect_ms(const struct client *client)
+{
+    uint64_t ms = client->options.timeout_ms;
+    return ms < CONNECT_MS_MAX ? ms : CONNECT_MS_MAX;
+}
+
 static void set_way(const struct client *client, struct set_up *s)
 {
     const struct target *target = &client->target;
-    uint64_t timeout_ms = client->options.timeout_ms;
     set_text(s, CURLOPT_PROTOCOLS_STR, "http,https");
     set_number(s, CURLOPT_FOLLOWLOCATION, 0);
     set_number(s, CURLOPT_PATH_AS_IS, 1);
-    set_number(s, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-    set_number(s, CURLOPT_CONNECTTIMEOUT_MS,
-               (long)(timeout_ms < CONNECT_MS_MAX ? timeout_ms : CONNECT_MS_MAX));
+    set_number(s, CURLOPT_TIMEOUT_MS, (long)client->options.timeout_ms);
+    set_number(s, CURLOPT_CONNECTTIMEOUT_MS, (long)client_connect_ms(client));
     if (target->socket[0]) {
         set_text(s, target->is_abstract ? CURLOPT_ABSTRACT_UNIX_SOCKET : CURLOPT_UNIX_SOCKET_PATH,
                  target->socket);
@@ -189,7 +193,6 @@ static void set_way(const struct client *client, struct set_up *s)
 enum status client_set_up(const struct client *client, CURL *easy, struct error *err)
 {
     struct set_up s = {.curl = client->curl, .easy = easy, .code = CURLE_OK};
-    set_number(&s, CURLOPT_NOSIGNAL, 1);
     set_text(&s, CURLOPT_USERAGENT, "pte/" VERSION);
     set_way(client, &s);
     set_certificates(client, &s);

@@ -8,7 +8,9 @@
  * redirect is never followed, so a token goes to the server that was named and to no other.
  *
  * A client is immutable after client_init(), and any number of handles, on any threads, may come
- * from it.
+ * from it. A server that goes away must not end the process by SIGPIPE, which OpenSSL can raise:
+ * libcurl ignores it while it works, which is enough for one thread. A process whose threads work
+ * at the same time ignores it itself.
  */
 #ifndef PTED_SERVER_PTE_CLIENT_H
 #define PTED_SERVER_PTE_CLIENT_H
@@ -61,6 +63,9 @@ struct client {
  * nothing to free. */
 MUST_CHECK enum status client_init(struct client *client, const struct target *target,
                                    const struct client_options *options, struct error *err);
+
+/* The longest time for connecting: that of --timeout, or less. */
+uint64_t client_connect_ms(const struct client *client);
 
 /* Sets everything of |client| on |easy|, which is new or was reset: the way to the server, the
  * token, certificates, time limits. The caller sets URL, request and callbacks. */

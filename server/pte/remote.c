@@ -39,11 +39,7 @@ bool pte_remote_is_name(struct span name)
 
 enum status pte_remote_blame(const struct pte_remote *remote, const char *path, struct error *err)
 {
-    if (err->code == ST_INVALID || err->code == ST_NOT_FOUND) {
-        err->code = ST_CORRUPT;
-    }
-    error_prefix(err, "%.100s: ", path);
-    return error_prefix(err, "%.100s", remote->client.target.text);
+    return transfer_blame(&remote->transfer, path, err);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */

@@ -87,8 +87,7 @@ MUST_CHECK enum status pte_remote_ask_metadata(struct pte_remote *remote, struct
 /* Reads the results out of the answer that has come. */
 MUST_CHECK enum status pte_remote_read(struct pte_remote *remote, struct error *err);
 
-/* Something in the answer is wrong: the server is to blame, not the command line. Puts the server
- * and |path| in front of the text. */
+/* transfer_blame() for the model's transfer. */
 enum status pte_remote_blame(const struct pte_remote *remote, const char *path, struct error *err);
 
 /* Is a name fit for a terminal, and not too long? */

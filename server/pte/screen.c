@@ -132,20 +132,24 @@ void screen_size(uint32_t *out_columns, uint32_t *out_rows)
     *out_rows = is_known ? size.ws_row : 24;
 }
 
-/* Overwrites in place, so that nothing flickers. */
+/* Overwrites in place, so that nothing flickers. A line is cleared before it is written: behind a
+ * full line the cursor still stands on its last character. */
 void screen_draw(const struct buf *text)
 {
     struct buf out;
+    uint32_t columns, rows;
+    screen_size(&columns, &rows);
     buf_init(&out, text->max_bytes * 2 + 1024);
     buf_add_str(&out, HOME);
-    for (size_t at = 0; at < text->len;) {
+    for (size_t at = 0; at < text->len && rows > 0; rows--) {
         const uint8_t *end = memchr(text->ptr + at, '\n', text->len - at);
         size_t len = end ? (size_t)(end - text->ptr) - at : text->len - at;
+        buf_add_str(&out, CLEAR_LINE_END);
         buf_add(&out, text->ptr + at, len);
         at += len + 1;
-        buf_add_str(&out, at < text->len ? CLEAR_LINE_END "\r\n" : CLEAR_LINE_END);
+        buf_add_str(&out, at < text->len && rows > 1 ? "\r\n" : "");
     }
-    buf_add_str(&out, CLEAR_BELOW);
+    buf_add_str(&out, rows > 0 ? "\r\n" CLEAR_BELOW : "");
     put((const char *)out.ptr, out.len);
     buf_fini(&out);
 }

@@ -29,7 +29,7 @@ bool screen_has_changed(void);
 /* The window's size; 80 x 24 if it is not known. */
 void screen_size(uint32_t *out_columns, uint32_t *out_rows);
 
-/* Shows |text|, lines of at most the window's width, in place of what is there. */
+/* Shows |text|, lines of at most the window's width, in place of what is there; as many as fit. */
 void screen_draw(const struct buf *text);
 
 #endif

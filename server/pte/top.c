@@ -162,8 +162,7 @@ static enum status sample(struct top *top, struct error *err)
     struct top_sample next;
     TRY(get(top, STATS_PATH, err));
     if (top_sample_parse(buf_span(&top->transfer.body), &next, err) != ST_OK) {
-        err->code = err->code == ST_INVALID ? ST_CORRUPT : err->code;
-        return error_prefix(err, "%.160s" STATS_PATH ": ", top->client.target.text);
+        return transfer_blame(&top->transfer, STATS_PATH, err);
     }
     next.at_ns = uv_hrtime();
     top_sample_fini(&top->before);

@@ -9,7 +9,7 @@
 #include "server/pte/remote.h"
 #include "server/pte/top.h"
 
-#define VALUES_MAX 8000000
+#define VALUES_MAX 2000000
 #define NUMBER_BYTES 64
 #define US_PER_NS 1e-3
 
@@ -176,9 +176,18 @@ void top_sample_take_metrics(struct top_sample *sample, struct span page)
 
 /* ---- between two ----------------------------------------------------------------------------- */
 
+/* Has a counter gone back? Then all of them began anew. */
+static bool has_begun_anew(const struct top_row *before, const struct top_row *now)
+{
+    return now->ok < before->ok || now->failed < before->failed || now->rows < before->rows ||
+           now->runs < before->runs || now->total_ns < before->total_ns ||
+           now->queue_count < before->queue_count || now->queue_ns < before->queue_ns ||
+           now->compute_count < before->compute_count || now->compute_ns < before->compute_ns;
+}
+
 static double grown(uint64_t before, uint64_t now)
 {
-    return (double)(now >= before ? now - before : now);
+    return (double)(now - before);
 }
 
 static double ratio(double part, double whole)
@@ -190,7 +199,7 @@ static void compare(const struct top_row *before, const struct top_row *now, dou
                     struct top_rate *out)
 {
     static const struct top_row none;
-    before = before ? before : &none;
+    before = before && !has_begun_anew(before, now) ? before : &none;
     double ok = grown(before->ok, now->ok), failed = grown(before->failed, now->failed);
     double rows = grown(before->rows, now->rows);
     *out = (struct top_rate){

@@ -12,7 +12,7 @@
 #include "server/process/document.h"
 #include "server/process/line.h"
 
-#define SHOWN_MAX 200 /* bytes of a server's text in an error */
+#define SHOWN_MAX 280 /* bytes of a server's text in an error */
 #define DOCUMENT_VALUES_MAX 4096
 #define RECEIVE_BYTES (128 << 10)
 
@@ -273,10 +273,13 @@ static enum status refuse_size(const struct transfer *t, struct error *err)
 static enum status say_timeout(const struct transfer *t, struct error *err)
 {
     curl_off_t connected_us = 0;
-    t->client->curl->easy_getinfo(t->easy, CURLINFO_CONNECT_TIME_T, &connected_us);
-    return error_set(err, ST_TIMEOUT, "%s within %llu ms (--timeout)",
-                     connected_us ? "no whole answer" : "no connection",
-                     (unsigned long long)t->client->options.timeout_ms);
+    uint64_t ms = t->client->options.timeout_ms;
+    t->client->curl->easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
+    bool is_connected = connected_us > 0;
+    return error_set(err, ST_TIMEOUT, "%s within %llu ms%s",
+                     is_connected ? "no whole answer" : "no connection",
+                     (unsigned long long)(is_connected ? ms : client_connect_ms(t->client)),
+                     is_connected ? " (--timeout)" : "");
 }
 
 /* The system's reason is better than "Couldn't connect to server". */
@@ -455,4 +458,13 @@ enum status transfer_split(const struct transfer *transfer, struct span *out_jso
     return split(transfer, out_json, out_rest, err) == ST_OK
                ? ST_OK
                : error_prefix(err, "%.160s: ", transfer->client->target.text);
+}
+
+enum status transfer_blame(const struct transfer *transfer, const char *path, struct error *err)
+{
+    bool is_ours = err->code != ST_INVALID && err->code != ST_NOT_FOUND;
+    struct error why = *err;
+    fail_with(err, is_ours ? why.code : ST_CORRUPT, "", span_str(why.text));
+    error_prefix(err, "%.100s: ", path);
+    return error_prefix(err, "%.100s", transfer->client->target.text);
 }

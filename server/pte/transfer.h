@@ -95,6 +95,11 @@ MUST_CHECK enum status transfer_run(struct transfer *transfer,
 MUST_CHECK enum status transfer_split(const struct transfer *transfer, struct span *out_json,
                                       struct span *out_rest, struct error *err);
 
+/* |err| says what is wrong in an answer: ST_INVALID and ST_NOT_FOUND become ST_CORRUPT, since the
+ * server is to blame and not the command line. Puts the server and |path| in front of the text, and
+ * escapes what it quotes. */
+enum status transfer_blame(const struct transfer *transfer, const char *path, struct error *err);
+
 /* What a status of HTTP that is no success means, for the exit status of a command. */
 enum status transfer_status_of(long http_status);
 
