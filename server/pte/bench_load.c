@@ -30,7 +30,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NEVER UINT64_MAX
 #define EVENTS_MAX 256
-#define ANSWER_BYTES_MAX ((size_t)1 << 30)
+#define ANSWER_BYTES_MAX ((size_t)256 << 20)
 #define FILES_SPARE 64                /* descriptors beside those of the connections */
 #define REST_NS (100 * NS_PER_MS)     /* of a client that found no server */
 #define PROGRESS_NS (200 * NS_PER_MS) /* between two looks at the run */
