@@ -27,7 +27,7 @@ static const struct {
     SYMBOL(multi_add_handle), SYMBOL(multi_remove_handle), SYMBOL(multi_perform),
     SYMBOL(multi_poll),       SYMBOL(multi_wakeup),        SYMBOL(multi_info_read),
     SYMBOL(multi_cleanup),    SYMBOL(multi_strerror),      SYMBOL(slist_append),
-    SYMBOL(slist_free_all),   SYMBOL(version_info),
+    SYMBOL(slist_free_all),   SYMBOL(version_info),        SYMBOL(multi_socket_action),
 #undef SYMBOL
 };
 

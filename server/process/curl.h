@@ -27,6 +27,7 @@ struct curl {
     CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *fds, unsigned count, int timeout_ms,
                             int *ready);
     CURLMcode (*multi_wakeup)(CURLM *multi);
+    CURLMcode (*multi_socket_action)(CURLM *multi, curl_socket_t socket, int events, int *running);
     CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
     CURLMcode (*multi_cleanup)(CURLM *multi);
     const char *(*multi_strerror)(CURLMcode code);

@@ -333,7 +333,7 @@ static double pattern(enum dtype dtype, size_t i)
     unreachable();
 }
 
-static void store(void *memory, enum dtype dtype, size_t i, double value)
+void pte_input_store(void *memory, enum dtype dtype, size_t i, double value)
 {
     uint8_t *at = (uint8_t *)memory + i * dtype_bytes(dtype);
     int64_t integer = (int64_t)value; /* little-endian: its first bytes are the narrow integer */
@@ -366,7 +366,7 @@ static enum status fill_tensor(const struct pte_input_to *to, const struct shape
     TRY(to->ops->tensor(to->own, to->index, io->dtype, shape, &memory, err));
     size_t count = (size_t)shape_numel(shape);
     for (size_t i = 0; i < count; i++) {
-        store(memory, io->dtype, i, pattern(io->dtype, i));
+        pte_input_store(memory, io->dtype, i, pattern(io->dtype, i));
     }
     return ST_OK;
 }

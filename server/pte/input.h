@@ -3,6 +3,7 @@
 #ifndef PTED_SERVER_PTE_INPUT_H
 #define PTED_SERVER_PTE_INPUT_H
 
+#include "base/dtype.h"
 #include "base/status.h"
 #include "runtime/program/program.h"
 
@@ -46,5 +47,8 @@ MUST_CHECK enum status pte_input_set(const struct pte_input_to *to, const char *
  */
 MUST_CHECK enum status pte_input_fill(const struct pte_input_to *to, const struct shape *shape,
                                       struct error *err);
+
+/* Stores |value| as element |i| of the |dtype|, which a request may have. */
+void pte_input_store(void *memory, enum dtype dtype, size_t i, double value);
 
 #endif

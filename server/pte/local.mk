@@ -3,6 +3,19 @@
 noinst_LIBRARIES += %D%/libcommands.a
 %C%_libcommands_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libcommands_a_SOURCES = \
+	%D%/bench.c \
+	%D%/bench_arrivals.c %D%/bench_arrivals.h \
+	%D%/bench_body.c %D%/bench_body.h \
+	%D%/bench_fields.c %D%/bench_fields.h \
+	%D%/bench_files.c \
+	%D%/bench_histogram.c %D%/bench_histogram.h \
+	%D%/bench_load.c %D%/bench_load.h \
+	%D%/bench_model.c %D%/bench_model.h \
+	%D%/bench_options.c %D%/bench_options.h \
+	%D%/bench_plot.c %D%/bench_plot.h \
+	%D%/bench_random.h \
+	%D%/bench_report.c %D%/bench_report.h \
+	%D%/bench_sweep.c %D%/bench_sweep.h \
 	%D%/call.c %D%/call.h \
 	%D%/card.c \
 	%D%/client.c %D%/client.h \

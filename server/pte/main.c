@@ -14,16 +14,15 @@ static const struct pte_command *const commands[] = {
     &pte_inspect_command, &pte_run_command,   &pte_profile_command, &pte_devices_command,
     &pte_ops_command,     &pte_sig_command,   &pte_fetch_command,   &pte_token_command,
     &pte_card_command,    &pte_ls_command,    &pte_load_command,    &pte_unload_command,
-    &pte_top_command,
+    &pte_top_command,     &pte_bench_command,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static const char statuses[] =
-    "Exit status: 0 done, 1 a refused signature, 64 usage, 65 bad file, 66 no such file, method "
-    "or\n"
-    "device, 69 unsupported, 70 internal, 71 system, 74 output not written, 75 no answer in time,\n"
-    "77 no permission or no server.\n";
+    "Exit status: 0 done, 1 a refused signature or a failed request of a bench, 64 usage, 65 bad\n"
+    "file, 66 no such file, method or device, 69 unsupported, 70 internal, 71 system, 74 output\n"
+    "not written, 75 no answer in time, 77 no permission or no server.\n";
 
 static void print_usage(FILE *to)
 {

@@ -234,7 +234,7 @@ static enum status show_remote(const struct run *run, struct error *err)
     const struct pte_remote *remote = run->own;
     TRY(run->options->output ? verify_names(remote, err) : ST_OK);
     for (uint32_t i = 0; i < remote->result_count; i++) {
-        TRY(show_result(run, &remote->results[i], err));
+        TRY(show_result(run, &remote->results[i], NULL, err));
     }
     return ST_OK;
 }

@@ -1,12 +1,36 @@
 # SPDX-License-Identifier: MIT
 # Plays against a real daemon (run_http.py describes their form), and tests of the whole process:
 # start, stop, signals, systemd.
-HTTP_TESTS = %D%/run_access.py %D%/run_fetch.py %D%/run_access_log.py %D%/run_otlp.py %D%/run_batch.py %D%/run_changed_files.py %D%/run_cards.py %D%/run_classes.py %D%/run_clients.py \
-	%D%/run_http.py %D%/run_config.py %D%/run_daemon.py %D%/run_devices.py \
-	%D%/run_haproxy.py %D%/run_layouts.py %D%/run_lifecycle.py %D%/run_memory.py \
+HTTP_TESTS = \
+	%D%/run_access.py \
+	%D%/run_access_log.py \
+	%D%/run_batch.py \
+	%D%/run_bench.py \
+	%D%/run_cards.py \
+	%D%/run_changed_files.py \
+	%D%/run_classes.py \
+	%D%/run_clients.py \
+	%D%/run_config.py \
+	%D%/run_daemon.py \
+	%D%/run_devices.py \
+	%D%/run_fetch.py \
+	%D%/run_haproxy.py \
+	%D%/run_http.py \
+	%D%/run_layouts.py \
+	%D%/run_lifecycle.py \
+	%D%/run_memory.py \
 	%D%/run_metrics.py \
-	%D%/run_pipelines.py %D%/run_predict.py %D%/run_profile.py %D%/run_pte.py %D%/run_pte_client.py \
-	%D%/run_sched.py %D%/run_sequences.py %D%/run_shared_memory.py %D%/run_tls.py %D%/run_tls_plays.py \
+	%D%/run_otlp.py \
+	%D%/run_pipelines.py \
+	%D%/run_predict.py \
+	%D%/run_profile.py \
+	%D%/run_pte.py \
+	%D%/run_pte_client.py \
+	%D%/run_sched.py \
+	%D%/run_sequences.py \
+	%D%/run_shared_memory.py \
+	%D%/run_tls.py \
+	%D%/run_tls_plays.py \
 	%D%/run_watchdog.py
 TESTS += $(HTTP_TESTS)
 EXTRA_DIST += $(HTTP_TESTS) \

@@ -14,13 +14,15 @@ complete -c pted -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__pted_o
 complete -c pte -n 'not string length -q (__pte_command)' -f \
     -a '(pte --help 2>/dev/null | string match -rg "^  ([a-z]+) ")'
 complete -c pte -n 'string length -q (__pte_command)' -k -a '(__fish_complete_suffix .pte)'
-complete -c pte -n 'string match -qr "^(ls|load|unload|top)\$" (__pte_command)' -f \
+complete -c pte -n 'string match -qr "^(ls|load|unload|top|bench)\$" (__pte_command)' -f \
     -a 'http:// https:// unix:'
-for option in token-file cacert cert key
+for option in token-file cacert cert key csv
     complete -c pte -l $option -r
 end
 complete -c pte -n 'string match -q -- "-*" (commandline -ct)' -f \
     -a '(__pted_options pte (__pte_command))'
+complete -c pte -l arrivals -x -a 'poisson fixed'
+complete -c pte -l form -x -a 'binary json'
 for program in pted pte
     complete -c $program -l device -x -a 'cpu vulkan auto'
     complete -c $program -l precision -x -a 'exact fast bf16'
