@@ -19,4 +19,5 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/pte.c %D%/pte.h \
 	%D%/run.c \
 	%D%/sig.c \
-	%D%/token.c
+	%D%/token.c \
+	%D%/tokenize.c

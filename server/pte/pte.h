@@ -31,6 +31,7 @@ extern const struct pte_command pte_ops_command;
 extern const struct pte_command pte_sig_command;
 extern const struct pte_command pte_token_command;
 extern const struct pte_command pte_fetch_command;
+extern const struct pte_command pte_tokenize_command;
 
 /*
  * Prints why |command| failed, if it did, and returns its exit status. NULL: --help or --version.

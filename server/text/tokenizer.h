@@ -106,10 +106,7 @@ MUST_CHECK enum status tokenizer_decode(const struct tokenizer *tokenizer, const
 struct tokenizer_stream {
     const struct tokenizer *tokenizer; /* borrowed */
     bool skip_special;
-    struct token_list ids; /* whose text is not settled, with those before it that it needs */
-    struct buf text;       /* scratch */
-    size_t settled_bytes;  /* of the text of |ids| that were given out */
-    uint64_t pushed_count;
+    struct decoding *decoding; /* owned; NULL until the first push */
 };
 
 void tokenizer_stream_init(struct tokenizer_stream *stream, const struct tokenizer *tokenizer,
