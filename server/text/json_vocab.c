@@ -325,6 +325,51 @@ enum status json_vocab_read_ids(const struct json_vocab *vocab, struct vocab *ou
     return status;
 }
 
+/* 10 to the |exponent|, the nearest double; 0 to 308 or more. */
+static double power_of_ten(int exponent)
+{
+    char text[8];
+    double power = 0;
+    int len = snprintf(text, sizeof(text), "1e%d", exponent > 308 ? 308 : exponent);
+    const uint8_t *digits = (const uint8_t *)text;
+    (void)number_read_f64(digits, digits + len, &power);
+    return power;
+}
+
+/* As the Python library's reader of numbers does it: the digits as an integer, then one division or
+ * multiplication by a power of ten. That is not always the nearest double, but scores that differ
+ * in their last bit decide other ties. */
+static double round_as_serde(const uint8_t *at, const uint8_t *end)
+{
+    uint64_t digits = 0;
+    int exponent = 0, written = 0;
+    bool is_negative = *at == '-', is_fraction = false, is_full = false;
+    for (at += is_negative; at < end && *at != 'e' && *at != 'E'; at++) {
+        if (*at == '.') {
+            is_fraction = true;
+            continue;
+        }
+        uint64_t digit = (uint64_t)(*at - '0');
+        is_full |= digits > (UINT64_MAX - digit) / 10;
+        if (!is_full) {
+            digits = digits * 10 + digit;
+        }
+        exponent += is_full ? !is_fraction : -(int)is_fraction;
+    }
+    bool is_down = at + 1 < end && at[1] == '-';
+    for (at += at < end; at < end; at++) {
+        written = *at >= '0' && *at <= '9' && written < 1000 ? written * 10 + (*at - '0') : written;
+    }
+    exponent += is_down ? -written : written;
+    double value = (double)digits;
+    for (; exponent < -308; exponent += 308) {
+        value /= 1e308;
+    }
+    double power = power_of_ten(exponent < 0 ? -exponent : exponent);
+    value = exponent < 0 ? value / power : value * power;
+    return is_negative ? -value : value;
+}
+
 static enum status read_score(struct reader *reader, double *out)
 {
     skip_blanks(&reader->in);
@@ -333,6 +378,7 @@ static enum status read_score(struct reader *reader, double *out)
     if (!end || !isfinite(*out)) {
         return fail(reader, ST_CORRUPT, start, "expected the score of a token");
     }
+    *out = round_as_serde(start, end);
     reader->in.at = end;
     return ST_OK;
 }
@@ -371,7 +417,11 @@ static enum status read_scores(struct reader *reader, struct vocab *out, struct 
         TRY(need_char(reader, ',', "','"));
         TRY(read_score(reader, &model->scores[id]));
         TRY(need_char(reader, ']', "']'"));
-        TRY(add_token(reader, out, id, text, at));
+        /* Trainers write special tokens a second time, and the Python library finds that one. */
+        enum status status = vocab_add_again(out, id, text, reader->err);
+        if (status != ST_OK) {
+            return place(reader, status, at);
+        }
     }
 }
 

@@ -95,6 +95,8 @@ static void put_slot(uint64_t *slots, size_t slot_count, uint64_t hash, uint32_t
     slots[at] = (hash & UINT64_C(0xffffffff00000000)) | (id + 1);
 }
 
+static uint32_t find_hash(const struct vocab *vocab, uint64_t hash, struct span text);
+
 /* At most half of the slots are in use. */
 static enum status grow_slots(struct vocab *vocab, uint32_t count, struct error *err)
 {
@@ -112,7 +114,10 @@ static enum status grow_slots(struct vocab *vocab, uint32_t count, struct error 
     for (uint32_t id = 0; id < vocab->size; id++) {
         if (vocab_has(vocab, id)) {
             struct span text = vocab_text(vocab, id);
-            put_slot(slots, slot_count, vocab_hash(vocab->seed, text.ptr, text.len), id);
+            uint64_t hash = vocab_hash(vocab->seed, text.ptr, text.len);
+            if (find_hash(vocab, hash, text) == id) {
+                put_slot(slots, slot_count, hash, id);
+            }
         }
     }
     free(vocab->slots);
@@ -128,10 +133,11 @@ enum status vocab_reserve(struct vocab *vocab, uint32_t count, size_t bytes, str
     return grow_slots(vocab, count, err);
 }
 
-static uint32_t find_hash(const struct vocab *vocab, uint64_t hash, struct span text)
+/* The slot of |text|; NULL: it has none. */
+static uint64_t *find_slot(const struct vocab *vocab, uint64_t hash, struct span text)
 {
     if (!vocab->slot_count) {
-        return VOCAB_NONE;
+        return NULL;
     }
     for (size_t at = (size_t)hash & (vocab->slot_count - 1); vocab->slots[at];
          at = (at + 1) & (vocab->slot_count - 1)) {
@@ -140,11 +146,17 @@ static uint32_t find_hash(const struct vocab *vocab, uint64_t hash, struct span 
             const struct vocab_token *token = &vocab->tokens[(uint32_t)slot - 1];
             if (token->len == text.len &&
                 (text.len == 0 || memcmp(vocab->pool + token->at, text.ptr, text.len) == 0)) {
-                return (uint32_t)slot - 1;
+                return &vocab->slots[at];
             }
         }
     }
-    return VOCAB_NONE;
+    return NULL;
+}
+
+static uint32_t find_hash(const struct vocab *vocab, uint64_t hash, struct span text)
+{
+    const uint64_t *slot = find_slot(vocab, hash, text);
+    return slot ? (uint32_t)*slot - 1 : VOCAB_NONE;
 }
 
 uint32_t vocab_find(const struct vocab *vocab, struct span text)
@@ -152,7 +164,8 @@ uint32_t vocab_find(const struct vocab *vocab, struct span text)
     return find_hash(vocab, vocab_hash(vocab->seed, text.ptr, text.len), text);
 }
 
-enum status vocab_add(struct vocab *vocab, uint32_t id, struct span text, struct error *err)
+static enum status add(struct vocab *vocab, uint32_t id, struct span text, bool may_repeat,
+                       struct error *err)
 {
     if (id >= VOCAB_TOKENS_MAX) {
         return error_set(err, ST_TOO_LARGE, "token '%.*s' has id %u; the largest may be %u",
@@ -170,10 +183,10 @@ enum status vocab_add(struct vocab *vocab, uint32_t id, struct span text, struct
     TRY(grow_tokens(vocab, id + 1, err));
     TRY(grow_slots(vocab, vocab->count + 1, err));
     uint64_t hash = vocab_hash(vocab->seed, text.ptr, text.len);
-    uint32_t other = find_hash(vocab, hash, text);
-    if (other != VOCAB_NONE) {
-        return error_set(err, ST_CORRUPT, "ids %u and %u have the same token '%.*s'", other, id,
-                         SPAN_SHORT(text));
+    uint64_t *slot = find_slot(vocab, hash, text);
+    if (slot && !may_repeat) {
+        return error_set(err, ST_CORRUPT, "ids %u and %u have the same token '%.*s'",
+                         (uint32_t)*slot - 1, id, SPAN_SHORT(text));
     }
     if (text.len) {
         memcpy(vocab->pool + vocab->pool_len, text.ptr, text.len);
@@ -182,6 +195,20 @@ enum status vocab_add(struct vocab *vocab, uint32_t id, struct span text, struct
     vocab->pool_len = needed;
     vocab->size = id >= vocab->size ? id + 1 : vocab->size;
     vocab->count++;
-    put_slot(vocab->slots, vocab->slot_count, hash, id);
+    if (slot) {
+        *slot = (*slot & UINT64_C(0xffffffff00000000)) | (id + 1);
+    } else {
+        put_slot(vocab->slots, vocab->slot_count, hash, id);
+    }
     return ST_OK;
+}
+
+enum status vocab_add(struct vocab *vocab, uint32_t id, struct span text, struct error *err)
+{
+    return add(vocab, id, text, false, err);
+}
+
+enum status vocab_add_again(struct vocab *vocab, uint32_t id, struct span text, struct error *err)
+{
+    return add(vocab, id, text, true, err);
 }

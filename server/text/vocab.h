@@ -49,6 +49,10 @@ MUST_CHECK enum status vocab_reserve(struct vocab *vocab, uint32_t count, size_t
 MUST_CHECK enum status vocab_add(struct vocab *vocab, uint32_t id, struct span text,
                                  struct error *err);
 
+/* The same, but another id may have the text: the one that was added last is found. */
+MUST_CHECK enum status vocab_add_again(struct vocab *vocab, uint32_t id, struct span text,
+                                       struct error *err);
+
 /* The id of |text|, or VOCAB_NONE. */
 uint32_t vocab_find(const struct vocab *vocab, struct span text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For contrib/export/tokenizers.py: a tokenizer on many texts.
+ * For contrib/export/text.py: a tokenizer on many texts.
  *
  *     tokenizer_replay FILE PATTERN FLAGS
  *
@@ -26,7 +26,7 @@
 static double now(void)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 

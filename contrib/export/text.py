@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Trains small tokenizers in the shapes of published ones and compares pted's with the libraries.
 
-    tokenizers.py compare BUILD [COUNT [NAME...]]   compare on COUNT texts; prints a table
-    tokenizers.py time BUILD [NAME...]              speed beside the Python libraries
-    tokenizers.py store FOLDER                      write the files of tests/text/
+    text.py compare BUILD [COUNT [NAME...]]   compare on COUNT texts; prints a table
+    text.py time BUILD [NAME...]              speed beside the Python libraries
+    text.py store FOLDER                      write the files of tests/text/
 
 Needs the packages tokenizers, sentencepiece and tiktoken. BUILD is a build tree with
 tests/text/tokenizer_replay.
 """
 
 import base64
+import functools
 import io
 import json
 import os
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
@@ -101,10 +103,25 @@ def make_texts(count, seed):
     return texts[:count]
 
 
+@functools.lru_cache(None)
 def is_old(char):
-    """Was the character there in Unicode 14? docs/tokenizers.md says what differs in newer ones."""
-    import unicodedata
-    return unicodedata.category(char) not in ("Cn", "Cs")
+    """Do the tables of tokenizers and those of Unicode 14 say the same of it? Those of tokenizers
+    are older for marks, punctuation and compatibility; docs/tokenizers.md has the numbers."""
+    category = unicodedata.category(char)
+    if category in ("Cn", "Cs"):
+        return False
+    kept = normalizers.StripAccents().normalize_str(char) != ""
+    nfd = normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False,
+                                     strip_accents=True, lowercase=False).normalize_str(char)
+    clean = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False,
+                                       strip_accents=False, lowercase=False).normalize_str(char)
+    is_split = len(pre_tokenizers.Punctuation().pre_tokenize_str("a" + char)) == 2
+    is_mark = category == "Mn" and unicodedata.normalize("NFD", char) == char
+    is_other = category in ("Cc", "Cf", "Co") and char not in "\t\n\r"
+    return (kept != (category[0] == "M") and (nfd == "") == is_mark
+            and (ord(char) < 128 or is_split == (category[0] == "P"))
+            and (char == "\ufffd" or (clean == "") == is_other)
+            and normalizers.NFKD().normalize_str(char) == unicodedata.normalize("NFKD", char))
 
 
 def make_corpus(seed=7, count=3000):
@@ -312,17 +329,38 @@ def bert_cased(size):
     return t
 
 
+def fields_of(message):
+    """The fields of a protocol buffer that are bytes."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            value |= (message[at] & 127) << shift
+            shift += 7
+            at += 1
+            if message[at - 1] < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 2:
+            size = varint()
+            yield key >> 3, message[at:at + size]
+            at += size
+        elif key & 7 == 0:
+            varint()
+        else:
+            at += 4 if key & 7 == 5 else 8
+
+
 def charsmap(rule):
     """The map that sentencepiece compiles into each model."""
-    return proto_of(train_sentencepiece("unigram", 400, normalization_rule_name=rule)
-                    ).normalizer_spec.precompiled_charsmap
-
-
-def proto_of(model):
-    from sentencepiece import sentencepiece_model_pb2
-    proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(model)
-    return proto
+    model = train_sentencepiece("unigram", 60, corpus=["the quick brown fox"] * 20,
+                                normalization_rule_name=rule)
+    spec = dict(fields_of(model))[3]
+    return dict(fields_of(spec))[2]
 
 
 def t5(size):
@@ -340,7 +378,7 @@ def t5(size):
     return t
 
 
-def xlmr(size):
+def xlmr(size, corpus=None):
     t = tokenizers.Tokenizer(models.Unigram())
     t.normalizer = normalizers.Sequence([
         normalizers.Precompiled(charsmap("nmt_nfkc")),
@@ -348,13 +386,21 @@ def xlmr(size):
     t.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     t.decoder = decoders.Metaspace()
-    t.train_from_iterator(make_corpus(), trainers.UnigramTrainer(
+    t.train_from_iterator(corpus or make_corpus(), trainers.UnigramTrainer(
         vocab_size=size, special_tokens=["<s>", "<pad>", "</s>", "<unk>"], unk_token="<unk>",
         show_progress=False))
     t.add_special_tokens([tokenizers.AddedToken("<mask>", lstrip=True, special=True)])
     t.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
         special_tokens=[("<s>", 0), ("</s>", 2)])
+    return t
+
+
+def unigram(size):
+    """xlmr() without the map, which takes 300 KB in a file."""
+    t = xlmr(size, [text for text in make_corpus() if max(text, default="") < "\u0500"])
+    t.normalizer = normalizers.Sequence([
+        normalizers.NFKC(), normalizers.Replace(tokenizers.Regex(" {2,}"), " ")])
     return t
 
 
@@ -416,14 +462,14 @@ def ctc(size):
 
 HUGGING = {f.__name__: f for f in (
     gpt2, roberta, llama3, qwen25, o200k, smollm, deepseek, falcon, bloom, phi, llama2, mistral,
-    gemma, bert, bert_cased, t5, xlmr, albert, clip, classic_bpe, wordlevel, ctc)}
+    gemma, bert, bert_cased, t5, xlmr, unigram, albert, clip, classic_bpe, wordlevel, ctc)}
 
 
-def train_sentencepiece(kind, size, **options):
+def train_sentencepiece(kind, size, corpus=None, **options):
     out = io.BytesIO()
     options = {"normalization_rule_name": "nmt_nfkc", **options}
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(make_corpus()), model_writer=out, vocab_size=size, model_type=kind,
+        sentence_iterator=iter(corpus or make_corpus()), model_writer=out, vocab_size=size, model_type=kind,
         hard_vocab_limit=False, minloglevel=2, num_threads=1, **options)
     return out.getvalue()
 
@@ -441,7 +487,7 @@ SENTENCEPIECE = {
     "spm_t5": lambda size: train_sentencepiece(
         "unigram", size, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, character_coverage=0.99),
     "spm_unigram": lambda size: train_sentencepiece(
-        "unigram", size, byte_fallback=True, normalization_rule_name="nfkc_cf",
+        "unigram", size, byte_fallback=True, normalization_rule_name="identity",
         user_defined_symbols=["<table>", "don't"], control_symbols=["<ctl>"],
         character_coverage=0.98),
     "spm_suffix": lambda size: train_sentencepiece(
@@ -674,34 +720,34 @@ def measure(build, names, size=20000):
             file.flush()
             data = [text.encode() for text in texts]
             own = [float(s) for s in replay(build, file.name, one.pattern, 256, data).split()]
-            start = time.perf_counter()
+            start = time.process_time()
             one.load(file.name)
-            load = time.perf_counter() - start
+            load = time.process_time() - start
         encode = decode = 1e9
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             ids = [one.encode(text, 0) for text in texts]
-            middle = time.perf_counter()
+            middle = time.process_time()
             for some in ids:
                 one.decode(some, False)
             encode = min(encode, middle - start)
-            decode = min(decode, time.perf_counter() - middle)
+            decode = min(decode, time.process_time() - middle)
         print("%-12s load %.4f / %.4f = %.1f  encode %.4f / %.4f = %.1f (%.0f MB/s)  "
               "decode %.4f / %.4f = %.1f" % (
                   name, load, own[0], load / own[0], encode, own[1], encode / own[1],
                   megabytes / own[1], decode, own[2], decode / own[2]), flush=True)
 
 
-STORED = ["gpt2", "llama3", "qwen25", "llama2", "gemma", "bert", "clip", "classic_bpe", "xlmr",
+STORED = ["gpt2", "llama3", "qwen25", "llama2", "gemma", "bert", "clip", "classic_bpe", "unigram",
           "wordlevel", "spm_gemma", "spm_unigram", "tik_cl100k"]
 
 
 def store(folder):
-    """NAME.json, NAME.model or NAME.tiktoken, and NAME.cases: records as tokenizer_replay has them,
-    each behind its text; flags of the names in flag_sets()."""
-    raw = [text[:120] for text in broken(make_texts(150, 11))]
+    """NAME.json, NAME.model or NAME.tiktoken, and NAME.cases: each text, its tokens in 16 bits, and
+    what they decode to, each behind its length; with the last flags of flag_sets()."""
+    raw = [text[:60] for text in broken(make_texts(80, 11))]
     for name in STORED:
-        one = make(name, 600)
+        one = make(name, {"unigram": 900, "spm_gemma": 2300, "spm_unigram": 2300}.get(name, 600))
         ending = "json" if name in HUGGING else "model" if name in SENTENCEPIECE else "tiktoken"
         file = one.file
         if ending == "json":
@@ -713,7 +759,7 @@ def store(folder):
             ids = one.encode(text, flags)
             decoded = one.decode(ids, False).encode(errors="replace")
             out += struct.pack("<I", len(data)) + data + struct.pack("<I", len(ids))
-            out += struct.pack("<%dI" % len(ids), *ids) + struct.pack("<I", len(decoded)) + decoded
+            out += struct.pack("<%dH" % len(ids), *ids) + struct.pack("<I", len(decoded)) + decoded
         for suffix, content in ((ending, file), ("cases", out)):
             with open(os.path.join(folder, name + "." + suffix), "wb") as to:
                 to.write(content)
