@@ -115,6 +115,10 @@ static enum status read_charsmap(struct json_reader *in, const struct cJSON *val
         return ST_OK;
     }
     TRY(add_normal(in, value, NORMAL_CHARSMAP, &step));
+    const struct cJSON *member = json_reader_find(in, value, "precompiled_charsmap");
+    if (text.len % 4 != 0) {
+        return document_fail(in->document, member, in->err, ST_CORRUPT, "base64 is not whole");
+    }
     size_t len = base64_bytes(text);
     buf_init(&bytes, TOKENIZER_FILE_MAX);
     uint8_t *to = buf_reserve(&bytes, len + 1);
@@ -125,8 +129,8 @@ static enum status read_charsmap(struct json_reader *in, const struct cJSON *val
     }
     buf_fini(&bytes);
     if (status != ST_OK) {
-        return document_fail(in->document, json_reader_find(in, value, "precompiled_charsmap"),
-                             in->err, status, "%s", in->err ? in->err->text : "");
+        return document_fail(in->document, member, in->err, status, "%s",
+                             in->err ? in->err->text : "");
     }
     return ST_OK;
 }

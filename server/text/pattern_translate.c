@@ -273,7 +273,10 @@ enum status pattern_translate(struct span source, enum pattern_dialect dialect, 
     if (in.class_depth) {
         return error_set(err, ST_CORRUPT, "regular expression: ']' is missing");
     }
-    return buf_failed(out) ? error_set(err, out->lacks_memory ? ST_EXHAUSTED : ST_TOO_LARGE,
-                                       "a regular expression is too long")
-                           : ST_OK;
+    if (buf_failed(out)) {
+        return out->lacks_memory
+                   ? error_set(err, ST_EXHAUSTED, "no memory for a regular expression")
+                   : error_set(err, ST_TOO_LARGE, "a regular expression is too long");
+    }
+    return ST_OK;
 }

@@ -105,7 +105,8 @@ static enum status read_line(struct tokenizer *tokenizer, struct span text, size
     const uint8_t *end = text.ptr + text.len;
     size_t len = base64_bytes(base64);
     if (number_read_u64(blank + 1, end, &rank) != end || rank >= VOCAB_TOKENS_MAX || len == 0 ||
-        len > sizeof(token) || base64_decode(base64, token, len, NULL) != ST_OK) {
+        base64.len % 4 != 0 || len > sizeof(token) ||
+        base64_decode(base64, token, len, NULL) != ST_OK) {
         return fail_line(err, line);
     }
     if (rank > tokenizer->vocab.size + 65536u) {
