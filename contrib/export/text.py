@@ -56,15 +56,21 @@ WORDS = {
     "thai": "สวัสดี โลก ภาษา กำลัง น้ำ ၁၂၃ မြန်မာ ភាសា",
 }
 PIECES = ["🙂", "👍🏽", "👨‍👩‍👧‍👦", "🇩🇪", "🏳️‍🌈", "❤️", "1️⃣", "™", "½", "Ⅷ", "①", "²", "¼", "٣", "½x",
-          "e\u0301", "a\u0308\u0323", "q\u0323\u0307", "o\u0302\u0301", "\u0301", "z\u0335\u0336\u0334",
+          "e\u0301", "a\u0308\u0323", "q\u0323\u0307", "o\u0302\u0301", "\u0301",
+          "z\u0335\u0336\u0334",
           "\u200b", "\u200d", "\u00a0", "\u3000", "\u2003", "\u180e", "\u0085", "\u2028", "\ufeff",
           "\ufffd", "\u00ad", "\u202e", "\x00", "\x07", "\x1b", "\x7f", "\x9f", "\x0b", "\x0c",
-          "\ue000", "\U000f0000", "\u0378", "\ufdd0", "…", "—", "„", "“", "'", "’", "'S", "'ſ", "'ll",
-          "...", "!!!", "?!", "#", "##", "##a", "@", "$", "%", "&", "*", "(", ")", "_", "__", "-", "+",
-          "/", "\\", "<", ">", "<|", "|>", "<s>", "</s>", "[CLS]", "[SEP]", "[MASK]", "<unk>", "<pad>",
+          "\ue000", "\U000f0000", "\u0378", "\ufdd0", "…", "—", "„", "“", "'", "’", "'S", "'ſ",
+          "'ll",
+          "...", "!!!", "?!", "#", "##", "##a", "@", "$", "%", "&", "*", "(", ")", "_", "__",
+          "-", "+",
+          "/", "\\", "<", ">", "<|", "|>", "<s>", "</s>", "[CLS]", "[SEP]", "[MASK]", "<unk>",
+          "<pad>",
           "<|endoftext|>", "<|im_start|>", "<|eot_id|>", "<0x0A>", "▁", "▁▁", "Ġ", "Ċ", "<extra>",
-          "http://a.b/c?d=e&f=1", "x=3.14159;", "{\"k\": [1, 2]}", "0", "7", "42", "1234567", "3,000",
-          "\t", "\n", "\r", "\r\n", "\n\n", " ", "  ", "   ", "        ", " \n ", "\t\t", " .", " n't",
+          "http://a.b/c?d=e&f=1", "x=3.14159;", "{\"k\": [1, 2]}", "0", "7", "42", "1234567",
+          "3,000",
+          "\t", "\n", "\r", "\r\n", "\n\n", " ", "  ", "   ", "        ", " \n ", "\t\t", " .",
+          " n't",
           " do not"]
 
 
@@ -145,7 +151,8 @@ def train_bpe(tokenizer, size, special, with_bytes=True, **options):
 def template(bos, eos, tokenizer):
     pieces = [bos] if bos else []
     single = " ".join(pieces + ["$A"] + ([eos] if eos else []))
-    pair = " ".join(pieces + ["$A"] + ([eos] if eos else []) + ["$B:1"] + ([eos + ":1"] if eos else []))
+    ending = ["$B:1"] + ([eos + ":1"] if eos else [])
+    pair = " ".join(pieces + ["$A"] + ([eos] if eos else []) + ending)
     special = [(t, tokenizer.token_to_id(t)) for t in (bos, eos) if t]
     return processors.TemplateProcessing(single=single, pair=pair, special_tokens=special)
 
@@ -469,7 +476,8 @@ def train_sentencepiece(kind, size, corpus=None, **options):
     out = io.BytesIO()
     options = {"normalization_rule_name": "nmt_nfkc", **options}
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus or make_corpus()), model_writer=out, vocab_size=size, model_type=kind,
+        sentence_iterator=iter(corpus or make_corpus()), model_writer=out, vocab_size=size,
+        model_type=kind,
         hard_vocab_limit=False, minloglevel=2, num_threads=1, **options)
     return out.getvalue()
 
@@ -655,7 +663,8 @@ def broken(texts):
     for i in range(0, len(out), 9):
         data = bytearray(out[i])
         for _ in range(rng.randrange(1, 4)):
-            wrong = rng.choice([b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\x80",
+            wrong = rng.choice([b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98",
+                b"\x80",
                                 b"\xc0\xaf", b"\xf4\x90\x80\x80"])
             at = rng.randrange(len(data) + 1)
             data[at:at] = wrong
@@ -692,7 +701,8 @@ def compare_one(build, one, name, path, flags, raw, texts):
             wrong_ids += 1
             if wrong_ids <= 2:
                 print("  %s %d: %r\n    want %s\n    got  %s" % (
-                    name, flags, text[:200], want[:60], got[0][:60] if isinstance(got, tuple) else got))
+                    name, flags, text[:200], want[:60], got[0][:60] if isinstance(got,
+                    tuple) else got))
             continue
         decoded = [one.decode(want, skip).encode(errors="replace") for skip in (False, True)]
         if name in TIKTOKEN:
@@ -702,7 +712,8 @@ def compare_one(build, one, name, path, flags, raw, texts):
         if list(got[1:]) != decoded:
             wrong_texts += 1
             if wrong_texts <= 2:
-                print("  %s %d: decode %s\n    want %r\n    got  %r" % (name, flags, want[:60], decoded[0][:200],
+                print("  %s %d: decode %s\n    want %r\n    got  %r" % (name, flags, want[:60],
+                    decoded[0][:200],
                                                                   got[1][:200]))
     print("%-12s flags %d: %6d texts, %d ids differ, %d decoded texts differ" % (
         name, flags, len(texts), wrong_ids, wrong_texts), flush=True)
@@ -768,7 +779,8 @@ def store(folder):
 
 def main(argv):
     if argv[:1] == ["compare"] and len(argv) >= 2:
-        return compare(argv[1], int(argv[2]) if len(argv) > 2 else 10000, argv[3:] or all_names()) > 0
+        count = int(argv[2]) if len(argv) > 2 else 10000
+        return compare(argv[1], count, argv[3:] or all_names()) > 0
     if argv[:1] == ["time"] and len(argv) >= 2:
         return measure(argv[1], argv[2:] or all_names())
     if argv[:1] == ["store"] and len(argv) == 2:
