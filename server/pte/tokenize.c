@@ -29,7 +29,7 @@ static enum status parse(struct args *args, struct wish *wish, struct error *err
     struct arg arg;
     while (args_next(args, &arg)) {
         const char *value;
-        if (!arg.option.len) {
+        if (!arg.option.len || strcmp(arg.text, "-") == 0) {
             if (wish->path && wish->text) {
                 return error_set(err, ST_INVALID, "expected one text, got '%.64s' as well",
                                  arg.text);
