@@ -3,7 +3,8 @@
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
-	%D%/model/libmodel.a %D%/card/libcard.a %D%/http/libhttp.a %D%/process/libprocess.a \
+	%D%/model/libmodel.a %D%/card/libcard.a %D%/text/libtext.a %D%/http/libhttp.a \
+	%D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
 	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
@@ -11,6 +12,7 @@ include server/pte/local.mk
 include server/profile/local.mk
 include server/model/local.mk
 include server/card/local.mk
+include server/text/local.mk
 include server/http/local.mk
 include server/process/local.mk
 

@@ -85,7 +85,8 @@ include_rules() {
         function server_rooms(file, part, seen) {
             split(file, part, "/")
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
-                "server/(process|" part[2] (part[2] == "pte" ? "|profile" : "") ")/|"
+                "server/(process|" part[2] (part[2] == "pte" ? "|profile|text" : "") \
+                (part[2] == "model" ? "|text" : "") ")/|"
             if (part[2] ~ /^(model|pte)$/) return seen "server/card/|" runtime_doors()
             if (part[2] ~ /^(card|profile)$/) return seen runtime_doors()
             return seen "^$)"
@@ -101,7 +102,7 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return rooms(file)
-            if (file ~ /^server\/(process|profile|pte|http|model|card)\//) return server_rooms(file)
+            if (file ~ /^server\/(process|profile|pte|http|model|card|text)\//) return server_rooms(file)
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
             return "."
@@ -109,6 +110,7 @@ include_rules() {
         # Libraries that one folder hides from the others.
         function library_folder(name) {
             if (name ~ /^(uv\.h|llhttp\.h|curl\/|openssl\/|zlib\.h)/) return "^server/"
+            if (name ~ /^(pcre2|utf8proc)\.h/) return "^server/text/"
             if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/process/document\\.c$"
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
             return "."

@@ -5,6 +5,7 @@ include tests/hal/local.mk
 include tests/ops/local.mk
 include tests/sig/local.mk
 include tests/http/local.mk
+include tests/text/local.mk
 include tests/models/local.mk
 include tests/readme/local.mk
 include tests/fuzz/local.mk

@@ -42,6 +42,7 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/sig.c \
 	%D%/target.c %D%/target.h \
 	%D%/token.c \
+	%D%/tokenize.c \
 	%D%/screen.c %D%/screen.h \
 	%D%/top.c %D%/top.h \
 	%D%/top_print.c \

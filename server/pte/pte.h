@@ -38,6 +38,7 @@ extern const struct pte_command pte_load_command;
 extern const struct pte_command pte_unload_command;
 extern const struct pte_command pte_top_command;
 extern const struct pte_command pte_bench_command;
+extern const struct pte_command pte_tokenize_command;
 
 /*
  * Prints why |command| failed, if it did, and returns its exit status. NULL: --help or --version.

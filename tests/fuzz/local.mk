@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Hostile input: fuzz_NAME runs over corpus/NAME here, and over anything under libFuzzer.
 FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
-	%D%/mutate_card %D%/mutate_conf %D%/mutate_document %D%/mutate_json %D%/mutate_number %D%/mutate_oip %D%/mutate_ptd \
-	%D%/mutate_call %D%/mutate_conn %D%/mutate_sig
+	%D%/mutate_call %D%/mutate_card %D%/mutate_conf %D%/mutate_conn %D%/mutate_document \
+	%D%/mutate_json %D%/mutate_number %D%/mutate_oip %D%/mutate_ptd %D%/mutate_sig \
+	%D%/mutate_tokenizer
 
 check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
 TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh %D%/program_corpus.sh
@@ -48,6 +49,12 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_sig_SOURCES = %D%/fuzz_sig.c %D%/mutate.c
 %C%_mutate_sig_LDADD = $(PROTOCOL_LIBS)
 
+%C%_mutate_tokenizer_SOURCES = %D%/fuzz_tokenizer.c %D%/mutate.c
+%C%_mutate_tokenizer_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=20000 \
+	-DMUTATE_WORDS='"tests/fuzz/words_tokenizer.def"'
+%C%_mutate_tokenizer_CFLAGS = $(SERVER_CFLAGS)
+%C%_mutate_tokenizer_LDADD = $(SERVER_LIBS)
+
 # Connections of a server: %D%/conn_world.c is the server and its clients.
 %C%_mutate_conn_SOURCES = %D%/fuzz_conn.c %D%/conn_world.c %D%/conn_world.h %D%/mutate.c
 %C%_mutate_conn_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=20000 \
@@ -59,4 +66,5 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_ptd_SOURCES = %D%/fuzz_ptd.c %D%/mutate.c
 %C%_mutate_ptd_LDADD = $(PTE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \
-	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_http.def %D%/words_json.def
+	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_http.def \
+	%D%/words_json.def %D%/words_tokenizer.def

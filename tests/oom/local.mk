@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Tests in which the Nth allocation fails, for every N; also threads, and accept().
-OOM_TESTS = %D%/test_accept %D%/test_card_oom %D%/test_conf_oom %D%/test_document_oom %D%/test_pte_oom %D%/test_runtime_oom %D%/test_start
+OOM_TESTS = %D%/test_accept %D%/test_card_oom %D%/test_conf_oom %D%/test_document_oom \
+	%D%/test_pte_oom %D%/test_runtime_oom %D%/test_start %D%/test_tokenizer_oom
 check_PROGRAMS += $(OOM_TESTS)
 TESTS += $(OOM_TESTS)
 
@@ -17,6 +18,9 @@ TESTS += $(OOM_TESTS)
 %C%_test_document_oom_CFLAGS = $(SERVER_CFLAGS)
 %C%_test_document_oom_LDADD = $(SERVER_LIBS)
 %C%_test_document_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+%C%_test_tokenizer_oom_CFLAGS = $(SERVER_CFLAGS)
+%C%_test_tokenizer_oom_LDADD = $(SERVER_LIBS)
+%C%_test_tokenizer_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 %C%_test_pte_oom_SOURCES = %D%/test_pte_oom.c tests/unit/pte_sample.c
 %C%_test_pte_oom_LDADD = $(PTE_LIBS)
 %C%_test_pte_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/text/pattern.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "base/buf.h"
+#include "server/text/pattern_translate.h"
+
+#define LIBRARY_NAME "libpcre2-8.so.0"
+#define JIT_STACK_MIN ((size_t)32 << 10)
+#define JIT_STACK_MAX ((size_t)4 << 20)
+#define HEAP_KIB_MAX 20000
+
+static struct {
+    __typeof__(pcre2_compile) *compile;
+    __typeof__(pcre2_code_free) *code_free;
+    __typeof__(pcre2_get_error_message) *get_error_message;
+    __typeof__(pcre2_jit_compile) *jit_compile;
+    __typeof__(pcre2_match) *match;
+    __typeof__(pcre2_jit_match) *jit_match;
+    __typeof__(pcre2_compile_context_create) *compile_context_create;
+    __typeof__(pcre2_compile_context_free) *compile_context_free;
+    __typeof__(pcre2_set_newline) *set_newline;
+    __typeof__(pcre2_match_context_create) *match_context_create;
+    __typeof__(pcre2_match_context_free) *match_context_free;
+    __typeof__(pcre2_set_match_limit) *set_match_limit;
+    __typeof__(pcre2_set_heap_limit) *set_heap_limit;
+    __typeof__(pcre2_match_data_create) *match_data_create;
+    __typeof__(pcre2_match_data_free) *match_data_free;
+    __typeof__(pcre2_get_ovector_pointer) *get_ovector_pointer;
+    __typeof__(pcre2_jit_stack_create) *jit_stack_create;
+    __typeof__(pcre2_jit_stack_assign) *jit_stack_assign;
+    __typeof__(pcre2_jit_stack_free) *jit_stack_free;
+} library; /* written once, by load() */
+
+static const struct {
+    const char *name;
+    size_t offset;
+} symbols[] = {
+#define SYMBOL(member)                                                                             \
+    {                                                                                              \
+        "pcre2_" #member "_8", (size_t)((char *)&library.member - (char *)&library)                \
+    }
+    SYMBOL(compile),
+    SYMBOL(code_free),
+    SYMBOL(get_error_message),
+    SYMBOL(jit_compile),
+    SYMBOL(match),
+    SYMBOL(jit_match),
+    SYMBOL(compile_context_create),
+    SYMBOL(compile_context_free),
+    SYMBOL(set_newline),
+    SYMBOL(match_context_create),
+    SYMBOL(match_context_free),
+    SYMBOL(set_match_limit),
+    SYMBOL(set_heap_limit),
+    SYMBOL(match_data_create),
+    SYMBOL(match_data_free),
+    SYMBOL(get_ovector_pointer),
+    SYMBOL(jit_stack_create),
+    SYMBOL(jit_stack_assign),
+    SYMBOL(jit_stack_free),
+#undef SYMBOL
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char problem[200]; /* why the library is not there; empty if it is */
+
+static void load(void)
+{
+    void *handle = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        const char *reason = dlerror();
+        snprintf(problem, sizeof(problem), "no " LIBRARY_NAME " (Debian: libpcre2-8-0): %.120s",
+                 reason ? reason : "unknown");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+        void *symbol = dlsym(handle, symbols[i].name);
+        if (!symbol) {
+            snprintf(problem, sizeof(problem), LIBRARY_NAME " has no %s()", symbols[i].name);
+            return;
+        }
+        memcpy((char *)&library + symbols[i].offset, &symbol, sizeof(symbol));
+    }
+}
+
+struct pattern {
+    pcre2_code *code;
+    bool has_jit;
+};
+
+struct pattern_scratch {
+    pcre2_match_data *data;
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack; /* NULL: the library's own 32 KiB */
+};
+
+static enum status compile(struct pattern *pattern, struct span source, struct error *err)
+{
+    pcre2_compile_context *context = library.compile_context_create(NULL);
+    if (!context) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
+    }
+    library.set_newline(context, PCRE2_NEWLINE_LF);
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    pattern->code = library.compile(
+        source.ptr, source.len,
+        PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK, &code, &at, context);
+    library.compile_context_free(context);
+    if (!pattern->code) {
+        PCRE2_UCHAR reason[128] = "";
+        library.get_error_message(code, reason, sizeof(reason));
+        return code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED
+                   ? error_set(err, ST_EXHAUSTED, "no memory for a regular expression")
+                   : error_set(err, ST_CORRUPT, "wrong regular expression: %.120s", reason);
+    }
+    pattern->has_jit = library.jit_compile(pattern->code, PCRE2_JIT_COMPLETE) == 0;
+    return ST_OK;
+}
+
+enum status pattern_new(struct span source, enum pattern_dialect dialect, struct pattern **out,
+                        struct error *err)
+{
+    struct buf translated;
+    pthread_once(&once, load);
+    if (problem[0]) {
+        return error_set(err, ST_UNAVAILABLE, "%s", problem);
+    }
+    struct pattern *pattern = calloc(1, sizeof(*pattern));
+    if (!pattern) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
+    }
+    buf_init(&translated, (size_t)PATTERN_BYTES_MAX * 32);
+    enum status status = pattern_translate(source, dialect, &translated, err);
+    if (status == ST_OK) {
+        status = compile(pattern, buf_span(&translated), err);
+    }
+    buf_fini(&translated);
+    if (status != ST_OK) {
+        free(pattern);
+        return status;
+    }
+    *out = pattern;
+    return ST_OK;
+}
+
+void pattern_free(struct pattern *pattern)
+{
+    if (pattern) {
+        library.code_free(pattern->code);
+        free(pattern);
+    }
+}
+
+void pattern_scratch_free(struct pattern_scratch *scratch)
+{
+    if (scratch) {
+        library.match_data_free(scratch->data);
+        library.match_context_free(scratch->context);
+        library.jit_stack_free(scratch->stack);
+        free(scratch);
+    }
+}
+
+static struct pattern_scratch *scratch_new(void)
+{
+    struct pattern_scratch *scratch = calloc(1, sizeof(*scratch));
+    if (!scratch) {
+        return NULL;
+    }
+    scratch->data = library.match_data_create(1, NULL);
+    scratch->context = library.match_context_create(NULL);
+    if (!scratch->data || !scratch->context) {
+        pattern_scratch_free(scratch);
+        return NULL;
+    }
+    library.set_match_limit(scratch->context, PATTERN_STEPS_MAX);
+    library.set_heap_limit(scratch->context, HEAP_KIB_MAX);
+    scratch->stack = library.jit_stack_create(JIT_STACK_MIN, JIT_STACK_MAX, NULL);
+    if (scratch->stack) {
+        library.jit_stack_assign(scratch->context, NULL, scratch->stack);
+    }
+    return scratch;
+}
+
+enum status pattern_find(const struct pattern *pattern, struct pattern_scratch **scratch,
+                         struct span text, size_t from, size_t *out_start, size_t *out_end,
+                         struct error *err)
+{
+    if (!*scratch && !(*scratch = scratch_new())) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
+    }
+    struct pattern_scratch *own = *scratch;
+    int found = pattern->has_jit ? library.jit_match(pattern->code, text.ptr, text.len, from, 0,
+                                                     own->data, own->context)
+                                 : library.match(pattern->code, text.ptr, text.len, from,
+                                                 PCRE2_NO_UTF_CHECK, own->data, own->context);
+    if (found >= 0) {
+        const PCRE2_SIZE *place = library.get_ovector_pointer(own->data);
+        *out_start = place[0];
+        *out_end = place[1];
+        return ST_OK;
+    }
+    if (found == PCRE2_ERROR_NOMATCH) {
+        *out_start = SIZE_MAX;
+        return ST_OK;
+    }
+    if (found == PCRE2_ERROR_NOMEMORY) {
+        return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
+    }
+    return error_set(err, ST_INVALID,
+                     "a regular expression of the tokenizer needs more than %d steps at byte %zu "
+                     "of the text",
+                     PATTERN_STEPS_MAX, from);
+}

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: MIT
+# Tokenizers: files that contrib/export/text.py has trained, with what the Python libraries say.
+check_PROGRAMS += %D%/tokenizer_replay %D%/test_tokenizers
+TESTS += %D%/test_tokenizers
+%C%_tokenizer_replay_CFLAGS = $(SERVER_CFLAGS)
+%C%_tokenizer_replay_LDADD = $(SERVER_LIBS)
+%C%_test_tokenizers_CFLAGS = $(SERVER_CFLAGS)
+%C%_test_tokenizers_LDADD = $(SERVER_LIBS)
+
+TOKENIZERS = bert.json classic_bpe.json clip.json gemma.json gpt2.json llama2.json llama3.json \
+	qwen25.json unigram.json wordlevel.json spm_gemma.model spm_unigram.model \
+	tik_cl100k.tiktoken \
+	bert.cases classic_bpe.cases clip.cases gemma.cases gpt2.cases llama2.cases llama3.cases \
+	qwen25.cases unigram.cases wordlevel.cases spm_gemma.cases spm_unigram.cases \
+	tik_cl100k.cases
+EXTRA_DIST += $(TOKENIZERS:%=%D%/%)
