@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Texts of language models: tokenizers.
+# Text of language models: tokenizers, values, chat templates, grammars.
 noinst_LIBRARIES += %D%/libtext.a
 %C%_libtext_a_CFLAGS = $(SERVER_CFLAGS) $(PCRE2_CFLAGS) $(UTF8PROC_CFLAGS)
 %C%_libtext_a_SOURCES = \
@@ -7,6 +7,12 @@ noinst_LIBRARIES += %D%/libtext.a
 	%D%/byte_level.c \
 	%D%/charsmap.c %D%/charsmap.h \
 	%D%/decode.c %D%/decode.h \
+	%D%/grammar.h \
+	%D%/grammar_build.c \
+	%D%/grammar_priv.h \
+	%D%/grammar_regex.c \
+	%D%/grammar_schema.c \
+	%D%/grammar_walk.c \
 	%D%/json_normal.c \
 	%D%/json_reader.c %D%/json_reader.h \
 	%D%/json_template.c \
@@ -16,13 +22,29 @@ noinst_LIBRARIES += %D%/libtext.a
 	%D%/pattern.c %D%/pattern.h \
 	%D%/pattern_translate.c %D%/pattern_translate.h \
 	%D%/protobuf.c %D%/protobuf.h \
+	%D%/pytext.c %D%/pytext.def %D%/pytext.h \
 	%D%/ranks.c \
 	%D%/sentencepiece.c \
 	%D%/split.c \
+	%D%/template.h \
+	%D%/template_arithmetic.c \
+	%D%/template_call.c \
+	%D%/template_eval.c \
+	%D%/template_expression.c \
+	%D%/template_filters.c \
+	%D%/template_lex.c \
+	%D%/template_methods.c \
+	%D%/template_parse.c %D%/template_parse_priv.h \
+	%D%/template_priv.h \
+	%D%/template_render.c \
+	%D%/template_tests.c \
+	%D%/template_value.c \
 	%D%/tokenizer.c %D%/tokenizer.h \
 	%D%/tokenizer_json.c \
 	%D%/tokenizer_priv.h \
 	%D%/trie.c %D%/trie.h \
 	%D%/unicode.c %D%/unicode.h \
 	%D%/unigram.c \
+	%D%/value.c %D%/value.h \
+	%D%/value_print.c \
 	%D%/vocab.c %D%/vocab.h

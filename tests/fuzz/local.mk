@@ -3,7 +3,7 @@
 FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
 	%D%/mutate_call %D%/mutate_card %D%/mutate_conf %D%/mutate_conn %D%/mutate_document \
 	%D%/mutate_json %D%/mutate_number %D%/mutate_oip %D%/mutate_ptd %D%/mutate_sig \
-	%D%/mutate_tokenizer
+	%D%/mutate_template %D%/mutate_tokenizer
 
 check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
 TESTS += $(FUZZ_TESTS) %D%/test_malformed.sh %D%/program_corpus.sh
@@ -55,6 +55,11 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_tokenizer_CFLAGS = $(SERVER_CFLAGS)
 %C%_mutate_tokenizer_LDADD = $(SERVER_LIBS)
 
+%C%_mutate_template_SOURCES = %D%/fuzz_template.c %D%/mutate.c
+%C%_mutate_template_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=20000 \
+	-DMUTATE_WORDS='"tests/fuzz/words_template.def"'
+%C%_mutate_template_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+
 # Connections of a server: %D%/conn_world.c is the server and its clients.
 %C%_mutate_conn_SOURCES = %D%/fuzz_conn.c %D%/conn_world.c %D%/conn_world.h %D%/mutate.c
 %C%_mutate_conn_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=20000 \
@@ -67,4 +72,4 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_ptd_LDADD = $(PTE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \
 	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_http.def \
-	%D%/words_json.def %D%/words_tokenizer.def
+	%D%/words_json.def %D%/words_template.def %D%/words_tokenizer.def

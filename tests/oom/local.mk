@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Tests in which the Nth allocation fails, for every N; also threads, and accept().
 OOM_TESTS = %D%/test_accept %D%/test_card_oom %D%/test_conf_oom %D%/test_document_oom \
-	%D%/test_pte_oom %D%/test_runtime_oom %D%/test_start %D%/test_tokenizer_oom
+	%D%/test_pte_oom %D%/test_runtime_oom %D%/test_start %D%/test_template_oom \
+	%D%/test_tokenizer_oom
 check_PROGRAMS += $(OOM_TESTS)
 TESTS += $(OOM_TESTS)
 
@@ -32,3 +33,5 @@ TESTS += $(OOM_TESTS)
 %C%_test_start_CFLAGS = $(SERVER_CFLAGS)
 %C%_test_start_LDADD = $(SERVER_LIBS)
 %C%_test_start_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=pthread_create
+%C%_test_template_oom_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+%C%_test_template_oom_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc

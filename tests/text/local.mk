@@ -14,3 +14,13 @@ TOKENIZERS = bert.json classic_bpe.json clip.json gemma.json gpt2.json llama2.js
 	qwen25.cases unigram.cases wordlevel.cases spm_gemma.cases spm_unigram.cases \
 	tik_cl100k.cases
 EXTRA_DIST += $(TOKENIZERS:%=%D%/%)
+
+# Grammars against what Python takes: contrib/export/grammars.py wrote grammars.jsonl. Chat templates
+# against what jinja2 made of them: contrib/export/chat_templates.py wrote cases.jsonl.
+check_PROGRAMS += %D%/test_grammar %D%/test_templates
+TESTS += %D%/test_grammar %D%/test_templates
+%C%_test_templates_CFLAGS = $(SERVER_CFLAGS)
+%C%_test_templates_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+%C%_test_grammar_CFLAGS = $(SERVER_CFLAGS)
+%C%_test_grammar_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+EXTRA_DIST += %D%/grammars.jsonl %D%/templates %D%/cases.jsonl %D%/constructs.json %D%/constructs.txt

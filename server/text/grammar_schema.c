@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JSON Schemas. Members come in the order of "properties". Between tokens of JSON there may be one
+ * blank, or a newline with up to 20 blanks or tabs.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "server/text/grammar_priv.h"
+
+#define PATH_BYTES 200
+#define REFERENCES_MAX 512
+#define TEXT_BYTES_MAX (1u << 20)
+
+/* A part of the schema that something refers to, and its rule. */
+struct reference {
+    const struct value *schema;
+    uint32_t rule;
+};
+
+struct schema {
+    struct grammar_builder *builder;
+    const struct value *root;
+    struct reference references[REFERENCES_MAX];
+    size_t reference_count;
+    uint32_t space, character, string, number, integer, any; /* rules */
+    char path[PATH_BYTES];
+    int depth;
+};
+
+static const struct part *parse(struct schema *schema, const struct value *value);
+
+/* ---- what is always the same ----------------------------------------------------------------- */
+
+static const struct part *word(struct schema *schema, const char *text)
+{
+    return grammar_text(schema->builder, span_str(text));
+}
+
+static const struct part *space(struct schema *schema)
+{
+    return grammar_rule(schema->builder, schema->space);
+}
+
+static const struct part *then(struct schema *schema, const struct part *a, const struct part *b)
+{
+    return grammar_then(schema->builder, a, b);
+}
+
+static const struct part * or (struct schema * schema, const struct part *a, const struct part *b)
+{
+    return grammar_or(schema->builder, a, b);
+}
+
+static const struct part *optional(struct schema *schema, const struct part *part)
+{
+    return grammar_repeat(schema->builder, part, 0, 1);
+}
+
+/* A character of JSON and the space behind it. */
+static const struct part *mark(struct schema *schema, const char *text)
+{
+    return then(schema, word(schema, text), space(schema));
+}
+
+static const struct part *quoted(struct schema *schema, const struct part *content)
+{
+    return then(schema, word(schema, "\""), then(schema, content, word(schema, "\"")));
+}
+
+/* |open| item (, item){min-1,max-1} |close|; the list may be empty if min is 0. */
+static const struct part *listed(struct schema *schema, const char *open, const char *close,
+                                 const struct part *item, uint32_t min, uint32_t max)
+{
+    struct grammar_builder *builder = schema->builder;
+    const struct part *more = then(schema, mark(schema, ","), then(schema, item, space(schema)));
+    const struct part *items =
+        then(schema, then(schema, item, space(schema)),
+             grammar_repeat(builder, more, min ? min - 1 : 0, max == UINT32_MAX ? max : max - 1));
+    items = max == 0 ? grammar_empty(builder) : min == 0 ? optional(schema, items) : items;
+    return then(schema, mark(schema, open), then(schema, items, word(schema, close)));
+}
+
+static const struct part *member(struct schema *schema, const struct part *key,
+                                 const struct part *value)
+{
+    return then(schema, key, then(schema, space(schema), then(schema, mark(schema, ":"), value)));
+}
+
+static const struct part *digits(struct schema *schema, uint32_t min, uint32_t max)
+{
+    return grammar_repeat(schema->builder, grammar_bytes(schema->builder, '0', '9'), min, max);
+}
+
+static const struct part *integer(struct schema *schema)
+{
+    const struct part *whole =
+        then(schema, grammar_bytes(schema->builder, '1', '9'), digits(schema, 0, UINT32_MAX));
+    return then(schema, optional(schema, word(schema, "-")), or (schema, word(schema, "0"), whole));
+}
+
+static const struct part *number(struct schema *schema)
+{
+    const struct part *sign = or (schema, word(schema, "+"), word(schema, "-"));
+    const struct part *e = or (schema, word(schema, "e"), word(schema, "E"));
+    const struct part *fraction = then(schema, word(schema, "."), digits(schema, 1, UINT32_MAX));
+    const struct part *exponent =
+        then(schema, e, then(schema, optional(schema, sign), digits(schema, 1, 3)));
+    return then(schema, grammar_rule(schema->builder, schema->integer),
+                then(schema, optional(schema, fraction), optional(schema, exponent)));
+}
+
+/* A character in a string: itself, or an escape that is no half of a pair. */
+static const struct part *character(struct schema *schema)
+{
+    struct grammar_builder *builder = schema->builder;
+    static const char regex[] = "\\\\([\"\\\\/bfnrt]|u([0-9a-cA-CefEF][0-9a-fA-F]{3}|"
+                                "[dD][0-7][0-9a-fA-F]{2}))";
+    const struct part *plain = or (schema, grammar_codes(builder, 0x20, 0x21),
+                                   or (schema, grammar_codes(builder, 0x23, 0x5b),
+                                       grammar_codes(builder, 0x5d, 0x10ffff)));
+    return or (schema, plain, grammar_regex(builder, span_str(regex), false));
+}
+
+static const struct part *any_value(struct schema *schema)
+{
+    struct grammar_builder *builder = schema->builder;
+    const struct part *any = grammar_rule(builder, schema->any);
+    const struct part *string = grammar_rule(builder, schema->string);
+    const struct part *words =
+        or (schema, word(schema, "null"), or (schema, word(schema, "true"), word(schema, "false")));
+    const struct part *map = listed(schema, "{", "}", member(schema, string, any), 0, UINT32_MAX);
+    const struct part *list = listed(schema, "[", "]", any, 0, UINT32_MAX);
+    const struct part *scalar = or (schema, string, grammar_rule(builder, schema->number));
+    return or (schema, or (schema, scalar, words), or (schema, map, list));
+}
+
+static void prepare(struct schema *schema, struct grammar_builder *builder)
+{
+    static const char blank[] = "( |\n[ \t]{0,20})?";
+    uint32_t *const rules[] = {&schema->space,  &schema->character, &schema->string,
+                               &schema->number, &schema->integer,   &schema->any};
+    schema->builder = builder;
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        *rules[i] = grammar_rule_new(builder);
+    }
+    if (builder->status != ST_OK) {
+        return;
+    }
+    grammar_rule_set(builder, schema->space, grammar_regex(builder, span_str(blank), false));
+    grammar_rule_set(builder, schema->character, character(schema));
+    grammar_rule_set(
+        builder, schema->string,
+        quoted(schema,
+               grammar_repeat(builder, grammar_rule(builder, schema->character), 0, UINT32_MAX)));
+    grammar_rule_set(builder, schema->integer, integer(schema));
+    grammar_rule_set(builder, schema->number, number(schema));
+    grammar_rule_set(builder, schema->any, any_value(schema));
+}
+
+/* ---- keywords -------------------------------------------------------------------------------- */
+
+static const struct part *refuse(struct schema *schema, enum status code, const char *what)
+{
+    return grammar_refuse(schema->builder, code, "schema%s: %s", schema->path, what);
+}
+
+/* Appends ".name" to the path; returns its old length. */
+static size_t enter(struct schema *schema, struct span name)
+{
+    size_t len = strlen(schema->path);
+    size_t room = PATH_BYTES - len - 1;
+    size_t more = name.len < 40 ? name.len : 40;
+    if (room > more + 1) {
+        schema->path[len] = '.';
+        memcpy(schema->path + len + 1, name.ptr, more);
+        schema->path[len + 1 + more] = 0;
+    }
+    return len;
+}
+
+static void leave(struct schema *schema, size_t len)
+{
+    schema->path[len] = 0;
+}
+
+static const struct value *get(const struct value *schema, const char *name)
+{
+    return value_map_get(schema, span_str(name));
+}
+
+/* Every keyword is one of |known|, separated by blanks, or says nothing of values. */
+static bool check_keywords(struct schema *schema, const struct value *value, const char *known)
+{
+    static const char notes[] = " title description default examples $schema $id $comment "
+                                "deprecated readOnly writeOnly $defs definitions ";
+    for (size_t i = 0; i < value->map->count; i++) {
+        struct span key = value->map->members[i].key.string;
+        char name[48];
+        if (key.len < sizeof(name) - 2 && !memchr(key.ptr, ' ', key.len) &&
+            !memchr(key.ptr, 0, key.len)) {
+            name[0] = ' ';
+            memcpy(name + 1, key.ptr, key.len);
+            name[key.len + 1] = ' ';
+            name[key.len + 2] = 0;
+            if (strstr(known, name) || strstr(notes, name)) {
+                continue;
+            }
+        }
+        grammar_refuse(schema->builder, ST_UNSUPPORTED,
+                       "schema%s: the keyword '%.*s' is not supported here", schema->path,
+                       SPAN_SHORT(key));
+        return false;
+    }
+    return true;
+}
+
+static bool read_count(struct schema *schema, const struct value *value, const char *name,
+                       uint32_t otherwise, uint32_t *out)
+{
+    const struct value *count = get(value, name);
+    *out = otherwise;
+    if (!count) {
+        return true;
+    }
+    if (count->kind != VALUE_INT || count->integer < 0 || count->integer > GRAMMAR_REPEAT_MAX) {
+        grammar_refuse(schema->builder, ST_INVALID, "schema%s: '%s' is an integer of 0 to %d",
+                       schema->path, name, GRAMMAR_REPEAT_MAX);
+        return false;
+    }
+    *out = (uint32_t)count->integer;
+    return true;
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+static const struct part *parse_format(struct schema *schema, const struct value *format)
+{
+#define DAYS "(0[1-9]|[12][0-9]"
+#define DATE                                                                                       \
+    "[1-9][0-9]{3}-((0[13578]|1[02])-" DAYS "|3[01])|(0[469]|11)-" DAYS "|30)|"                    \
+    "02-(0[1-9]|1[0-9]|2[0-8]))"
+#define TIME                                                                                       \
+    "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]" \
+    ")"
+#define BYTE "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+    static const struct {
+        const char *name, *regex;
+    } formats[] = {{"date", "^" DATE "$"},
+                   {"time", "^" TIME "$"},
+                   {"date-time", "^" DATE "T" TIME "$"},
+                   {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
+                   {"ipv4", "^(" BYTE "\\.){3}" BYTE "$"}};
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        if (format->kind == VALUE_STRING && span_is(format->string, formats[i].name)) {
+            return quoted(schema, grammar_regex(schema->builder, span_str(formats[i].regex), true));
+        }
+    }
+    return refuse(schema, ST_UNSUPPORTED, "this 'format' is not supported");
+}
+
+static const struct part *parse_string(struct schema *schema, const struct value *value)
+{
+    const struct value *pattern = get(value, "pattern"), *format = get(value, "format");
+    bool has_length = get(value, "minLength") || get(value, "maxLength");
+    uint32_t min, max;
+    if (!read_count(schema, value, "minLength", 0, &min) ||
+        !read_count(schema, value, "maxLength", UINT32_MAX, &max)) {
+        return NULL;
+    }
+    if ((pattern != NULL) + (format != NULL) + has_length > 1) {
+        return refuse(schema, ST_UNSUPPORTED,
+                      "'pattern', 'format' and lengths are not supported together");
+    }
+    if (format) {
+        return parse_format(schema, format);
+    }
+    if (pattern && pattern->kind != VALUE_STRING) {
+        return refuse(schema, ST_INVALID, "'pattern' is a string");
+    }
+    if (pattern) {
+        return quoted(schema, grammar_regex(schema->builder, pattern->string, true));
+    }
+    return has_length
+               ? quoted(schema,
+                        grammar_repeat(schema->builder,
+                                       grammar_rule(schema->builder, schema->character), min, max))
+               : grammar_rule(schema->builder, schema->string);
+}
+
+/* ---- lists and maps -------------------------------------------------------------------------- */
+
+static const struct part *parse_list(struct schema *schema, const struct value *value)
+{
+    const struct value *items = get(value, "items");
+    const struct part *item = grammar_rule(schema->builder, schema->any);
+    uint32_t min, max;
+    if (!read_count(schema, value, "minItems", 0, &min) ||
+        !read_count(schema, value, "maxItems", UINT32_MAX, &max)) {
+        return NULL;
+    }
+    if (min > max) {
+        return refuse(schema, ST_INVALID, "'minItems' is more than 'maxItems'");
+    }
+    if (items) {
+        size_t len = enter(schema, span_str("items"));
+        uint32_t rule = grammar_rule_new(schema->builder);
+        grammar_rule_set(schema->builder, rule, parse(schema, items));
+        item = grammar_rule(schema->builder, rule);
+        leave(schema, len);
+    }
+    return listed(schema, "[", "]", item, min, max);
+}
+
+static bool is_required(const struct value *required, const struct value *key)
+{
+    for (size_t i = 0; required && i < required->list->count; i++) {
+        const struct value *name = &required->list->items[i];
+        if (name->kind == VALUE_STRING && span_equal(name->string, key->string)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A value as JSON, byte for byte as Python prints it. */
+static const struct part *literal(struct schema *schema, const struct value *value)
+{
+    struct buf text;
+    buf_init(&text, TEXT_BYTES_MAX);
+    enum status status = value_print_json(value, &VALUE_JSON_DEFAULT, &text, schema->builder->err);
+    const struct part *out = NULL;
+    if (status == ST_OK) {
+        out = grammar_text(schema->builder, buf_span(&text));
+    } else if (schema->builder->status == ST_OK) {
+        schema->builder->status = status;
+    }
+    buf_fini(&text);
+    return out;
+}
+
+static bool check_map(struct schema *schema, const struct value *value)
+{
+    const struct value *properties = get(value, "properties");
+    const struct value *required = get(value, "required");
+    const struct value *additional = get(value, "additionalProperties");
+    bool is_closed = additional && additional->kind == VALUE_BOOL && !additional->boolean;
+    if ((properties && properties->kind != VALUE_MAP) ||
+        (required && required->kind != VALUE_LIST)) {
+        refuse(schema, ST_INVALID, "'properties' is a map and 'required' is a list");
+        return false;
+    }
+    if (properties && properties->map->count > 0 && additional && !is_closed) {
+        refuse(schema, ST_UNSUPPORTED,
+               "'additionalProperties' beside 'properties' is supported only as false");
+        return false;
+    }
+    for (size_t i = 0; required && i < required->list->count; i++) {
+        const struct value *name = &required->list->items[i];
+        if (name->kind != VALUE_STRING || !properties || !value_map_get(properties, name->string)) {
+            refuse(schema, ST_UNSUPPORTED, "'required' names what 'properties' does not have");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Members |from| and later, and the closing brace. Each place has two rules: with a member in
+ * front, which needs a comma, and without. */
+static const struct part *parse_members(struct schema *schema, const struct value_map *properties,
+                                        const struct value *required)
+{
+    struct grammar_builder *builder = schema->builder;
+    const struct part *first = word(schema, "}"), *later = word(schema, "}");
+    for (size_t i = properties->count; i-- > 0 && first && later;) {
+        const struct value_member *property = &properties->members[i];
+        uint32_t value = grammar_rule_new(builder), rules[2];
+        size_t len = enter(schema, property->key.string);
+        grammar_rule_set(builder, value, parse(schema, &property->value));
+        leave(schema, len);
+        const struct part *one =
+            member(schema, literal(schema, &property->key), grammar_rule(builder, value));
+        one = then(schema, one, space(schema));
+        rules[0] = grammar_rule_new(builder);
+        rules[1] = grammar_rule_new(builder);
+        const struct part *rest = grammar_rule(builder, rules[1]);
+        grammar_rule_set(builder, rules[0], first);
+        grammar_rule_set(builder, rules[1], later);
+        const struct part *with = then(schema, one, rest);
+        const struct part *comma = then(schema, mark(schema, ","), with);
+        if (is_required(required, &property->key)) {
+            first = with;
+            later = comma;
+        } else {
+            first = or (schema, with, grammar_rule(builder, rules[0]));
+            later = or (schema, comma, rest);
+        }
+    }
+    return then(schema, mark(schema, "{"), first);
+}
+
+static const struct part *parse_map(struct schema *schema, const struct value *value)
+{
+    const struct value *properties = get(value, "properties");
+    const struct value *additional = get(value, "additionalProperties");
+    const struct part *item = grammar_rule(schema->builder, schema->any);
+    if (!check_map(schema, value)) {
+        return NULL;
+    }
+    if (properties && (properties->map->count > 0 || !additional)) {
+        return parse_members(schema, properties->map, get(value, "required"));
+    }
+    if (additional && additional->kind == VALUE_BOOL && !additional->boolean) {
+        return then(schema, mark(schema, "{"), word(schema, "}"));
+    }
+    if (additional && additional->kind == VALUE_MAP) {
+        size_t len = enter(schema, span_str("additionalProperties"));
+        uint32_t rule = grammar_rule_new(schema->builder);
+        grammar_rule_set(schema->builder, rule, parse(schema, additional));
+        item = grammar_rule(schema->builder, rule);
+        leave(schema, len);
+    }
+    return listed(schema, "{", "}",
+                  member(schema, grammar_rule(schema->builder, schema->string), item), 0,
+                  UINT32_MAX);
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+/* "#", "#/$defs/name", "#/properties/a/items"; NULL: refused. */
+static const struct value *find(struct schema *schema, const struct value *reference)
+{
+    const struct value *at = schema->root;
+    struct span rest = reference->kind == VALUE_STRING ? reference->string : span_str("");
+    if (rest.len == 0 || rest.ptr[0] != '#' || memchr(rest.ptr, '~', rest.len) ||
+        memchr(rest.ptr, '%', rest.len)) {
+        refuse(schema, ST_UNSUPPORTED, "'$ref' leads to places of this schema without escapes");
+        return NULL;
+    }
+    rest = span_of(rest.ptr + 1, rest.len - 1);
+    while (at && rest.len > 0) {
+        rest = span_of(rest.ptr + 1, rest.len - 1);
+        const uint8_t *end = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
+        at = value_map_get(at, span_of(rest.ptr, len));
+        rest = span_of(rest.ptr + len, rest.len - len);
+    }
+    if (!at) {
+        refuse(schema, ST_INVALID, "'$ref' leads nowhere");
+    }
+    return at;
+}
+
+static const struct part *parse_reference(struct schema *schema, const struct value *value)
+{
+    const struct value *target = find(schema, value);
+    if (!target) {
+        return NULL;
+    }
+    for (size_t i = 0; i < schema->reference_count; i++) {
+        if (schema->references[i].schema == target) {
+            return grammar_rule(schema->builder, schema->references[i].rule);
+        }
+    }
+    if (schema->reference_count == REFERENCES_MAX) {
+        return refuse(schema, ST_TOO_LARGE, "too many references");
+    }
+    uint32_t rule = grammar_rule_new(schema->builder);
+    schema->references[schema->reference_count++] = (struct reference){target, rule};
+    const struct part *part = parse(schema, target);
+    grammar_rule_set(schema->builder, rule, part);
+    return part ? grammar_rule(schema->builder, rule) : NULL;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+static const struct part *parse_any_of(struct schema *schema, const struct value *list)
+{
+    const struct part *out = grammar_never(schema->builder);
+    if (list->kind != VALUE_LIST || list->list->count == 0) {
+        return refuse(schema, ST_INVALID, "expected a list of schemas that is not empty");
+    }
+    for (size_t i = 0; i < list->list->count && out; i++) {
+        out = or (schema, out, parse(schema, &list->list->items[i]));
+    }
+    return out;
+}
+
+static const struct part *parse_enum(struct schema *schema, const struct value *list)
+{
+    const struct part *out = grammar_never(schema->builder);
+    if (list->kind != VALUE_LIST || list->list->count == 0) {
+        return refuse(schema, ST_INVALID, "'enum' is a list that is not empty");
+    }
+    for (size_t i = 0; i < list->list->count && out; i++) {
+        out = or (schema, out, literal(schema, &list->list->items[i]));
+    }
+    return out;
+}
+
+static const struct part *parse_type(struct schema *schema, const struct value *value,
+                                     const struct value *type)
+{
+    static const char lists[] = " type items minItems maxItems ";
+    static const char maps[] = " type properties required additionalProperties ";
+    static const char strings[] = " type pattern format minLength maxLength ";
+    struct span name = type->kind == VALUE_STRING ? type->string : span_str("");
+    if (span_is(name, "object")) {
+        return check_keywords(schema, value, maps) ? parse_map(schema, value) : NULL;
+    }
+    if (span_is(name, "array")) {
+        return check_keywords(schema, value, lists) ? parse_list(schema, value) : NULL;
+    }
+    if (span_is(name, "string")) {
+        return check_keywords(schema, value, strings) ? parse_string(schema, value) : NULL;
+    }
+    if (!check_keywords(schema, value, " type ")) {
+        return NULL;
+    }
+    if (span_is(name, "boolean")) {
+        return or (schema, word(schema, "true"), word(schema, "false"));
+    }
+    if (span_is(name, "null")) {
+        return word(schema, "null");
+    }
+    bool is_integer = span_is(name, "integer");
+    if (!is_integer && !span_is(name, "number")) {
+        return refuse(schema, ST_INVALID, "there is no such 'type'");
+    }
+    return grammar_rule(schema->builder, is_integer ? schema->integer : schema->number);
+}
+
+/* A list of types stands alone, or for null beside one other. */
+static const struct part *parse_types(struct schema *schema, const struct value *value,
+                                      const struct value *types)
+{
+    const struct part *out = grammar_never(schema->builder);
+    const struct value *other = NULL;
+    size_t others = 0;
+    for (size_t i = 0; i < types->list->count; i++) {
+        const struct value *type = &types->list->items[i];
+        if (type->kind == VALUE_STRING && span_is(type->string, "null")) {
+            out = or (schema, out, word(schema, "null"));
+        } else {
+            other = type;
+            others++;
+        }
+    }
+    if (others > 1 && !check_keywords(schema, value, " type ")) {
+        return NULL;
+    }
+    for (size_t i = 0; i < types->list->count && others > 1 && out; i++) {
+        const struct value *type = &types->list->items[i];
+        if (type->kind != VALUE_STRING || !span_is(type->string, "null")) {
+            out = or (schema, out, parse_type(schema, value, type));
+        }
+    }
+    return others == 1 ? or (schema, out, parse_type(schema, value, other)) : out;
+}
+
+static const struct part *parse_keywords(struct schema *schema, const struct value *value)
+{
+    const struct value *reference = get(value, "$ref"), *any_of = get(value, "anyOf");
+    const struct value *constant = get(value, "const"), *list = get(value, "enum");
+    const struct value *type = get(value, "type");
+    if (reference) {
+        return check_keywords(schema, value, " $ref ") ? parse_reference(schema, reference) : NULL;
+    }
+    if (any_of) {
+        return check_keywords(schema, value, " anyOf ") ? parse_any_of(schema, any_of) : NULL;
+    }
+    if (constant) {
+        return check_keywords(schema, value, " const type ") ? literal(schema, constant) : NULL;
+    }
+    if (list) {
+        return check_keywords(schema, value, " enum type ") ? parse_enum(schema, list) : NULL;
+    }
+    if (type && type->kind == VALUE_LIST) {
+        return parse_types(schema, value, type);
+    }
+    if (type) {
+        return parse_type(schema, value, type);
+    }
+    if (get(value, "properties")) {
+        const struct value object = value_string(span_str("object"));
+        return parse_type(schema, value, &object);
+    }
+    return check_keywords(schema, value, " ") ? grammar_rule(schema->builder, schema->any) : NULL;
+}
+
+static const struct part *parse(struct schema *schema, const struct value *value)
+{
+    if (value->kind == VALUE_BOOL && value->boolean) {
+        return grammar_rule(schema->builder, schema->any);
+    }
+    if (value->kind != VALUE_MAP) {
+        return refuse(schema, ST_INVALID, "a schema is a map or true");
+    }
+    if (schema->depth == GRAMMAR_NESTING_MAX) {
+        return refuse(schema, ST_TOO_LARGE, "nested too deep");
+    }
+    schema->depth++;
+    const struct part *part = parse_keywords(schema, value);
+    schema->depth--;
+    return part;
+}
+
+static enum status finish(const struct value *value, struct grammar **out, struct error *err)
+{
+    struct grammar_builder builder;
+    struct schema schema = {.root = value};
+    grammar_builder_init(&builder, err);
+    uint32_t rule = grammar_rule_new(&builder);
+    prepare(&schema, &builder);
+    if (builder.status == ST_OK) {
+        const struct part *any = grammar_rule(&builder, schema.any);
+        const struct part *string = grammar_rule(&builder, schema.string);
+        grammar_rule_set(
+            &builder, rule,
+            value ? parse(&schema, value)
+                  : listed(&schema, "{", "}", member(&schema, string, any), 0, UINT32_MAX));
+    }
+    return grammar_builder_finish(&builder, out);
+}
+
+enum status grammar_parse_schema(const struct value *schema, struct grammar **out,
+                                 struct error *err)
+{
+    return finish(schema, out, err);
+}
+
+enum status grammar_parse_object(struct grammar **out, struct error *err)
+{
+    return finish(NULL, out, err);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Grammars against what Python's json, jsonschema and re say.
+ *
+ *     test_grammar [CASES [SAMPLES]]
+ *
+ * Each line of CASES, tests/text/grammars.jsonl if it is not given, is an object: "schema", "regex"
+ * or neither (any object), and "accepts" and "rejects", texts, or "refused", a part of the error.
+ * Each text is also taken byte by byte through the mask of a small vocabulary. With SAMPLES, that
+ * many texts of each grammar are printed, for Python to check: a line {"case": N, "text": "..."}.
+ */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "server/text/grammar.h"
+
+#define PATH_BYTES 4096
+#define SAMPLE_BYTES_MAX 4000
+
+static const char *const extras[] = {"{\"",          "\": ", "\", \"", "true", "null",
+                                     "abc",          "\"}",  "00",     "\xc3", "\xc3\xa9",
+                                     "\xe6\x9d\xb1", "}]",   "\\\"",   "",     "a\xff"};
+
+#define EXTRA_COUNT (sizeof(extras) / sizeof(extras[0]))
+#define TOKEN_COUNT (256 + EXTRA_COUNT)
+#define WORDS ((TOKEN_COUNT + 63) / 64)
+
+static struct span tokens[TOKEN_COUNT];
+static uint8_t bytes[256];
+static struct grammar_vocabulary *vocabulary;
+static int failures, passed;
+static uint64_t random_state = 0x9e3779b97f4a7c15;
+
+static size_t random_below(size_t limit)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (size_t)((random_state >> 32) % limit);
+}
+
+static bool has_bit(const uint64_t *bits, size_t token)
+{
+    return bits[token / 64] >> (token % 64) & 1;
+}
+
+/* The mask says of each token what asking for the token alone says. */
+static void check_mask(struct grammar_walk *walk, struct grammar_state state, uint64_t *bits)
+{
+    struct error err = {0};
+    must(grammar_mask(walk, state, vocabulary, bits, &err) == ST_OK);
+    for (size_t i = 0; i < TOKEN_COUNT; i++) {
+        must(has_bit(bits, i) ==
+             (tokens[i].len > 0 && grammar_state_accepts(walk, state, tokens[i])));
+    }
+}
+
+static bool accepts(struct grammar_walk *walk, struct span text)
+{
+    struct grammar_state state = grammar_walk_begin(walk);
+    uint64_t bits[WORDS];
+    for (size_t i = 0; i < text.len; i++) {
+        if (i < 200) {
+            check_mask(walk, state, bits);
+        }
+        bool moves = grammar_state_advance(walk, &state, span_of(text.ptr + i, 1));
+        must(i >= 200 || moves == has_bit(bits, text.ptr[i]));
+        if (!moves) {
+            return false;
+        }
+    }
+    return grammar_state_may_end(walk, state);
+}
+
+static void check_texts(int number, struct grammar_walk *walk, const struct value *texts,
+                        bool expected)
+{
+    for (size_t i = 0; texts && i < texts->list->count; i++) {
+        struct span text = texts->list->items[i].string;
+        if (accepts(walk, text) == expected) {
+            passed++;
+        } else {
+            failures++;
+            printf("case %d %s: %.*s\n", number, expected ? "rejects" : "accepts", SPAN_FMT(text));
+        }
+    }
+}
+
+/* A walk at random; the longer the text, the likelier it ends where it may. */
+static void print_sample(int number, const struct grammar *grammar)
+{
+    struct grammar_walk *walk;
+    struct buf text, line;
+    uint64_t bits[WORDS];
+    struct error err = {0};
+    must(grammar_walk_new(grammar, &walk, &err) == ST_OK);
+    struct grammar_state state = grammar_walk_begin(walk);
+    buf_init(&text, 2 * SAMPLE_BYTES_MAX);
+    buf_init(&line, 16 * SAMPLE_BYTES_MAX);
+    while (text.len < SAMPLE_BYTES_MAX) { /* a longer one is not finished */
+        size_t token = random_below(TOKEN_COUNT);
+        bool is_over = grammar_state_may_end(walk, state) && random_below(8) == 0;
+        if (is_over || grammar_state_must_end(walk, state)) {
+            json_print_string(&line, buf_span(&text));
+            printf("{\"case\": %d, \"text\": %.*s}\n", number, (int)line.len,
+                   (const char *)line.ptr);
+            break;
+        }
+        if (grammar_mask(walk, state, vocabulary, bits, &err) != ST_OK) {
+            must(err.code == ST_TOO_LARGE); /* nested at random, it has too many states */
+            break;
+        }
+        for (size_t i = 0; i < TOKEN_COUNT && !has_bit(bits, token); i++) {
+            token = (token + 1) % TOKEN_COUNT;
+        }
+        must(has_bit(bits, token) && grammar_state_advance(walk, &state, tokens[token]));
+        buf_add(&text, tokens[token].ptr, tokens[token].len);
+    }
+    buf_fini(&text);
+    buf_fini(&line);
+    grammar_walk_free(walk);
+}
+
+static enum status parse(const struct value *test, struct grammar **out, struct error *err)
+{
+    const struct value *schema = value_map_get(test, span_str("schema"));
+    const struct value *regex = value_map_get(test, span_str("regex"));
+    if (schema) {
+        return grammar_parse_schema(schema, out, err);
+    }
+    return regex ? grammar_parse_regex(regex->string, out, err) : grammar_parse_object(out, err);
+}
+
+static void check_case(int number, const struct value *test, int samples)
+{
+    const struct value *refused = value_map_get(test, span_str("refused"));
+    struct grammar *grammar;
+    struct grammar_walk *walk;
+    struct error err = {0};
+    if (parse(test, &grammar, &err) != ST_OK) {
+        bool is_right =
+            refused && memmem(err.text, strlen(err.text), refused->string.ptr, refused->string.len);
+        passed += is_right;
+        failures += !is_right;
+        if (!is_right) {
+            printf("case %d is refused: %s\n", number, err.text);
+        }
+        return;
+    }
+    if (refused) {
+        failures++;
+        printf("case %d is not refused\n", number);
+    }
+    must(grammar_walk_new(grammar, &walk, &err) == ST_OK);
+    check_texts(number, walk, value_map_get(test, span_str("accepts")), true);
+    check_texts(number, walk, value_map_get(test, span_str("rejects")), false);
+    for (int i = 0; i < samples; i++) {
+        print_sample(number, grammar);
+    }
+    grammar_walk_free(walk);
+    grammar_free(grammar);
+}
+
+static void make_vocabulary(void)
+{
+    struct error err;
+    for (size_t i = 0; i < TOKEN_COUNT; i++) {
+        if (i < 256) {
+            bytes[i] = (uint8_t)i;
+            tokens[i] = span_of(&bytes[i], 1);
+        } else {
+            tokens[i] = span_str(extras[i - 256]);
+        }
+    }
+    must(grammar_vocabulary_new(tokens, TOKEN_COUNT, &vocabulary, &err) == ST_OK);
+}
+
+int main(int argc, char **argv)
+{
+    const char *top = getenv("top_srcdir");
+    char path[PATH_BYTES], *line = NULL;
+    size_t capacity = 0;
+    ssize_t len;
+    struct arena arena;
+    snprintf(path, sizeof(path), "%s/tests/text/grammars.jsonl", top ? top : ".");
+    FILE *file = fopen(argc > 1 ? argv[1] : path, "r");
+    if (!file) {
+        perror(path);
+        return 1;
+    }
+    make_vocabulary();
+    arena_init(&arena, 64u << 20);
+    for (int number = 0; (len = getline(&line, &capacity, file)) > 0; number++) {
+        struct value test;
+        struct error err = {0};
+        must(value_parse(span_of(line, (size_t)len), &VALUE_LIMITS_DEFAULT, &arena, &test, &err) ==
+             ST_OK);
+        check_case(number, &test, argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
+        arena_reset(&arena);
+    }
+    arena_fini(&arena);
+    grammar_vocabulary_free(vocabulary);
+    free(line);
+    fclose(file);
+    if (argc <= 2) {
+        printf("%d texts and refusals as expected, %d not\n", passed, failures);
+    }
+    return failures || passed == 0;
+}
