@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "server/http/transport.h"
 #include "server/process/log.h"
+#include "server/generation.h"
 #include "server/request.h"
 #include "server/server.h"
 
@@ -148,6 +149,13 @@ static void put_request(struct entry *entry, struct request *request)
     }
     if (request->match.model[0]) {
         put_text(entry, "model", span_str(request->match.model), MODEL_NAME_MAX);
+    }
+    const struct generation_counts counts =
+        request_is_loops(request) ? generation_counts(request) : (struct generation_counts){0};
+    if (counts.prompt_tokens) {
+        put_number(entry, "prompt_tokens", counts.prompt_tokens);
+        put_number(entry, "answer_tokens", counts.answer_tokens);
+        put_number(entry, "first_token_us", counts.first_ns / NS_PER_US);
     }
     if (request->token_name) {
         put_text(entry, "token", span_str(request->token_name), TOKEN_NAME_MAX);

@@ -15,7 +15,9 @@ typedef enum status api_handler_f(struct request *request, struct error *err);
 
 api_handler_f api_server, api_live, api_ready;                   /* api_health.c */
 api_handler_f api_models, api_model, api_model_ready, api_index; /* api_model.c */
+api_handler_f api_v1_models, api_v1_model;                       /* api_model.c */
 api_handler_f api_signature, api_shape;                          /* api_signature.c */
+api_handler_f api_tokenize, api_detokenize;                      /* api_words.c */
 api_handler_f api_load, api_unload;                              /* api_change.c */
 api_handler_f api_log_settings, api_set_log;                     /* api_settings.c */
 api_handler_f api_trace_settings, api_set_trace;

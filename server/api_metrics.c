@@ -22,6 +22,7 @@
 #include "server/api.h"
 #include "server/metrics.h"
 #include "server/process/fetch.h"
+#include "server/generate/generator.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -457,6 +458,41 @@ static void put_model_batch(struct page *page, const struct model *model)
 {
     if (has_calls(model)) {
         prom_histogram(&page->prom, &model->stats->rows, &histogram_rows);
+    }
+}
+
+static void put_prompt_tokens(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        put(page, counter_get(&model->stats->prompt_tokens));
+    }
+}
+
+static void put_answer_tokens(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        put(page, counter_get(&model->stats->answer_tokens));
+    }
+}
+
+static void put_generations(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        put(page, atomic_load(&model->generator->active));
+    }
+}
+
+static void put_first_token(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        prom_histogram(&page->prom, &model->stats->first_tokens, &histogram_times);
+    }
+}
+
+static void put_next_token(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        prom_histogram(&page->prom, &model->stats->next_tokens, &histogram_times);
     }
 }
 

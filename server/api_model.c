@@ -3,6 +3,8 @@
  * the printers are allocated in the request's arena. */
 #include "config.h"
 
+#include <inttypes.h>
+
 #include "base/check.h"
 #include "hal/device.h"
 #include "protocol/json.h"
@@ -17,6 +19,7 @@
 #include "server/stats.h"
 
 #define US_PER_MS 1000u
+#define NS_PER_S 1000000000u
 
 enum status api_no_memory(struct error *err)
 {
@@ -197,6 +200,64 @@ static void print_row(struct buf *out, const struct model *model)
 {
     buf_add_str(out, out->len > sizeof(STATS_HEAD) - 1 ? "," : "");
     stats_print(out, model);
+}
+
+/* ---- /v1: for clients of KServe's first protocol and of OpenAI's API at once ------------------
+ */
+
+static void print_v1_members(struct buf *out, const struct model *model)
+{
+    buf_add_str(out, "\"id\":");
+    json_print_string(out, span_str(model->name));
+    buf_printf(out, ",\"object\":\"model\",\"created\":%" PRIu64 ",\"owned_by\":\"pted\"",
+               model->origin->id.program.modified_ns / NS_PER_S);
+}
+
+static void print_v1_models(struct buf *out, const struct repository_index *index, bool are_names)
+{
+    const char *last = "";
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
+        if (!model_can_serve(model) || strcmp(model->name, last) == 0) {
+            continue;
+        }
+        buf_add_str(out, *last ? "," : "");
+        last = model->name;
+        if (are_names) {
+            json_print_string(out, span_str(model->name));
+        } else {
+            buf_add_char(out, '{');
+            print_v1_members(out, model);
+            buf_add_char(out, '}');
+        }
+    }
+}
+
+enum status api_v1_models(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    buf_add_str(&request->out, "{\"object\":\"list\",\"data\":[");
+    print_v1_models(&request->out, index, false);
+    buf_add_str(&request->out, "],\"models\":[");
+    print_v1_models(&request->out, index, true);
+    buf_add_str(&request->out, "]}");
+    repository_unref_index(index);
+    return api_check_printed(request, err);
+}
+
+enum status api_v1_model(struct request *request, struct error *err)
+{
+    TRY(api_model_ready(request, err));
+    const struct model *model = request->infer.call.model;
+    struct buf *out = &request->out;
+    if (model && !buf_failed(out)) {
+        must(out->len > 0 && out->ptr[out->len - 1] == '}');
+        out->ptr[out->len - 1] = ',';
+        print_v1_members(out, model);
+        buf_add_char(out, '}');
+    }
+    return api_check_printed(request, err);
 }
 
 /* Every model, in as many turns as it takes: a row costs 3 us. */

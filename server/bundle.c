@@ -519,6 +519,7 @@ static int find(struct request *request)
 }
 
 const struct infer_ops bundle_ops = {
+    .is_apart = true,
     .find = find,
     .parse = bundle_read,
     .decode = decode,

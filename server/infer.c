@@ -19,6 +19,7 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
 #include "server/bundle.h"
+#include "server/generation.h"
 #include "server/model/repository.h"
 #include "server/request.h"
 #include "server/routes.h"
@@ -119,9 +120,9 @@ static void join_pools(struct request *request)
     struct infer *infer = &request->infer;
     const struct serving *serving = request->serving;
     OBJ_CHECK(serving, SERVING_MAGIC);
-    must(infer->ops == &bundle_ops || infer->call.model);
+    must(infer->ops->is_apart || infer->call.model);
     if (!infer->share) {
-        infer->share = infer->ops == &bundle_ops ? serving->lists : infer->call.model->pool;
+        infer->share = infer->ops->is_apart ? serving->lists : infer->call.model->pool;
         hal_pool_join(infer->pool, infer->share);
         hal_pool_join(infer->run_pool, serving->running);
     }
@@ -144,6 +145,7 @@ void infer_reset(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     struct model *model = infer->call.model;
+    generation_free(request);
     reset_call(request, &infer->call);
     infer_end_profile(request);
     bundle_free(request);
@@ -558,6 +560,20 @@ uint64_t infer_time_limit_ns(const struct request *request)
     uint64_t limit_us = params->request_timeout * 1000;
     uint64_t timeout_us = request->infer.timeout_us;
     return (timeout_us && timeout_us < limit_us ? timeout_us : limit_us) * 1000;
+}
+
+uint64_t infer_deadline_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct infer *infer = &request->infer;
+    if (!infer->generation) {
+        return request->arrived_ns + infer_time_limit_ns(request);
+    }
+    uint64_t step_ns = uv_hrtime() + infer->call.model->params.request_timeout * NS_PER_MS, all_ns;
+    bool is_limited = infer->timeout_us &&
+                      !__builtin_mul_overflow(infer->timeout_us, 1000, &all_ns) &&
+                      !__builtin_add_overflow(request->arrived_ns, all_ns, &all_ns);
+    return is_limited && all_ns < step_ns ? all_ns : step_ns;
 }
 
 size_t infer_held_bytes(const struct request *request)

@@ -22,6 +22,7 @@
 #include "server/model/model.h"
 
 struct bundle;
+struct generation;
 struct hal_pool;
 struct infer_region;
 struct region;
@@ -104,6 +105,8 @@ void infer_call_note_fill(struct request *request, const struct infer_call *call
  * The difference between a call and a list of calls: one row each, called by the functions below.
  */
 struct infer_ops {
+    bool is_long;  /* parsing may take long, whatever the size of the body */
+    bool is_apart; /* models are known after the body, so its memory is that of lists */
     /* Before the body: does the target name something that works? 200, or the status to answer
      * with. */
     int (*find)(struct request *request);
@@ -134,21 +137,34 @@ struct infer_ops {
 
 extern const struct infer_ops infer_ops_one; /* infer_one.c */
 
+/* Rows of infer_ops_one that others share whose steps are calls of one model. */
+void infer_one_undo(struct request *request);
+enum status infer_one_prepare(struct request *request, enum rt_prepare_mode mode,
+                              struct error *err);
+size_t infer_one_demand(const struct request *request);
+size_t infer_one_held_bytes(const struct request *request);
+struct rt_sched_queue *infer_one_enter(struct request *request);
+bool infer_one_start(struct request *request, enum hal_caller caller);
+bool infer_one_cancel(struct request *request);
+enum status infer_one_finish(struct request *request, enum status status, struct error *err);
+void infer_one_count(const struct request *request, uint64_t now_ns);
+
 /* For jobs of calls that run as one: functions of struct rt_sched_job_ops. */
 bool infer_start_batch(struct rt_sched_job *const *jobs, uint32_t count);
 bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b);
 
 struct infer {
-    const struct infer_ops *ops; /* NULL: the request calls no model */
-    struct infer_call call;      /* if the request is for one model */
-    struct bundle *bundle;       /* if the request is a list; in |arena| */
-    struct arena arena;          /* memory that the request made us allocate */
-    struct body inflated;        /* the body without its content coding */
-    struct body *body;           /* the one of both that is read; empty when all is decoded */
-    bool is_short;               /* with ST_EXHAUSTED: memory for requests is short only for now */
-    struct model *newest;        /* shared: ref held; its pool is |share| while the call is for an
-                                    older generation. NULL: the call is for the newest one */
-    size_t bound_bytes;          /* bytes of the body that inputs use in place */
+    const struct infer_ops *ops;   /* NULL: the request calls no model */
+    struct infer_call call;        /* if the request is for one model */
+    struct bundle *bundle;         /* if the request is a list; in |arena| */
+    struct generation *generation; /* owned: if the request is to a language model */
+    struct arena arena;            /* memory that the request made us allocate */
+    struct body inflated;          /* the body without its content coding */
+    struct body *body;             /* the one of both that is read; empty when all is decoded */
+    bool is_short;        /* with ST_EXHAUSTED: memory for requests is short only for now */
+    struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
+                             older generation. NULL: the call is for the newest one */
+    size_t bound_bytes;   /* bytes of the body that inputs use in place */
     struct hal_pool
         *pool; /* owned: holds what the request needs before it runs; a member of |share| */
     struct hal_pool *share;     /* the model's pool, or that of lists; NULL: not yet a member */
@@ -324,6 +340,9 @@ uint64_t infer_time_limit_ns(const struct request *request);
 /* |err|, ST_EXHAUSTED, says that there is no memory for |demand| bytes beside bodies. If that is so
  * for now, waiting makes sense; if it is so for ever, the status becomes ST_TOO_LARGE. */
 enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err);
+
+/* When the step RUN has to be over. A generation has the daemon's limit for each of its steps. */
+uint64_t infer_deadline_ns(const struct request *request);
 
 /* Bytes of memory for requests that the request holds while it waits to run. */
 size_t infer_held_bytes(const struct request *request);

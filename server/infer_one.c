@@ -63,7 +63,7 @@ static enum status open_states(struct request *request, struct error *err)
     return infer_open_sequence(request, &request->infer.call, err);
 }
 
-static void undo(struct request *request)
+void infer_one_undo(struct request *request)
 {
     struct infer_call *call = &request->infer.call;
     rt_invocation_free(call->invocation);
@@ -71,18 +71,18 @@ static void undo(struct request *request)
     call->output_count = 0;
 }
 
-static enum status prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
+enum status infer_one_prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
 {
     return rt_invocation_plan(request->infer.call.invocation, mode, err);
 }
 
-static size_t demand(const struct request *request)
+size_t infer_one_demand(const struct request *request)
 {
     const struct rt_invocation *invocation = request->infer.call.invocation;
     return invocation ? rt_invocation_demand(invocation) : 0;
 }
 
-static size_t held_bytes(const struct request *request)
+size_t infer_one_held_bytes(const struct request *request)
 {
     const struct rt_invocation *invocation = request->infer.call.invocation;
     return invocation ? rt_invocation_bytes(invocation) : 0;
@@ -90,7 +90,7 @@ static size_t held_bytes(const struct request *request)
 
 /* ---- RUN ------------------------------------------------------------------------------------- */
 
-static struct rt_sched_queue *enter(struct request *request)
+struct rt_sched_queue *infer_one_enter(struct request *request)
 {
     const struct infer_call *call = &request->infer.call;
     OBJ_CHECK(call->model, MODEL_MAGIC);
@@ -111,7 +111,7 @@ static void on_run_done(struct rt_invocation *invocation, enum status status, vo
     rt_sched_finished(arg, status);
 }
 
-static bool start(struct request *request, enum hal_caller caller)
+bool infer_one_start(struct request *request, enum hal_caller caller)
 {
     struct rt_invocation *invocation = request->infer.call.invocation;
     struct error *err = &request->err;
@@ -149,13 +149,13 @@ bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b)
                          request_of(b)->infer.call.invocation);
 }
 
-static bool cancel(struct request *request)
+bool infer_one_cancel(struct request *request)
 {
     must(request->infer.call.invocation != NULL);
     return rt_batch_leave(request->infer.call.invocation);
 }
 
-static enum status finish(struct request *request, enum status status, struct error *err)
+enum status infer_one_finish(struct request *request, enum status status, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
     bool is_refused = err->code == status; /* after start(), which has set the reason */
@@ -170,7 +170,7 @@ static enum status finish(struct request *request, enum status status, struct er
                       rt_invocation_culprit(call->invocation), err);
         err->code = status;
     } else if (status == ST_EXHAUSTED) {
-        infer_refuse_memory(request, demand(request), err);
+        infer_refuse_memory(request, infer_one_demand(request), err);
     }
     return error_prefix(err, "model '%s': ", call->model->name);
 }
@@ -223,7 +223,7 @@ static enum status hand_over(struct request *request, struct hal_pool *pool, str
     return rt_invocation_move_results(request->infer.call.invocation, pool, err);
 }
 
-static void count(const struct request *request, uint64_t now_ns)
+void infer_one_count(const struct request *request, uint64_t now_ns)
 {
     const struct model *model = request->infer.call.model;
     int status = request->http_status ? request->http_status : 200;
@@ -250,17 +250,17 @@ const struct infer_ops infer_ops_one = {
     .parse = parse,
     .decode = decode,
     .open_states = open_states,
-    .undo = undo,
-    .prepare = prepare,
-    .demand = demand,
-    .held_bytes = held_bytes,
-    .enter = enter,
-    .start = start,
-    .cancel = cancel,
-    .finish = finish,
+    .undo = infer_one_undo,
+    .prepare = infer_one_prepare,
+    .demand = infer_one_demand,
+    .held_bytes = infer_one_held_bytes,
+    .enter = infer_one_enter,
+    .start = infer_one_start,
+    .cancel = infer_one_cancel,
+    .finish = infer_one_finish,
     .encode_bytes = encode_bytes,
     .print = print,
     .release = release,
     .hand_over = hand_over,
-    .count = count,
+    .count = infer_one_count,
 };

@@ -3,14 +3,15 @@
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
-	%D%/model/libmodel.a %D%/card/libcard.a %D%/text/libtext.a %D%/http/libhttp.a \
-	%D%/process/libprocess.a \
+	%D%/model/libmodel.a %D%/generate/libgenerate.a %D%/card/libcard.a %D%/text/libtext.a \
+	%D%/http/libhttp.a %D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
 	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
 include server/pte/local.mk
 include server/profile/local.mk
 include server/model/local.mk
+include server/generate/local.mk
 include server/card/local.mk
 include server/text/local.mk
 include server/http/local.mk
@@ -29,6 +30,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/api_region.c \
 	%D%/api_settings.c \
 	%D%/api_signature.c \
+	%D%/api_words.c \
 	%D%/bundle.c %D%/bundle.h \
 	%D%/bundle_read.c \
 	%D%/changes.c %D%/changes.h \
@@ -42,6 +44,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/conn_priv.h \
 	%D%/dump.c %D%/dump.h \
 	%D%/exchange.c %D%/exchange.h \
+	%D%/generation.c %D%/generation.h \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_call.c \
 	%D%/infer_oip.c \

@@ -17,6 +17,7 @@
 #include "server/access_log.h"
 #include "server/clients.h"
 #include "server/exchange.h"
+#include "server/generation.h"
 #include "server/http/http.h"
 #include "server/metrics.h"
 #include "server/process/log.h"
@@ -383,6 +384,9 @@ static bool is_long(const struct request *request)
     if (route_of(request)->handler) {
         return route_of(request)->is_long;
     }
+    if (route_of(request)->ops->is_long) {
+        return true;
+    }
     return request->body.len > request->server->params->inline_bytes_max ||
            head_has(&request->head, HTTP_CONTENT_ENCODING);
 }
@@ -481,10 +485,10 @@ static enum step_result finish_run(struct request *request)
         repository_verify_files(&request->serving->repository);
     }
     enum status status = infer_finish(request, request->run_status, &request->err);
-    if (status == ST_OK) {
+    if (status == ST_OK && !request->infer.generation) {
         request->offload = infer_encode_bytes(request) > request->server->params->inline_bytes_max;
     }
-    return advance(request, status, STEP_ENCODE);
+    return advance(request, status, request->infer.generation ? STEP_SAMPLE : STEP_ENCODE);
 }
 
 /* The first call that ends without its device starts the recovery. */
@@ -515,18 +519,20 @@ static enum step_result step_run(struct request *request)
 {
     struct rt_sched_queue *queue = request->infer.ops->enter(request);
     request->job.ops = &job_ops;
-    request->job.deadline_ns = request->arrived_ns + infer_time_limit_ns(request);
+    request->job.deadline_ns = infer_deadline_ns(request);
     request->job.priority = request->infer.priority;
     request->job.bytes = infer_held_bytes(request);
     request->is_submitting = true;
-    enum status status = rt_sched_submit(queue, &request->job, true, &request->err);
+    /* The steps of a generation follow each other: on the loop they would take more than a turn. */
+    bool may_run_inline = !request->infer.generation;
+    enum status status = rt_sched_submit(queue, &request->job, may_run_inline, &request->err);
     request->is_submitting = false;
     if (status != ST_OK) {
         if (request->infer.call.model) {
             error_prefix(&request->err, "model '%s': ", request->infer.call.model->name);
         }
         request->retry_after_s = retry_after_s(queue);
-        return advance(request, status, STEP_ENCODE);
+        return advance(request, status, STEP_WRITE);
     }
     if (request->is_run_done) {
         look_for_loss(request);
@@ -552,6 +558,45 @@ void request_go_on(struct request *request)
         finish_run(request);
     }
     run_steps(request);
+}
+
+static enum step_result step_sample(struct request *request)
+{
+    enum status status = generation_sample(request, &request->err);
+    release_job(request);
+    request->is_run_done = false;
+    request->want_ms = 0; /* each step may wait as long as another */
+    if (status != ST_OK) {
+        return advance(request, status, STEP_WRITE);
+    }
+    go(request, generation_has_events(request) ? STEP_SEND
+                : generation_is_over(request)  ? STEP_ENCODE
+                                               : STEP_DECODE);
+    return STEP_NEXT;
+}
+
+/* The events are out: the next token, or the end. */
+static void go_on_sending(struct request *request)
+{
+    buf_reset(&request->out);
+    go(request, generation_is_over(request) ? STEP_DONE : STEP_DECODE);
+}
+
+static enum step_result step_send(struct request *request)
+{
+    bool is_last = generation_is_over(request);
+    request->encoded_ns = is_last ? uv_hrtime() : 0;
+    enum exchange_written written = request_answer_send(request, is_last);
+    if (written == EXCHANGE_WAITS) {
+        clients_update(request->exchange);
+        return STEP_WAIT;
+    }
+    if (written == EXCHANGE_BROKEN) {
+        go(request, STEP_DONE);
+    } else {
+        go_on_sending(request);
+    }
+    return STEP_NEXT;
 }
 
 /* Waits only for memory that pools lack now: see struct infer. */
@@ -614,14 +659,22 @@ static void print_error(struct request *request)
 {
     request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
-    route_of(request)->print_error(&request->out, request->err.text);
+    if (request->exchange->sent_bytes > 0) {
+        generation_print_error(request, &request->out);
+    } else {
+        route_of(request)->print_error(&request->out, request->err.text, request->http_status);
+    }
 }
 
 void request_written(struct request *request, bool is_ok)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    (void)is_ok; /* it was the only write; whether its bytes arrive is not known in either case */
-    go(request, STEP_DONE);
+    if (request->step == STEP_SEND && request->exchange && is_ok) {
+        go_on_sending(request);
+        clients_update(request->exchange); /* the client has nothing left to take */
+    } else {
+        go(request, STEP_DONE); /* whether the bytes of a last write arrive is not known */
+    }
     run_steps(request);
 }
 
@@ -645,7 +698,10 @@ static enum step_result step_write(struct request *request)
     }
     body_reset(&request->body);
     request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
-    if (request_answer_write(request) == EXCHANGE_WAITS) {
+    enum exchange_written written = request->exchange->sent_bytes > 0
+                                        ? request_answer_send(request, true)
+                                        : request_answer_write(request);
+    if (written == EXCHANGE_WAITS) {
         clients_update(request->exchange);
         if (!hand_over(request)) {
             clients_want(request->exchange);
@@ -748,6 +804,7 @@ void request_abandon(struct request *request)
 bool request_is_waited_for(const struct request *request)
 {
     return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
+           request->step == STEP_DECODE || /* of the next token, while an answer is a stream */
            request->step == STEP_WANT || request->step == STEP_CHANGE || request->step == STEP_LOAD;
 }
 

@@ -130,6 +130,9 @@ void request_give_up(struct request *request);
 /* Step WRITE: the whole answer in one write. */
 enum exchange_written request_answer_write(struct request *request);
 
+/* Step SEND: the next write of a stream, of the events in |out|. */
+enum exchange_written request_answer_send(struct request *request, bool is_last);
+
 /* Memory that an answer holds while it is written: on the heap; in the pool. */
 size_t request_answer_heap_bytes(const struct request *request);
 size_t request_answer_pool_bytes(const struct request *request);

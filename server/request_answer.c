@@ -98,3 +98,17 @@ enum exchange_written request_answer_write(struct request *request)
     must(count <= EXCHANGE_PARTS_MAX);
     return exchange_write(request->exchange, &answer, parts, (unsigned)count, true);
 }
+
+enum exchange_written request_answer_send(struct request *request, bool is_last)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_first = request->exchange->sent_bytes == 0;
+    struct http_answer answer = {0};
+    struct span events = buf_span(&request->out);
+    if (is_first) {
+        request->content_type = "text/event-stream; charset=utf-8";
+        answer = describe_answer(request);
+        answer.is_stream = true;
+    }
+    return exchange_write(request->exchange, is_first ? &answer : NULL, &events, 1, is_last);
+}

@@ -6,49 +6,64 @@
 #include "base/check.h"
 #include "protocol/oip_reply.h"
 #include "server/bundle.h"
+#include "server/generate/reply.h"
+#include "server/generation.h"
+
+static void print_error(struct buf *out, const char *text, int http_status)
+{
+    (void)http_status; /* the protocol has no member for it */
+    oip_print_error(out, text);
+}
 
 #define ANSWERS_ANYONE(fn)                                                                         \
     {                                                                                              \
-        .handler = (fn), .is_for_probes = true, .print_error = oip_print_error                     \
+        .handler = (fn), .is_for_probes = true, .print_error = print_error                         \
     }
 #define ANSWERS_PROBES(fn)                                                                         \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_for_probes = true,                         \
-        .print_error = oip_print_error                                                             \
+        .print_error = print_error                                                                 \
     }
 #define ANSWERS(fn)                                                                                \
     {                                                                                              \
-        .handler = (fn), .scope = TOKEN_SCOPE_READ, .print_error = oip_print_error                 \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .print_error = print_error                     \
     }
 #define ANSWERS_ON_THREAD(fn)                                                                      \
     {                                                                                              \
-        .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_long = true,                               \
-        .print_error = oip_print_error                                                             \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_long = true, .print_error = print_error    \
+    }
+#define INFERS_ON_THREAD(fn)                                                                       \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .is_long = true, .print_error = print_error   \
     }
 #define CHANGES(fn)                                                                                \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .changes_models = true,                       \
-        .print_error = oip_print_error                                                             \
+        .print_error = print_error                                                                 \
     }
 #define ADMINISTERS(fn)                                                                            \
     {                                                                                              \
-        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .print_error = oip_print_error                \
+        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .print_error = print_error                    \
     }
 #define SHARES(fn)                                                                                 \
     {                                                                                              \
-        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .print_error = oip_print_error                \
+        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .print_error = print_error                    \
     }
 #define CALLS(rows, how)                                                                           \
     {                                                                                              \
-        .ops = &(rows), .scope = TOKEN_SCOPE_INFER, .codec = &(how),                               \
-        .print_error = oip_print_error                                                             \
+        .ops = &(rows), .scope = TOKEN_SCOPE_INFER, .codec = &(how), .print_error = print_error    \
+    }
+#define GENERATES(how)                                                                             \
+    {                                                                                              \
+        .ops = &generation_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how),                       \
+        .print_error = reply_print_error                                                           \
     }
 
 static const struct route routes[ROUTE_COUNT + 1] = {
 #define ROUTE(id, method, pattern, behaviour) [ROUTE_##id] = behaviour,
 #include "server/route.def"
 #undef ROUTE
-    [ROUTE_COUNT] = {.print_error = oip_print_error},
+    [ROUTE_COUNT] = {.print_error = print_error},
 };
 
 const struct route *routes_get(enum route_id id)

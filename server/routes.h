@@ -17,7 +17,8 @@ struct route {
     bool changes_models;    /* the handler says in request->order what is to change */
     const struct infer_ops *ops;
     const struct infer_codec *codec;
-    void (*print_error)(struct buf *out, const char *text); /* the form of an error's body */
+    /* The form of an error's body. */
+    void (*print_error)(struct buf *out, const char *text, int http_status);
 };
 
 /* The row of |id|. ROUTE_COUNT, a request that has no route, has one too: it prints errors. */

@@ -86,9 +86,10 @@ include_rules() {
             split(file, part, "/")
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
                 "server/(process|" part[2] (part[2] == "pte" ? "|profile|text" : "") \
-                (part[2] == "model" ? "|text" : "") ")/|"
+                (part[2] == "model" ? "|generate|text" : "") \
+                (part[2] == "generate" ? "|text" : "") ")/|"
             if (part[2] ~ /^(model|pte)$/) return seen "server/card/|" runtime_doors()
-            if (part[2] ~ /^(card|profile)$/) return seen runtime_doors()
+            if (part[2] ~ /^(card|profile|generate)$/) return seen runtime_doors()
             return seen "^$)"
         }
         # The folders and files that a folder may include, as one expression.
@@ -102,7 +103,8 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return rooms(file)
-            if (file ~ /^server\/(process|profile|pte|http|model|card|text)\//) return server_rooms(file)
+            if (file ~ /^server\/(process|profile|pte|http|model|generate|card|text)\//)
+                return server_rooms(file)
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
             return "."

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "hal/pool.h"
 #include "runtime/sched/sched.h"
+#include "server/generate/generator.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
 
@@ -178,6 +179,8 @@ void model_close(struct model *model)
     OBJ_CHECK(model, MODEL_MAGIC);
     must(model_state(model) == MODEL_FAILED || model_state(model) == MODEL_UNLOADING);
     keep_counts(model);
+    generator_free(model->generator);
+    model->generator = NULL;
     rt_sched_queue_free(model->queue);
     rt_program_unref(model->program);
     hal_pool_free(model->pool);

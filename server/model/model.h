@@ -33,6 +33,7 @@
 #include "server/model/origin.h"
 #include "server/process/options.h"
 
+struct generator;
 struct hal_device;
 struct hal_pool;
 struct model_stats;
@@ -79,6 +80,7 @@ struct model {
     struct rt_program *program;   /* shared: ref held; NULL: did not load, or model_close() */
     struct rt_method *method;     /* borrowed from |program| */
     struct params params;         /* the daemon's parameters with the settings of this model */
+    struct generator *generator;  /* owned: of a language model with a tokenizer; else NULL */
     struct rt_sched_queue *queue; /* owned, like |stats|; NULL if the model cannot be called */
     struct hal_pool *pool;        /* owned: holds the inputs of waiting calls */
     int64_t rows_form;            /* rows that may be tried as one, see server/proving.h */

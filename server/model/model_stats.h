@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "base/counter.h"
 #include "base/histogram.h"
 #include "base/refs.h"
 #include "server/model/status_counts.h"
@@ -54,6 +55,10 @@ struct model_stats {
     struct histogram durations;    /* ns from the last byte of a call to the last of its answer */
     struct histogram phases[MODEL_PHASE_COUNT]; /* ns */
     struct histogram rows;                      /* of executions */
+    /* Of language models; zero with others. */
+    struct counter prompt_tokens, answer_tokens;
+    struct histogram first_tokens; /* ns from the last byte of a request to its first token */
+    struct histogram next_tokens;  /* ns from one token to the next */
 };
 
 /* NULL is fine. Any thread. */

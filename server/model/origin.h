@@ -32,16 +32,17 @@ struct origin_id {
 struct origin {
     uint32_t magic;
     struct refs refs;
-    struct arena arena;        /* memory of the texts */
-    const char *name;          /* given to the file or the pipeline */
-    const char *path;          /* of the file; NULL: a pipeline */
-    uint32_t version;          /* of its models */
-    uint64_t load_ns;          /* time that the file took to load */
-    const char *constants;     /* JSON of the values of the program's constant methods, or NULL */
-    struct origin_id id;       /* of the files, before it was loaded */
-    struct card *card;         /* owned; what people say of the program, or NULL */
-    const char *labels_path;   /* of the file with the names of classes, as it was said; or NULL */
-    const struct span *labels; /* of the classes, in the arena */
+    struct arena arena;         /* memory of the texts */
+    const char *name;           /* given to the file or the pipeline */
+    const char *path;           /* of the file; NULL: a pipeline */
+    uint32_t version;           /* of its models */
+    uint64_t load_ns;           /* time that the file took to load */
+    const char *constants;      /* JSON of the values of the program's constant methods, or NULL */
+    struct origin_id id;        /* of the files, before it was loaded */
+    struct card *card;          /* owned; what people say of the program, or NULL */
+    const char *labels_path;    /* of the file with the names of classes, as it was said; or NULL */
+    const char *tokenizer_path; /* as it was said; or NULL */
+    const struct span *labels;  /* of the classes, in the arena */
     uint32_t label_count;
     bool outranks_members; /* the labels were said by the command line or the environment */
     uint64_t bytes;        /* of the file and its data files: what --model-bytes-max counts */

@@ -160,6 +160,14 @@ static enum status apply_card(struct card *card, struct rt_program *program,
     return ST_OK;
 }
 
+static enum status keep_tokenizer(const struct options *options, struct origin *origin,
+                                  struct error *err)
+{
+    const char *path = options_find_tokenizer(options, span_str(origin->name));
+    origin->tokenizer_path = path ? arena_strdup(&origin->arena, path, strlen(path)) : NULL;
+    return !path || origin->tokenizer_path ? ST_OK : arena_fail(&origin->arena, "tokenizer", err);
+}
+
 /* |program| has been loaded from |file|. Takes |*card| over. */
 static enum status add_program(struct repository_draft *draft, const struct catalog_file *file,
                                struct rt_program *program, struct card **card, uint64_t begin_ns,
@@ -171,7 +179,8 @@ static enum status add_program(struct repository_draft *draft, const struct cata
     TRY(new_origin(file, &origin, err));
     origin->card = *card;
     *card = NULL;
-    if (read_labels(draft->options, origin, err) != ST_OK) {
+    if (read_labels(draft->options, origin, err) != ST_OK ||
+        keep_tokenizer(draft->options, origin, err) != ST_OK) {
         origin_unref(origin);
         return err->code;
     }
@@ -322,6 +331,10 @@ enum status repository_check_names(const struct repository_draft *draft, struct 
     for (uint32_t i = 0; i < options->member_count; i++) {
         const struct option_members *members = &options->members[i];
         TRY(check_file(draft, members->label, members->name, members->name_len, err));
+    }
+    for (uint32_t i = 0; i < options->tokenizer_count; i++) {
+        const struct option_model *tokenizer = &options->tokenizers[i];
+        TRY(check_file(draft, tokenizer->label, tokenizer->name, tokenizer->name_len, err));
     }
     for (uint32_t i = 0; i < options->setting_count; i++) {
         TRY(check_setting(draft, &options->settings[i], err));

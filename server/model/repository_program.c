@@ -12,6 +12,7 @@
 #include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
+#include "server/generate/generator.h"
 #include "server/model/repository_priv.h"
 
 /* Rows to try if no option gives the number. */
@@ -92,6 +93,7 @@ static struct params params_of(const struct model *model, const struct options *
     return params;
 }
 
+/* Two texts, or none twice. */
 static bool is_same_text(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
@@ -110,8 +112,10 @@ bool repository_has_same_params(const struct model *model, const struct options 
     OBJ_CHECK(model, MODEL_MAGIC);
     struct params params = params_of(model, options);
     params.version_count_max = model->params.version_count_max; /* chooses files, no more */
-    const struct option_model *labels = options_find_labels(options, span_str(model->origin->name));
+    struct span name = span_str(model->origin->name);
+    const struct option_model *labels = options_find_labels(options, name);
     if (!is_same_text(labels ? labels->path : NULL, model->origin->labels_path) ||
+        !is_same_text(options_find_tokenizer(options, name), model->origin->tokenizer_path) ||
         !has_same_members(model->origin, options)) {
         return false;
     }
@@ -166,6 +170,13 @@ static enum status open_queue(struct repository *repository, struct model *model
     return ST_OK;
 }
 
+/* A tokenizer that does not fit makes the model fail: its answers would be nonsense. */
+static enum status open_generator(struct model *model, struct error *err)
+{
+    return generator_new(model->method, model->origin->path, model->origin->tokenizer_path,
+                         &model->generator, err);
+}
+
 /* READY, or FAILED if the method cannot be called. */
 static enum status open_model(struct repository_draft *draft, struct model *model,
                               struct error *err)
@@ -178,6 +189,7 @@ static enum status open_model(struct repository_draft *draft, struct model *mode
         return ST_OK;
     }
     open_batches(model);
+    TRY(open_generator(model, err));
     TRY(open_queue(draft->repository, model, err));
     model_set_state(model, MODEL_READY);
     return ST_OK;

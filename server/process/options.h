@@ -121,6 +121,8 @@ struct options {
     uint32_t card_count;
     struct option_members members[OPTIONS_MODELS_MAX]; /* of |document| */
     uint32_t member_count;
+    struct option_model tokenizers[OPTIONS_LABELS_MAX]; /* files or folders, likewise */
+    uint32_t tokenizer_count;
     struct option_model versions[OPTIONS_VERSIONS_MAX]; /* "1,3" in place of a path */
     uint32_t versions_count;
     const char *pipelines[OPTIONS_PIPELINES_MAX]; /* files */
@@ -183,6 +185,9 @@ const char *options_find_card(const struct options *options, struct span name);
 const struct cJSON *options_find_members(const struct options *options, struct span name);
 MUST_CHECK enum status options_add_members(struct options *options, struct option_members members,
                                            struct error *err);
+
+/* The tokenizer said for the model |name|; NULL: none was. */
+const char *options_find_tokenizer(const struct options *options, struct span name);
 
 /* The list of versions of the model |name|, for options_lists_version(); NULL: all of them. */
 const char *options_find_versions(const struct options *options, struct span name);

@@ -379,6 +379,21 @@ static enum status add_model_labels(struct options *options, struct option_model
     return ST_OK;
 }
 
+const char *options_find_tokenizer(const struct options *options, struct span name)
+{
+    return find_last(options->tokenizers, options->tokenizer_count, name);
+}
+
+static enum status add_model_tokenizer(struct options *options, struct option_model tokenizer,
+                                       struct error *err)
+{
+    if (options->tokenizer_count == OPTIONS_LABELS_MAX) {
+        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_LABELS_MAX);
+    }
+    options->tokenizers[options->tokenizer_count++] = tokenizer;
+    return ST_OK;
+}
+
 bool options_lists_version(const char *list, uint32_t version)
 {
     uint32_t listed = 0;
@@ -452,6 +467,13 @@ static enum status set_card(struct options *options, const char *value, struct e
     struct option_model card = {0};
     TRY(split(options, value, "--card ", "PTED_CARD ", &card, err));
     return add_model_card(options, card, err);
+}
+
+static enum status set_tokenizer(struct options *options, const char *value, struct error *err)
+{
+    struct option_model tokenizer = {0};
+    TRY(split(options, value, "--tokenizer ", "PTED_TOKENIZER ", &tokenizer, err));
+    return add_model_tokenizer(options, tokenizer, err);
 }
 
 static enum status set_versions(struct options *options, const char *value, struct error *err)

@@ -14,12 +14,14 @@ HTTP_TESTS = \
 	%D%/run_daemon.py \
 	%D%/run_devices.py \
 	%D%/run_fetch.py \
+	%D%/run_generate.py \
 	%D%/run_haproxy.py \
 	%D%/run_http.py \
 	%D%/run_layouts.py \
 	%D%/run_lifecycle.py \
 	%D%/run_memory.py \
 	%D%/run_metrics.py \
+	%D%/run_openai.py \
 	%D%/run_otlp.py \
 	%D%/run_pipelines.py \
 	%D%/run_predict.py \

@@ -132,10 +132,12 @@ UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/te
 	%D%/test_card %D%/test_clients %D%/test_coding %D%/test_conf %D%/test_conn \
 	%D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
-	%D%/test_repository %D%/test_route %D%/test_target %D%/test_tokens %D%/test_top \
+	%D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokens %D%/test_top \
 	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
+%C%_test_sampler_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_sampler_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 %C%_test_bench_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_bench_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)

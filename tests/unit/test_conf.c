@@ -229,7 +229,8 @@ static void models_are_merged_by_name(void **state)
     static const char document[] =
         "{\"models\": {\"a\": \"/m/a.pte\",\n"
         " \"b\": {\"path\": \"/m/b.pte\", \"data\": [\"/m/b.ptd\", \"/m/c.ptd\"], \"weight\": 7,\n"
-        "       \"precision\": \"exact\", \"request_timeout\": \"2s\"},\n"
+        "       \"precision\": \"exact\", \"request_timeout\": \"2s\", \"tokenizer\": "
+        "\"/m/words\"},\n"
         " \"found\": {\"max_batch\": 4}}, \"model_folders\": [\"/m\"], "
         "\"pipeline_files\": [\"/p.json\"]}";
     (void)state;
@@ -237,6 +238,8 @@ static void models_are_merged_by_name(void **state)
     assert_int_equal(options->model_count, 2);
     assert_string_equal(model_of(options, "b")->path, "/m/b.pte");
     assert_int_equal(options->data_count, 2);
+    assert_string_equal(options_find_tokenizer(options, span_str("b")), "/m/words");
+    assert_null(options_find_tokenizer(options, span_str("a")));
     assert_int_equal(options->setting_count, 4);
     assert_true(options->settings[1].is_of_file);
     struct params params = options->params;
@@ -248,7 +251,9 @@ static void models_are_merged_by_name(void **state)
     assert_int_equal(params.request_timeout, 2000);
     assert_int_equal(params.max_batch, 4);
     options = options_of(document, "PTED_MODEL=a=/n/a.pte,c=/n/c.pte PTED_DATA=b=/n/b.ptd",
-                         "--config @ /o/b.pte --set b:weight=9 --models=/n --pipeline /q.json");
+                         "--config @ /o/b.pte --set b:weight=9 --models=/n --pipeline /q.json "
+                         "--tokenizer b=/o/words");
+    assert_string_equal(options_find_tokenizer(options, span_str("b")), "/o/words");
     assert_int_equal(options->model_count, 3);
     assert_string_equal(model_of(options, "a")->path, "/n/a.pte");
     assert_string_equal(model_of(options, "b")->path, "/o/b.pte");

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a request asks of a language model, read from its body: completions and chats as clients of
+ * OpenAI's API send them, and generate of the Open Inference Protocol. server/generate/ask.def has
+ * the members. Reading knows no model: ids are compared with a vocabulary later.
+ */
+#ifndef PTED_SERVER_GENERATE_ASK_H
+#define PTED_SERVER_GENERATE_ASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "server/generate/sampler.h"
+
+/* Bits, because a member may belong to several. */
+enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4 };
+
+#define ASK_PROMPTS_MAX 64
+#define ASK_STOPS_MAX 16
+#define ASK_STOP_BYTES_MAX 256
+#define ASK_BIASES_MAX 1024
+
+struct ask_prompt {
+    struct span text;
+    const uint32_t *ids; /* instead of a text; NULL: there is a text */
+    uint32_t id_count;
+};
+
+/* Everything is in the arena or borrows from the body. */
+struct ask {
+    enum ask_form form;
+    const char *model; /* NULL: the target names it */
+    struct span id;    /* of a request to generate, to be repeated */
+    struct ask_prompt *prompts;
+    uint32_t prompt_count;
+    struct span messages, tools; /* JSON; empty: none */
+    bool drops_tools;            /* tool_choice is none */
+    uint32_t max_tokens;         /* UINT32_MAX: not given */
+    struct sampler_options sampler;
+    bool has_seed;
+    struct span *stops;
+    uint32_t stop_count;
+    uint32_t *stop_ids;
+    uint32_t stop_id_count;
+    bool ignores_ends;
+    uint32_t n;
+    bool echoes;
+    bool is_stream;
+    bool wants_usage;    /* in the last event of a stream */
+    bool wants_logprobs; /* of the tokens, and of the |top_count| most probable ones beside each */
+    uint32_t top_count;
+};
+
+/*
+ * Reads |body|. Fails with ST_INVALID, with the path and the byte of what is wrong; with
+ * ST_UNSUPPORTED for what is not done here; with ST_TOO_LARGE and ST_EXHAUSTED for memory.
+ */
+MUST_CHECK enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max,
+                                 struct arena *arena, struct ask *out, struct error *err);
+
+#endif

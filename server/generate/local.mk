@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# Language models: what they are, what is asked of them, the next token, the answer.
+noinst_LIBRARIES += %D%/libgenerate.a
+# Comparisons of the sampler need not trap, so that the compiler can use vectors.
+%C%_libgenerate_a_CFLAGS = $(SERVER_CFLAGS) -fno-trapping-math
+%C%_libgenerate_a_SOURCES = \
+	%D%/ask.c %D%/ask.def %D%/ask.h \
+	%D%/beside.c %D%/beside.h \
+	%D%/chat.c %D%/chat.h \
+	%D%/generator.c %D%/generator.h \
+	%D%/reply.c %D%/reply.h \
+	%D%/sampler.c %D%/sampler.h \
+	%D%/stops.c %D%/stops.h \
+	%D%/tools.c %D%/tools.h \
+	%D%/words.c %D%/words.h

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/generate/sampler.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+/* Steps of the loop may take 2 ms: a maximum of that many logits takes some 20 us, and exponentials
+ * of that many take some 100 us. */
+#define INLINE_MAX 65536
+#define INLINE_EXP_MAX 16384
+
+struct sampler_entry {
+    float logit;
+    uint32_t id;
+};
+
+void sampler_init(struct sampler *sampler, const struct sampler_options *options, uint32_t vocab)
+{
+    must(vocab > 0);
+    *sampler = (struct sampler){.options = *options, .vocab = vocab};
+}
+
+void sampler_fini(struct sampler *sampler)
+{
+    free(sampler->logits);
+    free(sampler->entries);
+    free(sampler->counts);
+    free(sampler->is_in_prompt);
+    *sampler = (struct sampler){0};
+}
+
+static bool has_penalties(const struct sampler *sampler)
+{
+    const struct sampler_options *options = &sampler->options;
+    return options->repetition != 1 || options->frequency != 0 || options->presence != 0;
+}
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "sampling: out of memory");
+}
+
+enum status sampler_note(struct sampler *sampler, uint32_t id, bool is_prompt, struct error *err)
+{
+    if (!has_penalties(sampler)) {
+        return ST_OK;
+    }
+    if (!sampler->counts) {
+        sampler->counts = calloc(sampler->vocab, sizeof(sampler->counts[0]));
+        sampler->is_in_prompt = calloc(sampler->vocab, 1);
+    }
+    if (!sampler->counts || !sampler->is_in_prompt) {
+        return no_memory(err);
+    }
+    must(id < sampler->vocab);
+    if (is_prompt) {
+        sampler->is_in_prompt[id] = 1;
+    } else {
+        sampler->counts[id]++;
+    }
+    return ST_OK;
+}
+
+void sampler_restart(struct sampler *sampler)
+{
+    if (sampler->counts) {
+        memset(sampler->counts, 0, sampler->vocab * sizeof(sampler->counts[0]));
+    }
+}
+
+/* ---- changed logits -------------------------------------------------------------------------- */
+
+static void add_biases(struct sampler *sampler)
+{
+    for (uint32_t i = 0; i < sampler->options.bias_count; i++) {
+        const struct sampler_bias *bias = &sampler->options.biases[i];
+        must(bias->id < sampler->vocab);
+        sampler->logits[bias->id] += bias->value;
+    }
+}
+
+static void take_penalties(struct sampler *sampler)
+{
+    const struct sampler_options *options = &sampler->options;
+    for (uint32_t id = 0; sampler->counts && id < sampler->vocab; id++) {
+        uint32_t count = sampler->counts[id];
+        float *logit = &sampler->logits[id];
+        if (count == 0 && !sampler->is_in_prompt[id]) {
+            continue;
+        }
+        *logit *= (float)(*logit > 0 ? 1 / options->repetition : options->repetition);
+        *logit -= (float)(options->frequency * count + (count ? options->presence : 0));
+    }
+}
+
+static void mask(struct sampler *sampler, const uint64_t *allowed)
+{
+    for (uint32_t id = 0; id < sampler->vocab; id++) {
+        if (!(allowed[id / 64] >> id % 64 & 1)) {
+            sampler->logits[id] = -INFINITY;
+        }
+    }
+}
+
+/* The logits to choose from: the model's own where nothing changes them. */
+static const float *change(struct sampler *sampler, const float *logits, const uint64_t *allowed)
+{
+    if (sampler->options.bias_count == 0 && !sampler->counts && !allowed) {
+        return logits;
+    }
+    if (!sampler->logits) {
+        sampler->logits = malloc(sampler->vocab * sizeof(float));
+    }
+    if (sampler->logits) {
+        memcpy(sampler->logits, logits, sampler->vocab * sizeof(float));
+        add_biases(sampler);
+        take_penalties(sampler);
+        if (allowed) {
+            mask(sampler, allowed);
+        }
+    }
+    return sampler->logits;
+}
+
+/* ---- the largest ones ------------------------------------------------------------------------ */
+
+/* The first of equal ones, as argmax() of PyTorch and numpy; |vocab|: all are NaN or -infinity. */
+static uint32_t find_largest(const float *logits, uint32_t vocab)
+{
+    uint32_t best = vocab;
+    float max = -INFINITY;
+    for (uint32_t id = 0; id < vocab; id++) {
+        if (logits[id] > max) {
+            max = logits[id];
+            best = id;
+        }
+    }
+    return best;
+}
+
+static bool is_above(const struct sampler_entry *a, const struct sampler_entry *b)
+{
+    return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
+}
+
+static void sift_down(struct sampler_entry *entries, uint32_t count, uint32_t at)
+{
+    struct sampler_entry moved = entries[at];
+    while (true) {
+        uint32_t child = 2 * at + 1;
+        if (child >= count) {
+            break;
+        }
+        child += child + 1 < count && is_above(&entries[child + 1], &entries[child]);
+        if (!is_above(&entries[child], &moved)) {
+            break;
+        }
+        entries[at] = entries[child];
+        at = child;
+    }
+    entries[at] = moved;
+}
+
+static void make_heap(struct sampler_entry *entries, uint32_t count)
+{
+    for (uint32_t at = count / 2; at-- > 0;) {
+        sift_down(entries, count, at);
+    }
+}
+
+static bool has_entries(struct sampler *sampler)
+{
+    if (!sampler->entries) {
+        sampler->entries = malloc(sampler->vocab * sizeof(sampler->entries[0]));
+    }
+    return sampler->entries != NULL;
+}
+
+/* A heap of the tokens whose logits are at least |least|; their number. */
+static uint32_t gather(struct sampler *sampler, const float *logits, float least)
+{
+    uint32_t count = 0;
+    for (uint32_t id = 0; id < sampler->vocab; id++) {
+        sampler->entries[count] = (struct sampler_entry){logits[id], id};
+        count += logits[id] >= least && logits[id] > -INFINITY; /* no branch: none is foreseen */
+    }
+    make_heap(sampler->entries, count);
+    return count;
+}
+
+/* The least one goes to the root: |entries| are a heap of that kind but for the root. */
+static void sink_least(struct sampler_entry *entries, uint32_t count)
+{
+    struct sampler_entry moved = entries[0];
+    uint32_t at = 0;
+    for (uint32_t child = 1; child < count; child = 2 * at + 1) {
+        child += child + 1 < count && is_above(&entries[child], &entries[child + 1]);
+        if (!is_above(&moved, &entries[child])) {
+            break;
+        }
+        entries[at] = entries[child];
+        at = child;
+    }
+    entries[at] = moved;
+}
+
+/* A heap of the |most| largest: each logit is compared with the least of those so far. */
+static uint32_t gather_most(struct sampler *sampler, const float *logits, uint32_t most)
+{
+    struct sampler_entry *entries = sampler->entries;
+    must(most > 0 && most <= sampler->vocab);
+    for (uint32_t i = 0; i < most; i++) {
+        entries[i] = (struct sampler_entry){-INFINITY, UINT32_MAX};
+    }
+    for (uint32_t id = 0; id < sampler->vocab; id++) {
+        if (logits[id] > entries[0].logit) {
+            entries[0] = (struct sampler_entry){logits[id], id};
+            sink_least(entries, most);
+        }
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < most; i++) {
+        if (entries[i].id != UINT32_MAX) {
+            entries[count++] = entries[i];
+        }
+    }
+    make_heap(entries, count);
+    return count;
+}
+
+/* Moves the largest of |count| entries to the place behind the others. */
+static struct sampler_entry pop(struct sampler_entry *entries, uint32_t count)
+{
+    struct sampler_entry top = entries[0];
+    entries[0] = entries[count - 1];
+    entries[count - 1] = top;
+    sift_down(entries, count - 1, 0);
+    return top;
+}
+
+/* ---- probabilities --------------------------------------------------------------------------- */
+
+/* Logits whose exponentials are added at a time: a constant, so that the compiler uses vectors. */
+#define BLOCK 256
+#define LANES 16
+
+/*
+ * exp(x) for x <= 0, within 3e-7 of it, and 0 from -87 on. 2^t is 2^r * 2^f with r a whole number
+ * and f from -0.5 to 0.5; the polynomial is the series of 2^f, economized.
+ */
+static inline float near_exp(float x)
+{
+    float t = (x > -87.0F ? x : -87.0F) * 1.44269504F;
+    float r = (t + 12582912.0F) - 12582912.0F; /* 1.5 * 2^23: rounds to a whole number */
+    float f = t - r, scale;
+    float p =
+        1.0F + f * (0.69314718F +
+                    f * (0.24022651F + f * (0.05550332F + f * (0.00961814F + f * 0.00133398F))));
+    int32_t bits = (int32_t)((uint32_t)((int32_t)r + 127) << 23);
+    memcpy(&scale, &bits, sizeof(scale));
+    return x > -87.0F ? p * scale : 0.0F;
+}
+
+/* The weight of a logit beside the largest one. NaN has none. */
+static inline float weigh(float logit, float max, float scale)
+{
+    float below = (logit - max) * scale;
+    return near_exp(below <= 0 ? below : -100.0F);
+}
+
+static float sum_block(const float *logits, float max, float scale)
+{
+    float sums[LANES] = {0}, sum = 0;
+    for (int i = 0; i < BLOCK; i += LANES) {
+        for (int j = 0; j < LANES; j++) {
+            sums[j] += weigh(logits[i + j], max, scale);
+        }
+    }
+    for (int j = 0; j < LANES; j++) {
+        sum += sums[j];
+    }
+    return sum;
+}
+
+/* The sum of the weights from |first| on, of a block or of what is left. */
+static double sum_from(const float *logits, uint32_t first, uint32_t vocab, float max, float scale)
+{
+    double sum = 0;
+    if (vocab - first >= BLOCK) {
+        return (double)sum_block(logits + first, max, scale);
+    }
+    for (uint32_t id = first; id < vocab; id++) {
+        sum += (double)weigh(logits[id], max, scale);
+    }
+    return sum;
+}
+
+static double sum_all(const float *logits, uint32_t vocab, float max, float scale)
+{
+    double sum = 0;
+    for (uint32_t first = 0; first < vocab; first += BLOCK) {
+        sum += sum_from(logits, first, vocab, max, scale);
+    }
+    return sum;
+}
+
+/* The logarithm of the sum of all exponentials. */
+static double log_sum(const float *logits, uint32_t vocab)
+{
+    uint32_t best = find_largest(logits, vocab);
+    return best == vocab ? -HUGE_VAL
+                         : (double)logits[best] + log(sum_all(logits, vocab, logits[best], 1));
+}
+
+float sampler_logprob(const float *logits, uint32_t vocab, uint32_t id)
+{
+    must(id < vocab);
+    return (float)((double)logits[id] - log_sum(logits, vocab));
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u; /* the finalizer of SplitMix64 */
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* From 0 up to but not 1. */
+static double uniform(uint64_t seed, uint64_t index)
+{
+    uint64_t bits = mix(mix(seed + 0x9e3779b97f4a7c15u) + (index + 1) * 0x9e3779b97f4a7c15u);
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+/* The weight of a token beside the largest one, whose weight is 1. */
+static double weight(const struct sampler *sampler, float logit, float max)
+{
+    return exp((double)(logit - max) / sampler->options.temperature);
+}
+
+/* All tokens may be chosen: no order is needed. */
+static uint32_t choose_of_all(const struct sampler *sampler, const float *logits, float max,
+                              double u)
+{
+    uint32_t vocab = sampler->vocab, last = vocab;
+    float scale = (float)(1 / sampler->options.temperature);
+    double wanted = u * sum_all(logits, vocab, max, scale), seen = 0;
+    for (uint32_t first = 0; first < vocab; first += BLOCK) {
+        double sum = sum_from(logits, first, vocab, max, scale);
+        if (seen + sum <= wanted && vocab - first > BLOCK) {
+            seen += sum;
+            continue;
+        }
+        for (uint32_t id = first; id < vocab && id - first < BLOCK; id++) {
+            double w = (double)weigh(logits[id], max, scale);
+            seen += w;
+            last = w > 0 ? id : last;
+            if (seen > wanted && w > 0) {
+                return id;
+            }
+        }
+    }
+    must(last < vocab); /* for want of the last bits of the sum: the last one with a weight */
+    return last;
+}
+
+/* The weight that top_p is a share of: of all tokens, or of the first |most|, which are popped. */
+static double weigh_all(const struct sampler *sampler, const float *logits, uint32_t count,
+                        uint32_t most, float max)
+{
+    double all = 0;
+    if (sampler->options.top_k == 0) {
+        return sum_all(logits, sampler->vocab, max, (float)(1 / sampler->options.temperature));
+    }
+    for (uint32_t i = 0; i < most; i++) {
+        all += weight(sampler, pop(sampler->entries, count - i).logit, max);
+    }
+    return all;
+}
+
+/*
+ * Pops the tokens that may be chosen, which end up behind the |count| ones that are left; returns
+ * their number. |*out_sum|: of their weights.
+ */
+static uint32_t take_candidates(const struct sampler *sampler, const float *logits, uint32_t count,
+                                float max, double *out_sum)
+{
+    const struct sampler_options *options = &sampler->options;
+    uint32_t most = options->top_k && options->top_k < count ? options->top_k : count;
+    bool has_share = options->top_p < 1, are_popped = has_share && options->top_k > 0;
+    double all = has_share ? weigh_all(sampler, logits, count, most, max) : 0;
+    uint32_t taken = 0;
+    *out_sum = 0;
+    while (taken < most && (taken == 0 || !has_share || *out_sum < options->top_p * all)) {
+        struct sampler_entry entry =
+            are_popped ? sampler->entries[count - 1 - taken] : pop(sampler->entries, count - taken);
+        double w = weight(sampler, entry.logit, max);
+        if (taken > 0 && w < options->min_p) {
+            break;
+        }
+        *out_sum += w;
+        taken++;
+    }
+    return taken;
+}
+
+/* More than so many are taken from a heap of all. */
+#define MOST_MAX 4096
+
+/*
+ * No token with a smaller logit is chosen. Tokens that have less than (1 - top_p) / vocab of all
+ * weight have less than 1 - top_p together, so the others have top_p without them.
+ */
+static float least_logit(const struct sampler *sampler, const float *logits, float max)
+{
+    const struct sampler_options *options = &sampler->options;
+    double temperature = options->temperature, least = -HUGE_VAL;
+    if (options->top_p < 1 && options->top_k == 0) {
+        double sum = sum_all(logits, sampler->vocab, max, (float)(1 / temperature));
+        least = log((1 - options->top_p) * sum / sampler->vocab) * temperature;
+    }
+    if (options->min_p > 0) {
+        double other = log(options->min_p) * temperature;
+        least = other > least ? other : least;
+    }
+    return (float)((double)max + least - 1e-3 * (1 + temperature)); /* rounding cannot matter */
+}
+
+static uint32_t choose_of_candidates(struct sampler *sampler, const float *logits, float max,
+                                     double u)
+{
+    uint32_t top_k = sampler->options.top_k;
+    bool are_few = top_k > 0 && top_k <= MOST_MAX && top_k < sampler->vocab;
+    uint32_t count = are_few ? gather_most(sampler, logits, top_k)
+                             : gather(sampler, logits, least_logit(sampler, logits, max));
+    double sum, seen = 0;
+    must(count > 0);
+    uint32_t taken = take_candidates(sampler, logits, count, max, &sum);
+    for (uint32_t i = 0; i < taken; i++) {
+        seen += weight(sampler, sampler->entries[count - 1 - i].logit, max);
+        if (seen > u * sum) {
+            return sampler->entries[count - 1 - i].id;
+        }
+    }
+    return sampler->entries[count - taken].id;
+}
+
+static enum status choose(struct sampler *sampler, const float *logits, uint64_t index,
+                          uint32_t *out_id, struct error *err)
+{
+    const struct sampler_options *options = &sampler->options;
+    uint32_t best = find_largest(logits, sampler->vocab);
+    if (best == sampler->vocab) {
+        return error_set(err, ST_INVALID, "the model gives no token a finite logit");
+    }
+    bool takes_all = options->top_k == 0 && options->top_p >= 1 && options->min_p <= 0;
+    if (options->temperature <= 0 || options->top_k == 1 || logits[best] == INFINITY) {
+        *out_id = best;
+        return ST_OK;
+    }
+    double u = uniform(options->seed, index);
+    if (takes_all) {
+        *out_id = choose_of_all(sampler, logits, logits[best], u);
+        return ST_OK;
+    }
+    if (!has_entries(sampler)) {
+        return no_memory(err);
+    }
+    *out_id = choose_of_candidates(sampler, logits, logits[best], u);
+    return ST_OK;
+}
+
+static enum status list_top(struct sampler *sampler, const float *logits, double sum,
+                            uint32_t top_count, struct sampler_choice *out_top, uint32_t *out_count,
+                            struct error *err)
+{
+    must(top_count <= SAMPLER_TOP_MAX);
+    if (!has_entries(sampler)) {
+        return no_memory(err);
+    }
+    uint32_t most = top_count < sampler->vocab ? top_count : sampler->vocab;
+    uint32_t count = gather_most(sampler, logits, most);
+    *out_count = count < top_count ? count : top_count;
+    for (uint32_t i = 0; i < *out_count; i++) {
+        struct sampler_entry entry = pop(sampler->entries, count - i);
+        out_top[i] = (struct sampler_choice){entry.id, (float)((double)entry.logit - sum)};
+    }
+    return ST_OK;
+}
+
+enum status sampler_choose(struct sampler *sampler, const float *logits, const uint64_t *allowed,
+                           uint64_t index, bool needs_logprobs, struct sampler_choice *out,
+                           uint32_t top_count, struct sampler_choice *out_top,
+                           uint32_t *out_top_count, struct error *err)
+{
+    const float *changed = change(sampler, logits, allowed);
+    if (!changed) {
+        return no_memory(err);
+    }
+    out->logprob = 0;
+    if (out_top_count) {
+        *out_top_count = 0;
+    }
+    TRY(choose(sampler, changed, index, &out->id, err));
+    if (needs_logprobs) {
+        double sum = log_sum(logits, sampler->vocab);
+        out->logprob = (float)((double)logits[out->id] - sum);
+        if (top_count) {
+            TRY(list_top(sampler, logits, sum, top_count, out_top, out_top_count, err));
+        }
+    }
+    return ST_OK;
+}
+
+bool sampler_is_long(const struct sampler *sampler, bool needs_logprobs)
+{
+    bool is_greedy = sampler->options.temperature <= 0 && !needs_logprobs && !sampler->counts;
+    return sampler->vocab > (is_greedy ? INLINE_MAX : INLINE_EXP_MAX);
+}

@@ -1,0 +1,602 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Language models: completions, chats, streams, against a real daemon with a tiny model.
+
+The model and what eager PyTorch answers come from contrib/export/chat.py. run_openai.py uses the
+same model with OpenAI's own client.
+
+usage: run_generate.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import re
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from load import in_threads, wait_until
+from run_http import (MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request,
+                      expect)
+
+FOLDER = MODELS / "chat"
+CHAT = ["--model", f"chat={FOLDER / 'model.pte'}"]
+ADD = str(MODELS / "add.pte")
+ANSWERS = json.loads((FOLDER / "answers.json").read_text())
+VOCAB, CONTEXT = 448, 256
+LONG = {"temperature": 0, "max_tokens": 200, "ignore_eos": True}
+HELLO = [{"role": "user", "content": "Hello!"}]
+STREAMS = 20
+
+
+def post(client, path, body, fields=()):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    client.send(build_request("POST", path, data, fields))
+    return client.answer()
+
+
+def ask(client, path, body):
+    status = post(client, path, body)
+    if status != 200:
+        raise Failure(f"{path}: {status} {client.body[:300]!r}")
+    return json.loads(client.body)
+
+
+def chat(client, messages, **members):
+    return ask(client, "/v1/chat/completions",
+               {"model": "chat", "messages": messages, "temperature": 0, **members})
+
+
+def complete(client, prompt, **members):
+    return ask(client, "/v1/completions",
+               {"model": "chat", "prompt": prompt, "temperature": 0, **members})
+
+
+class Stream:
+    """The events of one request, read from a connection of its own."""
+
+    def __init__(self, port, path, body, fields=(), unix=None):
+        self.client = self.narrow(unix) if unix else Client(port)
+        self.client.send(build_request("POST", path, json.dumps(body).encode(), fields))
+        while b"\r\n\r\n" not in self.client.unread:
+            self.client.receive()
+        head, _, self.client.unread = self.client.unread.partition(b"\r\n\r\n")
+        self.head = head.decode().lower()
+
+    @staticmethod
+    def narrow(path):
+        """A client that takes little before it reads: a socket of this family holds 200 KB."""
+        client = Client.__new__(Client)
+        client.socket = socket.socket(socket.AF_UNIX)
+        client.socket.settimeout(TIMEOUT_S)
+        client.socket.connect(path)
+        client.unread, client.fields, client.body = b"", [], b""
+        return client
+
+    def chunk(self):
+        """The next chunk; empty: the end."""
+        while b"\r\n" not in self.client.unread:
+            self.client.receive()
+        size, _, self.client.unread = self.client.unread.partition(b"\r\n")
+        data = self.client.take(int(size, 16) + 2)
+        return data[:-2]
+
+    def events(self):
+        """All events that are left; checks their form."""
+        data = b"".join(iter(self.chunk, b""))
+        parts = data.decode().split("\n\n")
+        expect("end of the events", parts.pop(), "")
+        expect("form of events", [p[:60] for p in parts if not p.startswith("data: ")], [])
+        texts = [part[len("data: "):] for part in parts]
+        return [json.loads(text) if text != "[DONE]" else text for text in texts]
+
+
+def stream(port, path, body):
+    return Stream(port, path, {**body, "stream": True}).events()
+
+
+def delta_text(events, index=0):
+    choices = [c for e in events if e != "[DONE]" for c in e["choices"] if c["index"] == index]
+    return "".join(c["delta"].get("content") or "" if "delta" in c else c["text"] for c in choices)
+
+
+def metric(client, name, labels=""):
+    client.send(build_request("GET", "/metrics"))
+    expect("metrics", client.answer(), 200)
+    found = re.search(rf"^{name}\{{?[^\n]*{labels}[^\n]* ([0-9.e+]+)$", client.body.decode(), re.M)
+    return float(found[1]) if found else None
+
+
+def wait_idle(client):
+    """Nothing is generated, and no sequence is left."""
+    wait_until("generations end", lambda: metric(client, "pted_model_generations") == 0)
+    wait_until("sequences end", lambda: metric(client, "pted_sequences") == 0)
+
+
+# ---------------------------------------------------------------- answers
+
+def golden():
+    """Greedy answers are those of PyTorch, by every route, as a stream and whole."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for row in ANSWERS:
+            answer = chat(client, row["messages"])
+            choice = answer["choices"][0]
+            expect("answer", choice["message"],
+                   {"role": "assistant", "content": row["answer"], "refusal": None})
+            expect("reason", choice["finish_reason"], row["finish_reason"])
+            counts = {"prompt_tokens": len(row["ids"]),
+                      "completion_tokens": len(row["answer_ids"]) + 1,
+                      "total_tokens": len(row["ids"]) + len(row["answer_ids"]) + 1}
+            expect("usage", answer["usage"], counts)
+            events = stream(daemon.port, "/v1/chat/completions",
+                            {"model": "chat", "messages": row["messages"], "temperature": 0,
+                             "stream_options": {"include_usage": True}})
+            expect("stream", delta_text(events), row["answer"])
+            expect("usage of the stream", events[-2]["usage"], counts)
+            expect("end", events[-1], "[DONE]")
+            expect("role", events[0]["choices"][0]["delta"]["role"], "assistant")
+            for prompt in (row["prompt"], row["ids"]):
+                text = complete(client, prompt, max_tokens=60)["choices"][0]["text"]
+                expect("completion", text, row["answer"])
+            body = {"text_input": row["prompt"],
+                    "parameters": {"max_tokens": 60, "temperature": 0}}
+            whole = ask(client, "/v2/models/chat/generate", body)
+            expect("generate", whole["text_output"], row["answer"])
+            pieces = Stream(daemon.port, "/v2/models/chat/generate_stream", body).events()
+            expect("generate_stream", "".join(p["text_output"] for p in pieces), row["answer"])
+        wait_idle(client)
+
+
+def same_as_calls():
+    """The ids are those of plain calls with a sequence, one token each."""
+    row = ANSWERS[2]
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        ids, position, out = row["ids"], 0, []
+        while len(out) < len(row["answer_ids"]):
+            body = {"args": [[ids], [position]],
+                    "parameters": {"sequence_id": 5, "sequence_start": position == 0}}
+            logits = ask(client, "/v2/models/chat/call", body)["result"][0][-1]
+            position += len(ids)
+            ids = [max(range(VOCAB), key=lambda i: logits[i])]
+            out += ids
+        expect("ids", out, row["answer_ids"])
+        words = ask(client, "/v2/models/chat/detokenize", {"tokens": out})
+        expect("text", words["text"], row["answer"])
+        words = ask(client, "/v2/models/chat/tokenize", {"text": row["prompt"]})
+        expect("tokens", words, {"count": len(row["ids"]), "context": CONTEXT,
+                                 "tokens": row["ids"]})
+
+
+def prefill():
+    """The parts of a prompt make no difference."""
+    row = ANSWERS[-1]
+    for size in (1, 7, 64):
+        with Daemon([*CHAT, f"--prefill-tokens-max={size}"]) as daemon:
+            answer = chat(Client(daemon.port), row["messages"])
+            expect("answer", answer["choices"][0]["message"]["content"], row["answer"])
+
+
+def characters():
+    """Events have whole characters, though tokens are parts of them."""
+    with Daemon(CHAT) as daemon:
+        for row in ANSWERS:
+            events = stream(daemon.port, "/v1/chat/completions",
+                            {"model": "chat", "messages": row["messages"], "temperature": 0})
+            if any("�" in json.dumps(e, ensure_ascii=False) for e in events):
+                raise Failure(f"half a character: {events}")
+            expect("text", delta_text(events), row["answer"])
+
+
+# ---------------------------------------------------------------- what requests may ask for
+
+def sampling():
+    """The same seed gives the same text, another seed another one; choices differ."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        asked = {"messages": ANSWERS[0]["messages"], "temperature": 5, "max_tokens": 30}
+        one = chat(client, **asked, seed=1, n=3)["choices"]
+        two = chat(client, **asked, seed=1, n=3)["choices"]
+        three = chat(client, **asked, seed=2, n=3)["choices"]
+        texts = [[c["message"]["content"] for c in choices] for choices in (one, two, three)]
+        expect("same seed", texts[0], texts[1])
+        expect("all differ", len(set(texts[0] + texts[2])), 6)
+        expect("indices", [c["index"] for c in one], [0, 1, 2])
+        events = stream(daemon.port, "/v1/chat/completions", {"model": "chat", **asked, "seed": 1,
+                                                              "n": 3})
+        expect("streams", [delta_text(events, i) for i in range(3)], texts[0])
+        for members in ({"top_k": 1}, {"top_p": 0}, {"top_p": 1e-9}, {"min_p": 1}):
+            answer = chat(client, **{**asked, **members})
+            expect(str(members), answer["choices"][0]["message"]["content"],
+                   ANSWERS[0]["answer"])
+        row = ANSWERS[0]
+        banned = {str(row["answer_ids"][0]): -100}
+        other = chat(client, row["messages"], logit_bias=banned, max_tokens=3)
+        if other["choices"][0]["message"]["content"] == row["answer"]:
+            raise Failure("a banned token was chosen")
+        plain = chat(client, HELLO, **LONG)["choices"][0]["message"]["content"]
+        for members in ({"frequency_penalty": 2}, {"presence_penalty": 2},
+                        {"repetition_penalty": 50}):
+            text = chat(client, HELLO, **LONG, **members)["choices"][0]["message"]["content"]
+            expect(f"{members} changes the text", text != plain, True)
+
+
+def ends():
+    """What ends an answer, and what is held back until that is known."""
+    row = ANSWERS[2]  # 2, 3, 4, 5, 6, 7.
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for members, text, reason in (
+                ({"stop": "4"}, "2, 3, ", "stop"), ({"stop": [", 4", "7"]}, "2, 3", "stop"),
+                ({"stop": ["zz"]}, row["answer"], "stop"), ({"stop": row["answer"]}, "", "stop"),
+                ({"stop": "7.x"}, row["answer"], "stop"), ({"max_tokens": 1}, "2", "length"),
+                ({"max_completion_tokens": 0}, "", "length"),
+                ({"stop_token_ids": [row["answer_ids"][0]]}, "", "stop")):
+            choice = chat(client, row["messages"], **members)["choices"][0]
+            expect(f"{members}", choice["message"]["content"], text)
+            expect(f"{members}", choice["finish_reason"], reason)
+            events = stream(daemon.port, "/v1/chat/completions",
+                            {"model": "chat", "messages": row["messages"], "temperature": 0,
+                             **members})
+            expect(f"{members} in a stream", delta_text(events), text)
+            expect("reason", events[-2]["choices"][0]["finish_reason"], reason)
+        answer = chat(client, row["messages"], **LONG)
+        expect("no end", answer["choices"][0]["finish_reason"], "length")
+        left = CONTEXT - len(row["ids"])
+        answer = chat(client, row["messages"], **{**LONG, "max_tokens": 5000})
+        expect("the context ends it", answer["usage"]["completion_tokens"], left)
+        answer = complete(client, row["prompt"], echo=True)
+        expect("echo", "2, 3" in answer["choices"][0]["text"], True)
+        expect("echo", "Count from 2" in answer["choices"][0]["text"], True)
+        answer = complete(client, [r["prompt"] for r in ANSWERS[:3]], max_tokens=40, n=2)
+        expect("prompts", [c["text"] for c in answer["choices"]],
+               [r["answer"] for r in ANSWERS[:3] for _ in range(2)])
+        wait_idle(client)
+
+
+def logprobs():
+    """Logarithms of probabilities, most probable first."""
+    row = ANSWERS[1]
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        marks = chat(client, row["messages"], logprobs=True,
+                     top_logprobs=3)["choices"][0]["logprobs"]["content"]
+        expect("count", len(marks), len(row["answer_ids"]) + 1)
+        for mark in marks:
+            expect("the most probable one", mark["top_logprobs"][0]["token"], mark["token"])
+            expect("bytes", bytes(mark["bytes"]).decode("utf-8", "replace"), mark["token"])
+            values = [top["logprob"] for top in mark["top_logprobs"]]
+            expect("order", values, sorted(values, reverse=True))
+            expect("a probability", values[0] <= 0, True)
+        expect("text", "".join(m["token"] for m in marks[:-1]), row["answer"])
+        whole = complete(client, row["prompt"], logprobs=2, max_tokens=4)["choices"][0]
+        expect("tokens", "".join(whole["logprobs"]["tokens"]), whole["text"])
+        expect("offsets", whole["logprobs"]["text_offset"][0], 0)
+        events = stream(daemon.port, "/v1/chat/completions",
+                        {"model": "chat", "messages": row["messages"], "temperature": 0,
+                         "logprobs": True, "top_logprobs": 3})
+        streamed = [m for e in events[:-1] for c in e["choices"]
+                    for m in c["logprobs"]["content"]]
+        expect("in a stream", streamed, marks)
+
+
+def models():
+    """The list is for clients of KServe and of OpenAI."""
+    with Daemon([*CHAT, "--model", f"add={ADD}"]) as daemon:
+        client = Client(daemon.port)
+        client.send(build_request("GET", "/v1/models"))
+        expect("status", client.answer(), 200)
+        listed = json.loads(client.body)
+        expect("object", listed["object"], "list")
+        expect("names", [m["id"] for m in listed["data"]], listed["models"])
+        expect("the model", "chat" in listed["models"], True)
+        client.send(build_request("GET", "/v1/models/chat"))
+        expect("status", client.answer(), 200)
+        one = json.loads(client.body)
+        expect("one", (one["name"], one["id"], one["ready"], one["object"]),
+               ("chat", "chat", True, "model"))
+
+
+def tools():
+    """A call of a tool of the request is found, in a stream too; of another tool it is text."""
+    row = ANSWERS[-1]
+    given = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+             for name in ("other", "weather")]
+    function = {"name": "weather", "arguments": '{"city": "Oslo"}'}
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        choice = chat(client, row["messages"], tools=given)["choices"][0]
+        expect("reason", choice["finish_reason"], "tool_calls")
+        expect("content", choice["message"]["content"], None)
+        expect("calls", [c["function"] for c in choice["message"]["tool_calls"]], [function])
+        events = stream(daemon.port, "/v1/chat/completions",
+                        {"model": "chat", "messages": row["messages"], "temperature": 0,
+                         "tools": given})
+        deltas = [e["choices"][0]["delta"] for e in events[:-1]]
+        expect("in a stream", [c["function"] for d in deltas for c in d.get("tool_calls", [])],
+               [function])
+        expect("no text", "".join(d.get("content") or "" for d in deltas), "")
+        expect("reason", events[-2]["choices"][0]["finish_reason"], "tool_calls")
+        for members in ({"tools": given[:1]}, {"tools": given, "tool_choice": "none"}, {}):
+            choice = chat(client, row["messages"], **members)["choices"][0]
+            expect("text", choice["message"]["content"], row["answer"])
+            expect("reason", choice["finish_reason"], "stop")
+        plain = chat(client, HELLO, tools=given)["choices"][0]["message"]
+        expect("no call", (plain["content"], "tool_calls" in plain), (ANSWERS[0]["answer"], False))
+        history = [*row["messages"], {"role": "assistant", "content": "", "tool_calls": [
+            {"id": "1", "type": "function", "function": function}]},
+            {"role": "tool", "content": "rain"}]
+        expect("history", post(client, "/v1/chat/completions",
+                               {"model": "chat", "messages": history, "tools": given}), 200)
+        expect("required", post(client, "/v1/chat/completions",
+                                {"model": "chat", "messages": HELLO, "tools": given,
+                                 "tool_choice": "required"}), 400)
+
+
+# ---------------------------------------------------------------- mistakes
+
+def refusals():
+    """Each mistake has its error, in OpenAI's form, and the daemon goes on."""
+    ids = [5] * CONTEXT
+    with Daemon([*CHAT, "--model", f"add={ADD}"]) as daemon:
+        client = Client(daemon.port)
+        for path, body, status, text in (
+                ("completions", {"model": "nope", "prompt": "x"}, 404, "no model 'nope'"),
+                ("completions", {"model": "add", "prompt": "x"}, 400, "no language model"),
+                ("completions", {"prompt": "x"}, 400, "model is missing"),
+                ("completions", {"model": "chat"}, 400, "prompt is missing"),
+                ("completions", {"model": "chat", "prompt": ""}, 400, "no tokens"),
+                ("completions", {"model": "chat", "prompt": []}, 400, "missing or empty"),
+                ("completions", {"model": "chat", "prompt": ids}, 400,
+                 "the prompt has 256 tokens, the context of model 'chat' has 256"),
+                ("completions", {"model": "chat", "prompt": "word " * 9000}, 400, "has 256"),
+                ("chat/completions", {"model": "chat", "messages": [
+                    {"role": "user", "content": "x" * 1100000}]}, 400, "tokens or more"),
+                ("completions", {"model": "chat", "prompt": [VOCAB]}, 400, "below 448, got 448"),
+                ("completions", {"model": "chat", "prompt": [-1]}, 400, "prompt[0]"),
+                ("completions", {"model": "chat", "prompt": {"a": 1}}, 400, "prompt"),
+                ("completions", {"model": "chat", "prompt": ["x"] * 65}, 400, "at most 64"),
+                ("completions", {"model": "chat", "prompt": "x", "temperature": -1}, 400,
+                 "temperature: expected a number from 0 to 100"),
+                ("completions", {"model": "chat", "prompt": "x", "top_p": 1.5}, 400, "top_p"),
+                ("completions", {"model": "chat", "prompt": "x", "n": 0}, 400, "n: expected"),
+                ("completions", {"model": "chat", "prompt": "x", "n": 1000}, 400, "n: expected"),
+                ("completions", {"model": "chat", "prompt": "x", "max_tokens": "5"}, 400, ""),
+                ("completions", {"model": "chat", "prompt": "x", "best_of": 2}, 400, "best_of"),
+                ("completions", {"model": "chat", "prompt": "x", "logprobs": 21}, 400, "0 to 20"),
+                ("completions", {"model": "chat", "prompt": "x", "stop": [""]}, 400, "stop"),
+                ("completions", {"model": "chat", "prompt": "x", "stop": ["x"] * 17}, 400, "16"),
+                ("completions", {"model": "chat", "prompt": "x", "logit_bias": {"448": 1}}, 400,
+                 "logit_bias: expected ids below 448"),
+                ("completions", {"model": "chat", "prompt": "x", "logit_bias": {"a": 1}}, 400, ""),
+                ("completions", {"model": "chat", "prompt": "x", "logit_bias": {"1": 101}}, 400,
+                 ""),
+                ("completions", {"model": "chat", "prompt": "x", "stop_token_ids": [500]}, 400,
+                 "stop_token_ids"),
+                ("completions", b'{"model":"chat","prompt":"\\ud800"}', 400, "surrogate"),
+                ("completions", b'{"model":"chat","prompt":"\xff"}', 400, "UTF-8"),
+                ("completions", b'{"model":"chat","prompt":"x"', 400, ""),
+                ("completions", b'{"model":"chat","prompt":"x","prompt":"y"}', 400, ""),
+                ("completions", b"", 400, ""), ("completions", b"[]", 400, "object"),
+                ("chat/completions", {"model": "chat"}, 400, "messages is missing"),
+                ("chat/completions", {"model": "chat", "messages": []}, 400, "at least one"),
+                ("chat/completions", {"model": "chat", "messages": "x"}, 400, "an array"),
+                ("chat/completions", {"model": "chat", "messages": [1]}, 400, "messages[0]"),
+                ("chat/completions", {"model": "chat", "messages": [{"role": 1}]}, 400,
+                 "messages[0]"),
+                ("chat/completions", {"model": "chat", "messages": [{"role": "user",
+                                                                     "content": 5}]}, 400,
+                 "messages[0]"),
+                ("chat/completions", {"model": "chat", "messages": HELLO * 200}, 400,
+                 "the context of model 'chat' has 256"),
+                ("chat/completions", {"model": "chat", "messages": HELLO, "top_logprobs": 2}, 400,
+                 "top_logprobs"),
+                ("chat/completions", {"model": "chat", "messages": HELLO,
+                                      "response_format": {"type": "nope"}}, 400,
+                 "response_format")):
+            expect(f"{body}"[:80], post(client, f"/v1/{path}", body), status)
+            error = json.loads(client.body)["error"]
+            expect(f"{body}"[:80], sorted(error), ["code", "message", "param", "type"])
+            if text not in error["message"]:
+                expect(f"{body}"[:80], error["message"], text)
+        for path, body, status in (("chat/generate", {"text_input": 5}, 400),
+                                   ("chat/generate", {}, 400), ("nope/generate", {}, 404),
+                                   ("add/generate", {"text_input": "x"}, 400),
+                                   ("chat/tokenize", {}, 400), ("add/tokenize", {"text": "x"}, 400),
+                                   ("chat/tokenize", {"text": "x", "y": 1}, 400),
+                                   ("chat/detokenize", {"tokens": [VOCAB]}, 400),
+                                   ("chat/detokenize", {"tokens": "x"}, 400)):
+            expect(f"{path} {body}", post(client, f"/v2/models/{path}", body), status)
+            expect("form", isinstance(json.loads(client.body)["error"], str), True)
+        parts = [{"role": "user", "content": [{"type": "text", "text": "Hel"},
+                                              {"type": "text", "text": "lo!"}]}]
+        expect("parts", chat(client, parts)["choices"][0]["message"]["content"],
+               ANSWERS[0]["answer"])
+        odd = {"user": "me", "metadata": {"a": [1]}, "store": False, "temperature": None,
+               "stop": None, "seed": None, "logit_bias": None, "response_format": {"type": "text"}}
+        expect("members that are passed over",
+               post(client, "/v1/chat/completions",
+                    {"model": "chat", "messages": HELLO, **odd}), 200)
+        wait_idle(client)
+
+
+def other_words():
+    """A tokenizer that does not match the model is refused, with both numbers."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("model.pte", "tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(FOLDER / name, folder)
+        path = Path(folder) / "tokenizer.json"
+        words = json.loads(path.read_text())
+        vocab = words["model"]["vocab"]
+        words["model"]["vocab"] = {k: v for k, v in vocab.items() if v < 300}
+        words["model"]["merges"] = [m for m in words["model"]["merges"]
+                                    if "".join(m if isinstance(m, list) else m.split(" "))
+                                    in words["model"]["vocab"]]
+        path.write_text(json.dumps(words))
+        daemon = Daemon(["--model", f"chat={folder}/model.pte"])
+        daemon.wait_for("the tokenizer has 300 tokens, the model's vocabulary 448")
+        expect("it does not start", daemon.process.wait(TIMEOUT_S) != 0, True)
+        path.write_text("{")
+        daemon = Daemon(["--model", f"chat={folder}/model.pte"])
+        daemon.wait_for(r"tokenizer\.json")
+        expect("it does not start", daemon.process.wait(TIMEOUT_S) != 0, True)
+        path.unlink()
+        with Daemon(["--model", f"chat={folder}/model.pte"]) as daemon:
+            client = Client(daemon.port)
+            expect("no words", post(client, "/v1/completions", {"model": "chat", "prompt": "x"}),
+                   400)
+        with Daemon(["--model", f"chat={folder}/model.pte", "--tokenizer",
+                     f"chat={FOLDER / 'tokenizer.json'}"]) as daemon:
+            answer = chat(Client(daemon.port), ANSWERS[0]["messages"])
+            expect("said", answer["choices"][0]["message"]["content"], ANSWERS[0]["answer"])
+
+
+# ---------------------------------------------------------------- clients
+
+def leaving():
+    """A client that goes ends its generation, and its sequence is free."""
+    body = {"model": "chat", "messages": HELLO, **LONG, "n": 64}
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for is_stream in (True, False):
+            before = metric(client, "pted_model_answer_tokens_total")
+            gone = Client(daemon.port)
+            gone.send(build_request("POST", "/v1/chat/completions",
+                                    json.dumps({**body, "stream": is_stream}).encode()))
+            wait_until("tokens", lambda: metric(client, "pted_model_answer_tokens_total") >
+                       before + 5)
+            gone.reset()
+            wait_idle(client)
+            made = metric(client, "pted_model_answer_tokens_total") - before
+            expect("it stopped early", made < 64 * 200, True)
+        expect("others", chat(client, HELLO)["choices"][0]["message"]["content"],
+               ANSWERS[0]["answer"])
+
+
+def slow_readers():
+    """A stream that is not read waits; then it goes on, or it is cut, and others are not hurt."""
+    body = {"model": "chat", "messages": HELLO, **LONG, "n": 64, "logprobs": True,
+            "top_logprobs": 20, "stream": True}
+    with tempfile.TemporaryDirectory() as folder:
+        unix = f"{folder}/socket"
+        waiting_reader(unix, body)
+        stuck_reader(unix, body)
+
+
+def waiting_reader(unix, body):
+    with Daemon([*CHAT, f"--listen=unix:{unix}"]) as daemon:
+        client = Client(daemon.port)
+        slow = Stream(daemon.port, "/v1/chat/completions", {**body, "n": 8}, unix=unix)
+        seen = [0.0]
+
+        def stands_still():
+            last, seen[0] = seen[0], metric(client, "pted_model_answer_tokens_total")
+            time.sleep(0.05)
+            return last == seen[0]
+        wait_until("the generation waits", stands_still)
+        expect("not done", metric(client, "pted_model_generations"), 1.0)
+        expect("others", chat(client, HELLO)["choices"][0]["message"]["content"],
+               ANSWERS[0]["answer"])
+        events = slow.events()
+        expect("end", events[-1], "[DONE]")
+        texts = {delta_text(events, i) for i in range(8)}
+        expect("one text", len(texts), 1)
+        wait_idle(client)
+
+
+def stuck_reader(unix, body):
+    with Daemon([*CHAT, f"--listen=unix:{unix}", "--write-timeout=200ms"]) as daemon:
+        client = Client(daemon.port)
+        stuck = Stream(daemon.port, "/v1/chat/completions", body, unix=unix)
+        wait_idle(client)
+        try:
+            stuck.events()
+            raise Failure("the stream was not cut")
+        except (Failure, ConnectionResetError, json.JSONDecodeError) as why:
+            if "not cut" in str(why):
+                raise
+
+
+def crowd():
+    """Many streams at a time: each gets its own answer."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+
+        def one(index):
+            row = ANSWERS[index % len(ANSWERS)]
+            for _ in range(2):
+                events = stream(daemon.port, "/v1/chat/completions",
+                                {"model": "chat", "messages": row["messages"], "temperature": 0})
+                expect(f"stream {index}", delta_text(events), row["answer"])
+        in_threads(STREAMS, one)
+        wait_idle(client)
+
+
+def limits():
+    """Beyond a limit the answer is 429, with the numbers."""
+    body = {"model": "chat", "messages": HELLO, **LONG, "n": 64, "stream": True}
+    for option, text in (("--generation-count-max=1", "has 1 generations under way"),
+                         ("--sequence-count-max=1", "1 sequences with")):
+        with Daemon([*CHAT, option]) as daemon:
+            client = Client(daemon.port)
+            first = Stream(daemon.port, "/v1/chat/completions", body)
+            first.chunk()
+            expect(option, post(client, "/v1/chat/completions",
+                                {"model": "chat", "messages": HELLO}), 429)
+            error = json.loads(client.body)["error"]
+            expect("type", error["type"], "rate_limit_error")
+            if text not in error["message"]:
+                expect(option, error["message"], text)
+            first.client.reset()
+            wait_idle(client)
+            expect("then", post(client, "/v1/chat/completions",
+                                {"model": "chat", "messages": HELLO}), 200)
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        status = post(client, "/v1/chat/completions", {**body, "stream": False},
+                      ["X-Request-Timeout-Ms: 20"])
+        expect("too late", status, 504)
+        late = Stream(daemon.port, "/v1/chat/completions", body, ["X-Request-Timeout-Ms: 100"])
+        events = late.events()
+        expect("in a stream", "ms" in events[-1]["error"]["message"], True)
+        wait_idle(client)
+
+
+def logs():
+    """The access log has the tokens; a stop lets a stream end."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "access"
+        with Daemon([*CHAT, "--access-log=all", f"--access-log-file={path}"]) as daemon:
+            row = ANSWERS[0]
+            chat(Client(daemon.port), row["messages"])
+            client = Client(daemon.port)
+            expect("first tokens", metric(client, "pted_model_first_token_seconds_count"), 1.0)
+            expect("next tokens", metric(client, "pted_model_next_token_seconds_count"),
+                   float(len(row["answer_ids"])))
+            open_stream = Stream(daemon.port, "/v1/chat/completions",
+                                 {"model": "chat", "messages": HELLO, **LONG, "n": 4,
+                                  "stream": True})
+            daemon.process.terminate()
+            expect("end", open_stream.events()[-1], "[DONE]")
+            expect("status", daemon.process.wait(TIMEOUT_S), 0)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        line = next(item for item in lines if "prompt_tokens" in item)
+        expect("tokens", (line["prompt_tokens"], line["answer_tokens"]),
+               (len(row["ids"]), len(row["answer_ids"]) + 1))
+        expect("first token", line["first_token_us"] > 0, True)
+
+
+CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
+          refusals, other_words, leaving, slow_readers, crowd, limits, logs)
+
+
+def main():
+    report = Report()
+    report.run_all(CHECKS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""OpenAI's own client against a real daemon with a language model.
+
+Skipped without the Python package openai.
+
+usage: run_openai.py, with top_srcdir and top_builddir in the environment.
+"""
+import sys
+
+from run_generate import ANSWERS, CHAT, HELLO, wait_idle
+from run_http import Client, Daemon, Failure, Report, expect
+
+try:
+    import openai
+except ImportError:
+    print("SKIP: the Python package openai is missing")
+    sys.exit(77)
+
+
+def connect(daemon):
+    return openai.OpenAI(base_url=f"http://127.0.0.1:{daemon.port}/v1", api_key="none",
+                         max_retries=0)
+
+
+def chats():
+    with Daemon(CHAT) as daemon:
+        api = connect(daemon)
+        for row in ANSWERS:
+            answer = api.chat.completions.create(model="chat", messages=row["messages"],
+                                                 temperature=0)
+            expect("answer", answer.choices[0].message.content, row["answer"])
+            expect("reason", answer.choices[0].finish_reason, row["finish_reason"])
+            expect("tokens", answer.usage.prompt_tokens, len(row["ids"]))
+            pieces = api.chat.completions.create(
+                model="chat", messages=row["messages"], temperature=0, stream=True,
+                stream_options={"include_usage": True})
+            text, usage = "", None
+            for piece in pieces:
+                usage = piece.usage or usage
+                text += "".join(c.delta.content or "" for c in piece.choices)
+            expect("stream", text, row["answer"])
+            expect("usage", usage.completion_tokens, len(row["answer_ids"]) + 1)
+        marks = api.chat.completions.create(model="chat", messages=HELLO, temperature=0,
+                                            logprobs=True, top_logprobs=2, n=2, seed=3)
+        expect("logprobs", len(marks.choices[1].logprobs.content[0].top_logprobs), 2)
+
+
+def completions():
+    row = ANSWERS[2]
+    with Daemon(CHAT) as daemon:
+        api = connect(daemon)
+        answer = api.completions.create(model="chat", prompt=row["prompt"], temperature=0,
+                                        max_tokens=60, logprobs=1)
+        expect("answer", answer.choices[0].text, row["answer"])
+        expect("logprobs", len(answer.choices[0].logprobs.tokens), len(row["answer_ids"]) + 1)
+        pieces = api.completions.create(model="chat", prompt=row["ids"], temperature=0,
+                                        max_tokens=60, stream=True, stop=["6"])
+        expect("stream", "".join(p.choices[0].text for p in pieces), "2, 3, 4, 5, ")
+        expect("models", "chat" in [m.id for m in api.models.list()], True)
+        expect("a model", api.models.retrieve("chat").id, "chat")
+
+
+def errors():
+    with Daemon(CHAT) as daemon:
+        api = connect(daemon)
+        for wanted, members in ((openai.NotFoundError, {"model": "nope"}),
+                                (openai.BadRequestError, {"temperature": -1}),
+                                (openai.BadRequestError, {"messages": HELLO * 200})):
+            try:
+                api.chat.completions.create(**{"model": "chat", "messages": HELLO, **members})
+                raise Failure(f"{members}: no error")
+            except wanted as error:
+                expect("a message", bool(error.body["message"]), True)
+
+
+def cancelling():
+    with Daemon(CHAT) as daemon:
+        api = connect(daemon)
+        pieces = api.chat.completions.create(model="chat", messages=HELLO, temperature=0, n=64,
+                                             stream=True, extra_body={"ignore_eos": True})
+        next(iter(pieces))
+        pieces.close()
+        wait_idle(Client(daemon.port))
+
+
+def main():
+    report = Report()
+    report.run_all((chats, completions, errors, cancelling))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/* Sampling against exact computation, strings that end an answer, and calls of tools in it. */
+#include "config.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "server/generate/sampler.h"
+#include "server/generate/stops.h"
+#include "server/generate/tools.h"
+
+#define VOCAB 12
+#define DRAWS 200000
+
+static const float LOGITS[VOCAB] = {0.5F,  2.0F, -1.0F, 1.5F, 2.0F, -3.0F,
+                                    0.25F, 1.0F, -0.5F, 0.0F, 3.0F, -8.0F};
+
+static struct sampler_options plain(void)
+{
+    return (struct sampler_options){.temperature = 1, .top_p = 1, .repetition = 1, .seed = 7};
+}
+
+static uint32_t choose(struct sampler *sampler, const float *logits, uint64_t index)
+{
+    struct sampler_choice choice;
+    struct error err;
+    assert_int_equal(
+        sampler_choose(sampler, logits, NULL, index, false, &choice, 0, NULL, NULL, &err), 0);
+    assert_true(choice.id < sampler->vocab);
+    return choice.id;
+}
+
+/* ---- the exact distribution, by sorting ------------------------------------------------------ */
+
+static int by_weight(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return x[0] != y[0] ? (x[0] < y[0] ? 1 : -1) : (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+static void exact(const struct sampler_options *options, const float *logits, double *out)
+{
+    double rows[VOCAB][2], all = 0, kept = 0, seen = 0;
+    for (int i = 0; i < VOCAB; i++) {
+        rows[i][0] = exp((double)logits[i] / options->temperature);
+        rows[i][1] = i;
+        out[i] = 0;
+    }
+    qsort(rows, VOCAB, sizeof(rows[0]), by_weight);
+    int count = options->top_k && options->top_k < VOCAB ? (int)options->top_k : VOCAB;
+    for (int i = 0; i < count; i++) {
+        all += rows[i][0];
+    }
+    for (int i = 0; i < count; i++) {
+        bool is_in =
+            i == 0 || (seen < options->top_p * all && rows[i][0] >= options->min_p * rows[0][0]);
+        if (!is_in) {
+            break;
+        }
+        seen += rows[i][0];
+        out[(int)rows[i][1]] = rows[i][0];
+        kept += rows[i][0];
+    }
+    for (int i = 0; i < VOCAB; i++) {
+        out[i] /= kept;
+    }
+}
+
+/* Pearson's chi-squared of DRAWS numbers; a token that cannot be chosen is never chosen. */
+static void compare(const struct sampler_options *options)
+{
+    struct sampler sampler;
+    double want[VOCAB], chi = 0;
+    int got[VOCAB] = {0};
+    sampler_init(&sampler, options, VOCAB);
+    exact(options, LOGITS, want);
+    for (int i = 0; i < DRAWS; i++) {
+        got[choose(&sampler, LOGITS, (uint64_t)i)]++;
+    }
+    for (int i = 0; i < VOCAB; i++) {
+        double mean = want[i] * DRAWS;
+        assert_true(want[i] > 0 || got[i] == 0);
+        chi += want[i] > 0 ? (got[i] - mean) * (got[i] - mean) / mean : 0;
+    }
+    sampler_fini(&sampler);
+    assert_true(chi < 40); /* 11 degrees of freedom: one in 30,000; the seed is fixed */
+}
+
+static void distributions(void **state)
+{
+    (void)state;
+    const struct sampler_options rows[] = {
+        {.temperature = 1, .top_p = 1},
+        {.temperature = 0.5, .top_p = 1},
+        {.temperature = 3, .top_p = 1},
+        {.temperature = 1, .top_p = 0.9},
+        {.temperature = 2, .top_p = 0.5},
+        {.temperature = 1, .top_p = 1, .top_k = 3},
+        {.temperature = 1, .top_p = 0.8, .top_k = 5},
+        {.temperature = 1, .top_p = 1, .min_p = 0.2},
+        {.temperature = 1, .top_p = 0.95, .top_k = 8, .min_p = 0.05},
+        {.temperature = 1, .top_p = 1e-9},
+        {.temperature = 1, .top_p = 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sampler_options options = rows[i];
+        options.repetition = 1;
+        options.seed = 1000 + i;
+        compare(&options);
+    }
+}
+
+static void greedy(void **state)
+{
+    (void)state;
+    struct sampler_options options = plain();
+    struct sampler sampler;
+    float nan_logits[VOCAB], equal[VOCAB] = {0};
+    memcpy(nan_logits, LOGITS, sizeof(LOGITS));
+    nan_logits[10] = NAN;
+    options.temperature = 0;
+    sampler_init(&sampler, &options, VOCAB);
+    assert_int_equal(choose(&sampler, LOGITS, 0), 10);
+    assert_int_equal(choose(&sampler, nan_logits, 0), 1); /* the first of two that are equal */
+    assert_int_equal(choose(&sampler, equal, 3), 0);
+    sampler_fini(&sampler);
+}
+
+/* No token has a number, or one has infinity. */
+static void odd_logits(void **state)
+{
+    (void)state;
+    struct sampler sampler;
+    struct sampler_choice choice;
+    struct error err;
+    float logits[VOCAB];
+    for (int form = 0; form < 3; form++) {
+        struct sampler_options options = plain();
+        options.top_k = form == 1 ? 4 : 0;
+        options.temperature = form == 2 ? 0 : 1;
+        sampler_init(&sampler, &options, VOCAB);
+        for (int i = 0; i < VOCAB; i++) {
+            logits[i] = i % 2 ? NAN : -INFINITY;
+        }
+        assert_int_equal(
+            sampler_choose(&sampler, logits, NULL, 0, false, &choice, 0, NULL, NULL, &err),
+            ST_INVALID);
+        logits[5] = -2;
+        for (uint64_t i = 0; i < 50; i++) {
+            assert_int_equal(choose(&sampler, logits, i), 5);
+        }
+        logits[7] = INFINITY;
+        assert_int_equal(choose(&sampler, logits, 1), 7);
+        sampler_fini(&sampler);
+    }
+}
+
+/* The same seed gives the same tokens, in any order; another seed gives others. */
+static void seeds(void **state)
+{
+    (void)state;
+    struct sampler_options options = plain();
+    struct sampler a, b, c;
+    int differences = 0;
+    sampler_init(&a, &options, VOCAB);
+    options.top_p = 0.999999; /* the same tokens by the other path */
+    sampler_init(&b, &options, VOCAB);
+    options.seed = 8;
+    sampler_init(&c, &options, VOCAB);
+    uint32_t first[100];
+    for (uint64_t i = 0; i < 100; i++) {
+        first[i] = choose(&a, LOGITS, i);
+        differences += choose(&c, LOGITS, i) != first[i];
+    }
+    for (uint64_t i = 100; i-- > 0;) {
+        assert_int_equal(choose(&a, LOGITS, i), first[i]);
+    }
+    uint32_t other = choose(&b, LOGITS, 3);
+    assert_int_equal(choose(&b, LOGITS, 3), other);
+    assert_true(differences > 20);
+    sampler_fini(&a);
+    sampler_fini(&b);
+    sampler_fini(&c);
+}
+
+static void penalties(void **state)
+{
+    (void)state;
+    struct error err;
+    struct sampler_options options = plain();
+    struct sampler sampler;
+    const struct sampler_bias biases[] = {{5, 100}, {10, -100}};
+    options.temperature = 0;
+    options.frequency = 0.75;
+    sampler_init(&sampler, &options, VOCAB);
+    assert_int_equal(choose(&sampler, LOGITS, 0), 10); /* 3.0 */
+    assert_int_equal(sampler_note(&sampler, 10, false, &err), ST_OK);
+    assert_int_equal(choose(&sampler, LOGITS, 1), 10); /* 2.25 */
+    assert_int_equal(sampler_note(&sampler, 10, false, &err), ST_OK);
+    assert_int_equal(choose(&sampler, LOGITS, 2), 1); /* 1.5 against 2.0 */
+    sampler_restart(&sampler);
+    assert_int_equal(choose(&sampler, LOGITS, 3), 10);
+    sampler_fini(&sampler);
+
+    options.frequency = 0;
+    options.presence = 1.5;
+    sampler_init(&sampler, &options, VOCAB);
+    assert_int_equal(sampler_note(&sampler, 10, true, &err), ST_OK); /* the prompt is not counted */
+    assert_int_equal(choose(&sampler, LOGITS, 0), 10);
+    assert_int_equal(sampler_note(&sampler, 10, false, &err), ST_OK);
+    assert_int_equal(choose(&sampler, LOGITS, 0), 1);
+    sampler_fini(&sampler);
+
+    options.presence = 0;
+    options.repetition = 2;
+    sampler_init(&sampler, &options, VOCAB);
+    assert_int_equal(sampler_note(&sampler, 10, true, &err), ST_OK); /* here it is */
+    assert_int_equal(choose(&sampler, LOGITS, 0), 1);
+    sampler_fini(&sampler);
+
+    options.repetition = 1;
+    options.biases = biases;
+    options.bias_count = 2;
+    sampler_init(&sampler, &options, VOCAB);
+    assert_int_equal(choose(&sampler, LOGITS, 0), 5);
+    sampler_fini(&sampler);
+}
+
+static void logarithms(void **state)
+{
+    (void)state;
+    struct error err;
+    struct sampler_options options = plain();
+    struct sampler sampler;
+    struct sampler_choice choice, top[SAMPLER_TOP_MAX];
+    uint32_t count = 0;
+    double sum = 0;
+    options.temperature = 0.3; /* logarithms are those of the model */
+    sampler_init(&sampler, &options, VOCAB);
+    for (int i = 0; i < VOCAB; i++) {
+        sum += exp((double)LOGITS[i]);
+    }
+    assert_int_equal(sampler_choose(&sampler, LOGITS, NULL, 5, true, &choice, SAMPLER_TOP_MAX, top,
+                                    &count, &err),
+                     ST_OK);
+    assert_int_equal(count, VOCAB);
+    assert_true(fabs((double)choice.logprob - (double)LOGITS[choice.id] + log(sum)) < 1e-5);
+    assert_int_equal(top[0].id, 10);
+    assert_int_equal(top[1].id, 1);
+    assert_int_equal(top[2].id, 4);
+    assert_int_equal(top[11].id, 11);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(fabs((double)top[i].logprob - (double)LOGITS[top[i].id] + log(sum)) < 1e-5);
+        float same = sampler_logprob(LOGITS, VOCAB, top[i].id);
+        assert_true(fabsf(same - top[i].logprob) < 1e-6F);
+    }
+    sampler_fini(&sampler);
+}
+
+/* Tokens that are not in the set are never chosen. */
+static void masks(void **state)
+{
+    (void)state;
+    struct error err;
+    struct sampler_options options = plain();
+    struct sampler sampler;
+    struct sampler_choice choice;
+    const uint64_t allowed = 1u << 2 | 1u << 11, none = 0;
+    sampler_init(&sampler, &options, VOCAB);
+    for (uint64_t i = 0; i < 1000; i++) {
+        assert_int_equal(
+            sampler_choose(&sampler, LOGITS, &allowed, i, false, &choice, 0, NULL, NULL, &err),
+            ST_OK);
+        assert_true(choice.id == 2 || choice.id == 11);
+    }
+    assert_int_equal(
+        sampler_choose(&sampler, LOGITS, &none, 0, false, &choice, 0, NULL, NULL, &err),
+        ST_INVALID);
+    sampler_fini(&sampler);
+}
+
+/* ---- strings that end an answer -------------------------------------------------------------- */
+
+/* Adds |text| byte by byte; what is ready after each must be a beginning of the end result. */
+static void run_stops(const char *const *texts, uint32_t count, const char *text, const char *want,
+                      bool is_stopped)
+{
+    struct span spans[8];
+    struct stops stops;
+    size_t last = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        spans[i] = span_str(texts[i]);
+    }
+    stops_init(&stops, spans, count, 4096);
+    for (const char *at = text; *at && !stops.is_stopped; at++) {
+        buf_add_char(&stops.text, *at);
+        stops_look(&stops);
+        assert_true(stops.ready_bytes >= last && stops.ready_bytes <= stops.text.len);
+        assert_memory_equal(stops.text.ptr, want, stops.ready_bytes);
+        assert_true(stops.ready_bytes <= strlen(want));
+        last = stops.ready_bytes;
+    }
+    if (!stops.is_stopped) {
+        stops_end(&stops);
+    }
+    assert_int_equal(stops.is_stopped, is_stopped);
+    assert_int_equal(stops.ready_bytes, strlen(want));
+    assert_memory_equal(stops.text.ptr, want, strlen(want));
+    stops_restart(&stops);
+    assert_int_equal(stops.text.len, 0);
+    stops_fini(&stops);
+}
+
+static void stop_strings(void **state)
+{
+    (void)state;
+    const char *const one[] = {"END"}, *const two[] = {"abcd", "bc"}, *const same[] = {"aab"};
+    run_stops(NULL, 0, "hello", "hello", false);
+    run_stops(one, 1, "the END of", "the ", true);
+    run_stops(one, 1, "the EN", "the EN", false); /* held back, then given out at the end */
+    run_stops(one, 1, "EENEND", "EEN", true);
+    run_stops(one, 1, "END", "", true);
+    run_stops(two, 2, "xabc", "xa", true); /* complete, though a longer one might begin before */
+    run_stops(two, 2, "xabd", "xabd", false);
+    run_stops(same, 1, "aaaab", "aa", true);
+}
+
+/* ---- calls of tools -------------------------------------------------------------------------- */
+
+#define TOOLS                                                                                      \
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}},"                    \
+    "{\"type\":\"function\",\"function\":{\"description\":\"x\",\"name\":\"g\"}}]"
+
+static void expect_calls(const char *text, uint32_t count, size_t text_bytes)
+{
+    struct tools_calls calls;
+    tools_find(span_str(TOOLS), span_str(text), &calls);
+    assert_int_equal(calls.count, count);
+    assert_int_equal(calls.text_bytes, count ? text_bytes : strlen(text));
+}
+
+static void tool_calls(void **state)
+{
+    (void)state;
+    struct tools_calls calls;
+    const char *const two =
+        "Well <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}}"
+        "</tool_call> <tool_call>{\"name\":\"g\"}</tool_call>";
+    tools_find(span_str(TOOLS), span_str(two), &calls);
+    assert_int_equal(calls.count, 2);
+    assert_int_equal(calls.text_bytes, 5);
+    assert_true(span_is(calls.calls[0].name, "\"f\""));
+    assert_true(span_is(calls.calls[0].arguments, "{\"a\": [1, \"}\"]}"));
+    assert_true(span_is(calls.calls[1].arguments, "{}"));
+    expect_calls("{\"name\":\"f\",\"parameters\":{\"x\":1}}", 1, 0);
+    expect_calls(" [{\"name\":\"f\",\"arguments\":{}}, {\"name\":\"g\",\"arguments\":{}}]\n", 2, 0);
+    expect_calls("<tool_call>{\"name\":\"f\"}", 1, 0); /* the end token stands for the mark */
+    expect_calls("\n<tool_call>{\"name\":\"f\"}</tool_call>", 1, 0);
+    /* None of these is a call. */
+    expect_calls("", 0, 0);
+    expect_calls("hello", 0, 0);
+    expect_calls("{\"name\":\"h\",\"arguments\":{}}", 0, 0);
+    expect_calls("{\"name\":\"f\",\"arguments\":{}} and more", 0, 0);
+    expect_calls("{\"name\":\"f\",\"arguments\":3}", 0, 0);
+    expect_calls("{\"name\":5}", 0, 0);
+    expect_calls("[", 0, 0);
+    expect_calls("{\"name\":\"f\"", 0, 0);
+    expect_calls("<tool_call>{\"name\":\"f\"}</tool_call><tool_call>nonsense</tool_call>", 0, 0);
+    tools_find(span_str(""), span_str(two), &calls);
+    assert_int_equal(calls.count, 0);
+    assert_int_equal(tools_plain_bytes(span_str("abc <tool")), 4);
+    assert_int_equal(tools_plain_bytes(span_str("abc <too bad")), 12);
+    assert_int_equal(tools_plain_bytes(span_str("a<b")), 3);
+    assert_int_equal(tools_plain_bytes(span_str("  ")), 0);
+    assert_int_equal(tools_plain_bytes(span_str(" {\"na")), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distributions), cmocka_unit_test(greedy),
+        cmocka_unit_test(odd_logits),    cmocka_unit_test(seeds),
+        cmocka_unit_test(penalties),     cmocka_unit_test(logarithms),
+        cmocka_unit_test(masks),         cmocka_unit_test(stop_strings),
+        cmocka_unit_test(tool_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
