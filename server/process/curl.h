@@ -12,6 +12,7 @@
 
 /* The functions of libcurl that pted uses, under their names without the prefix "curl_". */
 struct curl {
+    CURLcode (*global_init)(long flags);
     CURL *(*easy_init)(void);
     CURLcode (*easy_setopt)(CURL *easy, CURLoption option, ...);
     CURLcode (*easy_perform)(CURL *easy);

@@ -15,6 +15,7 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/fetch.c %D%/fetch.h \
 	%D%/fetch_url.c %D%/fetch_url.h \
 	%D%/file.c %D%/file.h \
+	%D%/library.c %D%/library.h \
 	%D%/line.c %D%/line.h \
 	%D%/line_sink.c %D%/line_sink.h \
 	%D%/line_writer.c %D%/line_writer.h \

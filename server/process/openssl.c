@@ -3,26 +3,20 @@
 
 #include "server/process/openssl.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
+
+#include "server/process/library.h"
 
 #define CRYPTO_NAME "libcrypto.so.3"
 #define TLS_NAME "libssl.so.3"
-
-struct symbol {
-    const char *name;
-    size_t offset;
-};
 
 #define SYMBOL(name)                                                                               \
     {                                                                                              \
 #name, offsetof(struct openssl, name)                                                      \
     }
 
-static const struct symbol crypto_symbols[] = {
+static const struct library_symbol crypto_symbols[] = {
 #define CRYPTO(name) SYMBOL(name),
 #define TLS(name)
 #include "server/process/openssl.def"
@@ -30,7 +24,7 @@ static const struct symbol crypto_symbols[] = {
 #undef TLS
 };
 
-static const struct symbol tls_symbols[] = {
+static const struct library_symbol tls_symbols[] = {
 #define CRYPTO(name)
 #define TLS(name) SYMBOL(name),
 #include "server/process/openssl.def"
@@ -41,36 +35,19 @@ static const struct symbol tls_symbols[] = {
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 static pthread_once_t crypto_once = PTHREAD_ONCE_INIT, tls_once = PTHREAD_ONCE_INIT;
-static struct openssl functions; /* each written once, by load() */
+static struct openssl functions; /* each written once, by library_load() */
 /* Why a library is not there; empty if it is. */
-static char crypto_problem[160], tls_problem[160];
-
-static void load(const char *library, const struct symbol *symbols, size_t count,
-                 char problem[sizeof(crypto_problem)])
-{
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        snprintf(problem, sizeof(crypto_problem), "no %s of OpenSSL (Debian: libssl3)", library);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        void *symbol = dlsym(handle, symbols[i].name);
-        if (!symbol) {
-            snprintf(problem, sizeof(crypto_problem), "%s has no %s()", library, symbols[i].name);
-            return;
-        }
-        memcpy((char *)&functions + symbols[i].offset, &symbol, sizeof(symbol));
-    }
-}
+static char crypto_problem[LIBRARY_PROBLEM_MAX], tls_problem[LIBRARY_PROBLEM_MAX];
 
 static void load_crypto(void)
 {
-    load(CRYPTO_NAME, crypto_symbols, COUNT_OF(crypto_symbols), crypto_problem);
+    library_load(CRYPTO_NAME, "libssl3", crypto_symbols, COUNT_OF(crypto_symbols), &functions,
+                 crypto_problem);
 }
 
 static void load_tls(void)
 {
-    load(TLS_NAME, tls_symbols, COUNT_OF(tls_symbols), tls_problem);
+    library_load(TLS_NAME, "libssl3", tls_symbols, COUNT_OF(tls_symbols), &functions, tls_problem);
 }
 
 enum status openssl_load_crypto(const char *purpose, const struct openssl **openssl,

@@ -3,15 +3,14 @@
 
 #include "server/text/pattern.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
 #include "base/buf.h"
+#include "server/process/library.h"
 #include "server/text/pattern_translate.h"
 
 #define LIBRARY_NAME "libpcre2-8.so.0"
@@ -41,10 +40,7 @@ static struct {
     __typeof__(pcre2_jit_stack_free) *jit_stack_free;
 } library; /* written once, by load() */
 
-static const struct {
-    const char *name;
-    size_t offset;
-} symbols[] = {
+static const struct library_symbol symbols[] = {
 #define SYMBOL(member)                                                                             \
     {                                                                                              \
         "pcre2_" #member "_8", (size_t)((char *)&library.member - (char *)&library)                \
@@ -72,25 +68,12 @@ static const struct {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char problem[200]; /* why the library is not there; empty if it is */
+static char problem[LIBRARY_PROBLEM_MAX]; /* why the library is not there; empty if it is */
 
 static void load(void)
 {
-    void *handle = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        const char *reason = dlerror();
-        snprintf(problem, sizeof(problem), "no " LIBRARY_NAME " (Debian: libpcre2-8-0): %.120s",
-                 reason ? reason : "unknown");
-        return;
-    }
-    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        void *symbol = dlsym(handle, symbols[i].name);
-        if (!symbol) {
-            snprintf(problem, sizeof(problem), LIBRARY_NAME " has no %s()", symbols[i].name);
-            return;
-        }
-        memcpy((char *)&library + symbols[i].offset, &symbol, sizeof(symbol));
-    }
+    library_load(LIBRARY_NAME, "libpcre2-8-0", symbols, sizeof(symbols) / sizeof(symbols[0]),
+                 &library, problem);
 }
 
 struct pattern {

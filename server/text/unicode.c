@@ -3,16 +3,15 @@
 
 #include "server/text/unicode.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <utf8proc.h>
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "server/process/library.h"
 
 #define LIBRARY_NAME "libutf8proc.so.2"
 
@@ -31,10 +30,7 @@ static struct {
                                         utf8proc_option_t options);
 } library; /* written once, by load() */
 
-static const struct {
-    const char *name;
-    size_t offset;
-} symbols[] = {
+static const struct library_symbol symbols[] = {
 #define SYMBOL(member)                                                                             \
     {                                                                                              \
         "utf8proc_" #member, (size_t)((char *)&library.member - (char *)&library)                  \
@@ -46,25 +42,12 @@ static const struct {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char problem[200]; /* why the library is not there; empty if it is */
+static char problem[LIBRARY_PROBLEM_MAX]; /* why the library is not there; empty if it is */
 
 static void load(void)
 {
-    void *handle = dlopen(LIBRARY_NAME, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        const char *reason = dlerror();
-        snprintf(problem, sizeof(problem), "no " LIBRARY_NAME " (Debian: libutf8proc2): %.120s",
-                 reason ? reason : "unknown");
-        return;
-    }
-    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        void *symbol = dlsym(handle, symbols[i].name);
-        if (!symbol) {
-            snprintf(problem, sizeof(problem), LIBRARY_NAME " has no %s()", symbols[i].name);
-            return;
-        }
-        memcpy((char *)&library + symbols[i].offset, &symbol, sizeof(symbol));
-    }
+    library_load(LIBRARY_NAME, "libutf8proc2", symbols, sizeof(symbols) / sizeof(symbols[0]),
+                 &library, problem);
 }
 
 enum status unicode_load(struct error *err)

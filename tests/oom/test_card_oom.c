@@ -19,38 +19,10 @@
 #include "hal/device.h"
 #include "runtime/load/load.h"
 #include "server/card/card.h"
+#include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 1000
 #define PATH_BYTES 4096
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *ptr, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
-
-static long allocations_left = -1; /* negative: all succeed */
-
-static bool may_allocate(void)
-{
-    return allocations_left < 0 || allocations_left-- > 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t size)
-{
-    return may_allocate() ? __real_realloc(ptr, size) : NULL;
-}
 
 static const char text[] =
     "{\"description\": \"d\", \"inputs\": [{\"name\": \"image\", \"description\": \"i\"}],"
@@ -95,7 +67,7 @@ static enum status use_with(long allocations, struct hal_device *device, const c
 
 int main(void)
 {
-    cJSON_Hooks hooks = {__wrap_malloc, free};
+    cJSON_Hooks hooks = {malloc, free};
     char path[] = "/tmp/test_card_oom_XXXXXX";
     struct hal_device *device;
     struct error err = {0};

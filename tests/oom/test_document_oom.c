@@ -15,37 +15,9 @@
 
 #include "base/check.h"
 #include "server/process/document.h"
+#include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 1000
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *ptr, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
-
-static long allocations_left = -1; /* negative: all succeed */
-
-static bool may_allocate(void)
-{
-    return allocations_left < 0 || allocations_left-- > 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t size)
-{
-    return may_allocate() ? __real_realloc(ptr, size) : NULL;
-}
 
 static enum status read_with(long allocations, const char *text, struct error *err)
 {
@@ -64,7 +36,7 @@ int main(void)
 {
     static const char text[] = "{\"a\": [1, \"two\", {\"b\": null}], // three\n"
                                " \"c\": {\"d\": \"\\u00e9\", \"e\": 1.5}, \"f\": true}";
-    cJSON_Hooks hooks = {__wrap_malloc, free};
+    cJSON_Hooks hooks = {malloc, free};
     struct error err = {0};
     enum status status;
     long count = 0;

@@ -12,30 +12,9 @@
 #include "base/check.h"
 #include "runtime/pte/pte.h"
 #include "tests/unit/pte_sample.h"
+#include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 1000
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-static long allocations_left = -1; /* negative: all succeed */
-
-static bool may_allocate(void)
-{
-    return allocations_left < 0 || allocations_left-- > 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
 
 static enum status load_with(long allocations, struct span file, struct error *err)
 {

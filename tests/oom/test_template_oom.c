@@ -13,37 +13,9 @@
 #include "base/check.h"
 #include "server/text/grammar.h"
 #include "server/text/template.h"
+#include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 1000
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *ptr, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
-
-static long allocations_left = -1; /* negative: all succeed */
-
-static bool may_allocate(void)
-{
-    return allocations_left < 0 || allocations_left-- > 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t size)
-{
-    return may_allocate() ? __real_realloc(ptr, size) : NULL;
-}
 
 static const char source[] =
     "{% macro m(v) %}{{ v | tojson }}{% endmacro %}{% set ns = namespace(n=0) %}"

@@ -14,38 +14,10 @@
 #include "base/check.h"
 #include "server/process/file.h"
 #include "server/text/tokenizer.h"
+#include "tests/oom/failing.h"
 
 #define ALLOCATIONS_MAX 20000
 #define FILE_BYTES_MAX 8192
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *ptr, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
-
-static long allocations_left = -1; /* negative: all succeed */
-
-static bool may_allocate(void)
-{
-    return allocations_left < 0 || allocations_left-- > 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return may_allocate() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __real_calloc(count, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t size)
-{
-    return may_allocate() ? __real_realloc(ptr, size) : NULL;
-}
 
 static enum status use(const struct tokenizer *tokenizer, struct error *err)
 {
