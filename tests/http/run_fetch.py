@@ -258,6 +258,12 @@ def add(client, model="add"):
     return client.answer()
 
 
+def look_again(daemon, changes):
+    """Sends SIGHUP and waits until that change, the |changes|th of the daemon, is complete."""
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_for(rf"(?:models changed:[\s\S]*?){{{changes}}}")
+
+
 def served(folder):
     """A daemon serves a URL, looks again at SIGHUP and load, and starts from the cache alone."""
     with Origin() as origin:
@@ -270,22 +276,21 @@ def served(folder):
             series = read(scrape(client))
             expect("fetched", pick(series, "pted_fetches_total", 'result="fetched"'), 2)
             count = len(origin.requests)
-            daemon.process.send_signal(signal.SIGHUP)
-            daemon.wait_for(r"SIGHUP: looking for changed models(.*\n)+.*models changed")
+            look_again(daemon, 1)
             expect("asked again", len(origin.requests) > count, True)
             expect("goes on", add(client), 200)
             origin.files["/add.pte"] = b"<html>please log in</html>"
-            daemon.process.send_signal(signal.SIGHUP)
+            look_again(daemon, 2)
             daemon.wait_for("expected an ExecuTorch program, got another file; its file in the")
             origin.files["/add.pte"] = DATA[:100]
-            daemon.process.send_signal(signal.SIGHUP)
+            look_again(daemon, 3)
             daemon.wait_for("the one that was loaded before goes on")
             expect("a bad file leaves the old one", add(client), 200)
             origin.files["/add.pte"] = DATA
-            daemon.process.send_signal(signal.SIGHUP)
+            look_again(daemon, 4)
             daemon.wait_for("models changed: 2 files loaded")
             origin.statuses = [500] * 8
-            daemon.process.send_signal(signal.SIGHUP)
+            look_again(daemon, 5)
             daemon.wait_for(r"got 500; its file in the cache is used")
             expect("goes on", add(client), 200)
     with Daemon(arguments) as daemon:  # the server is gone
