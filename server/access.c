@@ -21,6 +21,14 @@ enum status access_read(struct access *access, const struct options *options, st
     return tokens_read(&access->tokens, options->token_file, err);
 }
 
+enum status access_verify(const struct options *options, struct error *err)
+{
+    struct access access = {.tokens = {.items = NULL}};
+    enum status status = access_read(&access, options, err);
+    access_fini(&access);
+    return status;
+}
+
 void access_fini(struct access *access)
 {
     tokens_fini(&access->tokens);

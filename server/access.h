@@ -35,6 +35,9 @@ struct access {
  * tokens stay. */
 MUST_CHECK enum status access_read(struct access *access, const struct options *options,
                                    struct error *err);
+
+/* Only looks whether the file is good, for --check-config. */
+MUST_CHECK enum status access_verify(const struct options *options, struct error *err);
 void access_fini(struct access *access);
 
 /* The route is known: 200, or the status to answer with and |request->err|. */

@@ -14,6 +14,9 @@
 #include "server/request.h"
 #include "server/server.h"
 
+#define LABEL_BYTES_MAX ((size_t)64 << 10) /* of all labels of a model */
+#define LABEL_EXTRA_BYTES 3                /* quotes and a comma */
+
 static void print_member(struct buf *out, const char *name, const char *text)
 {
     buf_printf(out, ",\"%s\":", name);
@@ -48,6 +51,35 @@ static void print_names(struct buf *out, const char *name, const struct rt_metho
         buf_printf(out, "%s\"%s\"", i ? "," : "", io->name); /* it needs no escapes */
     }
     buf_add_char(out, ']');
+}
+
+/* Labels of classes by the names of outputs; an output is left out if its labels would make the
+ * answer long, so that printing it does not hold other clients up. */
+static void print_labels(struct buf *out, const struct model *model)
+{
+    size_t room = LABEL_BYTES_MAX;
+    bool is_first = true;
+    buf_add_str(out, ",\"labels\":{");
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        const struct model_io *io = &model->outputs[i];
+        size_t size = 0;
+        for (uint32_t k = 0; k < io->meta.label_count && size <= room; k++) {
+            size += io->labels[k].len + LABEL_EXTRA_BYTES;
+        }
+        if (size == 0 || size > room) {
+            continue;
+        }
+        room -= size;
+        buf_add_str(out, is_first ? "" : ",");
+        is_first = false;
+        json_print_string(out, span_str(io->meta.name));
+        for (uint32_t k = 0; k < io->meta.label_count; k++) {
+            buf_add_str(out, k ? "," : ":[");
+            json_print_string(out, io->labels[k]);
+        }
+        buf_add_char(out, ']');
+    }
+    buf_add_char(out, '}');
 }
 
 static void print_readable(struct buf *out, const struct rt_signature *signature)
@@ -89,6 +121,7 @@ enum status api_signature(struct request *request, struct error *err)
     print_ios(out, "results", model->call.results, model->call.result_count);
     print_names(out, "input_names", model->method, RT_INPUT);
     print_names(out, "result_names", model->method, RT_RESULT);
+    print_labels(out, model);
     buf_add_str(out, ",\"schema\":");
     call_print_schema(&model->call, out);
     buf_add_str(out, ",\"example\":");

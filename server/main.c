@@ -73,7 +73,7 @@ static int act(const struct options *options, const struct conf_sources *sources
         version_print("pted");
         return finish_output();
     case OPTIONS_CHECK:
-        if (tls_verify(options, &err) != ST_OK) {
+        if (access_verify(options, &err) != ST_OK || tls_verify(options, &err) != ST_OK) {
             return fail(&err);
         }
         printf("%s: no problems\n",

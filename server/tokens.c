@@ -10,27 +10,11 @@
 #include "base/check.h"
 #include "server/process/file.h"
 #include "server/process/options.h"
+#include "server/process/token.h"
 
 #define FILE_BYTES_MAX (1 << 20)
 #define NS_PER_S UINT64_C(1000000000)
 #define RATE_MAX 1000000
-
-static const struct {
-    const char *name;
-    enum token_scope scope;
-} scopes[] = {
-    {"infer", TOKEN_SCOPE_INFER}, {"read", TOKEN_SCOPE_READ}, {"admin", TOKEN_SCOPE_ADMIN}};
-#define SCOPE_COUNT (sizeof(scopes) / sizeof(scopes[0]))
-
-const char *token_scope_name(enum token_scope scope)
-{
-    for (size_t i = 0; i < SCOPE_COUNT; i++) {
-        if (scopes[i].scope == scope) {
-            return scopes[i].name;
-        }
-    }
-    unreachable();
-}
 
 /* ---- the words of a line --------------------------------------------------------------------- */
 
@@ -52,46 +36,6 @@ static struct span take_word(struct span *line)
         *line = span_of(line->ptr + 1, line->len - 1);
     }
     return take_until(line, " \t");
-}
-
-static enum status parse_name(struct span word, char *out, struct error *err)
-{
-    bool is_good = word.len > 0 && word.len <= TOKEN_NAME_MAX;
-    for (size_t i = 0; is_good && i < word.len; i++) {
-        uint8_t c = word.ptr[i], letter = c | 0x20;
-        is_good =
-            (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || (c && strchr("._-@", c));
-    }
-    if (!is_good) {
-        return error_set(err, ST_INVALID,
-                         "expected a name of 1 to %d letters, digits and . _ - @, got '%.*s'",
-                         TOKEN_NAME_MAX, (int)(word.len < 64 ? word.len : 64), word.ptr);
-    }
-    memcpy(out, word.ptr, word.len);
-    out[word.len] = '\0';
-    return ST_OK;
-}
-
-static enum status parse_scopes(struct span word, unsigned *out_scopes, struct error *err)
-{
-    bool is_good = word.len > 0;
-    *out_scopes = 0;
-    while (is_good) {
-        struct span scope = take_until(&word, ",");
-        size_t i = 0;
-        while (i < SCOPE_COUNT && !span_is(scope, scopes[i].name)) {
-            i++;
-        }
-        is_good = i < SCOPE_COUNT;
-        *out_scopes |= is_good ? scopes[i].scope : 0;
-        if (word.len == 0) {
-            break;
-        }
-        word = span_of(word.ptr + 1, word.len - 1);
-    }
-    return is_good ? ST_OK
-                   : error_set(err, ST_INVALID,
-                               "expected scopes: some of infer, read and admin, with commas");
 }
 
 static enum status parse_hash(struct span word, uint8_t *out, struct error *err)
@@ -130,8 +74,8 @@ static enum status parse_limit(struct span word, struct token *token, struct err
 static enum status parse_line(struct span line, struct token *token, char *name, struct error *err)
 {
     *token = (struct token){0};
-    TRY(parse_name(take_word(&line), name, err));
-    TRY(parse_scopes(take_word(&line), &token->scopes, err));
+    TRY(token_parse_name(take_word(&line), name, err));
+    TRY(token_parse_scopes(take_word(&line), &token->scopes, err));
     TRY(parse_hash(take_word(&line), token->hash, err));
     for (struct span word = take_word(&line); word.len; word = take_word(&line)) {
         TRY(parse_limit(word, token, err));

@@ -21,17 +21,10 @@
 #include "base/counter.h"
 #include "base/status.h"
 #include "server/process/sha256.h"
+#include "server/process/token.h"
 
 #define TOKENS_MAX 256
-#define TOKEN_NAME_MAX 64
 #define TOKEN_BYTES_MAX 512 /* of a token; longer ones are not known */
-
-enum token_scope {
-    TOKEN_SCOPE_NONE = 0,
-    TOKEN_SCOPE_INFER = 1,
-    TOKEN_SCOPE_READ = 2,
-    TOKEN_SCOPE_ADMIN = 4,
-};
 
 /* What a token has done so far. It outlives a change of the file, as its name does. */
 struct token_use {
@@ -84,9 +77,6 @@ struct token_memory {
 /* Likewise, and looks into |memory| first. */
 const struct token *tokens_find_again(const struct tokens *tokens, struct token_memory *memory,
                                       struct span text);
-
-/* "infer", "read" or "admin". */
-const char *token_scope_name(enum token_scope scope);
 
 /* May a request begin now? Then token_release() follows. Else |*out_retry_s| says when it may, and
  * |err| why not. */

@@ -30,4 +30,5 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/setting.c %D%/setting.h \
 	%D%/sha256.c %D%/sha256.h \
 	%D%/standard.c %D%/standard.h \
+	%D%/token.c %D%/token.h \
 	%D%/version.c %D%/version.h

@@ -62,7 +62,8 @@ void options_print_help(struct buf *out)
         "the same as --body-bytes-max, and so on; an option comes before a variable, and a\n"
         "variable before the document.\n"
         "SIGTERM or SIGINT: finish the open requests and exit 0; a second one: exit now.\n"
-        "SIGHUP: open the log files again, read settings of models, look for changed files.\n"
+        "SIGHUP: open the log files again, read settings of models, tokens and certificates,\n"
+        "look for changed files.\n"
         "SIGUSR1: log what is in flight.\n"
         "Exit status: 0 asked to stop, 64 usage, 65 bad model file, 66 no such file\n"
         "or device, 69 unsupported, 70 internal, 71 system, 77 no permission, 78 bad settings.\n");

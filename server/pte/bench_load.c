@@ -538,7 +538,8 @@ static void finish(struct bench_load *load)
     }
     struct usage usage = get_usage();
     result->cpu_ns = usage.cpu_ns - load->usage_began.cpu_ns;
-    result->starved_ns = usage.starved_ns - load->usage_began.starved_ns;
+    uint64_t starved_ns = usage.starved_ns - load->usage_began.starved_ns;
+    result->starved_ns = starved_ns < result->ns ? starved_ns : result->ns; /* some came later */
     if (!was_cut && uv_hrtime() - load->before.ns >= PROCESSOR_NS / 2) {
         look_at_processor(load, uv_hrtime());
     }

@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "server/card/card.h"
 #include "server/pte/inputs.h"
 #include "server/pte/result.h"
 #include "server/pte/transfer.h"
@@ -40,7 +41,8 @@ struct pte_remote {
     struct arena arena; /* has the metadata */
     struct rt_io *ios, *result_ios;
     uint32_t io_count, result_io_count;
-    struct shape *examples; /* by input: a shape for a call */
+    struct shape *examples;            /* by input: a shape for a call */
+    struct card_labels *result_labels; /* by result: names of its classes; none if |count| is 0 */
 
     struct pte_inputs inputs;
     struct pte_remote_value *values; /* by input; in |arena| */
@@ -71,6 +73,10 @@ MUST_CHECK enum status pte_remote_build(struct pte_remote *remote, struct error 
  * until the next one. */
 MUST_CHECK enum status pte_remote_once(struct pte_remote *remote, uint64_t *out_ns,
                                        struct error *err);
+
+/* The names of the classes of a result, or NULL. */
+const struct card_labels *pte_remote_find_labels(const struct pte_remote *remote,
+                                                 const char *result);
 
 /* Makes |remote| ready to ask |target|, and asks nothing. It can be closed in any case. */
 MUST_CHECK enum status pte_remote_connect(struct pte_remote *remote, const struct target *target,

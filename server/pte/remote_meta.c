@@ -174,8 +174,11 @@ static enum status read_metadata(const struct reader *r, struct error *err)
     struct shape *unused;
     TRY(read_tensors(r, "inputs", "input", &remote->ios, &remote->examples, &remote->io_count,
                      err));
-    return read_tensors(r, "outputs", "output", &remote->result_ios, &unused,
-                        &remote->result_io_count, err);
+    TRY(read_tensors(r, "outputs", "output", &remote->result_ios, &unused, &remote->result_io_count,
+                     err));
+    remote->result_labels = arena_array(&remote->arena, (size_t)remote->result_io_count + 1,
+                                        sizeof(*remote->result_labels));
+    return remote->result_labels ? ST_OK : no_memory(r, err);
 }
 
 /* "sint64" is a number, "float32[2,3]" a tensor. */
@@ -225,13 +228,59 @@ static void settle_kinds(const struct reader *r, const char *key, const char *si
     }
 }
 
+/* The labels of a result, if all are texts that are fit for a terminal. */
+static enum status read_labels(const struct reader *r, const struct cJSON *list,
+                               struct card_labels *out, struct error *err)
+{
+    uint32_t count = 0;
+    for (const struct cJSON *item = document_first(list); item; item = document_next(item)) {
+        count++;
+    }
+    struct span *items = arena_array(&r->remote->arena, (size_t)count + 1, sizeof(*items));
+    if (!items) {
+        return no_memory(r, err);
+    }
+    uint32_t used = 0;
+    for (const struct cJSON *item = document_first(list); item; item = document_next(item)) {
+        const char *text;
+        struct error ignored;
+        if (document_text(&r->document, item, &text, &ignored) != ST_OK ||
+            (*text && !pte_remote_is_name(span_str(text)))) {
+            return ST_OK;
+        }
+        const char *copy = arena_strdup(&r->remote->arena, text, strlen(text));
+        if (!copy) {
+            return no_memory(r, err);
+        }
+        items[used++] = span_str(copy);
+    }
+    *out = (struct card_labels){.items = items, .count = count};
+    return ST_OK;
+}
+
+static enum status read_all_labels(const struct reader *r, struct error *err)
+{
+    struct pte_remote *remote = r->remote;
+    const struct cJSON *all = document_find(r->document.root, "labels");
+    if (!all || document_type(all) != JSON_OBJECT) {
+        return ST_OK;
+    }
+    for (uint32_t i = 0; i < remote->result_io_count; i++) {
+        const struct cJSON *list = document_find(all, remote->result_ios[i].name);
+        if (list && document_type(list) == JSON_ARRAY) {
+            TRY(read_labels(r, list, &remote->result_labels[i], err));
+        }
+    }
+    return ST_OK;
+}
+
 static enum status read_signature(const struct reader *r, struct error *err)
 {
     struct pte_remote *remote = r->remote;
     TRY(document_need(&r->document, r->document.root, JSON_OBJECT, err));
     settle_kinds(r, "inputs", "input", remote->ios, remote->io_count);
     settle_kinds(r, "results", "output", remote->result_ios, remote->result_io_count);
-    return ST_OK;
+    return read_all_labels(r, err);
 }
 
 /* Binary tensors are taken, unless the server has a list of extensions without them. */
@@ -311,4 +360,15 @@ enum status pte_remote_describe(struct pte_remote *remote, struct error *err)
     TRY(pte_remote_ask_metadata(remote, err));
     TRY(ask_if_known(remote, path_of(remote, "/signature"), read_signature, err));
     return ask_if_known(remote, "/v2", read_extensions, err);
+}
+
+const struct card_labels *pte_remote_find_labels(const struct pte_remote *remote,
+                                                 const char *result)
+{
+    for (uint32_t i = 0; i < remote->result_io_count; i++) {
+        if (rt_io_is_called(&remote->result_ios[i], span_str(result))) {
+            return remote->result_labels[i].count ? &remote->result_labels[i] : NULL;
+        }
+    }
+    return NULL;
 }

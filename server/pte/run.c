@@ -234,7 +234,8 @@ static enum status show_remote(const struct run *run, struct error *err)
     const struct pte_remote *remote = run->own;
     TRY(run->options->output ? verify_names(remote, err) : ST_OK);
     for (uint32_t i = 0; i < remote->result_count; i++) {
-        TRY(show_result(run, &remote->results[i], NULL, err));
+        const struct pte_result *result = &remote->results[i];
+        TRY(show_result(run, result, pte_remote_find_labels(remote, result->name), err));
     }
     return ST_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "server/process/args.h"
 #include "server/process/sha256.h"
+#include "server/process/token.h"
 #include "server/pte/pte.h"
 
 #define RANDOM_BYTES 32
@@ -18,8 +19,12 @@ static enum status print(const char *name, const char *scopes, struct error *err
 {
     uint8_t random[RANDOM_BYTES], hash[SHA256_BYTES];
     char token[5 + SHA256_HEX_CHARS] = {"pted_"}, hex[SHA256_HEX_CHARS];
+    char known[TOKEN_NAME_MAX + 1];
+    unsigned ignored;
     struct buf out;
     TRY(sha256_load(err));
+    TRY(token_parse_name(span_str(name), known, err));
+    TRY(token_parse_scopes(span_str(scopes), &ignored, err));
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
         return error_set(err, ST_SYSTEM, "the system gives no random numbers");
     }
@@ -29,7 +34,7 @@ static enum status print(const char *name, const char *scopes, struct error *err
     }
     sha256_print(hash, hex);
     buf_init(&out, TEXT_BYTES_MAX);
-    buf_printf(&out, "%.64s %.64s sha256:%.*s\n", name, scopes, SHA256_HEX_CHARS, hex);
+    buf_printf(&out, "%s %s sha256:%.*s\n", name, scopes, SHA256_HEX_CHARS, hex);
     enum status status = pte_write(&out, err);
     buf_fini(&out);
     fprintf(stderr, "%.*s\n", (int)sizeof(token), token);

@@ -217,9 +217,14 @@ def made_by_pte():
         text = guarded.daemon.wait_for(r'\n(\{"time":.*\})\n')[1]
         expect("its name", json.loads(text)["token"], "made")
         expect("no secret in the log", token in text, False)
-    for arguments in ([], ["a", "infer", "c"], ["--x"]):
-        expect("pte token", subprocess.run([str(BUILD / "pte"), "token", *arguments],
-                                           capture_output=True, check=False).returncode, 64)
+    for arguments, said in (([], "expected a name"), (["a", "infer", "c"], "got 'c' as well"),
+                            (["--x"], "--x"), (["a b"], "got 'a b'"), (["x" * 65], "1 to 64"),
+                            (["a", "infr"], "got 'infr'"), (["a", "infer, read"], "scopes"),
+                            (["a", "read,"], "scopes"), (["a", ""], "scopes")):
+        done = subprocess.run([str(BUILD / "pte"), "token", *arguments], capture_output=True,
+                              text=True, check=False)
+        expect(f"pte token {arguments}", (done.returncode, done.stdout, said in done.stderr),
+               (64, "", True))
 
 
 def pages():

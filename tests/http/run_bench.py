@@ -51,7 +51,10 @@ def bench(*arguments, status=0):
 
 def steps(*arguments, status=0):
     """The steps of the results in JSON."""
-    return json.loads(bench(*arguments, "--json=-", status=status).stdout)["steps"]
+    found = json.loads(bench(*arguments, "--json=-", status=status).stdout)["steps"]
+    for step in found:
+        expect("a share of the time", 0 <= step["bench_starved"] <= 1, True)
+    return found
 
 
 def step(*arguments, status=0):

@@ -118,6 +118,7 @@ def everything():
         _, signature = ask(port, "/v2/models/digits/signature")
         expect("signature", (signature["input_names"], signature["result_names"]),
                (["image"], ["scores"]))
+        expect("their labels", signature["labels"], {"scores": DIGITS})
         for name in ("image", "input_0"):
             status, answer = infer(port, name)
             expect("infer", (status, answer["outputs"][0]["name"]), (200, "scores"))
@@ -467,6 +468,12 @@ def first_cards():
                "got a number\n")
         put(card, {"inputs": 1})
         expect("run, too", pte("run", program, status=65).split(": ")[1], "digits.card.json:1:12")
+        put(card, CARD)
+        with Daemon(["--models", str(folder)]) as daemon:
+            url = f"http://127.0.0.1:{daemon.port}/digits"
+            arguments = ("--shape", "image=2x1x8x8")
+            expect("a server's labels", pte("run", url, *arguments),
+                   pte("run", program, *arguments))
     expect("usage", "expected FILE" in pte("card", status=64), True)
     pte("card", "/none.pte", status=66)
 

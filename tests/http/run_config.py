@@ -219,6 +219,13 @@ def check_is_quiet():
         done = run("--check-config", "--config", str(path))
         expect("check", (done.returncode, done.stdout, done.stderr),
                (0, f"{path}: no problems\n", ""))
+        tokens = path.parent / "tokens"
+        check = ("--check-config", "--token-file", str(tokens))
+        expect_run(66, [f"token file {tokens}: No such file or directory"], *check)
+        tokens.write_text("# nobody\n")
+        expect_run(0, [], *check)
+        tokens.write_text("# nobody\nci\n")
+        expect_run(64, [f"{tokens}:2: expected scopes"], *check)
     with open("/dev/full", "wb") as full:
         expect("a full device", subprocess.run([PTED, "--check-config"], stdout=full, check=False,
                                                env=environment()).returncode, 74)
