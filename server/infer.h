@@ -161,6 +161,7 @@ struct infer {
     struct rt_sched_turn turn;  /* place of a call in its sequence */
     struct infer_region
         *regions;               /* of shared memory that the request uses: refs held; in |arena| */
+    bool has_shared_outputs;    /* regions are written to */
     struct span id;             /* that the body gave the request, kept in |arena|; or empty */
     struct oip_encoded encoded; /* spans of the answer */
     struct buf deflated;        /* the answer with a content coding */
