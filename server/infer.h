@@ -312,7 +312,8 @@ MUST_CHECK enum status infer_write_region(struct infer_output *output,
 /* The request is over. */
 void infer_drop_regions(struct infer *infer);
 
-/* Bytes of the call's results that become text or go to shared memory. */
+/* Bytes of the call's results that become text or go to shared memory, and what their classes cost.
+ */
 size_t infer_text_bytes(const struct request *request, const struct infer_call *call);
 
 /* Bytes of results that ENCODE has to touch; they decide which thread does it. */
