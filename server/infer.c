@@ -151,7 +151,7 @@ void infer_reset(struct request *request)
     bundle_free(request);
     infer_drop_regions(infer);
     infer->ops = NULL;
-    infer->is_short = false;
+    infer->is_short = infer->has_shared_outputs = false;
     infer->body = NULL;
     infer->bound_bytes = infer->steps_bytes = 0;
     infer->id = span_str("");
@@ -590,6 +590,17 @@ static enum coding wanted_coding(const struct request *request)
     return coding_accept(head_value(&request->head, HTTP_ACCEPT_ENCODING));
 }
 
+/* Finding and printing a class takes as long as printing that many bytes of numbers. */
+#define CLASS_TEXT_BYTES 32
+
+static size_t class_bytes(const struct infer_output *output, const struct rt_result *result)
+{
+    size_t all = (size_t)shape_numel(&result->shape);
+    size_t rows = result->shape.rank > 1 ? (size_t)result->shape.dims[0] : 1;
+    bool is_all = rows == 0 || output->class_count > all / rows;
+    return (is_all ? all : rows * output->class_count) * CLASS_TEXT_BYTES;
+}
+
 size_t infer_text_bytes(const struct request *request, const struct infer_call *call)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -597,9 +608,11 @@ size_t infer_text_bytes(const struct request *request, const struct infer_call *
     size_t bytes = 0;
     for (size_t i = 0; i < call->output_count; i++) {
         const struct infer_output *output = &call->outputs[i];
+        const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
         if (is_compressed || !output->is_binary) {
-            bytes += rt_invocation_result(call->invocation, output->io->index)->bytes.len;
+            bytes += result->bytes.len;
         }
+        bytes += output->class_count ? class_bytes(output, result) : 0;
     }
     return bytes;
 }

@@ -177,6 +177,7 @@ struct infer {
     struct rt_sched_turn turn;  /* place of a call in its sequence */
     struct infer_region
         *regions;               /* of shared memory that the request uses: refs held; in |arena| */
+    bool has_shared_outputs;    /* regions are written to */
     struct span id;             /* that the body gave the request, kept in |arena|; or empty */
     struct oip_encoded encoded; /* spans of the answer */
     struct buf deflated;        /* the answer with a content coding */
@@ -327,7 +328,8 @@ MUST_CHECK enum status infer_write_region(struct infer_output *output,
 /* The request is over. */
 void infer_drop_regions(struct infer *infer);
 
-/* Bytes of the call's results that become text or go to shared memory. */
+/* Bytes of the call's results that become text or go to shared memory, and what their classes cost.
+ */
 size_t infer_text_bytes(const struct request *request, const struct infer_call *call);
 
 /* Bytes of results that ENCODE has to touch; they decide which thread does it. */

@@ -79,6 +79,7 @@ enum status infer_share_output(struct request *request, struct infer_output *out
 {
     TRY(infer_find_region(request, shared->region, &output->region, err));
     TRY(region_verify(output->region, shared->offset, shared->bytes, err));
+    request->infer.has_shared_outputs = true;
     output->region_offset = shared->offset;
     output->region_bytes = (size_t)shared->bytes; /* as the region's, which an object has */
     return ST_OK;

@@ -97,7 +97,8 @@ static enum status check_key(struct span key, struct error *err)
 
 static enum status open_object(struct region *region, struct error *err)
 {
-    region->fd = shm_open(region->key, O_RDWR, 0);
+    /* O_NONBLOCK: its owner may have a lease (fcntl(2)), for which opening would wait. */
+    region->fd = shm_open(region->key, O_RDWR | O_NONBLOCK, 0);
     if (region->fd < 0) {
         bool is_ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         return error_set(err, is_ours ? ST_EXHAUSTED : ST_INVALID, "key: '%.64s': %s", region->key,

@@ -486,7 +486,9 @@ static enum step_result finish_run(struct request *request)
     }
     enum status status = infer_finish(request, request->run_status, &request->err);
     if (status == ST_OK && !request->infer.generation) {
-        request->offload = infer_encode_bytes(request) > request->server->params->inline_bytes_max;
+        /* The owner of a region can make any write to it wait, by fallocate(2) for example. */
+        request->offload = request->infer.has_shared_outputs ||
+                           infer_encode_bytes(request) > request->server->params->inline_bytes_max;
     }
     return advance(request, status, request->infer.generation ? STEP_SAMPLE : STEP_ENCODE);
 }

@@ -20,6 +20,10 @@ enum tls_state {
 #define RECORD_HEAD_BYTES 5
 #define HELLO_HEAD_BYTES 9
 
+/* More writes than that do not wait below. A client may have records answered, such as a KeyUpdate
+ * (RFC 8446, section 4.6.3), without taking the answers: then no more of its records are read. */
+#define TLS_LEFTOVERS_MAX 16
+
 /* Where the bytes of a handshake are: in the head of a record, or so far before its end. */
 struct tls_hello {
     uint8_t head[HELLO_HEAD_BYTES];

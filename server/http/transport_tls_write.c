@@ -38,9 +38,13 @@ static void on_leftover_taken(struct transport_rest *rest, bool is_ok)
     must(tls->leftover_count > 0);
     tls->leftover_count--;
     tls->is_broken |= !is_ok;
-    if (!tls->is_closing && tls->leftover_count == 0) {
-        tls_go_on_writing(tls);
+    if (tls->is_closing || tls->leftover_count > 0) {
+        return;
     }
+    if (tls->kept) {
+        tls_wait_for_turn(tls); /* bio_read() may have held it back */
+    }
+    tls_go_on_writing(tls);
 }
 
 static bool keep_leftover(struct transport_tls *tls, struct span bytes)
@@ -83,7 +87,8 @@ static int bio_write(BIO *bio, const char *bytes, size_t len, size_t *out_len)
 static int bio_read(BIO *bio, char *out, size_t max, size_t *out_len)
 {
     struct transport_tls *tls = tls_of_user(tls_openssl->BIO_get_data(bio));
-    size_t len = tls->feed.len < max ? tls->feed.len : max;
+    bool is_held = tls->state == TLS_OPEN && tls->leftover_count >= TLS_LEFTOVERS_MAX;
+    size_t len = is_held ? 0 : tls->feed.len < max ? tls->feed.len : max;
     tls_openssl->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
     if (len == 0) {
         tls_openssl->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);

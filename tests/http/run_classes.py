@@ -10,10 +10,12 @@ import signal
 import struct
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from run_daemon import ADD, DIGITS, expect_exit
 from run_http import Client, Daemon, Report, build_request, expect
+from run_metrics import pick, read
 
 NAMES = ["zero", "one", "two", "drei \u00e4\"\\", "", "five", "six", "seven"]  # two have none
 
@@ -96,6 +98,37 @@ def lists(path):
             check(answer["outputs"][0]["data"], rows)
 
 
+def many(_):
+    """The loop does not print thousands of classes itself, however small their scores are."""
+    rows = 250
+    with Daemon([DIGITS]) as daemon:
+        caller, other = Client(daemon.port), Client(daemon.port)
+        size = rows * 64 * 4
+
+        def call(parameters):
+            head = json.dumps({
+                "inputs": [{"name": "input_0", "datatype": "FP32", "shape": [rows, 1, 8, 8],
+                            "parameters": {"binary_data_size": size}}],
+                "outputs": [{"name": "output_0", "parameters": parameters}]}).encode()
+            caller.send(build_request("POST", "/v2/models/digits/infer", head + bytes(size),
+                                      [f"Inference-Header-Content-Length: {len(head)}"]))
+            return caller.answer()
+
+        expect("makes the plan", call({"binary_data": True}), 200)
+        most = 0
+        for _ in range(1000):
+            calling = threading.Thread(target=call, args=({"classification": 10},))
+            calling.start()
+            while calling.is_alive() and most == 0:
+                other.send(build_request("GET", "/metrics"))
+                expect("metrics", other.answer(), 200)
+                most = pick(read(other.body.decode()), "pted_pool_tasks", 'kind="request"')
+            calling.join()
+            if most:
+                break
+        expect("tasks of the pool", most, 1)
+
+
 def settings(path):
     """A document says it; SIGHUP with another file changes the labels; mistakes are named."""
     folder = Path(path).parent
@@ -122,7 +155,7 @@ def settings(path):
     expect_exit(65, "labels: ", DIGITS, f"--labels=digits={folder}/long")
 
 
-CHECKS = (classes, lists, settings)
+CHECKS = (classes, lists, many, settings)
 
 
 def main():

@@ -6,10 +6,12 @@ The test plays the client with files in /dev/shm, which are the objects of shm_o
 
 usage: run_shared_memory.py, with top_srcdir and top_builddir in the environment.
 """
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
+import signal
 import socket
 import struct
 import sys
@@ -18,6 +20,7 @@ import threading
 
 from run_daemon import ADD, DIGITS
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect
+from run_metrics import pick, read
 
 SHM = pathlib.Path("/dev/shm")
 SKIPPED = 77
@@ -302,6 +305,60 @@ def cut():
         expect("the daemon goes on", add(client, {"data": TENSOR}, {"data": TENSOR}), 200)
 
 
+def lease():
+    """The owner of an object has a lease on it, so that others wait to open it; the daemon does
+    not."""
+    with daemon() as server, Object(4096, BYTES) as memory:
+        client = Client(server.port)
+        before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        with open(memory.path, "r+b") as file:
+            try:
+                fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            except OSError as error:
+                print(f"# no lease here: {error}")
+                return
+            expect("held", register(client, "r", memory.key, 4096), 400)
+        signal.signal(signal.SIGIO, before)
+        expect("free again", register(client, "r", memory.key, 4096), 200)
+
+
+def slow_owner():
+    """An owner that gives its object memory keeps all writes to it waiting. They do so on a thread
+    of the pool, and the daemon serves others meanwhile."""
+    stop = threading.Event()
+
+    def fill(path):
+        with open(path, "r+b") as file:
+            while not stop.is_set():
+                try:
+                    os.posix_fallocate(file.fileno(), 4096, 32 << 20)
+                except OSError:
+                    stop.wait(0.01)  # the machine has less
+                os.truncate(path, 4096)
+
+    with daemon() as server, Object(4096, BYTES) as memory:
+        caller, other = Client(server.port), Client(server.port)
+        expect("register", register(caller, "r", memory.key, 4096), 200)
+        good = {"parameters": at("r", 24)}
+        filler = threading.Thread(target=fill, args=(memory.path,), daemon=True)
+        filler.start()
+        most = 0
+        for _ in range(1000):
+            calling = threading.Thread(target=add, args=(caller, good, good, at("r", 24, 1024)))
+            calling.start()
+            while calling.is_alive() and most == 0:
+                other.send(build_request("GET", "/metrics"))
+                expect("metrics", other.answer(), 200)
+                series = read(other.body.decode())
+                most = pick(series, "pted_pool_tasks", 'kind="request"')
+            calling.join()
+            if most:
+                break
+        stop.set()
+        filler.join()
+        expect("tasks of the pool", most, 1)
+
+
 def ways():
     """Only the ways that the option names."""
     with tempfile.TemporaryDirectory() as folder:
@@ -414,8 +471,8 @@ def main():
         print(f"{SHM} cannot be written here")
         return SKIPPED
     report = Report()
-    report.run_all((calls, kinds, strings, lists, large, regions, tensors, cut, ways, tokens, cuda,
-                    changes_under_load))
+    report.run_all((calls, kinds, strings, lists, large, regions, tensors, cut, lease, slow_owner, ways,
+                    tokens, cuda, changes_under_load))
     return report.finish()
 
 

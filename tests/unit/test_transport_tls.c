@@ -413,6 +413,28 @@ static void closing_ends_the_writes_that_wait(void **state)
     free(bytes);
 }
 
+/* Each new key has an answer. A client that does not take them is not read, until it does. */
+static void answers_to_new_keys_do_not_pile_up(void **state)
+{
+    enum { KEYS = 30000, QUEUED_MAX = 2000 };
+    unsigned keys = 0;
+    (void)state;
+    shake_hands();
+    for (; keys < KEYS && transport_pending(world.transport, TRANSPORT_IN) == 0; keys++) {
+        assert_int_equal(SSL_key_update(world.client, SSL_KEY_UPDATE_REQUESTED), 1);
+        assert_int_equal(SSL_do_handshake(world.client), 1);
+        turn();
+        assert_true(transport_pending(world.transport, TRANSPORT_OUT) < QUEUED_MAX);
+    }
+    assert_true(keys < KEYS); /* the last one is not read: the socket's buffer is full of answers */
+    for (int i = 0; i < STEPS_MAX && transport_pending(world.transport, TRANSPORT_IN) > 0; i++) {
+        take();
+        turn();
+    }
+    client_sends((const uint8_t *)"ask", 3);
+    await_received(3);
+}
+
 /* ---- ends -------------------------------------------------------------------------------------
  */
 
@@ -652,6 +674,7 @@ int main(void)
         TEST(a_user_may_stop_in_the_middle_of_a_record),
         TEST(a_write_is_taken_in_parts_and_in_order),
         TEST(closing_ends_the_writes_that_wait),
+        TEST(answers_to_new_keys_do_not_pile_up),
         TEST(a_shutdown_comes_behind_the_last_byte),
         TEST(the_client_ends_its_side),
         TEST(an_end_without_notice_is_a_cut),
