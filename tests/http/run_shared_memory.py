@@ -471,8 +471,8 @@ def main():
         print(f"{SHM} cannot be written here")
         return SKIPPED
     report = Report()
-    report.run_all((calls, kinds, strings, lists, large, regions, tensors, cut, lease, slow_owner, ways,
-                    tokens, cuda, changes_under_load))
+    report.run_all((calls, kinds, strings, lists, large, regions, tensors, cut, lease,
+                    slow_owner, ways, tokens, cuda, changes_under_load))
     return report.finish()
 
 
