@@ -8,14 +8,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "server/generate/constraint.h"
 #include "server/generate/sampler.h"
 #include "server/generate/stops.h"
 #include "server/generate/tools.h"
+#include "server/generate/words.h"
 #include "server/text/grammar.h"
 
 #define VOCAB 12
@@ -346,6 +349,90 @@ static void grammars(void **state)
     grammar_free(grammar);
 }
 
+/* ---- constraints of requests ----------------------------------------------------------------- */
+
+#define END 3 /* a byte that ends an answer of the model below */
+
+/* A model that knows bytes. */
+static struct generator *byte_model(void)
+{
+    struct error err;
+    struct generator *generator = calloc(1, sizeof(*generator));
+    assert_non_null(generator);
+    generator->magic = GENERATOR_MAGIC;
+    generator->vocab = WORDS_BYTES;
+    generator->ends[0] = END;
+    generator->end_count = 1;
+    assert_int_equal(pthread_mutex_init(&generator->lock, NULL), 0);
+    assert_int_equal(words_new_bytes(&generator->words, &err), ST_OK);
+    return generator;
+}
+
+/* The tokens that |constraint| allows are the bytes of |want|. */
+static void check_allowed(struct constraint *constraint, const char *want)
+{
+    struct error err;
+    const uint64_t *bits;
+    assert_int_equal(constraint_mask(constraint, &bits, &err), ST_OK);
+    for (uint32_t id = 0; bits && id < WORDS_BYTES; id++) {
+        assert_int_equal(bits[id / 64] >> id % 64 & 1, id > 0 && strchr(want, (int)id) != NULL);
+    }
+    assert_true(bits || want[0] == 0);
+}
+
+static void advance(struct constraint *constraint, uint32_t id, bool is_complete)
+{
+    struct error err;
+    bool got;
+    assert_int_equal(constraint_advance(constraint, id, &got, &err), ST_OK);
+    assert_int_equal(got, is_complete);
+}
+
+/* An answer of "ab?c?" or of what is left of it; |end|: the bytes that end one. */
+static void run_answer(struct constraint *constraint, const char *end)
+{
+    struct error err;
+    char want[8];
+    assert_int_equal(constraint_begin(constraint, &err), ST_OK);
+    check_allowed(constraint, "a");
+    advance(constraint, 'a', false);
+    snprintf(want, sizeof(want), "bc%s", end);
+    check_allowed(constraint, want);
+    advance(constraint, 'b', false);
+    snprintf(want, sizeof(want), "c%s", end);
+    check_allowed(constraint, want);
+    advance(constraint, 'c', true);
+    check_allowed(constraint, end);
+}
+
+static void run_constraint(struct generator *generator, const char *body, const char *end)
+{
+    struct error err;
+    struct arena arena;
+    struct ask ask;
+    struct constraint *constraint;
+    arena_init(&arena, 1 << 20);
+    assert_int_equal(ask_parse(ASK_COMPLETION, span_str(body), 8, &arena, &ask, &err), ST_OK);
+    assert_int_equal(constraint_new(&ask, generator, &constraint, &err), ST_OK);
+    for (int i = 0; i < 2; i++) {
+        run_answer(constraint, end);
+    }
+    constraint_free(constraint);
+    arena_fini(&arena);
+}
+
+#define BODY "{\"model\": \"m\", \"prompt\": \"x\", \"guided_regex\": \"ab?c?\""
+
+static void constraints(void **state)
+{
+    (void)state;
+    struct generator *generator = byte_model();
+    run_constraint(generator, BODY "}", "\3");
+    run_constraint(generator, BODY ", \"stop_token_ids\": [4]}", "\3\4");
+    run_constraint(generator, BODY ", \"ignore_eos\": true}", "");
+    generator_free(generator);
+}
+
 /* ---- strings that end an answer -------------------------------------------------------------- */
 
 /* Adds |text| byte by byte; what is ready after each must be a beginning of the end result. */
@@ -449,7 +536,8 @@ int main(void)
         cmocka_unit_test(odd_logits),    cmocka_unit_test(seeds),
         cmocka_unit_test(penalties),     cmocka_unit_test(logarithms),
         cmocka_unit_test(masks),         cmocka_unit_test(grammars),
-        cmocka_unit_test(stop_strings),  cmocka_unit_test(tool_calls),
+        cmocka_unit_test(constraints),   cmocka_unit_test(stop_strings),
+        cmocka_unit_test(tool_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
