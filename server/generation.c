@@ -17,6 +17,7 @@
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/generate/constraint.h"
 #include "server/generate/generator.h"
 #include "server/generate/reply.h"
 #include "server/generate/stops.h"
@@ -45,7 +46,8 @@ struct prompt {
 struct generation {
     uint32_t magic;
     struct ask ask;
-    struct generator *generator; /* of the request's model, which the request holds */
+    struct generator *generator;   /* of the request's model, which the request holds */
+    struct constraint *constraint; /* owned; NULL: the answer may be any text */
     struct prompt *prompts;
     uint32_t choice_count; /* prompts times n */
     struct reply reply;
@@ -110,6 +112,7 @@ void generation_free(struct request *request)
     if (generation->is_counted) {
         atomic_fetch_sub(&generation->generator->active, 1);
     }
+    constraint_free(generation->constraint);
     sampler_fini(&generation->sampler);
     stops_fini(&generation->stops);
     words_stream_free(generation->stream);
@@ -373,7 +376,7 @@ static enum status begin_choice(struct generation *generation, struct error *err
     }
     TRY(push_prompt(generation, prompt, err));
     stops_end(&generation->stops); /* a prompt does not end its own answer */
-    return ST_OK;
+    return generation->constraint ? constraint_begin(generation->constraint, err) : ST_OK;
 }
 
 /* Tokens of an answer, whatever its prompt. */
@@ -424,6 +427,7 @@ static enum status parse_form(struct request *request, enum ask_form form, bool 
     }
     TRY(form == ASK_CHAT ? make_chat(request, err) : make_prompts(request, err));
     TRY(count_in(request, err));
+    TRY(constraint_new(ask, generation->generator, &generation->constraint, err));
     begin_reply(request);
     request->infer.id = ask->id;
     request->infer.call.sample_count = 1;
@@ -599,7 +603,8 @@ static enum status finish(struct request *request, enum status status, struct er
     if (status == ST_OK) {
         count_step(request);
         bool wants_logprobs = generation->ask.wants_logprobs;
-        request->offload = sampler_is_long(&generation->sampler, wants_logprobs);
+        request->offload =
+            generation->constraint || sampler_is_long(&generation->sampler, wants_logprobs);
     }
     return infer_one_finish(request, status, err);
 }
@@ -627,15 +632,24 @@ static const float *find_logits(struct generation *generation, const struct rt_r
     return generation->row;
 }
 
+/* |*out_id| is not set if the answer ends here, because it is complete. */
 static enum status choose_token(struct generation *generation, const struct rt_result *result,
                                 uint32_t *out_id, struct error *err)
 {
     const struct ask *ask = &generation->ask;
     struct reply_mark mark = {0};
+    const uint64_t *allowed = NULL;
+    if (generation->constraint) {
+        TRY(constraint_mask(generation->constraint, &allowed, err));
+        if (!allowed) {
+            generation->reason = REPLY_STOP;
+            return ST_OK;
+        }
+    }
     const float *logits = find_logits(generation, result);
     uint64_t index = (uint64_t)generation->choice << 32 | generation->answer_count;
-    TRY(sampler_choose(&generation->sampler, logits, NULL, index, ask->wants_logprobs, &mark.chosen,
-                       ask->top_count, mark.top, &mark.top_count, err));
+    TRY(sampler_choose(&generation->sampler, logits, allowed, index, ask->wants_logprobs,
+                       &mark.chosen, ask->top_count, mark.top, &mark.top_count, err));
     if (ask->wants_logprobs) {
         must(generation->mark_count < mark_max(generation));
         generation->marks[generation->mark_count++] = mark;
@@ -666,9 +680,13 @@ static enum status add_token(struct generation *generation, uint32_t id, struct 
         generation->reason = REPLY_STOP;
         return ST_OK;
     }
+    bool is_complete = false;
+    if (generation->constraint) {
+        TRY(constraint_advance(generation->constraint, id, &is_complete, err));
+    }
     TRY(words_stream_push(generation->stream, id, &stops->text, err));
     stops_look(stops);
-    if (stops->is_stopped) {
+    if (stops->is_stopped || is_complete) {
         generation->reason = REPLY_STOP;
     } else if (generation->answer_count >= generation->answer_max) {
         generation->reason = REPLY_LENGTH;
@@ -692,12 +710,18 @@ static enum status settle_text(struct generation *generation, struct error *err)
     return status;
 }
 
+/* The tools that an answer may call: what has to have a form is no call, even if it looks so. */
+static struct span called_tools(const struct generation *generation)
+{
+    return generation->constraint ? span_str("") : generation->ask.tools;
+}
+
 /* Text that may be told: not what may be the beginning of a call of a tool. */
 static size_t text_end(const struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
-    size_t plain =
-        generation->ask.tools.len ? tools_plain_bytes(buf_span(&stops->text)) : stops->ready_bytes;
+    size_t plain = called_tools(generation).len ? tools_plain_bytes(buf_span(&stops->text))
+                                                : stops->ready_bytes;
     return plain < stops->ready_bytes ? plain : stops->ready_bytes;
 }
 
@@ -722,7 +746,7 @@ static void tell_end(struct request *request, struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
     struct tools_calls calls;
-    tools_find(generation->ask.tools, span_of(stops->text.ptr, stops->ready_bytes), &calls);
+    tools_find(called_tools(generation), span_of(stops->text.ptr, stops->ready_bytes), &calls);
     size_t told = generation->told_bytes, end = calls.text_bytes;
     struct reply_piece piece = piece_of(generation, end > told ? end : told);
     if (calls.count > 0) {
@@ -781,12 +805,14 @@ static enum status take_token(struct request *request, const struct rt_result *r
                               struct error *err)
 {
     struct generation *generation = generation_of(request);
-    uint32_t id;
+    uint32_t id = 0;
     if (generation->answer_max == 0) {
         generation->reason = REPLY_LENGTH; /* somebody wants only the echo, or the usage */
     } else {
         TRY(choose_token(generation, result, &id, err));
-        TRY(add_token(generation, id, err));
+        if (generation->reason == REPLY_GOES_ON) {
+            TRY(add_token(generation, id, err));
+        }
     }
     if (generation->reason != REPLY_GOES_ON) {
         TRY(settle_text(generation, err));

@@ -312,25 +312,94 @@ static enum status read_logprobs(struct reader *r)
     return ST_OK;
 }
 
-static enum status read_format(struct reader *r)
+/* ---- the shape of an answer ------------------------------------------------------------------ */
+
+static enum status set_shape(struct reader *r, enum ask_shape shape, struct span grammar,
+                             const char *path)
+{
+    if (r->ask->shape != ASK_ANY_TEXT) {
+        return json_fail(r->in, r->err, ST_INVALID,
+                         "expected one of response_format, guided_json and guided_regex");
+    }
+    r->ask->shape = shape;
+    r->ask->grammar = grammar;
+    r->ask->grammar_path = path;
+    return ST_OK;
+}
+
+/* {"name": "...", "schema": {...}, "strict": true}; |*out| stays if there is no schema. */
+static enum status read_named_schema(struct reader *r, struct span *out)
 {
     TRY(json_object(r->in, r->err));
     while (true) {
-        struct json_string key, value;
+        struct json_string key;
         TRY(json_member(r->in, &key, r->err));
         if (r->in->is_closed) {
             return ST_OK;
         }
-        if (!json_string_is(&key, "type")) {
+        if (json_string_is(&key, "schema")) {
+            TRY(take_json(r, JSON_OBJECT, out));
+        } else {
             TRY(json_skip(r->in, r->err));
-            continue;
-        }
-        TRY(json_read_string(r->in, &value, r->err));
-        if (!json_string_is(&value, "text")) {
-            return json_fail(r->in, r->err, ST_INVALID, "expected \"text\", got \"%.*s\"",
-                             SPAN_SHORT(value.raw));
         }
     }
+}
+
+static enum status set_format(struct reader *r, const struct json_string *type, struct span schema)
+{
+    if (json_string_is(type, "text")) {
+        return ST_OK;
+    }
+    if (json_string_is(type, "json_object")) {
+        return set_shape(r, ASK_OBJECT, span_str(""), "response_format: ");
+    }
+    if (!json_string_is(type, "json_schema")) {
+        return json_fail(r->in, r->err, ST_INVALID,
+                         "expected the type \"text\", \"json_object\" or \"json_schema\", got "
+                         "\"%.*s\"",
+                         SPAN_SHORT(type->raw));
+    }
+    return schema.len ? set_shape(r, ASK_SCHEMA, schema, "response_format.json_schema.")
+                      : json_fail(r->in, r->err, ST_INVALID, "json_schema.schema is missing");
+}
+
+static enum status read_format(struct reader *r)
+{
+    struct json_string key, type = {0};
+    struct span schema = {0};
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return set_format(r, &type, schema);
+        }
+        if (json_string_is(&key, "type")) {
+            TRY(json_read_string(r->in, &type, r->err));
+        } else if (json_string_is(&key, "json_schema") && json_peek(r->in) != JSON_NULL) {
+            TRY(read_named_schema(r, &schema));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+}
+
+/* A schema, or its text in a string. */
+static enum status read_guided_json(struct reader *r)
+{
+    struct span schema;
+    if (json_peek(r->in) == JSON_STRING) {
+        TRY(read_text(r, &schema));
+    } else {
+        TRY(take_json(r, JSON_OBJECT, &schema));
+    }
+    return set_shape(r, ASK_SCHEMA, schema, "guided_json: ");
+}
+
+static enum status read_guided_regex(struct reader *r)
+{
+    struct span regex;
+    TRY(read_text(r, &regex));
+    return set_shape(r, ASK_REGEX, regex, "guided_regex: ");
 }
 
 /* ---- members --------------------------------------------------------------------------------- */

@@ -14,10 +14,14 @@
 #include "server/generate/beside.h"
 #include "server/generate/words.h"
 #include "server/process/document.h"
+#include "server/text/grammar.h"
 
 /* A context longer than that is not believed; the memory of a generation grows with it. */
 #define CONTEXT_MAX (1 << 20)
 #define VOCAB_MAX (1 << 22)
+
+/* The texts of all tokens together. */
+#define TEXTS_BYTES_MAX (256 << 20)
 
 /* Of generation_config.json. */
 #define CONFIG_BYTES_MAX (1 << 20)
@@ -288,6 +292,8 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     }
     *generator = facts;
     atomic_init(&generator->active, 0);
+    int rc = pthread_mutex_init(&generator->lock, NULL);
+    must(rc == 0);
     enum status status = find_words(generator, path, tokenizer, err);
     if (status != ST_OK || !generator->words) {
         generator_free(generator);
@@ -303,9 +309,67 @@ void generator_free(struct generator *generator)
         OBJ_CHECK(generator, GENERATOR_MAGIC);
         chat_close(&generator->chat);
         words_free(generator->words);
+        grammar_vocabulary_free(generator->vocabulary);
+        pthread_mutex_destroy(&generator->lock);
         generator->magic = 0;
         free(generator);
     }
+}
+
+/* ---- texts of all tokens --------------------------------------------------------------------- */
+
+/* Appends the texts to |texts|, and where each ends to |ends|. */
+static enum status list_texts(const struct generator *generator, struct buf *texts, size_t *ends,
+                              struct error *err)
+{
+    uint32_t count = words_count(generator->words);
+    for (uint32_t id = 0; id < generator->vocab; id++) {
+        if (id < count && !words_is_special(generator->words, id)) {
+            TRY(words_bytes(generator->words, id, texts, err));
+        }
+        ends[id] = texts->len;
+    }
+    return buf_failed(texts)
+               ? error_set(err, ST_EXHAUSTED, "constrained output: the tokens need too much memory")
+               : ST_OK;
+}
+
+static enum status make_vocabulary(struct generator *generator, struct buf *texts, size_t *ends,
+                                   struct span *tokens, struct error *err)
+{
+    if (!ends || !tokens) {
+        return error_set(err, ST_EXHAUSTED, "constrained output: out of memory");
+    }
+    TRY(list_texts(generator, texts, ends, err));
+    for (uint32_t id = 0; id < generator->vocab; id++) {
+        size_t begin = id ? ends[id - 1] : 0;
+        tokens[id] =
+            begin < ends[id] ? span_of(texts->ptr + begin, ends[id] - begin) : (struct span){0};
+    }
+    return grammar_vocabulary_new(tokens, generator->vocab, &generator->vocabulary, err);
+}
+
+enum status generator_find_vocabulary(struct generator *generator,
+                                      const struct grammar_vocabulary **out, struct error *err)
+{
+    OBJ_CHECK(generator, GENERATOR_MAGIC);
+    enum status status = ST_OK;
+    int rc = pthread_mutex_lock(&generator->lock);
+    must(rc == 0);
+    if (!generator->vocabulary) {
+        struct buf texts;
+        buf_init(&texts, TEXTS_BYTES_MAX);
+        size_t *ends = malloc(generator->vocab * sizeof(*ends));
+        struct span *tokens = malloc(generator->vocab * sizeof(*tokens));
+        status = make_vocabulary(generator, &texts, ends, tokens, err);
+        free(tokens);
+        free(ends);
+        buf_fini(&texts);
+    }
+    *out = generator->vocabulary;
+    rc = pthread_mutex_unlock(&generator->lock);
+    must(rc == 0);
+    return status;
 }
 
 bool generator_is_end(const struct generator *generator, uint32_t id)

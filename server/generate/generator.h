@@ -14,11 +14,12 @@
  * tokenizer_config.json, chat_template.jinja and generation_config.json are read from the same
  * folder, if they are there. A program without a tokenizer, with 256 words, reads and writes bytes.
  *
- * Constant after generator_new(); any thread.
+ * Constant after generator_new(), but for what the first constrained answer needs; any thread.
  */
 #ifndef PTED_SERVER_GENERATE_GENERATOR_H
 #define PTED_SERVER_GENERATE_GENERATOR_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,11 +28,15 @@
 #include "base/status.h"
 #include "server/generate/chat.h"
 
+struct grammar_vocabulary;
 struct rt_method;
 struct words;
 
 /* Tokens that end an answer, at most. */
 #define GENERATOR_ENDS_MAX 32
+
+/* The text of one token, at most. */
+#define GENERATOR_TOKEN_BYTES_MAX (1 << 20)
 
 #define GENERATOR_MAGIC 0x67656e72u
 
@@ -52,6 +57,8 @@ struct generator {
     struct words *words; /* owned */
     struct chat chat;
     _Atomic(uint32_t) active; /* generations that are under way */
+    pthread_mutex_t lock;
+    struct grammar_vocabulary *vocabulary; /* under |lock|; owned; NULL: not needed yet */
 };
 
 /*
@@ -63,6 +70,14 @@ MUST_CHECK enum status generator_new(struct rt_method *method, const char *path,
                                      const char *tokenizer, struct generator **out,
                                      struct error *err);
 void generator_free(struct generator *generator); /* NULL is fine */
+
+/*
+ * The texts of all tokens, for constrained output: made by the first call, which takes long; others
+ * wait meanwhile. It lives as long as the generator. ST_TOO_LARGE, ST_EXHAUSTED.
+ */
+MUST_CHECK enum status generator_find_vocabulary(struct generator *generator,
+                                                 const struct grammar_vocabulary **out,
+                                                 struct error *err);
 
 bool generator_is_end(const struct generator *generator, uint32_t id);
 

@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/libgenerate.a
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/beside.c %D%/beside.h \
 	%D%/chat.c %D%/chat.h \
+	%D%/constraint.c %D%/constraint.h \
 	%D%/generator.c %D%/generator.h \
 	%D%/reply.c %D%/reply.h \
 	%D%/sampler.c %D%/sampler.h \

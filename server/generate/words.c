@@ -127,6 +127,12 @@ enum status words_bytes(const struct words *words, uint32_t id, struct buf *out,
     return ST_OK;
 }
 
+bool words_is_special(const struct words *words, uint32_t id)
+{
+    OBJ_CHECK(words, WORDS_MAGIC);
+    return words->tokenizer && tokenizer_is_special(words->tokenizer, id);
+}
+
 bool words_find(const struct words *words, struct span text, uint32_t *out_id)
 {
     OBJ_CHECK(words, WORDS_MAGIC);

@@ -45,6 +45,9 @@ MUST_CHECK enum status words_encode(const struct words *words, struct span text,
 MUST_CHECK enum status words_bytes(const struct words *words, uint32_t id, struct buf *out,
                                    struct error *err);
 
+/* A special token, which stands for no text of an answer. */
+bool words_is_special(const struct words *words, uint32_t id);
+
 /* The id of the token that is stored as |text|. */
 bool words_find(const struct words *words, struct span text, uint32_t *out_id);
 

@@ -337,6 +337,139 @@ def tools():
 
 # ---------------------------------------------------------------- mistakes
 
+SCHEMA = {"type": "object", "additionalProperties": False,
+          "properties": {"city": {"enum": ["Tokyo", "Paris", "\u6771\u4eac"]},
+                         "days": {"type": "integer"},
+                         "tags": {"type": "array", "items": {"type": "boolean"},
+                                  "minItems": 1, "maxItems": 3}},
+          "required": ["city", "days", "tags"]}
+
+
+def tokens_of(client, text):
+    return ask(client, "/v2/models/chat/tokenize", {"text": text, "add_special": False})["tokens"]
+
+
+def as_schema(schema):
+    return {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": schema}}
+
+
+def check_schema(text):
+    value = json.loads(text)
+    expect("members", list(value), ["city", "days", "tags"])
+    expect("enum", value["city"] in SCHEMA["properties"]["city"]["enum"], True)
+    expect("integer", type(value["days"]), int)
+    expect("array", [type(tag) for tag in value["tags"]], [bool] * len(value["tags"]))
+    expect("items", 1 <= len(value["tags"]) <= 3, True)
+
+
+def formats():
+    """What a constrained answer has to be, it is, whenever it was not cut."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        reasons = []
+
+        def constrained(check, path="/v1/chat/completions", **members):
+            body = {"model": "chat", "max_tokens": 120, **members}
+            body.update({"messages": HELLO} if "chat" in path else {"prompt": "Hello"})
+            choices = ask(client, path, body)["choices"]
+            texts = [c["message"]["content"] if "chat" in path else c["text"] for c in choices]
+            for choice, text in zip(choices, texts):
+                reasons.append(choice["finish_reason"])
+                if choice["finish_reason"] == "stop":
+                    check(text)
+            if "seed" in members or members["temperature"] == 0:
+                events = stream(daemon.port, path, body)
+                expect("stream", [delta_text(events, i) for i in range(len(texts))], texts)
+            return texts
+
+        def check_object(text):
+            expect("an object", type(json.loads(text)), dict)
+
+        anything = {"type": "json_object"}
+        for temperature in (0, 0.7, 1, 3):
+            for seed in range(4):
+                constrained(check_object, temperature=temperature, seed=seed,
+                            response_format=anything)
+                constrained(check_schema, temperature=temperature, seed=seed,
+                            response_format=as_schema(SCHEMA))
+        constrained(check_object, "/v1/completions", temperature=1, seed=5, n=3, logprobs=2,
+                    response_format=anything)
+        ends = ['"', '}', '":', '"}']
+        liked = {str(i): 8 for text in ends for i in tokens_of(client, text)}
+        before = len(reasons)
+        for seed in range(8):
+            constrained(check_object, temperature=1, seed=seed, response_format=anything,
+                        logit_bias=liked)
+        expect("some objects end", "stop" in reasons[before:], True)
+        texts = constrained(check_schema, temperature=2, seed=6, n=4, presence_penalty=1,
+                            repetition_penalty=1.5, response_format=as_schema(SCHEMA))
+        expect("choices differ", len(set(texts)) > 1, True)
+        short = as_schema({"type": "object", "properties": {"a": {"enum": [1, True, None]}},
+                           "required": ["a"], "additionalProperties": False})
+        liked = {str(ANSWERS[0]["answer_ids"][0]): 100}
+        for members in ({"logit_bias": liked}, {"ignore_eos": True}, {"top_k": 3}, {"top_p": 0.5},
+                        {"logprobs": True, "top_logprobs": 3}):
+            before = len(reasons)
+            constrained(lambda text: expect("a", json.loads(text)["a"] in (1, True, None), True),
+                        temperature=1, seed=7, response_format=short, **members)
+            expect(f"{members}", reasons[before:], ["stop"])
+        for path, given in (("/v1/completions", "prompt"), ("/v1/chat/completions", "messages")):
+            answer = ask(client, path, {"model": "chat", "guided_regex": "[ab]{3}-[0-9]{2}",
+                                        given: "x" if given == "prompt" else HELLO})
+            choice = answer["choices"][0]
+            text = choice["text"] if given == "prompt" else choice["message"]["content"]
+            expect(text, bool(re.fullmatch("[ab]{3}-[0-9]{2}", text)), True)
+            expect("it is complete", choice["finish_reason"], "stop")
+        generate = "/v2/models/chat/generate"
+        answer = ask(client, generate, {"text_input": "x", "parameters": {
+            "guided_json": json.dumps({"const": {"a": [1]}})}})
+        expect("const", json.loads(answer["text_output"]), {"a": [1]})
+        answer = ask(client, "/v1/completions", {"model": "chat", "prompt": "x",
+                                                 "guided_regex": ""})
+        expect("nothing", answer["choices"][0]["text"], "")
+        cut = chat(client, HELLO, max_tokens=2, response_format=as_schema(SCHEMA))
+        expect("cut", cut["choices"][0]["finish_reason"], "length")
+        expect("some end", reasons.count("stop") > 10, True)
+        for members, text in (
+                ({"response_format": as_schema({"type": "object", "properties": {
+                    "days": {"type": "integer", "minimum": 3}}})},
+                 "response_format.json_schema.schema.days: the keyword 'minimum'"),
+                ({"response_format": {"type": "json_schema"}}, "schema is missing"),
+                ({"response_format": as_schema([])}, "response_format.json_schema.schema"),
+                ({"response_format": as_schema({"type": "nope"})}, "response_format.json_schema"),
+                ({"response_format": {}}, "json_object"), ({"response_format": "x"}, "an object"),
+                ({"guided_regex": "(?=a)"}, "guided_regex: "),
+                ({"guided_regex": "((a{1000}){1000}){1000}"}, "guided_regex: "),
+                ({"guided_json": "{"}, "guided_json: "),
+                ({"guided_regex": "a", "guided_json": {}}, "one of response_format")):
+            expect(text, post(client, "/v1/chat/completions",
+                              {"model": "chat", "messages": HELLO, **members}), 400)
+            error = json.loads(client.body)["error"]
+            expect("form", sorted(error), ["code", "message", "param", "type"])
+            if text not in error["message"]:
+                expect("message", error["message"], text)
+        wait_idle(client)
+
+
+def format_crowd():
+    """Constrained streams at one time: each has its own state; they share the vocabulary."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+
+        def one(index):
+            body = {"model": "chat", "messages": HELLO, "temperature": 1, "seed": index,
+                    "max_tokens": 150, "response_format": as_schema(SCHEMA)}
+            texts = []
+            for _ in range(2):
+                events = stream(daemon.port, "/v1/chat/completions", body)
+                texts.append(delta_text(events))
+                if events[-2]["choices"][0]["finish_reason"] == "stop":
+                    check_schema(texts[-1])
+            expect("same seed", texts[0], texts[1])
+        in_threads(8, one)
+        wait_idle(client)
+
+
 def refusals():
     """Each mistake has its error, in OpenAI's form, and the daemon goes on."""
     ids = [5] * CONTEXT
@@ -589,7 +722,7 @@ def logs():
 
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
-          refusals, other_words, leaving, slow_readers, crowd, limits, logs)
+          formats, format_crowd, refusals, other_words, leaving, slow_readers, crowd, limits, logs)
 
 
 def main():

@@ -8,14 +8,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "server/generate/constraint.h"
 #include "server/generate/sampler.h"
 #include "server/generate/stops.h"
 #include "server/generate/tools.h"
+#include "server/generate/words.h"
+#include "server/text/grammar.h"
 
 #define VOCAB 12
 #define DRAWS 200000
@@ -287,6 +291,148 @@ static void masks(void **state)
     sampler_fini(&sampler);
 }
 
+/* One text of a grammar, whose tokens a grammar allows and a sampler chooses from. */
+static void write_text(const struct grammar *grammar, const struct grammar_vocabulary *vocabulary,
+                       const struct span *tokens, uint64_t seed, char *out)
+{
+    static const struct sampler_bias bias = {4, 100}; /* cannot allow what the mask forbids */
+    struct error err;
+    struct sampler_options options = plain();
+    struct sampler sampler;
+    struct sampler_choice choice;
+    struct grammar_walk *walk;
+    uint64_t bits[1];
+    options.seed = seed;
+    options.biases = &bias;
+    options.bias_count = 1;
+    sampler_init(&sampler, &options, VOCAB);
+    assert_int_equal(grammar_walk_new(grammar, &walk, &err), ST_OK);
+    struct grammar_state at = grammar_walk_begin(walk);
+    for (uint64_t i = 0; !grammar_state_must_end(walk, at); i++) {
+        assert_true(i < 16);
+        assert_int_equal(grammar_mask(walk, at, vocabulary, bits, &err), ST_OK);
+        assert_int_equal(
+            sampler_choose(&sampler, LOGITS, bits, i, false, &choice, 0, NULL, NULL, &err), ST_OK);
+        assert_true(grammar_state_advance(walk, &at, tokens[choice.id]));
+        memcpy(out, tokens[choice.id].ptr, tokens[choice.id].len);
+        out += tokens[choice.id].len;
+    }
+    *out = 0;
+    grammar_walk_free(walk);
+    sampler_fini(&sampler);
+}
+
+static void grammars(void **state)
+{
+    (void)state;
+    static const char *const texts[VOCAB] = {"a", "b", "ab", "-", "x", "a-", "1", "12", "2", "b-1"};
+    struct error err;
+    struct grammar *grammar;
+    struct grammar_vocabulary *vocabulary;
+    struct span tokens[VOCAB] = {0};
+    char text[64];
+    bool has[2] = {false, false};
+    for (size_t i = 0; i < VOCAB && texts[i]; i++) {
+        tokens[i] = span_str(texts[i]);
+    }
+    assert_int_equal(grammar_parse_regex(span_str("[ab]{2,3}-[12]{2}"), &grammar, &err), ST_OK);
+    assert_int_equal(grammar_vocabulary_new(tokens, VOCAB, &vocabulary, &err), ST_OK);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        write_text(grammar, vocabulary, tokens, seed, text);
+        size_t letters = strspn(text, "ab");
+        assert_true((letters == 2 || letters == 3) && text[letters] == '-');
+        assert_true(strspn(text + letters + 1, "12") == 2 && text[letters + 3] == 0);
+        has[letters - 2] = true;
+    }
+    assert_true(has[0] && has[1]);
+    grammar_vocabulary_free(vocabulary);
+    grammar_free(grammar);
+}
+
+/* ---- constraints of requests ----------------------------------------------------------------- */
+
+#define END 3 /* a byte that ends an answer of the model below */
+
+/* A model that knows bytes. */
+static struct generator *byte_model(void)
+{
+    struct error err;
+    struct generator *generator = calloc(1, sizeof(*generator));
+    assert_non_null(generator);
+    generator->magic = GENERATOR_MAGIC;
+    generator->vocab = WORDS_BYTES;
+    generator->ends[0] = END;
+    generator->end_count = 1;
+    assert_int_equal(pthread_mutex_init(&generator->lock, NULL), 0);
+    assert_int_equal(words_new_bytes(&generator->words, &err), ST_OK);
+    return generator;
+}
+
+/* The tokens that |constraint| allows are the bytes of |want|. */
+static void check_allowed(struct constraint *constraint, const char *want)
+{
+    struct error err;
+    const uint64_t *bits;
+    assert_int_equal(constraint_mask(constraint, &bits, &err), ST_OK);
+    for (uint32_t id = 0; bits && id < WORDS_BYTES; id++) {
+        assert_int_equal(bits[id / 64] >> id % 64 & 1, id > 0 && strchr(want, (int)id) != NULL);
+    }
+    assert_true(bits || want[0] == 0);
+}
+
+static void advance(struct constraint *constraint, uint32_t id, bool is_complete)
+{
+    struct error err;
+    bool got;
+    assert_int_equal(constraint_advance(constraint, id, &got, &err), ST_OK);
+    assert_int_equal(got, is_complete);
+}
+
+/* An answer of "ab?c?" or of what is left of it; |end|: the bytes that end one. */
+static void run_answer(struct constraint *constraint, const char *end)
+{
+    struct error err;
+    char want[8];
+    assert_int_equal(constraint_begin(constraint, &err), ST_OK);
+    check_allowed(constraint, "a");
+    advance(constraint, 'a', false);
+    snprintf(want, sizeof(want), "bc%s", end);
+    check_allowed(constraint, want);
+    advance(constraint, 'b', false);
+    snprintf(want, sizeof(want), "c%s", end);
+    check_allowed(constraint, want);
+    advance(constraint, 'c', true);
+    check_allowed(constraint, end);
+}
+
+static void run_constraint(struct generator *generator, const char *body, const char *end)
+{
+    struct error err;
+    struct arena arena;
+    struct ask ask;
+    struct constraint *constraint;
+    arena_init(&arena, 1 << 20);
+    assert_int_equal(ask_parse(ASK_COMPLETION, span_str(body), 8, &arena, &ask, &err), ST_OK);
+    assert_int_equal(constraint_new(&ask, generator, &constraint, &err), ST_OK);
+    for (int i = 0; i < 2; i++) {
+        run_answer(constraint, end);
+    }
+    constraint_free(constraint);
+    arena_fini(&arena);
+}
+
+#define BODY "{\"model\": \"m\", \"prompt\": \"x\", \"guided_regex\": \"ab?c?\""
+
+static void constraints(void **state)
+{
+    (void)state;
+    struct generator *generator = byte_model();
+    run_constraint(generator, BODY "}", "\3");
+    run_constraint(generator, BODY ", \"stop_token_ids\": [4]}", "\3\4");
+    run_constraint(generator, BODY ", \"ignore_eos\": true}", "");
+    generator_free(generator);
+}
+
 /* ---- strings that end an answer -------------------------------------------------------------- */
 
 /* Adds |text| byte by byte; what is ready after each must be a beginning of the end result. */
@@ -389,7 +535,8 @@ int main(void)
         cmocka_unit_test(distributions), cmocka_unit_test(greedy),
         cmocka_unit_test(odd_logits),    cmocka_unit_test(seeds),
         cmocka_unit_test(penalties),     cmocka_unit_test(logarithms),
-        cmocka_unit_test(masks),         cmocka_unit_test(stop_strings),
+        cmocka_unit_test(masks),         cmocka_unit_test(grammars),
+        cmocka_unit_test(constraints),   cmocka_unit_test(stop_strings),
         cmocka_unit_test(tool_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
