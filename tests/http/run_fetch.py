@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Models that come from URLs: a real daemon and `pte fetch` against a server that misbehaves.
 
-usage: run_fetch.py, with top_srcdir and top_builddir in the environment. With moto in Python's path
-also against its S3.
+usage: run_fetch.py, with top_srcdir and top_builddir in the environment. Also against moto's S3, if
+this interpreter or the one of PYTHON has it (tests/requirements.txt).
 """
 import hashlib
-import importlib.util
 import json
 import os
 import signal
@@ -18,6 +17,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import interpreter
 from run_daemon import ADD, add_body
 from run_http import BUILD, SOURCE, Client, Daemon, Failure, Report, build_request, expect
 from run_metrics import pick, read, scrape
@@ -355,8 +355,8 @@ def hubs(folder):
 
 def against_moto(folder):
     """moto's S3 takes the signature and gives the file."""
-    if not importlib.util.find_spec("moto") or not importlib.util.find_spec("boto3"):
-        print("# skip moto is not installed (pip install 'moto[server]' boto3)")
+    if not interpreter.has("moto.server", "boto3"):
+        print("# skip moto is not installed, see tests/requirements.txt")
         return
     from moto.server import ThreadedMotoServer  # pylint: disable=import-outside-toplevel
     import boto3  # pylint: disable=import-outside-toplevel
@@ -395,6 +395,7 @@ CHECKS = (once_and_again, cut_downloads, bad_answers, bounds, served, documents,
 
 
 def main():
+    interpreter.has("moto.server", "boto3")  # may begin again with another one
     report = Report()
     for check in CHECKS:
         with tempfile.TemporaryDirectory() as folder:
