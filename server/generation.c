@@ -853,11 +853,6 @@ bool generation_is_over(const struct request *request)
     return generation_of(request)->is_over;
 }
 
-bool generation_is_stream(const struct request *request)
-{
-    return request->infer.generation && generation_of(request)->ask.is_stream;
-}
-
 void generation_print_error(const struct request *request, struct buf *out)
 {
     reply_print_error_event(generation_of(request)->ask.form, out, request->err.text,

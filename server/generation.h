@@ -47,9 +47,6 @@ MUST_CHECK enum status generation_sample(struct request *request, struct error *
 bool generation_has_events(const struct request *request);
 bool generation_is_over(const struct request *request);
 
-/* The answer is a stream; and the client has had the beginning of it. */
-bool generation_is_stream(const struct request *request);
-
 /* An error after the beginning of a stream, as its last event. */
 void generation_print_error(const struct request *request, struct buf *out);
 

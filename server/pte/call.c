@@ -183,11 +183,6 @@ static void on_done(struct rt_invocation *invocation, enum status status, void *
     uv_sem_post(&call->done);
 }
 
-void pte_call_print_shapes(const struct pte_call *call, FILE *to)
-{
-    pte_inputs_print_shapes(&call->inputs, to);
-}
-
 static enum status choose(void *own, const struct shape *const *given, struct shape *shapes,
                           struct error *err)
 {

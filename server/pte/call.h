@@ -92,9 +92,6 @@ void pte_call_close(struct pte_call *call);
  * until the next one. */
 MUST_CHECK enum status pte_call_once(struct pte_call *call, uint64_t *out_ns, struct error *err);
 
-/* " input_0=1x3x224x224" for each tensor of the last call. */
-void pte_call_print_shapes(const struct pte_call *call, FILE *to);
-
 /* The value below which the part |q| of |count| > 0 sorted times lies. */
 uint64_t pte_call_quantile(const uint64_t *sorted, uint64_t count, double q);
 

@@ -772,9 +772,3 @@ bool tokenizer_find_role(const struct tokenizer *tokenizer, enum tokenizer_role 
     *out_id = tokenizer->roles[role];
     return true;
 }
-
-const char *tokenizer_model(const struct tokenizer *tokenizer)
-{
-    static const char *const names[] = {"BPE", "WordPiece", "Unigram", "WordLevel"};
-    return names[tokenizer->model.type];
-}

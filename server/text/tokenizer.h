@@ -150,7 +150,4 @@ enum tokenizer_role {
 bool tokenizer_find_role(const struct tokenizer *tokenizer, enum tokenizer_role role,
                          uint32_t *out_id);
 
-/* "BPE", "WordPiece", "Unigram", "WordLevel". */
-const char *tokenizer_model(const struct tokenizer *tokenizer);
-
 #endif
