@@ -260,8 +260,7 @@ static void close_sequence_schema(struct describer *d, const struct sip_node *no
             min = is_required(d, node_at(d, i)) ? max : min;
         }
     }
-    buf_printf(d->out, "],\"items\":false,\"minItems\":%" PRId64 ",\"maxItems\":%" PRId64 "}", min,
-               max);
+    buf_printf(d->out, "],\"minItems\":%" PRId64 ",\"maxItems\":%" PRId64 "}", min, max);
 }
 
 static enum status schema_open(void *user, const struct sip_node *node, struct error *err)

@@ -41,7 +41,7 @@ struct server;
 
 /* The most parts of one write; the memory for a maker's own text around them. */
 #define EXCHANGE_PARTS_MAX 257
-#define EXCHANGE_SCRATCH_BYTES 1560
+#define EXCHANGE_SCRATCH_BYTES 2072
 
 enum exchange_phase {
     EXCHANGE_IDLE,  /* there is no request, or the client has gone */

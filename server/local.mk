@@ -3,7 +3,7 @@
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
-	%D%/model/libmodel.a %D%/generate/libgenerate.a %D%/card/libcard.a %D%/text/libtext.a \
+	%D%/model/libmodel.a %D%/generate/libgenerate.a %D%/card/libcard.a %D%/console/libconsole.a %D%/text/libtext.a \
 	%D%/http/libhttp.a %D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
 	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
@@ -13,6 +13,7 @@ include server/profile/local.mk
 include server/model/local.mk
 include server/generate/local.mk
 include server/card/local.mk
+include server/console/local.mk
 include server/text/local.mk
 include server/http/local.mk
 include server/process/local.mk
@@ -24,9 +25,12 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/access_log.c %D%/access_log.h \
 	%D%/api.h \
 	%D%/api_change.c \
+	%D%/api_console.c \
+	%D%/api_graph.c \
 	%D%/api_health.c \
 	%D%/api_metrics.c \
 	%D%/api_model.c \
+	%D%/api_openapi.c \
 	%D%/api_region.c \
 	%D%/api_settings.c \
 	%D%/api_signature.c \

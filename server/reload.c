@@ -129,6 +129,7 @@ static void report_others(const struct options *in_use, const struct options *fr
     report_setting("log_level", in_use->log_level == fresh->log_level);
     report_setting("log_requests", in_use->log_requests == fresh->log_requests);
     report_setting("access_log", in_use->access_log == fresh->access_log);
+    report_setting("console", in_use->has_no_console == fresh->has_no_console);
     report_setting("shared_memory", in_use->shared_memory == fresh->shared_memory);
     report_setting("access_log_file",
                    is_same_text(in_use->access_log_file, fresh->access_log_file));

@@ -157,6 +157,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->token_name = request->challenge = NULL;
     request->has_trace = request->is_sampled = false;
     request->content_type = NULL;
+    request->is_page = false;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
     request->match.model[0] = request->match.region[0] = '\0';

@@ -69,6 +69,7 @@ struct request {
     struct error err;
     struct buf out;           /* the answer's JSON */
     const char *content_type; /* of another answer; a constant, or NULL */
+    bool is_page;             /* the answer is a file of the console */
     size_t body_bytes;        /* bytes received */
     bool is_on_worker;        /* the steps are queued and not back */
     struct repository_index

@@ -32,6 +32,10 @@ static void print_error(struct buf *out, const char *text, int http_status)
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_long = true, .print_error = print_error    \
     }
+#define SHOWS(fn)                                                                                  \
+    {                                                                                              \
+        .handler = (fn), .is_long = true, .print_error = print_error                               \
+    }
 #define INFERS_ON_THREAD(fn)                                                                       \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_INFER, .is_long = true, .print_error = print_error   \

@@ -219,6 +219,7 @@ static uint32_t row_for(struct rt_profile *profile, struct source *source,
                                    .source = "",
                                    .kernel = info->name,
                                    .block = source->number,
+                                   .node = info->label ? node : UINT32_MAX,
                                    .macs_kind = info->macs_kind};
     if (info->label && !describe_node(profile, source, &graph->nodes[node], row)) {
         profile->row_count--;

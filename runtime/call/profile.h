@@ -33,6 +33,7 @@ struct rt_profile_row {
     const char *source; /* "model.py:12: x = self.stem(x)", or "" */
     const char *kernel; /* of its first command */
     uint32_t block;     /* number of the block in the method's code */
+    uint32_t node;      /* of the block's graph, see runtime/program/outline.h; or UINT32_MAX */
     uint64_t commands;  /* that ran */
     uint64_t busy_ns;   /* of all threads together */
     double macs;        /* multiply-adds; 0: it moves data */

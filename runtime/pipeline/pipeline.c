@@ -378,6 +378,42 @@ uint32_t rt_pipeline_step_count(const struct rt_method *method)
     return pipeline ? pipeline->layout.step_count : 0;
 }
 
+const struct rt_method *rt_pipeline_step_method(const struct rt_method *method, uint32_t step)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
+    must(step < pipeline->layout.step_count);
+    return pipeline->methods[step];
+}
+
+struct rt_source rt_pipeline_source(const struct rt_method *method, uint32_t step, uint32_t input)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
+    for (uint32_t i = 0; i < pipeline->input_count; i++) {
+        const struct rt_pipeline_input *from = &pipeline->inputs[i];
+        if (from->step == step && from->input == input) {
+            return (struct rt_source){.kind = RT_SOURCE_INPUT, .index = from->from};
+        }
+    }
+    for (uint32_t i = 0; i < pipeline->layout.edge_count; i++) {
+        const struct rt_cascade_edge *edge = &pipeline->layout.edges[i];
+        if (edge->to == step && edge->input == input) {
+            return (struct rt_source){RT_SOURCE_STEP, edge->from, edge->output};
+        }
+    }
+    return (struct rt_source){.kind = RT_SOURCE_NONE};
+}
+
+struct rt_source rt_pipeline_result_source(const struct rt_method *method, uint32_t result)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
+    must(result < method->result_count);
+    const struct rt_pipeline_output *output = &pipeline->outputs[result];
+    return (struct rt_source){RT_SOURCE_STEP, output->step, output->output};
+}
+
 /* ---- counts ---------------------------------------------------------------------------------- */
 
 static void add(atomic_uint_fast64_t *counter, uint64_t more)

@@ -93,6 +93,12 @@ struct rt_step_counts {
 uint32_t rt_pipeline_step_count(const struct rt_method *method);
 struct rt_step_counts rt_pipeline_step_counts(const struct rt_method *method, uint32_t step);
 
+/* What a step of a pipeline calls, and where raw input |input| of the step comes from; where result
+ * |result| of the pipeline comes from, which is a result of a step. */
+const struct rt_method *rt_pipeline_step_method(const struct rt_method *method, uint32_t step);
+struct rt_source rt_pipeline_source(const struct rt_method *method, uint32_t step, uint32_t input);
+struct rt_source rt_pipeline_result_source(const struct rt_method *method, uint32_t result);
+
 /* The cascade of a prepared call of a pipeline, for tracing. */
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *invocation);
 

@@ -61,6 +61,7 @@ struct http_answer {
     struct span allow_origin;     /* the page that may read it, or "*"; empty: not sent */
     bool varies_by_origin;        /* another page may get another answer */
     bool is_preflight;            /* says what such a page may send */
+    bool is_page;                 /* a file of the console: it may load files of ours alone */
 };
 
 /* Bytes of these fields. */

@@ -72,6 +72,16 @@ static char *put_cors(char *at, const struct http_answer *answer)
                    "Retry-After, traceparent, X-Request-Id");
 }
 
+/* What a browser lets a page of ours do (W3C, Content Security Policy Level 3). */
+static char *put_page(char *at)
+{
+    return put(at, "\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; "
+                   "style-src 'self'; connect-src 'self'; img-src 'self' blob: data:; "
+                   "media-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+                   "\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer"
+                   "\r\nCache-Control: no-cache");
+}
+
 size_t http1_print_head(const struct http_answer *answer, unsigned flags,
                         char out[HTTP1_HEAD_BYTES_MAX])
 {
@@ -103,6 +113,7 @@ size_t http1_print_head(const struct http_answer *answer, unsigned flags,
         at = put(put(at, "\r\nWWW-Authenticate: "), answer->challenge);
     }
     at = put_cors(at, answer);
+    at = answer->is_page ? put_page(at) : at;
     if (flags & HTTP1_CLOSE) {
         at = put(at, "\r\nConnection: close");
     } else if (flags & HTTP1_KEEP_ALIVE) {

@@ -14,7 +14,7 @@ enum http1_flags {
     HTTP1_CHUNKED = 1 << 2,    /* "Transfer-Encoding: chunked", of a stream */
 };
 
-#define HTTP1_HEAD_BYTES_MAX 1536
+#define HTTP1_HEAD_BYTES_MAX 2048
 #define HTTP1_CHUNK_BYTES_MAX 20
 
 /* Writes the head with its empty line to |out|; returns its length. |flags| are of enum

@@ -144,6 +144,7 @@ struct options {
     enum options_log_requests log_requests;
     enum options_access_log access_log;
     enum options_shared_memory shared_memory;
+    bool has_no_console;
     const char *access_log_file; /* NULL: stderr */
     const char *otlp_endpoint;   /* NULL: spans go nowhere */
     const char *otlp_service;    /* NULL: "pted" */

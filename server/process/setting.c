@@ -605,6 +605,13 @@ static enum status set_access_log(struct options *options, const char *value, st
     return error_set(err, ST_INTERNAL, "the access log has no mode '%.64s'", value);
 }
 
+static enum status set_console(struct options *options, const char *value, struct error *err)
+{
+    (void)err; /* setting_set() has compared it with the table */
+    options->has_no_console = strcmp(value, "off") == 0;
+    return ST_OK;
+}
+
 static enum status set_shared_memory(struct options *options, const char *value, struct error *err)
 {
     (void)err; /* setting_set() has compared it with the table */

@@ -11,6 +11,7 @@ HTTP_TESTS = \
 	%D%/run_classes.py \
 	%D%/run_clients.py \
 	%D%/run_config.py \
+	%D%/run_console.py \
 	%D%/run_daemon.py \
 	%D%/run_devices.py \
 	%D%/run_fetch.py \
@@ -22,6 +23,7 @@ HTTP_TESTS = \
 	%D%/run_memory.py \
 	%D%/run_metrics.py \
 	%D%/run_openai.py \
+	%D%/run_openapi.py \
 	%D%/run_otlp.py \
 	%D%/run_pipelines.py \
 	%D%/run_predict.py \
@@ -54,4 +56,5 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/hold.pte \
 	%D%/interpreter.py \
 	%D%/load.py \
-	%D%/tls_client.py
+	%D%/tls_client.py \
+	%D%/webdriver.py

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The page for people, the graphs that it draws, and the description of all routes.
+
+The part with a browser is skipped without chromium and chromedriver. PTED_SCREENSHOTS=DIR keeps
+pictures of the pages there.
+
+usage: run_console.py, with top_srcdir and top_builddir in the environment.
+"""
+import gzip
+import json
+import os
+import re
+import struct
+import sys
+import tempfile
+import zlib
+
+import webdriver
+from run_daemon import ADD, DIGITS
+from run_generate import CHAT
+from run_http import MODELS, Client, Daemon, Report, build_request, expect
+
+FILES = os.path.join(os.environ["top_srcdir"], "server", "console")
+GZIP_MAX = 60000
+PROFILE = ["--profile-spans-max", "100000"]
+PIPELINE = {"twice": {"steps": [
+    {"model": "add", "inputs": [{"input": 0}, {"input": 1}]},
+    {"model": "add", "inputs": [{"from": 0, "output": 0}, {"input": 1}]}]}}
+
+
+def get(client, path, *fields):
+    client.send(build_request("GET", path, fields=fields))
+    return client.answer()
+
+
+def files():
+    """All files are there, small together, and let a page load nothing from elsewhere."""
+    total = 0
+    with Daemon([ADD]) as daemon:
+        client = Client(daemon.port)
+        for name in sorted(os.listdir(FILES)):
+            if not name.endswith((".html", ".css", ".js", ".json")):
+                continue
+            path = "/" if name == "index.html" else f"/console/{name}"
+            expect(path, get(client, path), 200)
+            with open(os.path.join(FILES, name), "rb") as file:
+                expect(name, client.body, file.read())
+            policy = client.field("Content-Security-Policy")
+            expect("policy", "default-src 'none'" in policy and "unsafe" not in policy, True)
+            expect("type", client.field("X-Content-Type-Options"), "nosniff")
+            if name != "openapi.json":
+                expect("no other host", re.findall(rb"https?://(?!www\.w3\.org/)", client.body), [])
+                expect("gzip", get(client, path, "Accept-Encoding: gzip"), 200)
+                expect("coding", client.field("Content-Encoding"), "gzip")
+                total += len(client.body)
+                with open(os.path.join(FILES, name), "rb") as file:
+                    expect(name, gzip.decompress(client.body), file.read())
+        expect(f"{total} bytes are few", total < GZIP_MAX, True)
+        for path in ("/console/", "/console/none.js", "/console/..%2Ffiles.def", "/console/a/b"):
+            expect(path, get(client, path), 404)
+    with Daemon(["--console", "off", ADD]) as daemon:
+        client = Client(daemon.port)
+        expect("off", get(client, "/"), 404)
+        expect("off", get(client, "/console/main.js"), 404)
+        expect("still described", get(client, "/openapi.json"), 200)
+
+
+def graph_of(client, name):
+    expect("graph", get(client, f"/v2/models/{name}/graph"), 200)
+    graph = json.loads(client.body)
+    made = set()
+    for node in graph["nodes"]:
+        for value in node["inputs"]:
+            key = (node["block"], value["value"])
+            expect(f"{name}: {node['operator']} reads {key}",
+                   key in made or value.get("constant", False), True)
+        made |= {(node["block"], value["value"]) for value in node["outputs"]}
+    return graph
+
+
+def graphs():
+    """Each value that a node reads was made before; profiles have the numbers of nodes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "pipelines.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(PIPELINE, file)
+        with Daemon([*PROFILE, "--pipeline", path, ADD, DIGITS]) as daemon:
+            client = Client(daemon.port)
+            graph = graph_of(client, "digits")
+            expect("kind", graph["kind"], "graph")
+            operators = {(n["block"], n["node"]): n["operator"]
+                         for n in graph["nodes"] if "node" in n}
+            expect("example", get(client, "/v2/models/digits/signature"), 200)
+            body = json.loads(client.body)["example"]
+            client.send(build_request("POST", "/v2/models/digits/call?profile=1",
+                                      json.dumps(body).encode()))
+            expect("profile", client.answer(), 200)
+            layers = [row for row in json.loads(client.body)["profile"]["layers"] if "node" in row]
+            expect("layers", len(layers) > 0, True)
+            for row in layers:
+                expect("operator", operators[row["block"], row["node"]], row["operator"])
+            steps = graph_of(client, "twice")
+            expect("kind", steps["kind"], "pipeline")
+            expect("steps", [n["operator"] for n in steps["nodes"]],
+                   ["input", "add", "add", "output"])
+            expect("edge", steps["nodes"][2]["inputs"][0]["value"],
+                   steps["nodes"][1]["outputs"][0]["value"])
+            expect("unknown", get(client, "/v2/models/none/graph"), 404)
+
+
+def many_graphs():
+    """Every model of the tree that can be called has a graph in order."""
+    names = ["loops", "branches", "lists", "keywords", "methods", "xnn_int8", "zero_batch"]
+    with Daemon([str(MODELS / f"{name}.pte") for name in names]) as daemon:
+        client = Client(daemon.port)
+        expect("models", get(client, "/v2/models"), 200)
+        for name in json.loads(client.body)["models"]:
+            graph_of(client, name)
+
+
+def paths_of(pattern):
+    """The paths of a pattern of route.def, as OpenAPI writes them."""
+    plain = pattern.replace("{m}", "{model}").replace("{v}", "{version}").replace(
+        "{r}", "{file}" if "console" in pattern else "{region}")
+    if "[/]" in plain:
+        return [plain.replace("[/]", "")]
+    return [re.sub(r"\[.*?\]", "", plain), plain.replace("[", "").replace("]", "")] \
+        if "[" in plain else [plain]
+
+
+def references(value):
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for item in value.values():
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item)
+
+
+def description():
+    """/openapi.json has every route, the call of each model, and no reference into nothing."""
+    with Daemon([ADD, DIGITS]) as daemon:
+        client = Client(daemon.port)
+        expect("document", get(client, "/openapi.json"), 200)
+        document = json.loads(client.body)
+    with open(os.path.join(os.environ["top_srcdir"], "server", "route.def"),
+              encoding="utf-8") as file:
+        rows = re.findall(r'^ROUTE\(\w+, (GET|POST), "([^"]+)"', file.read(), re.M)
+    wanted = {(path, method.lower()) for method, pattern in rows for path in paths_of(pattern)}
+    found = {(path, method) for path, item in document["paths"].items() for method in item}
+    calls = {(f"/v2/models/{name}/call", "post") for name in ("add", "digits")}
+    expect("routes", sorted(found - calls), sorted(wanted))
+    expect("calls", calls <= found, True)
+    for reference in references(document):
+        at = document
+        for part in reference.removeprefix("#/").split("/"):
+            at = at[part]
+    ids = [item[method]["operationId"] for item in document["paths"].values() for method in item]
+    expect("ids differ", len(ids), len(set(ids)))
+
+
+# ---- with a browser -----------------------------------------------------------------------------
+
+def write_png(path, size):
+    """A white picture with a black bar."""
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data
+                + struct.pack(">I", zlib.crc32(kind + data)))
+    rows = b"".join(b"\0" + bytes(0 if size // 3 < x < size // 2 else 255 for x in range(size))
+                    for _ in range(size))
+    with open(path, "wb") as out:
+        out.write(b"\x89PNG\r\n\x1a\n"
+                  + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0))
+                  + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def keep(browser, name):
+    folder = os.environ.get("PTED_SCREENSHOTS")
+    if folder:
+        browser.picture(os.path.join(folder, f"console-{name}.png"))
+
+
+def look_at_list(browser, url):
+    browser.go(url + "/")
+    browser.wait("document.querySelector('table.models a')")
+    expect("a model", browser.run(
+        "return document.querySelector('main').innerText.includes('digits')"), True)
+    keep(browser, "list")
+
+
+def call_model(browser, url):
+    browser.go(url + "/#/models/add")
+    browser.wait("document.querySelector('fieldset textarea')")
+    browser.run("document.querySelectorAll('fieldset .buttons button:nth-child(2)')"
+                ".forEach((button) => button.click())")
+    browser.click("form button.main")
+    browser.wait("document.querySelector('section pre')")
+    expect("sum", browser.run("return document.querySelector('section pre').textContent"),
+           "[2,2,2,2,2,2]")
+    expect("curl", browser.run("return document.querySelector('#panel').innerText"
+                               ".includes('curl --json')"), True)
+    browser.run("const t = document.querySelector('textarea'); t.value = '[1]'; "
+                "t.dispatchEvent(new Event('input'))")
+    browser.click("form button.main")
+    browser.wait("document.querySelector('.error')")
+    expect("message", "expected 6 numbers" in
+           browser.run("return document.querySelector('.error').textContent"), True)
+    keep(browser, "call")
+
+
+def call_picture(browser, url, picture):
+    browser.go(url + "/#/models/mobile")
+    browser.wait("document.querySelector('input[type=file]')")
+    browser.type("input[type=file]", picture)
+    browser.wait("document.querySelector('canvas.shown').width === 32 && "
+                 "document.querySelector('fieldset textarea').value.includes('0.')  || "
+                 "document.querySelector('fieldset textarea').value.includes('1')")
+    browser.click("form button.main")
+    browser.wait("document.querySelectorAll('.bars li').length === 10")
+    keep(browser, "picture")
+
+
+def draw_graph(browser):
+    browser.run("[...document.querySelectorAll('[role=tab]')].find((tab) => "
+                "tab.textContent === 'Graph').click()")
+    browser.wait("document.querySelectorAll('.graph circle').length > 10")
+    browser.click("#panel .buttons button")
+    browser.wait("document.querySelectorAll('.graph rect').length > 5")
+    keep(browser, "graph")
+
+
+def chat(browser, url):
+    browser.go(url + "/#/models/chat")
+    browser.wait("document.querySelector('.talk')")
+    browser.run("[...document.querySelectorAll('label input')][1].value = 0")
+    browser.type("#panel textarea", "What is the capital of Japan?")
+    browser.click("#panel button.main")
+    browser.wait("/tokens/.test(document.querySelector('#panel [role=status]').textContent)")
+    expect("answer", browser.run("return document.querySelector('p.assistant').textContent"),
+           "The capital of Japan is Tokyo.")
+    keep(browser, "chat")
+
+
+def look_at_phone(url):
+    """Nothing is wider than a phone."""
+    with webdriver.Browser(500, 800) as browser:
+        for page in ("/", "/#/models/add"):
+            browser.go(url + page)
+            browser.wait("document.querySelector('h2')")
+            expect(f"{page} fits", browser.run(
+                "return document.documentElement.scrollWidth <= window.innerWidth"), True)
+        keep(browser, "phone")
+
+
+def pages():
+    if not webdriver.is_there():
+        print("skipped: the pages, there is no chromium with chromedriver")
+        return
+    models = [ADD, DIGITS, str(MODELS / "mobile.pte"), *CHAT]
+    with tempfile.TemporaryDirectory() as folder:
+        picture = os.path.join(folder, "bar.png")
+        write_png(picture, 64)
+        with Daemon([*PROFILE, *models]) as daemon:
+            url = f"http://127.0.0.1:{daemon.port}"
+            with webdriver.Browser() as browser:
+                look_at_list(browser, url)
+                call_model(browser, url)
+                call_picture(browser, url, picture)
+                draw_graph(browser)
+                chat(browser, url)
+                expect("complaints", browser.complaints(), [])
+            look_at_phone(url)
+
+
+CHECKS = (files, graphs, many_graphs, description, pages)
+
+
+def main():
+    report = Report()
+    report.run_all(CHECKS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
