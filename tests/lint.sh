@@ -78,7 +78,7 @@ include_rules() {
         function runtime_doors() {
             return "runtime/(load/load|call/(invocation|batch|profile)|" \
                 "pipeline/(pipeline|cascade)|" \
-                "program/(example|names|oracle|program|resident|results|signature|state|" \
+                "program/(example|names|oracle|outline|program|resident|results|signature|state|" \
                 "summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
         }
         # The same for a room of the server: itself and the rooms below it.

@@ -72,6 +72,10 @@ static void every_route_is_found(void **state)
         {"/v1/models", ROUTE_V1_MODELS, ROUTE_GET_ONLY},
         {"/v1/models/m", ROUTE_V1_MODEL, ROUTE_GET_ONLY},
         {"/v1/models/m:predict", ROUTE_PREDICT, ROUTE_POST_ONLY},
+        {"/v2/models/m/versions/3/graph", ROUTE_GRAPH, ROUTE_GET_ONLY},
+        {"/openapi.json", ROUTE_OPENAPI, ROUTE_GET_ONLY},
+        {"/", ROUTE_CONSOLE, ROUTE_GET_ONLY},
+        {"/console/r", ROUTE_CONSOLE_FILE, ROUTE_GET_ONLY},
     };
     bool is_reached[ROUTE_COUNT] = {false};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -80,7 +84,7 @@ static void every_route_is_found(void **state)
         assert_int_equal(find(cases[i].target, cases[i].method, &match), 200);
         assert_int_equal(match.id, cases[i].id);
         assert_string_equal(match.model, strstr(cases[i].target, "models/m") ? "m" : "");
-        assert_string_equal(match.region, strstr(cases[i].target, "region/r/") ? "r" : "");
+        assert_string_equal(match.region, strstr(cases[i].target, "/r/") || strstr(cases[i].target, "console/r") ? "r" : "");
         assert_int_equal(match.version, strstr(cases[i].target, "/3") ? 3 : 0);
         assert_int_equal(find(cases[i].target, ROUTE_OTHER, &match), 405);
         assert_non_null(match.allow);
@@ -120,7 +124,9 @@ static void unknown_paths_are_not_found(void **state)
 {
     (void)state;
     static const char *const targets[] = {
-        "/",
+        "/x",
+        "/console",
+        "/console/",
         "/v",
         "/v2x",
         "/v2//",
@@ -148,7 +154,8 @@ static void target_forms(void **state)
     (void)state;
     struct route_match match;
     assert_int_equal(find("http://host/v2?x", ROUTE_GET_ONLY, &match), 200);
-    assert_int_equal(find("HTTP://host", ROUTE_GET_ONLY, &match), 404);
+    assert_int_equal(find("HTTP://host", ROUTE_GET_ONLY, &match), 200);
+    assert_int_equal(match.id, ROUTE_CONSOLE);
     assert_int_equal(find("*", ROUTE_GET_ONLY, &match), 400);
     assert_int_equal(find("", ROUTE_GET_ONLY, &match), 400);
     assert_int_equal(find("?", ROUTE_GET_ONLY, &match), 400);
