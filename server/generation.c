@@ -12,14 +12,19 @@
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/server.h"
 #include "server/serving.h"
 #include "server/stats.h"
 
+#define NS_PER_MS 1000000u
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
-void generation_end_sequence(struct infer_call *call)
+void generation_end_sequence(struct request *request)
 {
+    struct infer_call *call = &request->infer.call;
     if (call->sequence) {
+        generation_prefix_keep(request);
         rt_sequence_end(call->sequence);
         rt_sequence_close(call->sequence);
         call->sequence = NULL;
@@ -41,7 +46,8 @@ void generation_free(struct request *request)
         return;
     }
     OBJ_CHECK(generation, GENERATION_MAGIC);
-    generation_end_sequence(&request->infer.call);
+    generation_end_sequence(request);
+    rt_state_unref(generation->kept);
     generation_count_out(generation);
     constraint_free(generation->constraint);
     sampler_fini(&generation->sampler);
@@ -120,6 +126,8 @@ static enum status decode(struct request *request, struct error *err)
     struct infer_call *call = &request->infer.call;
     struct infer *infer = &request->infer;
     must(call->invocation == NULL);
+    generation_prefix_find(request);
+    generation->is_settled = false;
     choose_step(generation, &call->model->params);
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
     rt_invocation_run_in(call->invocation, infer->run_pool);
@@ -144,6 +152,7 @@ static enum status open_states(struct request *request, struct error *err)
             ST_OK) {
             return error_prefix(err, "model '%s': ", call->model->name);
         }
+        generation_prefix_use(generation_of(request), rt_sequence_state(call->sequence));
     }
     rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
     return ST_OK;
@@ -170,6 +179,9 @@ static void count_step(struct request *request)
     bool is_prefill = generation->answer_count == 0;
     if (is_prefill) {
         counter_add(&stats->prompt_tokens, generation->step_count);
+        counter_add(&stats->cached_tokens, generation->cached_count);
+        counter_add(&stats->prefix_hits, generation->cached_count > 0);
+        generation->cached_count = 0;
     }
     if (generation->fed_count + generation->step_count < generation->token_count &&
         generation->generator->position_input != 0) {
@@ -206,6 +218,7 @@ enum status generation_sample(struct request *request, struct error *err)
     struct infer_call *call = &request->infer.call;
     must(call->invocation != NULL);
     bool has_cache = generation->generator->position_input != 0;
+    generation_prefix_note(request);
     generation->fed_count =
         has_cache ? generation->fed_count + generation->step_count : generation->step_count;
     enum status status =
@@ -281,6 +294,14 @@ static enum status hand_over(struct request *request, struct hal_pool *pool, str
     return ST_OK; /* the answer is text */
 }
 
+/* States that were kept are dropped some time after their last use. */
+static void count(const struct request *request, uint64_t now_ns)
+{
+    const struct params *params = request->server->params;
+    infer_one_count(request, now_ns);
+    server_watch_deadline(request->server, now_ns + params->sequence_timeout * NS_PER_MS);
+}
+
 const struct infer_ops generation_ops = {
     .is_long = true,
     .is_apart = true,
@@ -300,5 +321,5 @@ const struct infer_ops generation_ops = {
     .print = print,
     .release = release,
     .hand_over = hand_over,
-    .count = infer_one_count,
+    .count = count,
 };

@@ -56,6 +56,7 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation->token_count = generation->prompt_count = prompt->count;
     generation->answer_max = answer_max(generation, prompt->count);
     generation->answer_count = generation->fed_count = generation->step_count = 0;
+    generation_prefix_begin(generation);
     generation->reason = REPLY_GOES_ON;
     generation->has_begun = false;
     generation->told_bytes = generation->mark_count = generation->told_marks = 0;
@@ -282,7 +283,7 @@ static void join_times(const struct generation *generation, struct rt_sched_job 
 static enum status end_choice(struct request *request, struct error *err)
 {
     struct generation *generation = generation_of(request);
-    generation_end_sequence(&request->infer.call);
+    generation_end_sequence(request);
     if (++generation->choice < generation->choice_count) {
         return begin_choice(generation, err);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by generation.c, generation_parse.c and generation_choice.c. Rules as in generation.h. */
+/* Shared by generation.c and its parts: generation_parse.c, generation_choice.c and
+ * generation_prefix.c. Rules as in generation.h. */
 #ifndef PTED_SERVER_GENERATION_PRIV_H
 #define PTED_SERVER_GENERATION_PRIV_H
 
@@ -13,6 +14,7 @@
 #include "server/request.h"
 
 struct rt_result;
+struct rt_state;
 
 /* Text of one answer, and of all choices of a request. */
 #define GENERATION_TEXT_BYTES_MAX (64 << 20)
@@ -41,6 +43,11 @@ struct generation {
     uint32_t answer_max;
     uint32_t fed_count;    /* tokens that the sequence has had */
     uint32_t step_count;   /* those that the present step adds */
+    struct rt_state *kept; /* ref held: of an earlier generation, until the sequence is open */
+    uint32_t cached_count; /* tokens that it has had */
+    bool has_looked;       /* for such a state */
+    bool is_settled;       /* the sequence has had exactly |fed_count| tokens */
+    bool is_positional;    /* as far as has been seen; see rt_method_is_positional() */
     enum reply_reason reason;
     bool has_begun; /* an event of the choice is out */
     struct sampler sampler;
@@ -71,8 +78,8 @@ static inline enum status generation_no_memory(struct error *err)
     return error_set(err, ST_EXHAUSTED, "generation: out of memory");
 }
 
-/* Any thread: the sequence is not left in the table. */
-void generation_end_sequence(struct infer_call *call);
+/* Any thread: the sequence is not left in the table; its state may be kept. */
+void generation_end_sequence(struct request *request);
 
 /* The request is no longer one of those under way (--generation-count-max). */
 void generation_count_out(struct generation *generation);
@@ -96,5 +103,22 @@ MUST_CHECK enum status generation_choice_begin_all(struct generation *generation
  * last one of a choice the next choice begins, or the generation is over. */
 MUST_CHECK enum status generation_choice_take(struct request *request,
                                               const struct rt_result *result, struct error *err);
+
+/* ---- generation_prefix.c --------------------------------------------------------------------- */
+
+/* A choice begins: it may look for a state that has had some of its tokens. */
+void generation_prefix_begin(struct generation *generation);
+
+/* Before the first step of a choice: sets |fed_count|. */
+void generation_prefix_find(struct request *request);
+
+/* The sequence is open, with the new state |state|: that gets the content which was found. */
+void generation_prefix_use(struct generation *generation, struct rt_state *state);
+
+/* A step has run, and |fed_count| does not count it yet. */
+void generation_prefix_note(struct request *request);
+
+/* The sequence is about to end. */
+void generation_prefix_keep(struct request *request);
 
 #endif

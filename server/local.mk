@@ -47,6 +47,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/generation.c %D%/generation.h %D%/generation_priv.h \
 	%D%/generation_choice.c \
 	%D%/generation_parse.c \
+	%D%/generation_prefix.c \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_call.c \
 	%D%/infer_oip.c \

@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/method_print.c \
 	%D%/names.c %D%/names.h \
 	%D%/oracle.c %D%/oracle.h \
+	%D%/positional.c \
 	%D%/program.c %D%/program.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/results.c %D%/results.h \

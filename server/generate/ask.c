@@ -14,6 +14,7 @@
 
 struct reader {
     struct json *in;
+    bool says_cache; /* cache_prompt is given */
     struct arena *arena;
     struct ask *ask;
     struct error *err;
@@ -278,6 +279,15 @@ static enum status read_stop_ids(struct reader *r)
     return read_ids(r, ASK_BIASES_MAX, &r->ask->stop_ids, &r->ask->stop_id_count);
 }
 
+static enum status read_cache_prompt(struct reader *r)
+{
+    bool is_used;
+    TRY(json_read_bool(r->in, &is_used, r->err));
+    r->ask->computes_all = !is_used;
+    r->says_cache = true;
+    return ST_OK;
+}
+
 static enum status read_stream_options(struct reader *r)
 {
     TRY(json_object(r->in, r->err));
@@ -526,6 +536,9 @@ static enum status check(struct reader *r)
     }
     if (ask->drops_tools) {
         r->ask->tools = span_str("");
+    }
+    if (ask->has_seed && !r->says_cache) {
+        r->ask->computes_all = true; /* parts of another size may round otherwise */
     }
     if (ask->echoes && ask->wants_logprobs) {
         return error_set(r->err, ST_INVALID, "echo: the tokens of a prompt have no logprobs here");

@@ -49,6 +49,7 @@ struct ask {
     uint32_t *stop_ids;
     uint32_t stop_id_count;
     bool ignores_ends;
+    bool computes_all; /* no state of an earlier request is used */
     uint32_t n;
     bool echoes;
     bool is_stream;

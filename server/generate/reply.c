@@ -166,9 +166,10 @@ static void print_usage(const struct reply *reply, struct buf *out)
 {
     buf_printf(out,
                "{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
-               ",\"total_tokens\":%" PRIu64 "}",
+               ",\"total_tokens\":%" PRIu64 ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
+               "}}",
                reply->prompt_tokens, reply->answer_tokens,
-               reply->prompt_tokens + reply->answer_tokens);
+               reply->prompt_tokens + reply->answer_tokens, reply->cached_tokens);
 }
 
 static void end_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)

@@ -42,6 +42,7 @@ struct reply {
     char id[REPLY_ID_CHARS + 1];
     int64_t created; /* s since 1970 */
     uint64_t prompt_tokens, answer_tokens;
+    uint64_t cached_tokens; /* of the prompts: those that were not computed again */
 };
 
 /* A piece of a choice, or all of it. */

@@ -25,6 +25,7 @@ HTTP_TESTS = \
 	%D%/run_otlp.py \
 	%D%/run_pipelines.py \
 	%D%/run_predict.py \
+	%D%/run_prefix.py \
 	%D%/run_profile.py \
 	%D%/run_pte.py \
 	%D%/run_pte_client.py \
