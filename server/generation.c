@@ -242,7 +242,7 @@ bool generation_is_over(const struct request *request)
 
 void generation_print_error(const struct request *request, struct buf *out)
 {
-    reply_print_error_event(generation_of(request)->ask.form, out, request->err.text,
+    reply_print_error_event(&generation_of(request)->reply, out, request->err.text,
                             request->http_status);
 }
 

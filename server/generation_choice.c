@@ -245,6 +245,7 @@ static void tell_end(struct request *request, struct generation *generation)
         piece.calls = &calls;
         piece.reason = piece.reason == REPLY_STOP ? REPLY_TOOLS : piece.reason;
     }
+    generation->reply.reason = piece.reason;
     if (generation->ask.is_stream) {
         reply_print_event(&generation->reply, &piece, &request->out);
     } else {

@@ -213,7 +213,8 @@ static enum status parse_counted(struct request *request, struct error *err)
     if (!generation->tokens) {
         return generation_no_memory(err);
     }
-    TRY(ask->form == ASK_CHAT ? make_chat(request, err) : make_prompts(request, err));
+    bool is_chat = ask->form == ASK_CHAT || ask->form == ASK_RESPONSE;
+    TRY(is_chat ? make_chat(request, err) : make_prompts(request, err));
     TRY(constraint_new(ask, generation->generator, &generation->constraint, err));
     begin_reply(request);
     request->infer.id = ask->id;
@@ -262,6 +263,15 @@ static enum status parse_chat(struct request *request, struct infer_call *call,
     return parse_form(request, ASK_CHAT, false, parts, err);
 }
 
+static enum status parse_response(struct request *request, struct infer_call *call,
+                                  const struct oip_body *parts, struct span *out_rest,
+                                  struct error *err)
+{
+    (void)call;
+    (void)out_rest;
+    return parse_form(request, ASK_RESPONSE, false, parts, err);
+}
+
 static enum status parse_generate(struct request *request, struct infer_call *call,
                                   const struct oip_body *parts, struct span *out_rest,
                                   struct error *err)
@@ -289,5 +299,6 @@ enum status generation_parse(struct request *request, const struct oip_body *par
 
 const struct infer_codec generation_completion = {.parse = parse_completion};
 const struct infer_codec generation_chat = {.parse = parse_chat};
+const struct infer_codec generation_response = {.parse = parse_response};
 const struct infer_codec generation_generate = {.parse = parse_generate};
 const struct infer_codec generation_generate_stream = {.parse = parse_generate_stream};
