@@ -18,6 +18,7 @@
 #include "protocol/prom.h"
 #include "runtime/program/program.h"
 #include "runtime/sched/sched.h"
+#include "runtime/sched/prefix.h"
 #include "runtime/sched/sequence.h"
 #include "server/api.h"
 #include "server/metrics.h"
@@ -399,6 +400,23 @@ static void put_sequence_bytes(struct page *page)
     put(page, page->serving->sequences ? rt_sequences_load(page->serving->sequences).bytes : 0);
 }
 
+static struct rt_prefixes_load look_at_prefixes(const struct page *page)
+{
+    struct rt_sequences *sequences = page->serving->sequences;
+    return sequences ? rt_prefixes_load(rt_sequences_prefixes(sequences))
+                     : (struct rt_prefixes_load){0};
+}
+
+static void put_prefixes(struct page *page)
+{
+    put(page, look_at_prefixes(page).count);
+}
+
+static void put_prefix_bytes(struct page *page)
+{
+    put(page, look_at_prefixes(page).bytes);
+}
+
 /* ---- a model --------------------------------------------------------------------------------- */
 
 /* Nothing is said of a file that is loaded when it is called, until then. */
@@ -465,6 +483,20 @@ static void put_prompt_tokens(struct page *page, const struct model *model)
 {
     if (model->generator) {
         put(page, counter_get(&model->stats->prompt_tokens));
+    }
+}
+
+static void put_prefix_hits(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        put(page, counter_get(&model->stats->prefix_hits));
+    }
+}
+
+static void put_cached_tokens(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        put(page, counter_get(&model->stats->cached_tokens));
     }
 }
 

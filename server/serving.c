@@ -97,6 +97,7 @@ static enum status init_memory(struct serving *serving, const struct options *op
     const struct rt_sequences_options sequences = {
         .count_max = (uint32_t)params->sequence_count_max,
         .bytes_max = (size_t)params->sequence_bytes_max,
+        .prefix_bytes_max = (size_t)params->prefix_bytes_max,
         .idle_ns = params->sequence_timeout * NS_PER_MS,
         .clock = uv_hrtime,
     };

@@ -11,6 +11,7 @@ noinst_LIBRARIES += %D%/libprogram.a
 	%D%/names.c %D%/names.h \
 	%D%/oracle.c %D%/oracle.h \
 	%D%/outline.c %D%/outline.h \
+	%D%/positional.c \
 	%D%/program.c %D%/program.h \
 	%D%/resident.c %D%/resident.h \
 	%D%/results.c %D%/results.h \

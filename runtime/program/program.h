@@ -146,4 +146,9 @@ rt_method_place(struct rt_method *method,
                 void (*fn)(void *arg, const char *op, enum hal_placement placement), void *arg,
                 struct hal_command_stats *out_stats, struct error *err);
 
+/* Needs a call at some position only the rows of its mutable buffers before that, and those that it
+ * writes? That is so if rt_state_wrote() says after each call that only the rows of its position
+ * were written. False is always a safe answer. Of a method without failure; any thread. */
+bool rt_method_is_positional(const struct rt_method *method);
+
 #endif

@@ -140,7 +140,7 @@ size_t rt_program_state_bytes(struct rt_program *program)
 /* Of a program with |cells|, and with room for |part_count| parts; NULL: no memory. */
 static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t part_count)
 {
-    size_t cell_bytes = 2 * sizeof(struct rt_rows) + 3 * sizeof(struct hal_buffer *);
+    size_t cell_bytes = 2 * sizeof(struct rt_rows) + 4 * sizeof(struct hal_buffer *);
     size_t bytes = cells->count * cell_bytes + part_count * sizeof(struct rt_state *);
     struct rt_state *state = calloc(1, sizeof(*state) + bytes);
     if (!state) {
@@ -154,7 +154,8 @@ static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t pa
     state->current = (struct hal_buffer **)(state->unsettled + cells->count);
     state->spare = state->current + cells->count;
     state->settled = state->spare + cells->count;
-    state->parts = (struct rt_state **)(state->settled + cells->count);
+    state->shared = state->settled + cells->count;
+    state->parts = (struct rt_state **)(state->shared + cells->count);
     for (uint32_t i = 0; i < cells->count; i++) {
         state->current[i] = hal_buffer_ref(cells->items[i].initial);
     }
@@ -224,6 +225,7 @@ void rt_state_unref(struct rt_state *state)
     for (uint32_t i = 0; i < state->cells->count; i++) {
         hal_buffer_unref(state->current[i]);
         hal_buffer_unref(state->spare[i]);
+        hal_buffer_unref(state->shared[i]);
     }
     for (uint32_t i = 0; i < state->part_count; i++) {
         rt_state_unref(state->parts[i]);
@@ -231,6 +233,61 @@ void rt_state_unref(struct rt_state *state)
     rt_program_unref(state->program);
     state->magic = 0;
     free(state);
+}
+
+/* ---- content that several states have -------------------------------------------------------- */
+
+static void set_buffer(struct hal_buffer **at, struct hal_buffer *buffer)
+{
+    struct hal_buffer *old = *at;
+    *at = hal_buffer_ref(buffer);
+    hal_buffer_unref(old);
+}
+
+void rt_state_share(struct rt_state *state, struct rt_state *from)
+{
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    OBJ_CHECK(from, RT_STATE_MAGIC);
+    must(state->cells == from->cells && state->part_count == from->part_count);
+    for (uint32_t i = 0; i < state->cells->count; i++) {
+        if (from->current[i] != from->cells->items[i].initial) {
+            set_buffer(&state->current[i], from->current[i]);
+            set_buffer(&state->shared[i], from->current[i]);
+        }
+    }
+    for (uint32_t i = 0; i < state->part_count; i++) {
+        rt_state_share(state->parts[i], from->parts[i]);
+    }
+}
+
+size_t rt_state_trim(struct rt_state *state)
+{
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    must(!atomic_load(&state->is_busy));
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < state->cells->count; i++) {
+        hal_buffer_unref(state->spare[i]);
+        state->spare[i] = NULL;
+        bool is_own = state->current[i] != state->cells->items[i].initial;
+        bytes = add_or_max(bytes, is_own ? hal_buffer_size(state->current[i]) : 0);
+    }
+    for (uint32_t i = 0; i < state->part_count; i++) {
+        bytes = add_or_max(bytes, rt_state_trim(state->parts[i]));
+    }
+    return bytes;
+}
+
+bool rt_state_wrote(const struct rt_state *state, int64_t first, int64_t end)
+{
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    for (uint32_t i = 0; i < state->cells->count; i++) {
+        const struct rt_rows *rows = &state->unsettled[i];
+        bool is_own = state->current[i] != state->cells->items[i].initial;
+        if (is_own && (rows->rows == 0 || rows->first != first || rows->end != end)) {
+            return false;
+        }
+    }
+    return state->part_count == 0;
 }
 
 enum status rt_state_reserve(struct rt_state *state, uint32_t cell, struct error *err)
@@ -250,11 +307,17 @@ void rt_state_enter(struct rt_state *state)
     must(!atomic_exchange_explicit(&state->is_busy, true, memory_order_acquire));
 }
 
-/* The generation that the call found becomes spare memory. The initial content is the program's. */
+/* The generation that the call found becomes spare memory, unless others may hold it: the initial
+ * content, or a shared one. */
 static void keep(struct rt_state *state, uint32_t cell)
 {
     struct hal_buffer *old = state->settled[cell];
-    if (state->spare[cell] || old == state->cells->items[cell].initial) {
+    bool is_shared = old == state->shared[cell];
+    if (is_shared) {
+        hal_buffer_unref(state->shared[cell]);
+        state->shared[cell] = NULL;
+    }
+    if (state->spare[cell] || is_shared || old == state->cells->items[cell].initial) {
         hal_buffer_unref(old);
     } else {
         state->spare[cell] = old;

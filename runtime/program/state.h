@@ -25,7 +25,9 @@
 #ifndef PTED_RUNTIME_PROGRAM_STATE_H
 #define PTED_RUNTIME_PROGRAM_STATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
 
@@ -41,5 +43,20 @@ MUST_CHECK enum status rt_state_new(struct rt_program *program, struct rt_state 
                                     struct error *err);
 struct rt_state *rt_state_ref(struct rt_state *state);
 void rt_state_unref(struct rt_state *state); /* NULL is fine */
+
+/*
+ * Copies on write. |state|, which no call has had, gets the content of |from|, which gets no calls
+ * any more: both hold the same memory until a call of |state| writes. That call copies what it does
+ * not write, as the first call of any state copies initial contents, so it takes no longer.
+ */
+void rt_state_share(struct rt_state *state, struct rt_state *from);
+
+/* Frees memory for next generations: |state| gets no calls any more. Returns the bytes of its
+ * content, initial contents not counted. */
+size_t rt_state_trim(struct rt_state *state);
+
+/* Has the last call written rows [first, end) of each buffer that was ever written, and no others?
+ * False if that is not known. */
+bool rt_state_wrote(const struct rt_state *state, int64_t first, int64_t end);
 
 #endif

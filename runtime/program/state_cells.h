@@ -54,6 +54,8 @@ struct rt_state {
     const struct rt_state_cells *cells; /* the program's */
     struct hal_buffer **current;        /* by cell, owned: this generation */
     struct hal_buffer **spare;          /* by cell, owned: memory for the next one, or NULL */
+    struct hal_buffer **shared;         /* by cell, owned: the generation that others may hold, too,
+                                           and nobody writes; else NULL */
     struct hal_buffer **settled;        /* by cell, owned: the generation that a call which has not
                                            ended found, once it has advanced; else NULL */
     struct rt_rows *stale;              /* by cell: where |spare| may differ from |current| */

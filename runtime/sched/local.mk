@@ -4,6 +4,7 @@ noinst_LIBRARIES += %D%/libsched.a
 %C%_libsched_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libsched_a_SOURCES = \
 	%D%/deadline.c %D%/deadline.h \
+	%D%/prefix.c %D%/prefix.h \
 	%D%/queue.c %D%/queue.h \
 	%D%/sched.c %D%/sched.h \
 	%D%/sequence.c %D%/sequence.h \

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
+#include "runtime/sched/prefix.h"
 
 #define CHAINS 1024
 
@@ -46,6 +47,7 @@ struct rt_sequence {
 struct rt_sequences {
     uint32_t magic;
     struct rt_sequences_options options;
+    struct rt_prefixes *prefixes; /* owned; its lock may be taken under |lock| */
     pthread_mutex_t lock;
     struct rt_sequence *chains[CHAINS];
     struct list idle;    /* have gone on; the one that has been idle longest first */
@@ -60,6 +62,16 @@ enum status rt_sequences_new(const struct rt_sequences_options *options,
     struct rt_sequences *sequences = calloc(1, sizeof(*sequences));
     if (!sequences) {
         return error_set(err, ST_EXHAUSTED, "no memory for sequences");
+    }
+    const struct rt_prefixes_options prefixes = {
+        .bytes_max = options->prefix_bytes_max < options->bytes_max ? options->prefix_bytes_max
+                                                                    : options->bytes_max,
+        .idle_ns = options->idle_ns,
+        .clock = options->clock,
+    };
+    if (rt_prefixes_new(&prefixes, &sequences->prefixes, err) != ST_OK) {
+        free(sequences);
+        return err->code;
     }
     sequences->magic = RT_SEQUENCES_MAGIC;
     sequences->options = *options;
@@ -192,6 +204,8 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
                          sequences->count, sequences->bytes, sequences->options.count_max,
                          sequences->options.bytes_max);
     }
+    rt_prefixes_shrink(sequences->prefixes,
+                       sequences->options.bytes_max - sequences->bytes - bytes);
     struct rt_sequence *sequence = calloc(1, sizeof(*sequence));
     if (!sequence) {
         return error_set(err, ST_EXHAUSTED, "no memory for a sequence");
@@ -252,8 +266,8 @@ enum status rt_sequences_open(struct rt_sequences *sequences, const struct rt_se
         return error_set(err, ST_TOO_LARGE, "expected at most %d bytes, got %zu",
                          RT_SEQUENCE_NAME_MAX, key->name.len);
     }
-    uint64_t now = sequences->options.clock();
     pthread_mutex_lock(&sequences->lock);
+    uint64_t now = sequences->options.clock(); /* no use is later */
     expire(sequences, now);
     struct rt_sequence *sequence = NULL;
     enum status status = find_or_add(sequences, key, is_start, &sequence, err);
@@ -272,8 +286,8 @@ bool rt_sequences_has(struct rt_sequences *sequences, const struct rt_sequence_k
     if (key->name.len > RT_SEQUENCE_NAME_MAX) {
         return false;
     }
-    uint64_t now = sequences->options.clock();
     pthread_mutex_lock(&sequences->lock);
+    uint64_t now = sequences->options.clock(); /* no use is later */
     expire(sequences, now);
     bool has = *find(sequences, key) != NULL;
     pthread_mutex_unlock(&sequences->lock);
@@ -338,8 +352,8 @@ void rt_sequence_close(struct rt_sequence *sequence)
     }
     OBJ_CHECK(sequence, RT_SEQUENCE_MAGIC);
     struct rt_sequences *sequences = sequence->sequences;
-    uint64_t now = sequences->options.clock();
     pthread_mutex_lock(&sequences->lock);
+    uint64_t now = sequences->options.clock(); /* no use is later */
     must(sequence->holder_count > 0);
     if (--sequence->holder_count == 0) {
         sequence->used_ns = now;
@@ -355,11 +369,18 @@ void rt_sequence_close(struct rt_sequence *sequence)
 uint64_t rt_sequences_expire(struct rt_sequences *sequences)
 {
     OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
-    uint64_t now = sequences->options.clock();
     pthread_mutex_lock(&sequences->lock);
+    uint64_t now = sequences->options.clock(); /* no use is later */
     uint64_t next = expire(sequences, now);
     pthread_mutex_unlock(&sequences->lock);
-    return next;
+    uint64_t prefixes = rt_prefixes_expire(sequences->prefixes);
+    return next < prefixes ? next : prefixes;
+}
+
+struct rt_prefixes *rt_sequences_prefixes(struct rt_sequences *sequences)
+{
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
+    return sequences->prefixes;
 }
 
 struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences)
@@ -383,6 +404,7 @@ void rt_sequences_free(struct rt_sequences *sequences)
         }
         must(sequences->count == 0);
         must(sequences->bytes == 0);
+        rt_prefixes_free(sequences->prefixes);
         pthread_mutex_destroy(&sequences->lock);
         sequences->magic = 0;
         free(sequences);

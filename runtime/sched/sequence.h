@@ -23,6 +23,7 @@
 #include "base/status.h"
 #include "runtime/sched/sched.h"
 
+struct rt_prefixes;
 struct rt_program;
 struct rt_sequence;
 struct rt_sequences;
@@ -31,6 +32,7 @@ struct rt_state;
 struct rt_sequences_options {
     uint32_t count_max;
     size_t bytes_max;        /* of all states, by what each may need at most */
+    size_t prefix_bytes_max; /* of states that are kept when they have ended; part of |bytes_max| */
     uint64_t idle_ns;        /* after which a sequence that nobody holds is forgotten */
     uint64_t (*clock)(void); /* ns, monotone */
 };
@@ -82,7 +84,11 @@ struct rt_sequences_load {
 
 struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences);
 
-/* Ends sequences that were idle for too long. Returns when to call again, or RT_SCHED_NEVER. */
+/* States that are kept; they have the same idle time, and give way to sequences. */
+struct rt_prefixes *rt_sequences_prefixes(struct rt_sequences *sequences);
+
+/* Ends sequences that were idle for too long, and drops such states. Returns when to call again, or
+ * RT_SCHED_NEVER. */
 uint64_t rt_sequences_expire(struct rt_sequences *sequences);
 
 #endif

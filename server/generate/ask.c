@@ -9,11 +9,13 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
+#include "server/generate/ask_response.h"
 
 #define IDS_MAX (1 << 20) /* of a prompt that is given as ids */
 
 struct reader {
     struct json *in;
+    bool says_cache; /* cache_prompt is given */
     struct arena *arena;
     struct ask *ask;
     struct error *err;
@@ -186,6 +188,35 @@ static enum status read_tools(struct reader *r)
     return take_json(r, JSON_ARRAY, &r->ask->tools);
 }
 
+static enum status read_input(struct reader *r)
+{
+    return ask_response_input(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_instructions(struct reader *r)
+{
+    return ask_response_instructions(r->in, r->ask, r->err);
+}
+
+static enum status read_flat_tools(struct reader *r)
+{
+    return ask_response_tools(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_metadata(struct reader *r)
+{
+    return take_json(r, JSON_OBJECT, &r->ask->metadata);
+}
+
+static enum status read_background(struct reader *r)
+{
+    bool is_wanted;
+    TRY(json_read_bool(r->in, &is_wanted, r->err));
+    return is_wanted
+               ? json_fail(r->in, r->err, ST_INVALID, "expected false: answers are not stored")
+               : ST_OK;
+}
+
 static enum status read_tool_choice(struct reader *r)
 {
     struct json_string choice = {0};
@@ -278,6 +309,15 @@ static enum status read_stop_ids(struct reader *r)
     return read_ids(r, ASK_BIASES_MAX, &r->ask->stop_ids, &r->ask->stop_id_count);
 }
 
+static enum status read_cache_prompt(struct reader *r)
+{
+    bool is_used;
+    TRY(json_read_bool(r->in, &is_used, r->err));
+    r->ask->computes_all = !is_used;
+    r->says_cache = true;
+    return ST_OK;
+}
+
 static enum status read_stream_options(struct reader *r)
 {
     TRY(json_object(r->in, r->err));
@@ -359,8 +399,11 @@ static enum status set_format(struct reader *r, const struct json_string *type, 
                          "\"%.*s\"",
                          SPAN_SHORT(type->raw));
     }
-    return schema.len ? set_shape(r, ASK_SCHEMA, schema, "response_format.json_schema.")
-                      : json_fail(r->in, r->err, ST_INVALID, "json_schema.schema is missing");
+    bool is_response = r->ask->form == ASK_RESPONSE;
+    return schema.len ? set_shape(r, ASK_SCHEMA, schema,
+                                  is_response ? "text.format." : "response_format.json_schema.")
+                      : json_fail(r->in, r->err, ST_INVALID, "%sschema is missing",
+                                  is_response ? "" : "json_schema.");
 }
 
 static enum status read_format(struct reader *r)
@@ -377,9 +420,31 @@ static enum status read_format(struct reader *r)
             TRY(json_read_string(r->in, &type, r->err));
         } else if (json_string_is(&key, "json_schema") && json_peek(r->in) != JSON_NULL) {
             TRY(read_named_schema(r, &schema));
+        } else if (r->ask->form == ASK_RESPONSE && json_string_is(&key, "schema")) {
+            TRY(take_json(r, JSON_OBJECT, &schema)); /* there it is not inside of json_schema */
         } else {
             TRY(json_skip(r->in, r->err));
         }
+    }
+}
+
+/* {"format": {...}} */
+static enum status read_text_format(struct reader *r)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        if (!json_string_is(&key, "format") || json_peek(r->in) == JSON_NULL) {
+            TRY(json_skip(r->in, r->err));
+            continue;
+        }
+        const uint8_t *begin = r->in->at;
+        TRY(read_format(r));
+        r->ask->format = span_of(begin, (size_t)(r->in->at - begin));
     }
 }
 
@@ -407,6 +472,7 @@ static enum status read_guided_regex(struct reader *r)
 #define C ASK_COMPLETION
 #define M ASK_CHAT
 #define G ASK_GENERATE
+#define R ASK_RESPONSE
 #define AT(member) offsetof(struct ask, member)
 #define ASK_NUMBER(name, member, forms, min, max)                                                  \
     {#name, NUMBER, forms, AT(member), min, max, NULL, NULL},
@@ -422,6 +488,7 @@ static const struct member members[] = {
 #undef C
 #undef M
 #undef G
+#undef R
 
 static enum status read_number(struct reader *r, const struct member *member)
 {
@@ -511,8 +578,9 @@ static enum status read_members(struct reader *r, bool is_inner)
 static enum status check(struct reader *r)
 {
     const struct ask *ask = r->ask;
-    bool is_chat = ask->form == ASK_CHAT;
-    const char *needed = is_chat                       ? "messages"
+    bool is_response = ask->form == ASK_RESPONSE, is_chat = ask->form == ASK_CHAT || is_response;
+    const char *needed = is_response                   ? "input"
+                         : is_chat                     ? "messages"
                          : ask->form == ASK_COMPLETION ? "prompt"
                                                        : "text_input";
     if (is_chat ? ask->messages.len == 0 : ask->prompt_count == 0) {
@@ -527,10 +595,13 @@ static enum status check(struct reader *r)
     if (ask->drops_tools) {
         r->ask->tools = span_str("");
     }
+    if (ask->has_seed && !r->says_cache) {
+        r->ask->computes_all = true; /* parts of another size may round otherwise */
+    }
     if (ask->echoes && ask->wants_logprobs) {
         return error_set(r->err, ST_INVALID, "echo: the tokens of a prompt have no logprobs here");
     }
-    return ST_OK;
+    return is_response ? ask_response_end(r->arena, r->ask, r->err) : ST_OK;
 }
 
 enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max, struct arena *arena,

@@ -16,7 +16,7 @@
 #include "server/generate/sampler.h"
 
 /* Bits, because a member may belong to several. */
-enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4 };
+enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
 
 /* What the text of an answer has to be. */
 enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX };
@@ -41,6 +41,8 @@ struct ask {
     uint32_t prompt_count;
     struct span messages, tools; /* JSON; empty: none */
     bool drops_tools;            /* tool_choice is none */
+    /* Of a response, JSON as it was given, to be repeated; empty: not given. */
+    struct span instructions, given_tools, format, metadata;
     uint32_t max_tokens;         /* UINT32_MAX: not given */
     struct sampler_options sampler;
     bool has_seed;
@@ -49,6 +51,7 @@ struct ask {
     uint32_t *stop_ids;
     uint32_t stop_id_count;
     bool ignores_ends;
+    bool computes_all; /* no state of an earlier request is used */
     uint32_t n;
     bool echoes;
     bool is_stream;

@@ -291,6 +291,8 @@ enum status generator_new(struct rt_method *method, const char *path, const char
         return error_set(err, ST_EXHAUSTED, "language model: out of memory");
     }
     *generator = facts;
+    generator->is_positional = facts.position_input != 0 && rt_method_is_positional(method);
+    atomic_init(&generator->is_retired, false);
     atomic_init(&generator->active, 0);
     int rc = pthread_mutex_init(&generator->lock, NULL);
     must(rc == 0);

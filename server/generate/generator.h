@@ -47,9 +47,11 @@ struct generator {
     bool has_all_logits;     /* [1, n, vocab]: those of the last token are wanted */
     enum dtype logits;
     uint32_t vocab;
-    uint32_t context;   /* tokens of a prompt and its answer, at most */
-    uint32_t step_max;  /* tokens that one call takes */
-    bool is_step_fixed; /* it takes just as many, not fewer */
+    uint32_t context;       /* tokens of a prompt and its answer, at most */
+    uint32_t step_max;      /* tokens that one call takes */
+    bool is_step_fixed;     /* it takes just as many, not fewer */
+    bool is_positional;     /* see rt_method_is_positional() */
+    atomic_bool is_retired; /* a newer model has its place: its states are not kept */
     uint32_t ends[GENERATOR_ENDS_MAX];
     uint32_t end_count;
     bool has_bos;

@@ -5,11 +5,13 @@ noinst_LIBRARIES += %D%/libgenerate.a
 %C%_libgenerate_a_CFLAGS = $(SERVER_CFLAGS) -fno-trapping-math
 %C%_libgenerate_a_SOURCES = \
 	%D%/ask.c %D%/ask.def %D%/ask.h \
+	%D%/ask_response.c %D%/ask_response.h \
 	%D%/beside.c %D%/beside.h \
 	%D%/chat.c %D%/chat.h \
 	%D%/constraint.c %D%/constraint.h \
 	%D%/generator.c %D%/generator.h \
 	%D%/reply.c %D%/reply.h \
+	%D%/reply_response.c %D%/reply_response.h \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/stops.c %D%/stops.h \
 	%D%/tools.c %D%/tools.h \

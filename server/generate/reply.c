@@ -9,6 +9,7 @@
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "protocol/oip_reply.h"
+#include "server/generate/reply_response.h"
 #include "server/generate/tools.h"
 #include "server/generate/words.h"
 
@@ -166,9 +167,10 @@ static void print_usage(const struct reply *reply, struct buf *out)
 {
     buf_printf(out,
                "{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
-               ",\"total_tokens\":%" PRIu64 "}",
+               ",\"total_tokens\":%" PRIu64 ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
+               "}}",
                reply->prompt_tokens, reply->answer_tokens,
-               reply->prompt_tokens + reply->answer_tokens);
+               reply->prompt_tokens + reply->answer_tokens, reply->cached_tokens);
 }
 
 static void end_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
@@ -283,6 +285,9 @@ void reply_print_choice(const struct reply *reply, const struct reply_piece *pie
     case ASK_GENERATE:
         print_generated(reply, piece, out);
         return;
+    case ASK_RESPONSE:
+        reply_response_print_output(reply, piece, out);
+        return;
     }
     unreachable();
 }
@@ -292,6 +297,10 @@ void reply_print_whole(const struct reply *reply, struct span choices, struct bu
     bool is_chat = reply->ask->form == ASK_CHAT;
     if (reply->ask->form == ASK_GENERATE) {
         buf_add(out, choices.ptr, choices.len);
+        return;
+    }
+    if (reply->ask->form == ASK_RESPONSE) {
+        reply_response_print_whole(reply, choices, out);
         return;
     }
     begin_object(reply, is_chat ? "chat.completion" : "text_completion", out);
@@ -310,8 +319,12 @@ static void begin_event(const struct reply *reply, struct buf *out)
     begin_object(reply, is_chat ? "chat.completion.chunk" : "text_completion", out);
 }
 
-void reply_print_event(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
+void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
+    if (reply->ask->form == ASK_RESPONSE) {
+        reply_response_print_events(reply, piece, out);
+        return;
+    }
     if (reply->ask->form == ASK_GENERATE) {
         buf_add_str(out, "data: ");
         print_generated(reply, piece, out);
@@ -325,7 +338,7 @@ void reply_print_event(const struct reply *reply, const struct reply_piece *piec
 
 void reply_print_end(const struct reply *reply, struct buf *out)
 {
-    if (reply->ask->form == ASK_GENERATE) {
+    if (reply->ask->form == ASK_GENERATE || reply->ask->form == ASK_RESPONSE) {
         return; /* the connection, or the last chunk, says so */
     }
     if (reply->ask->wants_usage) {
@@ -374,10 +387,15 @@ void reply_print_error(struct buf *out, const char *text, int http_status)
     buf_printf(out, ",\"type\":%s,\"param\":%s,\"code\":%s}}", kind->type, kind->param, kind->code);
 }
 
-void reply_print_error_event(enum ask_form form, struct buf *out, const char *text, int http_status)
+void reply_print_error_event(struct reply *reply, struct buf *out, const char *text,
+                             int http_status)
 {
+    if (reply->ask->form == ASK_RESPONSE) {
+        reply_response_print_error_event(reply, out, text, http_status);
+        return;
+    }
     buf_add_str(out, "data: ");
-    if (form == ASK_GENERATE) {
+    if (reply->ask->form == ASK_GENERATE) {
         oip_print_error(out, text);
     } else {
         reply_print_error(out, text, http_status);

@@ -42,6 +42,11 @@ struct reply {
     char id[REPLY_ID_CHARS + 1];
     int64_t created; /* s since 1970 */
     uint64_t prompt_tokens, answer_tokens;
+    uint64_t cached_tokens; /* of the prompts: those that were not computed again */
+    /* Of a response. */
+    enum reply_reason reason; /* of its only choice, when that has ended */
+    uint32_t event_count;
+    bool has_item; /* the stream has told of a message */
 };
 
 /* A piece of a choice, or all of it. */
@@ -60,12 +65,12 @@ void reply_print_choice(const struct reply *reply, const struct reply_piece *pie
                         struct buf *out);
 void reply_print_whole(const struct reply *reply, struct span choices, struct buf *out);
 
-void reply_print_event(const struct reply *reply, const struct reply_piece *piece, struct buf *out);
+void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out);
 void reply_print_end(const struct reply *reply, struct buf *out);
 
-/* An error as clients of OpenAI's API know it; and as the last event of a stream of |form|. */
+/* An error as clients of OpenAI's API know it; and as the last event of a stream. */
 void reply_print_error(struct buf *out, const char *text, int http_status);
-void reply_print_error_event(enum ask_form form, struct buf *out, const char *text,
+void reply_print_error_event(struct reply *reply, struct buf *out, const char *text,
                              int http_status);
 
 #endif

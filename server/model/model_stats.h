@@ -56,7 +56,8 @@ struct model_stats {
     struct histogram phases[MODEL_PHASE_COUNT]; /* ns */
     struct histogram rows;                      /* of executions */
     /* Of language models; zero with others. */
-    struct counter prompt_tokens, answer_tokens;
+    struct counter prompt_tokens, answer_tokens; /* that were computed */
+    struct counter prefix_hits, cached_tokens;   /* choices with a kept state, tokens of it */
     struct histogram first_tokens; /* ns from the last byte of a request to its first token */
     struct histogram next_tokens;  /* ns from one token to the next */
 };

@@ -12,7 +12,9 @@
 
 #include "base/check.h"
 #include "runtime/program/state.h"
+#include "runtime/sched/prefix.h"
 #include "runtime/sched/sequence.h"
+#include "server/generate/generator.h"
 #include "server/model/model_log.h"
 #include "server/model/pipelines.h"
 #include "server/process/log.h"
@@ -591,12 +593,17 @@ static void follow(struct update *update, struct rt_sequences *sequences)
     }
 }
 
-/* No name leads to the retired models any more, unless a newer generation does. */
+/* What generations of the retired models have computed is of no use to newer ones. No name leads to
+ * these models any more, unless a newer generation does. */
 static void end_sequences(const struct update *update, struct rt_sequences *sequences)
 {
     for (uint32_t i = 0; i < update->retired_count; i++) {
         const struct model *model = update->retired[i];
         const struct model *twin = repository_draft_twin(&update->draft, model);
+        if (model->program && model->generator) {
+            rt_prefixes_close(rt_sequences_prefixes(sequences), model->method,
+                              &model->generator->is_retired);
+        }
         if (model->program && (!twin || !twin->program)) {
             rt_sequences_end_all(sequences, model->program);
         }

@@ -32,6 +32,9 @@ EXTRA_DIST += %D%/http.sh
 # The length of the loop's turns; loop_turns.py compiles the library that it preloads.
 EXTRA_DIST += %D%/loop_turns.c %D%/loop_turns.py
 
+# Prompts that begin alike.
+EXTRA_DIST += %D%/prefix.py
+
 # Allocations of a warm request.
 BENCHES += %D%/count_malloc
 %C%_count_malloc_SOURCES = %D%/count_malloc.c %D%/bench_call.c %D%/bench_call.h

@@ -27,9 +27,11 @@ HTTP_TESTS = \
 	%D%/run_otlp.py \
 	%D%/run_pipelines.py \
 	%D%/run_predict.py \
+	%D%/run_prefix.py \
 	%D%/run_profile.py \
 	%D%/run_pte.py \
 	%D%/run_pte_client.py \
+	%D%/run_responses.py \
 	%D%/run_sched.py \
 	%D%/run_sequences.py \
 	%D%/run_shared_memory.py \

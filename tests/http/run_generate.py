@@ -129,7 +129,10 @@ def golden():
             counts = {"prompt_tokens": len(row["ids"]),
                       "completion_tokens": len(row["answer_ids"]) + 1,
                       "total_tokens": len(row["ids"]) + len(row["answer_ids"]) + 1}
+            cached = answer["usage"].pop("prompt_tokens_details")["cached_tokens"]
             expect("usage", answer["usage"], counts)
+            expect("cached", cached < len(row["ids"]), True)
+            counts["prompt_tokens_details"] = {"cached_tokens": len(row["ids"]) - 1}
             events = stream(daemon.port, "/v1/chat/completions",
                             {"model": "chat", "messages": row["messages"], "temperature": 0,
                              "stream_options": {"include_usage": True}})
@@ -276,7 +279,7 @@ def logprobs():
         expect("offsets", whole["logprobs"]["text_offset"][0], 0)
         events = stream(daemon.port, "/v1/chat/completions",
                         {"model": "chat", "messages": row["messages"], "temperature": 0,
-                         "logprobs": True, "top_logprobs": 3})
+                         "logprobs": True, "top_logprobs": 3, "cache_prompt": False})
         streamed = [m for e in events[:-1] for c in e["choices"]
                     for m in c["logprobs"]["content"]]
         expect("in a stream", streamed, marks)
@@ -686,6 +689,20 @@ def limits():
             wait_idle(client)
             expect("then", post(client, "/v1/chat/completions",
                                 {"model": "chat", "messages": HELLO}), 200)
+    with Daemon([*CHAT, "--generation-count-max=1"]) as daemon:
+        # Counted before it is rendered, and not any more when that fails.
+        wrong = {"model": "chat", "messages": [{"role": "user", "content": "Hello! " * 200}]}
+        client = Client(daemon.port)
+        for _ in range(3):
+            expect("too long", post(client, "/v1/chat/completions", wrong), 400)
+        first = Stream(daemon.port, "/v1/chat/completions", body)
+        first.chunk()
+        expect("not rendered", post(client, "/v1/chat/completions", wrong), 429)
+        first.client.reset()
+        wait_idle(client)
+        expect("no tokens", post(client, "/v1/completions", {"model": "chat", "prompt": [9999]}),
+               400)
+        expect("then", post(client, "/v1/completions", {"model": "chat", "prompt": "a"}), 200)
     with Daemon(CHAT) as daemon:
         client = Client(daemon.port)
         status = post(client, "/v1/chat/completions", {**body, "stream": False},

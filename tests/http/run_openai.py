@@ -6,6 +6,7 @@ Skipped without the Python package openai.
 
 usage: run_openai.py, with top_srcdir and top_builddir in the environment.
 """
+import json
 import sys
 
 from run_generate import ANSWERS, CHAT, HELLO, wait_idle
@@ -44,6 +45,54 @@ def chats():
         marks = api.chat.completions.create(model="chat", messages=HELLO, temperature=0,
                                             logprobs=True, top_logprobs=2, n=2, seed=3)
         expect("logprobs", len(marks.choices[1].logprobs.content[0].top_logprobs), 2)
+
+
+def responses():
+    """The other form of chats, and its events, as the client builds them."""
+    tool = {"type": "function", "name": "weather", "description": "of a city", "strict": None,
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+    with Daemon(CHAT) as daemon:
+        api = connect(daemon)
+        for row in ANSWERS:
+            answer = api.responses.create(model="chat", input=row["messages"], temperature=0,
+                                          store=False, metadata={"a": "b"})
+            expect("text", answer.output_text, row["answer"])
+            expect("state", (answer.status, answer.metadata), ("completed", {"a": "b"}))
+            expect("tokens", answer.usage.input_tokens, len(row["ids"]))
+            cached = answer.usage.input_tokens_details.cached_tokens
+            expect("cached", cached < len(row["ids"]), True)
+            text, last = "", None
+            for event in api.responses.create(model="chat", input=row["messages"], temperature=0,
+                                              stream=True):
+                text += event.delta if event.type == "response.output_text.delta" else ""
+                last = event
+            expect("stream", text, row["answer"])
+            expect("end", last.response.output_text, row["answer"])
+            with api.responses.stream(model="chat", input=row["messages"],
+                                      temperature=0) as events:
+                expect("built", events.get_final_response().output_text, row["answer"])
+        called = api.responses.create(model="chat", input="How is the weather in France?",
+                                      tools=[tool], temperature=0)
+        call = called.output[0]
+        expect("call", (call.type, call.name), ("function_call", "weather"))
+        after = api.responses.create(
+            model="chat", temperature=0, max_output_tokens=5, tools=[tool],
+            instructions="Be brief.",
+            input=[{"role": "user", "content": "How is the weather in France?"}, call,
+                   {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}])
+        expect("limit", after.usage.output_tokens <= 5, True)
+        shaped = api.responses.create(
+            model="chat", input="Hello!", temperature=0,
+            text={"format": {"type": "json_schema", "name": "x", "schema": {
+                "type": "object", "properties": {"n": {"enum": ["one"]}}, "required": ["n"],
+                "additionalProperties": False}}})
+        expect("shape", json.loads(shaped.output_text), {"n": "one"})
+        for members in ({"previous_response_id": "resp_1"}, {"background": True}):
+            try:
+                api.responses.create(model="chat", input="a", **members)
+                raise Failure(f"{members} is done")
+            except openai.BadRequestError as error:
+                expect("type", error.type, "invalid_request_error")
 
 
 def completions():
@@ -86,7 +135,7 @@ def cancelling():
 
 def main():
     report = Report()
-    report.run_all((chats, completions, errors, cancelling))
+    report.run_all((chats, responses, completions, errors, cancelling))
     return report.finish()
 
 

@@ -451,9 +451,105 @@ static void test_a_program_without_buffers(void **unused)
     close_world(&w);
 }
 
+/* Each goes on by itself from the content that they share, whichever call fails. */
+static void test_shared_content(void **unused)
+{
+    struct world w;
+    struct rt_state *from, *a, *b;
+    float got;
+    (void)unused;
+    open_world(&w, "running");
+    assert_ok(w.err, rt_state_new(w.program, &from, &w.err));
+    assert_ok(w.err, rt_state_new(w.program, &a, &w.err));
+    assert_ok(w.err, rt_state_new(w.program, &b, &w.err));
+    assert_int_equal(rt_state_trim(from), 0); /* still the program's own content */
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(step(&w, from, 8, false, &got), i);
+    }
+    assert_int_equal(rt_state_trim(from), 8 + 12);
+    float mean = got;
+    rt_state_share(a, from);
+    rt_state_share(b, from);
+    (void)step(&w, b, 100, true, &got);
+    for (int i = 4; i <= 6; i++) {
+        assert_int_equal(step(&w, a, -1, false, &got), i);
+    }
+    rt_state_unref(b); /* has perhaps had a call */
+    assert_ok(w.err, rt_state_new(w.program, &b, &w.err));
+    rt_state_share(b, from);
+    rt_state_unref(from);
+    assert_int_equal(step(&w, b, 16, false, &got), 4);
+    assert_true(got == mean * 0.75f + 16 * 0.25f);
+    assert_int_equal(rt_state_trim(a), 8 + 12);
+    rt_state_unref(a);
+    assert_int_equal(step(&w, b, 16, false, &got), 5);
+    rt_state_unref(b);
+    close_world(&w);
+}
+
+#define VOCAB 448
+
+/* A step of the language model; the logits of the last token go to |out|. */
+static void feed(struct world *w, struct rt_state *state, const int64_t *ids, int64_t count,
+                 int64_t position, float *out)
+{
+    const struct input inputs[] = {
+        {DT_I64, {.rank = 2, .dims = {1, count}}, ids},
+        {DT_I64, {.rank = 1, .dims = {1}}, &position},
+    };
+    struct rt_invocation *inv = prepare(w, "forward", state, inputs, 2);
+    assert_int_equal(submit_and_wait(inv, false), ST_OK);
+    const struct rt_result *result = rt_invocation_result(inv, 0);
+    assert_int_equal(result->bytes.len, count * VOCAB * sizeof(float));
+    memcpy(out, result->bytes.ptr + (count - 1) * VOCAB * sizeof(float), VOCAB * sizeof(float));
+    rt_invocation_free(inv);
+}
+
+/* What a longer sequence has left behind the rows in use changes no bit. */
+static void test_positions_need_no_later_rows(void **unused)
+{
+    struct world w;
+    struct rt_state *longer, *shared, *fresh;
+    static const int64_t ids[16] = {1, 40, 300, 7, 250, 33, 120, 90, 2, 17, 80, 444, 5, 60, 9, 3};
+    static float left[VOCAB], right[VOCAB];
+    (void)unused;
+    open_world(&w, "chat/model");
+    assert_true(rt_method_is_positional(rt_program_method(w.program, 0)));
+    assert_ok(w.err, rt_state_new(w.program, &longer, &w.err));
+    feed(&w, longer, ids, 12, 0, left);
+    assert_true(rt_state_wrote(longer, 0, 12));
+    assert_false(rt_state_wrote(longer, 0, 11));
+    for (int i = 0; i < 4; i++) {
+        feed(&w, longer, ids + 12 + i, 1, 12 + i, left);
+        assert_true(rt_state_wrote(longer, 12 + i, 13 + i));
+    }
+    (void)rt_state_trim(longer);
+    for (int64_t at = 3; at < 12; at += 4) {
+        assert_ok(w.err, rt_state_new(w.program, &shared, &w.err));
+        assert_ok(w.err, rt_state_new(w.program, &fresh, &w.err));
+        rt_state_share(shared, longer);
+        feed(&w, fresh, ids, 12, 0, right); /* rows of the same bits */
+        feed(&w, shared, ids + 4, 3, at, left);
+        feed(&w, fresh, ids + 4, 3, at, right);
+        assert_memory_equal(left, right, sizeof(left));
+        feed(&w, shared, ids + 9, 1, at + 3, left);
+        feed(&w, fresh, ids + 9, 1, at + 3, right);
+        assert_memory_equal(left, right, sizeof(left));
+        rt_state_unref(shared);
+        rt_state_unref(fresh);
+    }
+    rt_state_unref(longer);
+    close_world(&w);
+    open_world(&w, "running"); /* a count and a mean */
+    assert_false(rt_method_is_positional(rt_program_method(w.program, 0)));
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shared_content),
+        cmocka_unit_test(test_positions_need_no_later_rows),
         cmocka_unit_test(test_a_call_without_a_state_sees_initial_contents),
         cmocka_unit_test(test_states_advance_apart),
         cmocka_unit_test(test_a_cancelled_call_changes_nothing),

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A list under one mutex, the state that has not been used for longest first. There are few of
+ * them, because each takes as much memory as a sequence, so a search compares the tokens of all.
+ * What is dropped is collected, and freed without the lock.
+ */
+#include "config.h"
+
+#include "runtime/sched/prefix.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "runtime/program/state.h"
+#include "runtime/sched/sched.h"
+
+#define PREFIX_MAGIC 0x94ef1815u
+
+struct prefix {
+    uint32_t magic;
+    struct list link;
+    const struct rt_method *method; /* only compared */
+    struct rt_state *state;         /* ref held */
+    bool is_positional;
+    size_t bytes;
+    uint64_t used_ns;
+    char owner[RT_PREFIX_OWNER_MAX + 1];
+    uint32_t count;
+    uint32_t tokens[];
+};
+
+#define PREFIXES_MAGIC 0x94ef1816u
+
+struct rt_prefixes {
+    uint32_t magic;
+    struct rt_prefixes_options options;
+    pthread_mutex_t lock;
+    struct list list;
+    uint32_t count;
+    size_t bytes;
+};
+
+enum status rt_prefixes_new(const struct rt_prefixes_options *options,
+                            struct rt_prefixes **out_prefixes, struct error *err)
+{
+    struct rt_prefixes *prefixes = calloc(1, sizeof(*prefixes));
+    if (!prefixes) {
+        return error_set(err, ST_EXHAUSTED, "no memory for prefixes");
+    }
+    prefixes->magic = PREFIXES_MAGIC;
+    prefixes->options = *options;
+    must(pthread_mutex_init(&prefixes->lock, NULL) == 0);
+    list_init(&prefixes->list);
+    *out_prefixes = prefixes;
+    return ST_OK;
+}
+
+static struct prefix *prefix_of(struct list *link)
+{
+    struct prefix *prefix = LIST_ENTRY(link, struct prefix, link);
+    OBJ_CHECK(prefix, PREFIX_MAGIC);
+    return prefix;
+}
+
+/* Without the lock. */
+static void free_all(struct list *dropped)
+{
+    while (!list_is_empty(dropped)) {
+        struct prefix *prefix = prefix_of(dropped->next);
+        list_remove(&prefix->link);
+        rt_state_unref(prefix->state);
+        prefix->magic = 0;
+        free(prefix);
+    }
+}
+
+void rt_prefixes_free(struct rt_prefixes *prefixes)
+{
+    if (prefixes) {
+        OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+        free_all(&prefixes->list);
+        pthread_mutex_destroy(&prefixes->lock);
+        prefixes->magic = 0;
+        free(prefixes);
+    }
+}
+
+/* ---- with the lock held ---------------------------------------------------------------------- */
+
+static void drop(struct rt_prefixes *prefixes, struct prefix *prefix, struct list *dropped)
+{
+    must(prefixes->count > 0 && prefixes->bytes >= prefix->bytes);
+    prefixes->count--;
+    prefixes->bytes -= prefix->bytes;
+    list_remove(&prefix->link);
+    list_push_back(dropped, &prefix->link);
+}
+
+static void shrink(struct rt_prefixes *prefixes, size_t bytes, struct list *dropped)
+{
+    while (prefixes->bytes > bytes) {
+        drop(prefixes, prefix_of(prefixes->list.next), dropped);
+    }
+}
+
+static void touch(struct rt_prefixes *prefixes, struct prefix *prefix)
+{
+    prefix->used_ns = prefixes->options.clock();
+    list_remove(&prefix->link);
+    list_push_back(&prefixes->list, &prefix->link);
+}
+
+static bool is_of(const struct prefix *prefix, const struct rt_prefix_key *key)
+{
+    return prefix->method == key->method && strcmp(prefix->owner, key->owner) == 0;
+}
+
+/* How many tokens at the beginning are the same. */
+static uint32_t common(const uint32_t *a, const uint32_t *b, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && a[i] == b[i]) {
+        i++;
+    }
+    return i;
+}
+
+/* Tokens of |key| that need not be computed with |prefix|. */
+static uint32_t usable(const struct prefix *prefix, const struct rt_prefix_key *key)
+{
+    if (!is_of(prefix, key) || key->count == 0) {
+        return 0;
+    }
+    uint32_t most = key->count - 1;
+    most = most < prefix->count ? most : prefix->count;
+    uint32_t same = common(prefix->tokens, key->tokens, most);
+    bool is_enough = prefix->is_positional ? same >= RT_PREFIX_TOKENS_MIN : same == prefix->count;
+    return is_enough ? same : 0;
+}
+
+static bool begins(const uint32_t *tokens, uint32_t count, const uint32_t *with,
+                   uint32_t with_count)
+{
+    return with_count <= count && common(tokens, with, with_count) == with_count;
+}
+
+/* States that the one of |key| can do for go; true: another one can do for it. */
+static bool drop_contained(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
+                           bool is_positional, struct list *dropped)
+{
+    struct list *at = prefixes->list.next;
+    while (at != &prefixes->list) {
+        struct prefix *prefix = prefix_of(at);
+        at = at->next;
+        if (prefix->is_positional != is_positional || !is_of(prefix, key) ||
+            (!is_positional && prefix->count != key->count)) {
+            continue;
+        }
+        if (begins(prefix->tokens, prefix->count, key->tokens, key->count)) {
+            touch(prefixes, prefix);
+            return true;
+        }
+        if (begins(key->tokens, key->count, prefix->tokens, prefix->count)) {
+            drop(prefixes, prefix, dropped);
+        }
+    }
+    return false;
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+static struct prefix *make(const struct rt_prefix_key *key, struct rt_state *state,
+                           bool is_positional)
+{
+    size_t owner_len = strlen(key->owner), token_bytes = key->count * sizeof(key->tokens[0]);
+    struct prefix *prefix =
+        owner_len <= RT_PREFIX_OWNER_MAX ? malloc(sizeof(*prefix) + token_bytes) : NULL;
+    if (!prefix) {
+        return NULL;
+    }
+    *prefix = (struct prefix){.magic = PREFIX_MAGIC,
+                              .method = key->method,
+                              .state = rt_state_ref(state),
+                              .is_positional = is_positional,
+                              .count = key->count};
+    memcpy(prefix->owner, key->owner, owner_len + 1);
+    memcpy(prefix->tokens, key->tokens, token_bytes);
+    size_t bytes = rt_state_trim(state);
+    prefix->bytes = add_size(bytes, sizeof(*prefix) + token_bytes, &bytes) ? bytes : SIZE_MAX;
+    list_init(&prefix->link);
+    return prefix;
+}
+
+void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
+                      struct rt_state *state, bool is_positional, const atomic_bool *is_closed)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    struct list dropped;
+    list_init(&dropped);
+    if (prefixes->options.bytes_max == 0 || key->count < RT_PREFIX_TOKENS_MIN) {
+        return;
+    }
+    struct prefix *prefix = make(key, state, is_positional);
+    if (!prefix) {
+        return;
+    }
+    size_t max = prefixes->options.bytes_max;
+    pthread_mutex_lock(&prefixes->lock);
+    if (atomic_load(is_closed) || prefix->bytes > max ||
+        drop_contained(prefixes, key, is_positional, &dropped)) {
+        list_push_back(&dropped, &prefix->link);
+    } else {
+        shrink(prefixes, max - prefix->bytes, &dropped);
+        prefixes->count++;
+        prefixes->bytes += prefix->bytes;
+        touch(prefixes, prefix);
+    }
+    pthread_mutex_unlock(&prefixes->lock);
+    free_all(&dropped);
+}
+
+uint32_t rt_prefixes_find(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
+                          struct rt_state **out_state)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    struct prefix *best = NULL;
+    uint32_t most = 0;
+    pthread_mutex_lock(&prefixes->lock);
+    for (struct list *at = prefixes->list.next; at != &prefixes->list; at = at->next) {
+        uint32_t count = usable(prefix_of(at), key);
+        if (count > 0 && count >= most) {
+            most = count;
+            best = prefix_of(at);
+        }
+    }
+    if (best) {
+        touch(prefixes, best);
+        *out_state = rt_state_ref(best->state);
+    }
+    pthread_mutex_unlock(&prefixes->lock);
+    return most;
+}
+
+void rt_prefixes_close(struct rt_prefixes *prefixes, const struct rt_method *method,
+                       atomic_bool *is_closed)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    struct list dropped;
+    list_init(&dropped);
+    pthread_mutex_lock(&prefixes->lock);
+    atomic_store(is_closed, true);
+    struct list *at = prefixes->list.next;
+    while (at != &prefixes->list) {
+        struct prefix *prefix = prefix_of(at);
+        at = at->next;
+        if (prefix->method == method) {
+            drop(prefixes, prefix, &dropped);
+        }
+    }
+    pthread_mutex_unlock(&prefixes->lock);
+    free_all(&dropped);
+}
+
+void rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    struct list dropped;
+    list_init(&dropped);
+    pthread_mutex_lock(&prefixes->lock);
+    shrink(prefixes, bytes, &dropped);
+    pthread_mutex_unlock(&prefixes->lock);
+    free_all(&dropped);
+}
+
+uint64_t rt_prefixes_expire(struct rt_prefixes *prefixes)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    struct list dropped;
+    list_init(&dropped);
+    uint64_t next = RT_SCHED_NEVER;
+    pthread_mutex_lock(&prefixes->lock);
+    uint64_t now = prefixes->options.clock(); /* no use is later */
+    while (!list_is_empty(&prefixes->list) && next == RT_SCHED_NEVER) {
+        struct prefix *first = prefix_of(prefixes->list.next);
+        if (now - first->used_ns < prefixes->options.idle_ns) {
+            next = first->used_ns + prefixes->options.idle_ns;
+        } else {
+            drop(prefixes, first, &dropped);
+        }
+    }
+    pthread_mutex_unlock(&prefixes->lock);
+    free_all(&dropped);
+    return next;
+}
+
+struct rt_prefixes_load rt_prefixes_load(struct rt_prefixes *prefixes)
+{
+    OBJ_CHECK(prefixes, PREFIXES_MAGIC);
+    pthread_mutex_lock(&prefixes->lock);
+    const struct rt_prefixes_load load = {prefixes->count, prefixes->bytes};
+    pthread_mutex_unlock(&prefixes->lock);
+    return load;
+}

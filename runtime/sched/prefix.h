@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prefixes: states of generations that have ended, kept because a later prompt may begin with the
+ * same tokens. The next turn of a chat does, and so does a prompt with the same instructions. It
+ * then shares the state (rt_state_share()) and computes only what is new.
+ *
+ * A kept state is found by its method, its owner and its tokens. Of a positional state
+ * (rt_method_is_positional()) any beginning can be used, of another one only all of its tokens.
+ * At the limit of bytes the state that has not been used for longest goes first; so does one that
+ * has not been used for |idle_ns|, and sequences (runtime/sched/sequence.h) take the memory that
+ * they need. A method whose model is replaced is closed: its states go, and no new ones are kept.
+ *
+ * Any thread. States are freed by the thread that displaces them.
+ */
+#ifndef PTED_RUNTIME_SCHED_PREFIX_H
+#define PTED_RUNTIME_SCHED_PREFIX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct rt_method;
+struct rt_prefixes;
+struct rt_state;
+
+#define RT_PREFIX_OWNER_MAX 128
+
+/* Fewer tokens than that in common are not worth a place: computing them takes one step, too. */
+#define RT_PREFIX_TOKENS_MIN 8
+
+struct rt_prefixes_options {
+    size_t bytes_max; /* of all kept states with their tokens; 0: none is kept */
+    uint64_t idle_ns;
+    uint64_t (*clock)(void); /* ns, monotone */
+};
+
+struct rt_prefix_key {
+    const struct rt_method *method; /* borrowed; a kept state keeps its program alive */
+    const char *owner;              /* whose it is; others do not find it. Up to RT_PREFIX_OWNER_MAX
+                                       bytes; longer names keep nothing */
+    const uint32_t *tokens;
+    uint32_t count;
+};
+
+MUST_CHECK enum status rt_prefixes_new(const struct rt_prefixes_options *options,
+                                       struct rt_prefixes **out_prefixes, struct error *err);
+void rt_prefixes_free(struct rt_prefixes *prefixes); /* NULL is fine */
+
+/*
+ * |state| has had the tokens of |key|, and gets no calls any more. The caller keeps its reference.
+ * Nothing is kept if |*is_closed|, if there is no memory, or if the state is larger than all may
+ * be. A state whose tokens another one begins with is not kept beside it, if both are positional.
+ */
+void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
+                      struct rt_state *state, bool is_positional, const atomic_bool *is_closed);
+
+/*
+ * The state that has most tokens at the beginning of |key|, but not all of them: the last one is
+ * left for a call. Returns the number of tokens, and a reference in |out_state|; 0: there is none.
+ */
+uint32_t rt_prefixes_find(struct rt_prefixes *prefixes, const struct rt_prefix_key *key,
+                          struct rt_state **out_state);
+
+/* Sets |*is_closed|, and drops all states of |method|. */
+void rt_prefixes_close(struct rt_prefixes *prefixes, const struct rt_method *method,
+                       atomic_bool *is_closed);
+
+/* Drops states until they have |bytes| or less. */
+void rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes);
+
+/* Drops states that were idle for too long. Returns when to call again, or RT_SCHED_NEVER. */
+uint64_t rt_prefixes_expire(struct rt_prefixes *prefixes);
+
+struct rt_prefixes_load {
+    uint32_t count;
+    size_t bytes;
+};
+
+struct rt_prefixes_load rt_prefixes_load(struct rt_prefixes *prefixes);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* Kept states: which one is found, what goes when, and that sharing a state damages none. Two
+ * programs with mutable buffers, and a clock of the test. */
+#include "config.h"
+
+#include "runtime/sched/prefix.h"
+
+#include <string.h>
+
+#include "hal/device.h"
+#include "runtime/load/load.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
+#include "runtime/sched/sequence.h"
+#include "tests/unit/call_support.h"
+#include "tests/unit/unit.h"
+
+#define COUNT 32
+
+static uint64_t now_ns;
+
+static uint64_t fake_clock(void)
+{
+    return now_ns;
+}
+
+struct world {
+    struct hal_device *device;
+    struct rt_program *program, *chat;
+    struct rt_prefixes *prefixes;
+    atomic_bool is_closed;
+    uint32_t tokens[COUNT];
+    struct error err;
+};
+
+static int open_world(void **state)
+{
+    static struct world world;
+    struct world *w = &world;
+    const struct hal_device_options one = {.workers = 1};
+    *w = (struct world){0};
+    now_ns = 1000;
+    assert_ok(w->err, hal_device_open("cpu", &one, &w->device, &w->err));
+    const struct rt_load_options programs = {.device = w->device};
+    w->program = load_model("running", &programs);
+    w->chat = load_model("chat/model", &programs);
+    const struct rt_prefixes_options options = {
+        .bytes_max = 1 << 20, .idle_ns = 100, .clock = fake_clock};
+    assert_ok(w->err, rt_prefixes_new(&options, &w->prefixes, &w->err));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        w->tokens[i] = 100 + i;
+    }
+    *state = w;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    struct world *w = *state;
+    rt_prefixes_free(w->prefixes);
+    rt_program_unref(w->program);
+    rt_program_unref(w->chat);
+    hal_device_unref(w->device);
+    return 0;
+}
+
+static struct rt_prefix_key key_of(const struct world *w, const char *owner, uint32_t count)
+{
+    return (struct rt_prefix_key){rt_program_method(w->program, 0), owner, w->tokens, count};
+}
+
+static void keep(struct world *w, const char *owner, uint32_t count, bool is_positional)
+{
+    struct rt_state *state;
+    const struct rt_prefix_key key = key_of(w, owner, count);
+    assert_ok(w->err, rt_state_new(w->program, &state, &w->err));
+    rt_prefixes_keep(w->prefixes, &key, state, is_positional, &w->is_closed);
+    rt_state_unref(state);
+}
+
+static uint32_t find(struct world *w, const char *owner, uint32_t count)
+{
+    struct rt_state *state = NULL;
+    const struct rt_prefix_key key = key_of(w, owner, count);
+    uint32_t found = rt_prefixes_find(w->prefixes, &key, &state);
+    assert_int_equal(found > 0, state != NULL);
+    rt_state_unref(state);
+    return found;
+}
+
+static uint32_t kept(const struct world *w)
+{
+    return rt_prefixes_load(w->prefixes).count;
+}
+
+static void test_longest(void **state)
+{
+    struct world *w = *state;
+    assert_int_equal(find(w, "", COUNT), 0);
+    keep(w, "", RT_PREFIX_TOKENS_MIN - 1, true); /* too few */
+    assert_int_equal(kept(w), 0);
+    keep(w, "", 10, true);
+    assert_int_equal(find(w, "", COUNT), 10);
+    assert_int_equal(find(w, "", 10), 9); /* the last token is left for a call */
+    assert_int_equal(find(w, "", 8), 0);
+    w->tokens[9]++; /* only the first 9 are the same */
+    assert_int_equal(find(w, "", COUNT), 9);
+    keep(w, "", 20, true);
+    assert_int_equal(kept(w), 2);
+    assert_int_equal(find(w, "", COUNT), 20);
+    w->tokens[9]--;
+    assert_int_equal(find(w, "", COUNT), 10);
+    const struct rt_prefix_key other = {rt_program_method(w->chat, 0), "", w->tokens, COUNT};
+    struct rt_state *none;
+    assert_int_equal(rt_prefixes_find(w->prefixes, &other, &none), 0);
+}
+
+static void test_contained(void **state)
+{
+    struct world *w = *state;
+    keep(w, "", 10, true);
+    keep(w, "", 20, true); /* does for the one before */
+    assert_int_equal(kept(w), 1);
+    keep(w, "", 15, true); /* nothing new */
+    assert_int_equal(kept(w), 1);
+    assert_int_equal(find(w, "", COUNT), 20);
+}
+
+static void test_whole(void **state)
+{
+    struct world *w = *state;
+    keep(w, "", 20, false);
+    assert_int_equal(find(w, "", 20), 0); /* all of its tokens, and one more */
+    assert_int_equal(find(w, "", 21), 20);
+    keep(w, "", 20, false);
+    assert_int_equal(kept(w), 1);
+    keep(w, "", 10, false);
+    assert_int_equal(kept(w), 2);
+    assert_int_equal(find(w, "", 15), 10);
+}
+
+static void test_owners(void **state)
+{
+    struct world *w = *state;
+    char name[RT_PREFIX_OWNER_MAX + 2];
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = 0;
+    keep(w, "a", 20, true);
+    keep(w, name, 20, true); /* too long a name keeps nothing */
+    assert_int_equal(kept(w), 1);
+    assert_int_equal(find(w, "b", COUNT), 0);
+    assert_int_equal(find(w, "", COUNT), 0);
+    assert_int_equal(find(w, "a", COUNT), 20);
+}
+
+/* The state that has not been used for longest goes first. */
+static void test_bounds(void **state)
+{
+    struct world *w = *state;
+    keep(w, "a", 20, true);
+    size_t one = rt_prefixes_load(w->prefixes).bytes;
+    assert_true(one >= 20 * sizeof(uint32_t));
+    keep(w, "b", 20, true);
+    keep(w, "c", 20, true);
+    assert_int_equal(rt_prefixes_load(w->prefixes).bytes, 3 * one);
+    assert_int_equal(find(w, "a", COUNT), 20);
+    rt_prefixes_shrink(w->prefixes, 3 * one - 1);
+    assert_int_equal(kept(w), 2);
+    assert_int_equal(find(w, "b", COUNT), 0);
+    rt_prefixes_shrink(w->prefixes, one);
+    assert_int_equal(find(w, "c", COUNT), 0);
+    assert_int_equal(find(w, "a", COUNT), 20);
+    rt_prefixes_shrink(w->prefixes, 0);
+    assert_int_equal(kept(w), 0);
+    struct rt_prefixes *small;
+    const struct rt_prefixes_options options = {2 * one, 100, fake_clock};
+    assert_ok(w->err, rt_prefixes_new(&options, &small, &w->err));
+    struct rt_prefixes *all = w->prefixes;
+    w->prefixes = small;
+    keep(w, "a", 20, true);
+    keep(w, "b", 20, true);
+    keep(w, "c", 20, true);
+    assert_int_equal(kept(w), 2);
+    assert_int_equal(find(w, "a", COUNT), 0);
+    assert_int_equal(find(w, "c", COUNT), 20);
+    rt_prefixes_free(small);
+    w->prefixes = all;
+}
+
+static void test_expiry(void **state)
+{
+    struct world *w = *state;
+    assert_true(rt_prefixes_expire(w->prefixes) == RT_SCHED_NEVER);
+    keep(w, "a", 20, true);
+    now_ns += 60;
+    keep(w, "b", 20, true);
+    assert_int_equal(rt_prefixes_expire(w->prefixes), 1100);
+    now_ns += 40;
+    assert_int_equal(rt_prefixes_expire(w->prefixes), 1160);
+    assert_int_equal(kept(w), 1);
+    assert_int_equal(find(w, "b", COUNT), 20);
+}
+
+static void test_closing(void **state)
+{
+    struct world *w = *state;
+    keep(w, "", 20, true);
+    rt_prefixes_close(w->prefixes, rt_program_method(w->chat, 0), &w->is_closed);
+    assert_int_equal(kept(w), 1); /* another method */
+    rt_prefixes_close(w->prefixes, rt_program_method(w->program, 0), &w->is_closed);
+    assert_int_equal(kept(w), 0);
+    keep(w, "", 20, true); /* a generation that ends late */
+    assert_int_equal(kept(w), 0);
+}
+
+/* A new sequence takes the memory that it needs. */
+static void test_giving_way(void **state)
+{
+    struct world *w = *state;
+    size_t bytes = rt_program_state_bytes(w->program);
+    keep(w, "", 20, true);
+    size_t one = rt_prefixes_load(w->prefixes).bytes;
+    const struct rt_sequences_options options = {.count_max = 8,
+                                                 .bytes_max = 2 * bytes + 2 * one - 1,
+                                                 .prefix_bytes_max = 1 << 20,
+                                                 .idle_ns = 100,
+                                                 .clock = fake_clock};
+    struct rt_sequences *sequences;
+    struct rt_sequence *first, *second;
+    struct rt_prefixes *all = w->prefixes;
+    assert_ok(w->err, rt_sequences_new(&options, &sequences, &w->err));
+    w->prefixes = rt_sequences_prefixes(sequences);
+    const struct rt_sequence_key first_key = {w->program, 1, span_str("")};
+    const struct rt_sequence_key second_key = {w->program, 2, span_str("")};
+    keep(w, "a", 20, true);
+    keep(w, "b", 20, true);
+    assert_int_equal(kept(w), 2);
+    assert_ok(w->err, rt_sequences_open(sequences, &first_key, true, &first, &w->err));
+    assert_ok(w->err, rt_sequences_open(sequences, &second_key, true, &second, &w->err));
+    assert_int_equal(kept(w), 1);
+    assert_int_equal(find(w, "b", COUNT), 20);
+    rt_sequence_close(first);
+    rt_sequence_close(second);
+    rt_sequences_free(sequences);
+    w->prefixes = all;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+    const struct CMUnitTest tests[] = {
+        TEST(test_longest), TEST(test_contained), TEST(test_whole),   TEST(test_owners),
+        TEST(test_bounds),  TEST(test_expiry),    TEST(test_closing), TEST(test_giving_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
