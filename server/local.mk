@@ -4,7 +4,7 @@ SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSO
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
 	%D%/model/libmodel.a %D%/generate/libgenerate.a %D%/card/libcard.a %D%/text/libtext.a \
-	%D%/http/libhttp.a %D%/process/libprocess.a \
+	%D%/media/libmedia.a %D%/http/libhttp.a %D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
 	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
@@ -14,6 +14,7 @@ include server/model/local.mk
 include server/generate/local.mk
 include server/card/local.mk
 include server/text/local.mk
+include server/media/local.mk
 include server/http/local.mk
 include server/process/local.mk
 
