@@ -68,11 +68,14 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/routes.c %D%/routes.h \
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
+	%D%/speech_ask.c %D%/speech_ask.def %D%/speech_ask.h \
+	%D%/speech_reply.c %D%/speech_reply.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/spans.c %D%/spans.h \
 	%D%/tls.c %D%/tls.h \
 	%D%/tokens.c %D%/tokens.h \
 	%D%/trace.c %D%/trace.h \
+	%D%/transcription.c %D%/transcription.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \
 	%D%/watch.c %D%/watch.h \

@@ -185,9 +185,14 @@ class Decoder(torch.nn.Module):
                     self.register_buffer(f"{name}_length_{i}", layer.cumulative_length,
                                          persistent=False)
             caches.append(cache)
+        self.caches = caches
         self.cache = EncoderDecoderCache(*caches)
 
     def forward(self, decoder_input_ids, encoder_hidden_states, cache_position):
+        # Each call says where it writes: the token at its position, the sound from the begin on.
+        for mine, other in zip(*(cache.layers for cache in self.caches)):
+            mine.cumulative_length.copy_(cache_position.reshape(mine.cumulative_length.shape))
+            other.cumulative_length.zero_()
         out = self.decoder(input_ids=decoder_input_ids,
                            encoder_hidden_states=encoder_hidden_states,
                            past_key_values=self.cache, use_cache=True,
@@ -199,11 +204,12 @@ class Decoder(torch.nn.Module):
 def export(model, tokenizer, path):
     from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
     features = torch.zeros(1, MELS, 2 * POSITIONS)
+    model.requires_grad_(False)
     with torch.no_grad():
         encoder = torch.export.export(Encoder(model), (features,))
         hidden = Encoder(model)(features)
         decoder = torch.export.export(
-            Decoder(model), (torch.tensor([[0]]), hidden, torch.tensor([0])))
+            Decoder(model), (torch.tensor([[0]]), hidden, torch.tensor([0])), strict=True)
     of = tokenizer.token_to_id
     constants = {"get_max_seq_len": TARGETS, "get_vocab_size": tokenizer.get_vocab_size(),
                  "get_eos_id": of("<|endoftext|>"), "use_kv_cache": True,
@@ -315,7 +321,6 @@ def main():
     config = settings(tokenizer)
     (args.out / "generation_config.json").write_text(json.dumps(config, indent=1) + "\n")
     model = train(tokenizer, args.steps)
-    torch.save(model.state_dict(), "/tmp/whisper_state.pt")
     model.generation_config = GenerationConfig(**config)
     heard = answers(model, tokenizer)
     (args.out / "answers.json").write_text(json.dumps(heard, ensure_ascii=False, indent=1) + "\n")
