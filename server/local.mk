@@ -45,7 +45,9 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/conn_priv.h \
 	%D%/dump.c %D%/dump.h \
 	%D%/exchange.c %D%/exchange.h \
-	%D%/generation.c %D%/generation.h \
+	%D%/generation.c %D%/generation.h %D%/generation_priv.h \
+	%D%/generation_choice.c \
+	%D%/generation_parse.c \
 	%D%/infer.c %D%/infer.h \
 	%D%/infer_call.c \
 	%D%/infer_oip.c \
