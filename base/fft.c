@@ -166,8 +166,8 @@ struct stage {
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static void stages_##suffix(const struct fft_scheme *scheme, const type *table,             \
-                                int64_t lanes, type *work[4])                                      \
+    static void stages_##suffix(const struct fft_scheme *scheme, const type *table, int64_t lanes, \
+                                type *work[4])                                                     \
     {                                                                                              \
         struct stage t = {.m = scheme->m, .s = lanes, .turn = 1, .size = scheme->m};               \
         for (uint32_t f = 0; f < scheme->factor_count; f++) {                                      \
@@ -207,8 +207,8 @@ struct stage {
         work[1] = re;                                                                              \
     }                                                                                              \
                                                                                                    \
-    void fft_##suffix(const struct fft_scheme *scheme, const type *table, int64_t lanes,     \
-                         type *work[4])                                                            \
+    void fft_##suffix(const struct fft_scheme *scheme, const type *table, int64_t lanes,           \
+                      type *work[4])                                                               \
     {                                                                                              \
         int64_t n = scheme->n, m = scheme->m;                                                      \
         const type *chirp = table + 2 * m, *filter = chirp + 2 * n;                                \

@@ -41,9 +41,7 @@ void fft_table(const struct fft_scheme *scheme, double *table, double *work);
  * result's arrays. For the inverse transform the caller exchanges real and imaginary parts before
  * and after.
  */
-void fft_f32(const struct fft_scheme *scheme, const float *table, int64_t lanes,
-                float *work[4]);
-void fft_f64(const struct fft_scheme *scheme, const double *table, int64_t lanes,
-                double *work[4]);
+void fft_f32(const struct fft_scheme *scheme, const float *table, int64_t lanes, float *work[4]);
+void fft_f64(const struct fft_scheme *scheme, const double *table, int64_t lanes, double *work[4]);
 
 #endif

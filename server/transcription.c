@@ -31,7 +31,7 @@
 #include "server/speech_reply.h"
 #include "server/stats.h"
 
-#define TRANSCRIPTION_MAGIC 0x7472616eu
+#define TRANSCRIPTION_MAGIC 0x74726e73u
 
 /* Choosing from a larger vocabulary takes too long for the loop. */
 #define INLINE_VOCAB_MAX 8192

@@ -269,8 +269,8 @@ def answers(model, tokenizer):
 
 
 class Info(ctypes.Structure):
-    _fields_ = [("frames", ctypes.c_int64), ("samplerate", ctypes.c_int), ("channels", ctypes.c_int),
-                ("format", ctypes.c_int), ("sections", ctypes.c_int), ("seekable", ctypes.c_int)]
+    _fields_ = [("frames", ctypes.c_int64)] + [
+        (name, ctypes.c_int) for name in ("rate", "channels", "format", "sections", "seekable")]
 
 
 def write_sound(path, samples, rate, channels, kind):

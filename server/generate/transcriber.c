@@ -16,7 +16,9 @@
 #include "server/generate/beside.h"
 #include "server/generate/words.h"
 #include "server/media/log_mel.h"
+#include "server/media/sound.h"
 #include "server/process/document.h"
+#include "server/process/log.h"
 
 #define DECODER "text_decoder"
 #define ENCODER "encoder"
@@ -306,6 +308,10 @@ enum status transcriber_new(struct rt_method *method, const char *path, const ch
     if (status != ST_OK || !transcriber->words) {
         transcriber_free(transcriber);
         return status;
+    }
+    struct error missing;
+    if (sound_load(&missing) != ST_OK) {
+        log_line(LOG_WARNING, "speech model: %s; files of sound are answered 501", missing.text);
     }
     *out = transcriber;
     return ST_OK;

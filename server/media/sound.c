@@ -87,6 +87,14 @@ static sf_count_t io_tell(void *user)
     return (sf_count_t)sound->at;
 }
 
+enum status sound_load(struct error *err)
+{
+    const struct sndfile *sndfile;
+    const struct soxr_library *soxr;
+    TRY(sndfile_load(&sndfile, err));
+    return soxr_load(&soxr, err);
+}
+
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static enum status check_format(struct span file, struct error *err)

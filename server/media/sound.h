@@ -28,6 +28,9 @@ struct sound_limits {
     uint32_t rate_max; /* of the file, in Hz */
 };
 
+/* Both libraries, now. ST_UNSUPPORTED: one is missing; the error has the name of its package. */
+MUST_CHECK enum status sound_load(struct error *err);
+
 /*
  * |file| is borrowed until sound_close(). |rate| is that of the samples, in Hz. ST_INVALID: it is
  * no such file, or is damaged; ST_TOO_LARGE: beyond a limit; ST_UNSUPPORTED: a library is missing;
