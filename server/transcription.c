@@ -384,7 +384,11 @@ static enum status parse_translate(struct request *request, struct infer_call *c
 static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
-    return call->codec->parse(request, call, parts, NULL, err);
+    enum status status = call->codec->parse(request, call, parts, NULL, err);
+    if (status != ST_OK) {
+        transcription_free(request); /* a request that waits for memory holds none */
+    }
+    return status;
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */

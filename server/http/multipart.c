@@ -113,7 +113,7 @@ enum status multipart_init(struct multipart *m, struct span content_type, struct
     struct span rest = content_type, type = take_until(&rest, ';'), boundary = {0};
     *m = (struct multipart){.body = body};
     if (!is_word(type, TYPE)) {
-        return error_set(err, ST_UNSUPPORTED, "Content-Type: expected " TYPE ", got '%.*s'",
+        return error_set(err, ST_INVALID, "Content-Type: expected " TYPE ", got '%.*s'",
                          SPAN_FMT(span_of(type.ptr, type.len < 80 ? type.len : 80)));
     }
     if (!find_parameter(rest, "boundary", &boundary) || !is_boundary(boundary)) {

@@ -163,7 +163,7 @@ def streams():
 def refusals():
     with Daemon([*SPEECH, "--sound-seconds-max", "3", "--model", f"add={MODELS / 'add.pte'}"]) as d:
         client, file = Client(d.port), short_sound(0)
-        refuse(client, 501, "expected multipart/form-data", body=b"{}", kind="application/json")
+        refuse(client, 400, "expected multipart/form-data", body=b"{}", kind="application/json")
         refuse(client, 400, "expected a boundary", body=b"{}", kind="multipart/form-data")
         refuse(client, 400, "the body ends within it", body=form(file)[:-9])
         refuse(client, 400, "file is missing", model="whisper", file=None)

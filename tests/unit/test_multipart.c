@@ -90,9 +90,9 @@ static void test_refusals(void **state)
     (void)state;
     const char *const boundary =
         "Content-Type: expected a boundary of 1 to 70 letters, digits and signs";
-    expect_refusal("application/json", "{}", ST_UNSUPPORTED,
+    expect_refusal("application/json", "{}", ST_INVALID,
                    "Content-Type: expected multipart/form-data, got 'application/json'");
-    expect_refusal("", "", ST_UNSUPPORTED, "Content-Type: expected multipart/form-data, got ''");
+    expect_refusal("", "", ST_INVALID, "Content-Type: expected multipart/form-data, got ''");
     expect_refusal("multipart/form-data", "", ST_INVALID, boundary);
     expect_refusal("multipart/form-data; boundary=", "", ST_INVALID, boundary);
     expect_refusal("multipart/form-data; boundary=\"a \"", "", ST_INVALID, boundary);
