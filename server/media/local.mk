@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libmedia.a
 %C%_libmedia_a_SOURCES = \
 	%D%/format.c %D%/format.def %D%/format.h \
 	%D%/log_mel.c %D%/log_mel.h \
+	%D%/ogg.c %D%/ogg.h \
 	%D%/sndfile.c %D%/sndfile.h \
 	%D%/sound.c %D%/sound.h \
 	%D%/soxr.c %D%/soxr.h

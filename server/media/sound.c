@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "server/media/format.h"
+#include "server/media/ogg.h"
 #include "server/media/sndfile.h"
 #include "server/media/soxr.h"
 
@@ -100,6 +101,9 @@ enum status sound_load(struct error *err)
 static enum status check_format(struct span file, struct error *err)
 {
     enum media_format format = media_find_format(file);
+    if (format == MEDIA_OGG) {
+        return ogg_verify_vorbis(file, err);
+    }
     return media_kind_of(format) == MEDIA_SOUND
                ? ST_OK
                : error_set(err, ST_INVALID, "expected WAV, FLAC or Ogg, got %s of %zu bytes",

@@ -194,7 +194,11 @@ static void test_refusals(void **state)
                    "expected a sample rate of 1000 to 48000 Hz, got 96000");
     expect_refusal(file, make_wav(file, 1000, 1, 61000), ST_TOO_LARGE,
                    "expected at most 60 s of sound, got 61 s");
-    size_t len = read_file("sound.flac", file);
+    size_t len = read_file("sound.ogg", file);
+    expect_refusal(file, 500, ST_INVALID, "a damaged Ogg file: page 1: expected a whole page");
+    file[30] ^= 1;
+    expect_refusal(file, len, ST_INVALID, "a damaged Ogg file: page 0");
+    len = read_file("sound.flac", file);
     expect_refusal(file, len / 2, ST_INVALID, "a damaged FLAC file");
     file[21] |= 0x0f; /* of the 36 bits that say how many samples there are */
     memset(file + 22, 0xff, 4);
