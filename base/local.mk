@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += %D%/libbase.a
-%C%_libbase_a_CFLAGS = $(STRICT_CFLAGS)
+# fft.c, and all else here, may be compiled for vectors: nothing looks at traps of floats.
+%C%_libbase_a_CFLAGS = $(STRICT_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libbase_a_SOURCES = \
 	%D%/arena.c %D%/arena.h \
 	%D%/buf.c %D%/buf.h \
@@ -10,6 +11,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/counter.h \
 	%D%/digest.c %D%/digest.h \
 	%D%/dtype.c %D%/dtype.def %D%/dtype.h \
+	%D%/fft.c %D%/fft.h \
 	%D%/folder.c %D%/folder.h \
 	%D%/histogram.c %D%/histogram.h \
 	%D%/list.h \

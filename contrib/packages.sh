@@ -5,7 +5,8 @@
 
 # shellcheck disable=SC2034 # for the script that sources this file
 BUILD_PACKAGES='build-essential autoconf automake pkg-config libuv1-dev node-llhttp zlib1g-dev
-    libcjson-dev libpcre2-dev libutf8proc-dev libssl-dev libcurl4-openssl-dev libvulkan-dev curl'
+    libcjson-dev libpcre2-dev libutf8proc-dev libsndfile1-dev libsoxr-dev libssl-dev
+    libcurl4-openssl-dev libvulkan-dev curl'
 
 # Installs the named packages that are missing, as root or through sudo.
 install_packages() {

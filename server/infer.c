@@ -25,6 +25,7 @@
 #include "server/routes.h"
 #include "server/server.h"
 #include "server/serving.h"
+#include "server/transcription.h"
 
 #define INPUTS_MAX 256
 #define PARAMETERS_MAX 64
@@ -146,6 +147,7 @@ void infer_reset(struct request *request)
     struct infer *infer = &request->infer;
     struct model *model = infer->call.model;
     generation_free(request);
+    transcription_free(request);
     reset_call(request, &infer->call);
     infer_end_profile(request);
     bundle_free(request);
@@ -566,7 +568,7 @@ uint64_t infer_deadline_ns(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct infer *infer = &request->infer;
-    if (!infer->generation) {
+    if (!infer->ops->sample) {
         return request->arrived_ns + infer_time_limit_ns(request);
     }
     uint64_t step_ns = uv_hrtime() + infer->call.model->params.request_timeout * NS_PER_MS, all_ns;

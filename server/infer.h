@@ -27,6 +27,7 @@ struct hal_pool;
 struct infer_region;
 struct region;
 struct request;
+struct transcription;
 struct rt_culprit;
 struct rt_invocation;
 struct rt_profile;
@@ -126,6 +127,12 @@ struct infer_ops {
     bool (*start)(struct request *request, enum hal_caller caller);
     bool (*cancel)(struct request *request); /* as in struct rt_sched_job_ops */
     enum status (*finish)(struct request *request, enum status status, struct error *err);
+    /* Of requests that run a job for each token, otherwise NULL: step SAMPLE; is there an event to
+     * be sent; was it the last token; an error as the last event of a stream. */
+    enum status (*sample)(struct request *request, struct error *err);
+    bool (*has_events)(const struct request *request);
+    bool (*is_over)(const struct request *request);
+    void (*print_error_event)(const struct request *request, struct buf *out);
     size_t (*encode_bytes)(const struct request *request); /* bytes of results that become text */
     enum status (*print)(struct request *request, struct error *err);
     /* release(): the results are text, so their memory is freed. hand_over(): |pool| holds it from
@@ -154,13 +161,14 @@ bool infer_start_batch(struct rt_sched_job *const *jobs, uint32_t count);
 bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b);
 
 struct infer {
-    const struct infer_ops *ops;   /* NULL: the request calls no model */
-    struct infer_call call;        /* if the request is for one model */
-    struct bundle *bundle;         /* if the request is a list; in |arena| */
-    struct generation *generation; /* owned: if the request is to a language model */
-    struct arena arena;            /* memory that the request made us allocate */
-    struct body inflated;          /* the body without its content coding */
-    struct body *body;             /* the one of both that is read; empty when all is decoded */
+    const struct infer_ops *ops;         /* NULL: the request calls no model */
+    struct infer_call call;              /* if the request is for one model */
+    struct bundle *bundle;               /* if the request is a list; in |arena| */
+    struct generation *generation;       /* owned: if the request is to a language model */
+    struct transcription *transcription; /* owned: if it is to a speech model */
+    struct arena arena;                  /* memory that the request made us allocate */
+    struct body inflated;                /* the body without its content coding */
+    struct body *body;    /* the one of both that is read; empty when all is decoded */
     bool is_short;        /* with ST_EXHAUSTED: memory for requests is short only for now */
     struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
                              older generation. NULL: the call is for the newest one */

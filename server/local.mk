@@ -3,8 +3,9 @@
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
-	%D%/model/libmodel.a %D%/generate/libgenerate.a %D%/card/libcard.a %D%/console/libconsole.a %D%/text/libtext.a \
-	%D%/http/libhttp.a %D%/process/libprocess.a \
+	%D%/model/libmodel.a %D%/generate/libgenerate.a %D%/card/libcard.a \
+	%D%/console/libconsole.a %D%/text/libtext.a %D%/media/libmedia.a %D%/http/libhttp.a \
+	%D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
 	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
@@ -15,6 +16,7 @@ include server/generate/local.mk
 include server/card/local.mk
 include server/console/local.mk
 include server/text/local.mk
+include server/media/local.mk
 include server/http/local.mk
 include server/process/local.mk
 
@@ -74,11 +76,14 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/routes.c %D%/routes.h \
 	%D%/server.c %D%/server.h \
 	%D%/serving.c %D%/serving.h \
+	%D%/speech_ask.c %D%/speech_ask.def %D%/speech_ask.h \
+	%D%/speech_reply.c %D%/speech_reply.h \
 	%D%/stats.c %D%/stats.h \
 	%D%/spans.c %D%/spans.h \
 	%D%/tls.c %D%/tls.h \
 	%D%/tokens.c %D%/tokens.h \
 	%D%/trace.c %D%/trace.h \
+	%D%/transcription.c %D%/transcription.h \
 	%D%/trim.c %D%/trim.h \
 	%D%/turns.c %D%/turns.h \
 	%D%/watch.c %D%/watch.h \

@@ -17,7 +17,6 @@
 #include "server/access_log.h"
 #include "server/clients.h"
 #include "server/exchange.h"
-#include "server/generation.h"
 #include "server/http/http.h"
 #include "server/metrics.h"
 #include "server/process/log.h"
@@ -486,12 +485,12 @@ static enum step_result finish_run(struct request *request)
         repository_verify_files(&request->serving->repository);
     }
     enum status status = infer_finish(request, request->run_status, &request->err);
-    if (status == ST_OK && !request->infer.generation) {
+    if (status == ST_OK && !request->infer.ops->sample) {
         /* The owner of a region can make any write to it wait, by fallocate(2) for example. */
         request->offload = request->infer.has_shared_outputs ||
                            infer_encode_bytes(request) > request->server->params->inline_bytes_max;
     }
-    return advance(request, status, request->infer.generation ? STEP_SAMPLE : STEP_ENCODE);
+    return advance(request, status, request->infer.ops->sample ? STEP_SAMPLE : STEP_ENCODE);
 }
 
 /* The first call that ends without its device starts the recovery. */
@@ -527,7 +526,7 @@ static enum step_result step_run(struct request *request)
     request->job.bytes = infer_held_bytes(request);
     request->is_submitting = true;
     /* The steps of a generation follow each other: on the loop they would take more than a turn. */
-    bool may_run_inline = !request->infer.generation;
+    bool may_run_inline = !request->infer.ops->sample;
     enum status status = rt_sched_submit(queue, &request->job, may_run_inline, &request->err);
     request->is_submitting = false;
     if (status != ST_OK) {
@@ -565,15 +564,15 @@ void request_go_on(struct request *request)
 
 static enum step_result step_sample(struct request *request)
 {
-    enum status status = generation_sample(request, &request->err);
+    enum status status = request->infer.ops->sample(request, &request->err);
     release_job(request);
     request->is_run_done = false;
     request->want_ms = 0; /* each step may wait as long as another */
     if (status != ST_OK) {
         return advance(request, status, STEP_WRITE);
     }
-    go(request, generation_has_events(request) ? STEP_SEND
-                : generation_is_over(request)  ? STEP_ENCODE
+    go(request, request->infer.ops->has_events(request) ? STEP_SEND
+                : request->infer.ops->is_over(request)  ? STEP_ENCODE
                                                : STEP_DECODE);
     return STEP_NEXT;
 }
@@ -582,12 +581,12 @@ static enum step_result step_sample(struct request *request)
 static void go_on_sending(struct request *request)
 {
     buf_reset(&request->out);
-    go(request, generation_is_over(request) ? STEP_DONE : STEP_DECODE);
+    go(request, request->infer.ops->is_over(request) ? STEP_DONE : STEP_DECODE);
 }
 
 static enum step_result step_send(struct request *request)
 {
-    bool is_last = generation_is_over(request);
+    bool is_last = request->infer.ops->is_over(request);
     request->encoded_ns = is_last ? uv_hrtime() : 0;
     enum exchange_written written = request_answer_send(request, is_last);
     if (written == EXCHANGE_WAITS) {
@@ -663,7 +662,7 @@ static void print_error(struct request *request)
     request_log_error(request, request->http_status, &request->err, -1);
     buf_reset(&request->out);
     if (request->exchange->sent_bytes > 0) {
-        generation_print_error(request, &request->out);
+        request->infer.ops->print_error_event(request, &request->out);
     } else {
         route_of(request)->print_error(&request->out, request->err.text, request->http_status);
     }

@@ -8,6 +8,7 @@
 #include "server/bundle.h"
 #include "server/generate/reply.h"
 #include "server/generation.h"
+#include "server/transcription.h"
 
 static void print_error(struct buf *out, const char *text, int http_status)
 {
@@ -60,6 +61,11 @@ static void print_error(struct buf *out, const char *text, int http_status)
 #define GENERATES(how)                                                                             \
     {                                                                                              \
         .ops = &generation_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how),                       \
+        .print_error = reply_print_error                                                           \
+    }
+#define TRANSCRIBES(how)                                                                           \
+    {                                                                                              \
+        .ops = &transcription_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how),                    \
         .print_error = reply_print_error                                                           \
     }
 

@@ -87,7 +87,7 @@ include_rules() {
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
                 "server/(process|" part[2] (part[2] == "pte" ? "|profile|text" : "") \
                 (part[2] == "model" ? "|generate|text" : "") \
-                (part[2] == "generate" ? "|text" : "") ")/|"
+                (part[2] == "generate" ? "|text|media" : "") ")/|"
             if (part[2] ~ /^(model|pte)$/) return seen "server/card/|" runtime_doors()
             if (part[2] ~ /^(card|profile|generate)$/) return seen runtime_doors()
             return seen "^$)"
@@ -103,7 +103,7 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return rooms(file)
-            if (file ~ /^server\/(process|profile|pte|http|model|generate|card|text)\//)
+            if (file ~ /^server\/(process|profile|pte|http|model|generate|card|text|media)\//)
                 return server_rooms(file)
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
@@ -113,6 +113,7 @@ include_rules() {
         function library_folder(name) {
             if (name ~ /^(uv\.h|llhttp\.h|curl\/|openssl\/|zlib\.h)/) return "^server/"
             if (name ~ /^(pcre2|utf8proc)\.h/) return "^server/text/"
+            if (name ~ /^(sndfile|soxr)\.h/) return "^server/media/"
             if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/process/document\\.c$"
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
             return "."

@@ -4,7 +4,7 @@
  * each with one "fft" for every dim and a table ("fft_table") that depends on the length alone and
  * is folded.
  *
- * Lines of one dim are gathered into lanes, transformed (fft_core.h) and scattered. Real numbers
+ * Lines of one dim are gathered into lanes, transformed (base/fft.h) and scattered. Real numbers
  * count as complex ones without an imaginary part; the half spectrum of real numbers is completed
  * by its mirror image. A tile is some lines.
  */
@@ -18,7 +18,7 @@
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/fft.h"
-#include "runtime/ops/fft_core.h"
+#include "base/fft.h"
 #include "runtime/ops/op.h"
 
 #define LANES_MAX 16
@@ -30,25 +30,25 @@
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 struct table_constants {
-    struct rt_fft_scheme scheme;
+    struct fft_scheme scheme;
     enum dtype dtype;
 };
 
 static void table_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct table_constants *c = args->constants;
-    int64_t count = rt_fft_table_count(&c->scheme);
+    int64_t count = fft_table_count(&c->scheme);
     double *table = args->scratch;
     (void)tile;
 
-    rt_fft_table(&c->scheme, table, table + count);
+    fft_table(&c->scheme, table, table + count);
     rt_convert_store(RT_CLASS_F64, c->dtype)(args->bindings[0], (int64_t)dtype_bytes(c->dtype),
                                              table, count);
 }
 
 static const struct hal_kernel kernel_table = {.name = "fft_table", .cpu = table_tile};
 
-/* The output has rt_fft_table_count() elements for the given length. */
+/* The output has fft_table_count() elements for the given length. */
 static enum status table_shape(struct rt_shape_call *call)
 {
     int64_t n;
@@ -58,19 +58,19 @@ static enum status table_shape(struct rt_shape_call *call)
         return rt_shape_refuse(call, "a transform of %" PRId64 " numbers, expected 1 to %d", n,
                                LENGTH_MAX);
     }
-    struct rt_fft_scheme scheme = rt_fft_scheme(n);
-    if (rt_fft_work_count(&scheme) * 4 * (int64_t)sizeof(double) > WORK_BYTES_MAX / 2) {
+    struct fft_scheme scheme = fft_scheme(n);
+    if (fft_work_count(&scheme) * 4 * (int64_t)sizeof(double) > WORK_BYTES_MAX / 2) {
         return rt_shape_unsupported(call, "a transform of %" PRId64 " numbers is too large", n);
     }
-    struct rt_dim count = rt_dim_of(rt_fft_table_count(&scheme));
+    struct rt_dim count = rt_dim_of(fft_table_count(&scheme));
     return rt_shape_set_out(call, 0, 1, &count);
 }
 
 static enum status table_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    struct table_constants c = {rt_fft_scheme(rt_emit_int(emit, 0)), out->dtype};
-    int64_t elements = out->numel + 4 * rt_fft_work_count(&c.scheme);
+    struct table_constants c = {fft_scheme(rt_emit_int(emit, 0)), out->dtype};
+    int64_t elements = out->numel + 4 * fft_work_count(&c.scheme);
 
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
@@ -89,7 +89,7 @@ static enum status table_emit(struct rt_emit *emit, struct error *err)
 /* ---- one dim --------------------------------------------------------------------------------- */
 
 struct fft_constants {
-    struct rt_fft_scheme scheme;
+    struct fft_scheme scheme;
     enum rt_fft_mode mode;
     bool is_inverse;
     int64_t in, out;     /* numbers of a line */
@@ -146,14 +146,14 @@ static int64_t first_of(const struct fft_constants *c, int64_t line, int64_t len
     {                                                                                              \
         const struct fft_constants *c = args->constants;                                           \
         int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, c->lines);              \
-        int64_t size = rt_fft_work_count(&c->scheme) * c->lanes;                                   \
+        int64_t size = fft_work_count(&c->scheme) * c->lanes;                                   \
         type *space = args->scratch;                                                               \
         for (int64_t line = first; line < behind; line += c->lanes) {                              \
             int64_t lanes = rt_min(c->lanes, behind - line);                                       \
             type *work[4] = {space, space + size, space + 2 * size, space + 3 * size};             \
             uint32_t re = c->is_inverse ? 1 : 0, im = 1 - re;                                      \
             gather_##suffix(c, args->bindings[1], line, lanes, work[re], work[im]);                \
-            rt_fft_##suffix(&c->scheme, args->bindings[2], lanes, work);                           \
+            fft_##suffix(&c->scheme, args->bindings[2], lanes, work);                           \
             scatter_##suffix(c, args->bindings[0], line, lanes, work[re], work[im]);               \
         }                                                                                          \
     }                                                                                              \
@@ -183,7 +183,7 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     int64_t dim = rt_emit_int(emit, 2), element = (int64_t)dtype_bytes(table->dtype);
     struct fft_constants c = {
-        .scheme = rt_fft_scheme(rt_emit_int(emit, 5)),
+        .scheme = fft_scheme(rt_emit_int(emit, 5)),
         .mode = (enum rt_fft_mode)rt_emit_int(emit, 3),
         .is_inverse = rt_emit_value(emit, 4)->b,
         .in = x->dims[dim],
@@ -200,7 +200,7 @@ static enum status fft_emit(struct rt_emit *emit, struct error *err)
         c.inner *= out->dims[d];
     }
     c.lines = out->numel / c.out;
-    int64_t line_bytes = 4 * element * rt_fft_work_count(&c.scheme);
+    int64_t line_bytes = 4 * element * fft_work_count(&c.scheme);
     c.lanes = rt_max(1, rt_min(rt_min(LANES_MAX, c.lines), WORK_BYTES / line_bytes));
     const struct hal_kernel *kernel = table->dtype == DT_F64 ? &kernel_fft_f64 : &kernel_fft_f32;
     c.tile = c.lanes * rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_ELEMENTS,

@@ -17,7 +17,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/create.c %D%/create.h %D%/fill.h \
 	%D%/distance.c %D%/distance.h \
 	%D%/gate.c \
-	%D%/fft.c %D%/fft.h %D%/fft_core.c %D%/fft_core.h \
+	%D%/fft.c %D%/fft.h \
 	%D%/index.c %D%/index.h \
 	%D%/interleave.c %D%/interleave.h \
 	%D%/masked.c %D%/masked.h \

@@ -10,9 +10,11 @@ noinst_LIBRARIES += %D%/libgenerate.a
 	%D%/chat.c %D%/chat.h \
 	%D%/constraint.c %D%/constraint.h \
 	%D%/generator.c %D%/generator.h \
+	%D%/heard.c %D%/heard.h \
 	%D%/reply.c %D%/reply.h \
 	%D%/reply_response.c %D%/reply_response.h \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/stops.c %D%/stops.h \
 	%D%/tools.c %D%/tools.h \
+	%D%/transcriber.c %D%/transcriber.h %D%/language.def \
 	%D%/words.c %D%/words.h

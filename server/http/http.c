@@ -15,6 +15,7 @@ static const char *const field_names[HTTP_FIELD_COUNT] = {
     [HTTP_AUTHORIZATION] = "authorization",
     [HTTP_CONTENT_ENCODING] = "content-encoding",
     [HTTP_CONTENT_LENGTH] = "content-length",
+    [HTTP_CONTENT_TYPE] = "content-type",
     [HTTP_EXPECT] = "expect",
     [HTTP_HOST] = "host",
     [HTTP_INFERENCE_HEADER_CONTENT_LENGTH] = "inference-header-content-length",

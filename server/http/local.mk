@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libhttp.a
 	%D%/head.c %D%/head.h \
 	%D%/http.c %D%/http.h \
 	%D%/http1.c %D%/http1.h \
+	%D%/multipart.c %D%/multipart.h \
 	%D%/tls_context.c %D%/tls_context.h \
 	%D%/transport.c %D%/transport.h \
 	%D%/transport_socket.c %D%/transport_socket.h \

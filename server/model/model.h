@@ -38,6 +38,7 @@ struct hal_device;
 struct hal_pool;
 struct model_stats;
 struct rt_sched_queue;
+struct transcriber;
 
 #define MODEL_MAGIC 0x6d6f646cu
 
@@ -77,13 +78,14 @@ struct model {
     struct model *older;  /* shared: ref held; the generation before it, where sequences are open.
                              Under the lock of its repository */
     /* ---- what it runs ---- */
-    struct rt_program *program;   /* shared: ref held; NULL: did not load, or model_close() */
-    struct rt_method *method;     /* borrowed from |program| */
-    struct params params;         /* the daemon's parameters with the settings of this model */
-    struct generator *generator;  /* owned: of a language model with a tokenizer; else NULL */
-    struct rt_sched_queue *queue; /* owned, like |stats|; NULL if the model cannot be called */
-    struct hal_pool *pool;        /* owned: holds the inputs of waiting calls */
-    int64_t rows_form;            /* rows that may be tried as one, see server/proving.h */
+    struct rt_program *program;      /* shared: ref held; NULL: did not load, or model_close() */
+    struct rt_method *method;        /* borrowed from |program| */
+    struct params params;            /* the daemon's parameters with the settings of this model */
+    struct generator *generator;     /* owned: of a language model with a tokenizer; else NULL */
+    struct transcriber *transcriber; /* owned: of a speech model with a tokenizer; else NULL */
+    struct rt_sched_queue *queue;    /* owned, like |stats|; NULL if the model cannot be called */
+    struct hal_pool *pool;           /* owned: holds the inputs of waiting calls */
+    int64_t rows_form;               /* rows that may be tried as one, see server/proving.h */
     int64_t rows_max;       /* the loop's: rows that may run as one; 1: each request runs alone */
     struct error why_alone; /* the loop's: the reason why that is 1 */
     int64_t batch_size_max; /* rows of a request; 0: dim 0 does not count samples */

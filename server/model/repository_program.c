@@ -13,6 +13,7 @@
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
 #include "server/generate/generator.h"
+#include "server/generate/transcriber.h"
 #include "server/model/repository_priv.h"
 
 /* Rows to try if no option gives the number. */
@@ -173,8 +174,11 @@ static enum status open_queue(struct repository *repository, struct model *model
 /* A tokenizer that does not fit makes the model fail: its answers would be nonsense. */
 static enum status open_generator(struct model *model, struct error *err)
 {
-    return generator_new(model->method, model->origin->path, model->origin->tokenizer_path,
-                         &model->generator, err);
+    const struct origin *origin = model->origin;
+    TRY(transcriber_new(model->method, origin->path, origin->tokenizer_path, &model->transcriber,
+                        err));
+    return generator_new(model->method, origin->path, origin->tokenizer_path, &model->generator,
+                         err);
 }
 
 /* READY, or FAILED if the method cannot be called. */
@@ -206,6 +210,16 @@ static struct span name_method(struct span file, const struct rt_method *method,
     return span_of(text, (size_t)len < 2 * MODEL_NAME_MAX ? (size_t)len : 2 * MODEL_NAME_MAX - 1);
 }
 
+/* A program without a default method may be a speech model: its decoder has the file's name as an
+ * alias, because that is the model's name for clients that send sound. */
+static bool is_speech_model(const struct rt_method *method)
+{
+    const struct rt_program *program = rt_method_program(method);
+    return !rt_program_default_method(program) &&
+           strcmp(rt_method_name(method), "text_decoder") == 0 &&
+           rt_program_find_method(program, span_str("encoder")) != NULL;
+}
+
 /* The default method has the file's name; its own is an alias, if that is a valid name. */
 static enum status add_method(struct repository_draft *draft, struct origin *origin,
                               struct rt_method *method, bool is_default, struct error *err)
@@ -216,6 +230,10 @@ static enum status add_method(struct repository_draft *draft, struct origin *ori
     struct model *model;
     TRY(repository_draft_add(draft, origin, is_default ? file : full, &model, err));
     TRY(model_describe(model, method, draft->repository->device, err));
+    if (is_speech_model(method)) {
+        model->alias = arena_strdup(&model->arena, file.ptr, file.len);
+        return model->alias ? ST_OK : exhausted(err);
+    }
     bool is_pipeline = origin->path == NULL; /* its method has no name but the pipeline's */
     if (is_default && !is_pipeline && model_name_is_valid(full)) {
         model->alias = arena_strdup(&model->arena, full.ptr, full.len);

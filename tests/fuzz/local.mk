@@ -2,7 +2,7 @@
 # Hostile input: fuzz_NAME runs over corpus/NAME here, and over anything under libFuzzer.
 FUZZ_TESTS = %D%/fuzz_pte %D%/test_pte_mutations %D%/test_program_mutations \
 	%D%/mutate_call %D%/mutate_card %D%/mutate_conf %D%/mutate_conn %D%/mutate_document \
-	%D%/mutate_json %D%/mutate_number %D%/mutate_oip %D%/mutate_ptd %D%/mutate_sig \
+	%D%/mutate_json %D%/mutate_multipart %D%/mutate_number %D%/mutate_oip %D%/mutate_ptd %D%/mutate_sig \
 	%D%/mutate_template %D%/mutate_tokenizer
 
 check_PROGRAMS += $(FUZZ_TESTS) %D%/replay_pte %D%/replay_program
@@ -38,6 +38,11 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 	-DMUTATE_WORDS='"tests/fuzz/words_conf.def"'
 %C%_mutate_conf_CFLAGS = $(SERVER_CFLAGS)
 %C%_mutate_conf_LDADD = $(SERVER_LIBS)
+%C%_mutate_multipart_SOURCES = %D%/fuzz_multipart.c %D%/mutate.c
+%C%_mutate_multipart_CPPFLAGS = $(AM_CPPFLAGS) -DMUTATE_ROUNDS=100000 \
+	-DMUTATE_WORDS='"tests/fuzz/words_multipart.def"'
+%C%_mutate_multipart_CFLAGS = $(SERVER_CFLAGS)
+%C%_mutate_multipart_LDADD = $(SERVER_LIBS)
 %C%_mutate_json_SOURCES = %D%/fuzz_json.c %D%/mutate.c
 %C%_mutate_json_LDADD = $(PROTOCOL_LIBS)
 %C%_mutate_number_SOURCES = %D%/fuzz_number.c %D%/mutate.c
@@ -72,4 +77,4 @@ CALL_PROGRAM = %D%/call_program.c %D%/call_program.h %D%/program_mutate.c %D%/pr
 %C%_mutate_ptd_LDADD = $(PTE_LIBS)
 EXTRA_DIST += %D%/test_malformed.sh %D%/program_corpus.sh %D%/corpus \
 	%D%/words_card.def %D%/words_conf.def %D%/words_document.def %D%/words_http.def \
-	%D%/words_json.def %D%/words_template.def %D%/words_tokenizer.def
+	%D%/words_json.def %D%/words_multipart.def %D%/words_template.def %D%/words_tokenizer.def

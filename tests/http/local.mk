@@ -35,6 +35,7 @@ HTTP_TESTS = \
 	%D%/run_sched.py \
 	%D%/run_sequences.py \
 	%D%/run_shared_memory.py \
+	%D%/run_speech.py \
 	%D%/run_tls.py \
 	%D%/run_tls_plays.py \
 	%D%/run_watchdog.py
@@ -59,4 +60,5 @@ EXTRA_DIST += $(HTTP_TESTS) \
 	%D%/interpreter.py \
 	%D%/load.py \
 	%D%/tls_client.py \
+	%D%/tones.py \
 	%D%/webdriver.py

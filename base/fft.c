@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Discrete Fourier transforms; see fft_core.h. */
+/* Discrete Fourier transforms; see base/fft.h. */
 #include "config.h"
 
-#include "runtime/ops/fft_core.h"
+#include "base/fft.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 /* ---- plans and tables ------------------------------------------------------------------------ */
 
-static bool factorize(int64_t n, struct rt_fft_scheme *scheme)
+static bool factorize(int64_t n, struct fft_scheme *scheme)
 {
     static const uint8_t radices[] = {4, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, FACTOR_MAX};
 
@@ -26,9 +26,9 @@ static bool factorize(int64_t n, struct rt_fft_scheme *scheme)
     return n == 1;
 }
 
-struct rt_fft_scheme rt_fft_scheme(int64_t n)
+struct fft_scheme fft_scheme(int64_t n)
 {
-    struct rt_fft_scheme scheme = {.n = n, .m = n};
+    struct fft_scheme scheme = {.n = n, .m = n};
 
     if (!factorize(n, &scheme)) {
         for (scheme.m = 1; scheme.m < 2 * n - 1;) {
@@ -39,27 +39,27 @@ struct rt_fft_scheme rt_fft_scheme(int64_t n)
     return scheme;
 }
 
-static bool is_chirp(const struct rt_fft_scheme *scheme)
+static bool is_chirp(const struct fft_scheme *scheme)
 {
     return scheme->m != scheme->n;
 }
 
 /* For stages, their cosines and sines; for a chirp, the chirp and its transformed conjugate. */
-int64_t rt_fft_table_count(const struct rt_fft_scheme *scheme)
+int64_t fft_table_count(const struct fft_scheme *scheme)
 {
     return is_chirp(scheme) ? 4 * scheme->m + 2 * scheme->n : 2 * scheme->m;
 }
 
-int64_t rt_fft_work_count(const struct rt_fft_scheme *scheme)
+int64_t fft_work_count(const struct fft_scheme *scheme)
 {
     return scheme->m;
 }
 
-void rt_fft_table(const struct rt_fft_scheme *scheme, double *table, double *work)
+void fft_table(const struct fft_scheme *scheme, double *table, double *work)
 {
     double *arrays[4] = {work, work + scheme->m, work + 2 * scheme->m, work + 3 * scheme->m};
     double *chirp = table + 2 * scheme->m, *filter = chirp + 2 * scheme->n;
-    struct rt_fft_scheme stages = *scheme;
+    struct fft_scheme stages = *scheme;
 
     for (int64_t k = 0; k < scheme->m; k++) {
         table[k] = cos(2 * PI * (double)k / (double)scheme->m);
@@ -77,7 +77,7 @@ void rt_fft_table(const struct rt_fft_scheme *scheme, double *table, double *wor
         arrays[1][k] = arrays[1][(scheme->m - k) % scheme->m] = sin(angle);
     }
     stages.n = scheme->m;
-    rt_fft_f64(&stages, table, 1, arrays);
+    fft_f64(&stages, table, 1, arrays);
     memcpy(filter, arrays[0], (size_t)scheme->m * sizeof(*filter));
     memcpy(filter + scheme->m, arrays[1], (size_t)scheme->m * sizeof(*filter));
 }
@@ -166,8 +166,8 @@ struct stage {
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
-    static void stages_##suffix(const struct rt_fft_scheme *scheme, const type *table,             \
-                                int64_t lanes, type *work[4])                                      \
+    static void stages_##suffix(const struct fft_scheme *scheme, const type *table, int64_t lanes, \
+                                type *work[4])                                                     \
     {                                                                                              \
         struct stage t = {.m = scheme->m, .s = lanes, .turn = 1, .size = scheme->m};               \
         for (uint32_t f = 0; f < scheme->factor_count; f++) {                                      \
@@ -207,8 +207,8 @@ struct stage {
         work[1] = re;                                                                              \
     }                                                                                              \
                                                                                                    \
-    void rt_fft_##suffix(const struct rt_fft_scheme *scheme, const type *table, int64_t lanes,     \
-                         type *work[4])                                                            \
+    void fft_##suffix(const struct fft_scheme *scheme, const type *table, int64_t lanes,           \
+                      type *work[4])                                                               \
     {                                                                                              \
         int64_t n = scheme->n, m = scheme->m;                                                      \
         const type *chirp = table + 2 * m, *filter = chirp + 2 * n;                                \

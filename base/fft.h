@@ -6,34 +6,34 @@
  * runs over lanes and over the elements that earlier stages have gathered, so it vectorises). Other
  * lengths are a convolution with a chirp (Bluestein), whose length is a power of two.
  *
- * rt_fft_table() makes a table of everything that depends on the length alone. No function
+ * fft_table() makes a table of everything that depends on the length alone. No function
  * allocates; all run on any thread.
  */
-#ifndef PTED_RUNTIME_OPS_FFT_CORE_H
-#define PTED_RUNTIME_OPS_FFT_CORE_H
+#ifndef PTED_BASE_FFT_H
+#define PTED_BASE_FFT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RT_FFT_FACTORS_MAX 24
+#define FFT_FACTORS_MAX 24
 
-struct rt_fft_scheme {
+struct fft_scheme {
     int64_t n;
     int64_t m; /* length of the transform itself: n, or for a chirp the power of two of its
                   convolution */
     uint32_t factor_count;
-    uint8_t factors[RT_FFT_FACTORS_MAX]; /* factors of m */
+    uint8_t factors[FFT_FACTORS_MAX]; /* factors of m */
 };
 
 /* For 1 <= n <= 2^24. */
-struct rt_fft_scheme rt_fft_scheme(int64_t n);
+struct fft_scheme fft_scheme(int64_t n);
 
 /* Elements of the table, and elements for each lane of each of the four work arrays. */
-int64_t rt_fft_table_count(const struct rt_fft_scheme *scheme);
-int64_t rt_fft_work_count(const struct rt_fft_scheme *scheme);
+int64_t fft_table_count(const struct fft_scheme *scheme);
+int64_t fft_work_count(const struct fft_scheme *scheme);
 
-/* Fills the table; |work| has 4 * rt_fft_work_count() elements. */
-void rt_fft_table(const struct rt_fft_scheme *scheme, double *table, double *work);
+/* Fills the table; |work| has 4 * fft_work_count() elements. */
+void fft_table(const struct fft_scheme *scheme, double *table, double *work);
 
 /*
  * Transforms work[0] (real parts) and work[1] (imaginary parts), n elements for each lane, with
@@ -41,9 +41,7 @@ void rt_fft_table(const struct rt_fft_scheme *scheme, double *table, double *wor
  * result's arrays. For the inverse transform the caller exchanges real and imaginary parts before
  * and after.
  */
-void rt_fft_f32(const struct rt_fft_scheme *scheme, const float *table, int64_t lanes,
-                float *work[4]);
-void rt_fft_f64(const struct rt_fft_scheme *scheme, const double *table, int64_t lanes,
-                double *work[4]);
+void fft_f32(const struct fft_scheme *scheme, const float *table, int64_t lanes, float *work[4]);
+void fft_f64(const struct fft_scheme *scheme, const double *table, int64_t lanes, double *work[4]);
 
 #endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/media/format.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *first, *second;
+    size_t offset;
+    enum media_kind kind;
+} formats[MEDIA_FORMATS + 1] = {
+#define FORMAT(id, name, kind, first, offset, second)                                              \
+    [MEDIA_##id] = {name, first, second, offset, MEDIA_##kind},
+#include "server/media/format.def"
+#undef FORMAT
+    [MEDIA_FORMATS] = {"an unknown format", "", "", 0, MEDIA_OTHER},
+};
+
+static bool has_at(struct span file, size_t offset, const char *text)
+{
+    size_t len = strlen(text);
+    return file.len >= offset + len && memcmp(file.ptr + offset, text, len) == 0;
+}
+
+enum media_format media_find_format(struct span file)
+{
+    unsigned at = 0;
+    while (at < MEDIA_FORMATS && !(has_at(file, 0, formats[at].first) &&
+                                   has_at(file, formats[at].offset, formats[at].second))) {
+        at++;
+    }
+    return (enum media_format)at;
+}
+
+enum media_kind media_kind_of(enum media_format format)
+{
+    return formats[format].kind;
+}
+
+const char *media_format_name(enum media_format format)
+{
+    return formats[format].name;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The beginning of an Ogg file with Vorbis, before libsndfile sees it: releases up to 1.2 lose some
+ * kilobytes with each file whose three headers they cannot read. So all that can stop them there is
+ * checked here first: the pages of the headers, their checksums and numbers, and the first header.
+ *
+ * Sources: RFC 3533 (pages); Vorbis I specification, 4.2 (headers). Any thread.
+ */
+#ifndef PTED_SERVER_MEDIA_OGG_H
+#define PTED_SERVER_MEDIA_OGG_H
+
+#include "base/bytes.h"
+#include "base/status.h"
+
+/* The headers end within so many bytes. */
+#define OGG_HEADER_BYTES_MAX ((size_t)1 << 20)
+
+/* ST_INVALID: "a damaged Ogg file: page 2: ...", or it holds something else than Vorbis. */
+MUST_CHECK enum status ogg_verify_vorbis(struct span file, struct error *err);
+
+#endif

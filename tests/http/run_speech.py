@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Speech models: transcriptions and translations of files of sound, against a real daemon.
+
+The model and what eager PyTorch makes of the sounds (generate() of transformers, greedy) come from
+contrib/export/whisper.py. With the Python package openai, its client is tried as well.
+
+usage: run_speech.py, with top_srcdir and top_builddir in the environment.
+"""
+import ctypes.util
+import http.client
+import json
+import random
+import sys
+
+import tones
+from interpreter import has
+from load import in_threads, wait_until
+from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, build_request, expect
+
+FOLDER = MODELS / "whisper"
+SPEECH = ["--model", f"whisper={FOLDER / 'model.pte'}"]
+ANSWERS = json.loads((FOLDER / "answers.json").read_text())
+HEAR, TRANSLATE = "/v1/audio/transcriptions", "/v1/audio/translations"
+SHORT = [("en", [0, 1, 2]), ("en", [3]), ("de", [1, 3, 0]), ("de", [2, 1])]
+LONG = [[0, 1], [2, 3, 0], [1], [3, 2], [0, 0], [2, 1, 3]]
+TYPE = "multipart/form-data; boundary=xx"
+FIRST_TIME = 280
+UPLOADS = 24
+
+
+def short_sound(index):
+    language, words = SHORT[index]
+    return tones.wav(tones.silence(0.1) + tones.phrase(language, words))
+
+
+def long_sound():
+    samples = tones.silence(0.1)
+    for words in LONG:
+        samples += tones.phrase("en", words) + tones.silence(0.4)
+    return tones.wav(samples)
+
+
+def form(file, **fields):
+    parts = [b'--xx\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+             % (name.encode(), str(value).encode()) for name, value in fields.items()]
+    if file is not None:
+        parts.append(b'--xx\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n'
+                     b"Content-Type: audio/wav\r\n\r\n" + file + b"\r\n")
+    return b"".join(parts) + b"--xx--\r\n"
+
+
+def post(client, path, body, kind=TYPE):
+    client.send(build_request("POST", path, body, [f"Content-Type: {kind}"]))
+    return client.answer()
+
+
+def ask(client, path, file, **fields):
+    status = post(client, path, form(file, **{"model": "whisper", **fields}))
+    if status != 200:
+        raise Failure(f"{path}: {status} {client.body[:300]!r}")
+    return client.body.decode()
+
+
+def hear(client, file, **fields):
+    return json.loads(ask(client, HEAR, file, **fields))
+
+
+def refuse(client, status, text, path=HEAR, body=None, kind=TYPE, file=b"", **fields):
+    got = post(client, path, form(file, **fields) if body is None else body, kind)
+    message = json.loads(client.body)["error"]["message"]
+    if got != status or text not in message:
+        raise Failure(f"expected {status} {text!r}, got {got} {message!r}")
+
+
+def file_of(row):
+    return long_sound() if row["is_long"] else short_sound(row["sound"] // 4)
+
+
+def transformers():
+    """Every token is that of transformers."""
+    with Daemon(SPEECH) as daemon:
+        client = Client(daemon.port)
+        for row in ANSWERS:
+            path = TRANSLATE if row["task"] == "translate" else HEAR
+            kind = "verbose_json" if row["times"] else "json"
+            answer = json.loads(ask(client, path, file_of(row), language=row["language"],
+                                    response_format=kind))
+            expect("text", answer["text"], row["text"])
+            if row["times"]:
+                with_text = [s for s in row["segments"] if len(s["tokens"]) > 1]
+                expect("segments", [s["tokens"] for s in answer["segments"]],
+                       [s["tokens"] for s in with_text])
+                expect("task", answer["task"], row["task"])
+            for mine, other in zip(answer.get("segments", []), row["segments"]):
+                expect("end", round(mine["end"], 2), other["end"])
+                begin = (mine["tokens"][0] - FIRST_TIME) / 50 + mine["seek"] / 100
+                expect("begin", round(mine["start"], 2), round(begin, 2))
+                expect("logprob", -1 < mine["avg_logprob"] <= 0, True)
+                expect("no speech", 0 <= mine["no_speech_prob"] < 0.5, True)
+
+
+def languages():
+    """The language is heard, or said by code or name."""
+    with Daemon(SPEECH) as daemon:
+        client = Client(daemon.port)
+        for index, (language, words) in enumerate(SHORT):
+            answer = hear(client, short_sound(index), response_format="verbose_json")
+            expect("language", answer["language"], {"en": "english", "de": "german"}[language])
+            expect("text", answer["text"], tones.text_of(language, words))
+            text = ask(client, TRANSLATE, short_sound(index), response_format="text")
+            expect("translation", text, row_text(index) + "\n")
+        for name in ("de", "German"):
+            expect("said", hear(client, short_sound(2), language=name,
+                                response_format="verbose_json")["text"], "grün weiß rot")
+        answer = hear(client, short_sound(0), prompt="white blue", temperature=0.5)
+        expect("a prompt", answer["usage"]["input_tokens"] > 4, True)
+
+
+def row_text(index):
+    return next(row["text"] for row in ANSWERS
+                if row["sound"] == 4 * index + 2 and row["task"] == "translate")
+
+
+def forms():
+    with Daemon(SPEECH) as daemon:
+        client = Client(daemon.port)
+        text = ask(client, HEAR, short_sound(0), response_format="srt")
+        expect("srt", text, "1\n00:00:00,080 --> 00:00:00,920\nred green blue\n\n")
+        text = ask(client, HEAR, long_sound(), response_format="vtt")
+        expect("vtt", text.startswith("WEBVTT\n\n00:00:00.080 --> 00:00:00.620\nred green\n\n"),
+               True)
+        expect("cues", text.count("-->"), len(LONG))
+        expect("type", client.field("content-type"), "text/vtt; charset=utf-8")
+        for name in ("sound.flac", "sound.ogg"):
+            expect(name, hear(client, (FOLDER / name).read_bytes())["text"], "red green blue")
+        stereo = [s for pair in zip(*[tones.phrase("en", [1, 2], 44100)] * 2) for s in pair]
+        expect("stereo", hear(client, tones.wav(stereo, 44100, 2))["text"], "green blue")
+        body = form(short_sound(0), model="whisper").replace(b"--xx", b"--y z")
+        expect("quoted", post(client, HEAR, body, 'Multipart/Form-Data; boundary="y z"'), 200)
+        expect("by its method", hear(client, short_sound(0),
+                                     model="whisper.text_decoder")["text"], "red green blue")
+
+
+def streams():
+    with Daemon(SPEECH) as daemon:
+        for file, text, least in ((short_sound(0), "red green blue", 2),
+                                  (long_sound(), ANSWERS[-2]["text"], len(LONG))):
+            client = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=TIMEOUT_S)
+            client.request("POST", HEAR, form(file, model="whisper", stream="true"),
+                           {"Content-Type": TYPE})
+            answer = client.getresponse()
+            expect("type", answer.getheader("content-type"), "text/event-stream; charset=utf-8")
+            events = answer.read().decode().split("\n\n")
+            client.close()
+            data = [json.loads(e.split("data: ")[1]) for e in events if e]
+            pieces = [d["delta"] for d in data if d["type"] == "transcript.text.delta"]
+            expect("pieces", "".join(pieces), text)
+            expect("several", len(pieces) >= least, True)
+            expect("end", (data[-1]["type"], data[-1]["text"]), ("transcript.text.done", text))
+
+
+def refusals():
+    with Daemon([*SPEECH, "--sound-seconds-max", "3", "--model", f"add={MODELS / 'add.pte'}"]) as d:
+        client, file = Client(d.port), short_sound(0)
+        refuse(client, 400, "expected multipart/form-data", body=b"{}", kind="application/json")
+        refuse(client, 400, "expected a boundary", body=b"{}", kind="multipart/form-data")
+        refuse(client, 400, "the body ends within it", body=form(file)[:-9])
+        refuse(client, 400, "file is missing", model="whisper", file=None)
+        refuse(client, 400, "model is missing", file=file)
+        refuse(client, 404, "no model 'nope'", file=file, model="nope")
+        refuse(client, 400, "'add' is no speech model", file=file, model="add")
+        refuse(client, 400, "got 'loud'", file=file, model="whisper", temperature="loud")
+        refuse(client, 400, "expected json, text", file=file, model="whisper",
+               response_format="xml")
+        refuse(client, 501, "times of words", file=file, model="whisper",
+               **{"timestamp_granularities[]": "word"})
+        refuse(client, 400, "stream: expected", file=file, model="whisper", stream="true",
+               response_format="srt")
+        refuse(client, 400, "none of the 2", file=file, model="whisper", language="tlh")
+        refuse(client, 400, "a special token", file=file, model="whisper",
+               prompt="<|startoftranscript|>")
+        refuse(client, 400, "got MP3", file=b"ID3 and more", model="whisper")
+        refuse(client, 413, "expected at most 3 s of sound", file=long_sound(), model="whisper")
+        refuse(client, 400, "no samples", file=tones.wav([]), model="whisper")
+        expect("alive", hear(client, file)["text"], "red green blue")
+
+
+def damaged():
+    """Broken files: an error or a text, and the next request is answered."""
+    rng = random.Random(7)
+    files = [short_sound(2), (FOLDER / "sound.flac").read_bytes(),
+             (FOLDER / "sound.ogg").read_bytes()]
+    with Daemon([*SPEECH, "--sound-seconds-max", "5"]) as daemon:
+        client = Client(daemon.port)
+        for i in range(90):
+            file = bytearray(files[i % 3])
+            for _ in range(rng.randrange(1, 6)):
+                file[rng.choice([rng.randrange(64), rng.randrange(len(file))])] = rng.randrange(256)
+            cut = len(file) if rng.random() < 0.6 else rng.randrange(len(file))
+            status = post(client, HEAR, form(bytes(file[:cut]), model="whisper"))
+            if status not in (200, 400, 413):
+                raise Failure(f"{status} {client.body[:300]!r}")
+        bomb = bytearray(files[1])
+        bomb[21] |= 0x0f
+        bomb[22:26] = b"\xff" * 4
+        refuse(client, 413, "expected at most 5 s of sound", file=bytes(bomb), model="whisper")
+        expect("alive", hear(client, files[1])["text"], "red green blue")
+
+
+def uploads():
+    """Many at a time, some of which leave."""
+    with Daemon([*SPEECH, "--ring-bytes", "16M"]) as daemon:
+        def upload(index):
+            client = Client(daemon.port)
+            if index % 4 == 3:
+                body = form(long_sound(), model="whisper", stream="true")
+                client.send(build_request("POST", HEAR, body, [f"Content-Type: {TYPE}"]))
+                client.close()
+                return
+            language, words = SHORT[(0, 2, 3)[index % 3]]
+            answer = hear(client, short_sound((0, 2, 3)[index % 3]),
+                          response_format="verbose_json")
+            expect("text", answer["text"], tones.text_of(language, words))
+        in_threads(UPLOADS, upload)
+
+        def is_idle():
+            client = Client(daemon.port)
+            client.send(build_request("GET", "/metrics", b"", []))
+            client.answer()
+            return b"\npted_sequences 0\n" in client.body
+        wait_until("no open sequence", is_idle)
+
+
+def openai_client():
+    if not has("openai"):
+        print("SKIP: the Python package openai is missing")
+        return
+    import openai
+    with Daemon(SPEECH) as daemon:
+        api = openai.OpenAI(base_url=f"http://127.0.0.1:{daemon.port}/v1", api_key="none",
+                            max_retries=0)
+        sound = ("a.wav", short_sound(2))
+        hear_it = api.audio.transcriptions.create
+        expect("german", hear_it(model="whisper", file=sound, language="de",
+                                 response_format="verbose_json").text, "grün weiß rot")
+        whole = hear_it(model="whisper", file=("a.wav", long_sound()),
+                        response_format="verbose_json", timestamp_granularities=["segment"])
+        expect("segments", len(whole.segments), len(LONG))
+        expect("text", hear_it(model="whisper", file=sound, response_format="text").strip() != "",
+               True)
+        events = list(hear_it(model="whisper", file=("a.wav", long_sound()), stream=True))
+        expect("stream", "".join(e.delta for e in events[:-1]), events[-1].text)
+        expect("english", api.audio.translations.create(model="whisper", file=sound).text,
+               row_text(2))
+        try:
+            hear_it(model="nope", file=sound)
+            raise Failure("no error")
+        except openai.NotFoundError as error:
+            expect("a message", "nope" in error.body["message"], True)
+
+
+def main():
+    if not ctypes.util.find_library("sndfile") or not ctypes.util.find_library("soxr"):
+        print("SKIP: libsndfile or libsoxr is missing")
+        return 77
+    report = Report()
+    report.run_all((transformers, languages, forms, streams, refusals, damaged, uploads,
+                    openai_client))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/* Sound: files as samples, hostile ones among them, and features as Whisper defines them. */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/media/format.h"
+#include "server/media/log_mel.h"
+#include "server/media/sndfile.h"
+#include "server/media/sound.h"
+#include "server/media/soxr.h"
+
+#define FRAMES 40
+#define FILE_BYTES_MAX (1 << 20)
+#define DAMAGED_COUNT 300
+
+static const struct sound_limits limits = {.seconds_max = 60, .channels_max = 2, .rate_max = 48000};
+
+/* The libraries are optional where pted runs. */
+static bool has_libraries(void)
+{
+    const struct sndfile *sndfile;
+    const struct soxr_library *soxr;
+    struct error err;
+    return sndfile_load(&sndfile, &err) == ST_OK && soxr_load(&soxr, &err) == ST_OK;
+}
+
+static size_t read_file(const char *name, uint8_t *out)
+{
+    char path[4096];
+    const char *top = getenv("top_srcdir");
+    snprintf(path, sizeof(path), "%s/tests/models/whisper/%s", top ? top : ".", name);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t len = fread(out, 1, FILE_BYTES_MAX, file);
+    fclose(file);
+    return len;
+}
+
+/* ---- features -------------------------------------------------------------------------------- */
+
+/* As in contrib/export/whisper.py: quiet noise, then loud noise, with gaps. */
+static void make_samples(float *samples, int count)
+{
+    uint32_t state = 12345;
+    for (int i = 0; i < count; i++) {
+        state = (state * 1103515245u + 12345u) & 0x7fffffff;
+        samples[i] = (float)((state / (double)0x3fffffff - 1) * (i < 2500 ? 0.001 : 0.5) *
+                             (i % 700 < 350 ? 1 : 0.01));
+    }
+}
+
+static void compare(uint32_t bands, const float *expected)
+{
+    static float samples[5000], out[128 * FRAMES];
+    struct log_mel *log_mel;
+    struct error err;
+    make_samples(samples, 5000);
+    assert_int_equal(log_mel_new(bands, &log_mel, &err), ST_OK);
+    assert_int_equal(log_mel_compute(log_mel, samples, 5000, FRAMES, out, &err), ST_OK);
+    for (uint32_t i = 0; i < bands * FRAMES; i++) {
+        assert_true(fabsf(out[i] - expected[i]) < 1e-4f);
+    }
+    log_mel_free(log_mel);
+}
+
+static void test_features(void **state)
+{
+    static float expected[(80 + 128) * FRAMES + 1];
+    (void)state;
+    size_t len = read_file("features.f32", (uint8_t *)expected);
+    assert_int_equal(len, (80 + 128) * FRAMES * sizeof(float));
+    compare(80, expected);
+    compare(128, expected + 80 * FRAMES);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static enum status decode(struct span file, float **out, uint64_t *count, struct error *err)
+{
+    struct sound *sound;
+    *out = NULL;
+    *count = 0;
+    TRY(sound_open(file, 16000, &limits, &sound, err));
+    uint64_t max = sound_count_max(sound);
+    assert_true(max <= 60 * 16000 + 2);
+    *out = malloc(max * sizeof(float) + 1);
+    assert_non_null(*out);
+    enum status status = sound_read(sound, *out, count, err);
+    assert_true(*count <= max);
+    sound_close(sound);
+    return status;
+}
+
+static void put_u32(uint8_t *at, uint32_t value)
+{
+    memcpy(at, &value, 4); /* the machine is little-endian */
+}
+
+/* A WAV file of 16 bits. */
+static size_t make_wav(uint8_t *out, uint32_t rate, uint16_t channels, uint32_t frames)
+{
+    uint32_t bytes = 2u * channels * frames;
+    memcpy(out, "RIFF    WAVEfmt \x10\0\0\0\x01\0", 22);
+    put_u32(out + 4, 36 + bytes);
+    memcpy(out + 22, &channels, 2);
+    put_u32(out + 24, rate);
+    put_u32(out + 28, rate * 2 * channels);
+    put_u32(out + 32, 2u * channels | 16u << 16);
+    memcpy(out + 36, "data", 4);
+    put_u32(out + 40, bytes);
+    for (uint32_t i = 0; i < frames * channels; i++) {
+        int16_t value = i % channels ? -1000 : 3000;
+        memcpy(out + 44 + 2 * (size_t)i, &value, 2);
+    }
+    return 44 + bytes;
+}
+
+static void test_wav(void **state)
+{
+    static uint8_t file[FILE_BYTES_MAX];
+    float *samples;
+    uint64_t count;
+    struct error err;
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    size_t len = make_wav(file, 16000, 2, 1000);
+    assert_int_equal(decode(span_of(file, len), &samples, &count, &err), ST_OK);
+    assert_int_equal(count, 1000);
+    assert_true(fabsf(samples[7] - 1000.0f / 32768) < 1e-6f); /* the mean of both channels */
+    free(samples);
+
+    len = make_wav(file, 48000, 1, 48000);
+    assert_int_equal(decode(span_of(file, len), &samples, &count, &err), ST_OK);
+    assert_true(count >= 15999 && count <= 16001);
+    assert_true(fabsf(samples[8000] - 3000.0f / 32768) < 1e-4f);
+    free(samples);
+}
+
+static void test_coded(void **state)
+{
+    static const char *const names[] = {"sound.flac", "sound.ogg"};
+    static uint8_t file[FILE_BYTES_MAX];
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    for (int i = 0; i < 2; i++) {
+        float *samples, sum = 0;
+        uint64_t count;
+        struct error err;
+        size_t len = read_file(names[i], file);
+        assert_int_equal(decode(span_of(file, len), &samples, &count, &err), ST_OK);
+        assert_true(count > 14000 && count < 16000);
+        for (uint64_t k = 0; k < count; k++) {
+            sum += samples[k] * samples[k];
+        }
+        assert_true(sum > 1000 && sum < 4000);
+        free(samples);
+    }
+}
+
+static void expect_refusal(const uint8_t *file, size_t len, enum status code, const char *text)
+{
+    float *samples;
+    uint64_t count;
+    struct error err;
+    assert_int_equal(decode(span_of(file, len), &samples, &count, &err), code);
+    assert_non_null(strstr(err.text, text));
+    free(samples);
+}
+
+static void test_refusals(void **state)
+{
+    static uint8_t file[FILE_BYTES_MAX];
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    expect_refusal((const uint8_t *)"", 0, ST_INVALID,
+                   "expected WAV, FLAC or Ogg, got an unknown format of 0 bytes");
+    expect_refusal((const uint8_t *)"ID3\x04", 4, ST_INVALID, "got MP3 of 4 bytes");
+    expect_refusal((const uint8_t *)"fLaC", 4, ST_INVALID, "a damaged FLAC file");
+    expect_refusal(file, make_wav(file, 16000, 3, 10), ST_TOO_LARGE,
+                   "expected 1 to 2 channels, got 3");
+    expect_refusal(file, make_wav(file, 96000, 1, 10), ST_TOO_LARGE,
+                   "expected a sample rate of 1000 to 48000 Hz, got 96000");
+    expect_refusal(file, make_wav(file, 1000, 1, 61000), ST_TOO_LARGE,
+                   "expected at most 60 s of sound, got 61 s");
+    size_t len = read_file("sound.ogg", file);
+    expect_refusal(file, 500, ST_INVALID, "a damaged Ogg file: page 1: expected a whole page");
+    file[30] ^= 1;
+    expect_refusal(file, len, ST_INVALID, "a damaged Ogg file: page 0");
+    len = read_file("sound.flac", file);
+    expect_refusal(file, len / 2, ST_INVALID, "a damaged FLAC file");
+    file[21] |= 0x0f; /* of the 36 bits that say how many samples there are */
+    memset(file + 22, 0xff, 4);
+    expect_refusal(file, len, ST_TOO_LARGE, "expected at most 60 s of sound");
+}
+
+static void test_not_finite(void **state)
+{
+    static uint8_t file[FILE_BYTES_MAX];
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    size_t len = make_wav(file, 16000, 1, 10);
+    memcpy(file + 20, "\x03", 1);         /* floats ... */
+    memcpy(file + 32, "\x04\0\x20\0", 4); /* ... of 4 bytes */
+    memset(file + 44, 0xff, len - 44);    /* that are not numbers */
+    expect_refusal(file, len, ST_INVALID, "frame 0 of the sound is");
+}
+
+static uint32_t random_below(uint32_t limit)
+{
+    static uint64_t x = 0x9e3779b97f4a7c15;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return (uint32_t)((x >> 32) % limit);
+}
+
+/* Damaged pages of an Ogg file get the checksums that they would have, so that they are read. */
+static void sign_pages(uint8_t *file, size_t len)
+{
+    for (size_t at = 0; at + 27 <= len && memcmp(file + at, "OggS", 4) == 0;) {
+        size_t bytes = 27u + file[at + 26];
+        for (size_t i = 0; i < file[at + 26] && at + 27 + i < len; i++) {
+            bytes += file[at + 27 + i];
+        }
+        bytes = bytes < len - at ? bytes : len - at;
+        uint32_t crc = 0;
+        put_u32(file + at + 22, 0);
+        for (size_t i = 0; i < bytes; i++) {
+            crc ^= (uint32_t)file[at + i] << 24;
+            for (int bit = 0; bit < 8; bit++) {
+                crc = crc << 1 ^ (crc & 0x80000000u ? 0x04c11db7u : 0);
+            }
+        }
+        put_u32(file + at + 22, crc);
+        at += bytes;
+    }
+}
+
+/* Any bytes end in samples or in an error. PTED_DAMAGED_COUNT: how many copies of each file. */
+static void test_damaged(void **state)
+{
+    static uint8_t whole[3][FILE_BYTES_MAX], file[FILE_BYTES_MAX];
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    const char *more = getenv("PTED_DAMAGED_COUNT");
+    long rounds = more ? strtol(more, NULL, 10) : DAMAGED_COUNT, good = 0;
+    size_t lens[3] = {make_wav(whole[0], 22050, 2, 3000), read_file("sound.flac", whole[1]),
+                      read_file("sound.ogg", whole[2])};
+    for (long i = 0; i < rounds * 3; i++) {
+        size_t len = lens[i % 3];
+        memcpy(file, whole[i % 3], len);
+        for (uint32_t k = random_below(8); k <= 8; k++) {
+            file[random_below(random_below(2) ? 100 : (uint32_t)len)] = (uint8_t)random_below(256);
+        }
+        if (i % 3 == 2 && random_below(4)) {
+            sign_pages(file, len);
+        }
+        len = random_below(4) ? len : random_below((uint32_t)len);
+        uint8_t *exact = malloc(len + 1); /* so that a sanitizer sees its end */
+        assert_non_null(exact);
+        memcpy(exact, file, len);
+        float *samples;
+        uint64_t count;
+        struct error err = {0};
+        enum status status = decode(span_of(exact, len), &samples, &count, &err);
+        assert_true(status == ST_OK || (err.code == status && err.text[0]));
+        good += status == ST_OK;
+        free(samples);
+        free(exact);
+    }
+    assert_true(good < rounds * 3);
+}
+
+static void test_formats(void **state)
+{
+    (void)state;
+    assert_int_equal(media_find_format(span_str("RIFF1234WAVE")), MEDIA_WAV);
+    assert_int_equal(media_find_format(span_str("RIFF1234WEBP")), MEDIA_WEBP);
+    assert_int_equal(media_find_format(span_str("RIFF1234WAV")), MEDIA_FORMATS);
+    assert_int_equal(media_find_format(span_str("1234ftypM4A ")), MEDIA_MP4);
+    assert_int_equal(media_kind_of(MEDIA_FORMATS), MEDIA_OTHER);
+    assert_int_equal(media_kind_of(media_find_format(span_str("OggS"))), MEDIA_SOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_formats),  cmocka_unit_test(test_features),
+        cmocka_unit_test(test_wav),      cmocka_unit_test(test_coded),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_damaged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
