@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "hal/pool.h"
 #include "runtime/sched/sched.h"
+#include "server/generate/embedder.h"
 #include "server/generate/generator.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
@@ -181,6 +182,8 @@ void model_close(struct model *model)
     keep_counts(model);
     generator_free(model->generator);
     model->generator = NULL;
+    embedder_free(model->embedder);
+    model->embedder = NULL;
     rt_sched_queue_free(model->queue);
     rt_program_unref(model->program);
     hal_pool_free(model->pool);
