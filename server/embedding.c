@@ -110,12 +110,11 @@ static enum status find_only(struct request *request, bool is_ranking,
     repository_unref_index(index);
     int kind = is_ranking && counts[0] > 0 ? 0 : 1;
     snprintf(out_name, MODEL_NAME_MAX + 1, "%s", names[kind]);
-    return counts[kind] == 1
-               ? ST_OK
-               : error_set(err, counts[kind] ? ST_INVALID : ST_NOT_FOUND,
-                           counts[kind] ? "model is missing: several could answer"
-                                        : "no model here is an encoder of texts, see "
-                                          "docs/embeddings.md");
+    return counts[kind] == 1 ? ST_OK
+                             : error_set(err, counts[kind] ? ST_INVALID : ST_NOT_FOUND,
+                                         counts[kind] ? "model is missing: several could answer"
+                                                      : "no model here is an encoder of texts, see "
+                                                        "docs/embeddings.md");
 }
 
 static bool is_ranking(const struct embedding *embedding)
@@ -456,10 +455,9 @@ static enum status take_vectors(struct embedding *embedding, const struct rt_res
     const struct embedder *embedder = embedding->embedder;
     size_t bytes;
     if (!find_row_bytes(embedding, result, &bytes)) {
-        return error_set(err, ST_UNSUPPORTED,
-                         "the model gave %zu bytes for %u texts of %u tokens, expected %zu",
-                         result->bytes.len, embedding->rows, embedding->length,
-                         bytes * embedding->rows);
+        return error_set(
+            err, ST_UNSUPPORTED, "the model gave %zu bytes for %u texts of %u tokens, expected %zu",
+            result->bytes.len, embedding->rows, embedding->length, bytes * embedding->rows);
     }
     for (uint32_t row = 0; row < embedding->rows; row++) {
         uint32_t index = embedding->done_count + row;
@@ -475,9 +473,9 @@ static void shape_vectors(struct embedding *embedding)
 {
     const struct embed_ask *ask = &embedding->ask;
     uint32_t width = embedding->embedder->width;
-    bool normalizes = ask->says_normalize       ? ask->normalizes
+    bool normalizes = ask->says_normalize      ? ask->normalizes
                       : ask->form == EMBED_TEI ? true
-                                                : embedding->embedder->normalizes;
+                                               : embedding->embedder->normalizes;
     for (uint32_t i = 0; i < embedding->item_count; i++) {
         float *to = embedding->vectors + (size_t)i * embedding->width;
         memmove(to, embedding->vectors + (size_t)i * width, embedding->width * sizeof(float));

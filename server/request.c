@@ -574,9 +574,7 @@ static enum step_result step_sample(struct request *request)
         return advance(request, status, STEP_WRITE);
     }
     bool has_events = request->infer.generation && generation_has_events(request);
-    go(request, has_events              ? STEP_SEND
-                : ops->is_over(request) ? STEP_ENCODE
-                                        : STEP_DECODE);
+    go(request, has_events ? STEP_SEND : ops->is_over(request) ? STEP_ENCODE : STEP_DECODE);
     return STEP_NEXT;
 }
 

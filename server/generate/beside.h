@@ -26,8 +26,8 @@ void beside_find(const struct beside *beside, const char *name, char out[PATH_MA
 /* Where the tokenizer is: |said|, unless that is NULL. False: there is none. */
 bool beside_find_tokenizer(const struct beside *beside, const char *said, char out[PATH_MAX]);
 
-/* Takes the folder of |path| off the beginning of the text in |err|: clients, who see the text, need
- * not know where our files are. */
+/* Takes the folder of |path| off the beginning of the text in |err|: clients, who see the text,
+ * need not know where our files are. */
 enum status beside_forget_folder(const char *path, struct error *err);
 
 #endif

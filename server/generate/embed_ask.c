@@ -224,8 +224,9 @@ static enum status read_direction(struct reader *r)
     TRY(json_read_string(r->in, &side, r->err));
     return json_string_is(&side, "Right") || json_string_is(&side, "right")
                ? ST_OK
-               : json_fail(r->in, r->err, ST_UNSUPPORTED, "texts are cut at their end: expected "
-                                                          "\"Right\"");
+               : json_fail(r->in, r->err, ST_UNSUPPORTED,
+                           "texts are cut at their end: expected "
+                           "\"Right\"");
 }
 
 static enum status read_raw_scores(struct reader *r)
@@ -267,8 +268,7 @@ static enum status read_member(struct reader *r, const struct json_string *key)
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         const struct member *member = &members[i];
         if ((member->forms & r->ask->form) && json_string_is(key, member->name)) {
-            return json_peek(r->in) == JSON_NULL ? json_read_null(r->in, r->err)
-                                                 : member->read(r);
+            return json_peek(r->in) == JSON_NULL ? json_read_null(r->in, r->err) : member->read(r);
         }
     }
     return json_skip(r->in, r->err);

@@ -2,11 +2,10 @@
 /*
  * What a request asks of an encoder, read from its body, in one of these forms:
  *
- *     EMBED_OPENAI  /v1/embeddings as OpenAI's API has it: model, input, encoding_format, dimensions
- *     EMBED_TEI     /embed as Text Embeddings Inference has it: inputs, normalize, dimensions
- *     RANK_TEI      /rerank likewise: query, texts, raw_scores, return_text
- *     RANK_JINA     /v1/rerank as Jina and Cohere have it: model, query, documents, top_n,
- *                   return_documents
+ *     EMBED_OPENAI  /v1/embeddings as OpenAI's API has it: model, input, encoding_format,
+ * dimensions EMBED_TEI     /embed as Text Embeddings Inference has it: inputs, normalize,
+ * dimensions RANK_TEI      /rerank likewise: query, texts, raw_scores, return_text RANK_JINA
+ * /v1/rerank as Jina and Cohere have it: model, query, documents, top_n, return_documents
  *
  * All have truncate: a text that is too long is cut. The value null stands for the default
  * everywhere; members that are not known are passed over. Reading knows no model.

@@ -50,7 +50,7 @@ static enum embedder_input kind_of(const struct rt_io *io, uint32_t index, bool 
     }
     bool is_nameless = strcmp(io->name, io->alias) == 0;
     return is_said && is_nameless && index < EMBEDDER_INPUTS ? (enum embedder_input)index
-                                                            : EMBEDDER_INPUTS;
+                                                             : EMBEDDER_INPUTS;
 }
 
 static bool takes(const struct rt_io *io, enum embedder_input kind)
@@ -76,7 +76,8 @@ static bool read_inputs(struct embedder *embedder, const struct rt_method *metho
     for (uint32_t i = 0; i < count; i++) {
         const struct rt_io *io = rt_method_input(method, i);
         enum embedder_input kind = kind_of(io, i, is_said);
-        if (kind == EMBEDDER_INPUTS || embedder->inputs[kind] != EMBEDDER_ABSENT || !takes(io, kind)) {
+        if (kind == EMBEDDER_INPUTS || embedder->inputs[kind] != EMBEDDER_ABSENT ||
+            !takes(io, kind)) {
             return false;
         }
         embedder->inputs[kind] = i;
@@ -151,9 +152,9 @@ static enum status take_options(struct embedder *embedder, const struct embedder
                                  : "embedding.pooling: expected none, because the program gives "
                                    "one vector for each text");
     }
-    embedder->pooling = options->pooling ? options->pooling
-                       : embedder->has_states ? EMBEDDER_MEAN
-                                             : EMBEDDER_NONE;
+    embedder->pooling = options->pooling       ? options->pooling
+                        : embedder->has_states ? EMBEDDER_MEAN
+                                               : EMBEDDER_NONE;
     embedder->normalizes = !options->is_not_normalized;
     if (options->max_tokens > embedder->tokens_max) {
         return error_set(err, ST_INVALID,
@@ -162,7 +163,8 @@ static enum status take_options(struct embedder *embedder, const struct embedder
     }
     embedder->tokens_max =
         options->max_tokens ? (uint32_t)options->max_tokens : embedder->tokens_max;
-    if (embedder->length && embedder->inputs[EMBEDDER_MASK] == EMBEDDER_ABSENT && options->is_said) {
+    if (embedder->length && embedder->inputs[EMBEDDER_MASK] == EMBEDDER_ABSENT &&
+        options->is_said) {
         return error_set(err, ST_INVALID,
                          "embedding: the program takes %u tokens, no fewer, and no "
                          "attention_mask: shorter texts cannot be padded",
@@ -193,13 +195,14 @@ static enum status find_words(struct embedder *embedder, const char *path, const
         return beside_forget_folder(found, err);
     }
     embedder->pad = words_pad(embedder->words);
-    *out_is_one = is_said || !embedder->has_states || embedder->width != words_count(embedder->words);
+    *out_is_one =
+        is_said || !embedder->has_states || embedder->width != words_count(embedder->words);
     return ST_OK;
 }
 
 enum status embedder_new(const struct rt_method *method, const char *path, const char *tokenizer,
-                        const struct embedder_options *options, struct embedder **out,
-                        struct error *err)
+                         const struct embedder_options *options, struct embedder **out,
+                         struct error *err)
 {
     struct embedder facts = {.magic = EMBEDDER_MAGIC};
     *out = NULL;
@@ -257,7 +260,8 @@ static void take_row(const struct embedder *embedder, const uint8_t *bytes, uint
     }
 }
 
-static void add_row(const struct embedder *embedder, const uint8_t *bytes, uint32_t index, float *sum)
+static void add_row(const struct embedder *embedder, const uint8_t *bytes, uint32_t index,
+                    float *sum)
 {
     uint32_t width = embedder->width;
     for (uint32_t i = 0; i < width; i++) {
@@ -267,8 +271,7 @@ static void add_row(const struct embedder *embedder, const uint8_t *bytes, uint3
             memcpy(&value, bytes + ((size_t)index * width + i) * sizeof(value), sizeof(value));
         } else {
             memcpy(&bits, bytes + ((size_t)index * width + i) * sizeof(bits), sizeof(bits));
-            value =
-                embedder->floats == DT_F16 ? number_from_f16(bits) : number_from_bf16(bits);
+            value = embedder->floats == DT_F16 ? number_from_f16(bits) : number_from_bf16(bits);
         }
         sum[i] += value;
     }

@@ -42,7 +42,13 @@ enum embedder_pooling {
     EMBEDDER_NONE, /* the program has done it */
 };
 
-enum embedder_input { EMBEDDER_IDS, EMBEDDER_MASK, EMBEDDER_TYPES, EMBEDDER_POSITIONS, EMBEDDER_INPUTS };
+enum embedder_input {
+    EMBEDDER_IDS,
+    EMBEDDER_MASK,
+    EMBEDDER_TYPES,
+    EMBEDDER_POSITIONS,
+    EMBEDDER_INPUTS
+};
 
 #define EMBEDDER_ABSENT UINT32_MAX
 
@@ -69,19 +75,19 @@ struct embedder {
     uint32_t rows_max;   /* b */
     enum embedder_pooling pooling;
     bool normalizes;
-    char *prefix; /* owned; or NULL */
-    uint32_t pad; /* the id of padding */
+    char *prefix;        /* owned; or NULL */
+    uint32_t pad;        /* the id of padding */
     struct words *words; /* owned */
 };
 
 /*
- * |path|, |tokenizer|: as of generator_new(). |*out| is NULL if the method is no encoder. ST_INVALID:
- * what people say does not fit the method, or texts have to be padded and there is no mask; and
- * errors of reading the tokenizer. Blocks.
+ * |path|, |tokenizer|: as of generator_new(). |*out| is NULL if the method is no encoder.
+ * ST_INVALID: what people say does not fit the method, or texts have to be padded and there is no
+ * mask; and errors of reading the tokenizer. Blocks.
  */
 MUST_CHECK enum status embedder_new(const struct rt_method *method, const char *path,
-                                   const char *tokenizer, const struct embedder_options *options,
-                                   struct embedder **out, struct error *err);
+                                    const char *tokenizer, const struct embedder_options *options,
+                                    struct embedder **out, struct error *err);
 void embedder_free(struct embedder *embedder); /* NULL is fine */
 
 /* The vector of one text at |out|, which has |width| floats, not normalised: |row| has the states

@@ -123,9 +123,9 @@ static enum status encode_pair(const struct tokenizer *tokenizer, const struct s
     return ST_OK;
 }
 
-enum status words_encode_texts(const struct words *words, const struct span *texts,
-                               uint32_t count, bool is_plain, struct token_list *out,
-                               size_t *out_second, struct error *err)
+enum status words_encode_texts(const struct words *words, const struct span *texts, uint32_t count,
+                               bool is_plain, struct token_list *out, size_t *out_second,
+                               struct error *err)
 {
     OBJ_CHECK(words, WORDS_MAGIC);
     must(count == 1 || count == 2);

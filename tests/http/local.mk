@@ -13,6 +13,7 @@ HTTP_TESTS = \
 	%D%/run_config.py \
 	%D%/run_daemon.py \
 	%D%/run_devices.py \
+	%D%/run_embeddings.py \
 	%D%/run_fetch.py \
 	%D%/run_generate.py \
 	%D%/run_haproxy.py \

@@ -16,6 +16,8 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/pipelines/pipelines.json \
 	%D%/chat/answers.json %D%/chat/model.pte %D%/chat/tokenizer.json \
 	%D%/chat/tokenizer_config.json \
+	%D%/encoder/answers.json %D%/encoder/model.card.json %D%/encoder/model.pte \
+	%D%/encoder/tokenizer.json \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
 	%D%/add.pte %D%/add.json %D%/add.cases \
 	%D%/branches.pte %D%/branches.json %D%/branches.cases \
