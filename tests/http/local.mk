@@ -8,6 +8,7 @@ HTTP_TESTS = \
 	%D%/run_bench.py \
 	%D%/run_cards.py \
 	%D%/run_changed_files.py \
+	%D%/run_chat.py \
 	%D%/run_classes.py \
 	%D%/run_clients.py \
 	%D%/run_config.py \
