@@ -92,6 +92,12 @@ const struct part *grammar_rule(struct grammar_builder *builder, uint32_t rule);
  * match the whole, unless ^ and $ say so. */
 const struct part *grammar_regex(struct grammar_builder *builder, struct span regex, bool in_json);
 
+/* The character at |*at|, which is not the end, of a source in UTF-8; moves behind it. */
+uint32_t grammar_code(struct span source, size_t *at);
+
+/* The character of the escape whose letter stands at |*at|; moves behind it. False: refused. */
+bool grammar_escape(struct grammar_builder *builder, struct span source, size_t *at, uint32_t *out);
+
 /* A class such as [^a-z] at |*at|, and an escape that stands for characters; both move |*at|. */
 const struct part *grammar_class(struct grammar_builder *builder, struct span source, size_t *at,
                                  bool in_json);
