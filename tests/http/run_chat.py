@@ -156,14 +156,14 @@ def terminal():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "saved.json"
             user.type(f"/save {path}\n")
-            user.read(rb"\nsaved\r")
+            user.read(rb"[ \n]saved\r")
             saved = json.loads(path.read_text())
             expect("saved", saved["messages"],
                    [{"role": "system", "content": "You answer briefly."},
                     {"role": "user", "content": CAPITAL},
                     {"role": "assistant", "content": ROWS[CAPITAL]}])
             user.type(f"/clear\n/save {path}\n")
-            user.read(rb"\nsaved\r")
+            user.read(rb"[ \n]saved\r")
             expect("cleared", len(json.loads(path.read_text())["messages"]), 1)
         user.type("\x04")
         expect("status", user.wait(), 0)
@@ -259,7 +259,7 @@ def interrupting():
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "saved.json"
                 user.type(f"/save {path}\n")
-                user.read(rb"\nsaved\r")
+                user.read(rb"[ \n]saved\r")
                 expect("kept", json.loads(path.read_text())["messages"][-1]["content"], "begun")
             user.type("\x04")
             expect("status", user.wait(), 0)
