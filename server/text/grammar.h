@@ -5,7 +5,8 @@
  * A JSON Schema, any JSON object, a regular expression or a grammar in GBNF becomes one automaton
  * over bytes with rules that call each other. A grammar is immutable, and any number of threads may
  * use it at one time. A walk remembers which states of the automaton were met, with their moves,
- * as long as it lives; it belongs to one thread at a time. States are plain numbers: a copy is a clone.
+ * as long as it lives; it belongs to one thread at a time. States are plain numbers: a copy is a
+ * clone.
  *
  *     TRY(grammar_parse_schema(&schema, &grammar, err));
  *     TRY(grammar_walk_new(grammar, &walk, err));

@@ -5,9 +5,10 @@
  *     test_grammar [CASES [SAMPLES]]
  *
  * Each line of CASES, tests/text/grammars.jsonl if it is not given, is an object: "schema",
- * "regex", "gbnf" or neither (any object), and "accepts" and "rejects", texts, or "refused", a part
- * of the error. Each text is also taken byte by byte through the mask of a small vocabulary. With
- * SAMPLES, that many texts of each grammar are printed, for Python to check: a line {"case": N, "text": "..."}.
+ * "regex", "gbnf" or neither (any object), and "accepts" and "rejects", texts, or "refused", a
+ * part of the error. Each text is also taken byte by byte through the mask of a small vocabulary.
+ * With SAMPLES, that many texts of each grammar are printed, for Python to check: a line {"case":
+ * N, "text": "..."}.
  */
 #include "config.h"
 
