@@ -225,15 +225,3 @@ body .*"constants":\{"get_name":.*"get_width":10,.*"get_table":\[0,3,6,9,12\]\}\
 get /v2/models/add
 < 200
 body (?!.*constants).*
-
-play models that are no encoders make no vectors
-post /v2/models/add/embed {"inputs":"a"}
-< 400
-body .*is no encoder of texts.*"error_type":"validation".*
-post /embed {"inputs":"a"}
-< 404
-post /v1/rerank {"model":"add","query":"a","documents":["b"]}
-< 400
-body .*is no encoder of texts.*invalid_request_error.*
-post /v1/embeddings {"model":"nope","input":"a"}
-< 404
