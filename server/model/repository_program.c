@@ -135,7 +135,8 @@ static void open_batches(struct model *model)
 {
     int64_t given = (int64_t)model->params.max_batch, asked = given ? given : ROWS_MAX_UNASKED;
     int64_t rows = 1;
-    model->rows_form = model->rows_max = 1;
+    model->rows_form = 1;
+    model->rows_max = 1;
     if (asked == 1) {
         error_set(&model->why_alone, ST_UNSUPPORTED, "batches are off");
     } else if (rt_batch_open(model->method, &rows, &model->why_alone) == ST_OK) {
