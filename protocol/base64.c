@@ -64,3 +64,23 @@ enum status base64_decode(struct span text, void *dst, size_t bytes, struct erro
     }
     return ST_OK;
 }
+
+void base64_print(struct buf *out, struct span bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint8_t *to = buf_reserve(out, base64_text_bytes(bytes.len));
+    if (!to) {
+        return;
+    }
+    for (size_t at = 0; at < bytes.len; at += 3, to += 4) {
+        size_t left = bytes.len - at;
+        uint32_t bits = (uint32_t)bytes.ptr[at] << 16;
+        bits |= left > 1 ? (uint32_t)bytes.ptr[at + 1] << 8 : 0;
+        bits |= left > 2 ? bytes.ptr[at + 2] : 0;
+        to[0] = (uint8_t)digits[bits >> 18];
+        to[1] = (uint8_t)digits[bits >> 12 & 63];
+        to[2] = left > 1 ? (uint8_t)digits[bits >> 6 & 63] : '=';
+        to[3] = left > 2 ? (uint8_t)digits[bits & 63] : '=';
+    }
+    buf_commit(out, base64_text_bytes(bytes.len));
+}

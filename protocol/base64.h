@@ -3,6 +3,7 @@
 #ifndef PTED_PROTOCOL_BASE64_H
 #define PTED_PROTOCOL_BASE64_H
 
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/status.h"
 
@@ -18,5 +19,8 @@ size_t base64_bytes(struct span text);
 /* Writes |bytes| bytes from the base64_text_bytes() characters of |text|. Errors begin with ": ".
  */
 MUST_CHECK enum status base64_decode(struct span text, void *dst, size_t bytes, struct error *err);
+
+/* Appends the characters that encode |bytes|. */
+void base64_print(struct buf *out, struct span bytes);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "server/api.h"
+#include "server/generate/embedder.h"
 #include "server/generate/generator.h"
 #include "server/generate/words.h"
 #include "server/request.h"
@@ -23,15 +24,34 @@ struct words_query {
     uint32_t count;
 };
 
-static const struct generator *find_generator(struct request *request, struct error *err)
+/* The words of the model that the target names: of a language model, or of an encoder. */
+struct vocabulary {
+    const struct words *words;
+    uint32_t size, context;
+};
+
+static enum status find_vocabulary(struct request *request, struct vocabulary *out,
+                                   struct error *err)
 {
     const struct model *model = api_find_ready(request, err);
-    if (model && !model->generator) {
-        error_set(err, ST_INVALID,
-                  "model '%s' is no language model with a tokenizer, see docs/language-models.md",
-                  model->name);
+    if (!model) {
+        return err->code;
     }
-    return model ? model->generator : NULL;
+    if (model->generator) {
+        const struct generator *generator = model->generator;
+        *out = (struct vocabulary){generator->words, generator->vocab, generator->context};
+        return ST_OK;
+    }
+    if (model->embedder) {
+        const struct embedder *embedder = model->embedder;
+        *out = (struct vocabulary){embedder->words, words_count(embedder->words),
+                                   embedder->tokens_max};
+        return ST_OK;
+    }
+    return error_set(err, ST_INVALID,
+                     "model '%s' is no language model with a tokenizer, see "
+                     "docs/language-models.md",
+                     model->name);
 }
 
 static enum status read_text(struct request *request, struct json *in, struct words_query *query,
@@ -48,10 +68,10 @@ static enum status read_text(struct request *request, struct json *in, struct wo
     return ST_OK;
 }
 
-static enum status read_ids(struct json *in, const struct generator *generator,
+static enum status read_ids(struct json *in, const struct vocabulary *vocabulary,
                             struct words_query *query, struct error *err)
 {
-    uint32_t vocab = generator->vocab;
+    uint32_t vocab = vocabulary->size;
     TRY(json_array(in, err));
     while (true) {
         uint64_t id;
@@ -68,7 +88,7 @@ static enum status read_ids(struct json *in, const struct generator *generator,
     }
 }
 
-static enum status read_members(struct request *request, const struct generator *generator,
+static enum status read_members(struct request *request, const struct vocabulary *vocabulary,
                                 struct words_query *query, struct error *err)
 {
     struct json in;
@@ -89,7 +109,7 @@ static enum status read_members(struct request *request, const struct generator 
             query->is_raw = !adds;
         } else if (!query->is_text && json_string_is(&key, "tokens")) {
             query->is_given = true;
-            TRY(read_ids(&in, generator, query, err));
+            TRY(read_ids(&in, vocabulary, query, err));
         } else {
             TRY(json_skip(&in, err));
             return json_fail(&in, err, ST_INVALID, "unknown member, expected %s",
@@ -98,14 +118,14 @@ static enum status read_members(struct request *request, const struct generator 
     }
 }
 
-static enum status read_query(struct request *request, const struct generator *generator,
+static enum status read_query(struct request *request, const struct vocabulary *vocabulary,
                               struct words_query *query, struct error *err)
 {
     query->ids = arena_array(&request->infer.arena, IDS_MAX, sizeof(query->ids[0]));
     if (!query->ids) {
         return arena_fail(&request->infer.arena, "the ids", err);
     }
-    TRY(read_members(request, generator, query, err));
+    TRY(read_members(request, vocabulary, query, err));
     return query->is_given
                ? ST_OK
                : error_set(err, ST_INVALID, "%s is missing", query->is_text ? "text" : "tokens");
@@ -116,18 +136,16 @@ enum status api_tokenize(struct request *request, struct error *err)
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct words_query query = {.is_text = true};
     struct buf *out = &request->out;
-    const struct generator *generator = find_generator(request, err);
-    if (!generator) {
-        return err->code;
-    }
-    TRY(read_query(request, generator, &query, err));
-    TRY(words_encode(generator->words, query.text, query.is_raw, query.ids, IDS_MAX, &query.count,
+    struct vocabulary vocabulary;
+    TRY(find_vocabulary(request, &vocabulary, err));
+    TRY(read_query(request, &vocabulary, &query, err));
+    TRY(words_encode(vocabulary.words, query.text, query.is_raw, query.ids, IDS_MAX, &query.count,
                      err));
     if (query.count > IDS_MAX) {
         return error_set(err, ST_TOO_LARGE, "text: expected at most %d tokens, got %u", IDS_MAX,
                          query.count);
     }
-    buf_printf(out, "{\"count\":%u,\"context\":%u,\"tokens\":[", query.count, generator->context);
+    buf_printf(out, "{\"count\":%u,\"context\":%u,\"tokens\":[", query.count, vocabulary.context);
     for (uint32_t i = 0; i < query.count; i++) {
         buf_printf(out, "%s%u", i ? "," : "", query.ids[i]);
     }
@@ -140,13 +158,11 @@ enum status api_detokenize(struct request *request, struct error *err)
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct words_query query = {.is_text = false};
     struct buf text;
-    const struct generator *generator = find_generator(request, err);
-    if (!generator) {
-        return err->code;
-    }
-    TRY(read_query(request, generator, &query, err));
+    struct vocabulary vocabulary;
+    TRY(find_vocabulary(request, &vocabulary, err));
+    TRY(read_query(request, &vocabulary, &query, err));
     buf_init(&text, request->server->params->answer_bytes_max);
-    enum status status = words_decode(generator->words, query.ids, query.count, &text, err);
+    enum status status = words_decode(vocabulary.words, query.ids, query.count, &text, err);
     if (status == ST_OK && buf_failed(&text)) {
         status = api_no_memory(err);
     }

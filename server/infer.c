@@ -19,6 +19,7 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
 #include "server/bundle.h"
+#include "server/embedding.h"
 #include "server/generation.h"
 #include "server/model/repository.h"
 #include "server/request.h"
@@ -148,6 +149,7 @@ void infer_reset(struct request *request)
     struct model *model = infer->call.model;
     generation_free(request);
     transcription_free(request);
+    embedding_free(request);
     reset_call(request, &infer->call);
     infer_end_profile(request);
     bundle_free(request);

@@ -22,6 +22,7 @@
 #include "server/model/model.h"
 
 struct bundle;
+struct embedding;
 struct generation;
 struct hal_pool;
 struct infer_region;
@@ -113,6 +114,10 @@ struct infer_ops {
     int (*find)(struct request *request);
     enum status (*parse)(struct request *request, const struct oip_body *parts, struct error *err);
     enum status (*decode)(struct request *request, struct error *err);
+    /* (optional) The request has several runs: after each, step SAMPLE, and whether that was the
+     * last one. */
+    enum status (*sample)(struct request *request, struct error *err);
+    bool (*is_over)(const struct request *request);
     /* When everything is decoded: opens the sequences that the request names. */
     enum status (*open_states)(struct request *request, struct error *err);
     void (*undo)(struct request *request); /* undoes decode(), to try again */
@@ -166,6 +171,7 @@ struct infer {
     struct bundle *bundle;               /* if the request is a list; in |arena| */
     struct generation *generation;       /* owned: if the request is to a language model */
     struct transcription *transcription; /* owned: if it is to a speech model */
+    struct embedding *embedding;         /* owned: if it is to an encoder of texts */
     struct arena arena;                  /* memory that the request made us allocate */
     struct body inflated;                /* the body without its content coding */
     struct body *body;    /* the one of both that is read; empty when all is decoded */

@@ -49,6 +49,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/conn_message.c \
 	%D%/conn_priv.h \
 	%D%/dump.c %D%/dump.h \
+	%D%/embedding.c %D%/embedding.h \
 	%D%/exchange.c %D%/exchange.h \
 	%D%/generation.c %D%/generation.h %D%/generation_priv.h \
 	%D%/generation_choice.c \

@@ -61,7 +61,8 @@ static void publish(const struct proving *proving)
     bool is_alone = proving->rows_max == 1;
     OBJ_CHECK(model, MODEL_MAGIC);
     must(proving->rows_max >= 1 && proving->rows_max <= model->rows_form);
-    model->rows_form = model->rows_max = proving->rows_max;
+    model->rows_form = proving->rows_max;
+    model->rows_max = proving->rows_max;
     if (is_alone) {
         model->why_alone = proving->why_not;
     } else {

@@ -485,12 +485,13 @@ static enum step_result finish_run(struct request *request)
         repository_verify_files(&request->serving->repository);
     }
     enum status status = infer_finish(request, request->run_status, &request->err);
-    if (status == ST_OK && !request->infer.ops->sample) {
+    bool has_runs = request->infer.ops->sample != NULL;
+    if (status == ST_OK && !has_runs) {
         /* The owner of a region can make any write to it wait, by fallocate(2) for example. */
         request->offload = request->infer.has_shared_outputs ||
                            infer_encode_bytes(request) > request->server->params->inline_bytes_max;
     }
-    return advance(request, status, request->infer.ops->sample ? STEP_SAMPLE : STEP_ENCODE);
+    return advance(request, status, has_runs ? STEP_SAMPLE : STEP_ENCODE);
 }
 
 /* The first call that ends without its device starts the recovery. */
@@ -525,8 +526,8 @@ static enum step_result step_run(struct request *request)
     request->job.priority = request->infer.priority;
     request->job.bytes = infer_held_bytes(request);
     request->is_submitting = true;
-    /* The steps of a generation follow each other: on the loop they would take more than a turn. */
-    bool may_run_inline = !request->infer.ops->sample;
+    /* Several runs follow each other: on the loop they would take more than a turn. */
+    bool may_run_inline = request->infer.ops->sample == NULL;
     enum status status = rt_sched_submit(queue, &request->job, may_run_inline, &request->err);
     request->is_submitting = false;
     if (status != ST_OK) {
@@ -564,16 +565,16 @@ void request_go_on(struct request *request)
 
 static enum step_result step_sample(struct request *request)
 {
-    enum status status = request->infer.ops->sample(request, &request->err);
+    const struct infer_ops *ops = request->infer.ops;
+    enum status status = ops->sample(request, &request->err);
     release_job(request);
     request->is_run_done = false;
     request->want_ms = 0; /* each step may wait as long as another */
     if (status != ST_OK) {
         return advance(request, status, STEP_WRITE);
     }
-    go(request, request->infer.ops->has_events(request) ? STEP_SEND
-                : request->infer.ops->is_over(request)  ? STEP_ENCODE
-                                               : STEP_DECODE);
+    bool has_events = ops->has_events && ops->has_events(request);
+    go(request, has_events ? STEP_SEND : ops->is_over(request) ? STEP_ENCODE : STEP_DECODE);
     return STEP_NEXT;
 }
 

@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "protocol/oip_reply.h"
 #include "server/bundle.h"
+#include "server/embedding.h"
+#include "server/generate/embed_reply.h"
 #include "server/generate/reply.h"
 #include "server/generation.h"
 #include "server/transcription.h"
@@ -67,6 +69,11 @@ static void print_error(struct buf *out, const char *text, int http_status)
     {                                                                                              \
         .ops = &transcription_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how),                    \
         .print_error = reply_print_error                                                           \
+    }
+
+#define EMBEDS(how, print)                                                                         \
+    {                                                                                              \
+        .ops = &embedding_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how), .print_error = (print) \
     }
 
 static const struct route routes[ROUTE_COUNT + 1] = {

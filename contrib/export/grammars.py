@@ -53,12 +53,86 @@ SCHEMAS = [
      'additionalProperties': False},
 ]
 
+SCHEMAS += [
+    {'type': 'integer', 'minimum': 3}, {'type': 'integer', 'minimum': -12, 'maximum': 105},
+    {'type': 'integer', 'exclusiveMinimum': 0, 'maximum': 1000}, {'type': 'integer', 'maximum': -7},
+    {'type': 'integer', 'minimum': 9, 'exclusiveMaximum': 12.0},
+    {'type': 'integer', 'minimum': 99999, 'maximum': 9007199254740992},
+    {'type': 'number', 'minimum': 0, 'maximum': 1}, {'type': 'number', 'exclusiveMinimum': -2},
+    {'type': 'number', 'exclusiveMinimum': 0, 'exclusiveMaximum': 10},
+    {'type': 'number', 'maximum': -1, 'minimum': -30}, {'type': 'number', 'exclusiveMaximum': 0},
+    {'type': 'integer', 'multipleOf': 5}, {'type': 'integer', 'multipleOf': 7},
+    {'type': 'string', 'format': 'email'}, {'type': 'string', 'format': 'ipv6'},
+    {'oneOf': [{'type': 'string'}, {'type': 'integer', 'minimum': 0}, {'type': 'null'}]},
+    {'oneOf': [
+        {'type': 'object', 'properties': {'kind': {'const': 'circle'}, 'r': {'type': 'number'}},
+         'required': ['kind', 'r'], 'additionalProperties': False},
+        {'type': 'object', 'properties': {'kind': {'enum': ['box', 'line']}},
+         'required': ['kind'], 'additionalProperties': False}]},
+]
+
+
+def is_balanced(text):
+    """(()()) and the like, not empty."""
+    depth = 0
+    for character in text:
+        depth += {'(': 1, ')': -1}.get(character, 1000)
+        if depth < 0:
+            return False
+    return depth == 0 and text != ''
+
+
+def is_sum(text):
+    """Numbers, sums and products with parentheses, as Python reads them without signs."""
+    wrong = r'\b0[0-9]|(^|[+*(])[+*]|[0-9]\(|\)[0-9(]'
+    if not re.fullmatch(r'[0-9+*()]+', text) or re.search(wrong, text):
+        return False
+    try:
+        compile(text, '', 'eval')
+        return '()' not in text
+    except (SyntaxError, ValueError, MemoryError):
+        return False
+
+
+GBNF = [
+    ('root ::= "abc"', 'abc'), ('root ::= "a"* "b"+ "c"?', 'a*b+c?'),
+    ('root ::= x{2,3}\nx ::= "ab" | "cd"', '(ab|cd){2,3}'), ('root ::= [^a-c] "x"', '[^a-c]x'),
+    ('# a comment\nroot ::= digit{3} "-" [a-zA-Z0-9_]+ [ \\t]?\ndigit ::= [0-9] # more\n',
+     r'[0-9]{3}-[a-zA-Z0-9_]+[ \t]?'),
+    ('root ::=\n  "a"\n  | "b" |\n  ( "c"\n    "d" )*\n', 'a|b|(cd)*'),
+    ('root ::= "\\x41" "\\u00e9"', 'Aé'), ('root ::= "é" | "東"+', 'é|東+'),
+    ('root ::= .', '(?s:.)'), ('root ::= ""', ''), ('root ::= "\\\\" "." "*"', r'\\\.\*'),
+    ('root ::= "(" root? ")" root?', is_balanced),
+    ('root ::= term ("+" term)*\nterm ::= item ("*" item)*\n'
+     'item ::= number | "(" root ")"\nnumber ::= "0" | [1-9] [0-9]*\n', is_sum),
+]
+
 REGEXES = ['abc', 'a*b+c?', '(ab|cd){2,3}', '[^a-c]x', r'\d{3}-\w+\s?', '.', 'é|東+', '', 'a|',
            r'\\\.\*', '[\\]\\-x]+', '^ab$', '(?:a|b)*?c', r'[\d_]+', r'\x41\u00e9', '(a*)*b',
            '(a|a|aa)*c', '[0-9]{1,50}', 'a{2,}', '[a-zé-ü🙂]{1,3}']
 
-REFUSED = [({'schema': {'type': 'integer', 'minimum': 3}}, "'minimum' is not supported"),
-    ({'schema': {'type': 'object', 'properties': {'a': {'oneOf': []}}}}, '.a: the keyword'),
+REFUSED = [({'schema': {'type': 'boolean', 'minimum': 3}}, "'minimum' is not supported"),
+    ({'schema': {'type': 'object', 'properties': {'a': {'not': {}}}}}, '.a: the keyword'),
+    ({'schema': {'oneOf': []}}, 'not empty'), ({'schema': {'oneOf': 3}}, 'not empty'),
+    ({'schema': {'oneOf': [{'type': 'integer'}, {'type': 'number'}]}}, 'could fit two'),
+    ({'schema': {'oneOf': [{'$ref': '#'}, {'type': 'null'}]}}, ''),
+    ({'schema': {'oneOf': [True, {'type': 'null'}]}}, 'could fit two'),
+    ({'schema': {'type': 'integer', 'minimum': 0.5}}, 'whole number'),
+    ({'schema': {'type': 'integer', 'maximum': 1e300}}, 'whole number'),
+    ({'schema': {'type': 'integer', 'maximum': 'x'}}, 'whole number'),
+    ({'schema': {'type': 'integer', 'multipleOf': 0}}, 'multipleOf'),
+    ({'schema': {'type': 'integer', 'multipleOf': 1000}}, 'multipleOf'),
+    ({'schema': {'type': 'number', 'multipleOf': 2}}, 'multipleOf'),
+    ({'gbnf': ''}, "no rule 'root'"), ({'gbnf': 'a ::= "b"'}, "no rule 'root'"),
+    ({'gbnf': 'root ::= b'}, "no rule 'b'"), ({'gbnf': 'root = "a"'}, 'expected NAME ::='),
+    ({'gbnf': 'root ::= "a"\nroot ::= "b"'}, 'twice'), ({'gbnf': 'root ::= "a'}, 'not closed'),
+    ({'gbnf': 'root ::= ("a"'}, 'not closed'), ({'gbnf': 'root ::= "a")'}, 'the end of the line'),
+    ({'gbnf': 'root ::= root "a"'}, 'before its first'),
+    ({'gbnf': 'root ::= a\na ::= "x"? b\nb ::= root "y"'}, 'before its first'),
+    ({'gbnf': 'root ::= [a'}, 'not closed'), ({'gbnf': 'root ::= "\\q"'}, 'not supported'),
+    ({'gbnf': 'root ::= ("a"{1000}){1000}'}, 'more than'),
+    ({'gbnf': 'root ::= ' + '(' * 500}, 'too deep'),
+    ({'gbnf': 'root ::= * "a"'}, 'the end of the line'),
     ({'schema': {'type': 'nope'}}, 'no such'), ({'schema': 5}, 'a map or true'),
     ({'schema': {'$ref': '#/nope'}}, 'nowhere'), ({'schema': {'$ref': 'http://x'}}, '$ref'),
     ({'schema': {'$ref': '#'}}, 'before its first'),
@@ -75,7 +149,13 @@ REFUSED = [({'schema': {'type': 'integer', 'minimum': 3}}, "'minimum' is not sup
  
       ({'regex': '(' * 500}, 'too deep')]
 
-TEXTS = ['""', '"a"', '"ab"', '"abc"', '"é🙂"', '"\\n"', '"x1"', '"ax12y"', '"\\""', '"ab\\\\"',
+TEXTS = ['3', '2', '105', '106', '-12', '-13', '1000', '1001', '-7', '-6', '9', '10', '11',
+    '99999', '99998', '9007199254740992', '9007199254740993', '100000', '0.5', '0.50',
+    '1.5', '-1.5',
+    '-2', '-2.5', '-1.999', '0.001', '9.99', '9.990', '-30', '-30.5', '-29.5', '-0.5', '-10',
+    '35', '14', '-49', '15', '70', '"a@b.org"', '"1:2:3:4:5:6:7:8"', '"1:2:3"',
+    '{"kind": "circle", "r": 1.5}', '{"kind": "circle"}', '{"kind": "box"}', '{"kind": "oval"}',
+    '""', '"a"', '"ab"', '"abc"', '"é🙂"', '"\\n"', '"x1"', '"ax12y"', '"\\""', '"ab\\\\"',
     '"\\u00e9"', '"abcde"', '"abé\\n"', '"cdé\\n"', '"2026-11-25"', '"2026-13-25"',
     '"127.0.0.1"', '"1.2.3.456"', '"123e4567-e89b-12d3-a456-426614174000"', '0', '-1', '12',
     '1.5', '-0.5e-3', '15E-1', '01', '1.', '.5', '+1', 'true', 'false', 'null', 'nul', '[]',
@@ -90,7 +170,9 @@ TEXTS = ['""', '"a"', '"ab"', '"abc"', '"é🙂"', '"\\n"', '"x1"', '"ax12y"', '
     '{"who": {}, "tags": []}', '[1', '{"a"', '"', '"\x01"', '"\\ud800"', '', ' ', '{"a": 1,}',
     '[,]']
 
-PLAIN = ['', 'a', 'abc', 'b', 'bc', 'aabbc', 'abab', 'abcdab', 'ab', 'abababab', 'dx', 'ax',
+PLAIN = ['()', '(()())', '(()', ')(', '1', '1+2', '1+2*(3+4)', '(1)', '1+', '01', '()1', '1(2)',
+    'cdcd', 'd', 'A\u00e9x',
+    '', 'a', 'abc', 'b', 'bc', 'aabbc', 'abab', 'abcdab', 'ab', 'abababab', 'dx', 'ax',
     '\nx', '123-ab', '123-ab ', '12-ab', 'é', '東東', '\\.*', ']-x', 'c', 'abac', '1_2', 'Aé',
     'aaaaaaaaab', 'aac', '11111111111111111111111111111111111111111111111111',
     '111111111111111111111111111111111111111111111111111', 'aa', 'aaa', 'z🙂ü', 'zzzz', '\n',
@@ -99,6 +181,9 @@ PLAIN = ['', 'a', 'abc', 'b', 'bc', 'aabbc', 'abab', 'abcdab', 'ab', 'abababab',
 
 def is_valid(case, text):
     """What Python says of the text."""
+    if 'gbnf' in case:
+        said = dict(GBNF)[case['gbnf']]
+        return said(text) if callable(said) else re.fullmatch(said, text) is not None
     if 'regex' in case:
         pattern = case['regex'].replace('\\Z', '')
         return re.fullmatch(pattern, text, re.ASCII) is not None
@@ -116,10 +201,18 @@ def is_valid(case, text):
 def cases():
     """Grammars with the texts that they take and do not take."""
     for case in [{'schema': schema} for schema in SCHEMAS] + [{}]:
-        sure = {text for text in TEXTS if is_valid(case, text)}
-        yield {**case, 'accepts': sorted(sure), 'rejects': sorted(set(TEXTS) - sure)}
+        # Numbers with bounds are not written with exponents.
+        words = str(case.get('schema'))
+        is_bounded = 'nimum' in words or 'ximum' in words
+        texts = {text for text in TEXTS if not (is_bounded and re.search('[0-9][eE]', text))}
+        sure = {text for text in texts if is_valid(case, text)}
+        yield {**case, 'accepts': sorted(sure), 'rejects': sorted(texts - sure)}
     for regex in REGEXES:
         case = {'regex': regex}
+        sure = {text for text in PLAIN if is_valid(case, text)}
+        yield {**case, 'accepts': sorted(sure), 'rejects': sorted(set(PLAIN) - sure)}
+    for source, _ in GBNF:
+        case = {'gbnf': source}
         sure = {text for text in PLAIN if is_valid(case, text)}
         yield {**case, 'accepts': sorted(sure), 'rejects': sorted(set(PLAIN) - sure)}
     for case, why in REFUSED:
@@ -136,7 +229,7 @@ def check(path):
             good += 1
         else:
             bad += 1
-            print({key: case[key] for key in ('schema', 'regex') if key in case},
+            print({key: case[key] for key in ('schema', 'regex', 'gbnf') if key in case},
                   repr(sample['text']))
     print(f'{good} texts that Python takes, {bad} that it does not')
     return bad > 0

@@ -46,6 +46,7 @@ struct rt_program;
 #define CARD_IOS_MAX 1024          /* inputs or outputs of a method */
 #define CARD_METHODS_MAX 256
 #define CARD_WARM_UPS_MAX 64 /* of a method */
+#define CARD_TOKENS_MAX (1u << 20)
 
 /* The document that a value of a card comes from. Its place is needed for messages only. */
 struct card_place {
@@ -91,11 +92,24 @@ struct card_warm_ups {
     struct card_place place; /* as in struct card_ios */
 };
 
+/* What a card says of an encoder of texts (server/generate/encoder.h). */
+enum card_pooling { CARD_POOLING_UNSAID, CARD_MEAN, CARD_CLS, CARD_LAST, CARD_NONE };
+
+struct card_embedding {
+    bool is_said;
+    enum card_pooling pooling;
+    bool is_not_normalized;
+    uint64_t max_tokens; /* 0: as many as the program takes */
+    const char *prefix;  /* before each text, or NULL */
+    struct card_place place;
+};
+
 struct card_method {
     const char *name; /* NULL: the one that is called when none is named */
     const char *description;
     struct card_ios ios[2]; /* by enum rt_side */
     struct card_warm_ups warm_ups;
+    struct card_embedding embedding;
     struct card_place place;
 };
 

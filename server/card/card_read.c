@@ -267,6 +267,56 @@ static enum status read_warm_up(const struct reader *r, struct card_method *meth
     return ST_OK;
 }
 
+static enum status read_pooling(const struct reader *r, const struct cJSON *value,
+                                enum card_pooling *out, struct error *err)
+{
+    static const char *const names[] = {NULL, "mean", "cls", "last", "none"};
+    const char *text;
+    TRY(document_text(r->in, value, &text, err));
+    for (unsigned i = 1; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum card_pooling)i;
+            return ST_OK;
+        }
+    }
+    return document_fail(r->in, value, err, ST_INVALID, "expected mean, cls, last or none");
+}
+
+static enum status read_embedding_member(const struct reader *r, const struct cJSON *value,
+                                         struct card_embedding *out, struct error *err)
+{
+    if (document_is(value, "pooling")) {
+        return read_pooling(r, value, &out->pooling, err);
+    }
+    if (document_is(value, "normalize")) {
+        bool normalizes;
+        TRY(document_bool(r->in, value, &normalizes, err));
+        out->is_not_normalized = !normalizes;
+        return ST_OK;
+    }
+    if (document_is(value, "max_tokens")) {
+        TRY(document_u64(r->in, value, CARD_TOKENS_MAX, &out->max_tokens, err));
+        return out->max_tokens > 0
+                   ? ST_OK
+                   : document_fail(r->in, value, err, ST_INVALID, "expected at least 1");
+    }
+    if (document_is(value, "prefix")) {
+        return read_text(r, value, &out->prefix, err);
+    }
+    return document_refuse_member(r->in, value, "pooling, normalize, max_tokens or prefix", err);
+}
+
+static enum status read_embedding(const struct reader *r, struct card_method *method,
+                                  const struct cJSON *value, struct error *err)
+{
+    method->embedding = (struct card_embedding){.is_said = true, .place = place_of(r, value)};
+    TRY(document_need(r->in, value, JSON_OBJECT, err));
+    for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
+        TRY(read_embedding_member(r, at, &method->embedding, err));
+    }
+    return ST_OK;
+}
+
 static enum status add_method(const struct reader *r, const struct cJSON *value,
                               struct card_method **out, struct error *err)
 {

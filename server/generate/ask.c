@@ -359,7 +359,8 @@ static enum status set_shape(struct reader *r, enum ask_shape shape, struct span
 {
     if (r->ask->shape != ASK_ANY_TEXT) {
         return json_fail(r->in, r->err, ST_INVALID,
-                         "expected one of response_format, guided_json and guided_regex");
+                         "expected one of response_format, guided_json, guided_regex, "
+                         "guided_grammar and grammar");
     }
     r->ask->shape = shape;
     r->ask->grammar = grammar;
@@ -465,6 +466,23 @@ static enum status read_guided_regex(struct reader *r)
     struct span regex;
     TRY(read_text(r, &regex));
     return set_shape(r, ASK_REGEX, regex, "guided_regex: ");
+}
+
+static enum status read_gbnf(struct reader *r, const char *path)
+{
+    struct span grammar;
+    TRY(read_text(r, &grammar));
+    return set_shape(r, ASK_GBNF, grammar, path);
+}
+
+static enum status read_guided_grammar(struct reader *r)
+{
+    return read_gbnf(r, "guided_grammar: ");
+}
+
+static enum status read_grammar(struct reader *r)
+{
+    return read_gbnf(r, "grammar: ");
 }
 
 /* ---- members --------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
 
 /* What the text of an answer has to be. */
-enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX };
+enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_GBNF };
 
 #define ASK_PROMPTS_MAX 64
 #define ASK_STOPS_MAX 16
@@ -59,7 +59,7 @@ struct ask {
     bool wants_logprobs; /* of the tokens, and of the |top_count| most probable ones beside each */
     uint32_t top_count;
     enum ask_shape shape;
-    struct span grammar;      /* a JSON Schema, or a regular expression */
+    struct span grammar;      /* a JSON Schema, a regular expression, or GBNF */
     const char *grammar_path; /* what stands before the text of an error in it; static */
 };
 

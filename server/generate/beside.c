@@ -74,3 +74,13 @@ bool beside_find_tokenizer(const struct beside *beside, const char *said, char o
     }
     return false;
 }
+
+enum status beside_forget_folder(const char *path, struct error *err)
+{
+    const char *name = strrchr(path, '/');
+    size_t folder = name ? (size_t)(name + 1 - path) : 0;
+    if (strncmp(err->text, path, folder) == 0) {
+        memmove(err->text, err->text + folder, strlen(err->text + folder) + 1);
+    }
+    return err->code;
+}

@@ -9,6 +9,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "base/status.h"
+
 struct beside {
     char folder[PATH_MAX]; /* with a slash at its end; "": the present one */
     char stem[PATH_MAX];   /* the name of the program without its ending; "": none */
@@ -23,5 +25,9 @@ void beside_find(const struct beside *beside, const char *name, char out[PATH_MA
 
 /* Where the tokenizer is: |said|, unless that is NULL. False: there is none. */
 bool beside_find_tokenizer(const struct beside *beside, const char *said, char out[PATH_MAX]);
+
+/* Takes the folder of |path| off the beginning of the text in |err|: clients, who see the text,
+ * need not know where our files are. */
+enum status beside_forget_folder(const char *path, struct error *err);
 
 #endif

@@ -52,6 +52,7 @@ static enum status parse_grammar(const struct ask *ask, struct grammar **out, st
 {
     enum status status = ask->shape == ASK_OBJECT  ? grammar_parse_object(out, err)
                          : ask->shape == ASK_REGEX ? grammar_parse_regex(ask->grammar, out, err)
+                         : ask->shape == ASK_GBNF  ? grammar_parse_gbnf(ask->grammar, out, err)
                                                    : parse_schema(ask->grammar, out, err);
     if (status == ST_UNSUPPORTED || status == ST_TOO_LARGE) {
         err->code = ST_INVALID; /* the client's affair, as all that it may write */

@@ -242,17 +242,6 @@ static enum status read_settings(struct generator *generator, const struct besid
     return ST_OK;
 }
 
-/* Clients, who see the text, need not know where our files are. */
-static enum status forget_folder(struct error *err, const char *path)
-{
-    const char *name = strrchr(path, '/');
-    size_t folder = name ? (size_t)(name + 1 - path) : 0;
-    if (strncmp(err->text, path, folder) == 0) {
-        memmove(err->text, err->text + folder, strlen(err->text + folder) + 1);
-    }
-    return err->code;
-}
-
 static enum status find_words(struct generator *generator, const char *path, const char *tokenizer,
                               struct error *err)
 {
@@ -266,7 +255,7 @@ static enum status find_words(struct generator *generator, const char *path, con
         return generator->vocab == WORDS_BYTES ? words_new_bytes(&generator->words, err) : ST_OK;
     }
     if (words_load(found, &generator->words, err) != ST_OK) {
-        return forget_folder(err, found);
+        return beside_forget_folder(found, err);
     }
     TRY(check_size(generator, err));
     return read_settings(generator, &beside, err);

@@ -9,12 +9,16 @@ noinst_LIBRARIES += %D%/libgenerate.a
 	%D%/beside.c %D%/beside.h \
 	%D%/chat.c %D%/chat.h \
 	%D%/constraint.c %D%/constraint.h \
+	%D%/embed_ask.c %D%/embed_ask.h \
+	%D%/embed_reply.c %D%/embed_reply.h \
+	%D%/embedder.c %D%/embedder.h \
 	%D%/generator.c %D%/generator.h \
 	%D%/heard.c %D%/heard.h \
 	%D%/reply.c %D%/reply.h \
 	%D%/reply_response.c %D%/reply_response.h \
 	%D%/sampler.c %D%/sampler.h \
 	%D%/stops.c %D%/stops.h \
+	%D%/texts.c %D%/texts.h \
 	%D%/tools.c %D%/tools.h \
 	%D%/transcriber.c %D%/transcriber.h %D%/language.def \
 	%D%/words.c %D%/words.h

@@ -110,6 +110,46 @@ enum status words_encode(const struct words *words, struct span text, bool is_ra
     return ST_OK;
 }
 
+static enum status encode_pair(const struct tokenizer *tokenizer, const struct span *texts,
+                               uint32_t count, unsigned flags, struct token_list *out,
+                               size_t *out_second, struct error *err)
+{
+    if (count == 2) {
+        return tokenizer_encode_pair(tokenizer, texts[0], texts[1], flags, WORDS_COUNT_MAX, out,
+                                     out_second, err);
+    }
+    TRY(tokenizer_encode(tokenizer, texts[0], flags, WORDS_COUNT_MAX, out, err));
+    *out_second = out->count;
+    return ST_OK;
+}
+
+enum status words_encode_texts(const struct words *words, const struct span *texts, uint32_t count,
+                               bool is_plain, struct token_list *out, size_t *out_second,
+                               struct error *err)
+{
+    OBJ_CHECK(words, WORDS_MAGIC);
+    must(count == 1 || count == 2);
+    unsigned flags = TOKENIZER_PARSE_SPECIAL | (is_plain ? 0 : TOKENIZER_ADD_SPECIAL);
+    if (words->tokenizer) {
+        return encode_pair(words->tokenizer, texts, count, flags, out, out_second, err);
+    }
+    for (uint32_t t = 0; t < count; t++) {
+        *out_second = out->count;
+        for (size_t i = 0; i < texts[t].len; i++) {
+            TRY(token_list_add(out, texts[t].ptr[i], err));
+        }
+    }
+    *out_second = count == 2 ? *out_second : out->count;
+    return ST_OK;
+}
+
+uint32_t words_pad(const struct words *words)
+{
+    OBJ_CHECK(words, WORDS_MAGIC);
+    uint32_t id = 0;
+    return words->tokenizer && tokenizer_find_role(words->tokenizer, TOKENIZER_PAD, &id) ? id : 0;
+}
+
 enum status words_bytes(const struct words *words, uint32_t id, struct buf *out, struct error *err)
 {
     OBJ_CHECK(words, WORDS_MAGIC);

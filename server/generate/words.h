@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 
+struct token_list;
 struct words;
 
 #define WORDS_BYTES 256 /* the words of a model that knows bytes */
@@ -40,6 +41,18 @@ uint32_t words_count(const struct words *words);
 MUST_CHECK enum status words_encode(const struct words *words, struct span text, bool is_raw,
                                     uint32_t *out, uint32_t max, uint32_t *out_count,
                                     struct error *err);
+
+/*
+ * Appends the ids of a text, or of a pair if |count| is 2, to |out|. |is_plain|: nothing is put
+ * around them. |*out_second| is the index in |out| from which on tokens are of the second kind, or
+ * the count of |out|. ST_TOO_LARGE: more than WORDS_COUNT_MAX.
+ */
+MUST_CHECK enum status words_encode_texts(const struct words *words, const struct span *texts,
+                                          uint32_t count, bool is_plain, struct token_list *out,
+                                          size_t *out_second, struct error *err);
+
+/* The id of padding, or 0 if the tokenizer knows none. */
+uint32_t words_pad(const struct words *words);
 
 /* Appends what the token stands for within a text: its bytes, which need not be UTF-8. */
 MUST_CHECK enum status words_bytes(const struct words *words, uint32_t id, struct buf *out,

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "hal/pool.h"
 #include "runtime/sched/sched.h"
+#include "server/generate/embedder.h"
 #include "server/generate/generator.h"
 #include "server/generate/transcriber.h"
 
@@ -184,6 +185,8 @@ void model_close(struct model *model)
     model->generator = NULL;
     transcriber_free(model->transcriber);
     model->transcriber = NULL;
+    embedder_free(model->embedder);
+    model->embedder = NULL;
     rt_sched_queue_free(model->queue);
     rt_program_unref(model->program);
     hal_pool_free(model->pool);

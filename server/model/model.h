@@ -33,6 +33,7 @@
 #include "server/model/origin.h"
 #include "server/process/options.h"
 
+struct embedder;
 struct generator;
 struct hal_device;
 struct hal_pool;
@@ -82,11 +83,13 @@ struct model {
     struct rt_method *method;        /* borrowed from |program| */
     struct params params;            /* the daemon's parameters with the settings of this model */
     struct generator *generator;     /* owned: of a language model with a tokenizer; else NULL */
+    struct embedder *embedder;       /* owned: of an encoder of texts; else NULL */
     struct transcriber *transcriber; /* owned: of a speech model with a tokenizer; else NULL */
     struct rt_sched_queue *queue;    /* owned, like |stats|; NULL if the model cannot be called */
     struct hal_pool *pool;           /* owned: holds the inputs of waiting calls */
     int64_t rows_form;               /* rows that may be tried as one, see server/proving.h */
-    int64_t rows_max;       /* the loop's: rows that may run as one; 1: each request runs alone */
+    _Atomic(int64_t) rows_max; /* rows that may run as one; 1: each request runs alone. Set by the
+                                  loop */
     struct error why_alone; /* the loop's: the reason why that is 1 */
     int64_t batch_size_max; /* rows of a request; 0: dim 0 does not count samples */
     struct model_stats *stats; /* the loop's */

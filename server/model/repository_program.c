@@ -12,6 +12,7 @@
 #include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
+#include "server/generate/embedder.h"
 #include "server/generate/generator.h"
 #include "server/generate/transcriber.h"
 #include "server/model/repository_priv.h"
@@ -135,7 +136,8 @@ static void open_batches(struct model *model)
 {
     int64_t given = (int64_t)model->params.max_batch, asked = given ? given : ROWS_MAX_UNASKED;
     int64_t rows = 1;
-    model->rows_form = model->rows_max = 1;
+    model->rows_form = 1;
+    model->rows_max = 1;
     if (asked == 1) {
         error_set(&model->why_alone, ST_UNSUPPORTED, "batches are off");
     } else if (rt_batch_open(model->method, &rows, &model->why_alone) == ST_OK) {
@@ -181,6 +183,30 @@ static enum status open_generator(struct model *model, struct error *err)
                          err);
 }
 
+_Static_assert((int)CARD_MEAN == (int)EMBEDDER_MEAN && (int)CARD_NONE == (int)EMBEDDER_NONE,
+               "cards have the same kinds of pooling, in the same order");
+
+/* An encoder of texts: what its card says must fit. */
+static enum status open_embedder(struct model *model, struct error *err)
+{
+    const struct origin *origin = model->origin;
+    const struct card_method *method =
+        origin->card ? card_find_method(origin->card, model->method) : NULL;
+    const struct card_embedding nothing = {.is_said = false};
+    const struct card_embedding *said = method ? &method->embedding : &nothing;
+    const struct embedder_options options = {
+        .is_said = said->is_said,
+        .pooling = (enum embedder_pooling)said->pooling,
+        .is_not_normalized = said->is_not_normalized,
+        .max_tokens = said->max_tokens,
+        .prefix = said->prefix,
+    };
+    enum status status = embedder_new(model->method, origin->path, origin->tokenizer_path, &options,
+                                      &model->embedder, err);
+    return status == ST_OK ? ST_OK
+                           : error_prefix(err, "method '%s': ", rt_method_name(model->method));
+}
+
 /* READY, or FAILED if the method cannot be called. */
 static enum status open_model(struct repository_draft *draft, struct model *model,
                               struct error *err)
@@ -194,6 +220,9 @@ static enum status open_model(struct repository_draft *draft, struct model *mode
     }
     open_batches(model);
     TRY(open_generator(model, err));
+    if (!model->generator) {
+        TRY(open_embedder(model, err));
+    }
     TRY(open_queue(draft->repository, model, err));
     model_set_state(model, MODEL_READY);
     return ST_OK;

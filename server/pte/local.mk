@@ -18,6 +18,9 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/bench_sweep.c %D%/bench_sweep.h \
 	%D%/call.c %D%/call.h \
 	%D%/card.c \
+	%D%/chat.c \
+	%D%/chat_daemon.c %D%/chat_daemon.h \
+	%D%/chat_stream.c %D%/chat_stream.h \
 	%D%/client.c %D%/client.h \
 	%D%/devices.c \
 	%D%/fetch.c \

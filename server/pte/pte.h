@@ -39,6 +39,7 @@ extern const struct pte_command pte_unload_command;
 extern const struct pte_command pte_top_command;
 extern const struct pte_command pte_bench_command;
 extern const struct pte_command pte_tokenize_command;
+extern const struct pte_command pte_chat_command;
 
 /*
  * Prints why |command| failed, if it did, and returns its exit status. NULL: --help or --version.

@@ -302,12 +302,19 @@ static void join_short(struct encoder *encoder)
     encoder->symbol_count = count;
 }
 
+/* Four children each: a heap of a million pairs is half as deep, and children share a line of the
+ * cache. */
+#define HEAP_CHILDREN 4
+
 static void heap_down(struct candidate *heap, size_t count, size_t at)
 {
     struct candidate moved = heap[at];
-    while (at * 2 + 1 < count) {
-        size_t child = at * 2 + 1;
-        child += child + 1 < count && heap[child + 1].order < heap[child].order;
+    while (at * HEAP_CHILDREN + 1 < count) {
+        size_t first = at * HEAP_CHILDREN + 1, child = first;
+        size_t end = count - first < HEAP_CHILDREN ? count : first + HEAP_CHILDREN;
+        for (size_t i = first + 1; i < end; i++) {
+            child = heap[i].order < heap[child].order ? i : child;
+        }
         if (heap[child].order >= moved.order) {
             break;
         }
@@ -322,9 +329,9 @@ static void heap_push(struct encoder *encoder, struct candidate candidate)
     must(encoder->heap_count < encoder->heap_capacity);
     struct candidate *heap = encoder->heap;
     size_t at = encoder->heap_count++;
-    while (at > 0 && heap[(at - 1) / 2].order > candidate.order) {
-        heap[at] = heap[(at - 1) / 2];
-        at = (at - 1) / 2;
+    while (at > 0 && heap[(at - 1) / HEAP_CHILDREN].order > candidate.order) {
+        heap[at] = heap[(at - 1) / HEAP_CHILDREN];
+        at = (at - 1) / HEAP_CHILDREN;
     }
     heap[at] = candidate;
 }

@@ -2,10 +2,11 @@
 /*
  * Constrained output: which bytes may come next, so that the whole text is what a client asked for.
  *
- * A JSON Schema, any JSON object or a regular expression becomes one automaton over bytes with
- * rules that call each other. A grammar is immutable, and any number of threads may use it at one
- * time. A walk remembers which states of the automaton were met, with their moves, as long as it
- * lives; it belongs to one thread at a time. States are plain numbers: a copy is a clone.
+ * A JSON Schema, any JSON object, a regular expression or a grammar in GBNF becomes one automaton
+ * over bytes with rules that call each other. A grammar is immutable, and any number of threads may
+ * use it at one time. A walk remembers which states of the automaton were met, with their moves,
+ * as long as it lives; it belongs to one thread at a time. States are plain numbers: a copy is a
+ * clone.
  *
  *     TRY(grammar_parse_schema(&schema, &grammar, err));
  *     TRY(grammar_walk_new(grammar, &walk, err));
@@ -45,6 +46,10 @@ MUST_CHECK enum status grammar_parse_object(struct grammar **out, struct error *
 /* The whole text matches |regex|. */
 MUST_CHECK enum status grammar_parse_regex(struct span regex, struct grammar **out,
                                            struct error *err);
+
+/* A grammar in the form of llama.cpp (GBNF): the whole text is what its rule "root" says. */
+MUST_CHECK enum status grammar_parse_gbnf(struct span source, struct grammar **out,
+                                          struct error *err);
 
 /* Accepts NULL. */
 void grammar_free(struct grammar *grammar);

@@ -10,6 +10,9 @@
 #define BUILDER_BYTES_MAX (64u << 20)
 #define COMPILE_DEPTH_MAX 4000
 
+/* Looks at all rules, until it is known which may be empty: each takes time for each rule. */
+#define EMPTY_PASSES_MAX 16
+
 void grammar_builder_init(struct grammar_builder *builder, struct error *err)
 {
     *builder = (struct grammar_builder){.err = err};
@@ -406,19 +409,25 @@ static enum status refuse_left_recursion(struct grammar_builder *builder,
     struct lefts lefts = {
         .grammar = grammar, .is_empty = calloc(count, 1), .colors = calloc(count, 1)};
     bool is_good = lefts.is_empty && lefts.colors, has_changed = is_good;
-    while (is_good && has_changed) {
+    for (uint32_t pass = 0; is_good && has_changed; pass++) {
+        if (pass == EMPTY_PASSES_MAX) {
+            grammar_refuse(builder, ST_TOO_LARGE,
+                           "rules that may be empty call each other too deep");
+            break;
+        }
         has_changed = false;
-        for (uint32_t i = 0; i < count && is_good; i++) {
+        for (uint32_t k = 0; k < count && is_good; k++) {
+            uint32_t i = pass % 2 ? count - 1 - k : k; /* chains go in either direction */
             bool is_empty = false;
             is_good = lefts.is_empty[i] || scan(&lefts, i, NULL, &is_empty);
-            has_changed |= is_empty;
+            has_changed |= is_empty && !lefts.is_empty[i];
             lefts.is_empty[i] |= is_empty;
         }
     }
     if (!is_good) {
         grammar_refuse(builder, ST_EXHAUSTED, "no memory for a grammar");
     }
-    for (uint32_t i = 0; i < count && is_good; i++) {
+    for (uint32_t i = 0; i < count && is_good && builder->status == ST_OK; i++) {
         is_good = visit(&lefts, i);
         if (!is_good && lefts.lacks_memory) {
             grammar_refuse(builder, ST_EXHAUSTED, "no memory for a grammar");

@@ -92,9 +92,31 @@ const struct part *grammar_rule(struct grammar_builder *builder, uint32_t rule);
  * match the whole, unless ^ and $ say so. */
 const struct part *grammar_regex(struct grammar_builder *builder, struct span regex, bool in_json);
 
+/* The character at |*at|, which is not the end, of a source in UTF-8; moves behind it. */
+uint32_t grammar_code(struct span source, size_t *at);
+
+/* The character of the escape whose letter stands at |*at|; moves behind it. False: refused. */
+bool grammar_escape(struct grammar_builder *builder, struct span source, size_t *at, uint32_t *out);
+
 /* A class such as [^a-z] at |*at|, and an escape that stands for characters; both move |*at|. */
 const struct part *grammar_class(struct grammar_builder *builder, struct span source, size_t *at,
                                  bool in_json);
+
+#define GRAMMAR_BOUND_MAX ((int64_t)1 << 53)
+#define GRAMMAR_MULTIPLE_MAX 128
+
+/* Bounds of a number, up to GRAMMAR_BOUND_MAX away from 0; an open one is no value itself. */
+struct grammar_bounds {
+    bool has_min, has_max, is_min_open, is_max_open;
+    int64_t min, max;
+    uint32_t multiple; /* of integers without bounds; 0: any */
+};
+
+/* Numbers of JSON that keep to the bounds, without exponents. */
+const struct part *grammar_integers(struct grammar_builder *builder,
+                                    const struct grammar_bounds *bounds);
+const struct part *grammar_numbers(struct grammar_builder *builder,
+                                   const struct grammar_bounds *bounds);
 
 /* "{2,5}" and "*" behind |part|, as often as they stand at |*at|. */
 const struct part *grammar_quantify(struct grammar_builder *builder, struct span source, size_t *at,

@@ -40,8 +40,7 @@ static const struct part *codes(struct grammar_builder *builder, uint32_t lo, ui
 
 /* ---- characters ------------------------------------------------------------------------------ */
 
-/* The code point at |*at|, which is not the end; moves behind it. */
-static uint32_t take_code(struct span source, size_t *at)
+uint32_t grammar_code(struct span source, size_t *at)
 {
     const uint8_t *from = source.ptr + *at;
     size_t len = *from > 0x7f ? utf8_sequence(from, source.ptr + source.len) : 1;
@@ -156,9 +155,7 @@ static bool take_hex(struct grammar_builder *builder, struct span source, size_t
     return true;
 }
 
-/* The character of the escape whose letter stands at |*at|; false: refused. */
-static bool take_escape(struct grammar_builder *builder, struct span source, size_t *at,
-                        uint32_t *out)
+bool grammar_escape(struct grammar_builder *builder, struct span source, size_t *at, uint32_t *out)
 {
     static const char letters[] = "nrtfv", values[] = "\n\r\t\f\v";
     if (*at == source.len) {
@@ -166,7 +163,7 @@ static bool take_escape(struct grammar_builder *builder, struct span source, siz
         return false;
     }
     size_t place = *at;
-    uint32_t letter = take_code(source, at);
+    uint32_t letter = grammar_code(source, at);
     const char *known = letter && letter < 0x80 ? strchr(letters, (int)letter) : NULL;
     if (known) {
         *out = (uint32_t)values[known - letters];
@@ -190,7 +187,7 @@ static bool take_end(struct grammar_builder *builder, struct span source, size_t
                      struct class *class, uint32_t *out, bool *is_named)
 {
     *is_named = false;
-    *out = take_code(source, at);
+    *out = grammar_code(source, at);
     if (*out != '\\') {
         return true;
     }
@@ -199,7 +196,7 @@ static bool take_end(struct grammar_builder *builder, struct span source, size_t
         *is_named = true;
         return builder->status == ST_OK;
     }
-    return take_escape(builder, source, at, out);
+    return grammar_escape(builder, source, at, out);
 }
 
 static bool take_range(struct grammar_builder *builder, struct span source, size_t *at,
@@ -354,7 +351,7 @@ static const struct part *parse_escape(struct regex *regex)
         regex->at++;
         return class_part(regex->builder, &class, regex->in_json);
     }
-    return take_escape(regex->builder, regex->source, &regex->at, &code)
+    return grammar_escape(regex->builder, regex->source, &regex->at, &code)
                ? codes(regex->builder, code, code, regex->in_json)
                : NULL;
 }
@@ -385,7 +382,7 @@ static const struct part *parse_atom(struct regex *regex)
                               "the anchor at byte %zu is supported only at an end of the whole",
                               regex->at);
     default: {
-        uint32_t code = take_code(regex->source, &regex->at);
+        uint32_t code = grammar_code(regex->source, &regex->at);
         return codes(regex->builder, code, code, regex->in_json);
     }
     }

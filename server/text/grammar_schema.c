@@ -5,12 +5,14 @@
  */
 #include "config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "server/text/grammar_priv.h"
 
 #define PATH_BYTES 200
 #define REFERENCES_MAX 512
+#define ONE_OF_MAX 64
 #define TEXT_BYTES_MAX (1u << 20)
 
 /* A part of the schema that something refers to, and its rule. */
@@ -244,6 +246,8 @@ static const struct part *parse_format(struct schema *schema, const struct value
 #define TIME                                                                                       \
     "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]" \
     ")"
+#define MAIL "[A-Za-z0-9_+-]{1,30}"
+#define LABEL "[A-Za-z0-9]([A-Za-z0-9-]{0,20}[A-Za-z0-9])?"
 #define BYTE "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
     static const struct {
         const char *name, *regex;
@@ -251,6 +255,9 @@ static const struct part *parse_format(struct schema *schema, const struct value
                    {"time", "^" TIME "$"},
                    {"date-time", "^" DATE "T" TIME "$"},
                    {"uuid", "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
+                   {"email", "^" MAIL "(\\." MAIL ")*@(" LABEL "\\.)+[A-Za-z]{2,12}$"},
+                   {"hostname", "^" LABEL "(\\." LABEL "){0,8}$"},
+                   {"ipv6", "^([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$"},
                    {"ipv4", "^(" BYTE "\\.){3}" BYTE "$"}};
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (format->kind == VALUE_STRING && span_is(format->string, formats[i].name)) {
@@ -287,6 +294,77 @@ static const struct part *parse_string(struct schema *schema, const struct value
                         grammar_repeat(schema->builder,
                                        grammar_rule(schema->builder, schema->character), min, max))
                : grammar_rule(schema->builder, schema->string);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* A bound that is a whole number, whether it is written as 3 or as 3.0. */
+static bool read_whole(struct schema *schema, const struct value *bound, const char *name,
+                       int64_t *out)
+{
+    bool is_integer = bound->kind == VALUE_INT;
+    bool is_whole = bound->kind == VALUE_DOUBLE && bound->number == floor(bound->number) &&
+                    fabs(bound->number) <= (double)GRAMMAR_BOUND_MAX;
+    *out = is_integer ? bound->integer : is_whole ? (int64_t)bound->number : 0;
+    if ((is_integer || is_whole) && *out >= -GRAMMAR_BOUND_MAX && *out <= GRAMMAR_BOUND_MAX) {
+        return true;
+    }
+    grammar_refuse(schema->builder, ST_UNSUPPORTED,
+                   "schema%s: '%s' is supported as a whole number of up to 2^53", schema->path,
+                   name);
+    return false;
+}
+
+/* Of a bound and its exclusive form the narrower one counts. */
+static bool read_bounds(struct schema *schema, const struct value *value,
+                        struct grammar_bounds *out)
+{
+    static const char *const names[2][2] = {{"minimum", "exclusiveMinimum"},
+                                            {"maximum", "exclusiveMaximum"}};
+    for (int is_max = 0; is_max < 2; is_max++) {
+        bool *has = is_max ? &out->has_max : &out->has_min;
+        bool *is_open = is_max ? &out->is_max_open : &out->is_min_open;
+        int64_t *at = is_max ? &out->max : &out->min;
+        for (int opens = 0; opens < 2; opens++) {
+            const struct value *bound = get(value, names[is_max][opens]);
+            int64_t number;
+            if (!bound) {
+                continue;
+            }
+            if (!read_whole(schema, bound, names[is_max][opens], &number)) {
+                return false;
+            }
+            if (!*has || (is_max ? number < *at : number > *at) || (opens && number == *at)) {
+                *has = true;
+                *is_open = opens;
+                *at = number;
+            }
+        }
+    }
+    return true;
+}
+
+static const struct part *parse_number(struct schema *schema, const struct value *value,
+                                       bool is_integer)
+{
+    struct grammar_bounds bounds = {.multiple = 0};
+    const struct value *multiple = get(value, "multipleOf");
+    int64_t divisor = 0;
+    if (!read_bounds(schema, value, &bounds) ||
+        (multiple && !read_whole(schema, multiple, "multipleOf", &divisor))) {
+        return NULL;
+    }
+    bool has_bounds = bounds.has_min || bounds.has_max;
+    if (multiple && (!is_integer || has_bounds || divisor < 1 || divisor > GRAMMAR_MULTIPLE_MAX)) {
+        return refuse(schema, ST_UNSUPPORTED,
+                      "'multipleOf' is supported for integers without bounds, from 1 to 128");
+    }
+    bounds.multiple = (uint32_t)divisor;
+    if (!has_bounds && !multiple) {
+        return grammar_rule(schema->builder, is_integer ? schema->integer : schema->number);
+    }
+    return is_integer ? grammar_integers(schema->builder, &bounds)
+                      : grammar_numbers(schema->builder, &bounds);
 }
 
 /* ---- lists and maps -------------------------------------------------------------------------- */
@@ -487,6 +565,157 @@ static const struct part *parse_any_of(struct schema *schema, const struct value
     return out;
 }
 
+/* ---- oneOf: schemas of which no value fits two ----------------------------------------------- */
+
+/* The kinds of values that a schema lets through, as bits. */
+enum { OF_NULL = 1, OF_BOOL = 2, OF_NUMBER = 4, OF_STRING = 8, OF_LIST = 16, OF_MAP = 32 };
+#define OF_ALL 63u
+
+static unsigned kind_of(const struct value *value)
+{
+    switch (value->kind) {
+    case VALUE_NONE:
+        return OF_NULL;
+    case VALUE_BOOL:
+        return OF_BOOL;
+    case VALUE_INT:
+    case VALUE_DOUBLE:
+        return OF_NUMBER;
+    case VALUE_STRING:
+        return OF_STRING;
+    case VALUE_LIST:
+        return OF_LIST;
+    case VALUE_MAP:
+        return OF_MAP;
+    default:
+        return OF_ALL;
+    }
+}
+
+static unsigned kind_of_type(const struct value *type)
+{
+    static const char *const names[] = {"null",  "boolean", "number", "string",
+                                        "array", "object",  "integer"};
+    for (unsigned i = 0; i < 7; i++) {
+        if (type->kind == VALUE_STRING && span_is(type->string, names[i])) {
+            return i == 6 ? OF_NUMBER : 1u << i;
+        }
+    }
+    return OF_ALL;
+}
+
+static unsigned kinds_of(const struct value *value)
+{
+    const struct value *type = get(value, "type"), *constant = get(value, "const");
+    const struct value *list = get(value, "enum");
+    unsigned kinds = 0;
+    if (constant) {
+        return kind_of(constant);
+    }
+    if (list && list->kind == VALUE_LIST) {
+        for (size_t i = 0; i < list->list->count; i++) {
+            kinds |= kind_of(&list->list->items[i]);
+        }
+        return kinds;
+    }
+    if (type && type->kind == VALUE_LIST) {
+        for (size_t i = 0; i < type->list->count; i++) {
+            kinds |= kind_of_type(&type->list->items[i]);
+        }
+        return kinds;
+    }
+    return type ? kind_of_type(type) : get(value, "properties") ? OF_MAP : OF_ALL;
+}
+
+/* The strings that a schema lets through, if it names them: |*out_count| of them at |*out|. */
+static bool strings_of(const struct value *value, const struct value **out, size_t *out_count)
+{
+    const struct value *constant = value->kind == VALUE_MAP ? get(value, "const") : NULL;
+    const struct value *list = value->kind == VALUE_MAP ? get(value, "enum") : NULL;
+    if (constant) {
+        *out = constant;
+        *out_count = 1;
+    } else if (list && list->kind == VALUE_LIST) {
+        *out = list->list->items;
+        *out_count = list->list->count;
+    } else {
+        return false;
+    }
+    for (size_t i = 0; i < *out_count; i++) {
+        if ((*out)[i].kind != VALUE_STRING) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool have_other_strings(const struct value *a, const struct value *b)
+{
+    const struct value *mine, *other;
+    size_t count, other_count;
+    if (!strings_of(a, &mine, &count) || !strings_of(b, &other, &other_count)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < other_count; k++) {
+            if (span_equal(mine[i].string, other[k].string)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Both maps need a member whose texts differ: {"kind": {"const": "circle"}}. */
+static bool have_other_members(const struct value *a, const struct value *b)
+{
+    const struct value *mine = get(a, "properties"), *other = get(b, "properties");
+    const struct value *mine_needed = get(a, "required"), *other_needed = get(b, "required");
+    if (!mine || !other || mine->kind != VALUE_MAP || other->kind != VALUE_MAP || !mine_needed ||
+        !other_needed || mine_needed->kind != VALUE_LIST || other_needed->kind != VALUE_LIST) {
+        return false;
+    }
+    for (size_t i = 0; i < mine->map->count; i++) {
+        const struct value *key = &mine->map->members[i].key;
+        const struct value *value = value_map_get(other, key->string);
+        if (value && is_required(mine_needed, key) && is_required(other_needed, key) &&
+            have_other_strings(&mine->map->members[i].value, value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct part *parse_one_of(struct schema *schema, const struct value *list)
+{
+    const struct value *items[ONE_OF_MAX];
+    size_t count = list->kind == VALUE_LIST ? list->list->count : 0;
+    if (count > ONE_OF_MAX) {
+        return refuse(schema, ST_TOO_LARGE, "'oneOf' is supported with up to 64 schemas");
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct value *item = &list->list->items[i], *reference;
+        for (int k = 0; item && item->kind == VALUE_MAP && k < 8; k++) {
+            reference = get(item, "$ref");
+            item = reference ? find(schema, reference) : item;
+        }
+        items[i] = item;
+        for (size_t k = 0; k < i && items[i]; k++) {
+            const struct value *a = items[k], *b = items[i];
+            bool are_maps = a->kind == VALUE_MAP && b->kind == VALUE_MAP;
+            if (!are_maps || !((kinds_of(a) & kinds_of(b)) == 0 || have_other_strings(a, b) ||
+                               have_other_members(a, b))) {
+                return refuse(schema, ST_UNSUPPORTED,
+                              "a value could fit two schemas of 'oneOf': 'anyOf' lets it");
+            }
+        }
+        if (!items[i]) {
+            return NULL;
+        }
+    }
+    return parse_any_of(schema, list);
+}
+
 static const struct part *parse_enum(struct schema *schema, const struct value *list)
 {
     const struct part *out = grammar_never(schema->builder);
@@ -505,6 +734,8 @@ static const struct part *parse_type(struct schema *schema, const struct value *
     static const char lists[] = " type items minItems maxItems ";
     static const char maps[] = " type properties required additionalProperties ";
     static const char strings[] = " type pattern format minLength maxLength ";
+    static const char numbers[] =
+        " type minimum maximum exclusiveMinimum exclusiveMaximum multipleOf ";
     struct span name = type->kind == VALUE_STRING ? type->string : span_str("");
     if (span_is(name, "object")) {
         return check_keywords(schema, value, maps) ? parse_map(schema, value) : NULL;
@@ -515,6 +746,11 @@ static const struct part *parse_type(struct schema *schema, const struct value *
     if (span_is(name, "string")) {
         return check_keywords(schema, value, strings) ? parse_string(schema, value) : NULL;
     }
+    if (span_is(name, "integer") || span_is(name, "number")) {
+        return check_keywords(schema, value, numbers)
+                   ? parse_number(schema, value, span_is(name, "integer"))
+                   : NULL;
+    }
     if (!check_keywords(schema, value, " type ")) {
         return NULL;
     }
@@ -524,11 +760,7 @@ static const struct part *parse_type(struct schema *schema, const struct value *
     if (span_is(name, "null")) {
         return word(schema, "null");
     }
-    bool is_integer = span_is(name, "integer");
-    if (!is_integer && !span_is(name, "number")) {
-        return refuse(schema, ST_INVALID, "there is no such 'type'");
-    }
-    return grammar_rule(schema->builder, is_integer ? schema->integer : schema->number);
+    return refuse(schema, ST_INVALID, "there is no such 'type'");
 }
 
 /* A list of types stands alone, or for null beside one other. */
@@ -569,6 +801,10 @@ static const struct part *parse_keywords(struct schema *schema, const struct val
     }
     if (any_of) {
         return check_keywords(schema, value, " anyOf ") ? parse_any_of(schema, any_of) : NULL;
+    }
+    if (get(value, "oneOf")) {
+        return check_keywords(schema, value, " oneOf ") ? parse_one_of(schema, get(value, "oneOf"))
+                                                        : NULL;
     }
     if (constant) {
         return check_keywords(schema, value, " const type ") ? literal(schema, constant) : NULL;

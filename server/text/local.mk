@@ -10,6 +10,8 @@ noinst_LIBRARIES += %D%/libtext.a
 	%D%/grammar.h \
 	%D%/grammar_build.c \
 	%D%/grammar_priv.h \
+	%D%/grammar_gbnf.c \
+	%D%/grammar_number.c \
 	%D%/grammar_regex.c \
 	%D%/grammar_schema.c \
 	%D%/grammar_walk.c \

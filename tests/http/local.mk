@@ -8,12 +8,14 @@ HTTP_TESTS = \
 	%D%/run_bench.py \
 	%D%/run_cards.py \
 	%D%/run_changed_files.py \
+	%D%/run_chat.py \
 	%D%/run_classes.py \
 	%D%/run_clients.py \
 	%D%/run_config.py \
 	%D%/run_console.py \
 	%D%/run_daemon.py \
 	%D%/run_devices.py \
+	%D%/run_embeddings.py \
 	%D%/run_fetch.py \
 	%D%/run_generate.py \
 	%D%/run_haproxy.py \

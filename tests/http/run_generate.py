@@ -435,8 +435,8 @@ def formats():
         expect("some end", reasons.count("stop") > 10, True)
         for members, text in (
                 ({"response_format": as_schema({"type": "object", "properties": {
-                    "days": {"type": "integer", "minimum": 3}}})},
-                 "response_format.json_schema.schema.days: the keyword 'minimum'"),
+                    "days": {"type": "integer", "not": {}}}})},
+                 "response_format.json_schema.schema.days: the keyword 'not'"),
                 ({"response_format": {"type": "json_schema"}}, "schema is missing"),
                 ({"response_format": as_schema([])}, "response_format.json_schema.schema"),
                 ({"response_format": as_schema({"type": "nope"})}, "response_format.json_schema"),
@@ -452,6 +452,36 @@ def formats():
             if text not in error["message"]:
                 expect("message", error["message"], text)
         wait_idle(client)
+
+
+def rules():
+    """Rules in GBNF, under both names, by all routes."""
+    gbnf = 'root ::= answer ("," answer)?\nanswer ::= "yes" | "no" | "(" root ")"\n'
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for name in ("grammar", "guided_grammar"):
+            for seed in range(8):
+                answer = ask(client, "/v1/chat/completions",
+                             {"model": "chat", "messages": HELLO, "seed": seed, "temperature": 2,
+                              "max_tokens": 60, name: gbnf})["choices"][0]
+                text = answer["message"]["content"]
+                if answer["finish_reason"] == "stop":
+                    expect("balanced", text.count("("), text.count(")"))
+                    expect("words", bool(re.fullmatch(r"[(]*(yes|no)[(),yesno]*", text)), True)
+        text = ask(client, "/v2/models/chat/generate",
+                   {"text_input": "x", "parameters": {"grammar": 'root ::= "é" [0-9]{3}',
+                                                      "temperature": 0}})["text_output"]
+        expect("generate", bool(re.fullmatch("é[0-9]{3}", text)), True)
+        for bad, why in (('root ::= x', "there is no rule 'x'"), ("", "there is no rule 'root'"),
+                         ('root ::= root "a"', "before its first"),
+                         ("root ::= " + "(" * 300, "too deep"),
+                         ('root ::= ("a"{9000}){9000}', "more than")):
+            status = post(client, "/v1/completions",
+                          {"model": "chat", "prompt": "x", "grammar": bad})
+            message = json.loads(client.body)["error"]["message"]
+            expect(bad[:20], (status, why in message or message), (400, True))
+        expect("two", post(client, "/v1/completions", {
+            "model": "chat", "prompt": "x", "grammar": gbnf, "guided_regex": "a"}), 400)
 
 
 def format_crowd():
@@ -739,7 +769,8 @@ def logs():
 
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
-          formats, format_crowd, refusals, other_words, leaving, slow_readers, crowd, limits, logs)
+          formats, rules,
+          format_crowd, refusals, other_words, leaving, slow_readers, crowd, limits, logs)
 
 
 def main():

@@ -9,6 +9,7 @@ usage: run_openai.py, with top_srcdir and top_builddir in the environment.
 import json
 import sys
 
+from run_embeddings import ENCODER, SINGLE, expect_close, normalized
 from run_generate import ANSWERS, CHAT, HELLO, wait_idle
 from run_http import Client, Daemon, Failure, Report, expect
 
@@ -95,6 +96,24 @@ def responses():
                 expect("type", error.type, "invalid_request_error")
 
 
+def embeddings():
+    """The client asks for base64 by itself and makes floats of it."""
+    with Daemon(ENCODER) as daemon:
+        api = connect(daemon)
+        answer = api.embeddings.create(model="enc", input=[row["text"] for row in SINGLE[:4]])
+        plain = api.embeddings.create(model="enc", input=[row["text"] for row in SINGLE[:4]],
+                                      encoding_format="float", dimensions=8)
+        for row, item, short in zip(SINGLE, answer.data, plain.data):
+            expect_close("vector", item.embedding, normalized(row["mean"]))
+            expect_close("short", short.embedding, normalized(item.embedding[:8]))
+        expect("usage", answer.usage.prompt_tokens, sum(len(row["ids"]) for row in SINGLE[:4]))
+        try:
+            api.embeddings.create(model="enc", input=SINGLE[-1]["text"])
+            raise Failure("a text that is too long is taken")
+        except openai.BadRequestError as error:
+            expect("numbers", "74 tokens" in str(error), True)
+
+
 def completions():
     row = ANSWERS[2]
     with Daemon(CHAT) as daemon:
@@ -135,7 +154,7 @@ def cancelling():
 
 def main():
     report = Report()
-    report.run_all((chats, responses, completions, errors, cancelling))
+    report.run_all((chats, responses, completions, embeddings, errors, cancelling))
     return report.finish()
 
 

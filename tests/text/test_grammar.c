@@ -4,10 +4,11 @@
  *
  *     test_grammar [CASES [SAMPLES]]
  *
- * Each line of CASES, tests/text/grammars.jsonl if it is not given, is an object: "schema", "regex"
- * or neither (any object), and "accepts" and "rejects", texts, or "refused", a part of the error.
- * Each text is also taken byte by byte through the mask of a small vocabulary. With SAMPLES, that
- * many texts of each grammar are printed, for Python to check: a line {"case": N, "text": "..."}.
+ * Each line of CASES, tests/text/grammars.jsonl if it is not given, is an object: "schema",
+ * "regex", "gbnf" or neither (any object), and "accepts" and "rejects", texts, or "refused", a
+ * part of the error. Each text is also taken byte by byte through the mask of a small vocabulary.
+ * With SAMPLES, that many texts of each grammar are printed, for Python to check: a line {"case":
+ * N, "text": "..."}.
  */
 #include "config.h"
 
@@ -131,6 +132,10 @@ static enum status parse(const struct value *test, struct grammar **out, struct 
     const struct value *regex = value_map_get(test, span_str("regex"));
     if (schema) {
         return grammar_parse_schema(schema, out, err);
+    }
+    const struct value *gbnf = value_map_get(test, span_str("gbnf"));
+    if (gbnf) {
+        return grammar_parse_gbnf(gbnf->string, out, err);
     }
     return regex ? grammar_parse_regex(regex->string, out, err) : grammar_parse_object(out, err);
 }

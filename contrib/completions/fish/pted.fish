@@ -16,7 +16,7 @@ complete -c pte -n 'not string length -q (__pte_command)' -f \
 complete -c pte -n 'string length -q (__pte_command)' -k -a '(__fish_complete_suffix .pte)'
 complete -c pte -n 'string match -qr "^(ls|load|unload|top|bench)\$" (__pte_command)' -f \
     -a 'http:// https:// unix:'
-for option in token-file cacert cert key csv
+for option in token-file cacert cert key csv json-schema tokenizer
     complete -c pte -l $option -r
 end
 complete -c pte -n 'string match -q -- "-*" (commandline -ct)' -f \

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""pte chat: by a file and by a server, in a terminal and without one, and with a hostile server.
+
+usage: run_chat.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from run_generate import ANSWERS, CHAT, FOLDER
+from run_http import TIMEOUT_S, Daemon, Failure, Report, expect
+from run_pte import PTE
+
+MODEL = str(FOLDER / "model.pte")
+GREEDY = ["--temperature", "0"]
+ROWS = {row["messages"][-1]["content"]: row["answer"] for row in ANSWERS
+        if len(row["messages"]) == 1}
+CAPITAL, COUNT = "What is the capital of Japan?", "Count from 2 to 7."
+
+
+def run(args, prompt, fields=None):
+    env = {**os.environ, **(fields or {})}
+    return subprocess.run([PTE, "chat", *args], input=prompt, capture_output=True, env=env,
+                          timeout=TIMEOUT_S, check=False)
+
+
+class Terminal:
+    """pte chat at a terminal of its own."""
+
+    def __init__(self, args):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.environ["TERM"] = "dumb"
+            try:
+                os.execv(PTE, [PTE, "chat", *args])
+            finally:
+                os._exit(127)
+        self.seen = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+    def read(self, until):
+        """What comes until the pattern |until|, which is consumed."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not (found := re.search(until, self.seen)):
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.fd], [], [], left)[0]:
+                raise Failure(f"{until!r} does not come: {self.seen[-300:]!r}")
+            try:
+                part = os.read(self.fd, 65536)
+            except OSError:
+                part = b""
+            if not part:
+                raise Failure(f"{until!r} does not come before the end: {self.seen[-300:]!r}")
+            self.seen += part
+        text = self.seen[:found.end()]
+        self.seen = self.seen[found.end():]
+        return text.decode().replace("\r\n", "\n")
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def wait(self):
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > deadline:
+                raise Failure("pte does not end")
+            if select.select([self.fd], [], [], 0.02)[0]:
+                try:
+                    os.read(self.fd, 65536)
+                except OSError:
+                    time.sleep(0.01)
+
+
+def pipes():
+    done = run([*GREEDY, MODEL], CAPITAL.encode())
+    expect("status", (done.returncode, done.stderr), (0, b""))
+    expect("answer", done.stdout.decode(), ROWS[CAPITAL] + "\n")
+    with Daemon(CHAT) as daemon:
+        url = f"http://127.0.0.1:{daemon.port}"
+        for place in (url, url + "/chat"):
+            done = run([*GREEDY, place], COUNT.encode() + b"\n")
+            expect(place, (done.returncode, done.stdout.decode()), (0, ROWS[COUNT] + "\n"))
+        short = run([*GREEDY, "--max-tokens", "3", url], COUNT.encode())
+        expect("short", len(short.stdout) < len(ROWS[COUNT]), True)
+        same = [run(["--seed", "5", "--max-tokens", "12", url], b"Hello!").stdout
+                for _ in range(2)]
+        expect("seed", same[0], same[1])
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as schema:
+            schema.write('{"enum": ["yes", "no"]}')
+            schema.flush()
+            done = run([*GREEDY, "--json-schema", schema.name, url], b"Hello!")
+            expect("schema", done.stdout in (b'"yes"\n', b'"no"\n'), True)
+
+
+def refusals():
+    with Daemon(CHAT) as daemon:
+        url = f"http://127.0.0.1:{daemon.port}"
+        rows = (
+            ([], b"x", 64, b"expected FILE or URL"),
+            (["a", "b"], b"x", 64, b"one FILE or URL only"),
+            (["--temperature", "hot", url], b"x", 64, b"--temperature"),
+            (["--temperature", "1,\"n\":2", url], b"x", 64, b"--temperature"),
+            (["--what", url], b"x", 64, b"--what"),
+            (["/nonexistent.pte"], b"x", 66, b"No such file"),
+            ([url + "/nobody"], b"x", 66, b"nobody"),
+            ([url], b"", 64, b"expected a prompt"),
+            (["--json-schema", "/nonexistent", url], b"x", 66, b"--json-schema"),
+            (["http://127.0.0.1:1"], b"x", 77, b"cannot connect"),
+        )
+        for args, prompt, status, text in rows:
+            done = run(args, prompt)
+            expect(text, text in done.stderr or done.stderr, True)
+            expect(text, done.returncode, status)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "broken.pte"
+        path.write_bytes(b"no program")
+        done = run([str(path)], b"x")
+        expect("broken", (done.returncode != 0, b"did not start" in done.stderr), (True, True))
+
+
+def terminal():
+    with Terminal([*GREEDY, MODEL]) as user:
+        user.read(rb"> ")
+        user.type(CAPITAL + "\n")
+        text = user.read(rb"first after [0-9.]+ s\]\n?")
+        expect("answer", ROWS[CAPITAL] in text or text, True)
+        expect("speed", "tokens/s" in text or text, True)
+        user.read(rb"> ")
+        user.type("/help\n")
+        user.read(rb"(?s)/clear.*Ctrl-C")
+        user.type("/system You answer briefly.\n/system\n")
+        user.read(rb"You answer briefly\.\r\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "saved.json"
+            user.type(f"/save {path}\n")
+            user.read(rb"[ \n]saved\r")
+            saved = json.loads(path.read_text())
+            expect("saved", saved["messages"],
+                   [{"role": "system", "content": "You answer briefly."},
+                    {"role": "user", "content": CAPITAL},
+                    {"role": "assistant", "content": ROWS[CAPITAL]}])
+            user.type(f"/clear\n/save {path}\n")
+            user.read(rb"[ \n]saved\r")
+            expect("cleared", len(json.loads(path.read_text())["messages"]), 1)
+        user.type("\x04")
+        expect("status", user.wait(), 0)
+
+
+def second_turn():
+    """The history goes along: the answer is that of a chat with two turns."""
+    row = next(row for row in ANSWERS if len(row["messages"]) == 3)
+    with Terminal([*GREEDY, MODEL]) as user:
+        user.read(rb"> ")
+        for message in (row["messages"][0], row["messages"][2]):
+            user.type(message["content"] + "\n")
+            text = user.read(rb"first after [0-9.]+ s\]")
+        expect("answer", row["answer"] in text or text, True)
+        user.type("/bye\n")
+        expect("status", user.wait(), 0)
+
+
+class Hostile:
+    """A server that answers each request with |pieces| of a body, and then does |after|."""
+
+    def __init__(self, pieces, after="close", head=b"HTTP/1.1 200 OK\r\n"):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/m"
+        self.pieces, self.after, self.head = pieces, after, head
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        socket.create_connection(self.socket.getsockname()).close()
+        self.thread.join()
+        self.socket.close()
+
+    def serve(self):
+        while not self.is_over.is_set():
+            client, _ = self.socket.accept()
+            with client:
+                client.settimeout(TIMEOUT_S)
+                try:
+                    self.answer(client)
+                except OSError:
+                    pass
+
+    def answer(self, client):
+        if self.is_over.is_set() or not client.recv(65536):
+            return
+        client.sendall(self.head + b"Content-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        for piece in self.pieces:
+            client.sendall(piece)
+        while self.after == "wait" and not self.is_over.is_set():
+            # The client goes away when the user stops the answer.
+            if select.select([client], [], [], 0.02)[0] and not client.recv(1):
+                self.is_over.set()
+
+
+def event(text):
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}
+                                  ).encode() + b"\n\n"
+
+
+def hostile_text():
+    evil = "a\x1b]0;owned\x07b\x1b[2Jc\x9bd\u202ee\x7ff\rg\u2066h"
+    with Hostile([event(evil), b"data: [DONE]\n\n"]) as server:
+        with Terminal([server.url]) as user:
+            user.read(rb"> ")
+            user.type("x\n")
+            text = user.read(rb"first after [0-9.]+ s\]")
+            expect("clean", "a\ufffd]0;owned\ufffdb\ufffd[2Jc\ufffdd\ufffde\ufffdf\ufffdg\ufffdh"
+                   in text or text, True)
+            expect("controls", re.findall(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x9b]", text), [])
+            user.type("\x04")
+            expect("status", user.wait(), 0)
+        plain = run([server.url], b"x")
+        expect("a pipe gets what came", plain.stdout.decode(), evil + "\n")
+
+
+def interrupting():
+    with Hostile([event("begun")], after="wait") as server:
+        with Terminal([server.url]) as user:
+            user.read(rb"> ")
+            user.type("\x03")
+            user.read(rb"> ")
+            user.type("x\n")
+            user.read(rb"begun")
+            user.type("\x03")
+            user.read(rb"\[stopped")
+            user.read(rb"> ")
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "saved.json"
+                user.type(f"/save {path}\n")
+                user.read(rb"[ \n]saved\r")
+                expect("kept", json.loads(path.read_text())["messages"][-1]["content"], "begun")
+            user.type("\x04")
+            expect("status", user.wait(), 0)
+
+
+def hostile_answers():
+    rows = (
+        ([b"data: {broken\n\n"], b"no event"),
+        ([b'data: {"choices": 1}\n\n', b'data: {"choices": [[]]}\n\n'], b"no event"),
+        ([b'data: {"choices": [{"delta": {"content": "\xff"}}]}\n\n'], b"no event"),
+        ([b'data: {"error": {"message": "out of \\u001b[2J luck"}}\n\n'], b"luck"),
+        ([b"data: " + b"x" * (5 << 20)], b"too long"),
+    )
+    for pieces, text in rows:
+        with Hostile(pieces) as server:
+            done = run([server.url], b"x")
+            expect(text, text in done.stderr or done.stderr, True)
+            expect(text, done.returncode != 0 and b"\x1b" not in done.stderr, True)
+    with Hostile([b'{"error": {"message": "no \x1b[2J room"}}'],
+                 head=b"HTTP/1.1 429 Busy\r\n") as server:
+        done = run([server.url], b"x")
+        expect("429", (b"room" in done.stderr, b"\x1b" in done.stderr), (True, False))
+    with Hostile([event("never"), event(" ends")], after="wait") as server:
+        done = run(["--timeout", "1s", server.url], b"x")
+        expect("silence", (done.stdout, done.returncode), (b"never ends\n", 75))
+
+
+CHECKS = (pipes, refusals, terminal, second_turn, hostile_text, interrupting, hostile_answers)
+
+
+def main():
+    report = Report()
+    report.run_all(CHECKS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
