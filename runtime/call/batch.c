@@ -268,6 +268,12 @@ enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struc
     return ST_OK;
 }
 
+bool rt_batch_has_states(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    return method->steps != NULL;
+}
+
 enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
                                 struct rt_invocation **out_joined, struct error *err)
 {
