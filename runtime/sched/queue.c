@@ -8,6 +8,9 @@
 
 _Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
 
+/* Jobs among which a step is looked for. */
+#define LOOKS_MAX 256
+
 /* Steps wait for others for this part of the time that they ran, but not longer than that. */
 #define HOLD_PART 8
 #define HOLD_NS_MAX 5000000u
@@ -60,8 +63,14 @@ void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
     queue->waiting_bytes += job->bytes;
 }
 
+static bool is_step(const struct rt_sched_job *job)
+{
+    return job->returns && job->rows > 0;
+}
+
 static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
+    queue->ready_steps += is_step(job);
     queue->levels |= 1u << level_of(job);
     queue->ready_rows += job->rows;
 }
@@ -91,6 +100,7 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
         queue->open_ns = queue->levels ? queue->open_ns : 0;
     }
     queue->ready_rows -= job->behind_count ? 0 : job->rows;
+    queue->ready_steps -= !job->behind_count && is_step(job);
     queue->waiting_count--;
     queue->waiting_bytes -= job->bytes;
 }
@@ -102,9 +112,10 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
         return NULL;
     }
     const struct list *level = &queue->ready[__builtin_ctz(queue->levels)];
-    for (struct list *l = level->next; queue->was_alone && l != level; l = l->next) {
+    unsigned looks = queue->was_alone && queue->ready_steps > 0 ? LOOKS_MAX : 0;
+    for (struct list *l = level->next; l != level && looks > 0; l = l->next, looks--) {
         struct rt_sched_job *job = LIST_ENTRY(l, struct rt_sched_job, link);
-        if (job->returns && job->rows > 0) {
+        if (is_step(job)) {
             return job;
         }
     }
@@ -115,7 +126,7 @@ static bool is_held(const struct rt_sched_queue *queue, const struct rt_sched_jo
 {
     int64_t most = rt_sizing_rows(&queue->sizing);
     int64_t wanted = queue->expected_rows < most ? queue->expected_rows : most;
-    return job->returns && job->rows > 0 && queue->ready_rows < wanted;
+    return is_step(job) && queue->ready_rows < wanted;
 }
 
 void rt_queue_await_steps(struct rt_sched_queue *queue, const struct rt_sched_run *run,

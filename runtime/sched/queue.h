@@ -36,6 +36,7 @@ struct rt_sched_queue {
     uint32_t waiting_count, running_count;  /* jobs; runs */
     size_t waiting_bytes;
     int64_t ready_rows;
+    uint32_t ready_steps; /* jobs with rows that return */
     bool is_starved;  /* its first job found no memory: not before some has become free */
     uint64_t open_ns; /* since when it only waits for jobs to be joined; 0: it does not */
     bool was_alone;   /* what ran last was no step: the next one is, if one is ready */
