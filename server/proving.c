@@ -15,7 +15,7 @@
 /* Time for trying rows of one model; measuring comes on top of it. */
 #define PROOF_NS 50000000u
 /* The same for steps of sequences: a step of a large model takes a tenth of a second. */
-#define STEPS_PROOF_NS 4000000000u
+#define STEPS_PROOF_NS 15000000000u
 
 static bool is_learning(const struct model *model)
 {
@@ -145,5 +145,13 @@ void proving_begin(struct server *server)
         proving->ring_bytes = (size_t)server->params->ring_bytes;
         proving->serving = server_hold_serving(server);
         prove_next(server);
+    }
+}
+
+void proving_stop(struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    if (server->proving.model) {
+        rt_batch_stop_proving(server->proving.model->method);
     }
 }

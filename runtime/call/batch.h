@@ -46,6 +46,9 @@ bool rt_batch_has_states(const struct rt_method *method);
 int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
                        uint64_t budget_ns, struct error *why_not);
 
+/* Lets rt_batch_prove() and rt_batch_measure() of a method with states end soon. Any thread. */
+void rt_batch_stop_proving(struct rt_method *method);
+
 /*
  * Returns how many of the |rows| proven rows are worth joining. It measures rows, rows / 2, ... and
  * takes the number of calls of one row that need less time as one than side by side, and the least

@@ -332,6 +332,14 @@ static uint64_t time_joined(const struct proof *proof, uint32_t count, struct er
     return best[1] ? best[1] : 1;
 }
 
+void rt_batch_stop_proving(struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    if (method->steps) {
+        atomic_store(&method->steps->is_stopped, true);
+    }
+}
+
 int64_t rt_batch_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
                          struct error *why_not)
 {

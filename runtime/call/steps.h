@@ -27,7 +27,8 @@
 struct rt_steps {
     struct rt_step step;
     bool has_step;
-    bool *is_private;                               /* by input of the step's graph */
+    atomic_bool is_stopped; /* nobody wants to know any more whether steps may be joined */
+    bool *is_private;       /* by input of the step's graph */
     struct rt_method *forms[RT_STEPS_ROWS_MAX + 1]; /* owned; by rows; NULL: not made */
 };
 
