@@ -123,7 +123,8 @@ enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
     block->given_count = block->graph.input_count;
     block->result_count = block->graph.output_count;
     if (status == ST_OK && joined == 0) {
-        status = error_set(err, ST_UNSUPPORTED, "its buffers are its own, and no weights are read for several rows");
+        status = error_set(err, ST_UNSUPPORTED,
+                           "its buffers are its own, and no weights are read for several rows");
     }
     if (status == ST_OK) {
         status = make_flow(block, err);
