@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/ops/known.h"
@@ -108,7 +109,9 @@ static enum status add_value(const struct making *m, struct rt_value value, uint
 {
     *out = rt_graph_none(m->graph);
     TRY(rt_graph_check(m->graph, m->err));
-    must(*out < m->value_max);
+    if (*out >= m->value_max) {
+        return error_set(m->err, ST_TOO_LARGE, "a graph of %u rows has too many values", m->rows);
+    }
     value.node = RT_NO_NODE;
     if (value.buffer) {
         hal_buffer_ref(value.buffer);
@@ -173,7 +176,7 @@ static struct rt_value joined_tensor(const struct making *m, uint32_t value)
     struct rt_value v = m->from->values[value];
     struct rt_dim *dims = copy_dims(m, v.dims, v.rank, 0);
     if (dims) {
-        dims[0] = rt_dim_of(v.dims[0].value * m->rows);
+        dims[0] = rt_dim_mul(&m->graph->dims, v.dims[0], rt_dim_of(m->rows));
     }
     v.dims = dims;
     v.declared = NULL;
@@ -289,7 +292,7 @@ static int64_t numel(const struct rt_value *v)
 {
     int64_t n = 1;
     for (uint8_t d = 0; d < v->rank; d++) {
-        n *= v->dims[d].value;
+        n = mul_i64(n, v->dims[d].value, &n) ? n : INT64_MAX;
     }
     return n;
 }
@@ -440,8 +443,9 @@ static enum status check_out(const struct making *m, uint32_t value, uint32_t ma
         TRY(check_out(m, v->values[i], is->values[i]));
     }
     for (uint8_t d = 0; v->kind == RT_TENSOR && d < v->rank; d++) {
-        int64_t expected = v->dims[d].value * (d == 0 ? m->rows : 1);
-        if (!is->dims || !rt_dim_is(is->dims[d], expected)) {
+        struct rt_dim rows = rt_dim_of(d == 0 ? m->rows : 1);
+        struct rt_dim expected = rt_dim_mul(&m->graph->dims, v->dims[d], rows);
+        if (!is->dims || !rt_dim_same(is->dims[d], expected)) {
             return error_set(m->err, ST_UNSUPPORTED, "dim %u of its result is another one", d);
         }
     }
