@@ -161,7 +161,7 @@ static enum status open_states(struct request *request, struct error *err)
 static struct rt_sched_queue *enter(struct request *request)
 {
     struct rt_sched_queue *queue = infer_one_enter(request);
-    request->job.rows = 0; /* tokens of different sequences are not joined */
+    request->job.returns = request->job.rows > 0; /* the next token follows */
     return queue;
 }
 
@@ -177,6 +177,7 @@ static void count_step(struct request *request)
     generation->waited_ns += job->started_ns - job->queued_ns;
     generation->computed_ns += job->finished_ns - job->started_ns;
     bool is_prefill = generation->answer_count == 0;
+    stats_add_step(stats, job);
     if (is_prefill) {
         counter_add(&stats->prompt_tokens, generation->step_count);
         counter_add(&stats->cached_tokens, generation->cached_count);

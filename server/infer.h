@@ -114,10 +114,6 @@ struct infer_ops {
     int (*find)(struct request *request);
     enum status (*parse)(struct request *request, const struct oip_body *parts, struct error *err);
     enum status (*decode)(struct request *request, struct error *err);
-    /* (optional) The request has several runs: after each, step SAMPLE, and whether that was the
-     * last one. */
-    enum status (*sample)(struct request *request, struct error *err);
-    bool (*is_over)(const struct request *request);
     /* When everything is decoded: opens the sequences that the request names. */
     enum status (*open_states)(struct request *request, struct error *err);
     void (*undo)(struct request *request); /* undoes decode(), to try again */
@@ -132,8 +128,9 @@ struct infer_ops {
     bool (*start)(struct request *request, enum hal_caller caller);
     bool (*cancel)(struct request *request); /* as in struct rt_sched_job_ops */
     enum status (*finish)(struct request *request, enum status status, struct error *err);
-    /* Of requests that run a job for each token, otherwise NULL: step SAMPLE; is there an event to
-     * be sent; was it the last token; an error as the last event of a stream. */
+    /* Of requests with several runs, such as one for each token, otherwise NULL: step SAMPLE after
+     * each; is there an event to be sent (or NULL: there are none); was it the last run; an error
+     * as the last event of a stream. */
     enum status (*sample)(struct request *request, struct error *err);
     bool (*has_events)(const struct request *request);
     bool (*is_over)(const struct request *request);

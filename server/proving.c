@@ -14,10 +14,18 @@
 
 /* Time for trying rows of one model; measuring comes on top of it. */
 #define PROOF_NS 50000000u
+/* The same for steps of sequences: a step of a large model takes a tenth of a second. */
+#define STEPS_PROOF_NS 15000000000u
 
 static bool is_learning(const struct model *model)
 {
     return model->params.max_batch == 0;
+}
+
+/* Steps follow each other, so their queue is never full: nothing could be learnt. */
+static bool has_steps(const struct model *model)
+{
+    return rt_batch_has_states(model->method);
 }
 
 /* On a thread of libuv: the rows that give the same bits, and of these the number to begin with:
@@ -35,7 +43,8 @@ static void prove(uv_work_t *work)
     if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
         return;
     }
-    proving->rows_max = rt_batch_prove(model->method, pool, model->rows_form, PROOF_NS, why_not);
+    proving->rows_max = rt_batch_prove(model->method, pool, model->rows_form,
+                                       has_steps(model) ? STEPS_PROOF_NS : PROOF_NS, why_not);
     proving->rows = proving->rows_max;
     if (is_learning(model)) {
         struct error ignored; /* real runs will tell */
@@ -47,12 +56,12 @@ static void prove(uv_work_t *work)
 /*
  * Jobs of a model that run at a time. A batch spreads over the workers, and requests that do not
  * run yet make the next batch larger. So there are fewer jobs than workers, but two, so that one
- * runs while another is assembled.
+ * runs while another is assembled. Steps of all sequences run together, and come back together.
  */
 static uint32_t running_max(const struct model *model, const struct hal_device *device)
 {
     uint32_t given = (uint32_t)model->params.running_count_max;
-    return given ? given : 1 + (hal_device_props(device)->workers + 3) / 4;
+    return given ? given : has_steps(model) ? 1 : 1 + (hal_device_props(device)->workers + 3) / 4;
 }
 
 static void publish(const struct proving *proving)
@@ -69,7 +78,7 @@ static void publish(const struct proving *proving)
         const struct rt_sched_join join = {
             .rows_max = model->rows_max,
             .rows = proving->rows,
-            .is_learning = is_learning(model),
+            .is_learning = is_learning(model) && !has_steps(model),
             .running_max = running_max(model, proving->serving->device),
             .delay_ns = model->params.max_delay_us * 1000,
         };
@@ -137,5 +146,13 @@ void proving_begin(struct server *server)
         proving->ring_bytes = (size_t)server->params->ring_bytes;
         proving->serving = server_hold_serving(server);
         prove_next(server);
+    }
+}
+
+void proving_stop(struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    if (server->proving.model) {
+        rt_batch_stop_proving(server->proving.model->method);
     }
 }

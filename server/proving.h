@@ -35,4 +35,7 @@ struct proving {
 /* The loop has begun, or has a new serving. */
 void proving_begin(struct server *server);
 
+/* The daemon stops: what is being tried ends soon. The loop. */
+void proving_stop(struct server *server);
+
 #endif

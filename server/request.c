@@ -554,6 +554,7 @@ void request_go_on(struct request *request)
     request->offload &= request->is_unfinished; /* a handler goes on where it asked to */
     if (has_run) {
         look_for_loss(request);
+        server_watch_deadline(request->server, rt_sched_held_ns(request->job.queue));
     }
     if (!request->exchange) {
         go(request, STEP_DONE);

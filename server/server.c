@@ -145,6 +145,7 @@ static void on_signal(uv_signal_t *signal, int number)
     log_line(LOG_NOTICE, "stopping: %u connections are open", server->conn_count);
     notify_send(&server->notify, "STOPPING=1\nSTATUS=finishing %u connections", server->conn_count);
     server->is_draining = true;
+    proving_stop(server);
     fetch_cancel();
     server->incomplete_until_ms = uv_now(&server->loop) + server->params->drain_incomplete_timeout;
     uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);

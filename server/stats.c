@@ -102,8 +102,15 @@ void stats_add(struct model_stats *stats, const struct request *request,
     add_time(&stats->phases[MODEL_PHASE_QUEUE], job->started_ns - job->queued_ns);
     add_time(&stats->phases[MODEL_PHASE_COMPUTE], job->finished_ns - job->started_ns);
     add_time(&stats->phases[MODEL_PHASE_ENCODE], encode);
-    if (job->is_batch_end) {
+    if (job->is_batch_end && !request->infer.generation) {
         add_batch(stats, job, job->batch_size > 1 ? job->batch_rows : samples, decode, encode);
+    }
+}
+
+void stats_add_step(struct model_stats *stats, const struct rt_sched_job *job)
+{
+    if (job->is_batch_end) {
+        add_batch(stats, job, job->batch_rows > 0 ? job->batch_rows : 1, 0, 0);
     }
 }
 

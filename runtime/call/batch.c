@@ -22,6 +22,7 @@
 #include "hal/buffer.h"
 #include "hal/pool.h"
 #include "runtime/call/inside.h"
+#include "runtime/call/steps.h"
 
 /* APART: joining has failed, or the joined call has failed, and the parts run alone. */
 enum phase { JOINING, TOGETHER, APART, OVER };
@@ -48,6 +49,7 @@ struct batch {
     struct rt_invocation *joined; /* owned; NULL while the parts run alone */
     rt_invocation_done_f *done;
     atomic_uint left; /* parts that run alone */
+    struct rt_steps_run steps; /* of calls with states; steps.steps NULL: of others */
     struct rt_batch_part parts[RT_BATCH_CALLS_MAX];
 };
 
@@ -241,6 +243,10 @@ enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struc
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     const char *other;
+    if (method->state_count > 0 && method->failure.code == ST_OK) {
+        *out_rows_max = RT_STEPS_ROWS_MAX;
+        return rt_steps_open(method, err);
+    }
     TRY(check_form(method, err));
     *out_rows_max = own_rows(method, &other);
     if (*out_rows_max > 1) {
@@ -260,6 +266,12 @@ enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max, struc
     method->batched = batched;
     *out_rows_max = RT_BATCH_CALLS_MAX;
     return ST_OK;
+}
+
+bool rt_batch_has_states(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    return method->steps != NULL;
 }
 
 enum status rt_batch_joined_new(struct rt_method *method, struct hal_pool *pool,
@@ -288,6 +300,9 @@ int64_t rt_batch_rows(const struct rt_invocation *inv)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     int64_t rows = 0;
+    if (inv->method->steps) {
+        return rt_steps_rows(inv);
+    }
     must(inv->plan);
     if (inv->conversion_count > 0 || inv->wait_count > 0 || inv->is_awaited) {
         return 0;
@@ -309,6 +324,9 @@ bool rt_batch_fits(const struct rt_invocation *a, const struct rt_invocation *b)
 {
     OBJ_CHECK(a, INVOCATION_MAGIC);
     OBJ_CHECK(b, INVOCATION_MAGIC);
+    if (a->method->steps) {
+        return true; /* all steps are alike */
+    }
     for (uint32_t i = 0; i < rt_method_input_count(a->method); i++) {
         if (is_tensor(a, i) && !is_same_row(&a->inputs[i].shape, &b->inputs[i].shape)) {
             return false;
@@ -377,9 +395,27 @@ static enum status check_results(const struct batch *batch, struct error *err)
     return ST_OK;
 }
 
+static enum status join_steps(struct batch *batch, struct error *err)
+{
+    struct rt_steps_run *run = &batch->steps;
+    run->count = batch->count;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        run->parts[i] = batch->parts[i].invocation;
+    }
+    enum status status = rt_steps_join(run, batch->pool, &batch->joined, err);
+    if (status != ST_OK) {
+        rt_steps_abandon(run);
+    }
+    return status;
+}
+
 static enum status join(struct batch *batch, struct error *err)
 {
     struct rt_invocation *first = batch->parts[0].invocation;
+    batch->steps.steps = first->method->steps;
+    if (batch->steps.steps) {
+        return join_steps(batch, err);
+    }
     TRY(rt_batch_joined_new(first->method, batch->pool, &batch->joined, err));
     for (uint32_t i = 0; i < rt_method_input_count(first->method); i++) {
         if (is_tensor(first, i)) {
@@ -409,11 +445,27 @@ static void split(const struct batch *batch)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
+/* The memory of its state is in use until the step is over: a part of several steps stays. */
+static bool leave_steps(struct batch *batch)
+{
+    bool is_wanted = false;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        is_wanted |= !atomic_load(batch->parts[i].invocation->cancel);
+    }
+    if (!is_wanted) {
+        rt_invocation_cancel(batch->joined);
+    }
+    return false;
+}
+
 /* Called with the lock held, in TOGETHER. False: |part| is the last one, so that the running call
- * has no user left. */
+ * has no user left, or it has to stay. */
 static bool leave(struct rt_batch_part *part)
 {
     struct batch *batch = part->batch;
+    if (batch->steps.steps) {
+        return leave_steps(batch);
+    }
     if (batch->here == 1) {
         rt_invocation_cancel(batch->joined);
         return false;
@@ -541,11 +593,13 @@ static void on_joined_done(struct rt_invocation *joined, enum status status, voi
         return;
     }
     end_together(batch, OVER);
-    if (status == ST_OK) {
+    const struct rt_steps_run *steps = batch->steps.steps ? &batch->steps : NULL;
+    if (status == ST_OK && !steps) {
         split(batch);
     }
     for (uint32_t i = 0; i < batch->count; i++) {
-        batch->parts[i].status = status;
+        bool is_cut = status == ST_OK && steps && !steps->is_kept[i];
+        batch->parts[i].status = is_cut ? ST_CANCELLED : status;
     }
     free_joined(batch);
     tell(batch);

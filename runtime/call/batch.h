@@ -3,7 +3,10 @@
  * Several calls of one method as one. The inputs are put behind each other along dim 0, the method
  * runs once, and each call gets its rows of the results.
  *
- * This is possible only for a method without mutable buffers and control flow. Each of its input
+ * A method with mutable buffers is batched by step (runtime/call/steps.h): its smallest calls, each
+ * with a state of its own, are rows of one graph. They are copied nowhere, and fail alone.
+ *
+ * Other methods must have no control flow. Each of their input
  * and result tensors must have the same dynamic size as dim 0; or the method was exported for one
  * row, and the operators' batch rules can make dim 0 dynamic. The method must also have been seen
  * to give the same bits either way: rt_batch_prove().
@@ -30,6 +33,9 @@ struct rt_method;
 MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max,
                                      struct error *err);
 
+/* Its calls have states: what runs as one are steps of several sequences. */
+bool rt_batch_has_states(const struct rt_method *method);
+
 /*
  * Runs samples apart and together, 2 rows, 3 rows and so on up to |rows_max|, which is at most what
  * the form takes, and compares the results bit for bit. Returns how many rows may be joined. Stops
@@ -39,6 +45,9 @@ MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows
  */
 int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
                        uint64_t budget_ns, struct error *why_not);
+
+/* Lets rt_batch_prove() and rt_batch_measure() of a method with states end soon. Any thread. */
+void rt_batch_stop_proving(struct rt_method *method);
 
 /*
  * Returns how many of the |rows| proven rows are worth joining. It measures rows, rows / 2, ... and

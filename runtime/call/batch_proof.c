@@ -18,6 +18,7 @@
 #include "hal/semaphore.h"
 #include "runtime/call/batch.h"
 #include "runtime/call/inside.h"
+#include "runtime/call/steps.h"
 #include "runtime/program/method.h"
 
 /* Bytes of results that are kept for the comparison. */
@@ -220,6 +221,9 @@ int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t 
                        uint64_t budget_ns, struct error *why_not)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
+    if (method->steps) {
+        return rt_steps_prove(method, pool, rows_max, budget_ns, why_not);
+    }
     struct proof proof = {.method = method, .pool = pool};
     int64_t max = rows_max;
     if (measure(&proof, why_not) != ST_OK) {
@@ -328,10 +332,21 @@ static uint64_t time_joined(const struct proof *proof, uint32_t count, struct er
     return best[1] ? best[1] : 1;
 }
 
+void rt_batch_stop_proving(struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    if (method->steps) {
+        atomic_store(&method->steps->is_stopped, true);
+    }
+}
+
 int64_t rt_batch_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
                          struct error *why_not)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
+    if (method->steps) {
+        return rt_steps_measure(method, pool, rows, why_not);
+    }
     const struct proof proof = {.method = method, .pool = pool};
     int64_t best = 1;
     uint64_t best_ns = UINT64_MAX; /* of a row */

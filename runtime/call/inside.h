@@ -20,6 +20,7 @@
 #define INVOCATION_MAGIC 0x1c0ca110u
 
 struct rt_batch_part;
+struct rt_steps_run;
 
 /* A call goes through its phases in this order; a call that is unprepared goes back to FILLING. */
 enum rt_phase {
@@ -62,6 +63,7 @@ struct rt_invocation {
     atomic_bool is_cancelled; /* unless it is part of something that is cancelled as a whole */
     atomic_bool *cancel;
     _Atomic(struct rt_batch_part *) part; /* of a batch that it runs in, see rt_batch_leave() */
+    struct rt_steps_run *steps; /* borrowed; of several joined steps: their states; else NULL */
     struct hal_fault_record fault;
     struct error error; /* of the run, once it has failed */
     struct rt_culprit culprit;
@@ -153,6 +155,12 @@ MUST_CHECK enum status rt_invocation_fill_states(struct rt_invocation *invocatio
 
 /* The call has ended: if it went well, its writes are the state's next generation. */
 void rt_invocation_leave_states(struct rt_invocation *invocation, enum status status);
+
+/* ---- steps.c --------------------------------------------------------------------------------- */
+
+/* The same two for a joined call, which has no state but those of its rows. */
+void rt_steps_tell_stale(struct rt_invocation *joined);
+void rt_steps_end(struct rt_invocation *joined, enum status status);
 
 /* ---- invocation.c ---------------------------------------------------------------------------- */
 

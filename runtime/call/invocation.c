@@ -17,6 +17,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/queue.h"
+#include "runtime/call/steps.h"
 #include "runtime/program/state_cells.h"
 
 /* Free invocations that a method keeps; further ones are given back to the heap. */
@@ -128,6 +129,7 @@ void rt_invocation_free_kept(struct rt_method *method)
     while (!list_is_empty(&method->batches)) {
         rt_batch_destroy(method->batches.next);
     }
+    rt_steps_free(method);
 }
 
 const char *rt_invocation_label(const struct rt_invocation *inv, uint32_t index)
@@ -195,6 +197,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->bytes = 0;
     inv->conversion_count = 0;
     inv->profile = NULL;
+    inv->steps = NULL;
     say_names(inv);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;
@@ -401,10 +404,13 @@ void rt_invocation_refuse(struct rt_invocation *inv, enum status status, rt_invo
                           void *arg)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    must(inv->phase == RT_PHASE_PREPARED && !inv->state && status == inv->error.code);
+    must(inv->phase == RT_PHASE_PREPARED && status == inv->error.code);
     inv->done = done;
     inv->arg = arg;
     inv->phase = RT_PHASE_RUNNING;
+    if (inv->state) {
+        rt_state_enter(inv->state); /* its end leaves it */
+    }
     end_without(inv, status);
 }
 

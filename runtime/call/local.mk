@@ -12,4 +12,6 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/profile.c %D%/profile.h \
 	%D%/single.c \
 	%D%/states.c \
+	%D%/steps.c %D%/steps.h \
+	%D%/steps_proof.c \
 	%D%/words.c %D%/words.h

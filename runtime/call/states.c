@@ -67,6 +67,9 @@ enum status rt_invocation_fill_states(struct rt_invocation *inv)
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
     const struct rt_state_cells *cells = rt_program_state_cells(method->program);
+    if (inv->steps) {
+        rt_steps_tell_stale(inv);
+    }
     uint32_t inputs = rt_method_input_count(method), result = rt_method_result_count(method);
     for (uint32_t i = 0; i < method->state_count; i++) {
         const struct rt_method_state *use = &method->states[i];
@@ -92,6 +95,9 @@ void rt_invocation_leave_states(struct rt_invocation *inv, enum status status)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_method *method = inv->method;
+    if (inv->steps) {
+        rt_steps_end(inv, status);
+    }
     if (!inv->state) {
         return;
     }

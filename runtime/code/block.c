@@ -12,6 +12,7 @@
 #include "runtime/code/fold.h"
 #include "runtime/passes/batch.h"
 #include "runtime/passes/passes.h"
+#include "runtime/passes/rows.h"
 
 /* Plans that a block keeps, the most recently used ones; a request looks at all of them. */
 #define PLANS_BYTES_MAX (64u << 20)
@@ -103,6 +104,28 @@ enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, 
     block->result_count = from->result_count;
     const struct rt_graph_labels all = {labels, labels + from->graph.input_count};
     enum status status = rt_graph_batch(&block->graph, &from->graph, rows_max, &all, err);
+    if (status == ST_OK) {
+        status = make_flow(block, err);
+    }
+    if (status != ST_OK) {
+        rt_block_fini(block);
+    }
+    return status;
+}
+
+enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
+                          const struct rt_graph *from, uint32_t rows, const bool *is_private,
+                          struct error *err)
+{
+    uint32_t joined;
+    rt_block_init(block, from->name, device, NULL);
+    enum status status = rt_graph_rows(&block->graph, from, rows, is_private, &joined, err);
+    block->given_count = block->graph.input_count;
+    block->result_count = block->graph.output_count;
+    if (status == ST_OK && joined == 0) {
+        status = error_set(err, ST_UNSUPPORTED,
+                           "its buffers are its own, and no weights are read for several rows");
+    }
     if (status == ST_OK) {
         status = make_flow(block, err);
     }

@@ -80,6 +80,15 @@ MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_bl
                                       struct error *err);
 
 /*
+ * Makes |block|, which is not initialised, a block of |rows| calls of |from|, a graph of one call:
+ * see runtime/passes/rows.h, which has the same errors; then there is nothing to fini. It borrows
+ * from |from|.
+ */
+MUST_CHECK enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
+                                     const struct rt_graph *from, uint32_t rows,
+                                     const bool *is_private, struct error *err);
+
+/*
  * The plan for |inputs| (by graph input), from the cache or made now; and the words for its run,
  * numbers.word_count |words|. ST_INVALID if the block does not take one of the shapes or numbers.
  * The caller owns a reference. Any thread.

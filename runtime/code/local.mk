@@ -8,4 +8,5 @@ noinst_LIBRARIES += %D%/libcode.a
 	%D%/fingerprint.c %D%/fingerprint.h \
 	%D%/fold.c %D%/fold.h \
 	%D%/scalar.c %D%/scalar.def %D%/scalar.h \
+	%D%/step.c %D%/step.h \
 	%D%/weights.c %D%/weights.h

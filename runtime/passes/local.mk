@@ -23,5 +23,6 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/quantize_scales.c \
 	%D%/resolve.c \
 	%D%/rewrite.c %D%/rewrite.h \
+	%D%/rows.c %D%/rows.h \
 	%D%/softmax.c \
 	%D%/winograd.c

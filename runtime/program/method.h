@@ -21,6 +21,7 @@
 
 struct hal_device;
 struct rt_files;
+struct rt_steps;
 
 /* A mutable buffer that a method uses. If the code is one block, number i is input input_count + i
  * of the graph, and the written buffers are, in order, the outputs after the method's own. */
@@ -50,6 +51,7 @@ struct rt_method {
     struct rt_io *inputs, *results; /* owned */
     struct rt_code code;            /* meaningful without failure; no blocks without a file */
     struct rt_block *batched;       /* owned; the entry for several rows, see rt_batch_prove() */
+    struct rt_steps *steps;         /* owned; joined steps of several states, see rt_batch_open() */
     void *own;                      /* of its kind, which frees it */
     struct rt_method *const *parts; /* that its calls call, of programs which |own| keeps */
     uint32_t part_count;

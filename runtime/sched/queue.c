@@ -8,6 +8,13 @@
 
 _Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
 
+/* Jobs among which a step is looked for. */
+#define LOOKS_MAX 256
+
+/* Steps wait for others for this part of the time that they ran, but not longer than that. */
+#define HOLD_PART 8
+#define HOLD_NS_MAX 5000000u
+
 /* The usual time is a moving average; each new measurement has a weight of an eighth. */
 #define RUN_SHIFT 3
 
@@ -56,8 +63,14 @@ void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
     queue->waiting_bytes += job->bytes;
 }
 
+static bool is_step(const struct rt_sched_job *job)
+{
+    return job->returns && job->rows > 0;
+}
+
 static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
+    queue->ready_steps += is_step(job);
     queue->levels |= 1u << level_of(job);
     queue->ready_rows += job->rows;
 }
@@ -87,6 +100,7 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
         queue->open_ns = queue->levels ? queue->open_ns : 0;
     }
     queue->ready_rows -= job->behind_count ? 0 : job->rows;
+    queue->ready_steps -= !job->behind_count && is_step(job);
     queue->waiting_count--;
     queue->waiting_bytes -= job->bytes;
 }
@@ -98,20 +112,45 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
         return NULL;
     }
     const struct list *level = &queue->ready[__builtin_ctz(queue->levels)];
+    unsigned looks = queue->was_alone && queue->ready_steps > 0 ? LOOKS_MAX : 0;
+    for (struct list *l = level->next; l != level && looks > 0; l = l->next, looks--) {
+        struct rt_sched_job *job = LIST_ENTRY(l, struct rt_sched_job, link);
+        if (is_step(job)) {
+            return job;
+        }
+    }
     return LIST_ENTRY(level->next, struct rt_sched_job, link);
 }
 
-static bool may_be_joined(const struct rt_sched_job *job)
+static bool is_held(const struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
-    return job->rows > 0 && job->turn_count == 0;
+    int64_t most = rt_sizing_rows(&queue->sizing);
+    int64_t wanted = queue->expected_rows < most ? queue->expected_rows : most;
+    return is_step(job) && queue->ready_rows < wanted;
+}
+
+void rt_queue_await_steps(struct rt_sched_queue *queue, const struct rt_sched_run *run,
+                          uint64_t now_ns)
+{
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    uint64_t hold_ns = (now_ns - run->started_ns) / HOLD_PART;
+    if (run->returning == 0) {
+        return;
+    }
+    queue->expected_rows = run->returning + queue->ready_rows;
+    queue->held_ns = now_ns + (hold_ns < HOLD_NS_MAX ? hold_ns : HOLD_NS_MAX);
 }
 
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    const struct rt_sched_job *first = rt_queue_first(queue);
     uint64_t oldest_ns = UINT64_MAX, due_ns;
+    if (is_held(queue, first)) {
+        return queue->held_ns;
+    }
     if (queue->options.delay_ns == 0 || queue->ready_rows >= rt_sizing_rows(&queue->sizing) ||
-        !may_be_joined(rt_queue_first(queue))) {
+        first->rows == 0 || first->returns) {
         return 0;
     }
     for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {

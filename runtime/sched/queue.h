@@ -18,6 +18,7 @@ struct rt_sched_run {
     uint64_t charged_ns;  /* to the queue, in advance */
     uint32_t size;        /* jobs at its start */
     int64_t rows;         /* likewise; 0: they are not counted */
+    int64_t returning;    /* rows of them that are steps */
     atomic_int *in_start; /* of whoever is inside start(); NULL once that has returned */
 };
 
@@ -35,8 +36,12 @@ struct rt_sched_queue {
     uint32_t waiting_count, running_count;  /* jobs; runs */
     size_t waiting_bytes;
     int64_t ready_rows;
+    uint32_t ready_steps; /* jobs with rows that return */
     bool is_starved;  /* its first job found no memory: not before some has become free */
     uint64_t open_ns; /* since when it only waits for jobs to be joined; 0: it does not */
+    bool was_alone;   /* what ran last was no step: the next one is, if one is ready */
+    int64_t expected_rows; /* of steps, once those that ran last have come back */
+    uint64_t held_ns;      /* which is awaited until then */
     uint64_t used_ns; /* of the device, over the weight; comparable between queues */
     uint64_t run_ns;  /* what a job usually takes of the device; 0: none has finished */
 };
@@ -58,7 +63,8 @@ void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job
 /* |job| no longer waits, neither ready nor behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* The oldest ready job of the highest priority; NULL: none is ready. */
+/* The oldest ready job of the highest priority, but a step if what ran last was none; NULL: none is
+ * ready. */
 struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);
 
 /* When what is ready has waited for others long enough: 0 if there is nothing to wait for. */
@@ -69,6 +75,10 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue);
 void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run);
 void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
                        uint64_t now_ns, enum status status);
+
+/* |run| is over: its steps come back soon. */
+void rt_queue_await_steps(struct rt_sched_queue *queue, const struct rt_sched_run *run,
+                          uint64_t now_ns);
 
 /* Takes the charge back: the device took |run| in vain. */
 void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run *run);

@@ -324,6 +324,7 @@ static void set_running(struct rt_sched *sched, struct start *start, struct rt_s
     list_push_back(&start->run->jobs, &job->link);
     start->jobs[start->count++] = job;
     start->rows += job->rows;
+    start->run->returning += job->returns ? job->rows : 0;
 }
 
 /* Those of the queue that may run together with the one that is there already. */
@@ -341,7 +342,7 @@ static void gather(struct rt_sched *sched, struct start *start, struct rt_sched_
             if (start->count == RT_SCHED_BATCH_MAX || start->rows >= rows_max) {
                 return;
             }
-            if (job->rows > 0 && job->turn_count == 0 && job->rows <= rows_max - start->rows &&
+            if (job->rows > 0 && job->rows <= rows_max - start->rows &&
                 head->ops->fits(head, job)) {
                 set_running(sched, start, job, now);
             }
@@ -360,10 +361,11 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
     }
     struct rt_sched_job *job = rt_queue_first(queue);
     struct rt_sched_run *run = start->run = take_run(sched);
+    run->returning = 0;
     sched->used_ns = queue->used_ns;
     sched->running_count++;
     set_running(sched, start, job, now);
-    if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0 && job->turn_count == 0) {
+    if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0) {
         gather(sched, start, queue, now);
     }
     queue->open_ns = 0;
@@ -371,6 +373,7 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
         start->jobs[i]->batch_size = start->count;
         start->jobs[i]->batch_rows = start->rows;
     }
+    queue->was_alone = run->returning == 0;
     run->size = start->count;
     run->rows = start->rows;
     run->started_ns = now;
@@ -451,6 +454,7 @@ static void put_rest_back(struct rt_sched *sched, struct start *start)
     rt_queue_unstarted(first->queue, start->run);
     start->run->size = first->batch_size = 1;
     first->batch_rows = start->run->rows = start->rows = first->rows;
+    start->run->returning = first->returns ? first->rows : 0;
     rt_queue_started(first->queue, start->run);
     pthread_mutex_unlock(&sched->lock);
 }
@@ -600,6 +604,7 @@ static void end_run(struct rt_sched *sched, struct rt_sched_queue *queue, struct
 {
     note_cost(sched, queue, run, now, status);
     rt_queue_finished(queue, run, now, status);
+    rt_queue_await_steps(queue, run, now);
     sched->running_count--;
     atomic_fetch_add(&sched->release_count, 1);
     feed_all(sched);
@@ -738,10 +743,22 @@ uint64_t rt_sched_due_ns(const struct rt_sched_job *job)
 {
     const struct rt_sched_queue_options *options = &job->queue->options;
     uint64_t due_ns = RT_SCHED_NEVER;
-    if (options->delay_ns && job->rows > 0) {
+    if (job->rows > 0 && job->returns) {
+        due_ns = rt_sched_held_ns(job->queue);
+    } else if (options->delay_ns && job->rows > 0) {
         due_ns = job->queued_ns + options->delay_ns;
     }
     return due_ns < job->deadline_ns ? due_ns : job->deadline_ns;
+}
+
+uint64_t rt_sched_held_ns(struct rt_sched_queue *queue)
+{
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    struct rt_sched *sched = queue->sched;
+    pthread_mutex_lock(&sched->lock);
+    uint64_t due_ns = queue->levels ? rt_queue_due_ns(queue) : 0;
+    pthread_mutex_unlock(&sched->lock);
+    return due_ns ? due_ns : RT_SCHED_NEVER;
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */

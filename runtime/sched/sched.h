@@ -9,7 +9,10 @@
  * model cannot keep a fast one out. Within a model: the higher priority first, then in order.
  *
  * Where a model allows it, jobs that wait while the device is busy run as one, up to a number of
- * rows. A job waits for others to join it only if the options of its queue give a time for that.
+ * rows. A job waits for others to join it only if the options of its queue give a time for that, or
+ * if they are steps (|returns|): those that have just run together come back one after the other,
+ * within a small part of the time that they took, and the first waits for the last. And between two
+ * jobs that run alone there is a turn for steps.
  *
  * The scheduler knows neither invocations nor sockets: a job starts, cancels and ends by callbacks,
  * and time comes from a clock that the caller gives. Each job that rt_sched_submit() took ends in
@@ -104,6 +107,7 @@ struct rt_sched_job {
     struct rt_sched_turn *turns; /* of different lanes; the caller's until done() */
     uint32_t turn_count;         /* 0: it is on its own */
     int64_t rows;                /* that it brings to a batch; 0: it runs alone */
+    bool returns;                /* it is a step: the next one like it follows soon after its end */
 
     /* Valid in done(): times on the scheduler's clock; started is 0 when it never ran. */
     uint64_t queued_ns, started_ns, finished_ns;
@@ -206,6 +210,10 @@ uint64_t rt_sched_expire(struct rt_sched *sched);
 
 /* When rt_sched_expire() has something to do for |job|, which has been taken, if it still waits. */
 uint64_t rt_sched_due_ns(const struct rt_sched_job *job);
+
+/* Until when steps of |queue| wait for those that have just run to come back, or RT_SCHED_NEVER.
+ * After the end of a step the caller sees to it that rt_sched_expire() is called then. */
+uint64_t rt_sched_held_ns(struct rt_sched_queue *queue);
 
 /* The expected time until a job submitted now is over, by the times of recent jobs; 0: unknown. */
 uint64_t rt_sched_drain_ns(struct rt_sched_queue *queue);

@@ -177,7 +177,8 @@ def models_are_described():
         daemon.wait_for(rf"info: model digits: {digits}batches are being tried\n")
         exact = digits.replace("precision fast", "precision exact")
         daemon.wait_for(rf"info: model other: {exact}requests run alone: batches are off\n")
-        daemon.wait_for(r"info: model tally: .*requests run alone: it has mutable buffers\n")
+        daemon.wait_for(r"info: model tally: .*batches are being tried\n")
+        daemon.wait_for(r"info: model tally: requests run alone: it has control flow\n")
         client = Client(daemon.port)
         for model, precision in (("digits", "fast"), ("other", "exact")):
             client.send(build_request("GET", f"/v2/models/{model}"))

@@ -217,7 +217,7 @@ UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chai
 	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_packed %D%/test_passes \
 	%D%/test_forms %D%/test_permute %D%/test_ptd \
 	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature \
-	%D%/test_state %D%/test_vm %D%/test_winograd %D%/test_xnnpack
+	%D%/test_state %D%/test_steps %D%/test_vm %D%/test_winograd %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
@@ -229,6 +229,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_batch_SOURCES = %D%/test_batch.c %D%/call_support.c %D%/call_support.h
 %C%_test_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_batch_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_steps_SOURCES = %D%/test_steps.c %D%/call_support.c %D%/call_support.h
+%C%_test_steps_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_steps_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_cascade_SOURCES = %D%/test_cascade.c %D%/call_support.c %D%/call_support.h
 %C%_test_cascade_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_cascade_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -597,6 +597,98 @@ static void test_delay(void **state)
 
 /* Jobs of one lane run one after the other, in any queues and with any priorities. Other jobs
  * overtake them. */
+/* A job of a sequence that brings a row, and whose next one follows. */
+static void make_steps(struct job *jobs, struct rt_sched_turn *turns, struct rt_sched_lane *lanes,
+                       unsigned count)
+{
+    init_jobs(jobs, count);
+    for (unsigned i = 0; i < count; i++) {
+        rt_sched_lane_init(&lanes[i]);
+        turns[i].lane = &lanes[i];
+        jobs[i].sched.turns = &turns[i];
+        jobs[i].sched.turn_count = 1;
+        jobs[i].sched.rows = 1;
+        jobs[i].sched.returns = true;
+    }
+}
+
+/* Steps that ran together wait for each other, but not for one that does not come back. */
+static void test_steps_wait_for_each_other(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1);
+    struct rt_sched_lane lanes[3];
+    struct rt_sched_turn turns[3];
+    struct job jobs[3];
+    make_steps(jobs, turns, lanes, 3);
+    submit_all(queue, jobs, 3);
+    expect_events("+a");
+    atomic_fetch_add(&now_ns, 800000);
+    finish(&jobs[0]);
+    expect_events("a=0;"); /* b and c wait for a */
+    assert_int_equal(rt_sched_held_ns(queue), SECOND + 900000);
+    assert_int_equal(rt_sched_due_ns(&jobs[1].sched), SECOND + 900000);
+    assert_int_equal(submit(queue, &jobs[0]), ST_OK);
+    expect_events("+[bca]");
+    assert_int_equal(rt_sched_held_ns(queue), RT_SCHED_NEVER);
+    atomic_fetch_add(&now_ns, 800000);
+    finish(&jobs[0]);
+    finish(&jobs[1]);
+    finish(&jobs[2]);
+    assert_int_equal(submit(queue, &jobs[2]), ST_OK);
+    assert_int_equal(submit(queue, &jobs[1]), ST_OK);
+    expect_events("a=0;b=0;c=0;");
+    assert_int_equal(rt_sched_expire(sched), SECOND + 1700000);
+    atomic_fetch_add(&now_ns, 100000); /* a has ended */
+    rt_sched_expire(sched);
+    expect_events("+[cb]");
+    rt_sched_cancel(&jobs[1].sched); /* it stays until the step is over */
+    expect_events("-b");
+    finish(&jobs[2]);
+    finish(&jobs[1]);
+    expect_events("c=0;b=7;");
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(list_is_empty(&lanes[i].turns));
+    }
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
+/* Between two jobs that run alone, the parts of long prompts, there is a turn for steps. */
+static void test_steps_have_every_second_turn(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1);
+    struct rt_sched_lane lanes[6];
+    struct rt_sched_turn turns[6];
+    struct job jobs[6];
+    make_steps(jobs, turns, lanes, 6);
+    for (unsigned i = 0; i < 4; i++) { /* a, b, c and d are parts of prompts */
+        jobs[i].sched.rows = 0;
+        jobs[i].sched.returns = false;
+    }
+    submit_all(queue, jobs, 6);
+    expect_events("+a");
+    finish(&jobs[0]);
+    expect_events("+[ef]a=0;");
+    finish(&jobs[4]);
+    finish(&jobs[5]);
+    expect_events("e=0;+bf=0;"); /* no step is ready: prompts go on at once */
+    assert_int_equal(submit(queue, &jobs[5]), ST_OK);
+    assert_int_equal(submit(queue, &jobs[4]), ST_OK);
+    finish(&jobs[1]);
+    expect_events("+[fe]b=0;");
+    finish(&jobs[4]);
+    finish(&jobs[5]);
+    finish(&jobs[2]);
+    finish(&jobs[3]);
+    expect_events("e=0;+cf=0;+dc=0;d=0;");
+    rt_sched_queue_free(queue);
+    rt_sched_free(sched);
+}
+
 static void test_lanes(void **state)
 {
     (void)state;
@@ -1182,6 +1274,8 @@ int main(void)
         cmocka_unit_test(test_times_are_in_order),
         cmocka_unit_test(test_late_but_done),
         cmocka_unit_test(test_delay),
+        cmocka_unit_test(test_steps_wait_for_each_other),
+        cmocka_unit_test(test_steps_have_every_second_turn),
         cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_jobs_of_several_lanes),
         cmocka_unit_test(test_full),

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps: calls of a method with mutable buffers, each of its smallest size and of a state of its
+ * own, as one call. For a language model these are the steps that decode one token of different
+ * sequences. The products read the weights once for all; each row has its own buffers and its own
+ * position (runtime/code/step.h, runtime/passes/rows.h).
+ *
+ * The joined call reads the inputs of the rows where they lie, and writes results and the next
+ * generations of states where the rows want them: nothing is copied on the host. Each row ends for
+ * itself: a cancelled one keeps its state as it was, and the others go on. Inside batches
+ * (runtime/call/batch.c), which own the runs.
+ */
+#ifndef PTED_RUNTIME_CALL_STEPS_H
+#define PTED_RUNTIME_CALL_STEPS_H
+
+#include <stdbool.h>
+
+#include "runtime/call/inside.h"
+#include "runtime/code/step.h"
+#include "runtime/program/method.h"
+
+/* Rows of a joined call. Each number of rows has a graph and a plan of its own. */
+#define RT_STEPS_ROWS_MAX 8
+
+/* Of a method; made before its first call. The forms are made by one thread, which proves them,
+ * before any other uses them. */
+struct rt_steps {
+    struct rt_step step;
+    bool has_step;
+    atomic_bool is_stopped; /* nobody wants to know any more whether steps may be joined */
+    bool *is_private;       /* by input of the step's graph */
+    struct rt_method *forms[RT_STEPS_ROWS_MAX + 1]; /* owned; by rows; NULL: not made */
+};
+
+/* Steps that run as one. */
+struct rt_steps_run {
+    struct rt_steps *steps; /* the method's */
+    uint32_t count;
+    struct rt_invocation *parts[RT_STEPS_ROWS_MAX]; /* borrowed: they do not leave */
+    bool is_kept[RT_STEPS_ROWS_MAX];                /* its results and its writes */
+    bool has_states;                                /* the states are busy with this run */
+};
+
+/* Gives |method|, which has mutable buffers, the storage for joined steps. */
+MUST_CHECK enum status rt_steps_open(struct rt_method *method, struct error *err);
+void rt_steps_free(struct rt_method *method);
+
+/* Makes the form for |rows| calls unless it is there. One thread. */
+MUST_CHECK enum status rt_steps_make_form(struct rt_method *method, uint32_t rows,
+                                          struct error *err);
+
+/* 1 if the planned call may be one of several rows; else 0. */
+int64_t rt_steps_rows(const struct rt_invocation *invocation);
+
+/*
+ * Makes the call that runs the parts of |run| as one, and prepares it: the states of the parts are
+ * busy from now on. |*out_joined| is set also after a failure. rt_steps_abandon() if the call is
+ * not submitted.
+ */
+MUST_CHECK enum status rt_steps_join(struct rt_steps_run *run, struct hal_pool *pool,
+                                     struct rt_invocation **out_joined, struct error *err);
+void rt_steps_abandon(struct rt_steps_run *run);
+
+/* How many rows give the same bits together as alone, up to |rows_max|, and how many are worth it:
+ * see rt_batch_prove() and rt_batch_measure(). */
+int64_t rt_steps_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
+                       uint64_t budget_ns, struct error *why_not);
+int64_t rt_steps_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
+                         struct error *why_not);
+
+#endif

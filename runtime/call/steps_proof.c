@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether steps give the same bits as rows of one call as alone is found out by running them. Each
+ * row has a sequence of its own, of some steps, so that positions and mutable buffers differ. From
+ * there one step runs alone and, in copies of the same states, with others: first two rows, then
+ * three, and so on. The results and the whole content of the buffers afterwards are compared.
+ */
+#include "config.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/semaphore.h"
+#include "runtime/call/batch.h"
+#include "runtime/call/steps.h"
+#include "runtime/program/state_cells.h"
+
+/* Measurements of each way; the best one counts. */
+#define RACES 2
+/* Joining has to save one part in this many: less may be chance. */
+#define GAIN 10
+
+struct row {
+    struct rt_state *before;    /* owned: the sequence before the step that is compared */
+    struct rt_state *alone;     /* owned: after that step, alone */
+    struct rt_invocation *call; /* owned: the step alone, with its results */
+    uint32_t steps;             /* of the sequence before it */
+};
+
+struct proof {
+    struct rt_method *method; /* borrowed */
+    struct hal_pool *pool;    /* borrowed */
+    struct row rows[RT_STEPS_ROWS_MAX];
+    uint32_t row_count;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- one step -------------------------------------------------------------------------------- */
+
+static bool is_number(const struct rt_step *step, uint32_t input)
+{
+    for (uint32_t i = 0; i < step->number_count; i++) {
+        if (step->numbers[i].input == input) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Numbers that every type can represent and that are valid indices. */
+static void fill(void *memory, enum dtype dtype, int64_t count, uint32_t seed)
+{
+    uint32_t state = seed * 2654435761u + 12345;
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        uint32_t bits = state >> 8;
+        if (dtype == DT_F32) {
+            ((float *)memory)[i] = (float)bits * 0x1p-23f - 1;
+        } else if (dtype == DT_I64) {
+            ((int64_t *)memory)[i] = bits & 1;
+        } else if (dtype == DT_I32) {
+            ((int32_t *)memory)[i] = (int32_t)(bits & 1);
+        } else {
+            memset((uint8_t *)memory + (size_t)i * dtype_bytes(dtype), 0, dtype_bytes(dtype));
+        }
+    }
+}
+
+/* Step |number| of sequence |row|: positions, and whatever may be one, count the steps. */
+static enum status give_inputs(struct rt_invocation *inv, uint32_t row, uint32_t number,
+                               struct error *err)
+{
+    const struct rt_step *step = &rt_invocation_method(inv)->steps->step;
+    for (uint32_t i = 0; i < step->input_count; i++) {
+        const struct rt_value *v = &step->graph.values[step->graph.inputs[i]];
+        struct shape shape;
+        if (v->kind != RT_TENSOR || !rt_value_shape(v, &shape)) {
+            continue;
+        }
+        size_t bytes = (size_t)shape_numel(&shape) * dtype_bytes(v->dtype);
+        TRY(rt_invocation_reserve_input(inv, i, &shape, bytes, err));
+        void *memory = bytes ? hal_buffer_map(inv->inputs[i].binding.buffer) : NULL;
+        bool counts = is_number(step, i) || (shape.rank < 2 && shape_numel(&shape) == 1);
+        if (counts && v->dtype == DT_I64) {
+            *(int64_t *)memory = number;
+        } else if (bytes) {
+            fill(memory, v->dtype, shape_numel(&shape), row * 64 + number);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status new_call(const struct proof *proof, struct rt_state *state, uint32_t row,
+                            uint32_t number, struct rt_invocation **out_call, struct error *err)
+{
+    TRY(rt_invocation_new(proof->method, proof->pool, out_call, err));
+    rt_invocation_set_state(*out_call, state);
+    enum status status = give_inputs(*out_call, row, number, err);
+    if (status == ST_OK) {
+        status = rt_invocation_plan(*out_call, RT_PREPARE_ALL, err);
+    }
+    if (status != ST_OK) {
+        rt_invocation_free(*out_call);
+        *out_call = NULL;
+    }
+    return status;
+}
+
+struct waiting {
+    struct hal_semaphore *semaphore;
+    atomic_uint left;
+    atomic_int status;
+};
+
+static void on_done(struct rt_invocation *inv, enum status status, void *arg)
+{
+    (void)inv;
+    struct waiting *waiting = arg;
+    if (status != ST_OK) {
+        atomic_store(&waiting->status, (int)status);
+    }
+    if (atomic_fetch_sub(&waiting->left, 1) == 1) {
+        hal_semaphore_signal(waiting->semaphore, 1);
+    }
+}
+
+/* Submits the planned calls and waits for all. */
+static enum status run(struct rt_invocation *const *calls, uint32_t count, bool is_joined,
+                       uint64_t *out_ns, struct error *err)
+{
+    struct waiting waiting;
+    void *args[RT_STEPS_ROWS_MAX];
+    TRY(hal_semaphore_new(0, &waiting.semaphore, err));
+    atomic_init(&waiting.left, count);
+    atomic_init(&waiting.status, (int)ST_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        args[i] = &waiting;
+    }
+    uint64_t begin = now_ns();
+    enum status status = ST_OK;
+    if (is_joined) {
+        status = rt_batch_submit(calls, args, count, on_done, err);
+    }
+    for (uint32_t i = 0; !is_joined && status == ST_OK && i < count; i++) {
+        status = rt_invocation_prepare(calls[i], RT_PREPARE_ALL, err);
+    }
+    for (uint32_t i = 0; !is_joined && status == ST_OK && i < count; i++) {
+        rt_invocation_submit(calls[i], HAL_CALLER_BUSY, on_done, &waiting);
+    }
+    if (status == ST_OK) {
+        status = hal_semaphore_wait(waiting.semaphore, 1, UINT64_MAX);
+        must(status == ST_OK);
+        status = (enum status)atomic_load(&waiting.status);
+        status = status == ST_OK ? ST_OK : error_set(err, status, "the model failed");
+    }
+    *out_ns = now_ns() - begin;
+    hal_semaphore_unref(waiting.semaphore);
+    return status;
+}
+
+/* ---- sequences ------------------------------------------------------------------------------- */
+
+/* A state with the content of |from|, which no call advances any more. For one step. */
+static enum status copy_state(const struct rt_state *from, struct rt_state **out_state,
+                              struct error *err)
+{
+    TRY(rt_state_new(from->program, out_state, err));
+    for (uint32_t i = 0; i < from->cells->count; i++) {
+        hal_buffer_unref((*out_state)->current[i]);
+        (*out_state)->current[i] = hal_buffer_ref(from->current[i]);
+    }
+    return ST_OK;
+}
+
+static enum status run_alone(const struct proof *proof, struct rt_state *state, uint32_t row,
+                             uint32_t number, struct rt_invocation **out_call, struct error *err)
+{
+    uint64_t ns;
+    if (atomic_load(&proof->method->steps->is_stopped)) {
+        return error_set(err, ST_UNSUPPORTED, "there was no time to try");
+    }
+    TRY(new_call(proof, state, row, number, out_call, err));
+    if (run(out_call, 1, false, &ns, err) != ST_OK) {
+        rt_invocation_free(*out_call);
+        *out_call = NULL;
+        return err->code;
+    }
+    return ST_OK;
+}
+
+/* One more sequence, and its step alone. */
+static enum status add_row(struct proof *proof, struct error *err)
+{
+    uint32_t index = proof->row_count;
+    struct row *row = &proof->rows[proof->row_count++];
+    row->steps = index % 3; /* the first one begins with what the file says */
+    TRY(rt_state_new(proof->method->program, &row->before, err));
+    for (uint32_t i = 0; i < row->steps; i++) {
+        struct rt_invocation *call;
+        TRY(run_alone(proof, row->before, index, i, &call, err));
+        rt_invocation_free(call);
+    }
+    TRY(copy_state(row->before, &row->alone, err));
+    return run_alone(proof, row->alone, index, row->steps, &row->call, err);
+}
+
+static void free_rows(struct proof *proof)
+{
+    for (uint32_t i = 0; i < proof->row_count; i++) {
+        rt_invocation_free(proof->rows[i].call);
+        rt_state_unref(proof->rows[i].alone);
+        rt_state_unref(proof->rows[i].before);
+    }
+    proof->row_count = 0;
+}
+
+/* ---- together -------------------------------------------------------------------------------- */
+
+static bool is_same_bytes(struct hal_buffer *a, struct hal_buffer *b)
+{
+    size_t size = hal_buffer_size(a);
+    return a == b || size == 0 || memcmp(hal_buffer_map(a), hal_buffer_map(b), size) == 0;
+}
+
+static enum status compare(const struct proof *proof, uint32_t index, uint32_t count,
+                           const struct rt_state *state, const struct rt_invocation *call,
+                           struct error *err)
+{
+    const struct row *row = &proof->rows[index];
+    bool is_same = true;
+    for (uint32_t i = 0; i < rt_method_result_count(proof->method); i++) {
+        struct span a = rt_invocation_result(row->call, i)->bytes;
+        struct span b = rt_invocation_result(call, i)->bytes;
+        is_same &= a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+    }
+    if (!is_same) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "row %u of %u steps together has other bits than "
+                         "alone",
+                         index, count);
+    }
+    for (uint32_t i = 0; is_same && i < state->cells->count; i++) {
+        is_same = is_same_bytes(row->alone->current[i], state->current[i]);
+    }
+    return is_same ? ST_OK
+                   : error_set(err, ST_UNSUPPORTED,
+                               "row %u of %u steps together leaves other mutable buffers than "
+                               "alone",
+                               index, count);
+}
+
+/* The steps of the first |count| rows, as one or side by side; |compares|: with the steps alone. */
+static enum status run_rows(const struct proof *proof, uint32_t count, bool is_joined,
+                            bool compares, uint64_t *out_ns, struct error *err)
+{
+    struct rt_state *states[RT_STEPS_ROWS_MAX] = {0};
+    struct rt_invocation *calls[RT_STEPS_ROWS_MAX] = {0};
+    enum status status = ST_OK;
+    for (uint32_t i = 0; status == ST_OK && i < count; i++) {
+        status = copy_state(proof->rows[i].before, &states[i], err);
+        if (status == ST_OK) {
+            status = new_call(proof, states[i], i, proof->rows[i].steps, &calls[i], err);
+        }
+        if (status == ST_OK && rt_steps_rows(calls[i]) == 0) {
+            status = error_set(err, ST_UNSUPPORTED, "its smallest call is not a step");
+        }
+    }
+    if (status == ST_OK) {
+        status = run(calls, count, is_joined, out_ns, err);
+    }
+    for (uint32_t i = 0; compares && status == ST_OK && i < count; i++) {
+        status = compare(proof, i, count, states[i], calls[i], err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        rt_invocation_free(calls[i]);
+        rt_state_unref(states[i]);
+    }
+    return status;
+}
+
+static enum status prove_rows(struct proof *proof, uint32_t rows, struct error *err)
+{
+    uint64_t ns;
+    TRY(rt_steps_make_form(proof->method, rows, err));
+    while (proof->row_count < rows) {
+        TRY(add_row(proof, err));
+    }
+    return run_rows(proof, rows, true, true, &ns, err);
+}
+
+int64_t rt_steps_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
+                       uint64_t budget_ns, struct error *why_not)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    struct proof proof = {.method = method, .pool = pool};
+    uint64_t end = now_ns() + budget_ns;
+    int64_t proven = 1, max = rows_max < RT_STEPS_ROWS_MAX ? rows_max : RT_STEPS_ROWS_MAX;
+    error_set(why_not, ST_UNSUPPORTED, "there was no time to try");
+    while (proven < max && now_ns() < end &&
+           prove_rows(&proof, (uint32_t)proven + 1, why_not) == ST_OK) {
+        proven++;
+    }
+    free_rows(&proof);
+    return proven;
+}
+
+/* ---- whether it is worth it ------------------------------------------------------------------ */
+
+/* Is the step of |count| rows cheaper than that of as many side by side? Both take turns, so that
+ * load meets both. */
+static bool is_worth(const struct proof *proof, uint32_t count, struct error *why_not)
+{
+    uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
+    for (int i = 0; i < 2 * RACES; i++) {
+        uint64_t ns;
+        if (run_rows(proof, count, i % 2, false, &ns, why_not) != ST_OK) {
+            return false;
+        }
+        best[i % 2] = ns < best[i % 2] ? ns : best[i % 2];
+    }
+    if (best[1] <= best[0] / GAIN * (GAIN - 1)) {
+        return true;
+    }
+    error_set(why_not, ST_UNSUPPORTED, "%u steps together took %llu us, apart %llu us", count,
+              (unsigned long long)best[1] / 1000, (unsigned long long)best[0] / 1000);
+    return false;
+}
+
+int64_t rt_steps_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
+                         struct error *why_not)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    struct proof proof = {.method = method, .pool = pool};
+    enum status status = ST_OK;
+    while (status == ST_OK && proof.row_count < rows) {
+        status = add_row(&proof, why_not);
+    }
+    while (status == ST_OK && rows > 1 && !is_worth(&proof, (uint32_t)rows, why_not)) {
+        rows /= 2;
+    }
+    free_rows(&proof);
+    return status == ST_OK ? rows : 1;
+}

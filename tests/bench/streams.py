@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures how many tokens a second a language model generates for 1, 2, 4 and 8 clients at a time.
+
+Each client streams one greedy completion after the other from one daemon; the numbers of clients
+take turns, ROUNDS times, so that a machine that becomes slower is slower for all of them. A time
+between tokens is that between two events of a stream, without the first. The table has the best
+round of each number of clients: tokens a second of all clients together, that over the rate of one
+client, the median time between tokens and the 99th percentile, and the latter over the median of
+one client.
+
+"steps alone" has the same for a daemon with --max-batch=1, which runs the steps of all clients one
+by one: the difference is what rows of one call save.
+
+What a model can gain is bounded by its products: weights that do not fit the caches are read once
+for all rows, but the multiplications of each row remain. tests/bench/decode.py makes a model of
+570 MB (`--cache FOLDER`), which is large enough; it has no words, so `--vocab 32000` makes some.
+
+usage: streams.py [--model FILE] [--vocab N] [--tokens N] [--rounds N] [--workers N]
+"""
+import argparse
+import http.client
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+TOP = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
+PTED = Path(os.environ.get("top_builddir", ".")).resolve() / "pted"
+CLIENTS = (1, 2, 4, 8)
+PROVING_S = 120
+
+
+class Daemon:
+    """A pted with the one model, which has found out whether steps may run together."""
+
+    def __init__(self, model, *options):
+        self.process = subprocess.Popen(
+            [PTED, "--listen=127.0.0.1:0", f"--model=m={model}", *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.port = None
+        while not self.port:
+            line = self.process.stderr.readline()
+            if not line:
+                sys.exit("streams: pted did not start")
+            found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)
+            self.port = found and int(found[1])
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+    def stats(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.request("GET", "/v2/models/m/stats")
+        return json.loads(connection.getresponse().read())["model_stats"][0]
+
+    def wait_proven(self):
+        """The rows that may run together; 1: none."""
+        end = time.monotonic() + PROVING_S
+        while time.monotonic() < end:
+            stats = self.stats()
+            if stats.get("batch_refusal") != "it has not been tried yet":
+                if stats["batch_rows_max"] == 1:
+                    print(f"streams: steps run alone: {stats.get('batch_refusal')}",
+                          file=sys.stderr)
+                return stats["batch_rows_max"]
+            time.sleep(0.1)
+        return 1
+
+
+def stream(port, number, tokens, times):
+    """Generates |tokens| tokens; appends when each event came."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    body = {"model": "m", "prompt": [1 + number, 2, 3 + number], "max_tokens": tokens,
+            "temperature": 0, "ignore_eos": True, "stream": True, "logprobs": 0}
+    connection.request("POST", "/v1/completions", json.dumps(body))
+    response = connection.getresponse()
+    if response.status != 200:
+        sys.exit(f"streams: {response.status} {response.read()[:200]!r}")
+    own = []
+    while True:
+        line = response.readline()
+        if not line:
+            break
+        if line.startswith(b"data: {"):
+            own.append(time.perf_counter())
+    connection.close()
+    times.append(own)
+
+
+def measure(daemon, clients, tokens):
+    """Tokens a second, and the times between tokens."""
+    times = []
+    threads = [threading.Thread(target=stream, args=(daemon.port, n, tokens, times))
+               for n in range(clients)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - begin
+    gaps = sorted(b - a for own in times for a, b in zip(own[1:], own[2:]))
+    return clients * tokens / took, gaps
+
+
+def make_tokenizer(path, count):
+    """Words for a model that comes with none."""
+    vocab = {f"t{i}": i for i in range(count)}
+    path.write_text(json.dumps({
+        "version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None,
+        "post_processor": None, "decoder": None,
+        "model": {"type": "BPE", "vocab": vocab, "merges": []}}))
+
+
+def percentile(gaps, part):
+    return gaps[min(int(len(gaps) * part), len(gaps) - 1)] if gaps else float("nan")
+
+
+def table(title, results):
+    one_rate, one_gaps = results[1]
+    one = statistics.median(one_gaps)
+    print(title)
+    print(f"{'clients':>8} {'tokens/s':>9} {'of one':>7} {'p50 ms':>8} {'p99 ms':>8} "
+          f"{'p99 of one':>11}")
+    for clients, (rate, gaps) in results.items():
+        p99 = percentile(gaps, 0.99)
+        print(f"{clients:>8} {rate:>9.1f} {rate / one_rate:>7.2f} "
+              f"{1e3 * statistics.median(gaps):>8.2f} {1e3 * p99:>8.2f} {p99 / one:>11.2f}")
+
+
+def run(daemon, args):
+    best = {}
+    for _ in range(args.rounds):
+        for clients in CLIENTS:
+            result = measure(daemon, clients, args.tokens)
+            if clients not in best or result[0] > best[clients][0]:
+                best[clients] = result
+    return best
+
+
+def compare(args, options):
+    """Both tables."""
+    with Daemon(args.model, *options, "--max-batch=8") as daemon:
+        rows = daemon.wait_proven()
+        table(f"steps together, up to {rows} rows", run(daemon, args))
+        print("runs by rows:", {batch["batch_size"]: batch["compute_infer"]["count"]
+                                for batch in daemon.stats()["batch_stats"]})
+    if not args.together_only:
+        with Daemon(args.model, *options, "--max-batch=1") as daemon:
+            table("steps alone", run(daemon, args))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default=TOP / "tests/models/chat/model.pte")
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--vocab", type=int, default=0, help="makes a tokenizer of so many words")
+    parser.add_argument("--together-only", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        options = [f"--workers={args.workers}"]
+        if args.vocab:
+            path = Path(folder) / "tokenizer.json"
+            make_tokenizer(path, args.vocab)
+            options.append(f"--tokenizer=m={path}")
+        compare(args, options)
+
+
+if __name__ == "__main__":
+    main()
