@@ -533,7 +533,8 @@ def queries():
         def forward(self, x):
             x = self.patches(x).flatten(2).transpose(1, 2)
             x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.positions
-            q, k, v = self.qkv(self.norm(x)).reshape(1, 17, 3, 2, 8).permute(2, 0, 3, 1, 4).unbind(0)
+            qkv = self.qkv(self.norm(x)).reshape(1, 17, 3, 2, 8)
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
             x = x + nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
             keys = x.transpose(0, 1)
             found = self.cross(self.queries, keys, keys, need_weights=False)[0] + self.queries
