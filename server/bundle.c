@@ -312,9 +312,24 @@ static size_t held_bytes(const struct request *request)
 
 /* ---- RUN ------------------------------------------------------------------------------------- */
 
+/* Calls of one model run as one, up to the number of rows that is best for the model. */
+static void join_calls(struct bundle *bundle)
+{
+    for (uint32_t step = 0; step < bundle->count; step++) {
+        const struct bundle_call *call = call_of(bundle, step);
+        const struct model *model = call->call.model;
+        if (call->err.code == ST_OK && model->rows_max > 1) {
+            struct rt_sched_sizes sizes;
+            rt_sched_queue_sizes(model->queue, &sizes);
+            rt_cascade_join(bundle->cascade, step, sizes.rows_max);
+        }
+    }
+}
+
 static struct rt_sched_queue *enter(struct request *request)
 {
     OBJ_CHECK(request->serving, SERVING_MAGIC);
+    join_calls(request->infer.bundle);
     request->job.rows = 0;
     request->job.turns = request->infer.bundle->turns;
     request->job.turn_count = request->infer.bundle->turn_count;
@@ -388,6 +403,7 @@ static enum status finish(struct request *request, enum status status, struct er
         const struct infer_call *call = &call_of(bundle, step)->call;
         if (rt_cascade_status(bundle->cascade, step) == ST_OK) {
             call_of(bundle, step)->call.sample_count = stats_sample_count(call);
+            call_of(bundle, step)->call.joined = rt_cascade_joined(bundle->cascade, step);
             infer_end_sequence(call);
         } else {
             explain(request, step, status == ST_TIMEOUT);

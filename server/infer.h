@@ -70,6 +70,8 @@ struct infer_call {
     bool is_sequence_end;
     struct rt_invocation *invocation; /* owned; NULL again when its results are text */
     int64_t sample_count;             /* set after the run, for the statistics */
+    int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;
+                       -1: they count for an earlier call of the list */
 };
 
 /*

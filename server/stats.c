@@ -102,7 +102,8 @@ void stats_add(struct model_stats *stats, const struct request *request,
     add_time(&stats->phases[MODEL_PHASE_QUEUE], job->started_ns - job->queued_ns);
     add_time(&stats->phases[MODEL_PHASE_COMPUTE], job->finished_ns - job->started_ns);
     add_time(&stats->phases[MODEL_PHASE_ENCODE], encode);
-    if (job->is_batch_end && !request->infer.generation) {
+    if (job->is_batch_end && !request->infer.generation && call->joined >= 0) {
+        samples = call->joined ? call->joined : samples;
         add_batch(stats, job, job->batch_size > 1 ? job->batch_rows : samples, decode, encode);
     }
 }

@@ -515,6 +515,35 @@ def residual():
 
 
 @model
+def queries():
+    """What batches have to repeat for each row: a class token, learned queries and positions. The
+    second attention has the batch as dim 1 inside, as that of nn.MultiheadAttention."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.patches = nn.Conv2d(3, 16, 4, 4)
+            self.token = nn.Parameter(torch.randn(1, 1, 16))
+            self.positions = nn.Parameter(torch.randn(1, 17, 16))
+            self.qkv = nn.Linear(16, 48)
+            self.norm = nn.LayerNorm(16)
+            self.queries = nn.Parameter(torch.randn(5, 1, 16))
+            self.cross = nn.MultiheadAttention(16, 2)
+            self.head = nn.Linear(16, 7)
+
+        def forward(self, x):
+            x = self.patches(x).flatten(2).transpose(1, 2)
+            x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.positions
+            qkv = self.qkv(self.norm(x)).reshape(1, 17, 3, 2, 8)
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+            x = x + nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+            keys = x.transpose(0, 1)
+            found = self.cross(self.queries, keys, keys, need_weights=False)[0] + self.queries
+            return self.head(x[:, 0]), self.head(found).transpose(0, 1)
+    return forward("class token, queries and positions, which are the same for all rows; one row",
+                   Net(), [(torch.randn(1, 3, 16, 16),) for _ in range(2)], rtol=1e-3, atol=1e-3)
+
+
+@model
 def unet():
     class Net(nn.Module):
         def __init__(self):

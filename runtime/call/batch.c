@@ -489,6 +489,19 @@ bool rt_batch_leave(struct rt_invocation *inv)
     return has_left;
 }
 
+void rt_batch_cut(struct rt_invocation *inv)
+{
+    atomic_store(inv->cancel, true);
+    struct rt_batch_part *part = atomic_load(&inv->part);
+    if (part) {
+        pthread_mutex_lock(&part->batch->lock);
+        if (part->batch->phase == TOGETHER && part->invocation == inv) {
+            rt_invocation_cancel(part->batch->joined);
+        }
+        pthread_mutex_unlock(&part->batch->lock);
+    }
+}
+
 /* The inputs have been copied: parts that have been cancelled meanwhile need not wait. */
 static void begin_together(struct batch *batch)
 {
@@ -624,20 +637,26 @@ static void fill(struct batch *batch, struct rt_invocation *const *parts, void *
     pthread_mutex_unlock(&batch->lock);
 }
 
-static void unprepare_parts(struct rt_invocation *const *parts, uint32_t count)
+/* |ready| has a bit for each part that came with its memory, and keeps it. */
+static void unprepare_parts(struct rt_invocation *const *parts, uint32_t count, uint64_t ready)
 {
     for (uint32_t i = 0; i < count; i++) {
-        rt_invocation_unprepare(parts[i]);
+        if (!(ready >> i & 1)) {
+            rt_invocation_unprepare(parts[i]);
+        }
     }
 }
 
 /* All parts get memory for their results, or none does. */
 static enum status prepare_parts(struct rt_invocation *const *parts, uint32_t count,
-                                 struct error *err)
+                                 uint64_t *ready, struct error *err)
 {
+    _Static_assert(RT_BATCH_CALLS_MAX <= 64, "a bit for each part");
+    *ready = 0;
     for (uint32_t i = 0; i < count; i++) {
+        *ready |= (uint64_t)(parts[i]->phase == RT_PHASE_PREPARED) << i;
         if (rt_invocation_prepare_results(parts[i], RT_PREPARE_ALL, err) != ST_OK) {
-            unprepare_parts(parts, i);
+            unprepare_parts(parts, i, *ready);
             return err->code;
         }
     }
@@ -645,30 +664,31 @@ static enum status prepare_parts(struct rt_invocation *const *parts, uint32_t co
 }
 
 /* The parts belong to their callers again, with their plans. */
-static void dissolve(struct batch *batch, struct rt_invocation *const *parts)
+static void dissolve(struct batch *batch, struct rt_invocation *const *parts, uint64_t ready)
 {
     uint32_t count = batch->count;
     end_together(batch, OVER);
     free_joined(batch);
     give_back(batch);
-    unprepare_parts(parts, count);
+    unprepare_parts(parts, count, ready);
 }
 
 enum status rt_batch_submit(struct rt_invocation *const *parts, void *const *args, uint32_t count,
                             rt_invocation_done_f *done, struct error *err)
 {
     must(count > 0 && count <= RT_BATCH_CALLS_MAX);
-    TRY(prepare_parts(parts, count, err));
+    uint64_t ready;
+    TRY(prepare_parts(parts, count, &ready, err));
     struct batch *batch = take_batch(parts[0]->method, parts[0]->run_pool);
     if (!batch) {
-        unprepare_parts(parts, count);
+        unprepare_parts(parts, count, ready);
         return error_set(err, ST_EXHAUSTED, "no memory for a batch");
     }
     fill(batch, parts, args, count);
     batch->done = done;
     enum status status = join(batch, err);
     if (status == ST_EXHAUSTED) {
-        dissolve(batch, parts);
+        dissolve(batch, parts, ready);
         return status;
     }
     if (status != ST_OK) {

@@ -77,7 +77,7 @@ bool rt_batch_fits(const struct rt_invocation *a, const struct rt_invocation *b)
  * other. Each ends as if it had been submitted alone: |done| is called for each, with its entry of
  * |args|. If the joined call fails each call is run alone, so that none fails because of another's
  * data. ST_EXHAUSTED: there is no memory now for all of them as one; nothing was submitted, and
- * |done| is not called. Does not malloc after warm-up.
+ * |done| is not called; calls that were prepared still are. Does not malloc after warm-up.
  */
 MUST_CHECK enum status rt_batch_submit(struct rt_invocation *const *parts, void *const *args,
                                        uint32_t count, rt_invocation_done_f *done,
@@ -91,5 +91,11 @@ MUST_CHECK enum status rt_batch_submit(struct rt_invocation *const *parts, void 
  * caller sees to it that done() does not return meanwhile.
  */
 bool rt_batch_leave(struct rt_invocation *invocation);
+
+/*
+ * The caller gives up |invocation| and all that were submitted as one with it: done() is called
+ * soon for each, with ST_CANCELLED unless it was too late. Like rt_batch_leave() otherwise.
+ */
+void rt_batch_cut(struct rt_invocation *invocation);
 
 #endif

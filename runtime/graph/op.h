@@ -34,7 +34,8 @@ struct rt_batch_call {
     struct rt_graph *graph;
     struct rt_node *node;
     struct rt_dim rows;
-    const bool *has_rows; /* by value */
+    const bool *has_rows; /* by value, of |value_count|: rules may add others */
+    uint32_t value_count;
     struct error *err;    /* text without the operator's name */
 };
 

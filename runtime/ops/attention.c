@@ -498,10 +498,10 @@ static const struct axes by_position = {1, 2}, by_head = {2, 1};
 
 const struct rt_op rt_ops_attention[] = {
     {"attention", "llama::custom_sdpa.out", ARGS ">T", attention_shape, attention_emit, 0,
-     RT_LAYOUT_ROW_MAJOR, &by_position, rt_batch_each, .dtypes = FLOAT_TYPES,
+     RT_LAYOUT_ROW_MAJOR, &by_position, rt_batch_attention, .dtypes = FLOAT_TYPES,
      .runs = &attention_kernel, .read = 1 << ATT_START, .place = attention_place},
     {"attention_heads", NULL, ARGS ">T", attention_shape, attention_emit, 0, RT_LAYOUT_ROW_MAJOR,
-     &by_head, rt_batch_each, .dtypes = FLOAT_TYPES, .runs = &attention_kernel,
+     &by_head, rt_batch_attention, .dtypes = FLOAT_TYPES, .runs = &attention_kernel,
      .read = 1 << ATT_START, .place = attention_place},
     {0},
 };

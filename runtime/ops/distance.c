@@ -271,6 +271,7 @@ const struct rt_op rt_ops_distance[] = {
      .args = "TTFI?>T",
      .shape = cdist_shape,
      .emit = cdist_emit,
+     .batch = rt_batch_matrices,
      .dtypes = RT_DTYPES_FLOAT,
      .runs = &kernel_distance},
     {.name = "pdist",

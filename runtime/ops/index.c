@@ -855,7 +855,7 @@ static enum status embedding_emit(struct rt_emit *emit, struct error *err)
 const struct rt_op rt_ops_index[] = {
     {.name = "index", .kernels = "aten::index.Tensor_out",
      .args = "TY>T", .shape = index_shape, .emit = index_emit,
-     .dtypes = RT_DTYPES_ALL, .runs = &kernel_take},
+     .batch = rt_batch_index, .dtypes = RT_DTYPES_ALL, .runs = &kernel_take},
     {.name = "index_select", .kernels = "aten::index_select.out",
      .args = "TIT>T", .shape = index_select_shape, .emit = index_select_emit,
      .batch = rt_batch_along, .dtypes = RT_DTYPES_ALL, .runs = &kernel_take},
@@ -864,7 +864,7 @@ const struct rt_op rt_ops_index[] = {
      .dtypes = RT_DTYPES_ALL, .runs = &kernel_take},
     {.name = "index_put", .kernels = "aten::index_put.out",
      .args = "TYTB>T", .shape = index_put_shape, .emit = index_put_emit, .flags = RT_OP_IN_PLACE,
-     .dtypes = RT_DTYPES_ALL, .runs = &kernel_put},
+     .batch = rt_batch_put, .dtypes = RT_DTYPES_ALL, .runs = &kernel_put},
     {.name = "index_put_into", .kernels = "aten::index_put_",
      .args = "T!YTB>", .shape = index_put_shape, .emit = index_put_emit, .flags = RT_OP_IN_PLACE,
      .dtypes = RT_DTYPES_ALL, .runs = &kernel_put},

@@ -367,8 +367,8 @@ const struct rt_op rt_ops_matmul[] = {
     {"pack_nk", NULL, "T>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, &transposed,
      rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"gemm", NULL, "TTIT?T?FF>T", gemm_shape, gemm_emit, RT_OP_EPILOGUE, RT_LAYOUT_ROW_MAJOR,
-     &gemm_epilogue, rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},
-    {"matmul", NULL, "TT>T", matmul_shape, matmul_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, rt_batch_each,
-     .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .runs = &matmul_kernel},
+     &gemm_epilogue, rt_batch_packed, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},
+    {"matmul", NULL, "TT>T", matmul_shape, matmul_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL,
+     rt_batch_matrices, .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .runs = &matmul_kernel},
     {0},
 };

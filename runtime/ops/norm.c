@@ -442,6 +442,7 @@ const struct rt_op rt_ops_norm[] = {
      .shape = group_norm_shape,
      .emit = group_norm_emit,
      .flags = RT_OP_IN_PLACE,
+     .batch = rt_batch_samples,
      .dtypes = RT_DTYPES_FLOAT,
      .runs = &rt_norm_kernel},
     {.name = "batch_norm",

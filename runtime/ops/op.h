@@ -25,20 +25,32 @@ const struct rt_op *rt_op_find_kernel(struct span kernel);
 /* Calls |fn| for every row of every family. */
 void rt_op_each(void (*fn)(const struct rt_op *op, void *arg), void *arg);
 
-/* ---- batch rules (batch.c) ------------------------------------------------------------------- */
+/* ---- batch rules (batch.c, batch_spread.c) --------------------------------------------------- */
 
 /* Each index of dim 0 of argument 0 by itself, whatever the others are. */
 rt_op_batch_f rt_batch_each;
 /* The same for all arguments, broadcast. */
 rt_op_batch_f rt_batch_pointwise;
+/* The same, without broadcasting: for arguments 0 and 1; for matrices, packed or not; for queries,
+ * keys and values. What is the same for all rows is repeated. */
+rt_op_batch_f rt_batch_pair, rt_batch_matrices, rt_batch_packed, rt_batch_attention;
+/* Argument 0 is a list of tensors, 1 the dim. */
+rt_op_batch_f rt_batch_list;
+/* Argument 1 is a list of indices: taking and putting. Argument 1 is the dim, 2 has indices. */
+rt_op_batch_f rt_batch_index, rt_batch_put, rt_batch_indices;
+/* Argument 2 is the dim, or the dims; argument 1 is a part of argument 0 along that dim. */
+rt_op_batch_f rt_batch_along_third, rt_batch_roll, rt_batch_put_part;
+/* Argument 1 is the dim, or the dims, of which a part stays, or that come and go. */
+rt_op_batch_f rt_batch_part;
+rt_op_batch_f rt_batch_repeat, rt_batch_last_two, rt_batch_diagonal, rt_batch_samples;
 /* Argument 0 is a table for all rows. */
 rt_op_batch_f rt_batch_lookup;
 /* Argument 1 is the dim, or the dims, that it works along. */
 rt_op_batch_f rt_batch_along;
 /* Argument 1 is a list of sizes of the last dims, which it works along; of two numbers a dim. */
 rt_op_batch_f rt_batch_trailing, rt_batch_padded;
-/* Argument 1 is the order of the dims; arguments 1 and 2 change places. */
-rt_op_batch_f rt_batch_permute, rt_batch_transpose;
+/* Argument 1 is the order of the dims; arguments 1 and 2 change places; the two dims do. */
+rt_op_batch_f rt_batch_permute, rt_batch_transpose, rt_batch_t;
 /* Argument 1 has the sizes of the result, whose elements are those of argument 0 in their order. */
 rt_op_batch_f rt_batch_sizes;
 

@@ -452,10 +452,10 @@ const struct rt_op rt_ops_pad[] = {
      .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "roll", .kernels = "aten::roll.out",
      .args = "TLL>T", .shape = roll_shape, .emit = roll_emit, .layout = RT_LAYOUT_ROW_MAJOR,
-     .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
+     .batch = rt_batch_roll, .dtypes = RT_DTYPES_ALL, .runs = &kernel_pad},
     {.name = "tril", .kernels = "aten::tril.out",
      .args = "TI>T", .shape = tril_shape, .emit = tril_emit, .layout = RT_LAYOUT_ROW_MAJOR,
-     .dtypes = RT_DTYPES_ALL, .runs = &kernel_tril},
+     .batch = rt_batch_last_two, .dtypes = RT_DTYPES_ALL, .runs = &kernel_tril},
     {0},
 };
 /* clang-format on */

@@ -386,6 +386,7 @@ const struct rt_op rt_ops_sample[] = {
      .args = "TTIIB>T",
      .shape = sample_shape,
      .emit = sample_emit,
+     .batch = rt_batch_pair,
      .layout = RT_LAYOUT_ANY,
      .dtypes = RT_DTYPES_FLOAT,
      .runs = &kernel_sample},

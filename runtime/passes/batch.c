@@ -13,7 +13,8 @@
 struct making {
     struct rt_graph *graph;
     struct rt_dim rows;
-    bool *has_rows; /* by value of |from|: does dim 0 count rows? No node adds a tensor */
+    bool *has_rows; /* by value of |from|: does dim 0 count rows? */
+    uint32_t value_count;
     const struct rt_graph_labels *labels;
     struct error *err;
 };
@@ -173,7 +174,7 @@ static enum status widen_node(const struct making *m, uint32_t number)
     if (!rule) {
         return error_set(m->err, ST_UNSUPPORTED, "%s: it has no batch rule", op->name);
     }
-    struct rt_batch_call call = {m->graph, node, m->rows, m->has_rows, m->err};
+    struct rt_batch_call call = {m->graph, node, m->rows, m->has_rows, m->value_count, m->err};
     uint32_t before = m->graph->dims.requirement_count;
     if (rule(&call) != ST_OK) {
         return error_prefix(m->err, "%s: ", op->name);
@@ -209,6 +210,7 @@ enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from, 
         .graph = graph,
         .rows = rt_dim_symbol(&graph->dims, rows_max),
         .has_rows = arena_array(&graph->arena, from->value_count, sizeof(bool)),
+        .value_count = from->value_count,
         .labels = labels,
         .err = err,
     };
@@ -223,5 +225,7 @@ enum status rt_graph_batch(struct rt_graph *graph, const struct rt_graph *from, 
     for (uint32_t i = 0; i < from->node_count; i++) {
         TRY(widen_node(&m, i));
     }
-    return check_outputs(&m);
+    TRY(check_outputs(&m));
+    /* Nodes that the rules made stand at the end. */
+    return graph->node_count > from->node_count ? rt_graph_compact(graph, err) : ST_OK;
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "runtime/call/batch.h"
 #include "runtime/call/inside.h"
 #include "runtime/pipeline/cascade_priv.h"
 #include "runtime/pipeline/pipeline.h"
@@ -58,6 +59,7 @@ void rt_cascade_reset(struct rt_cascade *cascade)
         step->status = ST_OK;
         step->culprit.is_known = false;
         step->is_late = step->is_connected = step->is_prepared = false;
+        step->rows_max = step->joined = 0;
     }
     cascade->prepared = 0;
     cascade->trace = NULL;
@@ -314,9 +316,11 @@ static void on_step_done(struct rt_invocation *inv, enum status status, void *ar
     OBJ_CHECK(step->cascade, RT_CASCADE_MAGIC);
     must(step->invocation == inv && step->is_prepared);
     step->status = status;
-    if (status != ST_OK) {
+    if (status != ST_OK && inv->phase == RT_PHASE_DONE) {
         step->error = *rt_invocation_error(inv);
         step->culprit = *rt_invocation_culprit(inv);
+    } else if (status != ST_OK) { /* it was cut while it ran as one with others */
+        error_set(&step->error, status, "%s", status_text(status));
     }
     step_over(step->cascade, (uint32_t)(step - step->cascade->steps));
 }
@@ -367,6 +371,90 @@ static void submit_step(struct rt_cascade *cascade, uint32_t index,
     rt_invocation_submit(step->invocation, caller, on_step_done, step);
 }
 
+/* ---- steps that run as one ------------------------------------------------------------------- */
+
+void rt_cascade_join(struct rt_cascade *cascade, uint32_t index, int64_t rows_max)
+{
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
+    must(cascade->is_partial);
+    cascade->steps[index].rows_max = rows_max;
+}
+
+int64_t rt_cascade_joined(const struct rt_cascade *cascade, uint32_t index)
+{
+    OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
+    return cascade->steps[index].joined;
+}
+
+/* The rows that a step brings to others; 0: it runs alone, or has to follow a step. */
+static int64_t rows_of(const struct rt_cascade *cascade, uint32_t index)
+{
+    const struct rt_cascade_layout *layout = cascade->layout;
+    const struct cascade_step *step = &cascade->steps[index];
+    bool may_join = step->rows_max > 1 && !step->is_late && step->status == ST_OK;
+    for (uint32_t i = 0; may_join && i < layout->edge_count; i++) {
+        may_join = layout->edges[i].to != index;
+    }
+    return may_join ? rt_batch_rows(step->invocation) : 0;
+}
+
+struct joining {
+    struct rt_invocation *parts[RT_CASCADE_STEPS_MAX];
+    void *steps[RT_CASCADE_STEPS_MAX];
+    int64_t rows;
+    uint32_t count;
+};
+
+/* Step |first| and later ones that may run as one with it, and are not in |begun|. */
+static void gather(struct rt_cascade *cascade, uint32_t first, uint64_t begun, struct joining *out)
+{
+    struct rt_invocation *head = cascade->steps[first].invocation;
+    out->rows = out->count = 0;
+    for (uint32_t i = first; i < cascade->layout->step_count; i++) {
+        struct cascade_step *step = &cascade->steps[i];
+        int64_t rows = begun >> i & 1 ? 0 : rows_of(cascade, i);
+        if (rows > 0 && rows <= cascade->steps[first].rows_max - out->rows &&
+            step->invocation->method == head->method && rt_batch_fits(head, step->invocation)) {
+            out->parts[out->count] = step->invocation;
+            out->steps[out->count++] = step;
+            out->rows += rows;
+        }
+    }
+}
+
+/* False: step |first| has no others. Steps that have been submitted are in |begun|; without memory
+ * for all as one, they run side by side. */
+static bool submit_joined(struct rt_cascade *cascade, uint32_t first, uint64_t *begun)
+{
+    struct joining all;
+    struct error ignored;
+    _Static_assert(RT_CASCADE_STEPS_MAX <= RT_BATCH_CALLS_MAX, "all steps may run as one");
+    if (rows_of(cascade, first) == 0) {
+        return false;
+    }
+    gather(cascade, first, *begun, &all);
+    if (all.count < 2) {
+        return false;
+    }
+    for (uint32_t i = 0; i < all.count; i++) {
+        struct cascade_step *step = all.steps[i];
+        step->joined = i == 0 ? all.rows : -1;
+        *begun |= (uint64_t)1 << (step - cascade->steps);
+        tell(cascade, RT_CASCADE_SUBMITTED, (uint32_t)(step - cascade->steps));
+    }
+    if (rt_batch_submit(all.parts, all.steps, all.count, on_step_done, &ignored) == ST_OK) {
+        return true;
+    }
+    for (uint32_t i = 0; i < all.count; i++) {
+        struct cascade_step *step = all.steps[i];
+        step->joined = 0;
+        rt_invocation_submit(step->invocation, HAL_CALLER_BUSY, on_step_done, step);
+    }
+    return true;
+}
+
+/* ---- submitting ------------------------------------------------------------------------------ */
+
 /* Calls that a caller with little time may make itself, each of a small method. */
 #define QUICK_CALLS_MAX 4
 
@@ -392,13 +480,14 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
     cascade->arg = arg;
     cascade->submitted_ns = clock_ns(cascade);
     atomic_store_explicit(&cascade->left, count + 1, memory_order_relaxed);
+    uint64_t begun = 0; /* with others: see submit_joined() */
     for (uint32_t i = 0; i < count; i++) {
-        if (cascade->steps[i].is_late) {
+        if (cascade->steps[i].is_late || (begun >> i & 1)) {
             continue;
         }
         if (cascade->steps[i].status != ST_OK) {
             step_over(cascade, i);
-        } else {
+        } else if (!submit_joined(cascade, i, &begun)) {
             submit_step(cascade, i, waits, wait_count, caller);
         }
     }
@@ -411,7 +500,7 @@ void rt_cascade_cancel(struct rt_cascade *cascade)
     atomic_store_explicit(cascade->cancel, true, memory_order_relaxed);
     for (uint32_t i = 0; cascade->is_partial && i < cascade->layout->step_count; i++) {
         if (cascade->steps[i].invocation) {
-            rt_invocation_cancel(cascade->steps[i].invocation);
+            rt_batch_cut(cascade->steps[i].invocation);
         }
     }
 }

@@ -107,6 +107,15 @@ size_t rt_cascade_bytes(const struct rt_cascade *cascade);
 MUST_CHECK enum status rt_cascade_move_results(struct rt_cascade *cascade, struct hal_pool *pool,
                                                struct error *err);
 
+/*
+ * Before submit, for partial cascades: step |step| may run as one with other steps that follow no
+ * step, up to |rows_max| rows; rt_batch_prove() has to have allowed as many. After done:
+ * rt_cascade_joined() says how many rows ran as one with it; 0: it ran alone; -1: the same rows as
+ * an earlier step's.
+ */
+void rt_cascade_join(struct rt_cascade *cascade, uint32_t step, int64_t rows_max);
+int64_t rt_cascade_joined(const struct rt_cascade *cascade, uint32_t step);
+
 /* Called when all steps are over; it may reset the cascade. */
 typedef void rt_cascade_done_f(struct rt_cascade *cascade, enum status status, void *arg);
 

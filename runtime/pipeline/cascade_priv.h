@@ -23,6 +23,8 @@ struct cascade_step {
     bool is_late; /* started by the thread that completes the last step that it has to follow */
     bool is_connected; /* its edges are bound */
     bool is_prepared;  /* it has its memory */
+    int64_t rows_max; /* that may run as one with it */
+    int64_t joined;   /* rt_cascade_joined() */
     atomic_uint pending;
 };
 

@@ -136,6 +136,37 @@ def statistics():
             expect(model, (phases["success"]["count"], phases["fail"]["count"]), (ok, failed))
 
 
+def joined():
+    """Equal calls of one model run as one, with the bits that they have alone."""
+    def answers(client, values):
+        calls = [dict(entry(str(i), given(1)), parameters={"binary_data_output": True})
+                 for i in range(len(values))]
+        head = json.dumps(calls).encode()
+        body = head + b"".join(struct.pack("<4f", *[value] * 4) for value in values)
+        client.send(build_request("POST", "/v2/batch", body,
+                                  [f"Inference-Header-Content-Length: {len(head)}"]))
+        expect("list", client.answer(), 200)
+        expect("each", statuses(client), [200] * len(values))
+        tail = client.body[-16 * len(values):]
+        return [tail[i:i + 16] for i in range(0, len(tail), 16)]
+
+    with Daemon(["--max-batch=8", DEEP]) as daemon:
+        client = Client(daemon.port)
+
+        def stats():
+            return get_json(client, "/v2/models/deep/stats")["model_stats"][0]
+
+        wait_until("proven", lambda: stats()["batch_rows_max"] > 1)
+        count = stats()["batch_rows_max"]
+        values = [i / 8 for i in range(count)]
+        alone = [answers(client, [value])[0] for value in values]
+        expect("they differ", len(set(alone)), count)
+        expect("the same bits", answers(client, values + values[:1]), alone + alone[:1])
+        batches = {row["batch_size"]: row["compute_infer"]["count"] for row in
+                   stats()["batch_stats"]}
+        expect("batches", batches, {1: count + 1, count: 1})
+
+
 # ---- memory and time ----------------------------------------------------------------------------
 
 def never_enough():
@@ -289,8 +320,8 @@ def random_lists():
         print("    ", counts)
 
 
-CHECKS = (same_bytes, late_steps, statistics, never_enough, enough_later, late, late_while_waiting,
-          random_lists)
+CHECKS = (same_bytes, late_steps, statistics, joined, never_enough, enough_later, late,
+          late_while_waiting, random_lists)
 
 
 def main():

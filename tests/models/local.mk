@@ -46,6 +46,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/pt2e.pte %D%/pt2e.json %D%/pt2e.cases \
 	%D%/pt2e_rows.pte %D%/pt2e_rows.json %D%/pt2e_rows.cases \
 	%D%/promotion.pte %D%/promotion.json %D%/promotion.cases \
+	%D%/queries.pte %D%/queries.json %D%/queries.cases \
 	%D%/reduce_ops.pte %D%/reduce_ops.json %D%/reduce_ops.cases \
 	%D%/residual.pte %D%/residual.json %D%/residual.cases \
 	%D%/running.pte %D%/running.json %D%/running.cases \

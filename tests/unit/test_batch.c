@@ -144,7 +144,7 @@ static void refused_order(void **state)
 {
     struct fixture *f = *state;
     APPLY("permute", INPUT(1, 4), LIST(1, 0));
-    expect(f, "permute: it moves dim 0");
+    expect(f, "dim 0 of result 'y' is not the number of rows");
 }
 
 static void refused_result(void **state)
@@ -164,20 +164,109 @@ static void refused_input(void **state)
 static void refused_operator(void **state)
 {
     struct fixture *f = *state;
-    APPLY("roll", INPUT(1, 4), LIST(1), LIST(0));
-    expect(f, "roll: it has no batch rule");
+    APPLY("as_strided", INPUT(1, 4), LIST(1, 4), LIST(4, 1), NONE);
+    expect(f, "as_strided: it has no batch rule");
 }
 
-/* Constants of shape [4] beside [1, 4] flattened to [4]: with two rows they would meet other
- * elements. */
-static void refused_constant(void **state)
+static uint32_t constant(struct fixture *f, uint8_t rank, const int64_t *sizes)
+{
+    struct shape shape = {.rank = rank};
+    memcpy(shape.dims, sizes, rank * sizeof(*sizes));
+    size_t bytes = (size_t)shape_numel(&shape) * 4;
+    assert_true(bytes <= sizeof(table));
+    return rt_graph_constant(&f->graph, DT_F32, &shape, span_of(table, bytes));
+}
+
+#define CONSTANT(...)                                                                              \
+    constant(f, sizeof((int64_t[]){__VA_ARGS__}) / 8, (const int64_t[]){__VA_ARGS__})
+
+/* Constants of shape [4] beside [1, 4] flattened to [4]: each row meets all of them. */
+static void constant_for_each_row(void **state)
 {
     struct fixture *f = *state;
-    const struct shape shape = {.rank = 1, .dims = {4}};
-    uint32_t c = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(table, 16));
     uint32_t x = APPLY("view", INPUT(1, 4), LIST(4));
-    APPLY("view", APPLY("add", x, c, INT(1)), LIST(1, 4));
-    expect(f, "add: dim 0 of its result does not grow with the rows as expected");
+    APPLY("view", APPLY("add", x, CONSTANT(4), INT(1)), LIST(1, 4));
+    expect(f, "method m(%1:f32[s1,4])\n"
+              "  %3:f32[(4*s1)] = view(%1, [(4*s1)])\n"
+              "  %11:f32[(4*s1)] = repeat(%4:f32[4], [s1])\n"
+              "  %6:f32[(4*s1)] = add(%3, %11, 1)\n"
+              "  %8:f32[s1,4] = view(%6, [s1,4])\n"
+              "  return %8\n");
+}
+
+static void class_token(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t items[] = {CONSTANT(1, 1, 4), INPUT(1, 2, 4)};
+    uint32_t y = APPLY("cat", rt_graph_tensors(&f->graph, items, 2), INT(1));
+    APPLY("select", APPLY("add", y, CONSTANT(1, 3, 4), INT(1)), INT(1), INT(0));
+    expect(f, "method m(%2:f32[s1,2,4])\n"
+              "  %14:f32[s1,1,4] = expand(%1:f32[1,1,4], [s1,1,4], false)\n"
+              "  %5:f32[s1,3,4] = cat([%14,%2], 1)\n"
+              "  %8:f32[s1,3,4] = add(%5, %6:f32[1,3,4], 1)\n"
+              "  %11:f32[s1,4] = select(%8, 1, 0)\n"
+              "  return %11\n");
+}
+
+/* Queries, keys and values from one product: dim 0 becomes their number, and is cut. */
+static void rows_behind_other_dims(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = APPLY("permute", INPUT(1, 3, 4), LIST(1, 0, 2));
+    uint32_t a = APPLY("select", x, INT(0), INT(2)),
+             b = APPLY("slice", x, INT(0), INT(0), INT(1), INT(1));
+    APPLY("add", a, APPLY("view", b, LIST(1, 4)), INT(1));
+    expect(f, "method m(%1:f32[s1,3,4])\n"
+              "  %3:f32[(3*s1),1,4] = view(%1, [(3*s1),1,4])\n"
+              "  %18:f32[s1,3,1,4] = view(%3, [s1,-1,1,4])\n"
+              "  %20:f32[s1,1,4] = select(%18, 1, 2)\n"
+              "  %6:f32[s1,4] = view(%20, [s1,4])\n"
+              "  %23:f32[s1,3,1,4] = view(%3, [s1,-1,1,4])\n"
+              "  %25:f32[s1,1,1,4] = slice(%23, 1, 0, 1, 1)\n"
+              "  %11:f32[s1,1,4] = view(%25, [s1,1,4])\n"
+              "  %13:f32[s1,4] = view(%11, [s1,4])\n"
+              "  %15:f32[s1,4] = add(%6, %13, 1)\n"
+              "  return %15\n");
+}
+
+static void rows_moved(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = APPLY("transpose", APPLY("view", INPUT(1, 6, 4), LIST(6, 4)), INT(0), INT(1));
+    APPLY("view", x, LIST(1, 4, 6));
+    expect(f, "method m(%1:f32[s1,6,4])\n"
+              "  %3:f32[(6*s1),4] = view(%1, [(6*s1),4])\n"
+              "  %11:f32[s1,6,4] = view(%3, [s1,6,4])\n"
+              "  %13:f32[s1,4,6] = permute(%11, [0,2,1])\n"
+              "  %6:f32[(4*s1),6] = view(%13, [(4*s1),6])\n"
+              "  %8:f32[s1,4,6] = view(%6, [s1,4,6])\n"
+              "  return %8\n");
+}
+
+static void one_row_without_its_dim(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = APPLY("select", INPUT(1, 3, 4), INT(0), INT(0));
+    APPLY("unsqueeze", APPLY("relu", x), INT(0));
+    expect(f, "method m(%1:f32[s1,3,4])\n"
+              "  %4:f32[(3*s1),4] = view(%1, [(3*s1),4])\n"
+              "  %5:f32[(3*s1),4] = relu(%4)\n"
+              "  %7:f32[s1,3,4] = view(%5, [s1,3,4])\n"
+              "  return %7\n");
+}
+
+static void refused_repetitions(void **state)
+{
+    struct fixture *f = *state;
+    APPLY("repeat", INPUT(1, 4), LIST(2, 1));
+    expect(f, "repeat: it repeats dim 0");
+}
+
+static void refused_roll(void **state)
+{
+    struct fixture *f = *state;
+    APPLY("roll", INPUT(1, 4), LIST(1), LIST(0));
+    expect(f, "roll: it works along dim 0");
 }
 
 /* ---- models ---------------------------------------------------------------------------------- */
@@ -318,6 +407,7 @@ static void models_for_one_row(void **state)
 {
     (void)state;
     check_model("mobile");
+    check_model("queries");
     check_model("unet");
     check_model("xnn_half");
 }
@@ -609,7 +699,13 @@ int main(void)
         RULE(refused_result),
         RULE(refused_input),
         RULE(refused_operator),
-        RULE(refused_constant),
+        RULE(constant_for_each_row),
+        RULE(class_token),
+        RULE(rows_behind_other_dims),
+        RULE(rows_moved),
+        RULE(one_row_without_its_dim),
+        RULE(refused_repetitions),
+        RULE(refused_roll),
         cmocka_unit_test(models_for_one_row),
         cmocka_unit_test(models_for_any_number_of_rows),
         cmocka_unit_test(models_that_run_alone),

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What batch rules ask and do: shared by the files of the rules. */
+#ifndef PTED_RUNTIME_OPS_BATCH_CALL_H
+#define PTED_RUNTIME_OPS_BATCH_CALL_H
+
+#include "runtime/ops/op.h"
+
+static inline struct rt_value *rt_batch_arg(const struct rt_batch_call *call, uint32_t index)
+{
+    return rt_node_arg(call->graph, call->node, index);
+}
+
+/* Does dim 0 of argument |index| count rows? Tensors that rules make always do. */
+static inline bool rt_batch_carries(const struct rt_batch_call *call, uint32_t index)
+{
+    uint32_t value = index < call->node->arg_count ? call->node->args[index] : 0;
+    return index < call->node->arg_count && (value >= call->value_count || call->has_rows[value]);
+}
+
+enum status rt_batch_refuse(const struct rt_batch_call *call, const char *why);
+
+/* Does the dim number |given| mean dim 0 of |rank|? */
+bool rt_batch_is_first(struct rt_dim given, uint8_t rank);
+
+/* Argument |index| of the node is |value| from now on. */
+MUST_CHECK enum status rt_batch_replace(struct rt_batch_call *call, uint32_t index, uint32_t value);
+
+/*
+ * Argument |index| is the same for all rows. If it is a tensor, it is repeated once for each row
+ * from now on, so that dim 0 counts rows. Arguments that carry rows, and none, stay.
+ */
+MUST_CHECK enum status rt_batch_spread(struct rt_batch_call *call, uint32_t index);
+
+/* The node is a view from now on: of argument 0, with the dims that its output has. */
+MUST_CHECK enum status rt_batch_become_view(struct rt_batch_call *call);
+
+#endif
