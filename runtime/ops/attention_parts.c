@@ -270,9 +270,9 @@ static const struct hal_kernel join_kernel = {.name = "attention", .cpu = join_t
 bool rt_attention_has_parts(const struct rt_emit *emit, const struct rt_attention *a)
 {
     int64_t rows = a->queries * a->group;
-    return rt_emit_is_host(emit) && a->rows >= ROWS_MIN && rows <= RT_ATTENTION_FEW &&
-           a->kv_heads <= ALL_ROWS_MAX && a->kv_heads * rows <= ALL_ROWS_MAX &&
-           a->kv_heads * rows * a->depth <= ALL_FLOATS_MAX;
+    return rt_emit_is_host(emit) && a->rows >= ROWS_MIN &&
+           (rows <= RT_ATTENTION_FEW || a->queries == 1) && a->kv_heads <= ALL_ROWS_MAX &&
+           a->kv_heads * rows <= ALL_ROWS_MAX && a->kv_heads * rows * a->depth <= ALL_FLOATS_MAX;
 }
 
 static enum status emit_join(struct rt_emit *emit, const struct parts *p, struct hal_binding parts,
