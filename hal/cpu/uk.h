@@ -147,6 +147,19 @@ struct uk_window_f32 {
     size_t lines, rows, n;
 };
 
+/*
+ * Attention of a few rows: scores[r][j] = q[r] . k[j], or sums[r] += scores[r][j] * v[j] for all j
+ * in order. |kv| are the keys or the values, and the rows of |q| and |sums| are |depth| apart. A
+ * row of the result is the same whatever other rows are beside it.
+ */
+struct uk_attend_f32 {
+    const float *q;
+    float *scores, *sums;
+    const float *kv;
+    ptrdiff_t scores_row, kv_row; /* from one row to the next */
+    size_t rows, n, depth;        /* n: keys or values */
+};
+
 struct hal_cpu_uk {
     const char *name; /* the level's */
     uint32_t f32_nr;  /* columns of a packed panel */
@@ -180,6 +193,8 @@ struct hal_cpu_uk {
      * max. */
     uk_reduce_f32_f *sum_f32, *sum_squares_f32, *max_f32;
     float (*dot_f32)(const float *a, const float *b, size_t n);
+    void (*attend_scores_f32)(const struct uk_attend_f32 *a);
+    void (*attend_sums_f32)(const struct uk_attend_f32 *a);
     void (*softmax_f32)(float *y, const float *x, size_t n);
     void (*log_softmax_f32)(float *y, const float *x, size_t n);
     void (*layer_norm_f32)(const struct uk_norm_f32 *l);

@@ -53,9 +53,9 @@ union uk_number {
  * |run| and the k of segments are multiples of UK_RUN_U8. If a real run is shorter, B's rows after
  * it are zero, so the elements of A there are read but have no effect. If |group| is not 0, the
  * elements of a column with the same k / group share a scale: |group_scales| is
- * [panels][groups][u8_nr]. Then UK_COLUMN_SUM and UK_COLUMN_OFFSET are floats, computed from
- * weights times their scales, and UK_COLUMN_SCALE is an additional factor of the whole sum. Groups
- * need a single run and are multiples of 8.
+ * [panels][groups][u8_nr], of floats, or of bfloat16 if |has_short_scales|. Then UK_COLUMN_SUM and
+ * UK_COLUMN_OFFSET are floats, computed from weights times their scales, and UK_COLUMN_SCALE is an
+ * additional factor of the whole sum. Groups need a single run and are multiples of 8.
  */
 struct uk_gemm_u8 {
     const uint8_t *a;
@@ -66,7 +66,8 @@ struct uk_gemm_u8 {
     size_t k;         /* rows of a packed panel */
     bool is_4bit;
     uint32_t group;
-    const float *group_scales;
+    bool has_short_scales;
+    const void *group_scales;
     const union uk_number *columns;
     const float *row_scales;  /* of line 0, row 0 and following; NULL: none */
     const int32_t *row_zeros; /* likewise; NULL if |row_scales| is */

@@ -75,8 +75,9 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
 {
     OBJ_CHECK(block, RT_BLOCK_MAGIC);
     struct rt_graph *graph = &block->graph;
-    graph->precision = precision;
     struct hal_device *device = block->device;
+    graph->precision = precision;
+    graph->is_host = hal_device_props(device)->is_host;
     TRY(rt_pass_resolve(graph, err));
     TRY(rt_pass_elide(graph, err));
     TRY(fuses ? rt_pass_quantize(graph, err) : ST_OK);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "hal/device.h"
 #include "runtime/emit/planner.h"
 
 static const struct rt_tensor *tensor_of(const struct rt_emit *e, uint32_t value)
@@ -138,6 +139,22 @@ enum status rt_emit_update(struct rt_emit *e, int64_t rows, int64_t row_bytes,
     return e->planner->update(e, rows, row_bytes, out_words, err);
 }
 
+bool rt_emit_is_host(const struct rt_emit *e)
+{
+    return e->props->is_host;
+}
+
+enum status rt_emit_workspace(struct rt_emit *e, size_t bytes, struct hal_binding *out_binding,
+                              struct error *err)
+{
+    return e->planner->workspace(e, bytes, out_binding, err);
+}
+
+enum status rt_emit_barrier(struct rt_emit *e, struct error *err)
+{
+    return hal_command_barrier(e->command, err);
+}
+
 enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispatch,
                              struct error *err)
 {
@@ -147,6 +164,6 @@ enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispa
     struct hal_dispatch labelled = *dispatch;
     labelled.label = e->label;
     labelled.tag = (uint32_t)(e->node - e->graph->nodes);
-    labelled.writes = written_bindings(e, dispatch);
+    labelled.writes = dispatch->writes | written_bindings(e, dispatch);
     return hal_command_dispatch(e->command, &labelled, err);
 }

@@ -70,8 +70,20 @@ const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
 MUST_CHECK enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
                                       struct hal_binding *out_words, struct error *err);
 
-/* Records a dispatch in the node's region. Dispatches of one node run side by side: none reads what
- * another writes. A grid with a zero records nothing. */
+/* Is the device the host's processors? */
+bool rt_emit_is_host(const struct rt_emit *emit);
+
+/* |bytes| of memory that only this node has, aligned to RT_EMIT_WORKSPACE_ALIGN; what is in it is
+ * undefined at first, and after the node. */
+#define RT_EMIT_WORKSPACE_ALIGN 64
+MUST_CHECK enum status rt_emit_workspace(struct rt_emit *emit, size_t bytes,
+                                         struct hal_binding *out_binding, struct error *err);
+
+/* The node's dispatches from here on see what those before have written. */
+MUST_CHECK enum status rt_emit_barrier(struct rt_emit *emit, struct error *err);
+
+/* Records a dispatch in the node's region. Dispatches of one node run side by side unless a
+ * barrier is between them: none reads what another writes. A grid with a zero records nothing. */
 MUST_CHECK enum status rt_emit_dispatch(struct rt_emit *emit, const struct hal_dispatch *dispatch,
                                         struct error *err);
 

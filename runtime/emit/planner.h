@@ -13,6 +13,9 @@ struct rt_emit_planner {
     /* See rt_emit_update(). */
     enum status (*update)(struct rt_emit *emit, int64_t rows, int64_t row_bytes,
                           struct hal_binding *out_words, struct error *err);
+    /* See rt_emit_workspace(). */
+    enum status (*workspace)(struct rt_emit *emit, size_t bytes, struct hal_binding *out_binding,
+                             struct error *err);
 };
 
 struct rt_emit {

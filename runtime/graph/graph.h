@@ -95,6 +95,8 @@ struct rt_graph {
     struct rt_dims dims;
     const char *name;         /* the method's */
     enum precision precision; /* in which passes may let its floats be computed */
+    bool is_host; /* it runs on the CPU device: constants may have forms that only kernels of the
+                     CPU read */
     struct rt_value *values;
     uint32_t value_count, value_capacity;
     struct rt_node *nodes;

@@ -22,6 +22,7 @@
 #include "runtime/emit/minmax.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/attention.h"
+#include "runtime/ops/attention_parts.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/attention.spv.h"
 
@@ -29,7 +30,6 @@ enum { ATT_Q, ATT_K, ATT_V, ATT_START, ATT_MASK, ATT_DROPOUT, ATT_CAUSAL, ATT_SC
 
 #define ROWS_MAX 48     /* of a tile */
 #define KEYS_MAX 128    /* of a chunk */
-#define ROWS_BY_GEMM 6  /* below this, packing costs more than it saves */
 #define ALIGN_FLOATS 16 /* 64 bytes */
 
 #define FLOAT_TYPES (1u << DT_F32 | 1u << DT_F16 | 1u << DT_BF16)
@@ -87,6 +87,21 @@ static const float *read_rows(const struct work *w, const char *base, int64_t fi
     return w->rows;
 }
 
+static struct uk_attend_f32 few(const struct work *w, const float *kv, int64_t stride, int64_t n)
+{
+    return (struct uk_attend_f32){
+        .q = w->q,
+        .scores = w->scores,
+        .sums = w->sums,
+        .kv = kv,
+        .scores_row = KEYS_MAX,
+        .kv_row = stride,
+        .rows = (size_t)w->count,
+        .n = (size_t)n,
+        .depth = (size_t)w->k->depth,
+    };
+}
+
 /* scores[r][j] = q[r] . keys[first + j] */
 static void score(const struct work *w, int64_t first, int64_t n)
 {
@@ -94,13 +109,9 @@ static void score(const struct work *w, int64_t first, int64_t n)
     int64_t stride, depth = w->k->depth;
     const float *keys = read_rows(w, w->keys, first, n, &stride);
 
-    if (w->count < ROWS_BY_GEMM) {
-        for (int64_t r = 0; r < w->count; r++) {
-            for (int64_t j = 0; j < n; j++) {
-                w->scores[r * KEYS_MAX + j] =
-                    uk->dot_f32(w->q + r * depth, keys + j * stride, (size_t)depth);
-            }
-        }
+    if (w->count <= RT_ATTENTION_FEW) {
+        struct uk_attend_f32 call = few(w, keys, stride, n);
+        uk->attend_scores_f32(&call);
         return;
     }
     struct uk_pack_f32 pack = {
@@ -137,14 +148,9 @@ static void gather(const struct work *w, int64_t first, int64_t n)
     int64_t stride, depth = w->k->depth;
     const float *values = read_rows(w, w->values, first, n, &stride);
 
-    if (w->count < ROWS_BY_GEMM) {
-        for (int64_t r = 0; r < w->count; r++) {
-            float *sum = w->sums + r * depth;
-            for (int64_t j = 0; j < n; j++) {
-                uk->add_scaled_f32(sum, sum, values + j * stride, w->scores[r * KEYS_MAX + j],
-                                   (size_t)depth);
-            }
-        }
+    if (w->count <= RT_ATTENTION_FEW) {
+        struct uk_attend_f32 call = few(w, values, stride, n);
+        uk->attend_sums_f32(&call);
         return;
     }
     struct uk_pack_f32 pack = {
@@ -291,7 +297,9 @@ static void attention_tile(const struct hal_args *args, struct hal_tile tile)
     w.count = all - w.first < k->block ? all - w.first : k->block;
     lay_scratch(&w, args->scratch);
     read_queries(&w, (const char *)args->bindings[1] + q * in);
-    int64_t limit = limit_of(&w, w.count - 1);
+    int64_t limit = limit_of(&w, w.count - 1), query = query_of(&w, 0);
+    limit = rt_attention_seen(w.mask ? w.mask + query * k->mask_row : NULL, k->mask_row,
+                              query_of(&w, w.count - 1) - query + 1, limit);
     for (int64_t first = 0; first < limit; first += KEYS_MAX) {
         int64_t n = limit - first < KEYS_MAX ? limit - first : KEYS_MAX;
         score(&w, first, n);
@@ -466,6 +474,17 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
     }
     /* When only the run knows the number of rows, assume half of them. */
     int64_t used = k.has_mask ? k.rows : start.is_read ? k.rows / 2 + 1 : k.start + k.queries;
+    if (rt_attention_has_parts(emit, &k)) {
+        struct rt_attention_tensors tensors = {
+            .out = rt_emit_out(emit, 0)->binding,
+            .q = q->binding,
+            .k = kv->binding,
+            .v = rt_emit_arg(emit, ATT_V)->binding,
+            .mask = mask ? mask->binding : (struct hal_binding){0},
+            .start = rt_emit_word(emit, start),
+        };
+        return rt_attention_emit_parts(emit, &k, q->dims[0], used, &tensors, err);
+    }
     const struct hal_kernel *kernel =
         k.depth <= RT_ATTENTION_SHADER_DEPTH_MAX ? &attention_kernel : &deep_kernel;
     k.block = rt_min(

@@ -7,7 +7,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/along.c %D%/along.h \
 	%D%/cumsum.c \
 	%D%/gather.c \
-	%D%/attention.c %D%/attention.h \
+	%D%/attention.c %D%/attention.h %D%/attention_parts.c %D%/attention_parts.h \
 	%D%/chain.c %D%/chain.h \
 	%D%/known.c %D%/known.def %D%/known.h \
 	%D%/llm.c %D%/llm.h \

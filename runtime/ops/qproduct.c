@@ -55,6 +55,7 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, LINEAR_X), *w = rt_emit_arg(emit, LINEAR_W);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
+    const struct rt_tensor *group_scales = rt_emit_arg(emit, LINEAR_GROUP_SCALES);
     int64_t k = x->dims[x->rank - 1], n = rt_emit_int(emit, LINEAR_N);
     int64_t m = n > 0 ? out->numel / n : 0;
     bool is_4bit = rt_emit_value(emit, LINEAR_IS_4BIT)->b;
@@ -71,6 +72,7 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
         .is_4bit = is_4bit,
         .is_f32 = out->dtype == DT_F32,
         .group = (uint32_t)rt_emit_int(emit, LINEAR_GROUP),
+        .has_short_scales = group_scales && group_scales->dtype == DT_BF16,
         .zero = (int32_t)rt_emit_int(emit, LINEAR_ZERO),
         .min = (float)rt_emit_number(emit, LINEAR_MIN),
         .max = (float)rt_emit_number(emit, LINEAR_MAX),
@@ -80,7 +82,7 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
         .in = x->binding,
         .weights = w->binding,
         .columns = rt_emit_arg(emit, LINEAR_COLUMNS)->binding,
-        .group_scales = optional_binding(rt_emit_arg(emit, LINEAR_GROUP_SCALES)),
+        .group_scales = optional_binding(group_scales),
         .row_scales = optional_binding(rt_emit_arg(emit, LINEAR_ROW_SCALES)),
         .row_zeros = optional_binding(rt_emit_arg(emit, LINEAR_ROW_ZEROS)),
     };

@@ -341,7 +341,7 @@ static enum status columns_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- scales of groups ------------------------------------------------------------------------ */
 
-/* scales [n, groups] -> [panels, groups, width] */
+/* scales [n, groups] -> [panels, groups, width]; the result is f32, or bf16 if that is exact */
 static enum status group_scales_shape(struct rt_shape_call *call)
 {
     const struct rt_value *s = rt_shape_arg(call, 0);
@@ -351,18 +351,29 @@ static enum status group_scales_shape(struct rt_shape_call *call)
 
 struct group_scales {
     int64_t n, groups, width;
+    int64_t bytes; /* of a scale in the result */
 };
+
+/* The upper half of a float is a bfloat16. */
+static void put_scale(const struct group_scales *s, uint8_t *to, float scale)
+{
+    uint32_t bits;
+    memcpy(&bits, &scale, sizeof(bits));
+    uint16_t upper = (uint16_t)(bits >> 16);
+    memcpy(to, s->bytes == sizeof(upper) ? (const void *)&upper : &bits, (size_t)s->bytes);
+}
 
 static void group_scales_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     const struct group_scales *s = args->constants;
-    float *to = args->bindings[0];
+    uint8_t *to = args->bindings[0];
     const float *from = args->bindings[1];
     (void)tile;
     memset(to, 0, args->lengths[0]);
     for (int64_t j = 0; j < s->n; j++) {
         for (int64_t g = 0; g < s->groups; g++) {
-            to[(j / s->width * s->groups + g) * s->width + j % s->width] = from[j * s->groups + g];
+            int64_t at = (j / s->width * s->groups + g) * s->width + j % s->width;
+            put_scale(s, to + at * s->bytes, from[j * s->groups + g]);
         }
     }
 }
@@ -375,8 +386,10 @@ static const struct hal_kernel group_scales_kernel = {
 static enum status group_scales_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *s = rt_emit_arg(emit, 0);
-    struct group_scales constants = {s->dims[0], s->dims[1], hal_cpu_uk()->u8_nr};
-    struct hal_binding bindings[] = {rt_emit_out(emit, 0)->binding, s->binding};
+    const struct rt_tensor *out = rt_emit_out(emit, 0);
+    struct group_scales constants = {s->dims[0], s->dims[1], hal_cpu_uk()->u8_nr,
+                                     (int64_t)dtype_bytes(out->dtype)};
+    struct hal_binding bindings[] = {out->binding, s->binding};
     struct hal_dispatch dispatch = {
         .kernel = &group_scales_kernel,
         .grid = {1, 1, 1},

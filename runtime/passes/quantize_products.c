@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "runtime/kernels/qgemm.h"
 #include "runtime/ops/apply.h"
@@ -170,6 +171,23 @@ static bool fits_4bit(const struct q_pass *q, uint32_t value)
     return fits;
 }
 
+/* Are these constant scales all exact as bfloat16? Files of XNNPACK store them so. */
+static bool are_short(const struct q_pass *q, uint32_t value)
+{
+    const struct rt_value *v = &q->graph->values[value];
+    const struct rt_node *node = q_producer(q, value);
+    bool are = v->is_constant && v->dtype == DT_F32 && v->bytes.ptr;
+    if (node && q_is(node, RT_KNOWN_to_dtype)) {
+        return rt_node_arg(q->graph, node, 0)->dtype == DT_BF16;
+    }
+    for (size_t i = 0; are && i < v->bytes.len; i += sizeof(uint32_t)) {
+        uint32_t bits;
+        memcpy(&bits, v->bytes.ptr + i, sizeof(bits));
+        are = (bits & 0xffff) == 0;
+    }
+    return are;
+}
+
 /* The parts of a product, in the form that nodes expect. */
 struct parts {
     struct q_info x, w;
@@ -220,8 +238,8 @@ static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_
     TRY(rt_op_apply(graph, RT_OP(q_pack_linear), pack, 3, DT_U8, &packed, q->err));
     TRY(make_columns(q, p, &columns));
     if (p->w.group) {
-        TRY(rt_op_apply(graph, RT_OP(q_group_scales), &p->scales, 1, DT_F32, &group_scales,
-                        q->err));
+        enum dtype dtype = graph->is_host && are_short(q, p->scales) ? DT_BF16 : DT_F32;
+        TRY(rt_op_apply(graph, RT_OP(q_group_scales), &p->scales, 1, dtype, &group_scales, q->err));
     }
     uint32_t args[] = {
         p->x.bytes,

@@ -208,6 +208,21 @@ static enum status record_update(struct rt_emit *emit, int64_t rows, int64_t row
     return ST_OK;
 }
 
+/* Behind what was laid out before: no region is known to be over when a node asks. */
+static enum status add_workspace(struct rt_emit *emit, size_t bytes,
+                                 struct hal_binding *out_binding, struct error *err)
+{
+    struct rt_plan *plan = ((struct exec *)emit)->plan;
+    size_t offset = align_up(plan->workspace_bytes, RT_EMIT_WORKSPACE_ALIGN), end;
+    if (!add_size(offset, bytes, &end) || end > emit->props->memory_bytes_max) {
+        return error_set(err, ST_TOO_LARGE, "the intermediate values need %zu more bytes", bytes);
+    }
+    *out_binding =
+        (struct hal_binding){.slot = RT_SLOT_WORKSPACE, .offset = offset, .length = bytes};
+    plan->workspace_bytes = end;
+    return ST_OK;
+}
+
 /* A result that something else writes as well is written as a whole. */
 static void verify_bases(struct exec *e)
 {
@@ -239,7 +254,8 @@ static bool place_of(const struct rt_emit *emit, uint32_t index, struct rt_place
     return true;
 }
 
-static const struct rt_emit_planner planner = {.find_place = place_of, .update = record_update};
+static const struct rt_emit_planner planner = {
+    .find_place = place_of, .update = record_update, .workspace = add_workspace};
 
 /* ---- recording ------------------------------------------------------------------------------- */
 

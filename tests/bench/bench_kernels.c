@@ -328,34 +328,38 @@ static double run_gemm_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
     return 2.0 * p[0] * p[1] * p[2];
 }
 
-/* Columns, depth, 4 bits, group: bytes of weights. */
+/* Columns, depth, 4 bits, group, rows, bytes of a scale: bytes of weights and scales. */
 static double run_gemv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     static size_t at;
-    static float row_scale = 1;
-    static int32_t row_zero;
+    static float row_scales[8];
+    static int32_t row_zeros[8];
     size_t bytes = (size_t)p[0] * p[1] / (p[2] ? 2 : 1);
-    at = at + bytes / 4 <= STREAM_FLOATS ? at : 0;
+    size_t scales = p[3] ? (size_t)p[0] * p[1] / p[3] * p[5] : 0;
+    at = at + (bytes + scales) / 4 <= STREAM_FLOATS ? at : 0;
     struct uk_gemm_u8 g = {.a = (const uint8_t *)left,
+                           .a_row = p[1],
                            .run = p[1],
                            .b = (const uint8_t *)(stream + at),
                            .k = p[1],
                            .is_4bit = p[2] != 0,
                            .group = p[3],
-                           .group_scales = right,
+                           .has_short_scales = p[5] == 2,
+                           .group_scales = stream + at + bytes / 4,
                            .columns = (const union uk_number *)(const void *)left,
-                           .row_scales = &row_scale,
-                           .row_zeros = &row_zero,
+                           .row_scales = row_scales,
+                           .row_zeros = row_zeros,
                            .c_f32 = out,
+                           .c_row = p[0],
                            .lines = 1,
-                           .m = 1,
+                           .m = p[4],
                            .n = p[0],
                            .min = -INFINITY,
                            .max = INFINITY,
                            .scratch = out + (8u << 20)};
-    at += bytes / 4;
+    at += (bytes + scales) / 4;
     uk->gemm_u8(&g);
-    return (double)bytes;
+    return (double)(bytes + scales);
 }
 
 /* Arguments of run_conv. */
@@ -480,10 +484,14 @@ static const struct bench benches[] = {
     {"depthwise u8 3x3 64 @56", run_dw_u8, {56, 64, 3, 1}, INTEGERS},
     {"depthwise u8 3x3 576 @14", run_dw_u8, {14, 576, 3, 1}, INTEGERS},
     {"depthwise u8 3x3/2 64 @56", run_dw_u8, {56, 64, 3, 2}, INTEGERS},
-    {"gemv u8 768x3072", run_gemv_u8, {3072, 768, 0}, MEMORY},
-    {"gemv u8 4096x4096", run_gemv_u8, {4096, 4096, 0}, MEMORY},
-    {"gemv 4bit 4096x4096", run_gemv_u8, {4096, 4096, 1}, MEMORY},
-    {"gemv 4bit/32 4096x4096", run_gemv_u8, {4096, 4096, 1, 32}, MEMORY},
+    {"gemv u8 768x3072", run_gemv_u8, {3072, 768, 0, 0, 1}, MEMORY},
+    {"gemv u8 4096x4096", run_gemv_u8, {4096, 4096, 0, 0, 1}, MEMORY},
+    {"gemv 4bit 4096x4096", run_gemv_u8, {4096, 4096, 1, 0, 1}, MEMORY},
+    {"gemv 4bit/32 4096x4096", run_gemv_u8, {4096, 4096, 1, 32, 1, 4}, MEMORY},
+    {"gemv 4bit/32 short", run_gemv_u8, {4096, 4096, 1, 32, 1, 2}, MEMORY},
+    {"gemv 4bit/32 short, 2 rows", run_gemv_u8, {4096, 4096, 1, 32, 2, 2}, MEMORY},
+    {"gemv 4bit/32 short, 4 rows", run_gemv_u8, {4096, 4096, 1, 32, 4, 2}, MEMORY},
+    {"gemv 4bit/32 short, 8 rows", run_gemv_u8, {4096, 4096, 1, 32, 8, 2}, MEMORY},
     {"add u8, in cache", run_add_u8, {16384}, MEMORY},
     {"gemv 4096x4096", run_gemv, {1, 4096, 4096}, MEMORY},
     {"gemv 768x3072", run_gemv, {1, 3072, 768}, MEMORY},

@@ -16,7 +16,8 @@ which it copies all rows; calls of a sequence do not.
 The table has the median times, and the median over the rounds of pted's time over the peer's: below
 1, pted is faster. The spread is the smallest and the largest ratio. The column "weights" is the
 file's weights and their scales, in bytes over the time of a token, as a part of the rate at which
-the same threads read memory; `pte profile` measures that rate in every round.
+the same threads read memory; `pte profile` measures that rate in every round. "products" is the
+same for the matrix products alone, while they run: what they read over their own time.
 
 `pip install -r tests/bench/peers.txt torchao` installs what the export needs. `pip install
 llama-cpp-python gguf` compiles and installs llama.cpp. A peer that is not installed is left out,
@@ -369,10 +370,14 @@ class Pted:
             return float(re.search(r"median_us: ([0-9.]+)", text).group(1)) / 1e3
         return median(max(3, int(seconds * 1e3 / median(1))))
 
-    def read_rate(self):
-        """Bytes that all threads read in a second."""
-        peak = json.loads(self.run("profile", "decode", "--json", "--repeat", "3"))["peak"]
-        return peak["read_bytes"] * self.threads
+    def read_rates(self):
+        """Bytes a second: that all threads can read, and that they read for products."""
+        text = self.run("profile", "decode", "--json", "--repeat", "9")
+        profile = json.loads(text)
+        products = [row for row in profile["layers"] if row["operator"] == "q_linear"]
+        busy_us = sum(row["busy_us"] for row in products) / self.threads
+        return (profile["peak"]["read_bytes"],
+                sum(row["bytes"] for row in products) / busy_us * 1e6)
 
 
 # ---- measuring -----------------------------------------------------------------------------------
@@ -413,12 +418,13 @@ def measure_step(pted, peers, step, args):
     rounds, reads = [], []
     for _ in range(args.rounds):
         rounds.append([engine.time(step, args.seconds) for engine in (pted, *peers)])
-        reads += [pted.read_rate()] if step == "decode" else []
+        reads += [pted.read_rates()] if step == "decode" else []
     ms = statistics.median(times[0] for times in rounds)
     row = {"step": step, "threads": pted.threads, "pted_ms": ms, "peers": {},
            "tokens_per_s": STEPS[step][0] / ms * 1e3}
     if reads:
-        row["weights"] = weight_bytes() / ms * 1e3 / statistics.median(reads)
+        row["weights"] = weight_bytes() / ms * 1e3 / statistics.median(peak for peak, _ in reads)
+        row["products"] = statistics.median(rate / peak for peak, rate in reads)
     for i, peer in enumerate(peers, 1):
         ratios = [times[0] / times[i] for times in rounds]
         row["peers"][peer.name] = {
@@ -448,13 +454,14 @@ def print_cell(row, name):
 
 def print_rows(rows):
     heads = " | ".join(f"{name} ms | ratio" for name in ENGINES)
-    print(f"| step | threads | pted ms | tokens/s | weights | {heads} |")
-    print("| --- |" + " --- |" * (4 + 2 * len(ENGINES)))
+    print(f"| step | threads | pted ms | tokens/s | weights | products | {heads} |")
+    print("| --- |" + " --- |" * (5 + 2 * len(ENGINES)))
     for row in rows:
-        weights = f"{row['weights']:.2f}" if "weights" in row else ""
+        weights, products = (f"{row[name]:.2f}" if name in row else ""
+                             for name in ("weights", "products"))
         cells = " | ".join(print_cell(row, name) for name in ENGINES)
         print(f"| {row['step']} | {row['threads']} | {row['pted_ms']:.1f} "
-              f"| {row['tokens_per_s']:.0f} | {weights} | {cells} |")
+              f"| {row['tokens_per_s']:.0f} | {weights} | {products} | {cells} |")
 
 
 def parse_arguments():

@@ -35,6 +35,7 @@ struct operands {
     uint8_t *a, *packed, *c_u8;
     int8_t *w; /* [n][segments * run] */
     float *scales, *c_f32;
+    uint16_t *short_scales; /* the same numbers */
     union uk_number *columns;
     float *row_scales;
     int32_t *row_zeros;
@@ -79,6 +80,11 @@ static void setup_columns(const struct hal_cpu_uk *uk, const struct problem *p, 
     uint32_t groups = p->group ? p->run / p->group : 0;
     o->columns = calloc((size_t)panels * UK_COLUMN_ARRAYS * uk->u8_nr, sizeof(*o->columns));
     o->scales = random_floats((size_t)panels * (groups + 1) * uk->u8_nr, 12);
+    o->short_scales = calloc((size_t)panels * (groups + 1) * uk->u8_nr, sizeof(uint16_t));
+    for (size_t i = 0; i < (size_t)panels * groups * uk->u8_nr; i++) {
+        uk->f32_to_bf16(o->short_scales + i, o->scales + i, 1);
+        uk->bf16_to_f32(o->scales + i, o->short_scales + i, 1);
+    }
     for (uint32_t j = 0; j < p->n; j++) {
         int32_t sum = 0;
         float scaled = 0;
@@ -137,6 +143,7 @@ static void teardown(struct operands *o)
     free(o->c_u8);
     free(o->w);
     free(o->scales);
+    free(o->short_scales);
     free(o->c_f32);
     free(o->columns);
     free(o->row_scales);
@@ -227,6 +234,20 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
                            .scratch = o.scratch};
     uk->gemm_u8(&g);
     check(uk, p, &o);
+    if (p->group) {
+        size_t count = (size_t)p->lines * p->m * o.c_row;
+        float *c_f32 = random_floats(count, 4);
+        uint8_t *c_u8 = random_bytes(count, 3);
+        memcpy(c_f32, o.c_f32, count * sizeof(float));
+        memcpy(c_u8, o.c_u8, count);
+        g.has_short_scales = true;
+        g.group_scales = o.short_scales;
+        uk->gemm_u8(&g);
+        assert_memory_equal(c_f32, o.c_f32, count * sizeof(float));
+        assert_memory_equal(c_u8, o.c_u8, count);
+        free(c_f32);
+        free(c_u8);
+    }
     teardown(&o);
 }
 

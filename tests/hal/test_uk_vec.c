@@ -286,6 +286,68 @@ static void test_bf16(void **state)
     each_level(level_bf16);
 }
 
+/* A few queries and keys; keys are further apart than they are long. */
+static void run_attend(const struct hal_cpu_uk *uk, size_t rows, size_t n, size_t depth)
+{
+    enum { APART = 5, SCORES_ROW = 16 };
+    float *q = random_floats(rows * depth, 1), *kv = random_floats(n * (depth + APART), 2);
+    float *sums = random_floats(rows * depth + 1, 3), *before = random_floats(rows * depth, 3);
+    float scores[9 * SCORES_ROW] = {0};
+    struct uk_attend_f32 call = {
+        .q = q,
+        .scores = scores,
+        .sums = sums,
+        .kv = kv,
+        .scores_row = SCORES_ROW,
+        .kv_row = (ptrdiff_t)(depth + APART),
+        .rows = rows,
+        .n = n,
+        .depth = depth,
+    };
+    sums[rows * depth] = 99;
+    uk->attend_scores_f32(&call);
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t j = 0; j < SCORES_ROW; j++) {
+            double want = 0;
+            for (size_t i = 0; j < n && i < depth; i++) {
+                want += (double)q[r * depth + i] * (double)kv[j * (depth + APART) + i];
+            }
+            assert_near(scores[r * SCORES_ROW + j], want, 1e-5);
+        }
+    }
+    uk->attend_sums_f32(&call);
+    for (size_t i = 0; i < rows * depth; i++) {
+        double want = (double)before[i];
+        for (size_t j = 0; j < n; j++) {
+            want += (double)scores[i / depth * SCORES_ROW + j] *
+                    (double)kv[j * (depth + APART) + i % depth];
+        }
+        assert_near(sums[i], want, 1e-4);
+    }
+    assert_true(sums[rows * depth] == 99);
+    free(q);
+    free(kv);
+    free(sums);
+    free(before);
+}
+
+static void level_attend(const struct hal_cpu_uk *uk)
+{
+    for (size_t rows = 1; rows <= 9; rows++) {
+        for (size_t n = 0; n <= 10; n++) {
+            for (size_t depth = 1; depth <= 140; depth += depth < 40 ? 5 : 31) {
+                run_attend(uk, rows, n, depth);
+            }
+        }
+    }
+}
+
+static void test_attend(void **state)
+{
+    (void)state;
+    each_level(level_attend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_masked),     cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_f16),        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_attend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,8 +130,10 @@ void call_out(struct rt_emit *call, struct rt_tensor tensor)
 enum status call_run(struct rt_emit *call, struct error *err)
 {
     hal_fault_reset(&call->fault);
-    TRY(call->op->emit(call, err));
-    return hal_fault_error(&call->fault, err);
+    enum status status = call->op->emit(call, err);
+    free(call->workspace);
+    call->workspace = NULL;
+    return status == ST_OK ? hal_fault_error(&call->fault, err) : status;
 }
 
 /* ---- runtime/plan's side -----------------------------------------------------------------------
@@ -220,6 +222,32 @@ enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_t row_bytes
     must(rows > 0 && row_bytes > 0);
     *out_words = emit->has_update ? bind_words(emit, emit->update, RT_UPDATE_WORDS)
                                   : (struct hal_binding){0};
+    return ST_OK;
+}
+
+bool rt_emit_is_host(const struct rt_emit *emit)
+{
+    return !emit->machine;
+}
+
+/* One for a call. What it contains is no number. */
+enum status rt_emit_workspace(struct rt_emit *emit, size_t bytes, struct hal_binding *out_binding,
+                              struct error *err)
+{
+    (void)err;
+    must(!emit->workspace && emit->slot_count < sizeof(emit->memory) / sizeof(emit->memory[0]));
+    must(posix_memalign(&emit->workspace, RT_EMIT_WORKSPACE_ALIGN, bytes) == 0);
+    memset(emit->workspace, 0xff, bytes);
+    *out_binding = (struct hal_binding){.slot = emit->slot_count, .length = bytes};
+    emit->memory[emit->slot_count++] = emit->workspace;
+    return ST_OK;
+}
+
+/* Dispatches run at once. */
+enum status rt_emit_barrier(struct rt_emit *emit, struct error *err)
+{
+    (void)emit;
+    (void)err;
     return ST_OK;
 }
 

@@ -31,6 +31,7 @@ struct rt_emit {
     bool has_update;                /* what rt_emit_update() returns: */
     int64_t update[RT_UPDATE_WORDS];
     const struct rt_machine *machine; /* NULL: workers */
+    void *workspace;                  /* what rt_emit_workspace() returned last */
     uint32_t dispatch_count;
     const char *kernel; /* the last dispatch's */
     struct hal_fault_record fault;

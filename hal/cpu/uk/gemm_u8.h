@@ -19,7 +19,8 @@ struct tile {
     size_t segment_count, run;
     const uint8_t *b;
     size_t group_words; /* 0: no groups */
-    const float *group_scales;
+    bool has_short_scales;
+    const uint8_t *group_scales;
     const union uk_number *columns;
     const float *row_scales;
     const int32_t *row_zeros;
@@ -191,6 +192,7 @@ UK_INLINE struct tile tile_of(const struct uk_gemm_u8 *g, struct uk_segment *fro
                          .segment_count = g->segments ? g->segment_count : 1,
                          .run = g->run,
                          .group_words = g->group / UK_WORD,
+                         .has_short_scales = g->has_short_scales,
                          .c_row = g->c_row,
                          .min = g->min,
                          .max = g->max,

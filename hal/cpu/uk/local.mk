@@ -2,6 +2,7 @@
 # One archive for each level, all from the same sources; simd.h explains levels. libhal.a contains
 # their objects.
 UK_SOURCES = \
+	%D%/attend_f32.c \
 	%D%/conv_dw_f32.c \
 	%D%/convert.c \
 	%D%/gemm_f32.c \

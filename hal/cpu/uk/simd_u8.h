@@ -117,6 +117,13 @@ UK_INLINE v_words v_high_halves(v_words w)
     return w & (v_words)(0xf0 - (v_words){0});
 }
 
+/* UK_VL numbers of bfloat16 as floats. */
+UK_INLINE vf v_load_short(const uint8_t *p)
+{
+    typedef uint16_t shorts __attribute__((vector_size(UK_VL * 2)));
+    return (vf)(__builtin_convertvector(V_GET(shorts, p), vu) << 16);
+}
+
 /* Rounds to nearest even. The result is arbitrary if |x| >= 2^21, but very small x give the least
  * value. */
 UK_INLINE vi v_round_int(vf x)
