@@ -2,7 +2,8 @@
 /*
  * The first two layers of an inverted residual block as one operator: a 1x1 convolution, which
  * makes many channels of few, and the depthwise convolution that reads them. The expand_dw pass
- * (runtime/passes/expand_dw.c) makes it of "conv" and "conv_dw". There is no form for other devices.
+ * (runtime/passes/expand_dw.c) makes it of "conv" and "conv_dw". There is no form for other
+ * devices.
  *
  * The expanded image is the largest of a network and is never stored. A depthwise convolution reads
  * each channel by itself, so a tile computes a block of channels of an image, or of a band of its

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes one node of a 1x1 convolution, the depthwise convolution that alone reads it, and the
- * activations behind both: see runtime/ops/expand_dw.c. Clamps are already part of the convolutions,
- * and other activations are chains of one step, so the pass runs behind fuse and chain.
+ * activations behind both: see runtime/ops/expand_dw.c. Clamps are already part of the
+ * convolutions, and other activations are chains of one step, so the pass runs behind fuse and
+ * chain.
  */
 #include "config.h"
 

@@ -18,8 +18,8 @@
  *     layout     chooses memory orders: channels-last islands around convolutions,
  *                reorders at their borders
  *     chain      merges float pointwise nodes into the pointwise node that reads them
- *     expand_dw  makes one operator of a 1x1 convolution and the depthwise convolution behind it, on
- *                the CPU
+ *     expand_dw  makes one operator of a 1x1 convolution and the depthwise convolution behind it,
+ *                on the CPU
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
  * the others make it smaller. The passes that merge several nodes into one (quantize, softmax,
