@@ -47,7 +47,8 @@ struct layer {
 
 struct expand {
     int64_t image_in, image_out;
-    uint32_t ins, channels, block; /* channels of the input, of the output, of a tile */
+    uint32_t ins, channels;         /* of the input, of the output */
+    uint32_t block, blocks, widest; /* channels of a tile; the last tile has what is left */
     uint32_t height, width, out_height, out_width;
     uint32_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
     uint32_t band, lines; /* output lines of a tile, and of a step */
@@ -211,18 +212,18 @@ static size_t aligned(size_t floats)
 
 static size_t taps_floats(const struct expand *e)
 {
-    return aligned((size_t)e->kernel_h * e->kernel_w * e->block);
+    return aligned((size_t)e->kernel_h * e->kernel_w * e->widest);
 }
 
 static size_t lines_floats(const struct expand *e)
 {
     uint32_t reach = (e->lines - 1) * e->stride_h + e->kernel_h;
-    return aligned((size_t)(reach < e->height ? reach : e->height) * e->width * e->block);
+    return aligned((size_t)(reach < e->height ? reach : e->height) * e->width * e->widest);
 }
 
 static size_t image_floats(const struct expand *e)
 {
-    return is_active(&e->depthwise) ? aligned((size_t)e->lines * e->out_width * e->block) : 0;
+    return is_active(&e->depthwise) ? aligned((size_t)e->lines * e->out_width * e->widest) : 0;
 }
 
 static struct layer at_channel(struct layer layer, const float *bias, uint32_t channel)
@@ -236,7 +237,7 @@ static struct layer at_channel(struct layer layer, const float *bias, uint32_t c
 static void expand_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     const struct expand *e = args->constants;
-    uint32_t channel = tile.z * e->block, left = e->channels - channel;
+    uint32_t channel = tile.z * e->block;
     uint32_t y = tile.x * e->band,
              behind = e->out_height - y < e->band ? e->out_height : y + e->band;
     float *scratch = args->scratch;
@@ -245,7 +246,7 @@ static void expand_cpu(const struct hal_args *args, struct hal_tile tile)
         .in = (const float *)args->bindings[1] + tile.y * e->image_in,
         .weights = (const float *)args->bindings[2] + (size_t)channel * e->ins,
         .out = (float *)args->bindings[0] + tile.y * e->image_out + channel,
-        .n = left < e->block ? left : e->block,
+        .n = tile.z + 1 == e->blocks ? e->channels - channel : e->block,
         .taps = scratch,
         .lines = scratch + taps_floats(e),
         .image = scratch + taps_floats(e) + lines_floats(e),
@@ -357,7 +358,11 @@ static void cut(struct expand *e, int64_t images, int64_t ns, const struct rt_ma
     int64_t panel = hal_cpu_uk()->f32_nr, overlap = rt_max(0, (int64_t)e->kernel_h - e->stride_h);
     int64_t wanted = rt_min(rt_cut_tiles(machine, ns), machine->few_tiles);
     e->block = (uint32_t)rt_min(e->channels, ceil_div(CHANNELS_MIN, panel) * panel);
-    int64_t blocks = ceil_div(e->channels, e->block) * images;
+    /* A few channels that are left join the last block. */
+    bool joins = e->channels > e->block && e->channels % e->block < e->block / 2;
+    e->blocks = joins ? e->channels / e->block : (uint32_t)ceil_div(e->channels, e->block);
+    e->widest = joins ? e->block + e->channels % e->block : e->block;
+    int64_t blocks = e->blocks * images;
     int64_t least = ceil_div(BAND_OVERLAPS * overlap, e->stride_h);
     e->band = (uint32_t)rt_cut_axis(e->out_height, ceil_div(wanted, blocks));
     e->band = (uint32_t)rt_min(rt_max(e->band, least), e->out_height);
@@ -391,8 +396,7 @@ static enum status expand_emit(struct rt_emit *emit, struct error *err)
     };
     struct hal_dispatch dispatch = {
         .kernel = &kernel,
-        .grid = {(uint32_t)ceil_div(e.out_height, e.band), (uint32_t)out->dims[0],
-                 (uint32_t)ceil_div(e.channels, e.block)},
+        .grid = {(uint32_t)ceil_div(e.out_height, e.band), (uint32_t)out->dims[0], e.blocks},
         .constants = &e,
         .constants_bytes = sizeof(e),
         .bindings = bindings,
