@@ -367,7 +367,7 @@ static void cut(struct expand *e, int64_t images, int64_t ns, const struct rt_ma
     e->band = (uint32_t)rt_cut_axis(e->out_height, ceil_div(wanted, blocks));
     e->band = (uint32_t)rt_min(rt_max(e->band, least), e->out_height);
     int64_t line = (int64_t)e->width * e->block * (int64_t)sizeof(float);
-    int64_t lines = (LINES_BYTES / line - e->kernel_h) / e->stride_h + 1;
+    int64_t lines = (LINES_BYTES / rt_max(line, 1) - e->kernel_h) / e->stride_h + 1;
     e->lines = (uint32_t)rt_min(rt_max(lines, 1), e->band);
 }
 

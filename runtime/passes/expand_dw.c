@@ -20,8 +20,8 @@
 enum { CONV_X, CONV_W, CONV_BIAS, CONV_RESIDUAL, CONV_KERNEL, CONV_STRIDE, CONV_PADDING };
 enum { CONV_DILATION = 7, CONV_GROUPS = 9, CONV_OUTS, CONV_TRANSPOSED, CONV_MIN, CONV_MAX };
 
-/* Scratch memory holds the input lines of an output line. */
-#define KERNEL_MAX 16
+/* Scratch memory, 16 MiB for a worker, holds the input lines of an output line. */
+#define KERNEL_MAX 7
 #define WIDTH_MAX 4096
 
 /* A smaller expanded image stays in a second-level cache, so that storing it costs little. */
