@@ -92,7 +92,7 @@ static enum status chain_shape(struct rt_shape_call *call)
     return rt_shape_set_out(call, 0, rank, dims);
 }
 
-static enum rt_pointwise_op op_named(struct span name)
+enum rt_pointwise_op rt_chain_op_named(struct span name)
 {
 #define PW(name_, ...)                                                                             \
     if (span_is(name, #name_)) {                                                                   \
@@ -132,7 +132,7 @@ static void read_chain(struct rt_emit *emit, struct rt_chain *chain)
     while (names.len > 0) {
         must(chain->step_count < RT_CHAIN_STEPS_MAX);
         struct rt_chain_step *s = &chain->steps[chain->step_count++];
-        s->op = op_named(next_word(&names));
+        s->op = rt_chain_op_named(next_word(&names));
         for (uint32_t a = 0; a < rt_chain_arg_count(s->op); a++) {
             must(at < args->count);
             s->args[a] = (int)args->ints[at++].value;

@@ -73,6 +73,9 @@ _Static_assert(sizeof(struct rt_chain_constants) <= HAL_CONSTANTS_MAX,
 /* Number of the loop's operands and parameters inside a chain: a sum has no factor there. */
 uint32_t rt_chain_arg_count(enum rt_pointwise_op op);
 
+/* The loop with that name, which must be in a chain. */
+enum rt_pointwise_op rt_chain_op_named(struct span name);
+
 /* Can the loop be a step whose operands are constants where |numbers| has a bit? */
 bool rt_chain_takes(enum rt_pointwise_op op, uint32_t numbers);
 #endif

@@ -23,6 +23,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/masked.c %D%/masked.h \
 	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
 	%D%/conv.c %D%/conv.h %D%/conv_direct.c %D%/conv_direct.h %D%/depthwise.h \
+	%D%/expand_dw.c %D%/expand_dw.h \
 	%D%/extent.c %D%/extent.h \
 	%D%/matmul.c %D%/matmul.h \
 	%D%/op.c \

@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/batch.c %D%/batch.h \
 	%D%/chain.c \
 	%D%/elide.c \
+	%D%/expand_dw.c \
 	%D%/fuse.c \
 	%D%/layout.c \
 	%D%/lower.c %D%/lower.h \

@@ -18,10 +18,12 @@
  *     layout     chooses memory orders: channels-last islands around convolutions,
  *                reorders at their borders
  *     chain      merges float pointwise nodes into the pointwise node that reads them
+ *     expand_dw  makes one operator of a 1x1 convolution and the depthwise convolution behind it,
+ *                on the CPU
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
  * the others make it smaller. The passes that merge several nodes into one (quantize, softmax,
- * normalize, fuse, chain) can be switched off to measure their effect.
+ * normalize, fuse, chain, expand_dw) can be switched off to measure their effect.
  */
 #ifndef PTED_RUNTIME_PASSES_PASSES_H
 #define PTED_RUNTIME_PASSES_PASSES_H
@@ -54,5 +56,6 @@ MUST_CHECK enum status rt_pass_winograd(struct rt_graph *graph, struct error *er
 MUST_CHECK enum status rt_pass_fuse(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_layout(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_chain(struct rt_graph *graph, struct error *err);
+MUST_CHECK enum status rt_pass_expand_dw(struct rt_graph *graph, struct error *err);
 
 #endif

@@ -59,11 +59,13 @@ static const char *const unwritten[] = {
  * both. What prepares the weights of integer products is folded, too: without it no case of
  * families "integers" and "products" would be right, model "xnn_int4" has groups. fft_table depends
  * on constants alone, so every transform of family "complex" has folded it. Cases compute exactly,
- * without Winograd's algorithm: tests/unit/test_winograd.c has it.
+ * without Winograd's algorithm: tests/unit/test_winograd.c has it. Their images are too small for
+ * expand_dw: tests/unit/test_expand_dw.c has that.
  */
 static const char *const unmade[] = {
-    "conv_winograd", "fft_table", "pack_winograd", "q_columns",        "q_group_scales",
-    "q_pack_conv",   "q_pack_dw", "q_pack_linear", "quantize_dynamic", "unpack_int4",
+    "conv_winograd", "expand_dw",        "fft_table",   "pack_winograd",
+    "q_columns",     "q_group_scales",   "q_pack_conv", "q_pack_dw",
+    "q_pack_linear", "quantize_dynamic", "unpack_int4",
 };
 
 /* Rows that run on Vulkan devices, but not with the doubles that their cases have. */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* A product and the depthwise convolution behind it, for the operator and the pass that makes it.
+ */
+#ifndef PTED_RUNTIME_OPS_EXPAND_DW_H
+#define PTED_RUNTIME_OPS_EXPAND_DW_H
+
+/*
+ * Arguments of "expand_dw": those of the 1x1 convolution that "conv" has, then those of "conv_dw".
+ * Each has bounds and then perhaps an activation, the name of a loop with one operand (chain.h).
+ */
+enum rt_expand_arg {
+    RT_EXPAND_X,
+    RT_EXPAND_W,
+    RT_EXPAND_BIAS,
+    RT_EXPAND_MIN,
+    RT_EXPAND_MAX,
+    RT_EXPAND_ACTIVATION,
+    RT_EXPAND_DW_W,
+    RT_EXPAND_DW_BIAS,
+    RT_EXPAND_KERNEL,
+    RT_EXPAND_STRIDE,
+    RT_EXPAND_PADDING, /* at most half a kernel */
+    RT_EXPAND_DW_MIN,
+    RT_EXPAND_DW_MAX,
+    RT_EXPAND_DW_ACTIVATION,
+    RT_EXPAND_ARGS
+};
+
+#endif

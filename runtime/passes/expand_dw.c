@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes one node of a 1x1 convolution, the depthwise convolution that alone reads it, and the
+ * activations behind both: see runtime/ops/expand_dw.c. Clamps are already part of the
+ * convolutions, and other activations are chains of one step, so the pass runs behind fuse and
+ * chain.
+ */
+#include "config.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/ops/chain.h"
+#include "runtime/ops/expand_dw.h"
+#include "runtime/ops/known.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/rewrite.h"
+
+enum { CONV_X, CONV_W, CONV_BIAS, CONV_RESIDUAL, CONV_KERNEL, CONV_STRIDE, CONV_PADDING };
+enum { CONV_DILATION = 7, CONV_GROUPS = 9, CONV_OUTS, CONV_TRANSPOSED, CONV_MIN, CONV_MAX };
+
+/* Scratch memory, 16 MiB for a worker, holds the input lines of an output line. */
+#define KERNEL_MAX 7
+#define WIDTH_MAX 4096
+
+/* A smaller expanded image stays in a second-level cache, so that storing it costs little. */
+#define EXPANDED_BYTES (512 * 1024)
+
+static bool is_pair(const struct rt_value *list, int64_t value)
+{
+    return list->count == 2 && rt_dim_is(list->ints[0], value) && rt_dim_is(list->ints[1], value);
+}
+
+/* The value that an activation reads if |node| is one, or 0. |out_name| receives its name. */
+static uint32_t activated(const struct rt_graph *graph, const struct rt_node *node,
+                          uint32_t *out_name)
+{
+    const struct rt_value *names = rt_node_arg(graph, node, RT_CHAIN_TENSORS_MAX);
+    const struct rt_value *args = rt_node_arg(graph, node, RT_CHAIN_TENSORS_MAX + 1);
+    bool has_one_step = names->bytes.len > 0 && !memchr(names->bytes.ptr, ' ', names->bytes.len) &&
+                        rt_node_arg(graph, node, 1)->kind == RT_NONE && args->count == 1 &&
+                        rt_dim_is(args->ints[0], 0);
+    *out_name = node->args[RT_CHAIN_TENSORS_MAX];
+    return has_one_step ? node->args[0] : 0;
+}
+
+/* Does a convolution use only what both kinds of them have here? */
+static bool is_plain(const struct rt_graph *graph, const struct rt_node *conv)
+{
+    return rt_node_arg(graph, conv, CONV_X)->rank == 4 &&
+           rt_node_arg(graph, conv, CONV_W)->dtype == DT_F32 &&
+           rt_node_arg(graph, conv, CONV_RESIDUAL)->kind == RT_NONE &&
+           is_pair(rt_node_arg(graph, conv, CONV_DILATION), 1) &&
+           !rt_node_arg(graph, conv, CONV_TRANSPOSED)->b && !rt_node_out(graph, conv, 0)->is_half;
+}
+
+static bool is_product(const struct rt_graph *graph, const struct rt_node *conv)
+{
+    return is_plain(graph, conv) && is_pair(rt_node_arg(graph, conv, CONV_KERNEL), 1) &&
+           is_pair(rt_node_arg(graph, conv, CONV_STRIDE), 1) &&
+           is_pair(rt_node_arg(graph, conv, CONV_PADDING), 0) &&
+           rt_dim_is(rt_node_arg(graph, conv, CONV_GROUPS)->i, 1) &&
+           rt_node_arg(graph, conv, CONV_X)->dims[1].value > 0;
+}
+
+static bool is_depthwise(const struct rt_graph *graph, const struct rt_node *conv)
+{
+    const struct rt_value *x = rt_node_arg(graph, conv, CONV_X);
+    const struct rt_value *kernel = rt_node_arg(graph, conv, CONV_KERNEL);
+    const struct rt_value *padding = rt_node_arg(graph, conv, CONV_PADDING);
+    bool fits =
+        is_plain(graph, conv) && rt_dim_same(x->dims[1], rt_node_out(graph, conv, 0)->dims[1]);
+    for (uint32_t i = 0; fits && i < 2; i++) {
+        int64_t size = kernel->ints[i].value;
+        fits = size <= KERNEL_MAX && padding->ints[i].value <= size / 2;
+    }
+    return fits && x->dims[3].value <= WIDTH_MAX;
+}
+
+/* Is one expanded image, at the upper bounds of its sizes, too large for a near cache? */
+static bool is_large(const struct rt_value *image)
+{
+    double bytes = sizeof(float);
+    for (uint8_t d = 1; d < image->rank; d++) {
+        bytes *= (double)image->dims[d].value;
+    }
+    return bytes >= EXPANDED_BYTES;
+}
+
+/* The convolution turns into the node that also computes |product|, whose activation is |name|. */
+static enum status absorb(struct rt_graph *graph, struct rt_node *conv,
+                          const struct rt_node *product, uint32_t name, struct error *err)
+{
+    uint32_t *args = arena_array(&graph->arena, RT_EXPAND_ARGS, sizeof(*args));
+    if (!args) {
+        return arena_fail(&graph->arena, "the method", err);
+    }
+    args[RT_EXPAND_X] = product->args[CONV_X];
+    args[RT_EXPAND_W] = product->args[CONV_W];
+    args[RT_EXPAND_BIAS] = product->args[CONV_BIAS];
+    args[RT_EXPAND_MIN] = product->args[CONV_MIN];
+    args[RT_EXPAND_MAX] = product->args[CONV_MAX];
+    args[RT_EXPAND_ACTIVATION] = name;
+    args[RT_EXPAND_DW_W] = conv->args[CONV_W];
+    args[RT_EXPAND_DW_BIAS] = conv->args[CONV_BIAS];
+    args[RT_EXPAND_KERNEL] = conv->args[CONV_KERNEL];
+    args[RT_EXPAND_STRIDE] = conv->args[CONV_STRIDE];
+    args[RT_EXPAND_PADDING] = conv->args[CONV_PADDING];
+    args[RT_EXPAND_DW_MIN] = conv->args[CONV_MIN];
+    args[RT_EXPAND_DW_MAX] = conv->args[CONV_MAX];
+    args[RT_EXPAND_DW_ACTIVATION] = conv->args[CONV_RESIDUAL]; /* none */
+    conv->op = RT_OP(expand_dw);
+    conv->args = args;
+    conv->arg_count = RT_EXPAND_ARGS;
+    return ST_OK;
+}
+
+static enum status visit_depthwise(struct rt_rewrite *rw, struct rt_node *conv, struct error *err)
+{
+    struct rt_graph *graph = rw->graph;
+    uint32_t value = conv->args[CONV_X], name = conv->args[CONV_RESIDUAL], found;
+    if (!is_depthwise(graph, conv) || !is_large(&graph->values[value])) {
+        return ST_OK;
+    }
+    const struct rt_node *chain = rt_rewrite_producer(rw, value, RT_KNOWN_chain);
+    if (chain && rt_rewrite_is_single_use(rw, value) && activated(graph, chain, &found)) {
+        name = found;
+        value = chain->args[0];
+    }
+    const struct rt_node *product = rt_rewrite_producer(rw, value, RT_KNOWN_conv);
+    if (!product || !rt_rewrite_is_single_use(rw, value) || !is_product(graph, product)) {
+        return ST_OK;
+    }
+    return absorb(graph, conv, product, name, err);
+}
+
+static void visit_activation(struct rt_rewrite *rw, const struct rt_node *chain)
+{
+    struct rt_graph *graph = rw->graph;
+    uint32_t name, value = activated(graph, chain, &name);
+    struct rt_node *node = value ? rt_rewrite_producer(rw, value, RT_KNOWN_expand_dw) : NULL;
+    if (!node || !rt_rewrite_is_single_use(rw, value) ||
+        rt_node_arg(graph, node, RT_EXPAND_DW_ACTIVATION)->kind != RT_NONE) {
+        return;
+    }
+    node->args[RT_EXPAND_DW_ACTIVATION] = name;
+    rw->uses[value] = rw->uses[chain->outs[0]];
+    rt_rewrite_replace(rw, chain->outs[0], value);
+}
+
+enum status rt_pass_expand_dw(struct rt_graph *graph, struct error *err)
+{
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
+    struct rt_rewrite rw;
+    TRY(rt_rewrite_begin(&rw, graph, err));
+    for (uint32_t i = 0; i < rw.node_count; i++) {
+        struct rt_node *node = rt_rewrite_node(&rw, i);
+        if (rt_op_is(node->op, RT_KNOWN_conv_dw)) {
+            TRY(visit_depthwise(&rw, node, err));
+        } else if (rt_op_is(node->op, RT_KNOWN_chain)) {
+            visit_activation(&rw, node);
+        }
+    }
+    return rt_rewrite_end(&rw, err);
+}

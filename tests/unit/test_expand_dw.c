@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A 1x1 convolution and the depthwise convolution behind it as one node: which of them the pass
+ * joins, and that the node gives the very same bytes as the layers do, at every level and for any
+ * number of workers.
+ */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "runtime/code/fold.h"
+#include "runtime/ops/expand_dw.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "tests/hal/levels.h"
+#include "tests/unit/graph_support.h"
+#include "tests/unit/unit.h"
+
+#define LENGTH(list) (sizeof(list) / sizeof((list)[0]))
+#define WORKERS_MAX 4
+#define RESULTS_MAX (512 * 1024)
+
+static float numbers[128 * 1024];
+
+/* A constant whose numbers begin at |first|. What runs on a device must lie in a buffer. */
+static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
+{
+    struct shape shape = {.rank = 0};
+    for (; sizes[shape.rank] >= 0; shape.rank++) {
+        shape.dims[shape.rank] = sizes[shape.rank];
+    }
+    size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
+    assert_true(first + bytes / sizeof(float) <= LENGTH(numbers));
+    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(numbers + first, bytes));
+    if (f->device) {
+        struct hal_buffer *buffer;
+        assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
+        memcpy(hal_buffer_map(buffer), numbers + first, bytes);
+        rt_graph_set_constant(&f->graph, value, buffer);
+    }
+    return value;
+}
+
+#define CONSTANT(first, ...) constant(f, (const int64_t[]){__VA_ARGS__, -1}, first)
+
+/* Both layers with what is behind them: "relu" becomes bounds, other names are activations. */
+struct block {
+    int64_t images, ins, channels, height, width, kernel, stride, padding;
+    const char *first, *second; /* NULL: nothing */
+    bool has_bias;
+};
+
+/* A node of that name, or of several: "silu" is a product in graphs. */
+static uint32_t activate(struct fixture *f, const char *name, uint32_t x)
+{
+    if (strcmp(name, "silu") == 0) {
+        uint32_t args[] = {x, apply(f, "sigmoid", &x, 1)};
+        return apply(f, "mul", args, 2);
+    }
+    return apply(f, name, &x, 1);
+}
+
+static uint32_t convolve(struct fixture *f, const struct block *b, uint32_t x, bool is_depthwise)
+{
+    int64_t kernel = is_depthwise ? b->kernel : 1, stride = is_depthwise ? b->stride : 1;
+    int64_t padding = is_depthwise ? b->padding : 0;
+    uint32_t w =
+        CONSTANT(is_depthwise ? 5 : 9, b->channels, is_depthwise ? 1 : b->ins, kernel, kernel);
+    uint32_t args[] = {
+        x,
+        w,
+        b->has_bias ? CONSTANT(is_depthwise ? 3 : 2, b->channels) : rt_graph_none(&f->graph),
+        INTS(stride, stride),
+        INTS(padding, padding),
+        INTS(1, 1),
+        rt_graph_bool(&f->graph, false),
+        INTS(0, 0),
+        number(f, is_depthwise ? b->channels : 1),
+    };
+    const char *behind = is_depthwise ? b->second : b->first;
+    uint32_t out = apply(f, "convolution", args, 9);
+    return behind ? activate(f, behind, out) : out;
+}
+
+static uint32_t count_ops(const struct fixture *f, const char *op)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
+    }
+    return count;
+}
+
+static void run_passes(struct fixture *f)
+{
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_fuse(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_chain(&f->graph, &f->err));
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+static const struct block usual = {1, 16, 96, 56, 56, 3, 2, 1, "silu", "silu", true};
+
+static void activations_join(void **state)
+{
+    struct fixture storage = {.device = NULL}, *f = &storage;
+    (void)state;
+    graph_begin(f);
+    give(f, convolve(f, &usual, convolve(f, &usual, INPUT(1, 16, 56, 56), false), true));
+    run_passes(f);
+    assert_int_equal(count_ops(f, "chain"), 2);
+    assert_ok(f->err, rt_pass_expand_dw(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "expand_dw"), 1);
+    assert_int_equal(count_ops(f, "chain") + count_ops(f, "conv") + count_ops(f, "conv_dw"), 0);
+    rt_graph_fini(&f->graph);
+}
+
+/* Runs the pass over a block whose expanded image is an output, too, if |is_given|. */
+static uint32_t count_joined(const struct block *b, bool is_given)
+{
+    struct fixture storage = {.device = NULL}, *f = &storage;
+    graph_begin(f);
+    uint32_t expanded = convolve(f, b, INPUT(1, b->ins, b->height, b->width), false);
+    give(f, convolve(f, b, expanded, true));
+    if (is_given) {
+        give(f, expanded);
+    }
+    run_passes(f);
+    assert_ok(f->err, rt_pass_expand_dw(&f->graph, &f->err));
+    uint32_t count = count_ops(f, "expand_dw");
+    rt_graph_fini(&f->graph);
+    return count;
+}
+
+static void other_layers_stay(void **state)
+{
+    struct block small = usual, padded = usual, plain = usual;
+    (void)state;
+    assert_int_equal(count_joined(&usual, false), 1);
+    assert_int_equal(count_joined(&usual, true), 0);
+    small.height = small.width = 7;
+    assert_int_equal(count_joined(&small, false), 0);
+    padded.padding = 2; /* more than half a kernel */
+    assert_int_equal(count_joined(&padded, false), 0);
+    plain.first = NULL;
+    assert_int_equal(count_joined(&plain, false), 1);
+}
+
+/* A chain of several steps is no activation of a layer, and neither is one of several tensors. */
+static void longer_chains_stay(void **state)
+{
+    struct fixture storage = {.device = NULL}, *f = &storage;
+    (void)state;
+    graph_begin(f);
+    uint32_t expanded = convolve(f, &usual, INPUT(1, 16, 56, 56), false);
+    uint32_t more = apply(f, "exp", &expanded, 1);
+    uint32_t out = convolve(f, &usual, more, true), gate[] = {out, INPUT(1, 96, 1, 1)};
+    give(f, apply(f, "mul", gate, 2));
+    run_passes(f);
+    assert_ok(f->err, rt_pass_expand_dw(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "expand_dw"), 0);
+    assert_int_equal(count_ops(f, "conv_dw"), 1);
+    rt_graph_fini(&f->graph);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* Computes the block as one node or as layers. All of it is constant, so that folding runs it. */
+static size_t solve(struct hal_device *device, const struct block *b, bool is_joined, float *out)
+{
+    struct fixture storage = {.device = device}, *f = &storage;
+    graph_begin(f);
+    uint32_t x = CONSTANT(1, b->images, b->ins, b->height, b->width);
+    give(f, convolve(f, b, convolve(f, b, x, false), true));
+    give(f, CONSTANT(0, LENGTH(numbers))); /* folding makes some times what constants take */
+    run_passes(f);
+    if (is_joined) {
+        assert_ok(f->err, rt_pass_expand_dw(&f->graph, &f->err));
+    }
+    assert_int_equal(count_ops(f, "expand_dw"), is_joined);
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    const struct rt_value *v = &f->graph.values[f->graph.outputs[0]];
+    size_t bytes = v->bytes.len;
+    assert_true(v->is_constant && bytes > 0 && bytes <= RESULTS_MAX * sizeof(float));
+    memcpy(out, v->bytes.ptr, bytes);
+    rt_graph_fini(&f->graph);
+    return bytes / sizeof(float);
+}
+
+static void check_block(const struct block *b, enum hal_cpu_isa isa)
+{
+    static float want[RESULTS_MAX], got[RESULTS_MAX];
+    for (uint32_t workers = 1; workers <= WORKERS_MAX; workers++) {
+        const struct hal_device_options options = {.workers = workers,
+                                                   .cpu_level = hal_cpu_isa_name(isa)};
+        struct hal_device *device;
+        struct error err;
+        assert_ok(err, hal_device_open("cpu", &options, &device, &err));
+        size_t count = workers == 1 ? solve(device, b, false, want) : 0;
+        size_t joined = solve(device, b, true, got);
+        assert_true(workers > 1 || joined == count);
+        assert_memory_equal(got, want, joined * sizeof(float));
+        hal_device_unref(device);
+    }
+}
+
+static void results_are_those_of_the_layers(void **state)
+{
+    static const struct block blocks[] = {
+        {2, 12, 72, 51, 43, 3, 1, 1, "relu", "silu", true},  /* a part of a vector is left */
+        {1, 5, 33, 67, 65, 3, 2, 1, "silu", NULL, true},     /* one channel is left */
+        {1, 14, 96, 42, 42, 5, 1, 2, "silu", "silu", false}, /* whole panels */
+        {2, 20, 130, 33, 35, 5, 2, 2, NULL, "relu", true},   /* images */
+        {1, 6, 36, 61, 67, 3, 1, 0, NULL, NULL, true},       /* no padding */
+        {1, 6, 40, 63, 61, 4, 3, 2, "relu", "silu", false},  /* no lines are kept */
+        {1, 4, 17, 92, 94, 7, 1, 3, "silu", NULL, true},     /* computed point by point */
+        {1, 10, 64, 3, 1000, 3, 1, 1, "silu", "relu", true}, /* a line at a time */
+        {1, 4, 8, 1400, 14, 3, 1, 1, NULL, "silu", true},    /* few channels, bands of lines */
+        {1, 6, 40, 81, 43, 1, 2, 0, "relu", NULL, true},     /* lines that nothing reads */
+    };
+    (void)state;
+    for (unsigned l = 0; l < HAL_CPU_ISA_COUNT; l++) {
+        for (size_t i = 0; i < LENGTH(blocks) && has_level((enum hal_cpu_isa)l); i++) {
+            check_block(&blocks[i], (enum hal_cpu_isa)l);
+        }
+    }
+}
+
+int main(void)
+{
+    uint32_t random = 1;
+    for (size_t i = 0; i < LENGTH(numbers); i++) {
+        random = random * 1664525U + 1013904223U;
+        numbers[i] = (float)(random >> 8) / 0x1p23F - 1.0F;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations_join),
+        cmocka_unit_test(other_layers_stay),
+        cmocka_unit_test(longer_chains_stay),
+        cmocka_unit_test(results_are_those_of_the_layers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
