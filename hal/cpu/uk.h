@@ -164,6 +164,7 @@ struct hal_cpu_uk {
      * bfloat16; |run| and k are even, and so is the inner_count of a packed source. Sums and
      * everything else are floats.
      */
+    uint32_t bf16_mr; /* like f32_mr */
     void (*gemm_bf16)(const struct uk_gemm_f32 *g);
     void (*pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 
@@ -255,7 +256,7 @@ static inline bool uk_gemm_f32_is_paged(ptrdiff_t a_row)
 /* Bytes of scratch memory that gemm_bf16 needs; |depth| is the sum of all runs. */
 static inline size_t uk_gemm_bf16_scratch(const struct hal_cpu_uk *uk, size_t depth)
 {
-    return uk->f32_mr * uk_gemm_bf16_row(depth) * sizeof(uint16_t);
+    return uk->bf16_mr * uk_gemm_bf16_row(depth) * sizeof(uint16_t);
 }
 
 static inline uint32_t uk_panels_u8(const struct hal_cpu_uk *uk, uint32_t n)

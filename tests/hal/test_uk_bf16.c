@@ -22,6 +22,7 @@ static void each_bf16_level(uk_test_f *test)
             test(uk);
         }
     }
+    amx_soft_level(test);
 }
 
 /* To the nearest, of two that are as near to the even one. */
@@ -179,7 +180,7 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 static void level_edges(const struct hal_cpu_uk *uk)
 {
     static const uint32_t runs[] = {2, 4, 8, 34, 62};
-    for (uint32_t m = 1; m <= 2 * uk->f32_mr + 1; m++) {
+    for (uint32_t m = 1; m <= 2 * uk->bf16_mr + 1; m++) {
         for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
             run_problem(uk, &(struct problem){1, m, n, runs[(m + n) % 5], 1, SEGMENTS_MAX,
                                               (m & 1) != 0, (n & 1) != 0, n % 3 ? -INFINITY : -0.5f,
@@ -215,6 +216,24 @@ static void test_blocks(void **state)
 {
     (void)state;
     each_bf16_level(level_blocks);
+}
+
+/* Runs of every length to past two steps, all with a short end of their own or merged. */
+static void level_runs(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t run = 2; run <= 70; run += 2) {
+        for (uint32_t segments = 1; segments <= 3; segments++) {
+            run_problem(uk,
+                        &(struct problem){3, 7 + run / 8, 50, run, segments, 3 - run / 2 % segments,
+                                          true, false, -INFINITY, INFINITY});
+        }
+    }
+}
+
+static void test_runs(void **state)
+{
+    (void)state;
+    each_bf16_level(level_runs);
 }
 
 /* One row alone, or a few columns, are the bits they are among all the others. */
@@ -275,6 +294,28 @@ static void test_in_place_residual(void **state)
     (void)state;
     each_bf16_level(level_in_place_residual);
 }
+
+#ifdef PTED_CPU_X86
+/* The processor's tiles and those of amx_soft.c, which tests use where it has none, are the same.
+ */
+static void test_soft_tiles(void **state)
+{
+    static const uint32_t runs[] = {2, 30, 32, 64, 342, 2046};
+    (void)state;
+    for (uint32_t i = 0; i < 6 && has_level(HAL_CPU_AMX_BF16); i++) {
+        struct problem p = {2, 37, 70, runs[i], 3, i % 3, i % 2 == 0, true, -2.0f, 2.0f};
+        struct operands o;
+        setup(&amx_soft, &p, &o);
+        amx_soft.gemm_bf16(&o.g);
+        float *soft = random_floats((size_t)2 * 37 * 73, 0);
+        memcpy(soft, o.c, (size_t)2 * 37 * 73 * sizeof(float));
+        hal_cpu_isa_kernels(HAL_CPU_AMX_BF16)->gemm_bf16(&o.g);
+        assert_memory_equal(o.c, soft, (size_t)2 * 37 * 73 * sizeof(float));
+        free(soft);
+        teardown(&o);
+    }
+}
+#endif
 
 /* A NaN reaches all of its row, through the clamp, and no other row. */
 static void level_nan(const struct hal_cpu_uk *uk)
@@ -340,9 +381,13 @@ static void test_pack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),     cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_in_place_residual),
-        cmocka_unit_test(test_nan),       cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_edges),      cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_in_place_residual),
+        cmocka_unit_test(test_runs),       cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_pack),
+#ifdef PTED_CPU_X86
+        cmocka_unit_test(test_soft_tiles),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

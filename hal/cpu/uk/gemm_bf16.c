@@ -11,6 +11,7 @@
 
 typedef uint16_t a_number, b_number;
 #include "hal/cpu/uk/gemm_f32.h"
+#include "hal/cpu/uk/round_bf16.h"
 
 #define K_BLOCK 1024
 #define B_BLOCK (320 * 1024) /* numbers of B kept in a second-level cache of 1 MiB */
@@ -74,21 +75,6 @@ UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t num
                rows, vectors);
 }
 
-static void round_run(uint16_t *to, const float *from, size_t count)
-{
-    size_t i = 0;
-    for (; count - i >= 2 * UK_VL; i += 2 * UK_VL) {
-        __m512bh pair =
-            _mm512_cvtne2ps_pbh((__m512)v_load(from + i + UK_VL), (__m512)v_load(from + i));
-        memcpy(to + i, &pair, sizeof(pair));
-    }
-    for (; i < count; i += UK_VL) {
-        size_t n = count - i < UK_VL ? count - i : UK_VL;
-        __m256bh half = _mm512_cvtneps_pbh((__m512)v_load_part(from + i, n));
-        memcpy(to + i, &half, n * sizeof(*to));
-    }
-}
-
 /* Copies a row tile behind g->scratch, with rows that lie in different sets of the cache. */
 static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
                      size_t panel_end)
@@ -108,7 +94,7 @@ static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, s
 
 void UK_NAME(gemm_bf16)(const struct uk_gemm_f32 *g)
 {
-    check_product(g);
+    uk_check_product(g);
     must(g->run % 2 == 0 && g->k % 2 == 0);
     size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;

@@ -296,16 +296,4 @@ UK_INLINE void run_all(const struct uk_gemm_f32 *g, size_t limit, size_t block)
     }
 }
 
-static void check_product(const struct uk_gemm_f32 *g)
-{
-    must(g->k == 0 || uk_is_aligned(g->b));
-    must(g->segments || g->run <= g->k);
-    for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
-        must(in_range(g->segments[i].k, g->run, g->k));
-    }
-    /* A residual in place is read where the result is written. */
-    must(g->residual != g->c || g->m == 0 ||
-         (g->residual_line == g->c_line && g->residual_row == g->c_row));
-}
-
 #endif
