@@ -56,6 +56,9 @@ struct uk_gemm_f32 {
     uint32_t lines, m, n;
     float min, max; /* -INFINITY, INFINITY: no clamp */
     void *scratch;  /* for gemm_bf16: uk_gemm_bf16_scratch() bytes */
+    /* For gemm_bf16: |a| or |c| points to bfloat16 numbers, which strides count. Such a C is not
+     * the residual, which is floats. */
+    bool a_is_bf16, c_is_bf16;
 };
 
 /*

@@ -208,6 +208,8 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .residual = optional_binding(rt_emit_arg(emit, GEMM_RESIDUAL)),
         .are_halves = x->is_half && b->is_half,
         .is_bf16 = b->dtype == DT_BF16,
+        .in_is_bf16 = x->dtype == DT_BF16,
+        .out_is_bf16 = out->dtype == DT_BF16,
     };
     return rt_gemm_emit(emit, &gemm, &tensors, err);
 }
@@ -367,7 +369,7 @@ const struct rt_op rt_ops_matmul[] = {
     {"pack_nk", NULL, "T>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, &transposed,
      rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"gemm", NULL, "TTIT?T?FF>T", gemm_shape, gemm_emit, RT_OP_EPILOGUE, RT_LAYOUT_ROW_MAJOR,
-     &gemm_epilogue, rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},
+     &gemm_epilogue, rt_batch_each, .dtypes = 1u << DT_F32 | 1u << DT_BF16, .runs = &rt_gemm_kernel},
     {"matmul", NULL, "TT>T", matmul_shape, matmul_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, rt_batch_each,
      .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .runs = &matmul_kernel},
     {0},

@@ -62,9 +62,15 @@ static void copy_rows(const struct product *p, struct place place, size_t rows)
 {
     uint16_t *to = p->g->scratch;
     for (size_t i = 0; i < rows; i++, to += p->pitch, go_on(p, &place)) {
-        const float *from = p->g->a + offset(&place, p->g->a_line, p->g->a_row);
+        ptrdiff_t row = offset(&place, p->g->a_line, p->g->a_row);
         for (size_t s = 0; s < p->segment_count; s++) {
-            round_run(to + s * p->run, from + p->segments[s].a, p->run);
+            ptrdiff_t at = row + p->segments[s].a;
+            if (p->g->a_is_bf16) {
+                const uint16_t *from = (const uint16_t *)(const void *)p->g->a + at;
+                memcpy(to + s * p->run, from, p->run * sizeof(*to));
+            } else {
+                round_run(to + s * p->run, p->g->a + at, p->run);
+            }
         }
     }
 }
@@ -73,7 +79,7 @@ static void copy_rows(const struct product *p, struct place place, size_t rows)
 static void finish_row(const struct uk_gemm_f32 *g, const struct place *place, const float *sums,
                        size_t column, size_t width)
 {
-    float *c = g->c + offset(place, g->c_line, g->c_row) + column;
+    ptrdiff_t at = offset(place, g->c_line, g->c_row) + (ptrdiff_t)column;
     const float *bias = g->bias ? g->bias + column : NULL;
     const float *residual =
         g->residual ? g->residual + offset(place, g->residual_line, g->residual_row) + column
@@ -87,7 +93,12 @@ static void finish_row(const struct uk_gemm_f32 *g, const struct place *place, c
         if (residual) {
             y += v_load_part(residual + j, n);
         }
-        v_store_part(c + j, v_clamp(y, v_splat(g->min), v_splat(g->max)), n);
+        y = v_clamp(y, v_splat(g->min), v_splat(g->max));
+        if (g->c_is_bf16) {
+            store_bf16((uint16_t *)(void *)g->c + at + j, y, n);
+        } else {
+            v_store_part(g->c + at + j, y, n);
+        }
     }
 }
 

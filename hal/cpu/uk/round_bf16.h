@@ -6,6 +6,13 @@
 
 #include "hal/cpu/uk/simd.h"
 
+/* Stores the first |n| <= UK_VL numbers. */
+UK_INLINE void store_bf16(uint16_t *to, vf x, size_t n)
+{
+    __m256bh half = _mm512_cvtneps_pbh((__m512)x);
+    _mm256_mask_storeu_epi16(to, (__mmask16)((1u << n) - 1), (__m256i)half);
+}
+
 static void round_run(uint16_t *to, const float *from, size_t count)
 {
     size_t i = 0;
