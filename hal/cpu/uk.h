@@ -59,6 +59,7 @@ struct uk_gemm_f32 {
     /* For gemm_bf16: |a| or |c| points to bfloat16 numbers, which strides count. Such a C is not
      * the residual, which is floats. */
     bool a_is_bf16, c_is_bf16;
+    bool is_odd; /* for gemm_bf16 with one segment: rows of A lack the last of |run|, which is 0 */
 };
 
 /*
@@ -76,6 +77,7 @@ struct uk_pack_f32 {
     const float *src;
     ptrdiff_t column, outer_stride, inner_stride;
     uint32_t n, outer_count, inner_count;
+    bool is_odd; /* for pack_bf16, outer_count 1: the source lacks the last inner row, which is 0 */
     void *packed; /* uk_packed_f32_floats() floats or bfloat16 numbers, 64-byte aligned */
 };
 

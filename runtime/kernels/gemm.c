@@ -87,6 +87,10 @@ static void gather(const struct rt_gemm *g, const struct run *y, const struct ru
     call->segments = segments;
     call->segment_count = count;
     call->run = count ? (uint32_t)(channels * (merge ? taps : 1)) : 0;
+    if (call->scratch && call->run % 2) { /* only in matrix products; packed weights are even */
+        call->run++;
+        call->is_odd = true;
+    }
 }
 
 static void swap_strides(ptrdiff_t *a, ptrdiff_t *b)
@@ -464,6 +468,7 @@ static void pack_tile(const struct hal_args *args, struct hal_tile tile, size_t 
 {
     const struct rt_pack *p = args->constants;
     const struct hal_cpu_uk *uk = hal_cpu_uk();
+    bool is_odd = number_bytes == sizeof(uint16_t) && p->inner_count % 2;
     struct uk_pack_f32 call = {
         .src = (const float *)args->bindings[1] + tile.y * p->source,
         .column = p->column,
@@ -471,7 +476,8 @@ static void pack_tile(const struct hal_args *args, struct hal_tile tile, size_t 
         .inner_stride = p->inner_stride,
         .n = (uint32_t)p->n,
         .outer_count = (uint32_t)p->outer_count,
-        .inner_count = (uint32_t)p->inner_count,
+        .inner_count = (uint32_t)(p->inner_count + (is_odd ? 1 : 0)),
+        .is_odd = is_odd,
         .packed = (uint8_t *)args->bindings[0] + tile.y * p->packed * (int64_t)number_bytes,
     };
     uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * p->panels;

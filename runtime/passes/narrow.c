@@ -26,11 +26,27 @@ static bool is_product(const struct rt_graph *graph, const struct rt_node *node)
            rt_node_arg(graph, node, 1)->dtype == DT_BF16;
 }
 
-/* Does the node only look at argument 0 in another shape? */
-static bool is_view(const struct rt_graph *graph, const struct rt_node *node)
+/* Does the node only move the elements of argument 0, or look at them in another shape? */
+static bool moves(const struct rt_graph *graph, const struct rt_node *node)
 {
-    return (node->op->flags & RT_OP_VIEW) && node->out_count == 1 &&
-           (node->op->dtypes >> DT_BF16 & 1) && rt_node_arg(graph, node, 0)->kind == RT_TENSOR;
+    if (!(node->op->flags & (RT_OP_VIEW | RT_OP_MOVES | RT_OP_COPY)) || node->out_count != 1 ||
+        !(node->op->dtypes >> DT_BF16 & 1) || rt_node_arg(graph, node, 0)->kind != RT_TENSOR) {
+        return false;
+    }
+    bool is_alone = true;
+    for (uint32_t i = 1; i < node->arg_count; i++) {
+        enum rt_kind kind = rt_node_arg(graph, node, i)->kind;
+        is_alone &= kind != RT_TENSOR && kind != RT_TENSORS;
+    }
+    return is_alone;
+}
+
+/* Can the node store its results as bfloat16? */
+static bool rounds(const struct rt_graph *graph, const struct rt_node *node)
+{
+    bool is_pointwise = (node->op->flags & RT_OP_POINTWISE) && !(node->op->flags & RT_OP_COPY) &&
+                        !rt_op_is(node->op, RT_KNOWN_chain);
+    return is_product(graph, node) || is_pointwise || rt_op_is(node->op, RT_KNOWN_layer_norm);
 }
 
 static bool is_float(const struct rt_value *v)
@@ -43,7 +59,7 @@ static bool is_float(const struct rt_value *v)
 static void mark_arguments(struct narrowing *n, const struct rt_node *node)
 {
     bool takes_bf16 =
-        is_product(n->graph, node) || (is_view(n->graph, node) && !n->keeps[node->outs[0]]);
+        is_product(n->graph, node) || (moves(n->graph, node) && !n->keeps[node->outs[0]]);
     for (uint32_t i = 0; i < node->arg_count; i++) {
         const struct rt_value *v = rt_node_arg(n->graph, node, i);
         for (uint32_t item = 0; v->kind == RT_TENSORS && item < v->count; item++) {
@@ -56,9 +72,9 @@ static void mark_arguments(struct narrowing *n, const struct rt_node *node)
 static void narrow_outputs(struct narrowing *n, const struct rt_node *node)
 {
     struct rt_graph *graph = n->graph;
-    bool follows = is_view(graph, node) && rt_node_arg(graph, node, 0)->dtype == DT_BF16;
+    bool follows = moves(graph, node) && rt_node_arg(graph, node, 0)->dtype == DT_BF16;
     struct rt_value *out = rt_node_out(graph, node, 0);
-    if ((follows || is_product(graph, node)) && is_float(out) && !n->keeps[node->outs[0]]) {
+    if ((follows || rounds(graph, node)) && is_float(out) && !n->keeps[node->outs[0]]) {
         out->dtype = DT_BF16;
     }
 }

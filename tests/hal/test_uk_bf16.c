@@ -317,6 +317,115 @@ static void test_soft_tiles(void **state)
 }
 #endif
 
+/* The upper halves of floats, rounded. */
+static uint16_t *halves_of(const struct hal_cpu_uk *uk, const float *x, size_t n)
+{
+    uint16_t *halves = (uint16_t *)(void *)random_floats(n / 2 + 1, 0);
+    uk->f32_to_bf16(halves, x, n);
+    return halves;
+}
+
+/* A that is bfloat16 gives the same bits as floats that round to it; C that is has rounded ones. */
+static void check_types(const struct hal_cpu_uk *uk, const struct problem *p)
+{
+    struct operands o;
+    setup(uk, p, &o);
+    size_t rows = (size_t)p->lines * p->m, c_floats = rows * (p->n + 3) + 3;
+    uk->gemm_bf16(&o.g);
+    uint16_t *a = halves_of(uk, o.a, rows * row_floats(p));
+    uint16_t *want = halves_of(uk, o.c, c_floats), *got = halves_of(uk, o.c, c_floats);
+    float *floats = random_floats(c_floats, 0);
+    memcpy(floats, o.c, c_floats * sizeof(float));
+    for (size_t i = 0; i < rows * (p->n + 3); i++) {
+        if (i % (p->n + 3) < p->n) {
+            o.c[i] = 0;
+            got[i] = 0;
+        }
+    }
+    o.g.a = (const float *)(const void *)a;
+    o.g.a_is_bf16 = true;
+    uk->gemm_bf16(&o.g);
+    assert_memory_equal(o.c, floats, c_floats * sizeof(float));
+    o.g.c = (float *)(void *)got;
+    o.g.c_is_bf16 = true;
+    uk->gemm_bf16(&o.g);
+    assert_memory_equal(got, want, c_floats * sizeof(*got));
+    free(a);
+    free(want);
+    free(got);
+    free(floats);
+    teardown(&o);
+}
+
+static void level_types(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
+        check_types(uk, &(struct problem){2, n % 37 + 1, n, 2 + n / 2 * 2, 1 + n % 3, SEGMENTS_MAX,
+                                          n & 1, n & 2, -0.5f, INFINITY});
+    }
+    check_types(uk, &(struct problem){1, 40, 70, 3002, 1, SEGMENTS_MAX, true, true, 0.0f, 1.0f});
+    /* rows a page apart */
+    check_types(uk, &(struct problem){1, 20, 70, 2046, 2, 0, true, false, -INFINITY, INFINITY});
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    each_bf16_level(level_types);
+}
+
+/* Rows of an odd length are those with a zero behind them. */
+static void level_odd(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t run = 2; run <= 1300; run += run < 80 ? 2 : 406) {
+        struct problem p = {2, 9, 40, run, 1, SEGMENTS_MAX, true, true, -INFINITY, INFINITY};
+        struct operands o;
+        setup(uk, &p, &o);
+        size_t c_bytes = (size_t)2 * 9 * 43 * sizeof(float);
+        for (size_t row = 0; row < 18; row++) {
+            o.a[row * row_floats(&p) + run - 1] = 0;
+        }
+        memset(o.b + (size_t)(run - 1) * p.n, 0, p.n * sizeof(float));
+        uk->pack_bf16(&(struct uk_pack_f32){.src = o.b,
+                                            .column = 1,
+                                            .inner_stride = p.n,
+                                            .n = p.n,
+                                            .outer_count = 1,
+                                            .inner_count = run,
+                                            .packed = o.packed},
+                      0, uk_panels_f32(uk, p.n));
+        uk->gemm_bf16(&o.g);
+        float *want = random_floats(c_bytes / sizeof(float), 0);
+        memcpy(want, o.c, c_bytes);
+        for (size_t row = 0; row < 18; row++) {
+            o.a[row * row_floats(&p) + run - 1] = NAN; /* not read */
+        }
+        for (size_t j = 0; j < p.n; j++) {
+            o.b[(size_t)(run - 1) * p.n + j] = NAN;
+        }
+        uk->pack_bf16(&(struct uk_pack_f32){.src = o.b,
+                                            .column = 1,
+                                            .inner_stride = p.n,
+                                            .n = p.n,
+                                            .outer_count = 1,
+                                            .inner_count = run,
+                                            .is_odd = true,
+                                            .packed = o.packed},
+                      0, uk_panels_f32(uk, p.n));
+        o.g.is_odd = true;
+        uk->gemm_bf16(&o.g);
+        assert_memory_equal(o.c, want, c_bytes);
+        free(want);
+        teardown(&o);
+    }
+}
+
+static void test_odd(void **state)
+{
+    (void)state;
+    each_bf16_level(level_odd);
+}
+
 /* A NaN reaches all of its row, through the clamp, and no other row. */
 static void level_nan(const struct hal_cpu_uk *uk)
 {
@@ -384,7 +493,8 @@ int main(void)
         cmocka_unit_test(test_edges),      cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_in_place_residual),
         cmocka_unit_test(test_runs),       cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_pack),       cmocka_unit_test(test_types),
+        cmocka_unit_test(test_odd),
 #ifdef PTED_CPU_X86
         cmocka_unit_test(test_soft_tiles),
 #endif

@@ -82,7 +82,7 @@ UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t num
 /* Rows at distances of pages would evict each other from the first-level cache. */
 static bool reads_in_place(const struct uk_gemm_f32 *g)
 {
-    return g->a_is_bf16 && g->a_row % PAGE_NUMBERS != 0;
+    return g->a_is_bf16 && !g->is_odd && g->a_row % PAGE_NUMBERS != 0;
 }
 
 /* Copies a row tile behind g->scratch, with rows that lie in different sets of the cache. */
@@ -95,6 +95,7 @@ static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, s
         run_panels(g, t, rows, panel_begin, panel_end);
         return;
     }
+    size_t lacking = g->is_odd && t->last ? 1 : 0;
     struct tile copied = *t;
     uint16_t *copy = g->scratch;
     copied.a = copy;
@@ -104,10 +105,11 @@ static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, s
             uint16_t *to = copy + (ptrdiff_t)i * copied.a_row + s * t->run;
             const float *from = move_a(g, t->from, (ptrdiff_t)i * t->a_row + t->segments[s].a);
             if (g->a_is_bf16) {
-                memcpy(to, from, t->run * sizeof(*to));
+                memcpy(to, from, (t->run - lacking) * sizeof(*to));
             } else {
-                round_run(to, from, t->run);
+                round_run(to, from, t->run - lacking);
             }
+            memset(to + t->run - lacking, 0, lacking * sizeof(*to));
         }
     }
     run_panels(g, &copied, rows, panel_begin, panel_end);

@@ -61,16 +61,18 @@ static ptrdiff_t offset(const struct place *place, ptrdiff_t line, ptrdiff_t row
 static void copy_rows(const struct product *p, struct place place, size_t rows)
 {
     uint16_t *to = p->g->scratch;
+    size_t there = p->run - (p->g->is_odd ? 1 : 0);
     for (size_t i = 0; i < rows; i++, to += p->pitch, go_on(p, &place)) {
         ptrdiff_t row = offset(&place, p->g->a_line, p->g->a_row);
         for (size_t s = 0; s < p->segment_count; s++) {
             ptrdiff_t at = row + p->segments[s].a;
             if (p->g->a_is_bf16) {
                 const uint16_t *from = (const uint16_t *)(const void *)p->g->a + at;
-                memcpy(to + s * p->run, from, p->run * sizeof(*to));
+                memcpy(to + s * p->run, from, there * sizeof(*to));
             } else {
-                round_run(to + s * p->run, p->g->a + at, p->run);
+                round_run(to + s * p->run, p->g->a + at, there);
             }
+            memset(to + s * p->run + there, 0, (p->run - there) * sizeof(*to));
         }
     }
 }

@@ -27,6 +27,7 @@ static inline void uk_check_product(const struct uk_gemm_f32 *g)
 {
     must(g->k == 0 || uk_is_aligned(g->b));
     must(g->segments || g->run <= g->k);
+    must(!g->is_odd || (g->run > 0 && (!g->segments || g->segment_count == 1)));
     for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
         must(in_range(g->segments[i].k, g->run, g->k));
     }
