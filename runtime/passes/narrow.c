@@ -58,8 +58,9 @@ static bool is_float(const struct rt_value *v)
 /* Marks what |node| has to read as floats. Its own readers have been looked at. */
 static void mark_arguments(struct narrowing *n, const struct rt_node *node)
 {
-    bool takes_bf16 =
-        is_product(n->graph, node) || (moves(n->graph, node) && !n->keeps[node->outs[0]]);
+    bool takes_bf16 = is_product(n->graph, node) ||
+                      (moves(n->graph, node) && is_float(rt_node_out(n->graph, node, 0)) &&
+                       !n->keeps[node->outs[0]]);
     for (uint32_t i = 0; i < node->arg_count; i++) {
         const struct rt_value *v = rt_node_arg(n->graph, node, i);
         for (uint32_t item = 0; v->kind == RT_TENSORS && item < v->count; item++) {
