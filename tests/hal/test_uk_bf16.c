@@ -310,7 +310,9 @@ static void test_soft_tiles(void **state)
         float *soft = random_floats((size_t)2 * 37 * 73, 0);
         memcpy(soft, o.c, (size_t)2 * 37 * 73 * sizeof(float));
         hal_cpu_isa_kernels(HAL_CPU_AMX_BF16)->gemm_bf16(&o.g);
-        assert_memory_equal(o.c, soft, (size_t)2 * 37 * 73 * sizeof(float));
+        for (size_t at = 0; at < (size_t)2 * 37 * 73; at++) {
+            assert_true(fabsf(o.c[at] - soft[at]) <= 1e-7f * (float)(3 * runs[i] + 16));
+        }
         free(soft);
         teardown(&o);
     }
