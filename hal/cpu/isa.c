@@ -61,6 +61,13 @@ static bool may_use_tiles(void)
     }
     return known;
 }
+
+/* May these tiles also have bfloat16 numbers? The registers are those of the base. */
+static bool has_bf16_tiles(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 22) != 0; /* AMX-BF16 */
+}
 #endif
 
 #define ISA(NAME, name, arch, base, is_here)                                                       \

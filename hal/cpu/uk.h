@@ -56,6 +56,10 @@ struct uk_gemm_f32 {
     uint32_t lines, m, n;
     float min, max; /* -INFINITY, INFINITY: no clamp */
     void *scratch;  /* for gemm_bf16: uk_gemm_bf16_scratch() bytes */
+    /* For gemm_bf16: |a| or |c| points to bfloat16 numbers, which strides count. Such a C is not
+     * the residual, which is floats. */
+    bool a_is_bf16, c_is_bf16;
+    bool is_odd; /* for gemm_bf16 with one segment: rows of A lack the last of |run|, which is 0 */
 };
 
 /*
@@ -73,6 +77,7 @@ struct uk_pack_f32 {
     const float *src;
     ptrdiff_t column, outer_stride, inner_stride;
     uint32_t n, outer_count, inner_count;
+    bool is_odd; /* for pack_bf16, outer_count 1: the source lacks the last inner row, which is 0 */
     void *packed; /* uk_packed_f32_floats() floats or bfloat16 numbers, 64-byte aligned */
 };
 
@@ -177,6 +182,7 @@ struct hal_cpu_uk {
      * bfloat16; |run| and k are even, and so is the inner_count of a packed source. Sums and
      * everything else are floats.
      */
+    uint32_t bf16_mr; /* like f32_mr */
     void (*gemm_bf16)(const struct uk_gemm_f32 *g);
     void (*pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 
@@ -270,7 +276,7 @@ static inline bool uk_gemm_f32_is_paged(ptrdiff_t a_row)
 /* Bytes of scratch memory that gemm_bf16 needs; |depth| is the sum of all runs. */
 static inline size_t uk_gemm_bf16_scratch(const struct hal_cpu_uk *uk, size_t depth)
 {
-    return uk->f32_mr * uk_gemm_bf16_row(depth) * sizeof(uint16_t);
+    return uk->bf16_mr * uk_gemm_bf16_row(depth) * sizeof(uint16_t);
 }
 
 static inline uint32_t uk_panels_u8(const struct hal_cpu_uk *uk, uint32_t n)

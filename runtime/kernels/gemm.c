@@ -87,6 +87,10 @@ static void gather(const struct rt_gemm *g, const struct run *y, const struct ru
     call->segments = segments;
     call->segment_count = count;
     call->run = count ? (uint32_t)(channels * (merge ? taps : 1)) : 0;
+    if (call->scratch && call->run % 2) { /* only in matrix products; packed weights are even */
+        call->run++;
+        call->is_odd = true;
+    }
 }
 
 static void swap_strides(ptrdiff_t *a, ptrdiff_t *b)
@@ -105,6 +109,18 @@ static void turn(struct uk_gemm_f32 *call)
     swap_strides(&call->a_line, &call->a_row);
     swap_strides(&call->residual_line, &call->residual_row);
     swap_strides(&call->c_line, &call->c_row);
+}
+
+static void move_a(struct uk_gemm_f32 *call, int64_t numbers)
+{
+    size_t width = call->a_is_bf16 ? sizeof(uint16_t) : sizeof(float);
+    call->a = (const float *)(const void *)((const char *)call->a + numbers * (int64_t)width);
+}
+
+static void move_c(struct uk_gemm_f32 *call, int64_t numbers)
+{
+    size_t width = call->c_is_bf16 ? sizeof(uint16_t) : sizeof(float);
+    call->c = (float *)(void *)((char *)call->c + numbers * (int64_t)width);
 }
 
 /*
@@ -132,8 +148,8 @@ static void multiply_images(const struct rt_gemm *g, struct uk_gemm_f32 call, in
         } else {
             hal_cpu_uk()->gemm_f32(&call);
         }
-        call.a += g->image_in;
-        call.c += g->image_out;
+        move_a(&call, g->image_in);
+        move_c(&call, g->image_out);
         call.residual = call.residual ? call.residual + g->image_out : NULL;
     }
 }
@@ -147,9 +163,9 @@ static void multiply(const struct rt_gemm *g, const struct run *y, const struct 
     int64_t out = y->begin * g->line_out + x->begin * g->pixel_out;
     gather(g, y, x, segments, &call);
     if (call.segment_count > 0) {
-        call.a += in_y * g->line_in + in_x * g->channels;
+        move_a(&call, in_y * g->line_in + in_x * g->channels);
     }
-    call.c += out;
+    move_c(&call, out);
     call.residual = call.residual ? call.residual + out : NULL;
     call.lines = (uint32_t)(y->end - y->begin);
     call.m = (uint32_t)(x->end - x->begin);
@@ -215,11 +231,16 @@ static size_t segments_bytes(const struct rt_gemm *g)
     return align_up((size_t)(g->y.taps * g->x.taps + 1) * sizeof(struct uk_segment), 64);
 }
 
+/* Which tensors are bfloat16. */
+struct numbers {
+    bool weights, in, out;
+};
+
 /*
- * Bindings: out, in, weights of |number_bytes| each, bias, residual. Grid: bands, bands of images *
+ * Bindings: out, in, weights, bias, residual. Grid: bands, bands of images *
  * groups, blocks of panels.
  */
-static void multiply_tile(const struct hal_args *args, struct hal_tile tile, size_t number_bytes)
+static void multiply_tile(const struct hal_args *args, struct hal_tile tile, struct numbers numbers)
 {
     const struct rt_gemm *g = args->constants;
     int64_t image = tile.y / g->groups * g->band_images, group = tile.y % g->groups;
@@ -231,29 +252,31 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile, siz
     band.x_end = min_i64(band.x + g->band_x, g->x.out);
     int64_t out = image * g->image_out + group * group_outs + column + g->offset_out;
     /* With k = 0 no element is read, but addresses are computed: any valid one will do. */
-    const float *in = args->bindings[g->k > 0 ? 1 : 0];
     const uint8_t *weights = args->bindings[g->k > 0 ? 2 : 0];
     int64_t weight = image * g->image_b + group * g->group_b + column * g->k;
     const float *bias = args->bindings[3], *residual = args->bindings[4];
     struct uk_gemm_f32 call = {
-        .a = in + image * g->image_in + group * (g->channels / g->groups),
+        .a = args->bindings[g->k > 0 ? 1 : 0],
         .a_line = g->y.step * g->line_in,
         .a_row = g->x.step * g->channels,
-        .b = weights + weight * (int64_t)number_bytes,
+        .b = weights + weight * (int64_t)(numbers.weights ? sizeof(uint16_t) : sizeof(float)),
         .k = (size_t)g->k,
         .bias = bias ? bias + group * group_outs + column : NULL,
         .residual = residual ? residual + out : NULL,
         .residual_line = g->line_out,
         .residual_row = g->pixel_out,
-        .c = (float *)args->bindings[0] + out,
+        .c = args->bindings[0],
         .c_line = g->line_out,
         .c_row = g->pixel_out,
         .n = (uint32_t)min_i64(g->panels * width, group_outs - column),
         .min = g->min,
         .max = g->max,
-        .scratch =
-            number_bytes == sizeof(float) ? NULL : (uint8_t *)args->scratch + segments_bytes(g),
+        .scratch = numbers.weights ? (uint8_t *)args->scratch + segments_bytes(g) : NULL,
+        .a_is_bf16 = numbers.in,
+        .c_is_bf16 = numbers.out,
     };
+    move_a(&call, image * g->image_in + group * (g->channels / g->groups));
+    move_c(&call, out);
     multiply_band(g, &band, args->scratch, &call, images);
     if (g->is_rounded) {
         round_band(g, &band, &call, images);
@@ -263,23 +286,35 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile, siz
 static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     uint64_t mode = uk_subnormals_drop();
-    multiply_tile(args, tile, sizeof(float));
+    multiply_tile(args, tile, (struct numbers){0});
     uk_subnormals_keep(mode);
 }
 
-static void gemm_bf16_cpu(const struct hal_args *args, struct hal_tile tile)
-{
-    uint64_t mode = uk_subnormals_drop();
-    multiply_tile(args, tile, sizeof(uint16_t));
-    uk_subnormals_keep(mode);
-}
+/* clang-format off */
+#define BF16_KERNEL(name, in, out)                                                                 \
+    static void gemm_##name##_cpu(const struct hal_args *args, struct hal_tile tile)               \
+    {                                                                                              \
+        uint64_t mode = uk_subnormals_drop();                                                      \
+        multiply_tile(args, tile, (struct numbers){true, in, out});                                \
+        uk_subnormals_keep(mode);                                                                  \
+    }
+/* clang-format on */
+BF16_KERNEL(bf16, false, false)
+BF16_KERNEL(bf16_out, false, true)
+BF16_KERNEL(bf16_in, true, false)
+BF16_KERNEL(bf16_both, true, true)
 
 const struct hal_kernel rt_gemm_kernel = {
     .name = "gemm_f32",
     .cpu = gemm_cpu,
     .spirv = {HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
 
-static const struct hal_kernel bf16_kernel = {.name = "gemm_bf16", .cpu = gemm_bf16_cpu};
+/* By whether the input and the output are bfloat16, too. */
+static const struct hal_kernel bf16_kernels[2][2] = {
+    {{.name = "gemm_bf16", .cpu = gemm_bf16_cpu}, {.name = "gemm_bf16", .cpu = gemm_bf16_out_cpu}},
+    {{.name = "gemm_bf16", .cpu = gemm_bf16_in_cpu},
+     {.name = "gemm_bf16", .cpu = gemm_bf16_both_cpu}},
+};
 
 static const struct hal_kernel big_kernel = {
     .name = "gemm_f32",
@@ -345,7 +380,7 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
                          .pixels = g->x.out,
                          .panels = ceil_div(uk_panels_f32(uk, (uint32_t)group_outs), together),
                          .width = uk->f32_nr * together,
-                         .rows = uk->f32_mr,
+                         .rows = is_bf16 ? uk->bf16_mr : uk->f32_mr,
                          .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts,
                          .shares_panels = g->image_b == 0,
                          .has_big_form = true};
@@ -373,7 +408,7 @@ static const struct hal_kernel *kernel_for(const struct rt_gemm *g,
     int64_t rows = g->band_images * g->band_y * g->band_x, columns = g->panels * g->width;
     bool is_big = rows >= RT_GEMM_BIG_ROWS && columns >= RT_GEMM_BIG_COLUMNS;
     if (tensors->is_bf16) {
-        return &bf16_kernel;
+        return &bf16_kernels[tensors->in_is_bf16][tensors->out_is_bf16];
     }
     if (tensors->are_halves) {
         return is_big ? &big_halves_kernel : &rt_gemm_halves_kernel;
@@ -393,7 +428,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
                          (long long)g->outs, (long long)g->channels);
     }
     int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
-    const struct hal_kernel *usual = tensors->is_bf16      ? &bf16_kernel
+    const struct hal_kernel *usual = tensors->is_bf16      ? &bf16_kernels[0][0]
                                      : tensors->are_halves ? &rt_gemm_halves_kernel
                                                            : &rt_gemm_kernel;
     int64_t cost = cut(g, uk, rt_emit_machine(emit, usual), tensors->is_bf16);
@@ -433,6 +468,7 @@ static void pack_tile(const struct hal_args *args, struct hal_tile tile, size_t 
 {
     const struct rt_pack *p = args->constants;
     const struct hal_cpu_uk *uk = hal_cpu_uk();
+    bool is_odd = number_bytes == sizeof(uint16_t) && p->inner_count % 2;
     struct uk_pack_f32 call = {
         .src = (const float *)args->bindings[1] + tile.y * p->source,
         .column = p->column,
@@ -440,7 +476,8 @@ static void pack_tile(const struct hal_args *args, struct hal_tile tile, size_t 
         .inner_stride = p->inner_stride,
         .n = (uint32_t)p->n,
         .outer_count = (uint32_t)p->outer_count,
-        .inner_count = (uint32_t)p->inner_count,
+        .inner_count = (uint32_t)(p->inner_count + (is_odd ? 1 : 0)),
+        .is_odd = is_odd,
         .packed = (uint8_t *)args->bindings[0] + tile.y * p->packed * (int64_t)number_bytes,
     };
     uint32_t panels = uk_panels_f32(uk, call.n), begin = tile.x * p->panels;

@@ -413,6 +413,8 @@ static void describe(struct rt_emit *emit, struct conv *c)
         .residual = residual ? residual->binding : (struct hal_binding){0},
         .are_halves = x->is_half && b->is_half,
         .is_bf16 = b->dtype == DT_BF16,
+        .in_is_bf16 = x->dtype == DT_BF16,
+        .out_is_bf16 = out->dtype == DT_BF16,
     };
 }
 
@@ -581,7 +583,8 @@ const struct rt_op rt_ops_conv[] = {
     {"pack_conv", NULL, "TIB>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, NULL,
      NULL, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"conv", NULL, PACKED_ARGS, packed_shape, conv_emit, RT_OP_EPILOGUE, RT_LAYOUT_CHANNELS_LAST,
-     &conv_epilogue, rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},
+     &conv_epilogue, rt_batch_each, .dtypes = 1u << DT_F32 | 1u << DT_BF16,
+     .runs = &rt_gemm_kernel},
     {"conv_dw", NULL, PACKED_ARGS, packed_shape, depthwise_emit, RT_OP_EPILOGUE,
      RT_LAYOUT_CHANNELS_LAST, &depthwise_epilogue, rt_batch_each, .dtypes = 1u << DT_F32,
      .runs = &depthwise_kernel},

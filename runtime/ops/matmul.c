@@ -124,13 +124,17 @@ static enum status pack_shape(struct rt_shape_call *call)
 {
     const struct rt_value *b = rt_shape_arg(call, 0);
     bool is_transposed = call->node->op->detail != NULL;
+    struct rt_dim k = b->dims[b->rank - (is_transposed ? 1 : 2)];
     struct rt_dim matrices = rt_dim_of(1), out[4];
     for (uint8_t i = 0; i + 2 < b->rank; i++) {
         matrices = rt_dim_mul(&call->graph->dims, matrices, b->dims[i]);
     }
     must(b->rank >= 2);
-    rt_gemm_packed_dims(&call->graph->dims, matrices, b->dims[b->rank - (is_transposed ? 1 : 2)],
-                        b->dims[b->rank - (is_transposed ? 2 : 1)], out);
+    if (rt_shape_out_dtype(call, 0) == DT_BF16 && k.value % 2) { /* a constant: see lower.c */
+        k = rt_dim_of(k.value + 1);
+    }
+    rt_gemm_packed_dims(&call->graph->dims, matrices, k, b->dims[b->rank - (is_transposed ? 2 : 1)],
+                        out);
     rt_node_out(call->graph, call->node, 0)->is_packed = true;
     return rt_shape_set_out(call, 0, 4, out);
 }
@@ -178,7 +182,8 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, GEMM_X), *b = rt_emit_arg(emit, GEMM_PACKED);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    int64_t k = b->dims[2], n = rt_emit_int(emit, GEMM_N), matrices = b->dims[0];
+    /* Packed pairs of rows may have one more. */
+    int64_t k = x->dims[x->rank - 1], n = rt_emit_int(emit, GEMM_N), matrices = b->dims[0];
     int64_t rows = n > 0 ? out->numel / n : 0;
     int64_t images = matrices > 1 ? matrices : 1, m = rows / images;
     struct rt_gemm gemm = {
@@ -189,7 +194,7 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .channels = k,
         .outs = n,
         .kernel_w = 1,
-        .k = k,
+        .k = b->dims[2],
         .image_in = m * k,
         .image_out = m * n,
         .line_in = m * k,
@@ -208,6 +213,8 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .residual = optional_binding(rt_emit_arg(emit, GEMM_RESIDUAL)),
         .are_halves = x->is_half && b->is_half,
         .is_bf16 = b->dtype == DT_BF16,
+        .in_is_bf16 = x->dtype == DT_BF16,
+        .out_is_bf16 = out->dtype == DT_BF16,
     };
     return rt_gemm_emit(emit, &gemm, &tensors, err);
 }
@@ -367,7 +374,8 @@ const struct rt_op rt_ops_matmul[] = {
     {"pack_nk", NULL, "T>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, &transposed,
      rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"gemm", NULL, "TTIT?T?FF>T", gemm_shape, gemm_emit, RT_OP_EPILOGUE, RT_LAYOUT_ROW_MAJOR,
-     &gemm_epilogue, rt_batch_packed, .dtypes = 1u << DT_F32, .runs = &rt_gemm_kernel},
+     &gemm_epilogue, rt_batch_packed, .dtypes = 1u << DT_F32 | 1u << DT_BF16,
+     .runs = &rt_gemm_kernel},
     {"matmul", NULL, "TT>T", matmul_shape, matmul_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL,
      rt_batch_matrices, .dtypes = RT_DTYPES_REAL & ~(1u << DT_U64), .runs = &matmul_kernel},
     {0},

@@ -198,6 +198,12 @@ static bool is_f32(const struct rt_tensor *tensor)
     return tensor->dtype == DT_F32;
 }
 
+/* Is a row of it computed as floats in scratch memory? */
+static bool is_short_bf16(const struct rt_tensor *tensor, int64_t run)
+{
+    return tensor->dtype == DT_BF16 && (size_t)run <= RT_NORM_SCRATCH_BYTES / sizeof(float);
+}
+
 /* Fills in what all rows share: types and bindings. |statistics| are the tensors for RT_NORM_MEAN
  * and RT_NORM_VARIANCE, NULL if the kernel would write them and no node reads them. */
 static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uint32_t weight_arg,
@@ -219,9 +225,10 @@ static enum status record(struct rt_emit *emit, struct rt_norm_constants *k, uin
     k->class = in->dtype == DT_F64 ? RT_CLASS_F64 : RT_CLASS_F32;
     k->has_weight = weight != NULL;
     k->has_bias = bias != NULL;
-    k->is_plain = k->weights_by_element && k->run > 0 && !statistics[0] && !statistics[1] &&
-                  is_f32(tensors[RT_NORM_OUTPUT]) && is_f32(in) &&
-                  is_f32(tensors[RT_NORM_WEIGHT]) && is_f32(tensors[RT_NORM_BIAS]);
+    k->is_plain =
+        k->weights_by_element && k->run > 0 && !statistics[0] && !statistics[1] &&
+        (is_f32(tensors[RT_NORM_OUTPUT]) || is_short_bf16(tensors[RT_NORM_OUTPUT], k->run)) &&
+        is_f32(in) && is_f32(tensors[RT_NORM_WEIGHT]) && is_f32(tensors[RT_NORM_BIAS]);
     bool is_f64 = false;
     for (uint32_t b = 0; b < RT_NORM_BINDINGS; b++) {
         is_f64 |= k->dtypes[b] == DT_F64;

@@ -241,15 +241,22 @@ static void write_run(const struct hal_args *args, int64_t begin, int64_t channe
 static void plain_row(const struct hal_args *args, int64_t row)
 {
     const struct rt_norm_constants *k = args->constants;
+    bool is_bf16 = k->dtypes[RT_NORM_OUTPUT] == DT_BF16;
+    float *y =
+        is_bf16 ? args->scratch : (float *)args->bindings[RT_NORM_OUTPUT] + row * k->row_stride;
 
     hal_cpu_uk()->layer_norm_f32(&(struct uk_norm_f32){
-        .y = (float *)args->bindings[RT_NORM_OUTPUT] + row * k->row_stride,
+        .y = y,
         .x = (const float *)args->bindings[RT_NORM_INPUT] + row * k->row_stride,
         .scale = k->has_weight ? args->bindings[RT_NORM_WEIGHT] : NULL,
         .shift = k->has_bias ? args->bindings[RT_NORM_BIAS] : NULL,
         .n = (size_t)k->run,
         .epsilon = (float)k->epsilon,
     });
+    if (is_bf16) {
+        hal_cpu_uk()->f32_to_bf16((uint16_t *)args->bindings[RT_NORM_OUTPUT] + row * k->row_stride,
+                                  y, (size_t)k->run);
+    }
 }
 
 static void norm_tile(const struct hal_args *args, struct hal_tile tile)

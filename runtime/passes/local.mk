@@ -14,6 +14,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/lower_fft.c \
 	%D%/lower_llm.c \
 	%D%/lower_quant.c \
+	%D%/narrow.c \
 	%D%/normalize.c \
 	%D%/passes.h \
 	%D%/permute.c \

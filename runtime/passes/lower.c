@@ -45,6 +45,14 @@ enum dtype rt_lower_packed_type(const struct rt_graph *graph, uint32_t weights, 
                                                                                   : DT_F32;
 }
 
+/* The type of the packed matrix of a product over |k|. It may depend on inputs: both sides are
+ * rounded then. */
+static enum dtype product_type(const struct rt_graph *graph, struct rt_dim k)
+{
+    bool fits = rt_dim_is_const(k) && k.value >= BF16_PAIRS_MIN && k.value <= BF16_DEPTH_MAX;
+    return graph->precision == PRECISION_BF16 && fits ? DT_BF16 : DT_F32;
+}
+
 static enum status make_gemm(struct rt_graph *graph, const struct rt_product *p, uint32_t *out,
                              struct error *err)
 {
@@ -52,7 +60,7 @@ static enum status make_gemm(struct rt_graph *graph, const struct rt_product *p,
     const struct rt_value *w = &graph->values[p->weights];
     struct rt_dim k = w->dims[w->rank - (p->is_transposed ? 1 : 2)];
     TRY(rt_op_apply(graph, p->is_transposed ? RT_OP(pack_nk) : RT_OP(pack_kn), &p->weights, 1,
-                    rt_lower_packed_type(graph, p->weights, k, k), &packed, err));
+                    product_type(graph, k), &packed, err));
     uint32_t args[] = {
         p->x,
         packed,

@@ -20,10 +20,11 @@
  *     chain      merges float pointwise nodes into the pointwise node that reads them
  *     expand_dw  makes one operator of a 1x1 convolution and the depthwise convolution behind it,
  *                on the CPU
+ *     narrow     stores as bfloat16 what only products of bfloat16 numbers read
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
  * the others make it smaller. The passes that merge several nodes into one (quantize, softmax,
- * normalize, fuse, chain, expand_dw) can be switched off to measure their effect.
+ * normalize, fuse, chain, expand_dw) and narrow can be switched off to measure their effect.
  */
 #ifndef PTED_RUNTIME_PASSES_PASSES_H
 #define PTED_RUNTIME_PASSES_PASSES_H
@@ -57,5 +58,8 @@ MUST_CHECK enum status rt_pass_fuse(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_layout(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_chain(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_expand_dw(struct rt_graph *graph, struct error *err);
+
+/* Does nothing unless the graph's precision is bf16. */
+MUST_CHECK enum status rt_pass_narrow(struct rt_graph *graph, struct error *err);
 
 #endif

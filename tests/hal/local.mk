@@ -7,8 +7,23 @@ UK_TESTS = %D%/test_uk_bf16 %D%/test_uk_dw %D%/test_uk_gemm %D%/test_uk_math %D%
 check_PROGRAMS += $(UK_TESTS)
 TESTS += $(UK_TESTS)
 
+if CPU_X86
+# The kernels of AMX with the instructions of amx_soft.c: see amx_soft.h.
+check_LIBRARIES = %D%/libamx_soft.a
+%C%_libamx_soft_a_SOURCES = \
+	%D%/amx_soft.c %D%/amx_soft.h \
+	hal/cpu/uk/gemm_bf16_amx.c \
+	hal/cpu/uk/gemm_u8_amx.c \
+	hal/cpu/uk/probe_bf16_amx.c \
+	hal/cpu/uk/probe_u8_amx.c \
+	hal/cpu/uk/table.c
+%C%_libamx_soft_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_BF16 $(UK_AVX512_CFLAGS) -mavx512vnni \
+	-mavx512bf16 -include $(srcdir)/%D%/amx_soft.h
+AMX_SOFT_LIBS = %D%/libamx_soft.a
+endif
+
 %C%_test_uk_bf16_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_uk_bf16_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+%C%_test_uk_bf16_LDADD = $(AMX_SOFT_LIBS) $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_dw_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_dw_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_gemm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
@@ -16,7 +31,7 @@ TESTS += $(UK_TESTS)
 %C%_test_uk_math_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_math_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_u8_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_uk_u8_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
+%C%_test_uk_u8_LDADD = $(AMX_SOFT_LIBS) $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_vec_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_vec_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_winograd_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

@@ -22,6 +22,7 @@ static void each_bf16_level(uk_test_f *test)
             test(uk);
         }
     }
+    amx_soft_level(test);
 }
 
 /* To the nearest, of two that are as near to the even one. */
@@ -179,7 +180,7 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 static void level_edges(const struct hal_cpu_uk *uk)
 {
     static const uint32_t runs[] = {2, 4, 8, 34, 62};
-    for (uint32_t m = 1; m <= 2 * uk->f32_mr + 1; m++) {
+    for (uint32_t m = 1; m <= 2 * uk->bf16_mr + 1; m++) {
         for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
             run_problem(uk, &(struct problem){1, m, n, runs[(m + n) % 5], 1, SEGMENTS_MAX,
                                               (m & 1) != 0, (n & 1) != 0, n % 3 ? -INFINITY : -0.5f,
@@ -215,6 +216,24 @@ static void test_blocks(void **state)
 {
     (void)state;
     each_bf16_level(level_blocks);
+}
+
+/* Runs of every length to past two steps, all with a short end of their own or merged. */
+static void level_runs(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t run = 2; run <= 70; run += 2) {
+        for (uint32_t segments = 1; segments <= 3; segments++) {
+            run_problem(uk,
+                        &(struct problem){3, 7 + run / 8, 50, run, segments, 3 - run / 2 % segments,
+                                          true, false, -INFINITY, INFINITY});
+        }
+    }
+}
+
+static void test_runs(void **state)
+{
+    (void)state;
+    each_bf16_level(level_runs);
 }
 
 /* One row alone, or a few columns, are the bits they are among all the others. */
@@ -274,6 +293,139 @@ static void test_in_place_residual(void **state)
 {
     (void)state;
     each_bf16_level(level_in_place_residual);
+}
+
+#ifdef PTED_CPU_X86
+/* The processor's tiles and those of amx_soft.c, which tests use where it has none, are the same.
+ */
+static void test_soft_tiles(void **state)
+{
+    static const uint32_t runs[] = {2, 30, 32, 64, 342, 2046};
+    (void)state;
+    for (uint32_t i = 0; i < 6 && has_level(HAL_CPU_AMX_BF16); i++) {
+        struct problem p = {2, 37, 70, runs[i], 3, i % 3, i % 2 == 0, true, -2.0f, 2.0f};
+        struct operands o;
+        setup(&amx_soft, &p, &o);
+        amx_soft.gemm_bf16(&o.g);
+        float *soft = random_floats((size_t)2 * 37 * 73, 0);
+        memcpy(soft, o.c, (size_t)2 * 37 * 73 * sizeof(float));
+        hal_cpu_isa_kernels(HAL_CPU_AMX_BF16)->gemm_bf16(&o.g);
+        for (size_t at = 0; at < (size_t)2 * 37 * 73; at++) {
+            assert_true(fabsf(o.c[at] - soft[at]) <= 1e-7f * (float)(3 * runs[i] + 16));
+        }
+        free(soft);
+        teardown(&o);
+    }
+}
+#endif
+
+/* The upper halves of floats, rounded. */
+static uint16_t *halves_of(const struct hal_cpu_uk *uk, const float *x, size_t n)
+{
+    uint16_t *halves = (uint16_t *)(void *)random_floats(n / 2 + 1, 0);
+    uk->f32_to_bf16(halves, x, n);
+    return halves;
+}
+
+/* A that is bfloat16 gives the same bits as floats that round to it; C that is has rounded ones. */
+static void check_types(const struct hal_cpu_uk *uk, const struct problem *p)
+{
+    struct operands o;
+    setup(uk, p, &o);
+    size_t rows = (size_t)p->lines * p->m, c_floats = rows * (p->n + 3) + 3;
+    uk->gemm_bf16(&o.g);
+    uint16_t *a = halves_of(uk, o.a, rows * row_floats(p));
+    uint16_t *want = halves_of(uk, o.c, c_floats), *got = halves_of(uk, o.c, c_floats);
+    float *floats = random_floats(c_floats, 0);
+    memcpy(floats, o.c, c_floats * sizeof(float));
+    for (size_t i = 0; i < rows * (p->n + 3); i++) {
+        if (i % (p->n + 3) < p->n) {
+            o.c[i] = 0;
+            got[i] = 0;
+        }
+    }
+    o.g.a = (const float *)(const void *)a;
+    o.g.a_is_bf16 = true;
+    uk->gemm_bf16(&o.g);
+    assert_memory_equal(o.c, floats, c_floats * sizeof(float));
+    o.g.c = (float *)(void *)got;
+    o.g.c_is_bf16 = true;
+    uk->gemm_bf16(&o.g);
+    assert_memory_equal(got, want, c_floats * sizeof(*got));
+    free(a);
+    free(want);
+    free(got);
+    free(floats);
+    teardown(&o);
+}
+
+static void level_types(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
+        check_types(uk, &(struct problem){2, n % 37 + 1, n, 2 + n / 2 * 2, 1 + n % 3, SEGMENTS_MAX,
+                                          n & 1, n & 2, -0.5f, INFINITY});
+    }
+    check_types(uk, &(struct problem){1, 40, 70, 3002, 1, SEGMENTS_MAX, true, true, 0.0f, 1.0f});
+    /* rows a page apart */
+    check_types(uk, &(struct problem){1, 20, 70, 2046, 2, 0, true, false, -INFINITY, INFINITY});
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    each_bf16_level(level_types);
+}
+
+/* Rows of an odd length are those with a zero behind them. */
+static void level_odd(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t run = 2; run <= 1300; run += run < 80 ? 2 : 406) {
+        struct problem p = {2, 9, 40, run, 1, SEGMENTS_MAX, true, true, -INFINITY, INFINITY};
+        struct operands o;
+        setup(uk, &p, &o);
+        size_t c_bytes = (size_t)2 * 9 * 43 * sizeof(float);
+        for (size_t row = 0; row < 18; row++) {
+            o.a[row * row_floats(&p) + run - 1] = 0;
+        }
+        memset(o.b + (size_t)(run - 1) * p.n, 0, p.n * sizeof(float));
+        uk->pack_bf16(&(struct uk_pack_f32){.src = o.b,
+                                            .column = 1,
+                                            .inner_stride = p.n,
+                                            .n = p.n,
+                                            .outer_count = 1,
+                                            .inner_count = run,
+                                            .packed = o.packed},
+                      0, uk_panels_f32(uk, p.n));
+        uk->gemm_bf16(&o.g);
+        float *want = random_floats(c_bytes / sizeof(float), 0);
+        memcpy(want, o.c, c_bytes);
+        for (size_t row = 0; row < 18; row++) {
+            o.a[row * row_floats(&p) + run - 1] = NAN; /* not read */
+        }
+        for (size_t j = 0; j < p.n; j++) {
+            o.b[(size_t)(run - 1) * p.n + j] = NAN;
+        }
+        uk->pack_bf16(&(struct uk_pack_f32){.src = o.b,
+                                            .column = 1,
+                                            .inner_stride = p.n,
+                                            .n = p.n,
+                                            .outer_count = 1,
+                                            .inner_count = run,
+                                            .is_odd = true,
+                                            .packed = o.packed},
+                      0, uk_panels_f32(uk, p.n));
+        o.g.is_odd = true;
+        uk->gemm_bf16(&o.g);
+        assert_memory_equal(o.c, want, c_bytes);
+        free(want);
+        teardown(&o);
+    }
+}
+
+static void test_odd(void **state)
+{
+    (void)state;
+    each_bf16_level(level_odd);
 }
 
 /* A NaN reaches all of its row, through the clamp, and no other row. */
@@ -340,9 +492,14 @@ static void test_pack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),     cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_in_place_residual),
-        cmocka_unit_test(test_nan),       cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_edges),      cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_in_place_residual),
+        cmocka_unit_test(test_runs),       cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_pack),       cmocka_unit_test(test_types),
+        cmocka_unit_test(test_odd),
+#ifdef PTED_CPU_X86
+        cmocka_unit_test(test_soft_tiles),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

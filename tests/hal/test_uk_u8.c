@@ -272,6 +272,7 @@ static void test_edges(void **state)
 {
     (void)state;
     each_level(level_edges);
+    amx_soft_level(level_edges);
 }
 
 static void level_4bit(const struct hal_cpu_uk *uk)
@@ -294,6 +295,7 @@ static void test_4bit(void **state)
 {
     (void)state;
     each_level(level_4bit);
+    amx_soft_level(level_4bit);
 }
 
 /* Deep and wide enough for blocks of panels; rows pages apart. */
@@ -315,6 +317,7 @@ static void test_large(void **state)
 {
     (void)state;
     each_level(level_large);
+    amx_soft_level(level_large);
 }
 
 /* ---- depthwise ------------------------------------------------------------------------------- */

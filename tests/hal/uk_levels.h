@@ -24,6 +24,23 @@ static inline void each_level(uk_test_f *test)
     }
 }
 
+#ifdef PTED_CPU_X86
+#include "tests/hal/amx_soft.h"
+#endif
+
+/* Runs |test| on the kernels of AMX with instructions in software, where all others that they need
+ * are there. Tests that use it are linked with libamx_soft. */
+static inline void amx_soft_level(uk_test_f *test)
+{
+#ifdef PTED_CPU_X86
+    if (has_level(HAL_CPU_AVX512_BF16)) {
+        test(&amx_soft);
+    }
+#else
+    (void)test;
+#endif
+}
+
 static inline uint32_t next_random(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;

@@ -433,6 +433,69 @@ static void halves_joined_with_other_floats_are_floats(void **state)
     assert_false(f->graph.values[relu(f, half)].is_half); /* it would be, but no pass asks */
 }
 
+/* x @ a constant matrix of 16 x 16, in precision bf16. */
+static uint32_t multiply(struct fixture *f, uint32_t x)
+{
+    uint32_t args[] = {x, WEIGHTS(16, 16), rt_graph_none(&f->graph)};
+    return apply(f, "linear", args, 3);
+}
+
+/* The type of argument 0 of the last product. */
+static enum dtype narrowed(struct fixture *f)
+{
+    enum dtype dtype = DT_BOOL;
+    f->graph.precision = PRECISION_BF16;
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_fuse(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_narrow(&f->graph, &f->err));
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        if (strcmp(f->graph.nodes[i].op->name, "gemm") == 0) {
+            dtype = rt_node_arg(&f->graph, &f->graph.nodes[i], 0)->dtype;
+        }
+    }
+    for (uint32_t i = 0; i < f->graph.output_count; i++) {
+        assert_int_equal(f->graph.values[f->graph.outputs[i]].dtype, DT_F32);
+    }
+    return dtype;
+}
+
+static void start_again(void **state)
+{
+    graph_tear_down(state);
+    set_up(state);
+}
+
+static void what_only_products_read_is_bfloat16(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t gelu[] = {multiply(f, INPUT(2, 16)), rt_graph_string(&f->graph, span_str("none"))};
+    uint32_t moved[] = {apply(f, "gelu", gelu, 2), INTS(1, 0)};
+    moved[0] = apply(f, "permute", moved, 2);
+    give(f, multiply(f, apply(f, "permute", moved, 2)));
+    assert_int_equal(narrowed(f), DT_BF16);
+}
+
+static void what_others_read_stays_a_float(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = multiply(f, INPUT(2, 16));
+    give(f, add(f, multiply(f, x), x)); /* a residual, too */
+    assert_int_equal(narrowed(f), DT_F32);
+    start_again(state);
+    x = multiply(f, INPUT(2, 16));
+    give(f, multiply(f, x));
+    give(f, x); /* an output */
+    assert_int_equal(narrowed(f), DT_F32);
+    start_again(state);
+    x = multiply(f, INPUT(2, 16)); /* rounded to halves first */
+    uint32_t half = convert(f, relu(f, add(f, x, relu(f, x))), DT_F16);
+    give(f, multiply(f, convert(f, half, DT_F32)));
+    assert_int_equal(narrowed(f), DT_F32);
+    start_again(state);
+    give(f, multiply(f, INPUT(2, 16))); /* an input */
+    assert_int_equal(narrowed(f), DT_F32);
+}
+
 static void convolutions_choose_their_form(void **state)
 {
     struct fixture *f = *state;
@@ -802,6 +865,8 @@ int main(void)
         TEST(clamps_by_sizes_are_not_fused),
         TEST(an_island_has_one_reorder_in_and_one_out),
         TEST(element_wise_and_cat_stay_in_the_island),
+        TEST(what_only_products_read_is_bfloat16),
+        TEST(what_others_read_stays_a_float),
         TEST(one_pixel_needs_no_reorder),
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),

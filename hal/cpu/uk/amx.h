@@ -28,6 +28,9 @@ struct amx_config {
 
 _Static_assert(sizeof(struct amx_config) == 64, "the layout that ldtilecfg reads");
 
+/* A test has the instructions as functions: tests/hal/amx_soft.h. */
+#ifndef AMX_SOFT
+
 /* Sets all tiles to zero. */
 UK_INLINE void amx_configure(const struct amx_config *config)
 {
@@ -53,5 +56,8 @@ UK_INLINE void amx_release(void)
                      : "memory")
 /* c += a * b: rows of u8 by words of four s8 of neighbouring k, one for each column of c. */
 #define AMX_DOT_U8(c, a, b) __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
+/* The same of bfloat16 numbers: rows of them by pairs of neighbouring k. */
+#define AMX_DOT_BF16(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
 
+#endif
 #endif

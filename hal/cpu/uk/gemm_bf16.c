@@ -10,9 +10,13 @@
 #include "base/bytes.h"
 
 typedef uint16_t a_number, b_number;
+#define HAS_BF16
+#include "hal/cpu/uk/round_bf16.h"
+
 #include "hal/cpu/uk/gemm_f32.h"
 
 #define K_BLOCK 1024
+#define PAGE_NUMBERS (4096 / (ptrdiff_t)sizeof(uint16_t))
 #define B_BLOCK (320 * 1024) /* numbers of B kept in a second-level cache of 1 MiB */
 
 /* acc[i] += the two products of each lane of |b| with the pair |a|. */
@@ -66,41 +70,46 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const uint16_t *a, ptrdiff_t stride,
     }
 }
 
-/* In the copy the runs follow each other, also those whose neighbours were left out. */
+/* In a copy the runs follow each other, also those whose neighbours were left out. */
 UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
                               const int vectors)
 {
-    accumulate(acc, t->a + number * t->run, t->a_row, t->b + t->segments[number].k * UK_NR, t->run,
-               rows, vectors);
+    ptrdiff_t at = t->is_in_place ? t->segments[number].a : (ptrdiff_t)(number * t->run);
+    accumulate(acc, t->a + at, t->a_row, t->b + t->segments[number].k * UK_NR, t->run, rows,
+               vectors);
 }
 
-static void round_run(uint16_t *to, const float *from, size_t count)
+/* Rows at distances of pages would evict each other from the first-level cache. */
+static bool reads_in_place(const struct uk_gemm_f32 *g)
 {
-    size_t i = 0;
-    for (; count - i >= 2 * UK_VL; i += 2 * UK_VL) {
-        __m512bh pair =
-            _mm512_cvtne2ps_pbh((__m512)v_load(from + i + UK_VL), (__m512)v_load(from + i));
-        memcpy(to + i, &pair, sizeof(pair));
-    }
-    for (; i < count; i += UK_VL) {
-        size_t n = count - i < UK_VL ? count - i : UK_VL;
-        __m256bh half = _mm512_cvtneps_pbh((__m512)v_load_part(from + i, n));
-        memcpy(to + i, &half, n * sizeof(*to));
-    }
+    return g->a_is_bf16 && !g->is_odd && g->a_row % PAGE_NUMBERS != 0;
 }
 
 /* Copies a row tile behind g->scratch, with rows that lie in different sets of the cache. */
 static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
                      size_t panel_end)
 {
+    if (reads_in_place(g)) {
+        t->a = (const uint16_t *)(const void *)t->from;
+        t->is_in_place = true;
+        run_panels(g, t, rows, panel_begin, panel_end);
+        return;
+    }
+    size_t lacking = g->is_odd && t->last ? 1 : 0;
     struct tile copied = *t;
     uint16_t *copy = g->scratch;
     copied.a = copy;
     copied.a_row = (ptrdiff_t)uk_gemm_bf16_row(t->segment_count * t->run);
     for (size_t i = 0; i < rows; i++) {
         for (size_t s = 0; s < t->segment_count; s++) {
-            round_run(copy + (ptrdiff_t)i * copied.a_row + s * t->run,
-                      t->from + (ptrdiff_t)i * t->a_row + t->segments[s].a, t->run);
+            uint16_t *to = copy + (ptrdiff_t)i * copied.a_row + s * t->run;
+            const float *from = move_a(g, t->from, (ptrdiff_t)i * t->a_row + t->segments[s].a);
+            if (g->a_is_bf16) {
+                memcpy(to, from, (t->run - lacking) * sizeof(*to));
+            } else {
+                round_run(to, from, t->run - lacking);
+            }
+            memset(to + t->run - lacking, 0, lacking * sizeof(*to));
         }
     }
     run_panels(g, &copied, rows, panel_begin, panel_end);
@@ -108,12 +117,13 @@ static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, s
 
 void UK_NAME(gemm_bf16)(const struct uk_gemm_f32 *g)
 {
-    check_product(g);
+    uk_check_product(g);
     must(g->run % 2 == 0 && g->k % 2 == 0);
     size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
-    /* If the residual is C itself, C cannot hold sums between blocks of k. */
-    size_t limit = g->residual == g->c || depth < K_BLOCK ? depth : K_BLOCK;
+    /* If the residual is C itself, C cannot hold sums between blocks of k; nor can bfloat16. */
+    bool is_whole = g->residual == g->c || g->c_is_bf16 || depth < K_BLOCK;
+    size_t limit = is_whole ? depth : K_BLOCK;
     size_t panel = limit * UK_NR, block = panels;
     if (depth * panels * UK_NR > B_BLOCK && (g->lines > 1 || g->m > UK_MR)) {
         block = panel < B_BLOCK ? B_BLOCK / panel : 1;

@@ -160,7 +160,7 @@ static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, s
 
 void UK_NAME(gemm_f32)(const struct uk_gemm_f32 *g)
 {
-    check_product(g);
+    uk_check_product(g);
     size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
     bool one_pass = depth * panels * UK_NR <= B_RESIDENT || (g->lines == 1 && g->m <= UK_MR);

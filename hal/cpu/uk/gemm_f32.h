@@ -7,6 +7,7 @@
  *     accumulate_run()  adds the products of one run to a tile
  *     ragged_tile()     only with HALF_TILES: the function for a tile of incomplete last columns
  *     run_rows()        computes some panels of a row tile
+ *     HAS_BF16          if A or C may be bfloat16 numbers, which the pointers to them then lead to
  *
  * The tile keeps its sums in registers. The loops around it, from the outside: blocks of panels
  * that stay in the second-level cache, blocks of k, row tiles, panels. Between blocks of k the sums
@@ -34,6 +35,9 @@ struct tile {
     ptrdiff_t c_row;
     float min, max;
     bool first, last; /* begins with the bias instead of C; ends with residual and clamp */
+#ifdef HAS_BF16
+    bool is_in_place, c_is_bf16; /* |a| is the caller's; C is bfloat16 numbers */
+#endif
 };
 
 typedef void tile_f(const struct tile *t);
@@ -47,6 +51,29 @@ struct k_block {
 /* acc += the products of run |number| of the tile. */
 UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
                               const int vectors);
+
+/* |n| numbers on from |p|. */
+UK_INLINE const float *move_a(const struct uk_gemm_f32 *g, const float *p, ptrdiff_t n)
+{
+#ifdef HAS_BF16
+    if (g->a_is_bf16) {
+        return (const float *)(const void *)((const uint16_t *)(const void *)p + n);
+    }
+#endif
+    (void)g;
+    return p + n;
+}
+
+UK_INLINE float *move_c(const struct uk_gemm_f32 *g, float *p, ptrdiff_t n)
+{
+#ifdef HAS_BF16
+    if (g->c_is_bf16) {
+        return (float *)(void *)((uint16_t *)(void *)p + n);
+    }
+#endif
+    (void)g;
+    return p + n;
+}
 
 /* acc = |rows| x |vectors| at p. */
 UK_INLINE void load_tile(vf acc[UK_MR][2], const float *p, ptrdiff_t row, const int rows,
@@ -96,6 +123,19 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
             }
         }
     }
+#ifdef HAS_BF16
+    if (t->c_is_bf16) {
+        uint16_t *c = (uint16_t *)(void *)t->c;
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                store_bf16(c + i * t->c_row + j * UK_VL, acc[i][j], UK_VL);
+            }
+        }
+        return;
+    }
+#endif
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
         UK_UNROLL
@@ -162,6 +202,19 @@ UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t 
     }
 }
 
+#ifdef HAS_BF16
+UK_INLINE void store_ragged_bf16(uint16_t *p, const float *whole, ptrdiff_t row, size_t rows,
+                                 size_t width)
+{
+    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+        for (size_t j = 0; j < width; j += UK_VL) {
+            size_t left = width - j;
+            store_bf16(p + j, v_load(whole + j), left < UK_VL ? left : UK_VL);
+        }
+    }
+}
+#endif
+
 /* The function for a tile of |width| < UK_NR columns. It may leave the columns behind them
  * undefined.
  */
@@ -192,6 +245,14 @@ static void run_ragged(const struct tile *t, size_t rows, size_t width)
     }
     whole.c = c;
     whole.c_row = whole.residual_row = UK_NR;
+#ifdef HAS_BF16
+    whole.c_is_bf16 = false;
+    if (t->c_is_bf16) {
+        ragged_tile(rows, width)(&whole);
+        store_ragged_bf16((uint16_t *)(void *)t->c, c, t->c_row, rows, width);
+        return;
+    }
+#endif
     ragged_tile(rows, width)(&whole);
     store_ragged(t->c, c, t->c_row, rows, width);
 }
@@ -206,7 +267,7 @@ static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows,
     for (size_t p = panel_begin; p < panel_end; p++) {
         size_t column = p * UK_NR, width = g->n - column;
         t->b = b + p * g->k * UK_NR;
-        t->c = c + column;
+        t->c = move_c(g, c, (ptrdiff_t)column);
         t->bias = bias ? bias + column : NULL;
         t->residual = residual ? residual + column : NULL;
         if (width >= UK_NR || width == UK_VL) {
@@ -228,25 +289,30 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
                       const struct k_block *k, size_t panel_begin, size_t panel_end)
 {
     size_t tile_count = (g->m + UK_MR - 1) / UK_MR;
-    struct tile t = {.a_row = g->a_row,
-                     .segments = segments + k->segment_begin,
-                     .segment_count = k->segment_end - k->segment_begin,
-                     .run = k->run,
-                     .b = (const b_number *)g->b + k->begin * UK_NR,
-                     .bias = g->bias,
-                     .residual_row = g->residual_row,
-                     .c_row = g->c_row,
-                     .min = g->min,
-                     .max = g->max,
-                     .first = k->first,
-                     .last = k->last};
+    struct tile t = {
+        .a_row = g->a_row,
+        .segments = segments + k->segment_begin,
+        .segment_count = k->segment_end - k->segment_begin,
+        .run = k->run,
+        .b = (const b_number *)g->b + k->begin * UK_NR,
+        .bias = g->bias,
+        .residual_row = g->residual_row,
+        .c_row = g->c_row,
+        .min = g->min,
+        .max = g->max,
+        .first = k->first,
+        .last = k->last,
+#ifdef HAS_BF16
+        .c_is_bf16 = g->c_is_bf16,
+#endif
+    };
     for (size_t line = 0; line < g->lines; line++) {
         for (size_t i = 0; i < tile_count; i++) {
             /* Tiles share the rows evenly, so that no tile has only a row or two. */
             size_t row = g->m * i / tile_count, row_end = g->m * (i + 1) / tile_count;
             ptrdiff_t y = (ptrdiff_t)line, x = (ptrdiff_t)row;
-            t.from = g->a + y * g->a_line + x * g->a_row + (ptrdiff_t)k->begin;
-            t.c = g->c + y * g->c_line + x * g->c_row;
+            t.from = move_a(g, g->a, y * g->a_line + x * g->a_row + (ptrdiff_t)k->begin);
+            t.c = move_c(g, g->c, y * g->c_line + x * g->c_row);
             t.residual =
                 g->residual ? g->residual + y * g->residual_line + x * g->residual_row : NULL;
             run_rows(g, &t, row_end - row, panel_begin, panel_end);
@@ -294,18 +360,6 @@ UK_INLINE void run_all(const struct uk_gemm_f32 *g, size_t limit, size_t block)
         run_blocks(g, g->segments ? g->segments : &from_start, limit, p,
                    panels - p > block ? p + block : panels);
     }
-}
-
-static void check_product(const struct uk_gemm_f32 *g)
-{
-    must(g->k == 0 || uk_is_aligned(g->b));
-    must(g->segments || g->run <= g->k);
-    for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
-        must(in_range(g->segments[i].k, g->run, g->k));
-    }
-    /* A residual in place is read where the result is written. */
-    must(g->residual != g->c || g->m == 0 ||
-         (g->residual_line == g->c_line && g->residual_row == g->c_row));
 }
 
 #endif

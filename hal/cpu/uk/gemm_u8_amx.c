@@ -5,9 +5,6 @@
  * below, whose words of four numbers are what the instruction wants. That level also takes what
  * this one does not make faster: few rows, short runs, weights of 4 bits or with groups.
  *
- * k is cut into steps of 64. The end of a run is shorter, which needs two tiles of another shape;
- * if there is no such end, those two hold the second halves of A and B.
- *
  * All row tiles of a call have the same height, because the configuration has it. The last one
  * begins early enough and computes some rows twice.
  */
@@ -15,83 +12,25 @@
 
 #include "hal/cpu/uk/amx.h"
 #include "hal/cpu/uk/gemm_u8.h"
+
+#define AMX_DOT AMX_DOT_U8
+#include "hal/cpu/uk/amx_run.h"
 #include "hal/cpu/uk/level.h"
 
 #define ROWS_MIN 5 /* fewer are faster with dot products */
 #define RUN_MIN 16
 #define ROWS_MAX (2 * AMX_ROWS)
-#define B_STRIDE (UK_NR * UK_WORD) /* bytes from one word of a column to the next */
-#define FINISH_ROWS 4              /* at a time */
+#define FINISH_ROWS 4 /* at a time */
 
 /* How the rows of a call are cut. A tile of C has one block of rows, or two: of the same line,
  * where they may share a row, or of two short lines. */
 struct cut {
     size_t rows;   /* of a tile that lies in one line */
     size_t height; /* of a block */
-    size_t rest;   /* bytes of a run beyond whole steps */
     bool has_second;
     bool pairs_lines;
     ptrdiff_t a_line, c_line, numbers_line; /* from one line to the next, if it pairs them */
 };
-
-/* ---- sums ------------------------------------------------------------------------------------ */
-
-/* One step of whole tiles: A in 4 and 6, B in 5 and 7. */
-UK_INLINE void step(const uint8_t *a, ptrdiff_t a_row, ptrdiff_t second, const uint8_t *b,
-                    bool is_wide)
-{
-    AMX_LOAD(4, a, a_row);
-    AMX_LOAD(5, b, B_STRIDE);
-    AMX_DOT_U8(0, 4, 5);
-    if (is_wide) {
-        AMX_LOAD(7, b + AMX_ROW_BYTES, B_STRIDE);
-        AMX_DOT_U8(1, 4, 7);
-    }
-    if (second) {
-        AMX_LOAD(6, a + second, a_row);
-        AMX_DOT_U8(2, 6, 5);
-        if (is_wide) {
-            AMX_DOT_U8(3, 6, 7);
-        }
-    }
-}
-
-/* The same with one register for A, |ta|, and one for B, |tb|. */
-#define STEP_ALONE(ta, tb, a, a_row, second, b, is_wide)                                           \
-    do {                                                                                           \
-        AMX_LOAD(ta, a, a_row);                                                                    \
-        AMX_LOAD(tb, b, B_STRIDE);                                                                 \
-        AMX_DOT_U8(0, ta, tb);                                                                     \
-        if (second) {                                                                              \
-            AMX_LOAD(ta, (a) + (second), a_row);                                                   \
-            AMX_DOT_U8(2, ta, tb);                                                                 \
-        }                                                                                          \
-        if (is_wide) {                                                                             \
-            AMX_LOAD(tb, (b) + AMX_ROW_BYTES, B_STRIDE);                                           \
-            if (second) {                                                                          \
-                AMX_DOT_U8(3, ta, tb);                                                             \
-                AMX_LOAD(ta, a, a_row);                                                            \
-            }                                                                                      \
-            AMX_DOT_U8(1, ta, tb);                                                                 \
-        }                                                                                          \
-    } while (0)
-
-/* Adds the products of one run. |second|: bytes from the first block of A to the second, or 0. */
-static void add_run(const struct tile *t, size_t rest, const uint8_t *a, ptrdiff_t second,
-                    const uint8_t *b, bool is_wide)
-{
-    const uint8_t *end = a + (t->run - rest);
-    if (!rest) {
-        for (; a < end; a += AMX_ROW_BYTES, b += AMX_ROW_BYTES * UK_NR) {
-            step(a, t->a_row, second, b, is_wide);
-        }
-        return;
-    }
-    for (; a < end; a += AMX_ROW_BYTES, b += AMX_ROW_BYTES * UK_NR) {
-        STEP_ALONE(4, 5, a, t->a_row, second, b, is_wide);
-    }
-    STEP_ALONE(6, 7, a, t->a_row, second, b, is_wide);
-}
 
 /* ---- results --------------------------------------------------------------------------------- */
 
@@ -171,7 +110,8 @@ static void run_tile(struct tile *t, const struct cut *cut)
     AMX_ZERO(3);
     for (size_t s = 0; s < t->segment_count; s++) {
         ptrdiff_t at = t->is_copied ? (ptrdiff_t)(s * t->run) : t->segments[s].a;
-        add_run(t, cut->rest, t->a + at, second, t->b + t->segments[s].k * UK_NR, is_wide);
+        struct amx_run run = {t->a + at, t->b + t->segments[s].k * UK_NR, t->run, t->a_row, second};
+        amx_add_run(&run, is_wide);
     }
     AMX_STORE(0, &sums[0][0][0], sizeof(sums[0][0]));
     AMX_STORE(1, &sums[0][0][UK_VL], sizeof(sums[0][0]));
@@ -200,7 +140,7 @@ static void run_line(const struct uk_gemm_u8 *g, struct tile *t, const struct cu
 static struct cut choose_cut(const struct uk_gemm_u8 *g, const struct tile *t)
 {
     size_t count = ((size_t)g->m + ROWS_MAX - 1) / ROWS_MAX;
-    struct cut cut = {.rows = (g->m + count - 1) / count, .rest = g->run % AMX_ROW_BYTES};
+    struct cut cut = {.rows = (g->m + count - 1) / count};
     bool is_short = cut.rows <= AMX_ROWS;
     cut.height = is_short ? cut.rows : (cut.rows + 1) / 2;
     cut.pairs_lines = is_short && g->lines > 1 && !t->is_copied;
@@ -209,20 +149,6 @@ static struct cut choose_cut(const struct uk_gemm_u8 *g, const struct tile *t)
     cut.c_line = g->c_line;
     cut.numbers_line = g->rows_line;
     return cut;
-}
-
-static void configure(const struct cut *cut)
-{
-    struct amx_config config = {.palette = 1};
-    size_t last = cut->rest ? cut->rest : AMX_ROW_BYTES;
-    for (int i = 0; i < AMX_TILES; i++) {
-        config.rows[i] = (uint8_t)cut->height;
-        config.row_bytes[i] = AMX_ROW_BYTES;
-    }
-    config.rows[5] = AMX_ROW_BYTES / UK_WORD;
-    config.row_bytes[6] = (uint16_t)last;
-    config.rows[7] = (uint8_t)(last / UK_WORD);
-    amx_configure(&config);
 }
 
 void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
@@ -236,7 +162,7 @@ void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
     const struct cut cut = choose_cut(g, &t);
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR, block = panels_at_once(g);
     size_t lines = cut.pairs_lines ? 2 : 1; /* at a time */
-    configure(&cut);
+    amx_configure_run(cut.height, t.run);
     for (size_t p = 0; p < panels; p += block) {
         size_t panel_end = panels - p > block ? p + block : panels;
         for (size_t line = 0, next = 0; next < g->lines; next = line + lines) {

@@ -3,6 +3,7 @@
 #ifndef PTED_HAL_CPU_UK_LEVEL_H
 #define PTED_HAL_CPU_UK_LEVEL_H
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "hal/cpu/uk/simd.h"
@@ -19,6 +20,20 @@ static inline bool uk_is_apart(const float *y, const float *x, size_t n)
     size_t distance =
         (uintptr_t)y < (uintptr_t)x ? (uintptr_t)x - (uintptr_t)y : (uintptr_t)y - (uintptr_t)x;
     return distance == 0 || distance >= n * sizeof(float);
+}
+
+/* What the caller of a product guarantees. */
+static inline void uk_check_product(const struct uk_gemm_f32 *g)
+{
+    must(g->k == 0 || uk_is_aligned(g->b));
+    must(g->segments || g->run <= g->k);
+    must(!g->is_odd || (g->run > 0 && (!g->segments || g->segment_count == 1)));
+    for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
+        must(in_range(g->segments[i].k, g->run, g->k));
+    }
+    /* A residual in place is read where the result is written. */
+    must(g->residual != g->c || g->m == 0 ||
+         (g->residual_line == g->c_line && g->residual_row == g->c_row));
 }
 
 void UK_BASE(gemm_f32)(const struct uk_gemm_f32 *g);
@@ -64,7 +79,7 @@ uint64_t UK_BYTES(probe_u8)(int32_t *out);
 
 #ifdef UK_BF16_LEVEL
 void UK_BF16(gemm_bf16)(const struct uk_gemm_f32 *g);
-void UK_BF16(pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
+void UK_PAIRS(pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 uint64_t UK_BF16(probe_bf16)(float *out);
 #endif
 

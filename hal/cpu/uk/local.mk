@@ -43,7 +43,7 @@ UK_AVX512_CFLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c \
 	-mprefer-vector-width=512
 
 noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a \
-	%D%/libuk_avx512_bf16.a %D%/libuk_amx_int8.a
+	%D%/libuk_avx512_bf16.a %D%/libuk_amx_int8.a %D%/libuk_amx_bf16.a
 %C%_libuk_avx2_a_SOURCES = $(UK_SOURCES)
 %C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX2 -mavx2 -mfma -mf16c
 %C%_libuk_avx512_a_SOURCES = $(UK_SOURCES)
@@ -59,6 +59,7 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 	%D%/pack_bf16.c \
 	%D%/pack_f32.h \
 	%D%/probe_bf16.c \
+	%D%/round_bf16.h \
 	%D%/simd.h \
 	%D%/simd_u8.h \
 	%D%/table.c
@@ -66,6 +67,7 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 	-mavx512vnni -mavx512bf16
 %C%_libuk_amx_int8_a_SOURCES = \
 	%D%/amx.h \
+	%D%/amx_run.h \
 	%D%/gemm_u8.h \
 	%D%/gemm_u8_amx.c \
 	%D%/level.h \
@@ -75,7 +77,19 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 	%D%/table.c
 %C%_libuk_amx_int8_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_INT8 $(UK_AVX512_CFLAGS) -mavx512vnni \
 	-mamx-tile -mamx-int8
+%C%_libuk_amx_bf16_a_SOURCES = \
+	%D%/amx.h \
+	%D%/amx_run.h \
+	%D%/gemm_bf16_amx.c \
+	%D%/level.h \
+	%D%/probe_bf16_amx.c \
+	%D%/round_bf16.h \
+	%D%/simd.h \
+	%D%/simd_u8.h \
+	%D%/table.c
+%C%_libuk_amx_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_BF16 $(UK_AVX512_CFLAGS) -mavx512vnni \
+	-mavx512bf16 -mamx-tile -mamx-bf16
 UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx512_a_OBJECTS) \
 	$(%C%_libuk_avx512_vnni_a_OBJECTS) $(%C%_libuk_avx512_bf16_a_OBJECTS) \
-	$(%C%_libuk_amx_int8_a_OBJECTS)
+	$(%C%_libuk_amx_int8_a_OBJECTS) $(%C%_libuk_amx_bf16_a_OBJECTS)
 endif

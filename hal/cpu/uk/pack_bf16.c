@@ -33,7 +33,9 @@ void UK_NAME(pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint3
             for (size_t inner = 0; inner < p->inner_count; inner += INNER_BLOCK) {
                 size_t rest = p->inner_count - inner;
                 size_t count = rest < INNER_BLOCK ? rest : INNER_BLOCK;
-                pack_block(rows, p, i * UK_NR, outer, inner, width, count);
+                size_t lacking = p->is_odd && count == rest ? 1 : 0;
+                pack_block(rows, p, i * UK_NR, outer, inner, width, count - lacking);
+                memset(rows + (count - lacking) * UK_NR, 0, lacking * UK_NR * sizeof(float));
                 round_pairs(panel, rows, count);
                 panel += count * UK_NR;
             }

@@ -21,7 +21,20 @@
 
 /* The register tile of the matrix product has UK_MR rows of two vectors: as many as leave room for
  * two vectors of B and one broadcast. */
-#if defined UK_LEVEL_AMX_INT8
+#if defined UK_LEVEL_AMX_BF16
+#define UK_LEVEL amx_bf16
+#define UK_BASE_LEVEL avx512
+#define UK_DOT_LEVEL avx512_vnni
+#define UK_BYTES_LEVEL amx_int8
+#define UK_BF16_LEVEL amx_bf16
+#define UK_PAIRS_LEVEL avx512_bf16
+#define UK_LEVEL_AVX512_VNNI
+#define UK_LEVEL_AVX512
+#define UK_VECTOR_BYTES 64
+#define UK_MR 14
+#define UK_U8_MR 32
+#define UK_BF16_MR 32
+#elif defined UK_LEVEL_AMX_INT8
 #define UK_LEVEL amx_int8
 #define UK_BASE_LEVEL avx512
 #define UK_DOT_LEVEL avx512_vnni
@@ -87,9 +100,17 @@
 #define UK_BYTES(name) UK_CAT(name, UK_BYTES_LEVEL)
 /* The name of a function on bfloat16, where UK_BF16_LEVEL says that there are any. */
 #define UK_BF16(name) UK_CAT(name, UK_BF16_LEVEL)
-/* Rows of a tile of the integer matrix product. */
+/* The name of a function that packs pairs of them. */
+#ifndef UK_PAIRS_LEVEL
+#define UK_PAIRS_LEVEL UK_BF16_LEVEL
+#endif
+#define UK_PAIRS(name) UK_CAT(name, UK_PAIRS_LEVEL)
+/* Rows of a tile of the integer matrix product, and of that of bfloat16 numbers. */
 #ifndef UK_U8_MR
 #define UK_U8_MR UK_MR
+#endif
+#ifndef UK_BF16_MR
+#define UK_BF16_MR UK_MR
 #endif
 #define UK_STRING_(a) #a
 #define UK_STRING(a) UK_STRING_(a)

@@ -61,8 +61,9 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .pack_dw_u8 = UK_DOT(pack_dw_u8),
     .probe_u8 = UK_BYTES(probe_u8),
 #ifdef UK_BF16_LEVEL
+    .bf16_mr = UK_BF16_MR,
     .gemm_bf16 = UK_BF16(gemm_bf16),
-    .pack_bf16 = UK_BF16(pack_bf16),
+    .pack_bf16 = UK_PAIRS(pack_bf16),
     .probe_bf16 = UK_BF16(probe_bf16),
 #endif
     .add_u8 = UK_BASE(add_u8),

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Floats to bfloat16, to the nearest and of two as near to the even one. Numbers below the smallest
+ * normal float become zero. */
+#ifndef PTED_HAL_CPU_UK_ROUND_BF16_H
+#define PTED_HAL_CPU_UK_ROUND_BF16_H
+
+#include "hal/cpu/uk/simd.h"
+
+/* Stores the first |n| <= UK_VL numbers. */
+UK_INLINE void store_bf16(uint16_t *to, vf x, size_t n)
+{
+    __m256bh half = _mm512_cvtneps_pbh((__m512)x);
+    _mm256_mask_storeu_epi16(to, (__mmask16)((1u << n) - 1), (__m256i)half);
+}
+
+static void round_run(uint16_t *to, const float *from, size_t count)
+{
+    size_t i = 0;
+    for (; count - i >= 2 * UK_VL; i += 2 * UK_VL) {
+        __m512bh pair =
+            _mm512_cvtne2ps_pbh((__m512)v_load(from + i + UK_VL), (__m512)v_load(from + i));
+        memcpy(to + i, &pair, sizeof(pair));
+    }
+    for (; i < count; i += UK_VL) {
+        size_t n = count - i < UK_VL ? count - i : UK_VL;
+        __m256bh half = _mm512_cvtneps_pbh((__m512)v_load_part(from + i, n));
+        memcpy(to + i, &half, n * sizeof(*to));
+    }
+}
+
+#endif
