@@ -679,7 +679,9 @@ static bool is_over(const struct request *request)
 
 static void print_error_event(const struct request *request, struct buf *out)
 {
-    reply_print_error_event(ASK_CHAT, out, request->err.text, request->http_status);
+    buf_add_str(out, "data: ");
+    reply_print_error(out, request->err.text, request->http_status);
+    buf_add_str(out, "\n\n");
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */

@@ -509,9 +509,16 @@ static enum status infer(const struct making *m, const struct rt_node *from, uin
     if (!rule) {
         return error_set(m->err, ST_UNSUPPORTED, "it has no batch rule");
     }
-    struct rt_batch_call call = {graph, &graph->nodes[number], rt_dim_of(m->rows), m->has_rows,
-                                 m->err};
+    struct rt_batch_call call = {.graph = graph,
+                                 .node = &graph->nodes[number],
+                                 .rows = rt_dim_of(m->rows),
+                                 .has_rows = m->has_rows,
+                                 .value_count = graph->value_count,
+                                 .err = m->err};
     TRY(rule(&call));
+    if (graph->node_count != number + 1) { /* the few rows here are cheaper apart */
+        return error_set(m->err, ST_UNSUPPORTED, "its rule needs further nodes");
+    }
     TRY(rt_graph_infer(graph, number, m->err));
     for (uint32_t i = 0; i < from->out_count; i++) {
         TRY(check_out(m, from->outs[i], graph->nodes[number].outs[i]));
