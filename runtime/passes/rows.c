@@ -430,9 +430,17 @@ static enum status open_out(const struct making *m, uint32_t value, uint32_t *ou
     } else if (!may_be_joined(m, value)) {
         return error_set(m->err, ST_UNSUPPORTED, "its result cannot be put together");
     }
-    v.dims = NULL;
     v.declared = NULL;
-    return add_value(m, v, out);
+    return add_value(m, v, out); /* with the dims of one call, which batch rules look at */
+}
+
+static void forget_dims(const struct making *m, uint32_t made)
+{
+    struct rt_value *v = &m->graph->values[made];
+    v->dims = NULL;
+    for (uint32_t i = 0; v->kind == RT_TENSORS && i < v->count; i++) {
+        forget_dims(m, v->values[i]);
+    }
 }
 
 /* Each result has |rows| times the rows of one call, and otherwise its dims. */
@@ -518,6 +526,9 @@ static enum status infer(const struct making *m, const struct rt_node *from, uin
     TRY(rule(&call));
     if (graph->node_count != number + 1) { /* the few rows here are cheaper apart */
         return error_set(m->err, ST_UNSUPPORTED, "its rule needs further nodes");
+    }
+    for (uint32_t i = 0; i < from->out_count; i++) {
+        forget_dims(m, graph->nodes[number].outs[i]);
     }
     TRY(rt_graph_infer(graph, number, m->err));
     for (uint32_t i = 0; i < from->out_count; i++) {

@@ -8,7 +8,7 @@ model tally
 option --workers=3 --sequence-count-max=5 --sequence-timeout=7s
 
 play unknown paths
-get /
+get /console/
 < 404
 get /v2/nothing
 < 404
@@ -155,7 +155,7 @@ play absolute form
 get http://example.org/v2/health/live
 < 200
 get HTTP://example.org
-< 404
+< 200
 
 play percent-encoding is decoded once
 get /v2/models/%61dd

@@ -15,6 +15,8 @@ from run_generate import ANSWERS, CHAT, VOCAB, Stream, ask, wait_idle
 from run_http import Client, Daemon, Report, build_request, expect
 
 ROWS = 8
+# Without kept states: a step of many tokens and several of one round differently.
+CHAT = [*CHAT, "--prefix-bytes-max=0"]
 TOGETHER = [*CHAT, f"--max-batch={ROWS}"]
 PROMPTS = [row["ids"][:n] for row in ANSWERS for n in (3, 5, 9, 14)][:12]
 TOKENS = 40

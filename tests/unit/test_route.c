@@ -74,6 +74,8 @@ static void every_route_is_found(void **state)
         {"/rerank", ROUTE_RERANK, ROUTE_POST_ONLY},
         {"/v2/models/m/versions/3/rerank", ROUTE_MODEL_RERANK, ROUTE_POST_ONLY},
         {"/v1/rerank", ROUTE_V1_RERANK, ROUTE_POST_ONLY},
+        {"/v1/audio/transcriptions", ROUTE_TRANSCRIPTIONS, ROUTE_POST_ONLY},
+        {"/v1/audio/translations", ROUTE_TRANSLATIONS, ROUTE_POST_ONLY},
         {"/v2/models/m/tokenize", ROUTE_TOKENIZE, ROUTE_POST_ONLY},
         {"/v2/models/m/versions/3/detokenize", ROUTE_DETOKENIZE, ROUTE_POST_ONLY},
         {"/v1/models", ROUTE_V1_MODELS, ROUTE_GET_ONLY},
@@ -91,7 +93,8 @@ static void every_route_is_found(void **state)
         assert_int_equal(find(cases[i].target, cases[i].method, &match), 200);
         assert_int_equal(match.id, cases[i].id);
         assert_string_equal(match.model, strstr(cases[i].target, "models/m") ? "m" : "");
-        assert_string_equal(match.region, strstr(cases[i].target, "/r/") || strstr(cases[i].target, "console/r") ? "r" : "");
+        bool has_name = strstr(cases[i].target, "/r/") || strstr(cases[i].target, "console/r");
+        assert_string_equal(match.region, has_name ? "r" : "");
         assert_int_equal(match.version, strstr(cases[i].target, "/3") ? 3 : 0);
         assert_int_equal(find(cases[i].target, ROUTE_OTHER, &match), 405);
         assert_non_null(match.allow);
