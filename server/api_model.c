@@ -161,7 +161,7 @@ enum status api_config(struct request *request, struct error *err)
         .input_count = model->input_count,
         .output_count = model->output_count,
         .batch_size_max = model->batch_size_max,
-        .is_batched = model->rows_max > 1,
+        .is_batched = model->rows_max > 1 && !has_state, /* steps are joined otherwise */
         .is_on_gpu = device->is_gpu,
         .running_max =
             params->running_count_max ? (uint32_t)params->running_count_max : device->workers,

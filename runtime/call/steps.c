@@ -209,7 +209,7 @@ static bool read_number(const struct rt_invocation *inv, uint32_t index, int64_t
         return false;
     }
     memcpy(out, element, sizeof(*out));
-    return *out >= 0 && *out <= RT_STEP_NUMBER_MAX;
+    return *out >= 0 && *out <= inv->method->steps->step.number_max;
 }
 
 int64_t rt_steps_rows(const struct rt_invocation *inv)

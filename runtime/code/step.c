@@ -25,6 +25,7 @@ struct making {
     const struct rt_code *code;
     const struct rt_step_form *form;
     struct held *registers;
+    int64_t rows_min; /* of the tensors whose rows a position counts, where a size depends on it */
     struct error *err;
     /* ---- of the block that is being copied ---- */
     const struct rt_graph *from;
@@ -440,7 +441,7 @@ static enum status add_number(const struct making *m, uint32_t input, bool is_el
         }
     }
     must(step->number_count < m->form->input_count);
-    *out = rt_dim_symbol(&graph->dims, RT_STEP_NUMBER_MAX);
+    *out = rt_dim_symbol(&graph->dims, step->number_max);
     step->numbers[step->number_count++] = (struct rt_step_number){input, is_element};
     graph->inputs[graph->input_count++] = rt_graph_int(graph, *out);
     return rt_graph_check(graph, m->err);
@@ -630,10 +631,29 @@ static enum status add_outputs(const struct making *m)
     return ST_OK;
 }
 
+/* Notes the longest dim of the tensors that |node| reads, which ends what positions can mean. */
+static void note_rows(struct making *m, const struct rt_node *node)
+{
+    int64_t longest = 0;
+    uint32_t value;
+    struct shape shape;
+    for (struct rt_tensors it = rt_node_arg_tensors(m->graph, node);
+         rt_tensors_next(&it, &value);) {
+        bool is_known = rt_value_shape(&m->graph->values[value], &shape);
+        for (uint8_t d = 0; is_known && d < shape.rank; d++) {
+            longest = shape.dims[d] > longest ? shape.dims[d] : longest;
+        }
+    }
+    if (longest > 0 && longest < m->rows_min) {
+        m->rows_min = longest;
+    }
+}
+
 /* Sizes must not depend on the numbers: one plan is for all of them. */
-static enum status check_graph(const struct making *m)
+static enum status check_graph(struct making *m)
 {
     struct rt_graph *graph = m->graph;
+    bool is_free = true;
     uint32_t first = m->form->input_count + m->form->state_count;
     for (uint32_t i = first; i < graph->input_count; i++) {
         struct rt_dim number = graph->values[graph->inputs[i]].i;
@@ -647,12 +667,14 @@ static enum status check_graph(const struct making *m)
         for (struct rt_tensors it = rt_node_out_tensors(graph, &graph->nodes[i]);
              rt_tensors_next(&it, &value);) {
             if (!rt_value_shape(&graph->values[value], &shape)) {
-                return error_set(m->err, ST_UNSUPPORTED, "%s: its size depends on a position",
-                                 graph->nodes[i].op->name);
+                note_rows(m, &graph->nodes[i]);
+                error_set(m->err, ST_UNSUPPORTED, "%s: its size depends on a position",
+                          graph->nodes[i].op->name);
+                is_free = false;
             }
         }
     }
-    return ST_OK;
+    return is_free ? ST_OK : ST_UNSUPPORTED;
 }
 
 static enum status make(struct making *m)
@@ -689,28 +711,48 @@ static enum status make(struct making *m)
     return check_graph(m);
 }
 
-enum status rt_step_init(struct rt_step *step, const struct rt_code *code,
-                         const struct rt_step_form *form, struct error *err)
+/* |*rows|: see |rows_min| of struct making. */
+static enum status try_max(struct rt_step *step, const struct rt_code *code,
+                           const struct rt_step_form *form, int64_t number_max, int64_t *rows,
+                           struct error *err)
 {
     const struct rt_graph *entry = &code->blocks[0]->graph;
     *step = (struct rt_step){
         .input_count = form->input_count,
         .state_count = form->state_count,
         .result_count = form->result_count,
+        .number_max = number_max,
     };
     rt_graph_init(&step->graph, entry->name);
     step->graph.files = entry->files;
     step->graph.precision = entry->precision;
-    struct making m = {.step = step, .graph = &step->graph, .code = code, .form = form, .err = err};
+    struct making m = {.step = step,
+                       .graph = &step->graph,
+                       .code = code,
+                       .form = form,
+                       .rows_min = number_max,
+                       .err = err};
     enum status status = entry->input_count < form->input_count
                              ? refuse(&m, "its entry takes other inputs")
                              : make(&m);
+    *rows = m.rows_min;
     if (status != ST_OK) {
         rt_graph_fini(&step->graph);
-        /* A requirement that cannot hold: there is no call of that size. */
-        return status == ST_INVALID ? error_prefix(err, "one step: ") : status;
     }
-    return ST_OK;
+    return status;
+}
+
+enum status rt_step_init(struct rt_step *step, const struct rt_code *code,
+                         const struct rt_step_form *form, struct error *err)
+{
+    int64_t rows;
+    enum status status = try_max(step, code, form, RT_STEP_NUMBER_MAX, &rows, err);
+    if (status == ST_UNSUPPORTED && rows < RT_STEP_NUMBER_MAX) {
+        /* A slice of a table has another size where it is cut at the end of the table. */
+        status = try_max(step, code, form, rows - 1, &rows, err);
+    }
+    /* ST_INVALID: a requirement that cannot hold: there is no call of that size. */
+    return status == ST_INVALID ? error_prefix(err, "one step: ") : status;
 }
 
 void rt_step_fini(struct rt_step *step)

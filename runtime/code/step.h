@@ -28,7 +28,7 @@ struct rt_step_number {
     bool is_element;
 };
 
-/* The greatest value of a number. None is negative. */
+/* The greatest value that a number can have in any step. None is negative. */
 #define RT_STEP_NUMBER_MAX INT32_MAX
 
 #define RT_NO_OUTPUT UINT32_MAX
@@ -40,6 +40,9 @@ struct rt_step {
     uint32_t input_count, state_count, number_count, result_count;
     uint32_t *state_outputs; /* by buffer: its output, or RT_NO_OUTPUT */
     struct rt_step_number *numbers;
+    /* The greatest value of the numbers: beyond it a row would lie behind the end of a table, and
+     * sizes would be others. */
+    int64_t number_max;
 };
 
 /* |step| is not initialised. ST_UNSUPPORTED with the reason; then there is nothing to fini. */
