@@ -10,6 +10,7 @@
 #include "hal/pool.h"
 #include "protocol/json.h"
 #include "runtime/call/batch.h"
+#include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
 #include "server/generate/embedder.h"
@@ -145,7 +146,8 @@ static void open_batches(struct model *model)
         error_set(&model->why_alone, ST_UNSUPPORTED, "it has not been tried yet");
     }
     model->batch_size_max = rt_batch_size_max(model->method);
-    if (model->batch_size_max == 0 && rows > 1) {
+    bool has_steps = rt_program_state_bytes(model->program) > 0; /* whose dim 0 is no sample */
+    if (model->batch_size_max == 0 && rows > 1 && !has_steps) {
         model->batch_size_max = 1; /* exported for one sample; its operators decide */
     }
 }
