@@ -311,6 +311,22 @@ static void a_position_is_refused_alone(void **state)
     rt_state_unref(rows[1].state);
 }
 
+/* A method whose steps cannot be joined is measured like any other. */
+static void nothing_is_joined(void **state)
+{
+    struct world *w = *state;
+    const struct rt_load_options options = {.device = w->device};
+    struct rt_program *program = load_model("tally", &options);
+    struct rt_method *method = rt_program_method(program, 0);
+    int64_t rows;
+    if (rt_batch_open(method, &rows, &w->err) == ST_OK) {
+        int64_t proven = rt_batch_prove(method, w->pool, rows, 600ull * SECOND, &w->err);
+        assert_int_equal(proven, 1);
+        assert_int_equal(rt_batch_measure(method, w->pool, proven, &w->err), 1);
+    }
+    rt_program_unref(program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +335,7 @@ int main(void)
         cmocka_unit_test(a_row_is_given_up),
         cmocka_unit_test(calls_that_run_alone),
         cmocka_unit_test(a_position_is_refused_alone),
+        cmocka_unit_test(nothing_is_joined),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
