@@ -100,9 +100,9 @@ static void drop(struct rt_prefixes *prefixes, struct prefix *prefix, struct lis
     list_push_back(dropped, &prefix->link);
 }
 
-static void shrink(struct rt_prefixes *prefixes, size_t bytes, struct list *dropped)
+static void shrink(struct rt_prefixes *prefixes, size_t bytes, uint32_t count, struct list *dropped)
 {
-    while (prefixes->bytes > bytes) {
+    while (prefixes->bytes > bytes || prefixes->count > count) {
         drop(prefixes, prefix_of(prefixes->list.next), dropped);
     }
 }
@@ -214,7 +214,7 @@ void rt_prefixes_keep(struct rt_prefixes *prefixes, const struct rt_prefix_key *
         drop_contained(prefixes, key, is_positional, &dropped)) {
         list_push_back(&dropped, &prefix->link);
     } else {
-        shrink(prefixes, max - prefix->bytes, &dropped);
+        shrink(prefixes, max - prefix->bytes, RT_PREFIX_COUNT_MAX - 1, &dropped);
         prefixes->count++;
         prefixes->bytes += prefix->bytes;
         touch(prefixes, prefix);
@@ -271,7 +271,7 @@ void rt_prefixes_shrink(struct rt_prefixes *prefixes, size_t bytes)
     struct list dropped;
     list_init(&dropped);
     pthread_mutex_lock(&prefixes->lock);
-    shrink(prefixes, bytes, &dropped);
+    shrink(prefixes, bytes, RT_PREFIX_COUNT_MAX, &dropped);
     pthread_mutex_unlock(&prefixes->lock);
     free_all(&dropped);
 }

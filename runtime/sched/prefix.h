@@ -6,7 +6,7 @@
  *
  * A kept state is found by its method, its owner and its tokens. Of a positional state
  * (rt_method_is_positional()) any beginning can be used, of another one only all of its tokens.
- * At the limit of bytes the state that has not been used for longest goes first; so does one that
+ * At the limits of bytes and of number the state that has not been used for longest goes first; so does one that
  * has not been used for |idle_ns|, and sequences (runtime/sched/sequence.h) take the memory that
  * they need. A method whose model is replaced is closed: its states go, and no new ones are kept.
  *
@@ -30,6 +30,10 @@ struct rt_state;
 
 /* Fewer tokens than that in common are not worth a place: computing them takes one step, too. */
 #define RT_PREFIX_TOKENS_MIN 8
+
+/* States that are kept at a time: a search goes through all of them with the lock held, and states
+ * of a few bytes would be too many within |bytes_max|. */
+#define RT_PREFIX_COUNT_MAX 1024
 
 struct rt_prefixes_options {
     size_t bytes_max; /* of all kept states with their tokens; 0: none is kept */

@@ -5,6 +5,7 @@
 
 #include "runtime/sched/prefix.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "hal/device.h"
@@ -201,6 +202,21 @@ static void test_expiry(void **state)
     assert_int_equal(find(w, "b", COUNT), 20);
 }
 
+/* Small states stay few enough for a search. */
+static void test_number(void **state)
+{
+    struct world *w = *state;
+    char owner[16];
+    for (int i = 0; i < RT_PREFIX_COUNT_MAX + 3; i++) {
+        snprintf(owner, sizeof(owner), "%d", i);
+        keep(w, owner, 20, true);
+    }
+    assert_int_equal(kept(w), RT_PREFIX_COUNT_MAX);
+    assert_int_equal(find(w, "2", COUNT), 0);
+    assert_int_equal(find(w, "3", COUNT), 20);
+    assert_int_equal(find(w, owner, COUNT), 20);
+}
+
 static void test_closing(void **state)
 {
     struct world *w = *state;
@@ -249,8 +265,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(test_longest), TEST(test_contained), TEST(test_whole),   TEST(test_owners),
-        TEST(test_bounds),  TEST(test_expiry),    TEST(test_closing), TEST(test_giving_way),
+        TEST(test_longest), TEST(test_contained),  TEST(test_whole),
+        TEST(test_owners),  TEST(test_bounds),     TEST(test_expiry),
+        TEST(test_closing), TEST(test_giving_way), TEST(test_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
