@@ -679,9 +679,7 @@ static bool is_over(const struct request *request)
 
 static void print_error_event(const struct request *request, struct buf *out)
 {
-    buf_add_str(out, "data: ");
-    reply_print_error(out, request->err.text, request->http_status);
-    buf_add_str(out, "\n\n");
+    reply_print_error_data(out, request->err.text, request->http_status);
 }
 
 /* ---- ENCODE ---------------------------------------------------------------------------------- */

@@ -387,6 +387,13 @@ void reply_print_error(struct buf *out, const char *text, int http_status)
     buf_printf(out, ",\"type\":%s,\"param\":%s,\"code\":%s}}", kind->type, kind->param, kind->code);
 }
 
+void reply_print_error_data(struct buf *out, const char *text, int http_status)
+{
+    buf_add_str(out, "data: ");
+    reply_print_error(out, text, http_status);
+    buf_add_str(out, "\n\n");
+}
+
 void reply_print_error_event(struct reply *reply, struct buf *out, const char *text,
                              int http_status)
 {
@@ -394,11 +401,11 @@ void reply_print_error_event(struct reply *reply, struct buf *out, const char *t
         reply_response_print_error_event(reply, out, text, http_status);
         return;
     }
-    buf_add_str(out, "data: ");
     if (reply->ask->form == ASK_GENERATE) {
+        buf_add_str(out, "data: ");
         oip_print_error(out, text);
+        buf_add_str(out, "\n\n");
     } else {
-        reply_print_error(out, text, http_status);
+        reply_print_error_data(out, text, http_status);
     }
-    buf_add_str(out, "\n\n");
 }

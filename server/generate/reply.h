@@ -68,8 +68,10 @@ void reply_print_whole(const struct reply *reply, struct span choices, struct bu
 void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out);
 void reply_print_end(const struct reply *reply, struct buf *out);
 
-/* An error as clients of OpenAI's API know it; and as the last event of a stream. */
+/* An error as clients of OpenAI's API know it; the same as an event without a name; and as the last
+ * event of a stream of |reply|, in its form. */
 void reply_print_error(struct buf *out, const char *text, int http_status);
+void reply_print_error_data(struct buf *out, const char *text, int http_status);
 void reply_print_error_event(struct reply *reply, struct buf *out, const char *text,
                              int http_status);
 
