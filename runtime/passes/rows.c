@@ -524,7 +524,7 @@ static enum status infer(const struct making *m, const struct rt_node *from, uin
                                  .value_count = graph->value_count,
                                  .err = m->err};
     TRY(rule(&call));
-    if (graph->node_count != number + 1) { /* the few rows here are cheaper apart */
+    if (graph->node_count != number + 1) { /* such as repeats: the rows are recorded apart */
         return error_set(m->err, ST_UNSUPPORTED, "its rule needs further nodes");
     }
     for (uint32_t i = 0; i < from->out_count; i++) {
