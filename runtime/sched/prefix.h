@@ -8,7 +8,8 @@
  * (rt_method_is_positional()) any beginning can be used, of another one only all of its tokens.
  * At the limits of bytes and of number the state that has not been used for longest goes first; so
  * does one that has not been used for |idle_ns|, and sequences (runtime/sched/sequence.h) take the
- * memory that they need. A method whose model is replaced is closed: its states go, and no new ones are kept.
+ * memory that they need. A method whose model is replaced is closed: its states go, and no new ones
+ * are kept.
  *
  * Any thread. States are freed by the thread that displaces them.
  */
