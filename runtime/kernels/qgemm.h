@@ -38,10 +38,10 @@ struct rt_qgemm {
     uint32_t is_direct; /* the tile reads the input in place */
     uint32_t width;     /* columns of a panel */
     uint32_t word;      /* neighbours in k that are contiguous in a panel */
+    /* Given: scales of groups are bfloat16, never on a GPU. Here, because shaders know where the
+     * others are. */
+    uint32_t has_short_scales;
     int64_t band_y, band_x, bands_y, bands_x, panels;
-#ifndef HAL_SHADER
-    uint32_t has_short_scales; /* given: scales of groups are bfloat16, never on a GPU */
-#endif
 };
 
 enum rt_qgemm_binding {

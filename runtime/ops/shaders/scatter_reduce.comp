@@ -100,6 +100,17 @@ void reduce_int(Column c, int64_t place, uint64_t own, uint64_t to)
     store_int(to, K.dtype, sum);
 }
 
+/* An element as it is. load_int() would read 8 bytes of a float, and GPUs read these only where 8
+ * divides the address. */
+void copy_element(uint64_t to, uint64_t from)
+{
+    if (is_float(K.dtype)) {
+        store_float(to, K.dtype, load_float(from, K.dtype));
+    } else {
+        store_int(to, K.dtype, load_int(from, K.dtype));
+    }
+}
+
 void main()
 {
     uint width = dtype_width(K.dtype);
@@ -112,7 +123,7 @@ void main()
         uint64_t at = uint64_t((c.table + place * K.along.table) * width);
         uint64_t own = binding(1) + at, to = binding(0) + at;
         if (!c.is_indexed) {
-            store_int(to, K.dtype, load_int(own, K.dtype));
+            copy_element(to, own);
         } else if (is_float(K.dtype)) {
             reduce_float(c, place, own, to);
         } else {
