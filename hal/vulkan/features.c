@@ -300,18 +300,21 @@ void hal_vulkan_find_abilities(const struct hal_vulkan_instance *instance,
 {
     VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR dots = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR};
+    VkPhysicalDeviceFloatControlsProperties floats = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES};
     VkPhysicalDeviceSubgroupProperties subgroup = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, .pNext = &floats};
     VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                        .pNext = &subgroup};
     struct features has;
     *a = (struct hal_vulkan_abilities){.extensions = find_extensions(instance, physical)};
-    subgroup.pNext = a->extensions >> DOT_PRODUCTS & 1 ? &dots : NULL;
+    floats.pNext = a->extensions >> DOT_PRODUCTS & 1 ? &dots : NULL;
     instance->vkGetPhysicalDeviceProperties2(physical, &all);
     read_features(instance, physical, a->extensions, &has);
     find_shapes(instance, physical, a);
     a->subgroup = subgroup.subgroupSize;
     a->full_subgroups = has.sizes.computeFullSubgroups;
+    a->keeps_nan = floats.shaderSignedZeroInfNanPreserveFloat32;
 
     uint32_t possible = with_features(&has);
     possible = only_if(has_subgroup_operations(&subgroup), possible, HAL_SUBGROUPS);

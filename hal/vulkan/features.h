@@ -29,6 +29,7 @@ struct hal_vulkan_abilities {
     uint32_t subgroup;     /* invocations in a subgroup */
     bool full_subgroups;   /* pipelines can require full subgroups */
     bool is_processor;     /* invocations run on a processor's vector units */
+    bool keeps_nan;        /* shaders can ask for comparisons and bounds that respect NaN */
     struct hal_vulkan_shape matrices_f16, matrices_s8; /* zeros: none */
 };
 

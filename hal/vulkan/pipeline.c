@@ -227,20 +227,79 @@ static VkResult create_pipeline(const struct hal_vulkan_device *device,
                                             out_pipeline);
 }
 
+/*
+ * Shaders must treat NaN as C does. By itself Vulkan permits a driver to assume that there is none,
+ * and NVIDIA's makes max(a, 0), which is never NaN, of "a < 0 ? 0 : a". Shaders cannot ask for more
+ * in their source, because a device need not support it. So the words that ask are added here.
+ *
+ * Source: SPIR-V 1.5, 2.4 (the order of instructions), 3.6 and 3.31 (SignedZeroInfNanPreserve).
+ */
+enum { SPIRV_HEADER = 5, SPIRV_ENTRY_POINT = 15, SPIRV_EXECUTION_MODE = 16, SPIRV_CAPABILITY = 17 };
+enum { SPIRV_MODE_KEEPS_NAN = 4461, SPIRV_CAPABILITY_KEEPS_NAN = 4466 };
+enum { SPIRV_CAPABILITY_WORDS = 2, SPIRV_MODE_WORDS = 4 };
+
+/* The word behind the only entry point; its number is stored in |out_entry|. */
+static size_t find_modes(const uint32_t *words, size_t count, uint32_t *out_entry)
+{
+    size_t at = SPIRV_HEADER;
+    while (at < count && (words[at] & 0xffff) != SPIRV_ENTRY_POINT) {
+        at += words[at] >> 16;
+    }
+    must(at + 2 < count);
+    *out_entry = words[at + 2];
+    return at + (words[at] >> 16);
+}
+
+/* |words| with more demands on the device; to be freed. NULL: no memory. */
+static uint32_t *keep_nan(const uint32_t *words, size_t count, size_t *out_count)
+{
+    uint32_t entry;
+    size_t modes = find_modes(words, count, &entry);
+    const uint32_t capability[SPIRV_CAPABILITY_WORDS] = {
+        SPIRV_CAPABILITY_WORDS << 16 | SPIRV_CAPABILITY, SPIRV_CAPABILITY_KEEPS_NAN};
+    const uint32_t mode[SPIRV_MODE_WORDS] = {SPIRV_MODE_WORDS << 16 | SPIRV_EXECUTION_MODE, entry,
+                                             SPIRV_MODE_KEEPS_NAN, 32};
+    *out_count = count + SPIRV_CAPABILITY_WORDS + SPIRV_MODE_WORDS;
+    uint32_t *out = malloc(*out_count * sizeof(*out)), *to = out;
+    if (out) {
+        memcpy(to, words, SPIRV_HEADER * sizeof(*to));
+        memcpy(to += SPIRV_HEADER, capability, sizeof(capability));
+        memcpy(to += SPIRV_CAPABILITY_WORDS, words + SPIRV_HEADER,
+               (modes - SPIRV_HEADER) * sizeof(*to));
+        memcpy(to += modes - SPIRV_HEADER, mode, sizeof(mode));
+        memcpy(to + SPIRV_MODE_WORDS, words + modes, (count - modes) * sizeof(*to));
+    }
+    return out;
+}
+
+static VkResult create_module(const struct hal_vulkan_device *device, const struct hal_spirv *form,
+                              VkShaderModule *out_module)
+{
+    const uint32_t *words = (const uint32_t *)(const void *)form->words.ptr;
+    size_t count = form->words.len / sizeof(*words);
+    must(form->words.len % sizeof(*words) == 0 && (uintptr_t)words % _Alignof(uint32_t) == 0);
+    uint32_t *changed = NULL;
+    if (device->abilities.keeps_nan) {
+        words = changed = keep_nan(words, count, &count);
+    }
+    const VkShaderModuleCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+        .codeSize = count * sizeof(*words),
+        .pCode = words,
+    };
+    VkResult result = words ? device->vkCreateShaderModule(device->handle, &info, NULL, out_module)
+                            : VK_ERROR_OUT_OF_HOST_MEMORY;
+    free(changed);
+    return result;
+}
+
 static enum status compile(const struct hal_vulkan_device *device, const struct hal_kernel *kernel,
                            VkPipeline *out_pipeline, struct error *err)
 {
     VkShaderModule module;
     const struct hal_spirv *form = hal_kernel_spirv(kernel, device->base.props.capabilities);
     must(form); /* placement.c has checked this */
-    must(form->words.len % sizeof(uint32_t) == 0 &&
-         (uintptr_t)form->words.ptr % _Alignof(uint32_t) == 0);
-    const VkShaderModuleCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-        .codeSize = form->words.len,
-        .pCode = (const uint32_t *)(const void *)form->words.ptr,
-    };
-    VkResult result = device->vkCreateShaderModule(device->handle, &info, NULL, &module);
+    VkResult result = create_module(device, form, &module);
     if (result == VK_SUCCESS) {
         result = create_pipeline(device, form, kernel->variant, module, out_pipeline);
         device->vkDestroyShaderModule(device->handle, module, NULL);
