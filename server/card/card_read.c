@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "server/card/card.h"
+#include "server/card/card_steps.h"
 #include "server/process/nearest.h"
 #include "server/process/setting.h"
 
@@ -149,9 +150,12 @@ static enum status read_io_member(const struct reader *r, const struct cJSON *me
     if (document_is(member, "labels") && side == RT_RESULT) {
         return take_labels(r, member, &io->labels, err);
     }
+    if (document_is(member, "steps") && side == RT_RESULT) {
+        return card_read_steps(r->card, r->in, r->path, member, io, err);
+    }
     return document_refuse_member(
-        r->in, member, side == RT_RESULT ? "name, description or labels" : "name or description",
-        err);
+        r->in, member,
+        side == RT_RESULT ? "name, description, labels or steps" : "name or description", err);
 }
 
 /* A name, null, or an object. */
