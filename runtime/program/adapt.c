@@ -367,19 +367,22 @@ static enum status add_fold(struct rt_graph *graph, const struct rt_op *op, uint
     return rt_op_apply(graph, op, args, 4, graph->values[*value].dtype, value, err);
 }
 
-/* x / max(sqrt(sum(x * x)), 1e-12) */
+/* x / max(sqrt(sum(x * x)), 1e-12); halves cannot hold that bound. */
 static enum status add_norm(struct rt_graph *graph, uint32_t *value, int64_t dim, struct error *err)
 {
-    enum dtype dtype = graph->values[*value].dtype;
+    enum dtype dtype = graph->values[*value].dtype, wide = dtype == DT_F64 ? DT_F64 : DT_F32;
     const struct rt_dim along = rt_dim_of(dim);
-    uint32_t both[] = {*value, *value}, norm;
-    TRY(rt_op_apply(graph, RT_OP(mul), both, 2, dtype, &norm, err));
+    uint32_t x, norm;
+    TRY(rt_op_convert(graph, *value, wide, &x, err));
+    uint32_t both[] = {x, x};
+    TRY(rt_op_apply(graph, RT_OP(mul), both, 2, wide, &norm, err));
     TRY(add_fold(graph, RT_OP(sum), &norm, &along, 1, true, err));
-    TRY(rt_op_apply(graph, RT_OP(sqrt), &norm, 1, dtype, &norm, err));
+    TRY(rt_op_apply(graph, RT_OP(sqrt), &norm, 1, wide, &norm, err));
     uint32_t bounds[] = {norm, rt_graph_float(graph, NORM_LEAST), rt_graph_none(graph)};
-    TRY(rt_op_apply(graph, RT_OP(clamp), bounds, 3, dtype, &norm, err));
+    TRY(rt_op_apply(graph, RT_OP(clamp), bounds, 3, wide, &norm, err));
     both[1] = norm;
-    return rt_op_apply(graph, RT_OP(div), both, 2, dtype, value, err);
+    TRY(rt_op_apply(graph, RT_OP(div), both, 2, wide, value, err));
+    return rt_op_convert(graph, *value, dtype, value, err);
 }
 
 static enum status add_pool(struct rt_graph *graph, uint32_t *value, struct error *err)
