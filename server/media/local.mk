@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/libmedia.a
 	%D%/image.h \
 	%D%/log_mel.c %D%/log_mel.h \
 	%D%/ogg.c %D%/ogg.h \
+	%D%/png_write.c %D%/png_write.h \
 	%D%/sndfile.c %D%/sndfile.h \
 	%D%/sound.c %D%/sound.h \
 	%D%/soxr.c %D%/soxr.h
