@@ -13,6 +13,7 @@
 
 #include "base/precision.h"
 #include "base/status.h"
+#include "runtime/program/adapt.h"
 #include "runtime/program/program.h"
 
 struct hal_device;
@@ -33,6 +34,8 @@ struct rt_load_options {
     const char *packed_folder; /* where packed weights are kept for the next load, on a device that
                                   is the host (runtime/pte/packed.h); NULL: nowhere */
     uint64_t statements_max;   /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
+    rt_adapt_f *adapt;         /* called for each method before it is compiled, or NULL */
+    void *adapt_arg;
     bool poison_workspaces;    /* fill workspaces with 0xff before each run: finds reads of stale
                                   memory */
     bool is_unfused; /* without the passes that join several nodes to one: for comparison */
