@@ -42,6 +42,7 @@ struct oip_tensor_meta {
     bool is_optional;        /* an input that a request may leave out */
     const char *description; /* what people say of it, or NULL */
     uint32_t label_count;    /* names of its classes; 0: none are known */
+    const char *media;       /* an input may come as "image", "sound" or "text"; or NULL */
 };
 
 struct oip_limits {

@@ -19,6 +19,7 @@
 #include "runtime/sched/sched.h"
 #include "server/http/body.h"
 #include "server/http/coding.h"
+#include "server/infer_media.h"
 #include "server/model/model.h"
 
 struct bundle;
@@ -105,6 +106,25 @@ enum status infer_call_name_input(const struct infer_call *call, uint32_t index,
                                   struct error *err);
 void infer_call_note_fill(struct request *request, const struct infer_call *call);
 
+/* Likewise, for calls whose leaves do not come from one text (infer_form.c): outputs, unless they
+ * have been chosen, and inputs. And for the protocol: all outputs by name. */
+MUST_CHECK enum status infer_call_list_outputs(struct request *request, struct infer_call *call,
+                                               bool is_binary, struct error *err);
+MUST_CHECK enum status infer_call_decode_inputs(struct request *request, struct infer_call *call,
+                                                struct error *err);
+MUST_CHECK enum status infer_oip_choose_outputs(struct request *request, struct infer_call *call,
+                                                struct error *err);
+MUST_CHECK enum status infer_call_choose_classes(struct infer_call *call, struct error *err);
+
+/* Requests whose body is no JSON (infer_form.c): a file or a text alone, or a form of several
+ * parts, by its Content-Type and its first bytes. */
+extern const struct infer_codec infer_codec_form_oip, infer_codec_form_call;
+bool infer_form_is(const struct request *request, const struct infer_call *call);
+
+/* Before the body: 200, or 415 if the model takes no such body. */
+int infer_form_check(const struct request *request, const struct infer_call *call,
+                     struct error *err);
+
 /*
  * The difference between a call and a list of calls: one row each, called by the functions below.
  */
@@ -188,6 +208,7 @@ struct infer {
     uint64_t timeout_us;        /* given by the client; 0: none */
     uint32_t priority;          /* given by the client; 0: the default */
     struct rt_sched_turn turn;  /* place of a call in its sequence */
+    struct infer_media media;   /* files and texts that inputs came as */
     struct infer_region
         *regions;               /* of shared memory that the request uses: refs held; in |arena| */
     bool has_shared_outputs;    /* regions are written to */
@@ -223,6 +244,8 @@ void infer_drop_model(struct infer_call *call);
 
 MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
+/* Step MEDIA: the threads that read files are back, and what was left of DECODE is done. */
+MUST_CHECK enum status infer_end_media(struct request *request, struct error *err);
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
                                      struct error *err);

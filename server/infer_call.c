@@ -30,6 +30,7 @@ static bool is_much_to_fill(const struct request *request, const struct infer_ca
 
 void infer_call_note_fill(struct request *request, const struct infer_call *call)
 {
+    infer_media_note(request, call);
     request->offload = request->offload || is_much_to_fill(request, call);
 }
 
@@ -37,6 +38,10 @@ static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
     struct call_limits limits = infer_call_limits(request);
+    if (!out_rest && infer_form_is(request, call)) {
+        call->codec = &infer_codec_form_call;
+        return call->codec->parse(request, call, parts, NULL, err);
+    }
     limits.oip.is_listed = out_rest != NULL;
     call->parameters = &call->tree.parameters;
     TRY(call_parse(parts, &call->model->call, &limits, &request->infer.arena, &call->tree, out_rest,
@@ -58,9 +63,10 @@ static const struct model_io *find_output(const struct model *model, int64_t ind
 }
 
 /* The leaves of the results, in their order; a None has no bytes. */
-static enum status list_outputs(struct arena *arena, struct infer_call *call, bool is_binary,
-                                struct error *err)
+enum status infer_call_list_outputs(struct request *request, struct infer_call *call,
+                                    bool is_binary, struct error *err)
 {
+    struct arena *arena = &request->infer.arena;
     const struct sip_tree *tree = &call->model->call.structure->results;
     if (tree->leaf_count > INFER_OUTPUTS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "result: expected at most %d leaves, got %u",
@@ -86,7 +92,7 @@ static bool has_scores(const struct infer_output *output)
 }
 
 /* "top_k" is about the results whose classes have labels, or about all if none have. */
-static enum status choose_classes(struct infer_call *call, struct error *err)
+enum status infer_call_choose_classes(struct infer_call *call, struct error *err)
 {
     bool has_labels = false;
     uint32_t count = 0;
@@ -141,7 +147,7 @@ static enum status decode_scalar(struct infer_call *call, uint32_t index,
                : call_prefix(method, index, ": ", err);
 }
 
-static enum status decode_input(struct infer *infer, struct infer_call *call, uint32_t index,
+static enum status decode_input(struct request *request, struct infer_call *call, uint32_t index,
                                 struct error *err)
 {
     const struct call_leaf *leaf = &call->tree.leaves[index];
@@ -149,9 +155,13 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
     if (leaf->encoding == CALL_ABSENT || leaf->encoding == CALL_PROMISE) {
         return ST_OK; /* call_parse() has checked that it may be left out */
     }
+    if (leaf->encoding == CALL_MEDIA) {
+        return infer_media_decode(request, call, index, leaf->items, leaf->item_count,
+                                  leaf->is_list, err);
+    }
     switch (method->inputs[index].kind) {
     case CALL_TENSOR:
-        return decode_tensor(infer, call, index, leaf, err);
+        return decode_tensor(&request->infer, call, index, leaf, err);
     case CALL_SCALAR:
         return decode_scalar(call, index, leaf, err);
     case CALL_STRING:
@@ -164,19 +174,25 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
     unreachable();
 }
 
+enum status infer_call_decode_inputs(struct request *request, struct infer_call *call,
+                                     struct error *err)
+{
+    for (uint32_t i = 0; i < call->model->call.input_count; i++) {
+        TRY(decode_input(request, call, i, err));
+    }
+    return ST_OK;
+}
+
 static enum status decode_all(struct request *request, struct infer_call *call, bool is_binary,
                               struct error *err)
 {
     call->nan = oip_request_nan(call->parameters);
     rt_invocation_say_paths(call->invocation);
-    TRY(list_outputs(&request->infer.arena, call, is_binary, err));
+    TRY(infer_call_list_outputs(request, call, is_binary, err));
     if (call->parameters->top_k) {
-        TRY(choose_classes(call, err));
+        TRY(infer_call_choose_classes(call, err));
     }
-    for (uint32_t i = 0; i < call->model->call.input_count; i++) {
-        TRY(decode_input(&request->infer, call, i, err));
-    }
-    return ST_OK;
+    return infer_call_decode_inputs(request, call, err);
 }
 
 static enum status decode(struct request *request, struct infer_call *call, struct error *err)

@@ -72,6 +72,56 @@ struct card_step {
 
 #define CARD_STEPS_MAX 16 /* of an output */
 
+/* What an input is made from, if clients may send it as a file or a text: see docs/media.md. */
+enum card_medium { CARD_NO_MEDIUM, CARD_IMAGE, CARD_SOUND, CARD_TEXT };
+
+enum card_fit { CARD_SHORTER, CARD_STRETCH, CARD_INSIDE };
+enum card_filter { CARD_NEAREST, CARD_BOX, CARD_BILINEAR, CARD_BICUBIC, CARD_LANCZOS };
+enum card_colors { CARD_COLORS_UNSAID, CARD_RGB, CARD_BGR, CARD_GRAY };
+enum card_layout { CARD_LAYOUT_UNSAID, CARD_NCHW, CARD_NHWC };
+
+/* Pictures, as pixels [n, height, width, channels] of 8 bits and then as what the program takes. */
+struct card_image {
+    uint32_t resize[2], crop[2]; /* height, width; 0: not */
+    bool is_resized_to_pair;     /* "resize" has two sides */
+    enum card_fit fit;
+    enum card_filter filter;
+    uint8_t fill[3];
+    enum card_colors colors; /* settled by card_apply() */
+    bool is_draft;           /* JPEG may be decoded at a reduced scale */
+    bool has_scale;
+    double scale;
+    double mean[RT_PIXEL_CHANNELS_MAX], std[RT_PIXEL_CHANNELS_MAX];
+    uint32_t mean_count, std_count; /* 0: not said; 1: of all channels */
+    enum card_layout layout;
+    uint32_t height, width, channels; /* of the pixels, settled by card_apply() */
+};
+
+struct card_sound {
+    uint32_t rate;
+    bool is_log_mel;
+    double seconds; /* 0: as the program's input says, or as long as the sound is */
+};
+
+struct card_text {
+    const char *tokenizer;            /* a path, or NULL: the one beside the program */
+    uint32_t max_tokens;              /* 0: as many as the program takes */
+    bool is_padded;                   /* every text gets |max_tokens| tokens */
+    const char *mask, *types;         /* names of inputs, or NULL */
+    uint32_t mask_index, types_index; /* raw; settled by card_apply() */
+};
+
+/* By |kind|. */
+struct card_media {
+    enum card_medium kind;
+    union {
+        struct card_image image;
+        struct card_sound sound;
+        struct card_text text;
+    };
+    struct card_place place;
+};
+
 /* What a card says of an input or output. */
 struct card_io {
     const char *present; /* the name or alias that it had; NULL: it is the one at |index| */
@@ -80,6 +130,7 @@ struct card_io {
     struct card_labels labels;      /* of an output, like what follows */
     struct card_step *steps;
     uint32_t step_count;
+    struct card_media media; /* of an input */
     struct card_place place;
 };
 

@@ -4,7 +4,7 @@ noinst_LIBRARIES += %D%/libmedia.a
 %C%_libmedia_a_CFLAGS = $(SERVER_CFLAGS) $(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libmedia_a_SOURCES = \
 	%D%/format.c %D%/format.def %D%/format.h \
-	%D%/image.h \
+	%D%/image.c %D%/image.h \
 	%D%/log_mel.c %D%/log_mel.h \
 	%D%/ogg.c %D%/ogg.h \
 	%D%/png_write.c %D%/png_write.h \
