@@ -4,7 +4,7 @@ SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSO
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
 	%D%/model/libmodel.a %D%/intake/libintake.a %D%/generate/libgenerate.a \
-	%D%/card/libcard.a \
+	%D%/card/libcard.a %D%/answer/libanswer.a \
 	%D%/console/libconsole.a %D%/text/libtext.a %D%/media/libmedia.a %D%/http/libhttp.a \
 	%D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
@@ -16,6 +16,7 @@ include server/model/local.mk
 include server/intake/local.mk
 include server/generate/local.mk
 include server/card/local.mk
+include server/answer/local.mk
 include server/console/local.mk
 include server/text/local.mk
 include server/media/local.mk

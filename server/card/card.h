@@ -33,6 +33,7 @@
 #include "base/status.h"
 #include "runtime/program/adapt.h"
 #include "runtime/program/names.h"
+#include "server/answer/answer.h"
 #include "server/process/document.h"
 #include "server/process/options.h"
 
@@ -71,6 +72,14 @@ struct card_step {
 };
 
 #define CARD_STEPS_MAX 16 /* of an output */
+
+/* How an output is written for people. */
+struct card_answer {
+    struct answer_form answer;    /* its indices are known after card_apply() */
+    bool has_form;                /* of boxes */
+    const char *scores, *classes; /* of boxes: names of outputs, or NULL */
+    struct card_place place;
+};
 
 /* What an input is made from, if clients may send it as a file or a text: see docs/media.md. */
 enum card_medium { CARD_NO_MEDIUM, CARD_IMAGE, CARD_SOUND, CARD_TEXT };
@@ -130,6 +139,8 @@ struct card_io {
     struct card_labels labels;      /* of an output, like what follows */
     struct card_step *steps;
     uint32_t step_count;
+    struct card_answer answer;
+    uint64_t class_count; /* that a step behind the program has counted; 0: there is no such step */
     struct card_media media; /* of an input */
     struct card_place place;
 };
@@ -250,6 +261,14 @@ const struct card_io *card_find_io(const struct card_method *method, enum rt_sid
 /* The names of the classes of result |index| of |method|; NULL: none. After card_apply(). */
 const struct card_labels *card_find_labels(const struct card *card, const struct rt_method *method,
                                            uint32_t index);
+
+/* The answer that the card says for result |index| of |method|; NULL: the tensor. After
+ * card_apply(). */
+const struct answer_form *card_find_answer(const struct card *card, const struct rt_method *method,
+                                           uint32_t index);
+
+/* Result |index| as answers see it, without bytes; ANSWER_NO_INDEX: an empty one. */
+struct answer_tensor card_answer_tensor(const struct rt_method *method, uint32_t index);
 
 /* Do they come from pted.json, not from the file? */
 bool card_is_of_members(const struct card *card, const struct card_labels *labels);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "runtime/program/program.h"
 #include "server/card/card_priv.h"
+#include "server/card/card_steps.h"
 
 /* Sets the raw index of what an entry is about; false: there is no such thing. */
 static bool find_index(const struct rt_method *method, enum rt_side side, struct card_io *io)
@@ -25,8 +26,7 @@ static bool find_index(const struct rt_method *method, enum rt_side side, struct
     return !io->present && io->index < count;
 }
 
-static enum status adapt_result(struct rt_method *method, const struct card_io *io,
-                                struct error *err)
+static enum status adapt_result(struct rt_method *method, struct card_io *io, struct error *err)
 {
     for (uint32_t i = 0; i < io->step_count; i++) {
         enum status status = rt_adapt_result(method, io->index, &io->steps[i].step, err);
@@ -34,7 +34,7 @@ static enum status adapt_result(struct rt_method *method, const struct card_io *
             return status == ST_EXHAUSTED ? status : card_blame(&io->steps[i].place, err);
         }
     }
-    return ST_OK;
+    return card_adapt_answer(method, io, err);
 }
 
 static enum status adapt_side(struct rt_method *method, enum rt_side side,

@@ -12,6 +12,7 @@
 #include "runtime/program/signature.h"
 #include "server/card/card.h"
 #include "server/card/card_priv.h"
+#include "server/card/card_steps.h"
 #include "server/process/file.h"
 
 #define LABELS_BYTES_MAX ((size_t)8 << 20)
@@ -172,7 +173,7 @@ static enum status give_names(struct rt_method *method, enum rt_side side,
 static enum status check_labels(struct card *card, const struct rt_method *method,
                                 struct card_io *io, struct error *err)
 {
-    uint64_t classes = card_class_count(method, io->index);
+    uint64_t classes = card_label_count(method, io->index, io);
     TRY(open_labels(card, &io->labels, err));
     if (!io->labels.items) {
         return ST_OK;
@@ -209,6 +210,9 @@ static enum status apply_side(struct card *card, struct rt_method *method, enum 
     for (uint32_t i = 0; i < ios->count && status == ST_OK; i++) {
         status = side == RT_RESULT ? check_labels(card, method, &ios->items[i], err)
                                    : card_apply_media(method, &ios->items[i], err);
+    }
+    for (uint32_t i = 0; i < ios->count && status == ST_OK && side == RT_RESULT; i++) {
+        status = card_apply_answer(card, method, &ios->items[i], err);
     }
     return status;
 }

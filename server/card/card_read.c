@@ -150,12 +150,15 @@ static enum status read_io_member(const struct reader *r, const struct cJSON *me
     if (document_is(member, "steps") && side == RT_RESULT) {
         return card_read_steps(r->card, r->in, r->path, member, io, err);
     }
+    if (document_is(member, "answer") && side == RT_RESULT) {
+        return card_read_answer(r->card, r->in, r->path, member, io, err);
+    }
     enum card_medium kind;
     if (side == RT_INPUT && card_find_medium(member, &kind)) {
         return card_read_media(r->card, r->in, r->path, member, kind, &io->media, err);
     }
     return document_refuse_member(r->in, member,
-                                  side == RT_RESULT ? "name, description, labels or steps"
+                                  side == RT_RESULT ? "name, description, labels, steps or answer"
                                                     : "name, description, image, sound or text",
                                   err);
 }

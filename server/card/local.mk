@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/libcard.a
 	%D%/call_method.c %D%/call_method.h \
 	%D%/card.c %D%/card.h %D%/card_priv.h \
 	%D%/card_adapt.c \
+	%D%/card_answer.c \
 	%D%/card_pixels.c \
 	%D%/card_apply.c \
 	%D%/card_media.c \
