@@ -31,8 +31,9 @@
  *
  * "b64" says the same as "base64" there, as in TensorFlow Serving's protocol.
  *
- * The bytes of typed objects with a size stand behind the JSON (oip_split_body()), in the order of the text. In a
- * list of requests a leaf may be {"$from": ...} as well, with or without the type and the shape.
+ * The bytes of typed objects with a size stand behind the JSON (oip_split_body()), in the order of
+ * the text. In a list of requests a leaf may be {"$from": ...} as well, with or without the type
+ * and the shape.
  *
  * Two phases as in oip.h: call_parse() finds each leaf's text, type and shape and checks everything
  * but the elements; call_decode_leaf() then writes one leaf into the caller's memory. Errors begin
@@ -170,6 +171,7 @@ struct call_result {
     struct shape classes_shape;
     const struct span *labels; /* names of classes */
     uint32_t label_count;
+    struct span json; /* the value as it is to be written; NULL: the tensor, or classes */
 };
 
 /*

@@ -647,6 +647,7 @@ size_t infer_text_bytes(const struct request *request, const struct infer_call *
             bytes += result->bytes.len;
         }
         bytes += output->class_count ? class_bytes(output, result) : 0;
+        bytes += output->is_answer ? infer_answer_cost(call, output) : 0;
     }
     return bytes;
 }

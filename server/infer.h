@@ -22,6 +22,7 @@
 #include "server/infer_media.h"
 #include "server/model/model.h"
 
+struct answer_frame;
 struct bundle;
 struct embedding;
 struct generation;
@@ -49,7 +50,10 @@ struct infer_output {
     const char *name; /* name in the answer: the one that the client used */
     bool is_binary;
     uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
-    const struct span *classes; /* then: the texts, from the step ENCODE on; in the arena */
+    bool is_answer;             /* as the model's card says: boxes, a map, a text */
+    bool is_part;               /* another output's answer says what this one has */
+    const struct span *classes; /* of classes and of other answers: the texts, from the step ENCODE
+                                   on; in the arena */
     struct shape classes_shape;
     struct region *region; /* the tensor goes there, and not into the answer; held by the request.
                               NULL: it is in the answer */
@@ -69,6 +73,8 @@ struct infer_call {
     size_t output_count;
     struct rt_sequence *sequence; /* held; NULL: the call belongs to no sequence */
     bool is_sequence_end;
+    const struct answer_frame
+        *frames; /* by row, how pictures became pixels; in the arena, or NULL */
     struct rt_invocation *invocation; /* owned; NULL again when its results are text */
     int64_t sample_count;             /* set after the run, for the statistics */
     int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;
@@ -165,6 +171,25 @@ struct infer_ops {
     enum status (*hand_over)(struct request *request, struct hal_pool *pool, struct error *err);
     void (*count)(const struct request *request, uint64_t now_ns); /* statistics */
 };
+
+/*
+ * Answers for people (infer_answer.c): the outputs of |call| whose card says one become that, those
+ * that they are made from are parts; an output |io| of a request that asks for it.
+ */
+void infer_answer_choose(struct infer_call *call);
+MUST_CHECK enum status infer_answer_ask(struct infer_output *output, struct error *err);
+
+/* Appends the answer of |output| to |out| as JSON. */
+MUST_CHECK enum status infer_answer_print(const struct infer_call *call,
+                                          const struct infer_output *output, struct buf *out,
+                                          struct error *err);
+
+/* Makes it the texts of |output|, one for each row. */
+MUST_CHECK enum status infer_answer_take(struct arena *arena, const struct infer_call *call,
+                                         struct infer_output *output, struct error *err);
+
+/* What printing costs, in bytes of text. */
+size_t infer_answer_cost(const struct infer_call *call, const struct infer_output *output);
 
 extern const struct infer_ops infer_ops_one; /* infer_one.c */
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "runtime/call/invocation.h"
+#include "server/answer/answer.h"
 #include "server/infer.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -87,8 +88,9 @@ enum status infer_call_list_outputs(struct request *request, struct infer_call *
 
 static bool has_scores(const struct infer_output *output)
 {
-    return output->io->kind == RT_IO_TENSOR && oip_is_score(output->io->meta.type.dtype) &&
-           output->io->meta.shape.rank > 0;
+    bool is_other = output->io->answer && output->io->answer->kind != ANSWER_CLASSES;
+    return !is_other && output->io->kind == RT_IO_TENSOR &&
+           oip_is_score(output->io->meta.type.dtype) && output->io->meta.shape.rank > 0;
 }
 
 /* "top_k" is about the results whose classes have labels, or about all if none have. */
@@ -199,7 +201,11 @@ static enum status decode(struct request *request, struct infer_call *call, stru
 {
     bool is_binary = call->parameters->binary_data_output ||
                      route_query_has(head_target(&request->head), "binary=1");
-    return decode_all(request, call, is_binary, err);
+    TRY(decode_all(request, call, is_binary, err));
+    if (!call->parameters->wants_tensors) {
+        infer_answer_choose(call);
+    }
+    return ST_OK;
 }
 
 enum status infer_call_decode_text(struct request *request, struct infer_call *call,
@@ -220,6 +226,41 @@ static enum status classify(struct arena *arena, const struct infer_output *outp
                             arena, &result->classes, &result->classes_shape, err);
 }
 
+/* Appends what takes the place of the tensor, if anything does, to |texts|. Its address is known
+ * when all are there. */
+static enum status add_answer(const struct infer_call *call, const struct infer_output *output,
+                              struct buf *texts, struct call_result *result, struct error *err)
+{
+    size_t begin = texts->len;
+    if (output->is_answer) {
+        TRY(infer_answer_print(call, output, texts, err));
+    } else if (output->is_part) {
+        buf_add_str(texts, "null");
+    }
+    result->json.len = texts->len - begin;
+    return buf_failed(texts) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
+}
+
+static enum status print_all(struct request *request, struct infer_call *call,
+                             struct call_result *results, struct buf *texts, struct error *err)
+{
+    const struct call_method *method = &call->model->call;
+    bool is_binary = false;
+    size_t at = 0;
+    for (size_t i = 0; i < call->output_count; i++) {
+        const struct infer_output *output = &call->outputs[i];
+        is_binary |= output->is_binary;
+        TRY(add_answer(call, output, texts, &results[output->io->index], err));
+    }
+    for (size_t i = 0; i < call->output_count; i++) {
+        struct span *json = &results[call->outputs[i].io->index].json;
+        json->ptr = json->len ? texts->ptr + at : NULL;
+        at += json->len;
+    }
+    return call_print(method, results, is_binary, oip_answer_nan(call->parameters, &call->nan),
+                      &request->out, &request->infer.encoded, err);
+}
+
 static enum status print(struct request *request, struct infer_call *call, struct error *err)
 {
     struct infer *infer = &request->infer;
@@ -229,18 +270,19 @@ static enum status print(struct request *request, struct infer_call *call, struc
     if (!results) {
         return arena_fail(&infer->arena, "the answer", err);
     }
-    bool is_binary = false;
     for (size_t i = 0; i < call->output_count; i++) {
         uint32_t index = call->outputs[i].io->index;
-        is_binary |= call->outputs[i].is_binary;
         const struct rt_result *result = rt_invocation_result(call->invocation, index);
         results[index] = (struct call_result){.shape = result->shape, .bytes = result->bytes};
         if (call->outputs[i].class_count) {
             TRY(classify(&infer->arena, &call->outputs[i], &results[index], err));
         }
     }
-    return call_print(method, results, is_binary, oip_answer_nan(call->parameters, &call->nan),
-                      &request->out, &infer->encoded, err);
+    struct buf texts;
+    buf_init(&texts, request->server->params->answer_bytes_max);
+    enum status status = print_all(request, call, results, &texts, err);
+    buf_fini(&texts);
+    return status;
 }
 
 enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,

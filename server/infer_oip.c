@@ -125,6 +125,9 @@ enum status infer_oip_choose_outputs(struct request *request, struct infer_call 
         add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
         struct infer_output *added = &call->outputs[call->output_count - 1];
         added->class_count = output->class_count;
+        if (output->wants_answer && infer_answer_ask(added, err) != ST_OK) {
+            return error_prefix(err, "outputs[%zu].parameters.answer: ", output->index);
+        }
         if (output->shared.is_given &&
             infer_share_output(request, added, &output->shared, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu] '%.64s': ", output->index, added->name);
@@ -401,6 +404,9 @@ static enum status print(struct request *request, struct infer_call *call, struc
     for (size_t i = 0; i < call->output_count; i++) {
         if (call->outputs[i].class_count) {
             TRY(classify(&infer->arena, call, &call->outputs[i], err));
+        }
+        if (call->outputs[i].is_answer) {
+            TRY(infer_answer_take(&infer->arena, call, &call->outputs[i], err));
         }
         results[i] = result_of(call, &call->outputs[i]);
     }

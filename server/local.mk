@@ -59,6 +59,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/generation_parse.c \
 	%D%/generation_prefix.c \
 	%D%/infer.c %D%/infer.h \
+	%D%/infer_answer.c \
 	%D%/infer_call.c \
 	%D%/infer_form.c \
 	%D%/infer_media.c %D%/infer_media.h \

@@ -33,6 +33,7 @@
 #include "server/model/origin.h"
 #include "server/process/options.h"
 
+struct answer_form;
 struct embedder;
 struct generator;
 struct hal_device;
@@ -61,6 +62,7 @@ struct model_io {
         *example; /* for an input whose dims vary, the shape of the example; otherwise NULL */
     const struct span *labels; /* of an output: names of its classes, borrowed from the origin */
     uint32_t label_count;
+    const struct answer_form *answer; /* likewise: how it is written for people; NULL: as numbers */
     struct medium *medium; /* of an input that may come as a file or a text: ref held; or NULL */
     bool is_filled; /* an input that is made together with the text of another one */
 };

@@ -89,7 +89,9 @@ static void take_card(struct model *model)
     const struct card *card = model->origin->card;
     const struct card_method *said = card ? card_find_method(card, model->method) : NULL;
     for (uint32_t i = 0; i < model->output_count; i++) {
-        take_labels(model, &model->outputs[i]);
+        struct model_io *io = &model->outputs[i];
+        take_labels(model, io);
+        io->answer = card ? card_find_answer(card, model->method, io->index) : NULL;
     }
     for (uint32_t i = 0; said && i < model->input_count + model->output_count; i++) {
         bool is_input = i < model->input_count;
