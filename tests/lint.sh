@@ -78,8 +78,8 @@ include_rules() {
         function runtime_doors() {
             return "runtime/(load/load|call/(invocation|batch|profile)|" \
                 "pipeline/(pipeline|cascade)|" \
-                "program/(adapt|example|names|oracle|outline|program|resident|results|signature|state|" \
-                "summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
+                "program/(adapt|example|names|oracle|outline|program|resident|results|" \
+                "signature|state|summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
         }
         # The same for a room of the server: itself and the rooms below it.
         function server_rooms(file, part, seen) {
@@ -88,6 +88,7 @@ include_rules() {
                 "server/(process|" part[2] (part[2] == "pte" ? "|profile|text|intake|media" : "") \
                 (part[2] == "model" ? "|generate|text|intake" : "") \
                 (part[2] == "intake" ? "|card|generate|media" : "") \
+                (part[2] == "card" ? "|answer" : "") (part[2] == "answer" ? "|media" : "") \
                 (part[2] == "generate" ? "|text|media" : "") ")/|"
             if (part[2] ~ /^(model|pte)$/) return seen "server/card/|" runtime_doors()
             if (part[2] ~ /^(card|profile|generate|intake)$/) return seen runtime_doors()
@@ -104,7 +105,8 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return rooms(file)
-            if (file ~ /^server\/(process|profile|pte|http|model|intake|generate|card|text|media)\//)
+            if (file ~ /^server\/(process|profile|pte|http|model|intake|generate|card)\// ||
+                file ~ /^server\/(answer|text|media)\//)
                 return server_rooms(file)
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
