@@ -34,11 +34,11 @@ struct rt_load_options {
     const char *packed_folder; /* where packed weights are kept for the next load, on a device that
                                   is the host (runtime/pte/packed.h); NULL: nowhere */
     uint64_t statements_max;   /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
-    rt_adapt_f *adapt;         /* called for each method before it is compiled, or NULL */
+    rt_adapt_f *adapt;         /* see runtime/program/adapt.h; NULL: programs as they are */
     void *adapt_arg;
-    bool poison_workspaces;    /* fill workspaces with 0xff before each run: finds reads of stale
-                                  memory */
-    bool is_unfused; /* without the passes that join several nodes to one: for comparison */
+    bool poison_workspaces; /* fill workspaces with 0xff before each run: finds reads of stale
+                               memory */
+    bool is_unfused;        /* without the passes that join several nodes to one: for comparison */
 };
 
 /* The caller owns a reference to the program. ST_EXHAUSTED: there is no memory now. Any thread. */

@@ -20,9 +20,10 @@
 
 struct rt_method;
 
-/* What is to be done with method |method| of the program that is being loaded. An error ends the
- * load. */
-typedef enum status rt_adapt_f(void *arg, struct rt_method *method, struct error *err);
+/* What is to be done with |method| of the program that is being loaded. |is_default|: it is the one
+ * that is called when none is named. An error ends the load. */
+typedef enum status rt_adapt_f(void *arg, struct rt_method *method, bool is_default,
+                               struct error *err);
 
 /* ---- pixels ---------------------------------------------------------------------------------- */
 
@@ -62,5 +63,32 @@ MUST_CHECK enum status rt_adapt_find_pixels(const struct rt_method *method, uint
  */
 MUST_CHECK enum status rt_adapt_pixels(struct rt_method *method, uint32_t index,
                                        const struct rt_pixels *pixels, struct error *err);
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+enum rt_step_kind {
+    RT_STEP_SOFTMAX,   /* along |dim|: floats */
+    RT_STEP_SIGMOID,   /* of each number: floats */
+    RT_STEP_NORMALIZE, /* divided by the L2 norm along |dim|, or by 1e-12 if that is less: floats */
+    RT_STEP_POOL,      /* the mean over what lies between rows and features: dim 1 of
+                          [n, tokens, features], dims 2 and 3 of [n, features, height, width] */
+    RT_STEP_ARG_MAX,   /* the index of the first maximum along |dim|, which goes: int64 */
+    RT_STEP_THRESHOLD, /* is each number at least |number|: bool */
+};
+
+/* A step behind a result. */
+struct rt_step {
+    enum rt_step_kind kind;
+    int64_t dim; /* of those that have one; negative: counted from the end */
+    double number;
+};
+
+/*
+ * Result |index| becomes what |step| makes of it; further steps go on from there. ST_INVALID: the
+ * step is not for such a tensor. ST_UNSUPPORTED: the program has code with branches, where no
+ * single graph makes the result.
+ */
+MUST_CHECK enum status rt_adapt_result(struct rt_method *method, uint32_t index,
+                                       const struct rt_step *step, struct error *err);
 
 #endif

@@ -102,15 +102,21 @@ static bool is_default(const struct rt_method *method)
     return rt_program_default_method(rt_method_program(method)) == method;
 }
 
-const struct card_method *card_find_method(const struct card *card, const struct rt_method *method)
+const struct card_method *card_find_named(const struct card *card, struct span name,
+                                          bool is_default)
 {
     OBJ_CHECK(card, CARD_MAGIC);
     for (uint32_t i = 1; i < card->method_count; i++) {
-        if (strcmp(card->methods[i].name, rt_method_name(method)) == 0) {
+        if (span_is(name, card->methods[i].name)) {
             return &card->methods[i];
         }
     }
-    return is_default(method) ? &card->methods[0] : NULL;
+    return is_default ? &card->methods[0] : NULL;
+}
+
+const struct card_method *card_find_method(const struct card *card, const struct rt_method *method)
+{
+    return card_find_named(card, span_str(rt_method_name(method)), is_default(method));
 }
 
 const struct card_io *card_find_io(const struct card_method *method, enum rt_side side,

@@ -114,13 +114,23 @@ struct card_media {
     struct card_place place;
 };
 
+/* A step that is compiled behind the output. */
+struct card_step {
+    struct rt_step step;
+    struct card_place place;
+};
+
+#define CARD_STEPS_MAX 16 /* of an output */
+
 /* What a card says of an input or output. */
 struct card_io {
     const char *present; /* the name or alias that it had; NULL: it is the one at |index| */
     uint32_t index;      /* raw */
     const char *name, *description; /* or NULL */
-    struct card_labels labels;      /* of an output */
-    struct card_media media;        /* of an input */
+    struct card_labels labels;      /* of an output, like what follows */
+    struct card_step *steps;
+    uint32_t step_count;
+    struct card_media media; /* of an input */
     struct card_place place;
 };
 
@@ -210,12 +220,25 @@ bool card_has_member(const struct cJSON *member);
 MUST_CHECK enum status card_verify_members(const struct document *document,
                                            const struct cJSON *object, struct error *err);
 
+/*
+ * A rt_adapt_f, whose |card| is a struct card that has been read, or NULL: for each method that is
+ * loaded, the steps that the card declares become a part of the program. Errors are about the card,
+ * as above. The program gets its names later, by card_apply().
+ */
+MUST_CHECK enum status card_adapt(void *card, struct rt_method *method, bool is_default,
+                                  struct error *err);
+
 /* Gives |program|, which nobody else uses yet, the names of the card, and checks all that the card
  * says of inputs, outputs and methods. Reads files of labels. */
 MUST_CHECK enum status card_apply(struct card *card, struct rt_program *program, struct error *err);
 
 /* Everything has been applied: no document is needed any more. */
 void card_settle(struct card *card);
+
+/* What the card says of the method called |name|, or NULL. |is_default|: it is the one that is
+ * called when none is named. */
+const struct card_method *card_find_named(const struct card *card, struct span name,
+                                          bool is_default);
 
 /* What the card says of |method|, or NULL. */
 const struct card_method *card_find_method(const struct card *card, const struct rt_method *method);

@@ -40,14 +40,15 @@ static enum status blame(const struct card_io *io, struct error *err)
     return err->code == ST_EXHAUSTED ? err->code : card_blame(&io->media.place, err);
 }
 
-enum status card_adapt_media(struct rt_method *method, const struct card_io *io, struct error *err)
+enum status card_adapt_media(struct rt_method *method, const struct card_io *io, uint32_t index,
+                             struct error *err)
 {
     if (io->media.kind != CARD_IMAGE) {
         return ST_OK;
     }
     const struct card_image *image = &io->media.image;
     struct rt_pixels pixels;
-    if (rt_adapt_find_pixels(method, io->index, &pixels, err) != ST_OK) {
+    if (rt_adapt_find_pixels(method, index, &pixels, err) != ST_OK) {
         return blame(io, err);
     }
     take_sides(image, &pixels);
@@ -56,5 +57,5 @@ enum status card_adapt_media(struct rt_method *method, const struct card_io *io,
     pixels.scale = image->has_scale ? image->scale : pixels.scale;
     TRY(spread(io, "mean", image->mean, image->mean_count, pixels.channels, 0, pixels.mean, err));
     TRY(spread(io, "std", image->std, image->std_count, pixels.channels, 1, pixels.std, err));
-    return rt_adapt_pixels(method, io->index, &pixels, err) == ST_OK ? ST_OK : blame(io, err);
+    return rt_adapt_pixels(method, index, &pixels, err) == ST_OK ? ST_OK : blame(io, err);
 }

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "server/card/card.h"
 #include "server/card/card_priv.h"
+#include "server/card/card_steps.h"
 #include "server/process/nearest.h"
 #include "server/process/setting.h"
 
@@ -146,12 +147,15 @@ static enum status read_io_member(const struct reader *r, const struct cJSON *me
     if (document_is(member, "labels") && side == RT_RESULT) {
         return take_labels(r, member, &io->labels, err);
     }
+    if (document_is(member, "steps") && side == RT_RESULT) {
+        return card_read_steps(r->card, r->in, r->path, member, io, err);
+    }
     enum card_medium kind;
     if (side == RT_INPUT && card_find_medium(member, &kind)) {
         return card_read_media(r->card, r->in, r->path, member, kind, &io->media, err);
     }
     return document_refuse_member(r->in, member,
-                                  side == RT_RESULT ? "name, description or labels"
+                                  side == RT_RESULT ? "name, description, labels or steps"
                                                     : "name, description, image, sound or text",
                                   err);
 }
