@@ -116,7 +116,7 @@ include_rules() {
         function library_folder(name) {
             if (name ~ /^(uv\.h|llhttp\.h|curl\/|openssl\/|zlib\.h)/) return "^server/"
             if (name ~ /^(pcre2|utf8proc)\.h/) return "^server/text/"
-            if (name ~ /^(sndfile|soxr)\.h/) return "^server/media/"
+            if (name ~ /^(sndfile|soxr|jpeglib|jerror|png|webp\/decode)\.h/) return "^server/media/"
             if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/process/document\\.c$"
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
             return "."

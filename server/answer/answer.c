@@ -162,8 +162,7 @@ static enum status verify_map(const struct answer_source *source, struct error *
     return fits && is_whole(source->tensor.dtype)
                ? ST_OK
                : refuse(err, "map",
-                        "floats [n, classes, height, width] with several classes, or integers or "
-                        "bools [n, height, width]",
+                        "floats [n, classes, height, width], or integers [n, height, width]",
                         &source->tensor);
 }
 

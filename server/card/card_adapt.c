@@ -43,7 +43,7 @@ static enum status adapt_side(struct rt_method *method, enum rt_side side,
     for (uint32_t i = 0; i < ios->count; i++) {
         struct card_io *io = &ios->items[i];
         if (find_index(method, side, io)) {
-            TRY(side == RT_INPUT ? card_adapt_media(method, io, err)
+            TRY(side == RT_INPUT ? card_adapt_media(method, io, io->index, err)
                                  : adapt_result(method, io, err));
         }
     }

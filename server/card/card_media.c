@@ -338,11 +338,6 @@ enum status card_read_media(struct card *card, const struct document *in, const 
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static bool is_dynamic(const struct rt_io *io, int dim)
-{
-    return io->dynamic_dims >> dim & 1;
-}
-
 static enum status refuse(const struct card_io *io, const struct rt_io *is, const char *expected,
                           struct error *err)
 {
@@ -362,7 +357,7 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
     struct card_image *image = &io->media.image;
     const int64_t *dims = is->shape.dims;
     bool is_pixels = is->kind == RT_IO_TENSOR && is->dtype == DT_U8 && is->shape.rank == 4 &&
-                     !is_dynamic(is, 3) && (dims[3] == 1 || dims[3] == 3);
+                     (dims[3] == 1 || dims[3] == 3);
     if (!is_pixels) {
         return refuse(io, is, "pixels of 1 or 3 channels", err);
     }
@@ -377,18 +372,11 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
     bool is_pair = image->resize[0] && image->fit != CARD_SHORTER;
     image->height = image->crop[0] ? image->crop[0] : is_pair ? image->resize[0] : 0;
     image->width = image->crop[0] ? image->crop[1] : is_pair ? image->resize[1] : 0;
-    if (!image->height && (is_dynamic(is, 1) || is_dynamic(is, 2))) {
-        return card_fail(&io->media.place, err, ST_INVALID,
-                         "the size of the pictures varies: expected crop, or resize with two "
-                         "sides");
-    }
     image->height = image->height ? image->height : (uint32_t)dims[1];
     image->width = image->width ? image->width : (uint32_t)dims[2];
-    bool fits = image->height <= dims[1] && image->width <= dims[2] &&
-                (is_dynamic(is, 1) || image->height == dims[1]) &&
-                (is_dynamic(is, 2) || image->width == dims[2]);
-    return fits ? ST_OK
-                : card_fail(&io->media.place, err, ST_INVALID,
+    return image->height == dims[1] && image->width == dims[2]
+               ? ST_OK
+               : card_fail(&io->media.place, err, ST_INVALID,
                             "the pictures are [%u, %u], the program takes [%lld, %lld]",
                             image->height, image->width, (long long)dims[1], (long long)dims[2]);
 }
@@ -399,7 +387,7 @@ static enum status apply_sound(const struct rt_io *is, struct card_io *io, struc
     const struct card_sound *sound = &io->media.sound;
     uint8_t rank = is->shape.rank;
     bool fits = is->kind == RT_IO_TENSOR && is->dtype == DT_F32 && rank >= 1 &&
-                (!sound->is_log_mel || (rank >= 2 && rank <= 3 && !is_dynamic(is, rank - 2)));
+                (!sound->is_log_mel || rank == 2 || rank == 3);
     for (int dim = 1; fits && !sound->is_log_mel && dim < rank - 1; dim++) {
         fits = is->shape.dims[dim] == 1;
     }

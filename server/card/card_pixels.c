@@ -35,26 +35,40 @@ static void take_sides(const struct card_image *image, struct rt_pixels *pixels)
     }
 }
 
+/* The program's dims, if the card says which they are. */
+static void take_layout(const struct card_image *image, const struct rt_io *io,
+                        struct rt_pixels *pixels)
+{
+    const int64_t *dims = io->shape.dims;
+    if (image->layout != CARD_LAYOUT_UNSAID) {
+        pixels->is_nhwc = image->layout == CARD_NHWC;
+        pixels->channels = (uint32_t)dims[pixels->is_nhwc ? 3 : 1];
+        pixels->height = (uint32_t)dims[pixels->is_nhwc ? 1 : 2];
+        pixels->width = (uint32_t)dims[pixels->is_nhwc ? 2 : 3];
+    }
+}
+
 static enum status blame(const struct card_io *io, struct error *err)
 {
     return err->code == ST_EXHAUSTED ? err->code : card_blame(&io->media.place, err);
 }
 
-enum status card_adapt_media(struct rt_method *method, const struct card_io *io, struct error *err)
+enum status card_adapt_media(struct rt_method *method, const struct card_io *io, uint32_t index,
+                             struct error *err)
 {
     if (io->media.kind != CARD_IMAGE) {
         return ST_OK;
     }
     const struct card_image *image = &io->media.image;
     struct rt_pixels pixels;
-    if (rt_adapt_find_pixels(method, io->index, &pixels, err) != ST_OK) {
+    if (rt_adapt_find_pixels(method, index, &pixels, err) != ST_OK) {
         return blame(io, err);
     }
+    take_layout(image, rt_method_input(method, index), &pixels);
     take_sides(image, &pixels);
-    pixels.is_nhwc = image->layout ? image->layout == CARD_NHWC : pixels.is_nhwc;
     pixels.is_reversed = image->colors == CARD_BGR;
     pixels.scale = image->has_scale ? image->scale : pixels.scale;
     TRY(spread(io, "mean", image->mean, image->mean_count, pixels.channels, 0, pixels.mean, err));
     TRY(spread(io, "std", image->std, image->std_count, pixels.channels, 1, pixels.std, err));
-    return rt_adapt_pixels(method, io->index, &pixels, err) == ST_OK ? ST_OK : blame(io, err);
+    return rt_adapt_pixels(method, index, &pixels, err) == ST_OK ? ST_OK : blame(io, err);
 }

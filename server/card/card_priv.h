@@ -14,9 +14,10 @@ MUST_CHECK enum status card_read_media(struct card *card, const struct document 
 /* |path| as a path beside the document at |document_path|; in the arena. NULL: no memory. */
 const char *card_path_beside(struct card *card, const char *document_path, const char *path);
 
-/* While the program is loaded: pixels become what input |io->index| takes. */
+/* While the program is loaded: input |index|, which |io| is about, takes pixels from now on, if it
+ * is an image. */
 MUST_CHECK enum status card_adapt_media(struct rt_method *method, const struct card_io *io,
-                                        struct error *err);
+                                        uint32_t index, struct error *err);
 
 /* Compares what |io| says of media with input |io->index|, and settles what it leaves open. */
 MUST_CHECK enum status card_apply_media(const struct rt_method *method, struct card_io *io,

@@ -7,9 +7,9 @@ noinst_LIBRARIES += %D%/libcard.a
 	%D%/card.c %D%/card.h %D%/card_priv.h \
 	%D%/card_adapt.c \
 	%D%/card_answer.c \
-	%D%/card_pixels.c \
 	%D%/card_apply.c \
 	%D%/card_media.c \
+	%D%/card_pixels.c \
 	%D%/card_print.c \
 	%D%/card_read.c \
 	%D%/card_steps.c %D%/card_steps.h \

@@ -9,11 +9,14 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "runtime/program/example.h"
 #include "runtime/program/program.h"
+#include "runtime/program/results.h"
 #include "server/generate/beside.h"
 #include "server/generate/words.h"
 #include "server/media/log_mel.h"
 
+#define SHAPES_BYTES_MAX (1 << 20)
 #define FRAMES_PER_S (LOG_MEL_RATE / LOG_MEL_HOP)
 
 _Static_assert((int)CARD_INSIDE == (int)IMAGE_INSIDE && (int)CARD_SHORTER == (int)IMAGE_SHORTER &&
@@ -48,9 +51,48 @@ void medium_unref(struct medium *medium)
     }
 }
 
-static bool is_dynamic(const struct rt_io *io, int dim)
+/* The shapes of a call whose input |medium| has the half of its greatest length. */
+static enum status halve(struct rt_method *method, const struct medium *medium,
+                         struct arena *arena, const struct shape ***out, struct error *err)
 {
-    return io->dynamic_dims >> dim & 1;
+    uint32_t count = rt_method_input_count(method);
+    struct shape *shapes = arena_array(arena, (size_t)count + 1, sizeof(*shapes));
+    const struct shape **given = arena_array(arena, (size_t)count + 1, sizeof(*given));
+    if (!shapes || !given) {
+        return arena_fail(arena, "media", err);
+    }
+    TRY(rt_example_shapes(method, NULL, shapes, err));
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_tensor = rt_method_input(method, i)->kind == RT_IO_TENSOR;
+        bool is_beside = i == medium->parts[MEDIUM_MASK] || i == medium->parts[MEDIUM_TYPES];
+        given[i] = is_tensor ? &shapes[i] : NULL;
+        if (i == medium->input || (medium->kind == MEDIUM_TEXT && is_beside)) {
+            uint8_t last = shapes[i].rank - 1;
+            shapes[i].dims[last] = (medium->io->shape.dims[last] + 1) / 2;
+        }
+    }
+    *out = given;
+    return ST_OK;
+}
+
+/* Does the last dim really vary? A file that has any dims which vary does not say which. */
+static bool has_length(struct rt_method *method, const struct medium *medium)
+{
+    const struct rt_io *io = medium->io;
+    uint8_t last = io->shape.rank - 1;
+    const struct shape **given = NULL;
+    struct error err;
+    struct arena arena;
+    if (!(io->dynamic_dims >> last & 1) || io->shape.dims[last] < 2) {
+        return true;
+    }
+    arena_init(&arena, SHAPES_BYTES_MAX);
+    struct rt_result_info *infos =
+        arena_array(&arena, (size_t)rt_method_result_count(method) + 1, sizeof(*infos));
+    bool varies = infos && halve(method, medium, &arena, &given, &err) == ST_OK &&
+                  rt_method_result_shapes(method, given, infos, &err) == ST_OK;
+    arena_fini(&arena);
+    return !varies;
 }
 
 /* ---- pictures -------------------------------------------------------------------------------- */
@@ -78,18 +120,24 @@ static enum status take_image(struct medium *medium, const struct card_image *sa
 
 /* ---- sound ----------------------------------------------------------------------------------- */
 
-static enum status take_sound(struct medium *medium, const struct card_sound *said,
-                              struct error *err)
+static enum status take_sound(struct medium *medium, struct rt_method *method,
+                              const struct card_sound *said, struct error *err)
 {
     const struct rt_io *io = medium->io;
     uint8_t last = io->shape.rank - 1;
     medium->rate = said->rate;
     medium->length_max = (uint64_t)io->shape.dims[last];
-    if (!is_dynamic(io, last)) {
-        medium->length = medium->length_max;
-    } else if (said->seconds > 0) {
+    bool is_fixed = has_length(method, medium);
+    if (said->seconds > 0) {
         double length = said->seconds * (said->is_log_mel ? FRAMES_PER_S : said->rate);
         medium->length = length < 1 ? 1 : (uint64_t)llround(length);
+    } else if (is_fixed) {
+        medium->length = medium->length_max;
+    }
+    if (is_fixed && medium->length != medium->length_max) {
+        return error_set(err, ST_INVALID,
+                         "sound.seconds: the program takes %llu samples or frames, no fewer",
+                         (unsigned long long)medium->length_max);
     }
     if (said->is_log_mel) {
         int64_t bands = io->shape.dims[last - 1];
@@ -122,7 +170,7 @@ static enum status load_words(struct medium *medium, const char *path, const cha
                                                            : beside_forget_folder(found, err);
 }
 
-static enum status take_text(struct medium *medium, const struct rt_method *method,
+static enum status take_text(struct medium *medium, struct rt_method *method,
                              const struct card_text *said, const char *path, const char *tokenizer,
                              struct error *err)
 {
@@ -138,13 +186,13 @@ static enum status take_text(struct medium *medium, const struct rt_method *meth
         }
     }
     medium->tokens_max = said->max_tokens ? said->max_tokens : most;
-    medium->tokens = !is_dynamic(io, last) ? most : said->is_padded ? medium->tokens_max : 0;
+    medium->tokens = has_length(method, medium) ? most : said->is_padded ? medium->tokens_max : 0;
     TRY(load_words(medium, path, said->tokenizer ? said->tokenizer : tokenizer, err));
     medium->pad = words_pad(medium->words);
     return ST_OK;
 }
 
-enum status medium_new(const struct rt_method *method, const struct card_io *said, const char *path,
+enum status medium_new(struct rt_method *method, const struct card_io *said, const char *path,
                        const char *tokenizer, struct medium **out, struct error *err)
 {
     static const enum medium_kind kinds[] = {
@@ -164,7 +212,7 @@ enum status medium_new(const struct rt_method *method, const struct card_io *sai
     medium->io = rt_method_input(method, said->index);
     enum status status =
         medium->kind == MEDIUM_IMAGE   ? take_image(medium, &said->media.image, err)
-        : medium->kind == MEDIUM_SOUND ? take_sound(medium, &said->media.sound, err)
+        : medium->kind == MEDIUM_SOUND ? take_sound(medium, method, &said->media.sound, err)
                                        : take_text(medium, method, &said->media.text, path,
                                                    tokenizer, err);
     if (status != ST_OK) {
@@ -196,7 +244,7 @@ enum status medium_shape(const struct medium *medium, int64_t rows, uint64_t len
     const struct rt_io *io = medium->io;
     uint8_t last = io->shape.rank - 1;
     int64_t most = has_rows(medium) ? io->shape.dims[0] : 1;
-    bool varies = has_rows(medium) && is_dynamic(io, 0);
+    bool varies = has_rows(medium) && (io->dynamic_dims & 1);
     if (rows > most || rows < 1 || (!varies && rows != most)) {
         return error_set(err, ST_INVALID, "expected %s%lld %s%s, got %lld",
                          varies ? "at most " : "", (long long)most,

@@ -70,7 +70,7 @@ const char *medium_word(enum medium_kind kind);
  * it says nothing. |path|, |tokenizer|: as of generator_new(). ST_UNSUPPORTED: a library is
  * missing; ST_INVALID; ST_EXHAUSTED. Blocks.
  */
-MUST_CHECK enum status medium_new(const struct rt_method *method, const struct card_io *said,
+MUST_CHECK enum status medium_new(struct rt_method *method, const struct card_io *said,
                                   const char *path, const char *tokenizer, struct medium **out,
                                   struct error *err);
 struct medium *medium_ref(struct medium *medium);

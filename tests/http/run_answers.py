@@ -300,8 +300,7 @@ def test_mistakes():
         ({"text": [{"labels": ["a", "b"], "answer": "text"}]},
          "methods.text.outputs[0].labels: 'output_0' has 5 classes, got 2 labels"),
         ({"scores": [{"answer": "map"}]}, "methods.scores.outputs[0].answer: map: expected floats "
-         "[n, classes, height, width] with several classes, or integers or bools [n, height, "
-         "width], got float32[4,10]"),
+         "[n, classes, height, width], or integers [n, height, width], got float32[4,10]"),
     )
     for methods, wanted in mistakes:
         with folder_of("answers", answers=card_of(**methods)) as folder:
