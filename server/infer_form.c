@@ -297,7 +297,8 @@ static bool has_labels(const struct infer_call *call)
 {
     bool has_any = false;
     for (uint32_t i = 0; i < call->model->output_count; i++) {
-        has_any |= call->model->outputs[i].labels != NULL;
+        const struct model_io *io = &call->model->outputs[i];
+        has_any |= io->labels != NULL && !io->answer; /* whose answer says how many classes */
     }
     return has_any;
 }
@@ -359,6 +360,9 @@ static enum status decode_call(struct request *request, struct infer_call *call,
     call->nan = oip_request_nan(call->parameters);
     TRY(infer_call_list_outputs(request, call, wants_binary(request, call), err));
     TRY(call->parameters->top_k ? infer_call_choose_classes(call, err) : ST_OK);
+    if (!call->parameters->wants_tensors) {
+        infer_answer_choose(call);
+    }
     return infer_call_decode_inputs(request, call, err);
 }
 

@@ -269,6 +269,40 @@ def test_classes_and_softmax():
         close("infer without it", answer["outputs"][0]["data"][0], case["softmax"][0], 1e-5)
 
 
+def make_png(side):
+    """A grey picture of that many pixels a side."""
+    def chunk(kind, body):
+        checksum = struct.pack(">I", zlib.crc32(kind + body))
+        return struct.pack(">I", len(body)) + kind + body + checksum
+    rows = b"".join(b"\0" + bytes(x * 20 + y for x in range(side)) for y in range(side))
+    head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) +
+            chunk(b"IEND", b""))
+
+
+def test_picture_to_label():
+    """A body that is a picture has the answer of the card, too, unless it asks for others."""
+    card = {"inputs": [{"name": "image", "image": {"scale": 0.0625}}],
+            "outputs": [{"name": "scores", "labels": list("0123456789"), "steps": ["softmax"],
+                         "answer": {"classes": 2}}]}
+    png = make_png(8)
+    with folder_of("digits", digits=card) as folder, serve(folder) as daemon:
+        pixels = [[[x * 20 + y] for x in range(8)] for y in range(8)]
+        wanted = ask(daemon.port, "/v2/models/digits/call", {"args": [[pixels]]})[1]["result"]
+        expect("classes", len(wanted[0]), 2)
+        for query, count in (("", 2), ("?top_k=3", 3)):
+            client = Client(daemon.port)
+            client.send(build_request("POST", f"/v2/models/digits/call{query}", png,
+                                      ["Content-Type: image/png"]))
+            status = client.answer()
+            client.close()
+            if status == 400 and b"package" in client.body or status == 501:
+                return  # no library for PNG here
+            got = json.loads(client.body)["result"]
+            expect("status", (status, len(got[0])), (200, count))
+            expect("the same", got[0][:2], wanted[0])
+
+
 # ---- mistakes ----------------------------------------------------------------------------------
 
 
@@ -311,7 +345,7 @@ def test_mistakes():
 
 TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_model_chose,
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
-         test_text, test_classes_and_softmax, test_mistakes]
+         test_text, test_classes_and_softmax, test_picture_to_label, test_mistakes]
 
 
 def main():
