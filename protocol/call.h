@@ -23,8 +23,17 @@
  *
  *     {"dtype": "float32", "shape": [3, 2], "strides": [4, 12], "offset": 0, "base64": "..."}
  *
- * The bytes of the second stand behind the JSON (oip_split_body()), in the order of the text. In a
- * list of requests a leaf may be {"$from": ...} as well, with or without the type and the shape.
+ * An input whose medium is known (struct call_io) also takes files and texts, one or a list of them
+ * as rows:
+ *
+ *     {"base64": "..."}   {"binary_data_size": 24}   "..."     a file; the last one is base64, too
+ *     "..."                                                     a text
+ *
+ * "b64" says the same as "base64" there, as in TensorFlow Serving's protocol.
+ *
+ * The bytes of typed objects with a size stand behind the JSON (oip_split_body()), in the order of
+ * the text. In a list of requests a leaf may be {"$from": ...} as well, with or without the type
+ * and the shape.
  *
  * Two phases as in oip.h: call_parse() finds each leaf's text, type and shape and checks everything
  * but the elements; call_decode_leaf() then writes one leaf into the caller's memory. Errors begin
@@ -47,6 +56,9 @@
 
 enum call_kind { CALL_NONE, CALL_TENSOR, CALL_SCALAR, CALL_STRING };
 
+/* What a tensor may be made from, beside its elements. */
+enum call_medium { CALL_NO_MEDIUM, CALL_FILE, CALL_WORDS };
+
 /* What stands at a leaf. */
 struct call_io {
     enum call_kind kind;
@@ -55,6 +67,8 @@ struct call_io {
     struct shape bounds; /* of a tensor: the largest it can be */
     const char *fixed;   /* JSON of the only value that is taken, which may be left out; or NULL */
     const char *name;    /* of a positional argument: "kwargs" may have it by this name; or NULL */
+    enum call_medium medium; /* of a tensor */
+    bool is_filled; /* it is made together with the medium of another input, and may be left out */
 };
 
 struct call_method {
@@ -70,7 +84,7 @@ struct call_limits {
                          results have extents: "outputs" as in oip_parse_shapes() */
 };
 
-/* CALL_SHAPE: without data. */
+/* CALL_SHAPE: without data. CALL_MEDIA: files or texts. */
 enum call_encoding {
     CALL_ABSENT,
     CALL_TEXT,
@@ -78,7 +92,14 @@ enum call_encoding {
     CALL_BINARY,
     CALL_FILL,
     CALL_SHAPE,
-    CALL_PROMISE
+    CALL_PROMISE,
+    CALL_MEDIA
+};
+
+/* A file or a text: CALL_BASE64, CALL_BINARY; of a text CALL_TEXT, without escapes. */
+struct call_item {
+    enum call_encoding encoding;
+    struct span data;
 };
 
 /* One input as it was given. */
@@ -91,6 +112,9 @@ struct call_leaf {
     struct span data; /* by encoding: the JSON value, base64 text, the tensor's bytes, the JSON
                          value of each element; a string's own */
     struct oip_promise promise; /* of a CALL_PROMISE */
+    struct call_item *items;    /* of CALL_MEDIA: rows; in the arena */
+    uint32_t item_count;
+    bool is_list; /* the items are the elements of a list: messages say which one */
 };
 
 struct call_request {
@@ -105,6 +129,27 @@ MUST_CHECK enum status call_parse(const struct oip_body *body, const struct call
                                   const struct call_limits *limits, struct arena *arena,
                                   struct call_request *out, struct span *out_rest,
                                   struct error *err);
+
+/*
+ * Adds one more file or text to |leaf|. ST_TOO_LARGE: there is no room for so many; ST_EXHAUSTED.
+ */
+MUST_CHECK enum status call_add_item(struct arena *arena, struct call_leaf *leaf,
+                                     const struct call_item *item, struct error *err);
+
+/* Reads |json|, the value of raw input |index| alone, and of "parameters" alone. For requests that
+ * have these texts apart, such as forms of several parts. Errors as of call_parse(). */
+MUST_CHECK enum status call_parse_input(struct span json, const struct call_method *method,
+                                        uint32_t index, const struct call_limits *limits,
+                                        struct arena *arena, struct call_leaf *leaves,
+                                        struct error *err);
+MUST_CHECK enum status call_parse_parameters(struct span json, const struct call_limits *limits,
+                                             struct arena *arena, struct oip_parameters *out,
+                                             struct error *err);
+
+/* Refuses |leaves| that miss an input which has no default. */
+MUST_CHECK enum status call_verify_leaves(const struct call_method *method,
+                                          const struct call_limits *limits,
+                                          struct call_leaf *leaves, struct error *err);
 
 /* Is the body a call in the method's own structure, rather than an Open Inference request? */
 bool call_is_body(struct span json);
@@ -126,6 +171,7 @@ struct call_result {
     struct shape classes_shape;
     const struct span *labels; /* names of classes */
     uint32_t label_count;
+    struct span json; /* the value as it is to be written; NULL: the tensor, or classes */
 };
 
 /*

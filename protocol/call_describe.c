@@ -35,7 +35,7 @@ static void print_key(struct describer *d, const struct sip_node *node)
 
 static bool is_optional(const struct call_io *io)
 {
-    return io->kind == CALL_NONE || io->fixed;
+    return io->kind == CALL_NONE || io->fixed || io->is_filled;
 }
 
 /* ---- the example ----------------------------------------------------------------------------- */
@@ -141,6 +141,21 @@ static void print_number_type(struct buf *out, const struct call_io *io)
                                           : "\"type\":\"integer\"");
 }
 
+/* Files or texts that stand for rows, in front of what a tensor may be. */
+static void print_media_schema(struct buf *out, enum call_medium medium)
+{
+    const char *item = medium == CALL_WORDS
+                           ? "{\"type\":\"string\"}"
+                           : "{\"type\":\"string\",\"contentEncoding\":\"base64\"},"
+                             "{\"type\":\"object\",\"properties\":{\"base64\":{\"type\":\"string\","
+                             "\"contentEncoding\":\"base64\"}},\"required\":[\"base64\"],"
+                             "\"additionalProperties\":false}";
+    if (medium != CALL_NO_MEDIUM) {
+        buf_printf(out, "%s,{\"type\":\"array\",\"minItems\":1,\"items\":{\"anyOf\":[%s]}},", item,
+                   item);
+    }
+}
+
 static void print_tensor_schema(struct buf *out, const struct call_io *io)
 {
     const struct shape *shape = &io->shape;
@@ -150,6 +165,7 @@ static void print_tensor_schema(struct buf *out, const struct call_io *io)
         buf_printf(out, "\"title\":\"%s\",", io->name); /* it needs no escapes */
     }
     buf_printf(out, "\"description\":\"%s\",\"anyOf\":[", call_print_io(io, text));
+    print_media_schema(out, io->medium);
     for (uint8_t d = 0; d < shape->rank; d++) {
         buf_add_str(out, "{\"type\":\"array\"");
         if (shape->dims[d] >= 0) {

@@ -52,9 +52,13 @@ const char *call_print_io(const struct call_io *io, char text[CALL_IO_TEXT_MAX])
 static enum status refuse(const struct call_parser *p, uint32_t node, const char *got)
 {
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    const struct call_io *io = &p->method->inputs[n->raw_index];
     char text[CALL_IO_TEXT_MAX];
-    return call_fail(p, node, ": expected %s, got %s",
-                     call_print_io(&p->method->inputs[n->raw_index], text), got);
+    return call_fail(p, node, ": expected %s%s, got %s", call_print_io(io, text),
+                     io->medium == CALL_FILE    ? " or a file in base64"
+                     : io->medium == CALL_WORDS ? " or a text"
+                                                : "",
+                     got);
 }
 
 /* ---- shapes and sizes ------------------------------------------------------------------------ */
@@ -122,7 +126,7 @@ struct typed {
 };
 
 static enum status read_typed_member(struct call_parser *p, const struct json_string *key,
-                                     struct typed *typed, struct call_leaf *leaf)
+                                     bool is_file, struct typed *typed, struct call_leaf *leaf)
 {
     struct json_string text;
     if (json_string_is(key, "dtype")) {
@@ -139,7 +143,7 @@ static enum status read_typed_member(struct call_parser *p, const struct json_st
         typed->has_shape = true;
         return oip_read_shape(&p->in, &leaf->shape, p->err);
     }
-    if (json_string_is(key, "base64")) {
+    if (json_string_is(key, "base64") || (is_file && json_string_is(key, "b64"))) {
         return json_read_string(&p->in, &typed->base64, p->err);
     }
     if (json_string_is(key, "binary_data_size")) {
@@ -196,8 +200,8 @@ static enum status take_binary(struct call_parser *p, uint32_t node, const struc
     return ST_OK;
 }
 
-static enum status keep_string(struct call_parser *p, const struct json_string *string,
-                               struct span *out)
+enum status call_keep_string(struct call_parser *p, const struct json_string *string,
+                             struct span *out)
 {
     *out = string->raw;
     if (string->raw.len != string->bytes) {
@@ -215,7 +219,7 @@ static enum status take_base64(struct call_parser *p, uint32_t node, const struc
                                struct call_leaf *leaf)
 {
     leaf->encoding = CALL_BASE64;
-    TRY(keep_string(p, &typed->base64, &leaf->data));
+    TRY(call_keep_string(p, &typed->base64, &leaf->data));
     leaf->stored = leaf->layout.is_given ? base64_bytes(leaf->data) : leaf->bytes;
     if (leaf->data.len != base64_text_bytes(leaf->stored)) {
         return call_fail(p, node, ".base64: expected %zu characters for %zu bytes, got %zu",
@@ -245,6 +249,13 @@ static enum status finish_promise(struct call_parser *p, uint32_t node, const st
                : ST_OK;
 }
 
+/* Without a type and a shape it is a file. */
+static bool is_file(const struct call_io *io, const struct typed *typed)
+{
+    return io->medium == CALL_FILE && !typed->has_dtype && !typed->has_shape && !typed->fill.ptr &&
+           !typed->layout.is_given && typed->has_size + (typed->base64.raw.ptr != NULL) == 1;
+}
+
 static enum status finish_typed(struct call_parser *p, uint32_t node, const struct typed *typed,
                                 struct call_leaf *leaf)
 {
@@ -255,6 +266,10 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
     }
     if (io->kind == CALL_STRING) {
         return refuse(p, node, "an object");
+    }
+    if (is_file(io, typed)) {
+        const struct call_typed_text text = {typed->base64, typed->has_size, typed->size};
+        return call_take_file(p, node, &text, leaf);
     }
     if (!typed->has_dtype || !typed->has_shape) {
         return call_fail(p, node, ": member \"%s\" is missing",
@@ -288,6 +303,8 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
 
 static enum status read_typed(struct call_parser *p, uint32_t node, struct call_leaf *leaf)
 {
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    bool may_be_file = p->method->inputs[n->raw_index].medium == CALL_FILE;
     struct typed typed = {.has_dtype = false};
     p->in.indexed_depth = p->in.depth; /* its members are not part of the method's structure */
     TRY(json_object(&p->in, p->err));
@@ -298,7 +315,7 @@ static enum status read_typed(struct call_parser *p, uint32_t node, struct call_
             p->in.indexed_depth = JSON_LEVELS_MAX;
             return finish_typed(p, node, &typed, leaf);
         }
-        TRY(read_typed_member(p, &key, &typed, leaf));
+        TRY(read_typed_member(p, &key, may_be_file, &typed, leaf));
     }
 }
 
@@ -337,7 +354,7 @@ static enum status read_string(struct call_parser *p, struct call_leaf *leaf)
     struct json_string string;
     TRY(json_read_string(&p->in, &string, p->err));
     leaf->encoding = CALL_TEXT;
-    return keep_string(p, &string, &leaf->data);
+    return call_keep_string(p, &string, &leaf->data);
 }
 
 /* May a value of |type| be the one element of |io|? NaN may be a string, or null. */
@@ -360,6 +377,13 @@ enum status call_read_leaf(struct call_parser *p, uint32_t node)
     char next[JSON_NEXT_TEXT_MAX];
     if (type == JSON_NULL && (io->kind == CALL_NONE || io->fixed)) {
         return json_read_null(&p->in, p->err);
+    }
+    if (io->medium != CALL_NO_MEDIUM) {
+        bool is_read;
+        TRY(call_read_media(p, node, &is_read));
+        if (is_read) {
+            return ST_OK;
+        }
     }
     if (type == JSON_STRING && io->kind == CALL_STRING) {
         return read_string(p, leaf);
@@ -426,6 +450,7 @@ enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, str
         return decode_fill(leaf, dtype, nan, dst, err);
     case CALL_SHAPE:
     case CALL_PROMISE:
+    case CALL_MEDIA:
     case CALL_ABSENT:
         unreachable();
     }

@@ -40,6 +40,24 @@ enum status call_fail(const struct call_parser *p, uint32_t node, const char *fm
 void call_print_key(const struct sip_tree *tree, const struct sip_node *node, const char *gap,
                     struct buf *out);
 
+/* If a file, a text or a list of them comes next, and the leaf |node| takes it: reads it. A typed
+ * object is left to read_typed(), which finds out by its members what it is. */
+MUST_CHECK enum status call_read_media(struct call_parser *p, uint32_t node, bool *out_is_read);
+
+/* A typed object without a type and a shape, as an item of the leaf's media. */
+struct call_typed_text {
+    struct json_string base64; /* without text: absent */
+    bool has_size;
+    uint64_t size;
+};
+
+MUST_CHECK enum status call_take_file(struct call_parser *p, uint32_t node,
+                                      const struct call_typed_text *text, struct call_leaf *leaf);
+
+/* The string without escapes; in the arena, if it had some. */
+MUST_CHECK enum status call_keep_string(struct call_parser *p, const struct json_string *string,
+                                        struct span *out);
+
 /* The value of the leaf |node|. */
 MUST_CHECK enum status call_read_leaf(struct call_parser *p, uint32_t node);
 

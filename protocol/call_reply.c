@@ -114,7 +114,9 @@ static enum status print_leaf(void *user, const struct sip_node *node, struct er
                                  result->bytes.ptr, printer->nan);
         break;
     case CALL_TENSOR:
-        if (result->classes) {
+        if (result->json.ptr) {
+            buf_add(printer->out, result->json.ptr, result->json.len);
+        } else if (result->classes) {
             print_classes(printer, io, result);
         } else if (printer->is_binary) {
             print_binary(printer, io, result);

@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/call.c %D%/call.h \
 	%D%/call_describe.c \
 	%D%/call_leaf.c \
+	%D%/call_media.c \
 	%D%/call_priv.h \
 	%D%/call_reply.c \
 	%D%/json.c %D%/json.h \

@@ -42,6 +42,7 @@ struct oip_tensor_meta {
     bool is_optional;        /* an input that a request may leave out */
     const char *description; /* what people say of it, or NULL */
     uint32_t label_count;    /* names of its classes; 0: none are known */
+    const char *media;       /* an input may come as "image", "sound" or "text"; or NULL */
 };
 
 struct oip_limits {
@@ -75,7 +76,8 @@ struct oip_parameters {
     bool has_nan;              /* the request says how NaN and the infinities are written */
     enum number_nan nan;
     uint64_t priority, timeout_us;
-    uint32_t top_k; /* classes in place of scores, so many of each row; 0: no classes */
+    uint32_t top_k;     /* classes in place of scores, so many of each row; 0: no classes */
+    bool wants_tensors; /* "answer": false, numbers where there is an answer for people */
     struct oip_parameter *others; /* in the arena */
     size_t other_count;
 };
@@ -118,6 +120,7 @@ struct oip_request_output {
     bool is_binary;
     bool has_form;            /* the request says |is_binary| of this output itself */
     uint32_t class_count;     /* of the classification extension; 0 = the tensor itself */
+    bool wants_answer;        /* "answer": true, as the card of the model says */
     struct oip_shared shared; /* if given: the caller writes the tensor there */
     bool has_shape;           /* of a request for shapes: the client knows |shape| from a call */
     struct shape shape;

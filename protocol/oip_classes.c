@@ -23,7 +23,7 @@
         return (double)(value);                                                                    \
     } while (0)
 
-static double score_at(enum dtype dtype, const uint8_t *at)
+double oip_score_at(enum dtype dtype, const uint8_t *at)
 {
     switch (dtype) {
     case DT_F32:
@@ -52,7 +52,7 @@ static double score_at(enum dtype dtype, const uint8_t *at)
     case DT_U64:
         READ(uint64_t, element);
     default:
-        unreachable(); /* oip_classify() has refused the rest */
+        unreachable(); /* oip_is_score() is false of the rest */
     }
 }
 
@@ -104,7 +104,7 @@ static void find_highest(enum dtype dtype, const uint8_t *scores, uint32_t total
         places[i] = (struct oip_class){(double)NAN, UINT32_MAX};
     }
     for (uint32_t i = 0; i < total; i++) {
-        struct oip_class place = {score_at(dtype, scores + i * size), i};
+        struct oip_class place = {oip_score_at(dtype, scores + i * size), i};
         if (is_before(&place, &places[0])) {
             places[0] = place;
             sift(places, count);

@@ -38,6 +38,9 @@ MUST_CHECK enum status oip_find_classes(const struct oip_classes *classes, enum 
 /* May scores be of this type? */
 bool oip_is_score(enum dtype dtype);
 
+/* The element at |at|, of such a type; integers beyond 2^53 lose digits. */
+double oip_score_at(enum dtype dtype, const uint8_t *at);
+
 /*
  * |bytes| are scores of |shape|: one row with rank 0 or 1, else a row for each index of dim 0. The
  * texts |*out_texts| of all rows are in |arena|, highest first; of equal scores the first one goes

@@ -185,6 +185,12 @@ static enum status read_parameter(const struct oip_reader *r, const struct json_
     if (json_string_is(key, "top_k") && r->takes_top_k) {
         return read_top_k(r, out);
     }
+    if (json_string_is(key, "answer") && r->takes_top_k) {
+        bool wants_answer = true;
+        TRY(json_read_bool(r->in, &wants_answer, r->err));
+        out->wants_tensors = !wants_answer;
+        return ST_OK;
+    }
     if (json_string_is(key, "nan")) {
         return read_nan(r, out);
     }

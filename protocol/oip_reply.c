@@ -207,6 +207,10 @@ static void print_tensors(struct buf *out, const char *name, const struct oip_te
         }
         buf_add_str(out, examples && metas[i].is_optional ? ",\"optional\":true" : "");
         print_description(out, metas[i].description);
+        if (metas[i].media) {
+            buf_add_char(out, ',');
+            oip_print_member(out, "media", metas[i].media);
+        }
         if (metas[i].label_count) {
             buf_printf(out, ",\"label_count\":%" PRIu32, metas[i].label_count);
         }

@@ -229,6 +229,8 @@ static enum status read_output_parameters(const struct oip_reader *r,
                 return json_fail(r->in, r->err, ST_TOO_LARGE, "%" PRIu64 " classes", count);
             }
             output->class_count = (uint32_t)count;
+        } else if (json_string_is(&key, "answer")) {
+            TRY(json_read_bool(r->in, &output->wants_answer, r->err));
         } else {
             TRY(pass_parameter(r, &key, &output->shared));
         }
@@ -270,6 +272,10 @@ static enum status read_output(const struct oip_reader *r, struct oip_request_ou
     if (output->shared.is_given && output->class_count) {
         return json_fail(r->in, r->err, ST_INVALID,
                          "has both \"shared_memory_region\" and \"classification\", expected one");
+    }
+    if (output->wants_answer && (output->shared.is_given || output->class_count)) {
+        return json_fail(r->in, r->err, ST_INVALID, "has \"answer\" beside \"%s\", expected one",
+                         output->class_count ? "classification" : "shared_memory_region");
     }
     return oip_check_shared(r, &output->shared);
 }

@@ -158,6 +158,7 @@ void infer_reset(struct request *request)
     infer->is_short = infer->has_shared_outputs = false;
     infer->body = NULL;
     infer->bound_bytes = infer->steps_bytes = 0;
+    infer_media_reset(&infer->media);
     infer->id = span_str("");
     infer->encoded = (struct oip_encoded){0};
     infer->coding = CODING_IDENTITY;
@@ -250,6 +251,9 @@ int infer_begin(struct request *request)
     if (status == 200) {
         status = check_codings(&request->head, &request->err);
     }
+    if (status == 200 && infer->call.model) {
+        status = infer_form_check(request, &infer->call, &request->err);
+    }
     if (status != 200) {
         return status;
     }
@@ -290,9 +294,14 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
 
 static enum status check_memory(struct request *request, enum status status, struct error *err)
 {
-    return status == ST_EXHAUSTED
-               ? infer_refuse_memory(request, request->infer.ops->demand(request), err)
-               : status;
+    size_t demand;
+    if (status != ST_EXHAUSTED) {
+        return status;
+    }
+    if (!add_size(request->infer.ops->demand(request), request->infer.media.wanted, &demand)) {
+        demand = SIZE_MAX;
+    }
+    return infer_refuse_memory(request, demand, err);
 }
 
 enum status infer_settle(struct request *request, struct error *err)
@@ -494,18 +503,16 @@ static void drop_bodies(struct request *request)
     body_reset(&request->infer.inflated);
 }
 
-enum status infer_decode(struct request *request, struct error *err)
+/* All inputs have been decoded, or |status| says why not. */
+static enum status end_decode(struct request *request, enum status status, struct error *err)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
-    enum status status = count_steps(infer, err);
-    if (status == ST_OK) {
-        status = infer->ops->decode(request, err);
-    }
     status = check_memory(request, status, err);
     if (status == ST_OK) {
         status = count_arena(infer, err);
     }
+    infer->media.count = 0;
+    infer->media.wanted = 0;
     if (status != ST_OK) {
         infer->ops->undo(request); /* nobody else frees the invocations of a list */
         infer->bound_bytes = 0;
@@ -514,6 +521,29 @@ enum status infer_decode(struct request *request, struct error *err)
     TRY(infer->ops->open_states(request, err));
     drop_bodies(request);
     return ST_OK;
+}
+
+enum status infer_decode(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    enum status status = count_steps(infer, err);
+    if (status == ST_OK) {
+        status = infer->ops->decode(request, err);
+    }
+    if (status == ST_OK && infer_media_needs_threads(request)) {
+        return ST_OK; /* infer_end_media() does the rest */
+    }
+    if (status == ST_OK) {
+        status = infer_media_read(request, err);
+    }
+    return end_decode(request, status, err);
+}
+
+enum status infer_end_media(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return end_decode(request, infer_media_end(request, err), err);
 }
 
 /* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
@@ -617,6 +647,7 @@ size_t infer_text_bytes(const struct request *request, const struct infer_call *
             bytes += result->bytes.len;
         }
         bytes += output->class_count ? class_bytes(output, result) : 0;
+        bytes += output->is_answer ? infer_answer_cost(call, output) : 0;
     }
     return bytes;
 }

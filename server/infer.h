@@ -19,8 +19,10 @@
 #include "runtime/sched/sched.h"
 #include "server/http/body.h"
 #include "server/http/coding.h"
+#include "server/infer_media.h"
 #include "server/model/model.h"
 
+struct answer_frame;
 struct bundle;
 struct embedding;
 struct generation;
@@ -48,7 +50,10 @@ struct infer_output {
     const char *name; /* name in the answer: the one that the client used */
     bool is_binary;
     uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
-    const struct span *classes; /* then: the texts, from the step ENCODE on; in the arena */
+    bool is_answer;             /* as the model's card says: boxes, a map, a text */
+    bool is_part;               /* another output's answer says what this one has */
+    const struct span *classes; /* of classes and of other answers: the texts, from the step ENCODE
+                                   on; in the arena */
     struct shape classes_shape;
     struct region *region; /* the tensor goes there, and not into the answer; held by the request.
                               NULL: it is in the answer */
@@ -68,6 +73,8 @@ struct infer_call {
     size_t output_count;
     struct rt_sequence *sequence; /* held; NULL: the call belongs to no sequence */
     bool is_sequence_end;
+    const struct answer_frame
+        *frames; /* by row, how pictures became pixels; in the arena, or NULL */
     struct rt_invocation *invocation; /* owned; NULL again when its results are text */
     int64_t sample_count;             /* set after the run, for the statistics */
     int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;
@@ -104,6 +111,25 @@ MUST_CHECK enum status infer_call_decode_text(struct request *request, struct in
 enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
                                   struct error *err);
 void infer_call_note_fill(struct request *request, const struct infer_call *call);
+
+/* Likewise, for calls whose leaves do not come from one text (infer_form.c): outputs, unless they
+ * have been chosen, and inputs. And for the protocol: all outputs by name. */
+MUST_CHECK enum status infer_call_list_outputs(struct request *request, struct infer_call *call,
+                                               bool is_binary, struct error *err);
+MUST_CHECK enum status infer_call_decode_inputs(struct request *request, struct infer_call *call,
+                                                struct error *err);
+MUST_CHECK enum status infer_oip_choose_outputs(struct request *request, struct infer_call *call,
+                                                struct error *err);
+MUST_CHECK enum status infer_call_choose_classes(struct infer_call *call, struct error *err);
+
+/* Requests whose body is no JSON (infer_form.c): a file or a text alone, or a form of several
+ * parts, by its Content-Type and its first bytes. */
+extern const struct infer_codec infer_codec_form_oip, infer_codec_form_call;
+bool infer_form_is(const struct request *request, const struct infer_call *call);
+
+/* Before the body: 200, or 415 if the model takes no such body. */
+int infer_form_check(const struct request *request, const struct infer_call *call,
+                     struct error *err);
 
 /*
  * The difference between a call and a list of calls: one row each, called by the functions below.
@@ -145,6 +171,25 @@ struct infer_ops {
     enum status (*hand_over)(struct request *request, struct hal_pool *pool, struct error *err);
     void (*count)(const struct request *request, uint64_t now_ns); /* statistics */
 };
+
+/*
+ * Answers for people (infer_answer.c): the outputs of |call| whose card says one become that, those
+ * that they are made from are parts; an output |io| of a request that asks for it.
+ */
+void infer_answer_choose(struct infer_call *call);
+MUST_CHECK enum status infer_answer_ask(struct infer_output *output, struct error *err);
+
+/* Appends the answer of |output| to |out| as JSON. */
+MUST_CHECK enum status infer_answer_print(const struct infer_call *call,
+                                          const struct infer_output *output, struct buf *out,
+                                          struct error *err);
+
+/* Makes it the texts of |output|, one for each row. */
+MUST_CHECK enum status infer_answer_take(struct arena *arena, const struct infer_call *call,
+                                         struct infer_output *output, struct error *err);
+
+/* What printing costs, in bytes of text. */
+size_t infer_answer_cost(const struct infer_call *call, const struct infer_output *output);
 
 extern const struct infer_ops infer_ops_one; /* infer_one.c */
 
@@ -188,6 +233,7 @@ struct infer {
     uint64_t timeout_us;        /* given by the client; 0: none */
     uint32_t priority;          /* given by the client; 0: the default */
     struct rt_sched_turn turn;  /* place of a call in its sequence */
+    struct infer_media media;   /* files and texts that inputs came as */
     struct infer_region
         *regions;               /* of shared memory that the request uses: refs held; in |arena| */
     bool has_shared_outputs;    /* regions are written to */
@@ -223,6 +269,8 @@ void infer_drop_model(struct infer_call *call);
 
 MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
+/* Step MEDIA: the threads that read files are back, and what was left of DECODE is done. */
+MUST_CHECK enum status infer_end_media(struct request *request, struct error *err);
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
                                      struct error *err);

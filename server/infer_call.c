@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "runtime/call/invocation.h"
+#include "server/answer/answer.h"
 #include "server/infer.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -30,6 +31,7 @@ static bool is_much_to_fill(const struct request *request, const struct infer_ca
 
 void infer_call_note_fill(struct request *request, const struct infer_call *call)
 {
+    infer_media_note(request, call);
     request->offload = request->offload || is_much_to_fill(request, call);
 }
 
@@ -37,6 +39,10 @@ static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
     struct call_limits limits = infer_call_limits(request);
+    if (!out_rest && infer_form_is(request, call)) {
+        call->codec = &infer_codec_form_call;
+        return call->codec->parse(request, call, parts, NULL, err);
+    }
     limits.oip.is_listed = out_rest != NULL;
     call->parameters = &call->tree.parameters;
     TRY(call_parse(parts, &call->model->call, &limits, &request->infer.arena, &call->tree, out_rest,
@@ -58,9 +64,10 @@ static const struct model_io *find_output(const struct model *model, int64_t ind
 }
 
 /* The leaves of the results, in their order; a None has no bytes. */
-static enum status list_outputs(struct arena *arena, struct infer_call *call, bool is_binary,
-                                struct error *err)
+enum status infer_call_list_outputs(struct request *request, struct infer_call *call,
+                                    bool is_binary, struct error *err)
 {
+    struct arena *arena = &request->infer.arena;
     const struct sip_tree *tree = &call->model->call.structure->results;
     if (tree->leaf_count > INFER_OUTPUTS_MAX) {
         return error_set(err, ST_UNSUPPORTED, "result: expected at most %d leaves, got %u",
@@ -81,12 +88,13 @@ static enum status list_outputs(struct arena *arena, struct infer_call *call, bo
 
 static bool has_scores(const struct infer_output *output)
 {
-    return output->io->kind == RT_IO_TENSOR && oip_is_score(output->io->meta.type.dtype) &&
-           output->io->meta.shape.rank > 0;
+    bool is_other = output->io->answer && output->io->answer->kind != ANSWER_CLASSES;
+    return !is_other && output->io->kind == RT_IO_TENSOR &&
+           oip_is_score(output->io->meta.type.dtype) && output->io->meta.shape.rank > 0;
 }
 
 /* "top_k" is about the results whose classes have labels, or about all if none have. */
-static enum status choose_classes(struct infer_call *call, struct error *err)
+enum status infer_call_choose_classes(struct infer_call *call, struct error *err)
 {
     bool has_labels = false;
     uint32_t count = 0;
@@ -141,7 +149,7 @@ static enum status decode_scalar(struct infer_call *call, uint32_t index,
                : call_prefix(method, index, ": ", err);
 }
 
-static enum status decode_input(struct infer *infer, struct infer_call *call, uint32_t index,
+static enum status decode_input(struct request *request, struct infer_call *call, uint32_t index,
                                 struct error *err)
 {
     const struct call_leaf *leaf = &call->tree.leaves[index];
@@ -149,9 +157,13 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
     if (leaf->encoding == CALL_ABSENT || leaf->encoding == CALL_PROMISE) {
         return ST_OK; /* call_parse() has checked that it may be left out */
     }
+    if (leaf->encoding == CALL_MEDIA) {
+        return infer_media_decode(request, call, index, leaf->items, leaf->item_count,
+                                  leaf->is_list, err);
+    }
     switch (method->inputs[index].kind) {
     case CALL_TENSOR:
-        return decode_tensor(infer, call, index, leaf, err);
+        return decode_tensor(&request->infer, call, index, leaf, err);
     case CALL_SCALAR:
         return decode_scalar(call, index, leaf, err);
     case CALL_STRING:
@@ -164,26 +176,36 @@ static enum status decode_input(struct infer *infer, struct infer_call *call, ui
     unreachable();
 }
 
+enum status infer_call_decode_inputs(struct request *request, struct infer_call *call,
+                                     struct error *err)
+{
+    for (uint32_t i = 0; i < call->model->call.input_count; i++) {
+        TRY(decode_input(request, call, i, err));
+    }
+    return ST_OK;
+}
+
 static enum status decode_all(struct request *request, struct infer_call *call, bool is_binary,
                               struct error *err)
 {
     call->nan = oip_request_nan(call->parameters);
     rt_invocation_say_paths(call->invocation);
-    TRY(list_outputs(&request->infer.arena, call, is_binary, err));
+    TRY(infer_call_list_outputs(request, call, is_binary, err));
     if (call->parameters->top_k) {
-        TRY(choose_classes(call, err));
+        TRY(infer_call_choose_classes(call, err));
     }
-    for (uint32_t i = 0; i < call->model->call.input_count; i++) {
-        TRY(decode_input(&request->infer, call, i, err));
-    }
-    return ST_OK;
+    return infer_call_decode_inputs(request, call, err);
 }
 
 static enum status decode(struct request *request, struct infer_call *call, struct error *err)
 {
     bool is_binary = call->parameters->binary_data_output ||
                      route_query_has(head_target(&request->head), "binary=1");
-    return decode_all(request, call, is_binary, err);
+    TRY(decode_all(request, call, is_binary, err));
+    if (!call->parameters->wants_tensors) {
+        infer_answer_choose(call);
+    }
+    return ST_OK;
 }
 
 enum status infer_call_decode_text(struct request *request, struct infer_call *call,
@@ -204,6 +226,41 @@ static enum status classify(struct arena *arena, const struct infer_output *outp
                             arena, &result->classes, &result->classes_shape, err);
 }
 
+/* Appends what takes the place of the tensor, if anything does, to |texts|. Its address is known
+ * when all are there. */
+static enum status add_answer(const struct infer_call *call, const struct infer_output *output,
+                              struct buf *texts, struct call_result *result, struct error *err)
+{
+    size_t begin = texts->len;
+    if (output->is_answer) {
+        TRY(infer_answer_print(call, output, texts, err));
+    } else if (output->is_part) {
+        buf_add_str(texts, "null");
+    }
+    result->json.len = texts->len - begin;
+    return buf_failed(texts) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
+}
+
+static enum status print_all(struct request *request, struct infer_call *call,
+                             struct call_result *results, struct buf *texts, struct error *err)
+{
+    const struct call_method *method = &call->model->call;
+    bool is_binary = false;
+    size_t at = 0;
+    for (size_t i = 0; i < call->output_count; i++) {
+        const struct infer_output *output = &call->outputs[i];
+        is_binary |= output->is_binary;
+        TRY(add_answer(call, output, texts, &results[output->io->index], err));
+    }
+    for (size_t i = 0; i < call->output_count; i++) {
+        struct span *json = &results[call->outputs[i].io->index].json;
+        json->ptr = json->len ? texts->ptr + at : NULL;
+        at += json->len;
+    }
+    return call_print(method, results, is_binary, oip_answer_nan(call->parameters, &call->nan),
+                      &request->out, &request->infer.encoded, err);
+}
+
 static enum status print(struct request *request, struct infer_call *call, struct error *err)
 {
     struct infer *infer = &request->infer;
@@ -213,18 +270,19 @@ static enum status print(struct request *request, struct infer_call *call, struc
     if (!results) {
         return arena_fail(&infer->arena, "the answer", err);
     }
-    bool is_binary = false;
     for (size_t i = 0; i < call->output_count; i++) {
         uint32_t index = call->outputs[i].io->index;
-        is_binary |= call->outputs[i].is_binary;
         const struct rt_result *result = rt_invocation_result(call->invocation, index);
         results[index] = (struct call_result){.shape = result->shape, .bytes = result->bytes};
         if (call->outputs[i].class_count) {
             TRY(classify(&infer->arena, &call->outputs[i], &results[index], err));
         }
     }
-    return call_print(method, results, is_binary, oip_answer_nan(call->parameters, &call->nan),
-                      &request->out, &infer->encoded, err);
+    struct buf texts;
+    buf_init(&texts, request->server->params->answer_bytes_max);
+    enum status status = print_all(request, call, results, &texts, err);
+    buf_fini(&texts);
+    return status;
 }
 
 enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,

@@ -67,6 +67,10 @@ static enum status parse(struct request *request, struct infer_call *call,
 {
     struct infer *infer = &request->infer;
     struct oip_limits limits = infer_limits(request);
+    if (!out_rest && !parts->is_raw && infer_form_is(request, call)) {
+        call->codec = &infer_codec_form_oip;
+        return call->codec->parse(request, call, parts, NULL, err);
+    }
     limits.is_listed = out_rest != NULL;
     call->parameters = &call->oip.parameters;
     if (parts->is_raw) {
@@ -74,6 +78,7 @@ static enum status parse(struct request *request, struct infer_call *call,
     } else {
         TRY(oip_parse_infer(parts, &limits, &infer->arena, &call->oip, out_rest, err));
     }
+    infer_media_note(request, call);
     TRY(check_shared(request, &call->oip, err));
     return check_elements(request, &call->oip, err);
 }
@@ -88,8 +93,8 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
 }
 
 /* The results that the client named, or all of them: decided before anything runs. */
-static enum status choose_outputs(struct request *request, struct infer_call *call,
-                                  struct error *err)
+enum status infer_oip_choose_outputs(struct request *request, struct infer_call *call,
+                                     struct error *err)
 {
     const struct model *model = call->model;
     const struct oip_request *oip = &call->oip;
@@ -120,6 +125,9 @@ static enum status choose_outputs(struct request *request, struct infer_call *ca
         add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
         struct infer_output *added = &call->outputs[call->output_count - 1];
         added->class_count = output->class_count;
+        if (output->wants_answer && infer_answer_ask(added, err) != ST_OK) {
+            return error_prefix(err, "outputs[%zu].parameters.answer: ", output->index);
+        }
         if (output->shared.is_given &&
             infer_share_output(request, added, &output->shared, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu] '%.64s': ", output->index, added->name);
@@ -232,12 +240,43 @@ static enum status decode_scalar(struct request *request, struct infer_call *cal
     return place_input(infer_scalar(call, io->kind, io->index, &value, err), input, ": ", err);
 }
 
+/* Strings are files or texts, a row each. Files in JSON are in base64. */
+static enum status decode_media(struct request *request, struct infer_call *call,
+                                const struct oip_request_input *input, const struct model_io *io,
+                                struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    int64_t count = shape_numel(&input->shape);
+    struct oip_request_input here = *input;
+    struct span *strings;
+    if (input->shared.is_given) {
+        void *memory = arena_alloc(arena, input->data.len);
+        if (!memory) {
+            return arena_fail(arena, "the request", err);
+        }
+        TRY(fetch(request, input, memory, &here, err));
+    }
+    TRY(oip_decode_strings(&here, arena, &strings, err));
+    struct call_item *items = arena_array(arena, (size_t)count + 1, sizeof(*items));
+    if (!items) {
+        return arena_fail(arena, "the request", err);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        bool is_base64 = !here.is_binary && call->model->call.inputs[io->index].medium == CALL_FILE;
+        items[i] = (struct call_item){is_base64 ? CALL_BASE64 : CALL_BINARY, strings[i]};
+    }
+    return infer_media_decode(request, call, io->index, items, (uint32_t)count, count > 1, err);
+}
+
 static enum status decode_input(struct request *request, struct infer_call *call,
                                 const struct oip_request_input *input, struct error *err)
 {
     const struct model *model = call->model;
     const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
     must(io); /* infer_check_names() has checked */
+    if (io->medium && input->type.is_bytes) {
+        return decode_media(request, call, input, io, err);
+    }
     TRY(oip_verify_input(input, &io->meta, err));
     switch (io->kind) {
     case RT_IO_TENSOR:
@@ -296,7 +335,7 @@ static enum status decode(struct request *request, struct infer_call *call, stru
     struct infer *infer = &request->infer;
     call->nan = oip_request_nan(call->parameters);
     TRY(infer_check_names(&infer->arena, call->model, &call->oip, true, err));
-    TRY(choose_outputs(request, call, err));
+    TRY(infer_oip_choose_outputs(request, call, err));
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
             TRY(decode_input(request, call, &call->oip.inputs[i], err));
@@ -365,6 +404,9 @@ static enum status print(struct request *request, struct infer_call *call, struc
     for (size_t i = 0; i < call->output_count; i++) {
         if (call->outputs[i].class_count) {
             TRY(classify(&infer->arena, call, &call->outputs[i], err));
+        }
+        if (call->outputs[i].is_answer) {
+            TRY(infer_answer_take(&infer->arena, call, &call->outputs[i], err));
         }
         results[i] = result_of(call, &call->outputs[i]);
     }

@@ -3,7 +3,8 @@
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
-	%D%/model/libmodel.a %D%/generate/libgenerate.a %D%/card/libcard.a \
+	%D%/model/libmodel.a %D%/intake/libintake.a %D%/generate/libgenerate.a \
+	%D%/card/libcard.a %D%/answer/libanswer.a \
 	%D%/console/libconsole.a %D%/text/libtext.a %D%/media/libmedia.a %D%/http/libhttp.a \
 	%D%/process/libprocess.a \
 	$(LLHTTP_ARCHIVE) \
@@ -12,8 +13,10 @@ SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
 include server/pte/local.mk
 include server/profile/local.mk
 include server/model/local.mk
+include server/intake/local.mk
 include server/generate/local.mk
 include server/card/local.mk
+include server/answer/local.mk
 include server/console/local.mk
 include server/text/local.mk
 include server/media/local.mk
@@ -56,7 +59,10 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/generation_parse.c \
 	%D%/generation_prefix.c \
 	%D%/infer.c %D%/infer.h \
+	%D%/infer_answer.c \
 	%D%/infer_call.c \
+	%D%/infer_form.c \
+	%D%/infer_media.c %D%/infer_media.h \
 	%D%/infer_oip.c \
 	%D%/infer_one.c \
 	%D%/infer_predict.c \

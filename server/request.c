@@ -388,6 +388,7 @@ static bool is_long(const struct request *request)
         return true;
     }
     return request->body.len > request->server->params->inline_bytes_max ||
+           request->infer.media.is_any ||
            head_has(&request->head, HTTP_CONTENT_ENCODING);
 }
 
@@ -430,7 +431,25 @@ static enum step_result step_parse(struct request *request)
 
 static enum step_result step_decode(struct request *request)
 {
-    return advance(request, infer_decode(request, &request->err), STEP_PREPARE);
+    enum status status = infer_decode(request, &request->err);
+    bool has_files = status == ST_OK && infer_media_needs_threads(request);
+    return advance(request, status, has_files ? STEP_MEDIA : STEP_PREPARE);
+}
+
+/* Twice: before the threads that read files, and after them. Without memory it all begins again. */
+static enum step_result step_media(struct request *request)
+{
+    if (!request->infer.media.is_read) {
+        enum status begun = infer_media_begin(request, &request->err);
+        request->is_on_worker = begun == ST_OK;
+        return begun == ST_OK ? STEP_WAIT : advance(request, begun, STEP_PREPARE);
+    }
+    enum status status = infer_end_media(request, &request->err);
+    enum step_result result = advance(request, status, STEP_PREPARE);
+    if (request->step == STEP_WANT) {
+        request->wanted = STEP_DECODE;
+    }
+    return result;
 }
 
 /* The loop uses plans that exist; a worker makes those that do not. */
@@ -791,6 +810,9 @@ void request_abandon(struct request *request)
     request->exchange = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
+    if (infer_media_leave(request)) {
+        return;
+    }
     if (request->is_on_worker) {
         uv_cancel((uv_req_t *)&request->work); /* too late if it has begun: then it comes back */
     } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {

@@ -44,6 +44,10 @@ const char *route_pattern(enum route_id id);
 /* Is |parameter|, such as "binary=1", one of the target's query? */
 bool route_query_has(struct span target, const char *parameter);
 
+/* The value of the parameter |name| of the target's query, as it stands there; false: it has none.
+ */
+bool route_query_find(struct span target, const char *name, struct span *out);
+
 /* Decodes %XX of |text| into |out|; false when malformed, a control or NUL, or longer than |max|.
  */
 bool route_decode(struct span text, char *out, size_t max);

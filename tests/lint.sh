@@ -78,18 +78,20 @@ include_rules() {
         function runtime_doors() {
             return "runtime/(load/load|call/(invocation|batch|profile)|" \
                 "pipeline/(pipeline|cascade)|" \
-                "program/(example|names|oracle|outline|program|resident|results|signature|state|" \
-                "summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
+                "program/(adapt|example|names|oracle|outline|program|resident|results|" \
+                "signature|state|summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
         }
         # The same for a room of the server: itself and the rooms below it.
         function server_rooms(file, part, seen) {
             split(file, part, "/")
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
-                "server/(process|" part[2] (part[2] == "pte" ? "|profile|text" : "") \
-                (part[2] == "model" ? "|generate|text" : "") \
+                "server/(process|" part[2] (part[2] == "pte" ? "|profile|text|intake|media" : "") \
+                (part[2] == "model" ? "|generate|text|intake" : "") \
+                (part[2] == "intake" ? "|card|generate|media" : "") \
+                (part[2] == "card" ? "|answer" : "") (part[2] == "answer" ? "|media" : "") \
                 (part[2] == "generate" ? "|text|media" : "") ")/|"
             if (part[2] ~ /^(model|pte)$/) return seen "server/card/|" runtime_doors()
-            if (part[2] ~ /^(card|profile|generate)$/) return seen runtime_doors()
+            if (part[2] ~ /^(card|profile|generate|intake)$/) return seen runtime_doors()
             return seen "^$)"
         }
         # The folders and files that a folder may include, as one expression.
@@ -103,7 +105,8 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return rooms(file)
-            if (file ~ /^server\/(process|profile|pte|http|model|generate|card|text|media)\//)
+            if (file ~ /^server\/(process|profile|pte|http|model|intake|generate|card)\// ||
+                file ~ /^server\/(answer|text|media)\//)
                 return server_rooms(file)
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
@@ -113,7 +116,7 @@ include_rules() {
         function library_folder(name) {
             if (name ~ /^(uv\.h|llhttp\.h|curl\/|openssl\/|zlib\.h)/) return "^server/"
             if (name ~ /^(pcre2|utf8proc)\.h/) return "^server/text/"
-            if (name ~ /^(sndfile|soxr)\.h/) return "^server/media/"
+            if (name ~ /^(sndfile|soxr|jpeglib|jerror|png|webp\/decode)\.h/) return "^server/media/"
             if (name ~ /^(cjson\/)?cJSON\.h/) return "^server/process/document\\.c$"
             if (name ~ /^vulkan\//) return "^hal/vulkan/"
             return "."

@@ -13,6 +13,7 @@
 
 #include "base/precision.h"
 #include "base/status.h"
+#include "runtime/program/adapt.h"
 #include "runtime/program/program.h"
 
 struct hal_device;
@@ -33,9 +34,11 @@ struct rt_load_options {
     const char *packed_folder; /* where packed weights are kept for the next load, on a device that
                                   is the host (runtime/pte/packed.h); NULL: nowhere */
     uint64_t statements_max;   /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
-    bool poison_workspaces;    /* fill workspaces with 0xff before each run: finds reads of stale
-                                  memory */
-    bool is_unfused; /* without the passes that join several nodes to one: for comparison */
+    rt_adapt_f *adapt;         /* see runtime/program/adapt.h; NULL: programs as they are */
+    void *adapt_arg;
+    bool poison_workspaces; /* fill workspaces with 0xff before each run: finds reads of stale
+                               memory */
+    bool is_unfused;        /* without the passes that join several nodes to one: for comparison */
 };
 
 /* The caller owns a reference to the program. ST_EXHAUSTED: there is no memory now. Any thread. */

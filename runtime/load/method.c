@@ -7,6 +7,8 @@
 
 #include "runtime/load/method.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "hal/device.h"
 #include "runtime/call/inside.h"
@@ -180,8 +182,8 @@ static enum status check_results(const struct rt_method *method, struct error *e
     return ST_OK;
 }
 
-static enum status compile(struct rt_method *method, enum precision precision, bool fuses,
-                           struct error *err)
+/* The graphs as the file has them. */
+static enum status import(struct rt_method *method, struct error *err)
 {
     struct rt_code *code = &method->code;
     struct rt_state_uses states = {0};
@@ -192,7 +194,13 @@ static enum status compile(struct rt_method *method, enum precision precision, b
     TRY(check_public(method->inputs, method->input_count, err));
     TRY(check_public(method->results, method->result_count, err));
     TRY(rt_import_kernels(method->files, method->plan, method->device, code, &states, err));
-    TRY(find_states(method, &states, err));
+    return find_states(method, &states, err);
+}
+
+static enum status compile(struct rt_method *method, enum precision precision, bool fuses,
+                           struct error *err)
+{
+    struct rt_code *code = &method->code;
     TRY(rt_weights_find(code, &code->arena, &method->weights, err));
     code->blocks[0]->given_count = method->input_count;
     code->blocks[0]->result_count = code->stmt_count == 0 ? method->result_count : 0;
@@ -271,6 +279,14 @@ static void note_uses(const struct rt_method *method)
 
 /* ---- the method ------------------------------------------------------------------------------ */
 
+/* As rt_program_default_method() says when all methods are there. */
+static bool is_default(const struct rt_files *files, const struct pte_plan *plan)
+{
+    size_t count;
+    (void)pte_plans(files->pte, &count);
+    return count == 1 || strcmp(plan->name, "forward") == 0;
+}
+
 enum status rt_load_method(struct rt_method *method, struct rt_program *program,
                            struct rt_files *files, const struct pte_plan *plan,
                            const struct rt_load_options *options, struct error *err)
@@ -294,8 +310,13 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
     TRY(describe_all(method, err));
     TRY(rt_signature_make_structure(method, NULL, err));
     TRY(rt_names_settle(method, NULL, err));
-    enum status status =
-        compile(method, program->precision, !options->is_unfused, &method->failure);
+    enum status status = import(method, &method->failure);
+    if (status == ST_OK && options->adapt) {
+        TRY(options->adapt(options->adapt_arg, method, is_default(files, plan), err));
+    }
+    if (status == ST_OK) {
+        status = compile(method, program->precision, !options->is_unfused, &method->failure);
+    }
     if (status == ST_EXHAUSTED) { /* it may succeed another time: no property of the method */
         *err = method->failure;
         return error_prefix(err, "method '%.64s': ", method->name);

@@ -32,6 +32,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/order.c %D%/order.h \
 	%D%/pad.c %D%/pad.h \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_complex.c %D%/pointwise_loops.c %D%/pointwise_typed.c \
+	%D%/pixels.c %D%/pixels.h \
 	%D%/pool.c %D%/pool.h %D%/pool_back.c %D%/pool_volume.c \
 	%D%/qpointwise.c %D%/qpointwise.h \
 	%D%/qproduct.c \
@@ -71,6 +72,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/shaders/generated/pad.spv.h \
 	%D%/shaders/generated/pointwise.spv.h \
 	%D%/shaders/generated/pointwise_f64.spv.h \
+	%D%/shaders/generated/pixels.spv.h \
 	%D%/shaders/generated/pool.spv.h \
 	%D%/shaders/generated/qbytes.spv.h \
 	%D%/shaders/generated/qdepthwise.spv.h \
@@ -115,6 +117,7 @@ EXTRA_DIST += \
 	%D%/shaders/pad.comp \
 	%D%/shaders/pointwise.comp \
 	%D%/shaders/pointwise_f64.comp \
+	%D%/shaders/pixels.comp \
 	%D%/shaders/pool.comp \
 	%D%/shaders/qbytes.comp \
 	%D%/shaders/qdepthwise.comp \

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "runtime/program/program.h"
+#include "server/card/card_steps.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
 #define SUFFIX ".pte"
@@ -102,15 +103,21 @@ static bool is_default(const struct rt_method *method)
     return rt_program_default_method(rt_method_program(method)) == method;
 }
 
-const struct card_method *card_find_method(const struct card *card, const struct rt_method *method)
+const struct card_method *card_find_named(const struct card *card, struct span name,
+                                          bool is_default)
 {
     OBJ_CHECK(card, CARD_MAGIC);
     for (uint32_t i = 1; i < card->method_count; i++) {
-        if (strcmp(card->methods[i].name, rt_method_name(method)) == 0) {
+        if (span_is(name, card->methods[i].name)) {
             return &card->methods[i];
         }
     }
-    return is_default(method) ? &card->methods[0] : NULL;
+    return is_default ? &card->methods[0] : NULL;
+}
+
+const struct card_method *card_find_method(const struct card *card, const struct rt_method *method)
+{
+    return card_find_named(card, span_str(rt_method_name(method)), is_default(method));
 }
 
 const struct card_io *card_find_io(const struct card_method *method, enum rt_side side,
@@ -139,6 +146,15 @@ uint64_t card_class_count(const struct rt_method *method, uint32_t index)
     return io->kind == RT_IO_TENSOR ? count : 0;
 }
 
+uint64_t card_label_count(const struct rt_method *method, uint32_t index, const struct card_io *io)
+{
+    enum answer_kind kind = io ? io->answer.answer.kind : ANSWER_TENSOR;
+    return io && io->class_count > 0 ? io->class_count
+           : kind == ANSWER_BOXES || kind == ANSWER_MAP || kind == ANSWER_TEXT
+               ? 0
+               : card_class_count(method, index);
+}
+
 bool card_is_of_members(const struct card *card, const struct card_labels *labels)
 {
     return labels->place.document != &card->own;
@@ -150,12 +166,21 @@ const struct card_labels *card_find_labels(const struct card *card, const struct
     OBJ_CHECK(card, CARD_MAGIC);
     const struct card_method *said = card_find_method(card, method);
     const struct card_io *io = said ? card_find_io(said, RT_RESULT, index) : NULL;
-    uint64_t classes = card_class_count(method, index);
+    uint64_t classes = card_label_count(method, index, io);
     bool fits = card->labels.items && (classes == 0 || classes == card->labels.count);
     bool has_own = io && io->labels.items;
     bool is_outranked = has_own && fits && card_is_of_members(card, &card->labels) &&
                         !card_is_of_members(card, &io->labels);
     return has_own && !is_outranked ? &io->labels : fits ? &card->labels : NULL;
+}
+
+const struct answer_form *card_find_answer(const struct card *card, const struct rt_method *method,
+                                           uint32_t index)
+{
+    OBJ_CHECK(card, CARD_MAGIC);
+    const struct card_method *said = card_find_method(card, method);
+    const struct card_io *io = said ? card_find_io(said, RT_RESULT, index) : NULL;
+    return io && io->answer.answer.kind ? &io->answer.answer : NULL;
 }
 
 void card_put_params(const struct card *card, const struct options *options, struct params *params)

@@ -31,7 +31,9 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/status.h"
+#include "runtime/program/adapt.h"
 #include "runtime/program/names.h"
+#include "server/answer/answer.h"
 #include "server/process/document.h"
 #include "server/process/options.h"
 
@@ -63,12 +65,83 @@ struct card_labels {
     struct card_place place;
 };
 
+/* A step that is compiled behind the output. */
+struct card_step {
+    struct rt_step step;
+    struct card_place place;
+};
+
+#define CARD_STEPS_MAX 16 /* of an output */
+
+/* How an output is written for people. */
+struct card_answer {
+    struct answer_form answer;    /* its indices are known after card_apply() */
+    bool has_form;                /* of boxes */
+    const char *scores, *classes; /* of boxes: names of outputs, or NULL */
+    struct card_place place;
+};
+
+/* What an input is made from, if clients may send it as a file or a text: see docs/media.md. */
+enum card_medium { CARD_NO_MEDIUM, CARD_IMAGE, CARD_SOUND, CARD_TEXT };
+
+enum card_fit { CARD_SHORTER, CARD_STRETCH, CARD_INSIDE };
+enum card_filter { CARD_NEAREST, CARD_BOX, CARD_BILINEAR, CARD_BICUBIC, CARD_LANCZOS };
+enum card_colors { CARD_COLORS_UNSAID, CARD_RGB, CARD_BGR, CARD_GRAY };
+enum card_layout { CARD_LAYOUT_UNSAID, CARD_NCHW, CARD_NHWC };
+
+/* Pictures, as pixels [n, height, width, channels] of 8 bits and then as what the program takes. */
+struct card_image {
+    uint32_t resize[2], crop[2]; /* height, width; 0: not */
+    bool is_resized_to_pair;     /* "resize" has two sides */
+    enum card_fit fit;
+    enum card_filter filter;
+    uint8_t fill[3];
+    enum card_colors colors; /* settled by card_apply() */
+    bool is_draft;           /* JPEG may be decoded at a reduced scale */
+    bool has_scale;
+    double scale;
+    double mean[RT_PIXEL_CHANNELS_MAX], std[RT_PIXEL_CHANNELS_MAX];
+    uint32_t mean_count, std_count; /* 0: not said; 1: of all channels */
+    enum card_layout layout;
+    uint32_t height, width, channels; /* of the pixels, settled by card_apply() */
+};
+
+struct card_sound {
+    uint32_t rate;
+    bool is_log_mel;
+    double seconds; /* 0: as the program's input says, or as long as the sound is */
+};
+
+struct card_text {
+    const char *tokenizer;            /* a path, or NULL: the one beside the program */
+    uint32_t max_tokens;              /* 0: as many as the program takes */
+    bool is_padded;                   /* every text gets |max_tokens| tokens */
+    const char *mask, *types;         /* names of inputs, or NULL */
+    uint32_t mask_index, types_index; /* raw; settled by card_apply() */
+};
+
+/* By |kind|. */
+struct card_media {
+    enum card_medium kind;
+    union {
+        struct card_image image;
+        struct card_sound sound;
+        struct card_text text;
+    };
+    struct card_place place;
+};
+
 /* What a card says of an input or output. */
 struct card_io {
     const char *present; /* the name or alias that it had; NULL: it is the one at |index| */
     uint32_t index;      /* raw */
     const char *name, *description; /* or NULL */
-    struct card_labels labels;      /* of an output */
+    struct card_labels labels;      /* of an output, like what follows */
+    struct card_step *steps;
+    uint32_t step_count;
+    struct card_answer answer;
+    uint64_t class_count; /* that a step behind the program has counted; 0: there is no such step */
+    struct card_media media; /* of an input */
     struct card_place place;
 };
 
@@ -158,12 +231,25 @@ bool card_has_member(const struct cJSON *member);
 MUST_CHECK enum status card_verify_members(const struct document *document,
                                            const struct cJSON *object, struct error *err);
 
+/*
+ * A rt_adapt_f, whose |card| is a struct card that has been read, or NULL: for each method that is
+ * loaded, the steps that the card declares become a part of the program. Errors are about the card,
+ * as above. The program gets its names later, by card_apply().
+ */
+MUST_CHECK enum status card_adapt(void *card, struct rt_method *method, bool is_default,
+                                  struct error *err);
+
 /* Gives |program|, which nobody else uses yet, the names of the card, and checks all that the card
  * says of inputs, outputs and methods. Reads files of labels. */
 MUST_CHECK enum status card_apply(struct card *card, struct rt_program *program, struct error *err);
 
 /* Everything has been applied: no document is needed any more. */
 void card_settle(struct card *card);
+
+/* What the card says of the method called |name|, or NULL. |is_default|: it is the one that is
+ * called when none is named. */
+const struct card_method *card_find_named(const struct card *card, struct span name,
+                                          bool is_default);
 
 /* What the card says of |method|, or NULL. */
 const struct card_method *card_find_method(const struct card *card, const struct rt_method *method);
@@ -175,6 +261,14 @@ const struct card_io *card_find_io(const struct card_method *method, enum rt_sid
 /* The names of the classes of result |index| of |method|; NULL: none. After card_apply(). */
 const struct card_labels *card_find_labels(const struct card *card, const struct rt_method *method,
                                            uint32_t index);
+
+/* The answer that the card says for result |index| of |method|; NULL: the tensor. After
+ * card_apply(). */
+const struct answer_form *card_find_answer(const struct card *card, const struct rt_method *method,
+                                           uint32_t index);
+
+/* Result |index| as answers see it, without bytes; ANSWER_NO_INDEX: an empty one. */
+struct answer_tensor card_answer_tensor(const struct rt_method *method, uint32_t index);
 
 /* Do they come from pted.json, not from the file? */
 bool card_is_of_members(const struct card *card, const struct card_labels *labels);

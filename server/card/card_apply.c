@@ -11,6 +11,8 @@
 #include "runtime/program/program.h"
 #include "runtime/program/signature.h"
 #include "server/card/card.h"
+#include "server/card/card_priv.h"
+#include "server/card/card_steps.h"
 #include "server/process/file.h"
 
 #define LABELS_BYTES_MAX ((size_t)8 << 20)
@@ -93,8 +95,8 @@ static uint32_t count_of(const struct rt_method *method, enum rt_side side)
 }
 
 /* Entries by present name get the index that they are about. */
-static enum status find_index(const struct rt_method *method, enum rt_side side, struct card_io *io,
-                              struct error *err)
+enum status card_find_index(const struct rt_method *method, enum rt_side side, struct card_io *io,
+                            struct error *err)
 {
     char names[RT_NAMES_TEXT_MAX];
     uint32_t count = count_of(method, side), i = 0;
@@ -123,7 +125,7 @@ static enum status find_indices(const struct rt_method *method, enum rt_side sid
     }
     for (uint32_t i = 0; i < ios->count; i++) {
         struct card_io *io = &ios->items[i];
-        TRY(find_index(method, side, io, err));
+        TRY(card_find_index(method, side, io, err));
         if (by_index[io->index]) {
             return card_fail(&io->place, err, ST_INVALID, "%s is given twice",
                              io_at(method, side, io->index)->alias);
@@ -171,7 +173,7 @@ static enum status give_names(struct rt_method *method, enum rt_side side,
 static enum status check_labels(struct card *card, const struct rt_method *method,
                                 struct card_io *io, struct error *err)
 {
-    uint64_t classes = card_class_count(method, io->index);
+    uint64_t classes = card_label_count(method, io->index, io);
     TRY(open_labels(card, &io->labels, err));
     if (!io->labels.items) {
         return ST_OK;
@@ -205,8 +207,12 @@ static enum status apply_side(struct card *card, struct rt_method *method, enum 
     }
     free(by_index);
     free(names);
+    for (uint32_t i = 0; i < ios->count && status == ST_OK; i++) {
+        status = side == RT_RESULT ? check_labels(card, method, &ios->items[i], err)
+                                   : card_apply_media(method, &ios->items[i], err);
+    }
     for (uint32_t i = 0; i < ios->count && status == ST_OK && side == RT_RESULT; i++) {
-        status = check_labels(card, method, &ios->items[i], err);
+        status = card_apply_answer(card, method, &ios->items[i], err);
     }
     return status;
 }

@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 #include "server/card/card.h"
+#include "server/card/card_priv.h"
+#include "server/card/card_steps.h"
 #include "server/process/nearest.h"
 #include "server/process/setting.h"
 
@@ -62,22 +64,18 @@ static enum status read_text(const struct reader *r, const struct cJSON *value, 
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* Relative to the folder of the document. */
 static enum status read_label_path(const struct reader *r, const struct cJSON *value,
                                    struct card_labels *out, struct error *err)
 {
-    const char *text, *slash = strrchr(r->path, '/');
+    const char *text;
     TRY(document_text(r->in, value, &text, err));
     if (!*text) {
         return document_fail(r->in, value, err, ST_INVALID, "expected a path, got an empty text");
     }
-    size_t folder = *text == '/' || !slash ? 0 : (size_t)(slash + 1 - r->path), len = strlen(text);
-    char *path = arena_alloc(&r->card->arena, folder + len + 1);
+    const char *path = card_path_beside(r->card, r->path, text);
     if (!path) {
         return exhausted(r, err);
     }
-    memcpy(path, r->path, folder);
-    memcpy(path + folder, text, len + 1);
     out->path = path;
     return ST_OK;
 }
@@ -149,9 +147,20 @@ static enum status read_io_member(const struct reader *r, const struct cJSON *me
     if (document_is(member, "labels") && side == RT_RESULT) {
         return take_labels(r, member, &io->labels, err);
     }
-    return document_refuse_member(
-        r->in, member, side == RT_RESULT ? "name, description or labels" : "name or description",
-        err);
+    if (document_is(member, "steps") && side == RT_RESULT) {
+        return card_read_steps(r->card, r->in, r->path, member, io, err);
+    }
+    if (document_is(member, "answer") && side == RT_RESULT) {
+        return card_read_answer(r->card, r->in, r->path, member, io, err);
+    }
+    enum card_medium kind;
+    if (side == RT_INPUT && card_find_medium(member, &kind)) {
+        return card_read_media(r->card, r->in, r->path, member, kind, &io->media, err);
+    }
+    return document_refuse_member(r->in, member,
+                                  side == RT_RESULT ? "name, description, labels, steps or answer"
+                                                    : "name, description, image, sound or text",
+                                  err);
 }
 
 /* A name, null, or an object. */

@@ -4,8 +4,13 @@ noinst_LIBRARIES += %D%/libcard.a
 %C%_libcard_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libcard_a_SOURCES = \
 	%D%/call_method.c %D%/call_method.h \
-	%D%/card.c %D%/card.h \
+	%D%/card.c %D%/card.h %D%/card_priv.h \
+	%D%/card_adapt.c \
+	%D%/card_answer.c \
 	%D%/card_apply.c \
+	%D%/card_media.c \
+	%D%/card_pixels.c \
 	%D%/card_print.c \
 	%D%/card_read.c \
+	%D%/card_steps.c %D%/card_steps.h \
 	%D%/warm_up.c %D%/warm_up.h

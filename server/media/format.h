@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 
-enum media_kind { MEDIA_OTHER, MEDIA_SOUND };
+enum media_kind { MEDIA_OTHER, MEDIA_SOUND, MEDIA_PICTURE };
 
 enum media_format {
 #define FORMAT(id, ...) MEDIA_##id,

@@ -1,11 +1,26 @@
 # SPDX-License-Identifier: MIT
-# Media that come as files, decoded: sound, and what models hear of it.
+# Media that come as files, decoded: pictures, sound, and what models hear of it.
 noinst_LIBRARIES += %D%/libmedia.a
-%C%_libmedia_a_CFLAGS = $(SERVER_CFLAGS) $(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(VECTOR_CFLAGS)
+%C%_libmedia_a_CFLAGS = $(SERVER_CFLAGS) $(JPEG_CFLAGS) $(PNG_CFLAGS) $(WEBP_CFLAGS) \
+	$(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libmedia_a_SOURCES = \
 	%D%/format.c %D%/format.def %D%/format.h \
+	%D%/exif.c %D%/exif.h \
+	%D%/image.c %D%/image.h %D%/image_priv.h \
+	%D%/image_form.c \
+	%D%/image_jpeg.c \
+	%D%/image_png.c \
+	%D%/image_webp.c \
+	%D%/libjpeg.c %D%/libjpeg.h \
+	%D%/libpng.c %D%/libpng.h \
+	%D%/libwebp.c %D%/libwebp.h \
 	%D%/log_mel.c %D%/log_mel.h \
 	%D%/ogg.c %D%/ogg.h \
+	%D%/pixels.c %D%/pixels.h \
+	%D%/png_write.c %D%/png_write.h \
+	%D%/resize.c %D%/resize.h \
+	%D%/resize_axis.c %D%/resize_axis.h \
+	%D%/resize_rows.c %D%/resize_rows.h \
 	%D%/sndfile.c %D%/sndfile.h \
 	%D%/sound.c %D%/sound.h \
 	%D%/soxr.c %D%/soxr.h

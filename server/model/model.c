@@ -13,6 +13,7 @@
 #include "server/generate/embedder.h"
 #include "server/generate/generator.h"
 #include "server/generate/transcriber.h"
+#include "server/intake/medium.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
 
@@ -187,6 +188,10 @@ void model_close(struct model *model)
     model->transcriber = NULL;
     embedder_free(model->embedder);
     model->embedder = NULL;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        medium_unref(model->inputs[i].medium);
+        model->inputs[i].medium = NULL;
+    }
     rt_sched_queue_free(model->queue);
     rt_program_unref(model->program);
     hal_pool_free(model->pool);
@@ -206,6 +211,22 @@ const struct model_io *model_find_io(const struct model_io *ios, uint32_t count,
         }
     }
     return NULL;
+}
+
+const struct model_io *model_find_medium(const struct model *model, bool is_text,
+                                         uint32_t *out_count)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    const struct model_io *found = NULL;
+    *out_count = 0;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const struct medium *medium = model->inputs[i].medium;
+        if (medium && (medium->kind == MEDIUM_TEXT) == is_text) {
+            found = &model->inputs[i];
+            ++*out_count;
+        }
+    }
+    return *out_count == 1 ? found : NULL;
 }
 
 enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,

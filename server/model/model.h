@@ -33,10 +33,12 @@
 #include "server/model/origin.h"
 #include "server/process/options.h"
 
+struct answer_form;
 struct embedder;
 struct generator;
 struct hal_device;
 struct hal_pool;
+struct medium;
 struct model_stats;
 struct rt_sched_queue;
 struct transcriber;
@@ -60,6 +62,9 @@ struct model_io {
         *example; /* for an input whose dims vary, the shape of the example; otherwise NULL */
     const struct span *labels; /* of an output: names of its classes, borrowed from the origin */
     uint32_t label_count;
+    const struct answer_form *answer; /* likewise: how it is written for people; NULL: as numbers */
+    struct medium *medium; /* of an input that may come as a file or a text: ref held; or NULL */
+    bool is_filled; /* an input that is made together with the text of another one */
 };
 
 struct model {
@@ -119,6 +124,9 @@ void model_unref(struct model *model); /* NULL is fine */
 MUST_CHECK enum status model_describe(struct model *model, struct rt_method *method,
                                       const struct hal_device *device, struct error *err);
 
+/* Inputs that the card says come as files or texts. ST_UNSUPPORTED: a library is missing. Blocks. */
+MUST_CHECK enum status model_open_media(struct model *model, struct error *err);
+
 /* Releases what belongs to the device: the program, the queue, the pool. No call holds the model,
  * and its state is FAILED or UNLOADING. Its name, its reason and its counts stay. */
 void model_close(struct model *model);
@@ -142,6 +150,10 @@ MUST_CHECK enum status model_verify_ready(const struct model *model, struct erro
 
 /* The input or output with this name or alias, or NULL. */
 const struct model_io *model_find_io(const struct model_io *ios, uint32_t count, struct span name);
+
+/* The input that takes such files or texts, if it is the only one; NULL: |*out_count| do. */
+const struct model_io *model_find_medium(const struct model *model, bool is_text,
+                                         uint32_t *out_count);
 
 /* ST_INVALID: "model 'm' has no input 'x', expected one of image and mask". */
 enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,

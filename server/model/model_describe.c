@@ -9,6 +9,7 @@
 #include "runtime/program/example.h"
 #include "server/card/call_method.h"
 #include "server/card/card.h"
+#include "server/intake/medium.h"
 #include "server/model/model.h"
 #include "server/model/placement.h"
 
@@ -88,7 +89,9 @@ static void take_card(struct model *model)
     const struct card *card = model->origin->card;
     const struct card_method *said = card ? card_find_method(card, model->method) : NULL;
     for (uint32_t i = 0; i < model->output_count; i++) {
-        take_labels(model, &model->outputs[i]);
+        struct model_io *io = &model->outputs[i];
+        take_labels(model, io);
+        io->answer = card ? card_find_answer(card, model->method, io->index) : NULL;
     }
     for (uint32_t i = 0; said && i < model->input_count + model->output_count; i++) {
         bool is_input = i < model->input_count;
@@ -123,4 +126,56 @@ enum status model_describe(struct model *model, struct rt_method *method,
     take_card(model);
     model->placement = placement_print(arena, device, method);
     return choose_example(model, err);
+}
+
+/* Inputs beside the ids of a text may be left out: they are filled with it. */
+static void note_filled(struct model *model, const struct medium *medium, struct call_io *inputs)
+{
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        struct model_io *io = &model->inputs[i];
+        bool is_filled = medium->kind == MEDIUM_TEXT &&
+                         (io->index == medium->parts[MEDIUM_MASK] ||
+                          io->index == medium->parts[MEDIUM_TYPES]);
+        io->is_filled |= is_filled;
+        io->meta.is_optional |= is_filled;
+        inputs[io->index].is_filled |= is_filled;
+    }
+}
+
+/* The descriptions of inputs are those of the call, too. */
+static enum status open_medium(struct model *model, const struct card_io *about,
+                               struct model_io *io, struct call_io *inputs, const char *tokenizer,
+                               struct error *err)
+{
+    TRY(medium_new(model->method, about, model->origin->path, tokenizer, &io->medium, err));
+    if (io->medium) {
+        bool is_text = io->medium->kind == MEDIUM_TEXT;
+        io->meta.media = medium_word(io->medium->kind);
+        inputs[io->index].medium = is_text ? CALL_WORDS : CALL_FILE;
+        note_filled(model, io->medium, inputs);
+    }
+    return ST_OK;
+}
+
+enum status model_open_media(struct model *model, struct error *err)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    const struct origin *origin = model->origin;
+    const struct card_method *said =
+        origin->card ? card_find_method(origin->card, model->method) : NULL;
+    uint32_t count = model->call.input_count;
+    if (!said || !said->ios[RT_INPUT].count) {
+        return ST_OK;
+    }
+    struct call_io *inputs = arena_array(&model->arena, count, sizeof(*inputs));
+    if (!inputs) {
+        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+    }
+    memcpy(inputs, model->call.inputs, count * sizeof(*inputs));
+    model->call.inputs = inputs;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const struct card_io *about = card_find_io(said, RT_INPUT, model->inputs[i].index);
+        TRY(open_medium(model, about, &model->inputs[i], inputs, origin->tokenizer_path, err));
+    }
+    return ST_OK;
 }

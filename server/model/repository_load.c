@@ -203,6 +203,8 @@ static enum status load_with(struct repository_draft *draft, const struct catalo
         .data_paths = data->items,
         .data_count = data->count,
         .packed_folder = draft->options->packed_dir,
+        .adapt = card_adapt,
+        .adapt_arg = *card,
         .precision = (enum precision)catalog_params(draft->options, *card, name).precision};
     if (rt_load_program(file->path, &options, &program, err) != ST_OK) {
         return forget_path(err, file->path);

@@ -225,6 +225,7 @@ static enum status open_model(struct repository_draft *draft, struct model *mode
     if (!model->generator) {
         TRY(open_embedder(model, err));
     }
+    TRY(model_open_media(model, err));
     TRY(open_queue(draft->repository, model, err));
     model_set_state(model, MODEL_READY);
     return ST_OK;

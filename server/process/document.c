@@ -8,6 +8,7 @@
 #include "server/process/document.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -413,6 +414,21 @@ enum status document_u64(const struct document *document, const struct cJSON *va
                          uint64_t *out, struct error *err)
 {
     return document_u64_from(document, value, 0, max, out, err);
+}
+
+enum status document_f64(const struct document *document, const struct cJSON *value, double *out,
+                         struct error *err)
+{
+    TRY(document_need(document, value, JSON_NUMBER, err));
+    const uint8_t *first = document->text.ptr + value->valueint, *at = first;
+    const uint8_t *end = document->text.ptr + document->text.len;
+    double number;
+    if (number_parse_f64(&at, end, &number) != NUMBER_OK || !isfinite(number)) {
+        return document_fail(document, value, err, ST_INVALID, "expected a number, got %.*s",
+                             number_bytes(first), (const char *)first);
+    }
+    *out = number;
+    return ST_OK;
 }
 
 enum status document_i64(const struct document *document, const struct cJSON *value, int64_t min,

@@ -96,6 +96,10 @@ MUST_CHECK enum status document_u64_from(const struct document *document, const 
 MUST_CHECK enum status document_i64(const struct document *document, const struct cJSON *value,
                                     int64_t min, int64_t max, int64_t *out, struct error *err);
 
+/* A number that is finite. */
+MUST_CHECK enum status document_f64(const struct document *document, const struct cJSON *value,
+                                    double *out, struct error *err);
+
 MUST_CHECK enum status document_bool(const struct document *document, const struct cJSON *value,
                                      bool *out, struct error *err);
 

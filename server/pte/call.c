@@ -120,14 +120,13 @@ enum status pte_call_open(struct pte_call *call, const struct pte_call_options *
     size_t half = hal_device_props(call->device)->memory_bytes_max / 2;
     TRY(hal_pool_new(call->device, half < CALL_RING_BYTES ? half : CALL_RING_BYTES, &call->pool,
                      err));
-    const struct rt_load_options load_options = {
+    struct rt_load_options load_options = {
         .device = call->device,
         .data_paths = call->options->data,
         .data_count = call->options->data_count,
         .precision = call->options->precision,
     };
-    TRY(rt_load_program(options->path, &load_options, &call->program, err));
-    TRY(pte_apply_card(call->program, options->path, options->card, &call->card, err));
+    TRY(pte_load(options->path, &load_options, options->card, &call->program, &call->card, err));
     TRY(find_method(call, err));
     uint32_t count = rt_method_input_count(call->method);
     return pte_inputs_assign(&call->inputs, count ? rt_method_input(call->method, 0) : NULL, count,

@@ -24,24 +24,43 @@ struct card_options {
 };
 
 /* |device| is NULL: without the first calls. */
-static enum status read_and_apply(struct card *card, const char *path, struct rt_program *program,
-                                  struct hal_device *device, struct error *err)
+static enum status apply(struct card *card, struct rt_program *program, struct hal_device *device,
+                         struct error *err)
 {
-    TRY(card_read_file(card, path, err));
     TRY(card_apply(card, program, err));
     TRY(device ? card_warm_up(card, program, device, err) : ST_OK);
     card_settle(card);
     return ST_OK;
 }
 
-static enum status use_card(struct rt_program *program, const char *path, struct hal_device *device,
-                            struct card **out_card, struct error *err)
+static enum status load_and_apply(struct card *card, const char *path,
+                                  const struct rt_load_options *load, struct hal_device *device,
+                                  struct rt_program **out_program, struct error *err)
+{
+    TRY(rt_load_program(path, load, out_program, err));
+    enum status status = apply(card, *out_program, device, err);
+    if (status != ST_OK) {
+        rt_program_unref(*out_program);
+        *out_program = NULL;
+    }
+    return status;
+}
+
+/* With the card at |card_path|. */
+static enum status load_with(const char *path, struct rt_load_options *load, const char *card_path,
+                             struct hal_device *device, struct rt_program **out_program,
+                             struct card **out_card, struct error *err)
 {
     struct card *card = card_new();
     if (!card) {
         return error_set(err, ST_EXHAUSTED, "no memory for the card");
     }
-    enum status status = read_and_apply(card, path, program, device, err);
+    load->adapt = card_adapt;
+    load->adapt_arg = card;
+    enum status status = card_read_file(card, card_path, err);
+    if (status == ST_OK) {
+        status = load_and_apply(card, path, load, device, out_program, err);
+    }
     if (status != ST_OK) {
         card_free(card);
         card = NULL;
@@ -53,16 +72,18 @@ static enum status use_card(struct rt_program *program, const char *path, struct
     return status;
 }
 
-enum status pte_apply_card(struct rt_program *program, const char *path, const char *said,
-                           struct card **out_card, struct error *err)
+enum status pte_load(const char *path, struct rt_load_options *load, const char *said,
+                     struct rt_program **out_program, struct card **out_card, struct error *err)
 {
     char beside[PATH_MAX];
+    *out_program = NULL;
     *out_card = NULL;
     if (said) {
-        return use_card(program, said, NULL, out_card, err);
+        return load_with(path, load, said, NULL, out_program, out_card, err);
     }
     bool has_path = card_path_of(path, beside, sizeof(beside)) && access(beside, F_OK) == 0;
-    return has_path ? use_card(program, beside, NULL, out_card, err) : ST_OK;
+    return has_path ? load_with(path, load, beside, NULL, out_program, out_card, err)
+                    : rt_load_program(path, load, out_program, err);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -99,18 +120,18 @@ static enum status print_card(const struct rt_program *program, struct error *er
 static enum status load_and_use(const struct card_options *options, struct hal_device *device,
                                 struct error *err)
 {
-    const struct rt_load_options load = {
+    struct rt_load_options load = {
         .device = device,
         .data_paths = options->data,
         .data_count = options->data_count,
         .precision = PRECISION_FAST,
     };
     struct rt_program *program;
-    TRY(rt_load_program(options->path, &load, &program, err));
     struct card *checked = NULL;
-    enum status status = options->checked
-                             ? use_card(program, options->checked, device, &checked, err)
-                             : print_card(program, err);
+    TRY(options->checked
+            ? load_with(options->path, &load, options->checked, device, &program, &checked, err)
+            : rt_load_program(options->path, &load, &program, err));
+    enum status status = options->checked ? ST_OK : print_card(program, err);
     card_free(checked);
     rt_program_unref(program);
     return status;

@@ -294,14 +294,11 @@ static enum status load_and_print(const struct inspect_options *options, struct 
         .data_count = options->data_count,
     };
     struct rt_program *program;
-    TRY(rt_load_program(options->path, &load, &program, err));
+    struct card *card;
+    TRY(pte_load(options->path, &load, options->card, &program, &card, err));
     struct buf out;
     buf_init(&out, INSPECT_TEXT_BYTES_MAX);
-    struct card *card;
-    enum status status = pte_apply_card(program, options->path, options->card, &card, err);
-    if (status == ST_OK) {
-        status = print_program(options, &load, program, &out, err);
-    }
+    enum status status = print_program(options, &load, program, &out, err);
     if (status == ST_OK) {
         status = pte_write(&out, err);
     }

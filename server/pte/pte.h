@@ -12,6 +12,7 @@
 struct arg;
 struct args;
 struct card;
+struct rt_load_options;
 struct rt_method;
 struct rt_program;
 
@@ -53,10 +54,12 @@ MUST_CHECK enum status pte_find_method(struct rt_program *program, const char *n
 /* "dir/name.pte" is called "name", as a daemon calls it. */
 struct span pte_program_name(const char *path);
 
-/* Gives |program|, which is at |path|, the names of the card: of |said| or, with NULL, of the one
- * beside the program, if there is one. The caller owns |*out_card|, which is NULL without one. */
-MUST_CHECK enum status pte_apply_card(struct rt_program *program, const char *path,
-                                      const char *said, struct card **out_card, struct error *err);
+/* Loads the program at |path| with the steps and names of a card: of |said| or, with NULL, of the
+ * one beside the program, if there is one. Sets |load->adapt|. The caller owns |*out_program| and
+ * |*out_card|, which is NULL without a card and outlives what is loaded with |load|. */
+MUST_CHECK enum status pte_load(const char *path, struct rt_load_options *load, const char *said,
+                                struct rt_program **out_program, struct card **out_card,
+                                struct error *err);
 
 /* The mode that |arg|, --precision, gives. */
 MUST_CHECK enum status pte_precision(struct args *args, const struct arg *arg,

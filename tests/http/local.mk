@@ -6,6 +6,7 @@ HTTP_TESTS = \
 	%D%/run_access_log.py \
 	%D%/run_batch.py \
 	%D%/run_bench.py \
+	%D%/run_answers.py \
 	%D%/run_cards.py \
 	%D%/run_changed_files.py \
 	%D%/run_chat.py \

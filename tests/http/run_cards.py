@@ -274,7 +274,7 @@ def check_config():
             ["pted.json:3:45", "models.c.instances"], ["pted.json:4:19", "models.d.warm_up"],
             ["pted.json:4:44", "models.e.descripton"]])
         expect("unknown", lines[0].split(": ", 2)[2],
-               "unknown member, expected name or description")
+               "unknown member, expected name, description, image, sound or text")
         expect("near", lines[4].endswith("did you mean 'description'?"), True)
 
 
@@ -342,7 +342,8 @@ DAMAGED = (
     ('{"inputs": ["input_1"]}', "1:13: inputs[0]: expected a name"),
     ('{"inputs": ["a b"]}', "1:13: inputs[0]: expected a name"),
     ('{"inputs": {"x": "y"}}', "1:18: inputs.x: the program has no such input, expected input_0"),
-    ('{"inputs": [{"labels": ["a"]}]}', "unknown member, expected name or description"),
+    ('{"inputs": [{"labels": ["a"]}]}',
+     "unknown member, expected name, description, image, sound or text"),
     ('{"outputs": [{"labels": ["a", "b"]}]}',
      "1:25: outputs[0].labels: 'output_0' has 10 classes, got 2 labels"),
     ('{"outputs": [{"labels": []}]}', "expected labels, got an empty list"),

@@ -213,7 +213,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
-UNIT_RUNTIME_TESTS = %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
+UNIT_RUNTIME_TESTS = %D%/test_adapt %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
 	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_packed %D%/test_passes \
 	%D%/test_forms %D%/test_permute %D%/test_ptd \
 	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm %D%/test_winograd %D%/test_xnnpack %D%/test_expand_dw
@@ -225,6 +225,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_profile_SOURCES = %D%/test_profile.c %D%/call_support.c %D%/call_support.h
 %C%_test_profile_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_profile_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_adapt_SOURCES = %D%/test_adapt.c %D%/call_support.c %D%/call_support.h
+%C%_test_adapt_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_adapt_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_batch_SOURCES = %D%/test_batch.c %D%/call_support.c %D%/call_support.h
 %C%_test_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_batch_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

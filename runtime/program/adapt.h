@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Declared steps before and after a program, compiled with it. While a program is loaded, struct
+ * rt_load_options (runtime/load/load.h) has a function called for each method whose instructions
+ * have been imported and that is not compiled yet: its inputs and results have their names, and
+ * their types and bounds as the file declares them. That function may call those of this header.
+ * They add nodes to the method's graph, and its inputs and results become what clients see: the
+ * metadata, signatures, examples, checks of requests, plans and batches follow from that.
+ *
+ * One thread, that of loading.
+ */
+#ifndef PTED_RUNTIME_PROGRAM_ADAPT_H
+#define PTED_RUNTIME_PROGRAM_ADAPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+
+struct rt_method;
+
+/* What is to be done with |method| of the program that is being loaded. |is_default|: it is the one
+ * that is called when none is named. An error ends the load. */
+typedef enum status rt_adapt_f(void *arg, struct rt_method *method, bool is_default,
+                               struct error *err);
+
+/* ---- pixels ---------------------------------------------------------------------------------- */
+
+#define RT_PIXEL_CHANNELS_MAX 4
+
+/*
+ * Pixels that an input is made from. The new input is uint8 [n, height, width, channels]; n is what
+ * the program has as dim 0. For each channel the program gets (pixel * scale - mean) / std, or more
+ * exactly pixel * (scale / std) - mean / std in float32, with both factors rounded once. Where the
+ * program's input is of integers, the result is rounded to the nearest one (half to even) and
+ * limited to the range of the type; pixels that need no arithmetic stay as they are.
+ */
+struct rt_pixels {
+    uint32_t height, width, channels; /* channels: at most RT_PIXEL_CHANNELS_MAX */
+    double scale;
+    double mean[RT_PIXEL_CHANNELS_MAX], std[RT_PIXEL_CHANNELS_MAX]; /* in the program's order of
+                                                                       channels; std is not 0 */
+    bool is_reversed; /* the program takes blue first, and the new input has red first */
+    bool is_nhwc;     /* the program's input is [n, height, width, channels], not
+                         [n, channels, height, width] */
+};
+
+/*
+ * Where the channels of input |index| are, judged by its shape: 1, 3 or 4 in dim 1 (NCHW) or in
+ * dim 3 (NHWC); NCHW where both would do. Fills height, width, channels with the upper bounds of
+ * the program's dims, scale with 1/255 for floats and 1 for integers, and no mean. ST_UNSUPPORTED:
+ * it takes no pixels; the text says what it takes.
+ */
+MUST_CHECK enum status rt_adapt_find_pixels(const struct rt_method *method, uint32_t index,
+                                            struct rt_pixels *out, struct error *err);
+
+/*
+ * Input |index| becomes pixels. ST_INVALID: the program's input has other dims or another number of
+ * channels; the text, "expected 3 channels, got 1", continues a place. ST_UNSUPPORTED: the input is
+ * no tensor of rank 4 of floats or 8-bit integers, or the program reads it at several places of
+ * code with branches.
+ */
+MUST_CHECK enum status rt_adapt_pixels(struct rt_method *method, uint32_t index,
+                                       const struct rt_pixels *pixels, struct error *err);
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+enum rt_step_kind {
+    RT_STEP_SOFTMAX,   /* along |dim|: floats */
+    RT_STEP_SIGMOID,   /* of each number: floats */
+    RT_STEP_NORMALIZE, /* divided by the L2 norm along |dim|, or by 1e-12 if that is less: floats */
+    RT_STEP_POOL,      /* the mean over what lies between rows and features: dim 1 of
+                          [n, tokens, features], dims 2 and 3 of [n, features, height, width] */
+    RT_STEP_ARG_MAX,   /* the index of the first maximum along |dim|, which goes: int64 */
+    RT_STEP_THRESHOLD, /* is each number at least |number|: bool */
+};
+
+/* A step behind a result. */
+struct rt_step {
+    enum rt_step_kind kind;
+    int64_t dim; /* of those that have one; negative: counted from the end */
+    double number;
+};
+
+/*
+ * Result |index| becomes what |step| makes of it; further steps go on from there. ST_INVALID: the
+ * step is not for such a tensor. ST_UNSUPPORTED: the program has code with branches, where no
+ * single graph makes the result.
+ */
+MUST_CHECK enum status rt_adapt_result(struct rt_method *method, uint32_t index,
+                                       const struct rt_step *step, struct error *err);
+
+#endif

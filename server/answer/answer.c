@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/* What answers are made from, and boxes. */
+#include "config.h"
+
+#include "server/answer/answer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/json.h"
+#include "protocol/oip_classes.h"
+#include "protocol/tensor_text.h"
+#include "server/answer/answer_priv.h"
+
+#define BOX_NUMBERS 4
+
+/* ---- reading tensors ------------------------------------------------------------------------- */
+
+static bool is_float(enum dtype dtype)
+{
+    return dtype_infos[dtype].kind == DTYPE_FLOAT;
+}
+
+static bool is_whole(enum dtype dtype)
+{
+    return oip_is_score(dtype) && !is_float(dtype);
+}
+
+/* The floats of a row, where they are or as a copy that free() takes. */
+static enum status read_floats(const struct answer_tensor *tensor, size_t row, const float **out,
+                               float **out_copy, struct error *err)
+{
+    size_t numel = answer_row_numel(tensor), bytes = dtype_bytes(tensor->dtype);
+    const uint8_t *from = tensor->bytes.ptr + row * numel * bytes;
+    *out_copy = NULL;
+    if (tensor->dtype == DT_F32 && (uintptr_t)from % sizeof(float) == 0) {
+        *out = (const float *)(const void *)from;
+        return ST_OK;
+    }
+    *out = *out_copy = calloc(numel + 1, sizeof(**out_copy));
+    if (!*out_copy) {
+        return error_set(err, ST_EXHAUSTED, "no memory for %zu numbers", numel);
+    }
+    for (size_t i = 0; i < numel; i++) {
+        (*out_copy)[i] = (float)oip_score_at(tensor->dtype, from + i * bytes);
+    }
+    return ST_OK;
+}
+
+static int64_t whole_at(enum dtype dtype, const uint8_t *at)
+{
+    int64_t i64;
+    uint64_t u64;
+    if (dtype == DT_I64) {
+        memcpy(&i64, at, sizeof(i64));
+        return i64;
+    }
+    if (dtype == DT_U64) {
+        memcpy(&u64, at, sizeof(u64));
+        return u64 > INT64_MAX ? INT64_MAX : (int64_t)u64;
+    }
+    double number = oip_score_at(dtype, at); /* exact */
+    return number >= -0x1p63 && number < 0x1p63 ? (int64_t)number : -1;
+}
+
+enum status answer_read_ints(const struct answer_tensor *tensor, size_t row, int64_t **out,
+                             struct error *err)
+{
+    size_t numel = answer_row_numel(tensor), bytes = dtype_bytes(tensor->dtype);
+    const uint8_t *from = tensor->bytes.ptr + row * numel * bytes;
+    *out = calloc(numel + 1, sizeof(**out));
+    if (!*out) {
+        return error_set(err, ST_EXHAUSTED, "no memory for %zu numbers", numel);
+    }
+    for (size_t i = 0; i < numel; i++) {
+        (*out)[i] = whole_at(tensor->dtype, from + i * bytes);
+    }
+    return ST_OK;
+}
+
+/* ---- boxes: where is what -------------------------------------------------------------------- */
+
+static bool are_candidates_last(const struct answer_form *answer, const struct shape *shape)
+{
+    return answer->order == ANSWER_BY_SHAPE ? shape->dims[2] > shape->dims[1]
+                                            : answer->order == ANSWER_CANDIDATES_LAST;
+}
+
+/* Numbers of each candidate. */
+static int64_t feature_count(const struct answer_form *answer, const struct shape *shape)
+{
+    return shape->dims[are_candidates_last(answer, shape) ? 1 : 2];
+}
+
+static int64_t candidate_count(const struct answer_form *answer, const struct shape *shape)
+{
+    return shape->dims[are_candidates_last(answer, shape) ? 2 : 1];
+}
+
+static bool is_apart(const struct answer_form *answer)
+{
+    return answer->scores != ANSWER_NO_INDEX;
+}
+
+static enum status refuse(struct error *err, const char *what, const char *expected,
+                          const struct answer_tensor *got)
+{
+    char shape[SHAPE_TEXT_MAX];
+    return error_set(err, ST_INVALID, "%s: expected %s, got %s%s", what, expected,
+                     dtype_infos[got->dtype].long_text, shape_print(&got->shape, shape));
+}
+
+/* Each box with its scores. */
+static enum status verify_joined(const struct answer_source *source, struct error *err)
+{
+    const struct answer_form *answer = source->answer;
+    int64_t least = BOX_NUMBERS + answer->has_objectness + 1;
+    return source->tensor.shape.rank == 3 && feature_count(answer, &source->tensor.shape) >= least
+               ? ST_OK
+               : refuse(err, "boxes",
+                        answer->has_objectness ? "[n, candidates, 5 + classes] or the last two "
+                                                 "the other way round"
+                                               : "[n, candidates, 4 + classes] or the last two "
+                                                 "the other way round",
+                        &source->tensor);
+}
+
+static enum status verify_apart(const struct answer_source *source, struct error *err)
+{
+    const struct shape *shape = &source->tensor.shape;
+    const struct shape *scores = &source->scores.shape, *classes = &source->classes.shape;
+    bool has_classes = source->answer->classes != ANSWER_NO_INDEX;
+    if (shape->rank != 3 || shape->dims[2] != BOX_NUMBERS) {
+        return refuse(err, "boxes", "[n, candidates, 4]", &source->tensor);
+    }
+    if (!is_float(source->scores.dtype) || scores->rank != (has_classes ? 2 : 3)) {
+        return refuse(err, "scores",
+                      has_classes ? "floats [n, candidates]" : "floats [n, candidates, classes]",
+                      &source->scores);
+    }
+    return has_classes && (!is_whole(source->classes.dtype) || classes->rank != 2)
+               ? refuse(err, "classes", "integers [n, candidates]", &source->classes)
+               : ST_OK;
+}
+
+static enum status verify_boxes(const struct answer_source *source, struct error *err)
+{
+    if (!is_float(source->tensor.dtype)) {
+        return refuse(err, "boxes", "floats", &source->tensor);
+    }
+    return is_apart(source->answer) ? verify_apart(source, err) : verify_joined(source, err);
+}
+
+/* ---- what a card says ------------------------------------------------------------------------ */
+
+static enum status verify_map(const struct answer_source *source, struct error *err)
+{
+    const struct shape *shape = &source->tensor.shape;
+    bool fits = shape->rank == 3 || (shape->rank == 4 && shape->dims[1] == 1);
+    return fits && is_whole(source->tensor.dtype)
+               ? ST_OK
+               : refuse(err, "map",
+                        "floats [n, classes, height, width], or integers [n, height, width]",
+                        &source->tensor);
+}
+
+static enum status verify_text(const struct answer_source *source, struct error *err)
+{
+    if (source->tensor.shape.rank != 2 || !is_whole(source->tensor.dtype)) {
+        return refuse(err, "text", "floats [n, steps, labels], or integers [n, steps]",
+                      &source->tensor);
+    }
+    return source->label_count > source->answer->blank
+               ? ST_OK
+               : error_set(err, ST_INVALID, "text: expected labels, and label %u to be the blank",
+                           source->answer->blank);
+}
+
+static enum status verify_classes(const struct answer_source *source, struct error *err)
+{
+    return source->tensor.shape.rank > 0 && oip_is_score(source->tensor.dtype)
+               ? ST_OK
+               : refuse(err, "classes", "scores of classes", &source->tensor);
+}
+
+enum status answer_verify(const struct answer_source *source, struct error *err)
+{
+    switch (source->answer->kind) {
+    case ANSWER_TENSOR:
+        return ST_OK;
+    case ANSWER_CLASSES:
+        return verify_classes(source, err);
+    case ANSWER_BOXES:
+        return verify_boxes(source, err);
+    case ANSWER_MAP:
+        return verify_map(source, err);
+    case ANSWER_TEXT:
+        return verify_text(source, err);
+    }
+    unreachable();
+}
+
+uint64_t answer_label_count(const struct answer_source *source)
+{
+    const struct answer_form *answer = source->answer;
+    if (answer->kind != ANSWER_BOXES || answer->classes != ANSWER_NO_INDEX) {
+        return 0;
+    }
+    return is_apart(answer) ? (uint64_t)source->scores.shape.dims[2]
+                            : (uint64_t)(feature_count(answer, &source->tensor.shape) -
+                                         BOX_NUMBERS - answer->has_objectness);
+}
+
+/* ---- boxes ----------------------------------------------------------------------------------- */
+
+/* A row's numbers, and what has to be freed behind it. */
+struct numbers {
+    struct boxes_candidates candidates;
+    float *places, *scores;
+    int64_t *classes;
+};
+
+static void free_numbers(struct numbers *n)
+{
+    free(n->places);
+    free(n->scores);
+    free(n->classes);
+}
+
+/* Sizes that vary are what this call made of them. */
+static enum status check_counts(const struct answer_source *source, struct error *err)
+{
+    const struct shape *shape = &source->tensor.shape;
+    bool fits = verify_boxes(source, err) == ST_OK;
+    if (fits && is_apart(source->answer)) {
+        const struct shape *scores = &source->scores.shape, *classes = &source->classes.shape;
+        fits = scores->dims[0] == shape->dims[0] && scores->dims[1] == shape->dims[1] &&
+               (source->answer->classes == ANSWER_NO_INDEX ||
+                (classes->dims[0] == shape->dims[0] && classes->dims[1] == shape->dims[1]));
+    }
+    return fits && candidate_count(source->answer, shape) <= UINT32_MAX
+               ? ST_OK
+               : error_set(err, ST_INVALID, "the results have different numbers of boxes");
+}
+
+static enum status read_joined(const struct answer_source *source, size_t row, struct numbers *n,
+                               struct error *err)
+{
+    const struct answer_form *answer = source->answer;
+    const struct shape *shape = &source->tensor.shape;
+    bool is_last = are_candidates_last(answer, shape);
+    size_t candidates = (size_t)candidate_count(answer, shape);
+    size_t features = (size_t)feature_count(answer, shape);
+    const float *at;
+    TRY(read_floats(&source->tensor, row, &at, &n->places, err));
+    struct boxes_table table = {at, is_last ? 1 : features, is_last ? candidates : 1};
+    size_t before = BOX_NUMBERS + answer->has_objectness;
+    n->candidates = (struct boxes_candidates){
+        .count = candidates,
+        .class_count = features - before,
+        .places = table,
+        .scores = {at + before * table.of_feature, table.of_candidate, table.of_feature},
+        .objectness = answer->has_objectness ? at + BOX_NUMBERS * table.of_feature : NULL,
+        .of_objectness = table.of_candidate,
+    };
+    return ST_OK;
+}
+
+static enum status read_apart(const struct answer_source *source, size_t row, struct numbers *n,
+                              struct error *err)
+{
+    bool has_classes = source->answer->classes != ANSWER_NO_INDEX;
+    size_t classes = has_classes ? 1 : (size_t)source->scores.shape.dims[2];
+    const float *places, *scores;
+    TRY(read_floats(&source->tensor, row, &places, &n->places, err));
+    TRY(read_floats(&source->scores, row, &scores, &n->scores, err));
+    TRY(has_classes ? answer_read_ints(&source->classes, row, &n->classes, err) : ST_OK);
+    n->candidates = (struct boxes_candidates){
+        .count = (size_t)source->tensor.shape.dims[1],
+        .class_count = classes,
+        .places = {places, BOX_NUMBERS, 1},
+        .scores = {scores, classes, 1},
+        .classes = n->classes,
+    };
+    return ST_OK;
+}
+
+static double cut(double number, double most)
+{
+    return number < 0 ? 0 : number > most ? most : number;
+}
+
+/* Into the coordinates of the picture, as far as it is known. */
+static void place_box(const struct answer_source *source, size_t row, struct box *box)
+{
+    const struct answer_frame *frame = source->frames ? &source->frames[row] : NULL;
+    double sides[2] = {source->answer->is_relative && source->pixels[1] ? source->pixels[1] : 1,
+                       source->answer->is_relative && source->pixels[0] ? source->pixels[0] : 1};
+    double x[2] = {(double)box->left * sides[0], (double)box->right * sides[0]};
+    double y[2] = {(double)box->top * sides[1], (double)box->bottom * sides[1]};
+    for (int i = 0; frame && frame->width && i < 2; i++) {
+        x[i] = cut((x[i] - frame->offset_x) / frame->scale_x, frame->width);
+        y[i] = cut((y[i] - frame->offset_y) / frame->scale_y, frame->height);
+    }
+    box->left = (float)x[0];
+    box->right = (float)x[1];
+    box->top = (float)y[0];
+    box->bottom = (float)y[1];
+}
+
+static void print_float(float number, struct buf *out)
+{
+    const struct shape scalar = {.rank = 0};
+    tensor_text_print_nested(out, DT_F32, &scalar, &number, NUMBER_NAN_STRING);
+}
+
+void answer_print_class(const struct answer_source *source, int64_t class, struct buf *out)
+{
+    if (class >= 0 && class < source->label_count) {
+        buf_add_str(out, "\"label\":");
+        json_print_string(out, source->labels[class]);
+        buf_add_char(out, ',');
+    }
+    buf_printf(out, "\"index\":%" PRId64, class);
+}
+
+static void print_box(const struct answer_source *source, const struct box *box, struct buf *out)
+{
+    const float sides[] = {box->left, box->top, box->right, box->bottom};
+    buf_add_char(out, '{');
+    answer_print_class(source, box->class, out);
+    buf_add_str(out, ",\"score\":");
+    print_float(box->score, out);
+    for (int i = 0; i < BOX_NUMBERS; i++) {
+        buf_add_str(out, i ? "," : ",\"box\":[");
+        print_float(sides[i], out);
+    }
+    buf_add_str(out, "]}");
+}
+
+static enum status print_boxes(const struct answer_source *source, size_t row, struct buf *out,
+                               struct error *err)
+{
+    struct numbers numbers = {0};
+    struct box *boxes = NULL;
+    uint32_t count = 0;
+    TRY(check_counts(source, err));
+    enum status status = is_apart(source->answer) ? read_apart(source, row, &numbers, err)
+                                                  : read_joined(source, row, &numbers, err);
+    if (status == ST_OK) {
+        status = boxes_find(&numbers.candidates, &source->answer->rules, &boxes, &count, err);
+    }
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        place_box(source, row, &boxes[i]);
+        buf_add_str(out, i ? "," : "");
+        print_box(source, &boxes[i], out);
+    }
+    buf_add_char(out, ']');
+    free(boxes);
+    free_numbers(&numbers);
+    return status;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+size_t answer_rows(const struct answer_source *source)
+{
+    return (size_t)source->tensor.shape.dims[0];
+}
+
+static enum status print(const struct answer_source *source, size_t row, bool is_bytes,
+                         struct buf *out, struct error *err)
+{
+    must(row < answer_rows(source));
+    switch (source->answer->kind) {
+    case ANSWER_BOXES:
+        return print_boxes(source, row, out, err);
+    case ANSWER_MAP:
+        return answer_print_map(source, row, is_bytes, out, err);
+    case ANSWER_TEXT:
+        return answer_print_text(source, row, is_bytes, out, err);
+    case ANSWER_TENSOR:
+    case ANSWER_CLASSES:
+        break;
+    }
+    unreachable(); /* written by protocol/ */
+}
+
+enum status answer_print(const struct answer_source *source, size_t row, struct buf *out,
+                         struct error *err)
+{
+    return print(source, row, false, out, err);
+}
+
+enum status answer_write(const struct answer_source *source, size_t row, struct buf *out,
+                         struct error *err)
+{
+    return print(source, row, true, out, err);
+}
+
+size_t answer_cost(const struct answer_source *source)
+{
+    /* Candidates are compared with boxes, and pixels are compressed: both take longer than numbers
+     * take to print. */
+    size_t bytes = source->tensor.bytes.len + source->scores.bytes.len;
+    return source->answer->kind == ANSWER_TEXT ? bytes : bytes + (1u << 20);
+}

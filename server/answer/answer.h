@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a result is written for people, as the card of a model says ("answer" of an output): the
+ * highest classes, boxes around things, a picture of classes, a text. A row of dim 0 is one answer,
+ * as JSON, or as bytes for the Open Inference Protocol:
+ *
+ *     classes  [{"label": "cat", "index": 3, "score": 0.93}, ...]      see protocol/oip_classes.h
+ *     boxes    [{"label": "cat", "index": 3, "score": 0.93, "box": [12, 8, 80, 96]}, ...]
+ *     map      {"png": "iVBOR...", "width": 64, "height": 48,
+ *               "classes": [{"label": "road", "index": 1, "pixels": 512}, ...]}
+ *     text     "hello"
+ *
+ * A box is left, top, right, bottom. The PNG has a palette (answer_map_color()), in which class 0
+ * is black. The text is what is left of the best label of each step when repetitions and blanks are
+ * gone (CTC, greedy).
+ *
+ * What a card says is constant; everything else is a function of its arguments. Any thread, but not
+ * the loop.
+ */
+#ifndef PTED_SERVER_ANSWER_ANSWER_H
+#define PTED_SERVER_ANSWER_ANSWER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/dtype.h"
+#include "base/shape.h"
+#include "base/status.h"
+#include "server/answer/boxes.h"
+
+enum answer_kind { ANSWER_TENSOR, ANSWER_CLASSES, ANSWER_BOXES, ANSWER_MAP, ANSWER_TEXT };
+
+#define ANSWER_CLASSES_DEFAULT 5
+#define ANSWER_CLASSES_MAX 1000
+#define ANSWER_NO_INDEX UINT32_MAX
+
+/* Where the candidates of a tensor [n, a, b] are. */
+enum answer_order { ANSWER_BY_SHAPE, ANSWER_CANDIDATES_FIRST, ANSWER_CANDIDATES_LAST };
+
+struct answer_form {
+    enum answer_kind kind;
+    uint32_t class_count; /* CLASSES: so many of each row */
+    /* ---- BOXES ---- */
+    struct boxes_rules rules;
+    enum answer_order order;  /* BY_SHAPE: the longer dim counts candidates */
+    bool has_objectness;      /* behind the four numbers of each box */
+    bool is_relative;         /* to the sides of the picture, which are 1 */
+    uint32_t scores, classes; /* raw indices of the results that have them, or ANSWER_NO_INDEX:
+                                 they follow the four numbers of each box */
+    /* ---- TEXT ---- */
+    uint32_t blank;
+};
+
+struct answer_tensor {
+    enum dtype dtype;
+    struct shape shape;
+    struct span bytes; /* row-major; borrowed */
+};
+
+/*
+ * How a picture became the pixels of a row: they are the picture times |scale| plus |offset|. Boxes
+ * are given in the picture's own coordinates, then, and end at its sides. |width| 0: nothing is
+ * known, and boxes stay in those of the pixels.
+ */
+struct answer_frame {
+    double scale_x, scale_y, offset_x, offset_y;
+    uint32_t width, height; /* of the picture */
+};
+
+/* A result with what it is understood by; borrowed. */
+struct answer_source {
+    const struct answer_form *answer;
+    struct answer_tensor tensor, scores, classes; /* the last two as |answer| says */
+    const struct span *labels;
+    uint32_t label_count;
+    const struct answer_frame *frames; /* one for each row, or NULL */
+    uint32_t pixels[2];                /* height and width that relative boxes are of; 0: unknown */
+};
+
+/* ---- what a card says ------------------------------------------------------------------------ */
+
+/* Can the answer be made from results like these, whose dims may be bounds? ST_INVALID. */
+MUST_CHECK enum status answer_verify(const struct answer_source *source, struct error *err);
+
+/* How many classes the labels are of; 0: it varies, or nobody knows. */
+uint64_t answer_label_count(const struct answer_source *source);
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+size_t answer_rows(const struct answer_source *source);
+
+/*
+ * Appends the answer of row |row| as JSON. ST_INVALID: the numbers cannot be written so, such as a
+ * class that a map has no place for; ST_EXHAUSTED. When |out| has no room, it fails.
+ */
+MUST_CHECK enum status answer_print(const struct answer_source *source, size_t row, struct buf *out,
+                                    struct error *err);
+
+/* The same as bytes: JSON of boxes, a PNG file, a text without quotes. */
+MUST_CHECK enum status answer_write(const struct answer_source *source, size_t row, struct buf *out,
+                                    struct error *err);
+
+/* Bytes of text that take about as long to print. */
+size_t answer_cost(const struct answer_source *source);
+
+/* The colour of a class: red, green, blue, as the palette of PASCAL VOC has them. */
+void answer_map_color(uint32_t class, uint8_t out[3]);
+
+#endif

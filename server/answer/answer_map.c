@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Classes of pixels as a PNG file with a palette. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "protocol/base64.h"
+#include "server/answer/answer_priv.h"
+#include "server/media/png_write.h"
+
+#define PNG_BYTES_MAX ((size_t)256 << 20)
+#define CLASSES_MAX PNG_COLOR_COUNT_MAX
+
+/* Bit 0 of the class is the highest bit of red, bit 1 of green, bit 2 of blue, bit 3 the next one
+ * of red, and so on. */
+void answer_map_color(uint32_t class, uint8_t out[3])
+{
+    for (int c = 0; c < 3; c++) {
+        out[c] = 0;
+        for (int bit = 0; bit < 8; bit++) {
+            uint32_t at = (uint32_t)(bit * 3 + c);
+            out[c] |= (uint8_t)((class >> at & 1) << (7 - bit));
+        }
+    }
+}
+
+static enum status take_pixels(const int64_t *classes, size_t count, uint8_t *pixels,
+                               uint64_t counts[CLASSES_MAX], struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (classes[i] < 0 || classes[i] >= CLASSES_MAX) {
+            return error_set(err, ST_INVALID, "map: expected classes 0 to %d, got %" PRId64,
+                             CLASSES_MAX - 1, classes[i]);
+        }
+        pixels[i] = (uint8_t)classes[i];
+        counts[classes[i]]++;
+    }
+    return ST_OK;
+}
+
+static void print_members(const struct answer_source *source, const struct png_picture *picture,
+                          const uint64_t counts[CLASSES_MAX], struct span file, struct buf *out)
+{
+    bool is_first = true;
+    buf_add_str(out, "{\"png\":\"");
+    base64_print(out, file);
+    buf_printf(out, "\",\"width\":%" PRIu32 ",\"height\":%" PRIu32 ",\"classes\":[", picture->width,
+               picture->height);
+    for (uint32_t i = 0; i < CLASSES_MAX; i++) {
+        if (counts[i]) {
+            buf_add_str(out, is_first ? "{" : ",{");
+            answer_print_class(source, i, out);
+            buf_printf(out, ",\"pixels\":%" PRIu64 "}", counts[i]);
+            is_first = false;
+        }
+    }
+    buf_add_str(out, "]}");
+}
+
+static enum status print_picture(const struct answer_source *source,
+                                 const struct png_picture *picture,
+                                 const uint64_t counts[CLASSES_MAX], bool is_file, struct buf *out,
+                                 struct error *err)
+{
+    struct buf file;
+    if (is_file) {
+        return png_write(picture, out, err);
+    }
+    buf_init(&file, PNG_BYTES_MAX);
+    enum status status = png_write(picture, &file, err);
+    if (status == ST_OK) {
+        print_members(source, picture, counts, buf_span(&file), out);
+    }
+    buf_fini(&file);
+    return status;
+}
+
+static enum status print_pixels(const struct answer_source *source, const int64_t *classes,
+                                uint8_t *pixels, bool is_file, struct buf *out, struct error *err)
+{
+    const struct shape *shape = &source->tensor.shape;
+    uint64_t counts[CLASSES_MAX] = {0};
+    uint8_t colors[CLASSES_MAX][4];
+    TRY(take_pixels(classes, answer_row_numel(&source->tensor), pixels, counts, err));
+    for (uint32_t i = 0; i < CLASSES_MAX; i++) {
+        answer_map_color(i, colors[i]);
+        colors[i][3] = UINT8_MAX;
+    }
+    const struct png_picture picture = {
+        .height = (uint32_t)shape->dims[shape->rank - 2],
+        .width = (uint32_t)shape->dims[shape->rank - 1],
+        .kind = PNG_PALETTE,
+        .pixels = pixels,
+        .colors = colors[0],
+        .color_count = CLASSES_MAX,
+    };
+    return print_picture(source, &picture, counts, is_file, out, err);
+}
+
+enum status answer_print_map(const struct answer_source *source, size_t row, bool is_file,
+                             struct buf *out, struct error *err)
+{
+    const struct shape *shape = &source->tensor.shape;
+    size_t count = answer_row_numel(&source->tensor);
+    int64_t *classes;
+    if (count == 0 || shape->dims[shape->rank - 1] > INT32_MAX ||
+        shape->dims[shape->rank - 2] > INT32_MAX) {
+        return error_set(err, ST_INVALID, "map: a picture of that size cannot be written");
+    }
+    TRY(answer_read_ints(&source->tensor, row, &classes, err));
+    uint8_t *pixels = malloc(count);
+    enum status status = pixels ? print_pixels(source, classes, pixels, is_file, out, err)
+                                : error_set(err, ST_EXHAUSTED, "no memory for %zu pixels", count);
+    free(classes);
+    free(pixels);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kinds of answers share. */
+#ifndef PTED_SERVER_ANSWER_ANSWER_PRIV_H
+#define PTED_SERVER_ANSWER_ANSWER_PRIV_H
+
+#include "server/answer/answer.h"
+
+/* Elements of a row of dim 0. */
+static inline size_t answer_row_numel(const struct answer_tensor *tensor)
+{
+    size_t rows = (size_t)tensor->shape.dims[0];
+    return rows ? (size_t)shape_numel(&tensor->shape) / rows : 0;
+}
+
+/* Whole numbers of |row| as int64; free() takes |*out|. */
+MUST_CHECK enum status answer_read_ints(const struct answer_tensor *tensor, size_t row,
+                                        int64_t **out, struct error *err);
+
+/* "label":"cat", if the class has one, and "index":3 */
+void answer_print_class(const struct answer_source *source, int64_t class, struct buf *out);
+
+/* |is_file|: the PNG alone. */
+MUST_CHECK enum status answer_print_map(const struct answer_source *source, size_t row,
+                                        bool is_file, struct buf *out, struct error *err);
+
+/* |is_bare|: without quotes. */
+MUST_CHECK enum status answer_print_text(const struct answer_source *source, size_t row,
+                                         bool is_bare, struct buf *out, struct error *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detections: from candidates, each a box with a score for each class, to the boxes that are left
+ * when the weak ones and those that cover the same thing are gone (non-maximum suppression).
+ *
+ *     1. A candidate has the class with its highest score; the first of equal ones.
+ *     2. Candidates whose score is below |score_least|, or no number, are dropped; so are boxes of
+ *        which a number is not finite. Of the rest the BOXES_CANDIDATES_MAX best ones go on.
+ *     3. In the order of falling scores, of candidates among equal ones, each box is kept unless
+ *        one that is kept already, of the same class unless |ignores_classes|, overlaps it by more
+ *        than |overlap_most|: the area of both divided by that of either (IoU). That is the rule of
+ *        torchvision.ops.nms and batched_nms.
+ *     4. That ends with |count_max| boxes.
+ *
+ * Step 3 compares each candidate with at most BOXES_COUNT_MAX boxes. Any thread, but not the loop.
+ */
+#ifndef PTED_SERVER_ANSWER_BOXES_H
+#define PTED_SERVER_ANSWER_BOXES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+#define BOXES_COUNT_MAX 1000
+#define BOXES_CANDIDATES_MAX 30000
+
+/* What the four numbers of a box are. */
+enum boxes_form {
+    BOXES_CENTER,  /* centre x, y, width, height */
+    BOXES_CORNERS, /* left, top, right, bottom */
+    BOXES_SIZE,    /* left, top, width, height */
+};
+
+struct boxes_rules {
+    enum boxes_form form;
+    double score_least, overlap_most;
+    uint32_t count_max; /* 1 to BOXES_COUNT_MAX */
+    bool ignores_classes;
+    int64_t background; /* a class that is no thing, or -1 */
+};
+
+/* Floats [count, features] by strides in elements, so that either dim may come first. */
+struct boxes_table {
+    const float *at;
+    size_t of_candidate, of_feature;
+};
+
+/* The candidates of one picture; borrowed. */
+struct boxes_candidates {
+    size_t count, class_count;
+    struct boxes_table places; /* 4 features */
+    struct boxes_table scores; /* |class_count| features; without |classes|, at least 1 */
+    const float *objectness;   /* a factor for the scores of each candidate, or NULL */
+    size_t of_objectness;      /* its stride */
+    const int64_t *classes;    /* the class of each; |scores| has one feature; or NULL */
+};
+
+struct box {
+    float left, top, right, bottom, score;
+    int64_t class;
+};
+
+/* The boxes that are left, |*out_count| of them, the best one first; free() takes them. NULL if
+ * there are none. ST_EXHAUSTED. */
+MUST_CHECK enum status boxes_find(const struct boxes_candidates *candidates,
+                                  const struct boxes_rules *rules, struct box **out_boxes,
+                                  uint32_t *out_count, struct error *err);
+
+#endif

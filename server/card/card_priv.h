@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of reading and applying a card share. */
+#ifndef PTED_SERVER_CARD_CARD_PRIV_H
+#define PTED_SERVER_CARD_CARD_PRIV_H
+
+#include "server/card/card.h"
+
+/* Reads |value|, the member of an input that says it is |kind|: a document |in| at |path|. */
+MUST_CHECK enum status card_read_media(struct card *card, const struct document *in,
+                                       const char *path, const struct cJSON *value,
+                                       enum card_medium kind, struct card_media *out,
+                                       struct error *err);
+
+/* |path| as a path beside the document at |document_path|; in the arena. NULL: no memory. */
+const char *card_path_beside(struct card *card, const char *document_path, const char *path);
+
+/* While the program is loaded: input |index|, which |io| is about, takes pixels from now on, if it
+ * is an image. */
+MUST_CHECK enum status card_adapt_media(struct rt_method *method, const struct card_io *io,
+                                        uint32_t index, struct error *err);
+
+/* Compares what |io| says of media with input |io->index|, and settles what it leaves open. */
+MUST_CHECK enum status card_apply_media(const struct rt_method *method, struct card_io *io,
+                                        struct error *err);
+
+/* The index of the input or output that |io| is about. */
+MUST_CHECK enum status card_find_index(const struct rt_method *method, enum rt_side side,
+                                       struct card_io *io, struct error *err);
+
+/* Is |member| of an input one that says a medium? */
+bool card_find_medium(const struct cJSON *member, enum card_medium *out);
+
+#endif

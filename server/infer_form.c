@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bodies that are no JSON: a picture, a sound or a text as it is, for a model that takes one, and
+ * forms of several parts, a field for each input. The answer is that of the route.
+ */
+#include "config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/check.h"
+#include "protocol/number.h"
+#include "server/http/multipart.h"
+#include "server/infer.h"
+#include "server/intake/medium.h"
+#include "server/media/format.h"
+#include "server/request.h"
+#include "server/server.h"
+
+/* Classes of an answer with labels, if nobody says how many. */
+#define TOP_K_UNASKED 5
+
+enum form { FORM_NONE, FORM_FILE, FORM_TEXT, FORM_PARTS };
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+static bool begins_with(struct span text, const char *word)
+{
+    size_t len = strlen(word);
+    return text.len >= len && strncasecmp((const char *)text.ptr, word, len) == 0;
+}
+
+/* The type without its parameters. */
+static struct span type_of(const struct request *request)
+{
+    struct span type = head_value(&request->head, HTTP_CONTENT_TYPE);
+    const uint8_t *stop = type.len ? memchr(type.ptr, ';', type.len) : NULL;
+    type.len = stop ? (size_t)(stop - type.ptr) : type.len;
+    while (type.len > 0 && type.ptr[type.len - 1] == ' ') {
+        type.len--;
+    }
+    return type;
+}
+
+static bool is_type(struct span type, const char *word)
+{
+    return type.len == strlen(word) && begins_with(type, word);
+}
+
+static bool says_file(struct span type)
+{
+    return begins_with(type, "image/") || begins_with(type, "audio/") ||
+           begins_with(type, "video/") || is_type(type, "application/ogg");
+}
+
+/* What clients send that say nothing of their file: then its first bytes decide. */
+static bool says_nothing(struct span type)
+{
+    return type.len == 0 || is_type(type, "application/octet-stream") ||
+           is_type(type, "application/x-www-form-urlencoded");
+}
+
+static uint32_t count_inputs(const struct infer_call *call, bool is_text)
+{
+    uint32_t count;
+    (void)model_find_medium(call->model, is_text, &count);
+    return count;
+}
+
+static enum form form_of(const struct request *request, const struct infer_call *call)
+{
+    struct span type = type_of(request);
+    if (head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
+        return FORM_NONE;
+    }
+    if (is_type(type, "multipart/form-data")) {
+        return FORM_PARTS;
+    }
+    if (is_type(type, "text/plain") && count_inputs(call, true) > 0) {
+        return FORM_TEXT;
+    }
+    bool is_file =
+        says_file(type) ||
+        (says_nothing(type) && count_inputs(call, false) > 0 &&
+         media_find_format(body_span(request->infer.body)) != MEDIA_FORMATS);
+    return is_file ? FORM_FILE : FORM_NONE;
+}
+
+bool infer_form_is(const struct request *request, const struct infer_call *call)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return form_of(request, call) != FORM_NONE;
+}
+
+static enum status refuse_file(const struct infer_call *call, struct error *err)
+{
+    return error_set(err, ST_INVALID,
+                     "model '%s' takes no pictures and no sound, its card says nothing of them: "
+                     "expected JSON",
+                     call->model->name);
+}
+
+int infer_form_check(const struct request *request, const struct infer_call *call,
+                     struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_wrong = (request->match.id == ROUTE_INFER || request->match.id == ROUTE_CALL) &&
+                    says_file(type_of(request)) && count_inputs(call, false) == 0 &&
+                    !head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    if (is_wrong) {
+        (void)refuse_file(call, err);
+    }
+    return is_wrong ? 415 : 200;
+}
+
+/* ---- a file or a text alone ------------------------------------------------------------------ */
+
+static enum status fail_kind(const struct infer_call *call, enum media_format format,
+                             struct error *err)
+{
+    enum media_kind kind = media_kind_of(format);
+    if (kind == MEDIA_OTHER) {
+        return error_set(err, ST_INVALID,
+                         "the body is %s, expected a picture (JPEG, PNG, WebP) or a sound (WAV, "
+                         "FLAC, Ogg)",
+                         media_format_name(format));
+    }
+    return error_set(err, ST_INVALID, "the body is a %s (%s), model '%s' takes none",
+                     kind == MEDIA_PICTURE ? "picture" : "sound", media_format_name(format),
+                     call->model->name);
+}
+
+/* The input that a file of |format| is for. */
+static enum status find_file_input(const struct infer_call *call, enum media_format format,
+                                   const struct model_io **out, struct error *err)
+{
+    const struct model *model = call->model;
+    enum media_kind kind = media_kind_of(format);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        const struct medium *medium = model->inputs[i].medium;
+        bool fits = medium && ((medium->kind == MEDIUM_IMAGE && kind == MEDIA_PICTURE) ||
+                               (medium->kind == MEDIUM_SOUND && kind == MEDIA_SOUND));
+        *out = fits ? &model->inputs[i] : count ? *out : NULL;
+        count += fits;
+    }
+    if (count_inputs(call, false) == 0) {
+        return refuse_file(call, err);
+    }
+    if (count == 0) {
+        return fail_kind(call, format, err);
+    }
+    return count == 1 ? ST_OK
+                      : error_set(err, ST_INVALID,
+                                  "model '%s' has %u inputs of this kind: expected "
+                                  "multipart/form-data with a field for each",
+                                  model->name, count);
+}
+
+static enum status find_text_input(const struct infer_call *call, const struct model_io **out,
+                                   struct error *err)
+{
+    uint32_t count;
+    *out = model_find_medium(call->model, true, &count);
+    return count == 1 ? ST_OK
+                      : error_set(err, ST_INVALID,
+                                  "model '%s' takes %u texts: expected multipart/form-data with a "
+                                  "field for each",
+                                  call->model->name, count);
+}
+
+static enum status parse_alone(struct request *request, struct infer_call *call, struct span body,
+                               bool is_text, struct error *err)
+{
+    const struct model_io *io = NULL;
+    const struct call_item item = {CALL_BINARY, body};
+    if (body.len == 0) {
+        return error_set(err, ST_INVALID, "the body is empty, expected a %s",
+                         is_text ? "text" : "file");
+    }
+    TRY(is_text ? find_text_input(call, &io, err)
+                : find_file_input(call, media_find_format(body), &io, err));
+    return call_add_item(&request->infer.arena, &call->tree.leaves[io->index], &item, err);
+}
+
+/* ---- forms of several parts ------------------------------------------------------------------ */
+
+/* A value that is no file: JSON, which its type says, or its first byte. */
+static bool is_json(const struct multipart_part *part)
+{
+    if (is_type(part->content_type, "application/json")) {
+        return true;
+    }
+    size_t at = 0;
+    while (at < part->data.len && (part->data.ptr[at] == ' ' || part->data.ptr[at] == '\n' ||
+                                   part->data.ptr[at] == '\r' || part->data.ptr[at] == '\t')) {
+        at++;
+    }
+    return part->filename.len == 0 && at < part->data.len &&
+           (part->data.ptr[at] == '[' || part->data.ptr[at] == '{');
+}
+
+static enum status take_value(struct request *request, struct infer_call *call,
+                              const struct model_io *io, const struct multipart_part *part,
+                              struct error *err)
+{
+    struct call_leaf *leaf = &call->tree.leaves[io->index];
+    const struct call_limits limits = infer_call_limits(request);
+    if (leaf->encoding != CALL_ABSENT) {
+        return error_set(err, ST_INVALID, "it is given twice");
+    }
+    if (io->kind == RT_IO_STRING) {
+        leaf->encoding = CALL_TEXT;
+        leaf->data = part->data;
+        return ST_OK;
+    }
+    return call_parse_input(part->data, &call->model->call, io->index, &limits,
+                            &request->infer.arena, call->tree.leaves, err);
+}
+
+/* Several fields of one name are rows. */
+static enum status take_item(struct request *request, struct infer_call *call,
+                             const struct model_io *io, const struct multipart_part *part,
+                             struct error *err)
+{
+    struct call_leaf *leaf = &call->tree.leaves[io->index];
+    const struct call_item item = {CALL_BINARY, part->data};
+    if (leaf->encoding != CALL_ABSENT && leaf->encoding != CALL_MEDIA) {
+        return error_set(err, ST_INVALID, "it is given as numbers, too");
+    }
+    if (part->data.len == 0 && io->medium->kind != MEDIUM_TEXT) {
+        return error_set(err, ST_INVALID, "it is empty, expected a file");
+    }
+    leaf->is_list = leaf->item_count > 0;
+    return call_add_item(&request->infer.arena, leaf, &item, err);
+}
+
+static enum status take_part(struct request *request, struct infer_call *call,
+                             const struct multipart_part *part, struct error *err)
+{
+    const struct model *model = call->model;
+    const struct call_limits limits = infer_call_limits(request);
+    if (span_is(part->name, "parameters")) {
+        return call_parse_parameters(part->data, &limits, &request->infer.arena,
+                                     &call->tree.parameters, err);
+    }
+    const struct model_io *io = model_find_io(model->inputs, model->input_count, part->name);
+    if (!io) {
+        return model_refuse_name(model, RT_INPUT, part->name, err);
+    }
+    bool is_text = io->medium && io->medium->kind == MEDIUM_TEXT;
+    bool is_item = io->medium && !(is_text ? is_type(part->content_type, "application/json")
+                                           : is_json(part));
+    enum status status = is_item ? take_item(request, call, io, part, err)
+                                 : take_value(request, call, io, part, err);
+    return status == ST_OK ? ST_OK
+                           : error_prefix(err, "field '%.*s': ", SPAN_SHORT(part->name));
+}
+
+static enum status parse_parts(struct request *request, struct infer_call *call, struct span body,
+                               struct error *err)
+{
+    struct multipart multipart;
+    struct multipart_part part;
+    bool is_found = true;
+    TRY(multipart_init(&multipart, head_value(&request->head, HTTP_CONTENT_TYPE), body, err));
+    while (is_found) {
+        TRY(multipart_next(&multipart, &part, &is_found, err));
+        if (is_found) {
+            TRY(take_part(request, call, &part, err));
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- what both codecs do --------------------------------------------------------------------- */
+
+/* ?top_k=3; a form may have it among its parameters. 0 is a number like others: no classes. */
+static enum status read_query(const struct request *request, struct infer_call *call,
+                              bool *out_is_said, struct error *err)
+{
+    struct span text;
+    *out_is_said = route_query_find(head_target(&request->head), "top_k", &text);
+    if (!*out_is_said) {
+        return ST_OK;
+    }
+    const uint8_t *at = text.ptr, *end = text.ptr + text.len;
+    uint64_t number;
+    if (number_parse_u64(&at, end, &number) != NUMBER_OK || at != end || number > UINT32_MAX) {
+        return error_set(err, ST_INVALID, "top_k: expected a number, got '%.*s'", SPAN_SHORT(text));
+    }
+    call->tree.parameters.top_k = (uint32_t)number;
+    return ST_OK;
+}
+
+static bool has_labels(const struct infer_call *call)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < call->model->output_count; i++) {
+        const struct model_io *io = &call->model->outputs[i];
+        has_any |= io->labels != NULL && !io->answer; /* whose answer says how many classes */
+    }
+    return has_any;
+}
+
+static bool wants_binary(const struct request *request, const struct infer_call *call)
+{
+    return call->tree.parameters.binary_data_output ||
+           route_query_has(head_target(&request->head), "binary=1");
+}
+
+static enum status parse_body(struct request *request, struct infer_call *call, struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    struct span body = body_span(request->infer.body);
+    enum form form = form_of(request, call);
+    const struct call_limits limits = infer_call_limits(request);
+    call->tree = (struct call_request){
+        .leaves = arena_array(arena, call->model->call.input_count, sizeof(struct call_leaf))};
+    call->oip = (struct oip_request){.has_id = false};
+    call->parameters = &call->tree.parameters;
+    if (!call->tree.leaves) {
+        return arena_fail(arena, "the request", err);
+    }
+    TRY(form == FORM_PARTS ? parse_parts(request, call, body, err)
+                           : parse_alone(request, call, body, form == FORM_TEXT, err));
+    infer_call_note_fill(request, call);
+    return call_verify_leaves(&call->model->call, &limits, call->tree.leaves, err);
+}
+
+static enum status parse_call(struct request *request, struct infer_call *call,
+                              const struct oip_body *parts, struct span *out_rest,
+                              struct error *err)
+{
+    bool is_said;
+    (void)parts;
+    (void)out_rest;
+    TRY(parse_body(request, call, err));
+    TRY(read_query(request, call, &is_said, err));
+    if (!is_said && !call->tree.parameters.top_k && has_labels(call) &&
+        !wants_binary(request, call)) {
+        call->tree.parameters.top_k = TOP_K_UNASKED;
+    }
+    return ST_OK;
+}
+
+static enum status parse_oip(struct request *request, struct infer_call *call,
+                             const struct oip_body *parts, struct span *out_rest, struct error *err)
+{
+    bool is_said;
+    (void)parts;
+    (void)out_rest;
+    TRY(parse_body(request, call, err));
+    call->oip.parameters.binary_data_output = wants_binary(request, call);
+    return read_query(request, call, &is_said, err);
+}
+
+static enum status decode_call(struct request *request, struct infer_call *call, struct error *err)
+{
+    call->nan = oip_request_nan(call->parameters);
+    TRY(infer_call_list_outputs(request, call, wants_binary(request, call), err));
+    TRY(call->parameters->top_k ? infer_call_choose_classes(call, err) : ST_OK);
+    if (!call->parameters->wants_tensors) {
+        infer_answer_choose(call);
+    }
+    return infer_call_decode_inputs(request, call, err);
+}
+
+static enum status decode_oip(struct request *request, struct infer_call *call, struct error *err)
+{
+    call->nan = oip_request_nan(call->parameters);
+    TRY(infer_oip_choose_outputs(request, call, err));
+    TRY(call->parameters->top_k ? infer_call_choose_classes(call, err) : ST_OK);
+    return infer_call_decode_inputs(request, call, err);
+}
+
+static enum status print_call(struct request *request, struct infer_call *call, struct error *err)
+{
+    return infer_codec_call.print(request, call, err);
+}
+
+static enum status print_oip(struct request *request, struct infer_call *call, struct error *err)
+{
+    return infer_codec_oip.print(request, call, err);
+}
+
+static void print_oip_tail(struct request *request, const struct infer_call *call)
+{
+    infer_codec_oip.print_tail(request, call);
+}
+
+static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
+                              struct error *err)
+{
+    return error_prefix(err, "input '%s'%s", rt_method_input(call->model->method, index)->name,
+                        behind);
+}
+
+const struct infer_codec infer_codec_form_call = {parse_call, decode_call, print_call,
+                                                  NULL,       name_input,  NULL};
+const struct infer_codec infer_codec_form_oip = {parse_oip,      decode_oip, print_oip,
+                                                 print_oip_tail, name_input, NULL};

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/infer_media.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/pool.h"
+#include "protocol/base64.h"
+#include "runtime/call/invocation.h"
+#include "server/infer.h"
+#include "server/intake/medium.h"
+#include "server/offload.h"
+#include "server/request.h"
+#include "server/server.h"
+#include "server/turns.h"
+
+#define JOBS_FIRST 4 /* that there is room for at first; the room doubles */
+#define BEHIND_BYTES 32
+
+/* A file that becomes a row. */
+struct infer_media_job {
+    const struct medium *medium; /* of the call's model, which the call holds */
+    struct call_item item;
+    uint32_t position; /* among the items of its input */
+    bool is_list;
+    uint8_t *row;
+    size_t row_bytes;
+    struct error err;
+    size_t wanted;
+};
+
+struct infer_media_thread {
+    uv_work_t work;
+    struct request *request;
+};
+
+void infer_media_reset(struct infer_media *media)
+{
+    must(media->open == 0);
+    media->is_any = media->is_read = false;
+    media->jobs = NULL;
+    media->threads = NULL;
+    media->count = media->capacity = 0;
+    media->begin_ns = media->end_ns = 0;
+    media->wanted = 0;
+    atomic_store(&media->next, 0);
+    atomic_store(&media->is_over, false);
+}
+
+static const struct model_io *input_at(const struct infer_call *call, uint32_t index)
+{
+    for (uint32_t i = 0; i < call->model->input_count; i++) {
+        if (call->model->inputs[i].index == index) {
+            return &call->model->inputs[i];
+        }
+    }
+    unreachable();
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+static bool take(void *user, size_t bytes)
+{
+    return hal_pool_promise(user, bytes);
+}
+
+static void give(void *user, size_t bytes)
+{
+    hal_pool_discharge(user, bytes);
+}
+
+static struct medium_limits limits_of(const struct request *request)
+{
+    const struct params *params = request->server->params;
+    return (struct medium_limits){
+        .image = {.pixels_max = params->image_pixels_max},
+        .sound = {.seconds_max = params->sound_seconds_max,
+                  .channels_max = (uint32_t)params->sound_channels_max,
+                  .rate_max = (uint32_t)params->sound_rate_max},
+    };
+}
+
+/* "data:image/png;base64," in front of the text, as pages make it. */
+static struct span strip_scheme(struct span text)
+{
+    static const char scheme[] = "data:";
+    size_t len = sizeof(scheme) - 1;
+    const uint8_t *comma = text.len > len && memcmp(text.ptr, scheme, len) == 0
+                               ? memchr(text.ptr, ',', text.len)
+                               : NULL;
+    return comma ? span_of(comma + 1, (size_t)(text.ptr + text.len - comma - 1)) : text;
+}
+
+/* A file as bytes; those of base64 are in memory that close_file() frees. */
+struct file {
+    struct span bytes;
+    uint8_t *owned;
+};
+
+static enum status open_file(const struct call_item *item, struct medium_reader *reader,
+                             struct file *out, struct error *err)
+{
+    *out = (struct file){.bytes = item->data};
+    if (item->encoding != CALL_BASE64) {
+        return ST_OK;
+    }
+    struct span text = strip_scheme(item->data);
+    size_t bytes = base64_bytes(text);
+    if (text.len != base64_text_bytes(bytes)) {
+        return error_set(err, ST_INVALID, ": expected base64, got %zu characters, which are none",
+                         text.len);
+    }
+    if (!reader->account->take(reader->account->user, bytes)) {
+        reader->wanted = bytes;
+        return error_set(err, ST_EXHAUSTED, ": no memory now for a file of %zu bytes", bytes);
+    }
+    out->bytes.len = bytes;
+    out->owned = malloc(bytes + 1);
+    out->bytes.ptr = out->owned;
+    return out->owned ? base64_decode(text, out->owned, bytes, err)
+                      : error_set(err, ST_EXHAUSTED, ": out of memory");
+}
+
+static void close_file(struct file *file, const struct medium_reader *reader,
+                       const struct call_item *item)
+{
+    bool is_counted = item->encoding == CALL_BASE64 && file->bytes.ptr != item->data.ptr;
+    free(file->owned);
+    if (is_counted) {
+        reader->account->give(reader->account->user, file->bytes.len);
+    }
+}
+
+/* Any thread. */
+static enum status run_job(struct request *request, struct infer_media_job *job)
+{
+    const struct medium_limits limits = limits_of(request);
+    const struct medium_account account = {take, give, request->infer.pool};
+    struct medium_reader reader = {.limits = &limits, .account = &account};
+    struct file file;
+    enum status status = open_file(&job->item, &reader, &file, &job->err);
+    if (status == ST_OK) {
+        status = medium_read(job->medium, file.bytes, &reader, job->row, job->row_bytes, &job->err);
+    }
+    close_file(&file, &reader, &job->item);
+    job->wanted = reader.wanted;
+    return status;
+}
+
+/* Puts the client's name for the item in front of the text. */
+static enum status place(const struct infer_call *call, uint32_t index, bool is_list,
+                         uint32_t position, struct error *err)
+{
+    char behind[BEHIND_BYTES] = "";
+    int len = is_list ? snprintf(behind, sizeof(behind), "[%u]", position) : 0;
+    bool is_joined = err->text[0] == ':' || err->text[0] == '[';
+    snprintf(behind + len, sizeof(behind) - (size_t)len, "%s", is_joined ? "" : ": ");
+    return call->codec->name_input(call, index, behind, err);
+}
+
+/* ---- rows of a known size -------------------------------------------------------------------- */
+
+static enum status add_job(struct request *request, const struct infer_media_job *job,
+                           struct error *err)
+{
+    struct infer_media *media = &request->infer.media;
+    struct arena *arena = &request->infer.arena;
+    if (media->count == media->capacity) {
+        uint32_t capacity = media->capacity ? 2 * media->capacity : JOBS_FIRST;
+        struct infer_media_job *jobs = arena_array(arena, capacity, sizeof(*jobs));
+        if (!jobs) {
+            return arena_fail(arena, "the request", err);
+        }
+        if (media->count > 0) {
+            memcpy(jobs, media->jobs, media->count * sizeof(*jobs));
+        }
+        media->jobs = jobs;
+        media->capacity = capacity;
+    }
+    media->jobs[media->count++] = *job;
+    return ST_OK;
+}
+
+/* What a job of a list's call is: it runs now. */
+static enum status run_now(struct request *request, const struct infer_call *call,
+                           struct infer_media_job *job, struct error *err)
+{
+    if (run_job(request, job) == ST_OK) {
+        return ST_OK;
+    }
+    *err = job->err;
+    request->infer.media.wanted = job->wanted;
+    return place(call, job->medium->input, job->is_list, job->position, err);
+}
+
+static enum status decode_rows(struct request *request, struct infer_call *call,
+                               const struct medium *medium, const struct call_item *items,
+                               uint32_t count, bool is_list, struct error *err)
+{
+    struct shape shape;
+    void *memory;
+    size_t bytes;
+    bool is_alone = call == &request->infer.call;
+    if (medium_shape(medium, count, 0, &shape, err) != ST_OK ||
+        rt_invocation_input(call->invocation, medium->input, medium->io->dtype, &shape, &memory,
+                            err) != ST_OK ||
+        shape_bytes(&shape, medium->io->dtype, &bytes, err) != ST_OK) {
+        return call->codec->name_input(call, medium->input, ": ", err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct infer_media_job job = {.medium = medium,
+                                      .item = items[i],
+                                      .position = i,
+                                      .is_list = is_list,
+                                      .row = (uint8_t *)memory + bytes / count * i,
+                                      .row_bytes = bytes / count};
+        TRY(is_alone ? add_job(request, &job, err) : run_now(request, call, &job, err));
+    }
+    return ST_OK;
+}
+
+/* ---- sounds as long as they are -------------------------------------------------------------- */
+
+static enum status hear(struct request *request, const struct infer_call *call,
+                        const struct medium *medium, const struct call_item *item,
+                        struct medium_sound *out, struct error *err)
+{
+    const struct medium_limits limits = limits_of(request);
+    const struct medium_account account = {take, give, request->infer.pool};
+    struct medium_reader reader = {.limits = &limits, .account = &account};
+    struct file file;
+    (void)call;
+    *out = (struct medium_sound){.samples = NULL};
+    enum status status = open_file(item, &reader, &file, err);
+    if (status == ST_OK) {
+        status = medium_hear(medium, file.bytes, &reader, out, err);
+    }
+    close_file(&file, &reader, item);
+    request->infer.media.wanted = reader.wanted;
+    return status;
+}
+
+static enum status write_sounds(struct infer_call *call, const struct medium *medium,
+                                const struct medium_sound *sounds, uint32_t count,
+                                struct error *err)
+{
+    uint64_t longest = 0;
+    struct shape shape;
+    void *memory;
+    size_t bytes;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t length = medium_sound_length(medium, &sounds[i]);
+        longest = length > longest ? length : longest;
+    }
+    TRY(medium_shape(medium, count, longest, &shape, err));
+    TRY(rt_invocation_input(call->invocation, medium->input, DT_F32, &shape, &memory, err));
+    TRY(shape_bytes(&shape, DT_F32, &bytes, err));
+    for (uint32_t i = 0; i < count; i++) {
+        float *row = (float *)memory + bytes / sizeof(float) / count * i;
+        TRY(medium_write_sound(medium, &sounds[i], longest, row, err));
+    }
+    return ST_OK;
+}
+
+static enum status decode_sounds(struct request *request, struct infer_call *call,
+                                 const struct medium *medium, const struct call_item *items,
+                                 uint32_t count, bool is_list, struct error *err)
+{
+    const struct medium_account account = {take, give, request->infer.pool};
+    const struct medium_reader reader = {.account = &account};
+    struct arena *arena = &request->infer.arena;
+    struct medium_sound *sounds = arena_array(arena, count, sizeof(*sounds));
+    enum status status = sounds ? ST_OK : arena_fail(arena, "the request", err);
+    uint32_t heard = 0;
+    for (; heard < count && status == ST_OK; heard++) {
+        status = hear(request, call, medium, &items[heard], &sounds[heard], err);
+        if (status != ST_OK) {
+            status = place(call, medium->input, is_list, heard, err);
+        }
+    }
+    if (status == ST_OK && write_sounds(call, medium, sounds, count, err) != ST_OK) {
+        status = call->codec->name_input(call, medium->input, ": ", err);
+    }
+    for (uint32_t i = 0; i < heard; i++) {
+        medium_drop(&sounds[i], &reader);
+    }
+    return status;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* Has the client given raw input |index| itself? */
+static bool is_given(const struct infer_call *call, uint32_t index)
+{
+    const struct model_io *io = input_at(call, index);
+    for (size_t i = 0; i < call->oip.input_count; i++) {
+        if (rt_io_is_called(io->io, call->oip.inputs[i].name)) {
+            return true;
+        }
+    }
+    return call->tree.leaves && call->tree.leaves[index].encoding != CALL_ABSENT;
+}
+
+static enum status write_texts(struct infer_call *call, const struct medium *medium,
+                               const struct texts_ids *ids, uint32_t count, struct error *err)
+{
+    uint64_t longest = 0;
+    struct shape shape;
+    for (uint32_t i = 0; i < count; i++) {
+        longest = ids[i].count > longest ? ids[i].count : longest;
+    }
+    TRY(medium_shape(medium, count, longest, &shape, err));
+    uint64_t length = (uint64_t)shape.dims[shape.rank - 1];
+    for (int part = 0; part < MEDIUM_PARTS; part++) {
+        uint32_t index = medium->parts[part];
+        void *memory;
+        if (index == MEDIUM_ABSENT || (part != MEDIUM_IDS && is_given(call, index))) {
+            continue;
+        }
+        TRY(rt_invocation_input(call->invocation, index, medium->dtypes[part], &shape, &memory,
+                                err));
+        for (uint32_t i = 0; i < count; i++) {
+            size_t row = (size_t)length * dtype_bytes(medium->dtypes[part]);
+            medium_write_ids(medium, (enum medium_part)part, &ids[i], length,
+                             (uint8_t *)memory + row * i);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status decode_texts(struct request *request, struct infer_call *call,
+                                const struct medium *medium, const struct call_item *items,
+                                uint32_t count, bool is_list, struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    struct texts_ids *ids = arena_array(arena, count, sizeof(*ids));
+    if (!ids) {
+        return arena_fail(arena, "the request", err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        enum status status = json_is_utf8(items[i].data)
+                                 ? medium_encode(medium, items[i].data, arena, &ids[i], err)
+                                 : error_set(err, ST_INVALID, "expected a text in UTF-8");
+        if (status != ST_OK) {
+            return place(call, medium->input, is_list, i, err);
+        }
+    }
+    return write_texts(call, medium, ids, count, err) == ST_OK
+               ? ST_OK
+               : call->codec->name_input(call, medium->input, ": ", err);
+}
+
+/* ---- the steps of a request ------------------------------------------------------------------ */
+
+void infer_media_note(struct request *request, const struct infer_call *call)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_any = false;
+    for (size_t i = 0; i < call->oip.input_count; i++) {
+        const struct oip_request_input *input = &call->oip.inputs[i];
+        const struct model_io *io =
+            model_find_io(call->model->inputs, call->model->input_count, input->name);
+        is_any |= io && io->medium && input->type.is_bytes;
+    }
+    for (uint32_t i = 0; call->tree.leaves && i < call->model->call.input_count; i++) {
+        is_any |= call->tree.leaves[i].encoding == CALL_MEDIA;
+    }
+    request->infer.media.is_any |= is_any;
+    request->offload |= is_any;
+}
+
+enum status infer_media_decode(struct request *request, struct infer_call *call, uint32_t index,
+                               const struct call_item *items, uint32_t count, bool is_list,
+                               struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer_media *media = &request->infer.media;
+    const struct medium *medium = input_at(call, index)->medium;
+    must(medium && call->invocation);
+    media->begin_ns = media->begin_ns ? media->begin_ns : uv_hrtime();
+    enum status status =
+        medium->kind == MEDIUM_TEXT
+            ? decode_texts(request, call, medium, items, count, is_list, err)
+        : medium_is_fixed(medium) ? decode_rows(request, call, medium, items, count, is_list, err)
+                                  : decode_sounds(request, call, medium, items, count, is_list, err);
+    media->end_ns = uv_hrtime();
+    return status;
+}
+
+bool infer_media_needs_threads(const struct request *request)
+{
+    return request->infer.media.count > 1;
+}
+
+enum status infer_media_read(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer_media *media = &request->infer.media;
+    if (media->count == 0) {
+        return ST_OK;
+    }
+    must(media->count == 1);
+    struct infer_media_job job = media->jobs[0];
+    enum status status = run_now(request, &request->infer.call, &job, err);
+    media->end_ns = uv_hrtime();
+    return status;
+}
+
+static void on_work(uv_work_t *work)
+{
+    const struct infer_media_thread *thread = work->data;
+    struct infer_media *media = &thread->request->infer.media;
+    while (!atomic_load(&media->is_over)) {
+        uint32_t index = atomic_fetch_add(&media->next, 1);
+        if (index >= media->count) {
+            return;
+        }
+        struct infer_media_job *job = &media->jobs[index];
+        if (run_job(thread->request, job) != ST_OK) {
+            atomic_store(&media->is_over, true);
+        }
+    }
+}
+
+static void on_work_done(uv_work_t *work, int uv_status)
+{
+    const struct infer_media_thread *thread = work->data;
+    struct request *request = thread->request;
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer_media *media = &request->infer.media;
+    must(uv_status == 0 && media->open > 0);
+    offload_end(request->server, OFFLOAD_REQUEST);
+    if (--media->open == 0) {
+        media->is_read = true;
+        request->next = NULL;
+        turns_add(request->server, request);
+    }
+}
+
+enum status infer_media_begin(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer_media *media = &request->infer.media;
+    struct arena *arena = &request->infer.arena;
+    uint32_t most = request->server->offload.threads;
+    uint32_t count = media->count < most ? media->count : most;
+    must(count > 0 && media->open == 0);
+    media->threads = arena_array(arena, count, sizeof(*media->threads));
+    if (!media->threads) {
+        return arena_fail(arena, "the request", err);
+    }
+    for (uint32_t i = 0; i < media->count; i++) {
+        media->jobs[i].err.code = ST_OK;
+    }
+    atomic_store(&media->next, 0);
+    atomic_store(&media->is_over, false);
+    for (uint32_t i = 0; i < count; i++) {
+        struct infer_media_thread *thread = &media->threads[i];
+        thread->request = request;
+        thread->work.data = thread;
+        media->open++;
+        offload_begin(request->server, OFFLOAD_REQUEST, &thread->work, on_work, on_work_done);
+    }
+    return ST_OK;
+}
+
+bool infer_media_leave(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer_media *media = &request->infer.media;
+    if (media->open == 0) {
+        return false;
+    }
+    atomic_store(&media->is_over, true);
+    return true;
+}
+
+enum status infer_media_end(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer_media *media = &request->infer.media;
+    must(media->open == 0 && media->is_read);
+    media->is_read = false;
+    media->end_ns = uv_hrtime();
+    for (uint32_t i = 0; i < media->count; i++) {
+        struct infer_media_job *job = &media->jobs[i];
+        if (job->err.code != ST_OK) {
+            *err = job->err;
+            media->wanted = job->wanted;
+            return place(&request->infer.call, job->medium->input, job->is_list, job->position,
+                         err);
+        }
+    }
+    return ST_OK;
+}

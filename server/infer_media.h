@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inputs of a call that came as files or texts (server/intake/medium.h). A codec hands its items to
+ * infer_media_decode() in the step DECODE, on a thread. Files whose rows have a known size become
+ * jobs, each of which writes one row:
+ *
+ *     one file      it is read at once
+ *     several       the request goes to the step MEDIA: threads of the pool take one file after the
+ *                   other, at the same time, until none is left
+ *
+ * Calls of a list (server/bundle.h) read their files one after the other. The body stays until all
+ * files are read. Memory that reading takes is counted in the request's pool, so it is bounded like
+ * the memory for requests; where it is short the request waits, and decodes again.
+ */
+#ifndef PTED_SERVER_INFER_MEDIA_H
+#define PTED_SERVER_INFER_MEDIA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/status.h"
+#include "protocol/call.h"
+
+struct infer_call;
+struct infer_media_job;
+struct infer_media_thread;
+struct request;
+
+struct infer_media {
+    bool is_any;                  /* the request has files or texts: all its steps are long */
+    struct infer_media_job *jobs; /* in the arena */
+    uint32_t count, capacity;
+    uint64_t begin_ns, end_ns; /* of reading; 0: nothing was read */
+    size_t wanted;             /* bytes that there was no room for */
+    /* ---- while threads read ---- */
+    struct infer_media_thread *threads; /* in the arena */
+    atomic_uint next;                   /* index of the job that is taken next */
+    atomic_bool is_over;                /* no more jobs are to be taken */
+    uint32_t open;                      /* threads that are not back; the loop's */
+    bool is_read;                       /* they have all been back; the loop's */
+};
+
+/* Which inputs of |call| are media: for steps that follow. */
+void infer_media_note(struct request *request, const struct infer_call *call);
+
+/*
+ * The items of raw input |index|. Texts fill the inputs beside it that the call has not given.
+ * Errors have the client's name for the input in front.
+ */
+MUST_CHECK enum status infer_media_decode(struct request *request, struct infer_call *call,
+                                          uint32_t index, const struct call_item *items,
+                                          uint32_t count, bool is_list, struct error *err);
+
+/* After all codecs: reads what is to be read at once. */
+MUST_CHECK enum status infer_media_read(struct request *request, struct error *err);
+
+/* Is there more than one file, so that threads have to read them? */
+bool infer_media_needs_threads(const struct request *request);
+
+/* The loop: starts the threads, at least one; server/request.c is told by turns_add() when all of
+ * them are back. ST_EXHAUSTED. */
+MUST_CHECK enum status infer_media_begin(struct request *request, struct error *err);
+
+/* The client has gone. True: threads are reading, and take no other file. The loop. */
+bool infer_media_leave(struct request *request);
+
+/* What went wrong first, in the order of the request. */
+MUST_CHECK enum status infer_media_end(struct request *request, struct error *err);
+
+void infer_media_reset(struct infer_media *media);
+
+#endif

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: MIT
+# Inputs of models that come as files or texts, as the card of the model says.
+noinst_LIBRARIES += %D%/libintake.a
+%C%_libintake_a_CFLAGS = $(SERVER_CFLAGS)
+%C%_libintake_a_SOURCES = \
+	%D%/medium.c %D%/medium.h \
+	%D%/medium_read.c

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The medium of an input: how files of pictures or sound, or texts, become its tensor, as the card
+ * of the model says (server/card/card.h). One item is one row.
+ *
+ *     pictures    uint8 [n, height, width, channels]; the rest is compiled with the program
+ *     sound       float32 [n, samples], or [n, bands, frames] of log_mel; cut, or filled with
+ *                 silence, to the length of the input or, where that varies, of the longest item
+ *     texts       ids of tokens [n, tokens], cut and padded likewise, with mask and types
+ *
+ * Constant after medium_new(); any thread. What is read is hostile: it is compared with the limits
+ * before memory is taken, and all that is taken is accounted for before.
+ */
+#ifndef PTED_SERVER_INTAKE_MEDIUM_H
+#define PTED_SERVER_INTAKE_MEDIUM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/refs.h"
+#include "base/shape.h"
+#include "base/status.h"
+#include "server/card/card.h"
+#include "server/generate/texts.h"
+#include "server/media/image.h"
+#include "server/media/sound.h"
+
+struct log_mel;
+struct rt_io;
+struct rt_method;
+struct words;
+
+#define MEDIUM_MAGIC 0x6d65646du
+
+enum medium_kind { MEDIUM_IMAGE, MEDIUM_SOUND, MEDIUM_TEXT, MEDIUM_KINDS };
+
+/* Inputs beside the ids of a text. */
+enum medium_part { MEDIUM_IDS, MEDIUM_MASK, MEDIUM_TYPES, MEDIUM_PARTS };
+
+#define MEDIUM_ABSENT UINT32_MAX
+
+struct medium {
+    uint32_t magic;
+    struct refs refs;
+    enum medium_kind kind;
+    uint32_t input;          /* raw index */
+    const struct rt_io *io;  /* of the method; borrowed */
+    struct image_form image; /* with |height| and |width| */
+    /* ---- sound ---- */
+    uint32_t rate;
+    struct log_mel *log_mel; /* owned; NULL: samples */
+    uint64_t length;         /* samples or frames of each row; 0: it varies */
+    uint64_t length_max;
+    /* ---- texts ---- */
+    struct words *words; /* owned */
+    uint32_t parts[MEDIUM_PARTS];
+    enum dtype dtypes[MEDIUM_PARTS];
+    uint32_t tokens;     /* of each row; 0: it varies */
+    uint32_t tokens_max; /* of a text; longer ones are cut */
+    uint32_t pad;
+};
+
+/* "image", "sound", "text". */
+const char *medium_word(enum medium_kind kind);
+
+/*
+ * What |said|, of a card that has been applied to |method|, makes of its input; |*out| is NULL if
+ * it says nothing. |path|, |tokenizer|: as of generator_new(). ST_UNSUPPORTED: a library is
+ * missing; ST_INVALID; ST_EXHAUSTED. Blocks.
+ */
+MUST_CHECK enum status medium_new(struct rt_method *method, const struct card_io *said,
+                                  const char *path, const char *tokenizer, struct medium **out,
+                                  struct error *err);
+struct medium *medium_ref(struct medium *medium);
+void medium_unref(struct medium *medium); /* NULL is fine */
+
+struct medium_limits {
+    struct image_limits image;
+    struct sound_limits sound;
+};
+
+/* Who bounds the memory that reading takes. take() is false where there is none now. */
+struct medium_account {
+    bool (*take)(void *user, size_t bytes);
+    void (*give)(void *user, size_t bytes);
+    void *user;
+};
+
+/* The item is read with these; |wanted| says, with ST_EXHAUSTED, how much |account| refused. */
+struct medium_reader {
+    const struct medium_limits *limits;
+    const struct medium_account *account;
+    size_t wanted;
+};
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Is the shape of the tensor known by the number of rows alone? Of texts never. */
+bool medium_is_fixed(const struct medium *medium);
+
+/* The shape of |rows| rows, which are |length| samples, frames or tokens long where that varies.
+ * ST_INVALID: the program does not take so many rows, or none so long. */
+MUST_CHECK enum status medium_shape(const struct medium *medium, int64_t rows, uint64_t length,
+                                    struct shape *out, struct error *err);
+
+/* A picture, or a sound of a medium that is fixed: writes one row of |bytes| at |dst|. Errors as of
+ * image_open() and sound_open(). */
+MUST_CHECK enum status medium_read(const struct medium *medium, struct span file,
+                                   struct medium_reader *reader, void *dst, size_t bytes,
+                                   struct error *err);
+
+/* Samples in memory that medium_drop() frees. */
+struct medium_sound {
+    float *samples;
+    uint64_t count;
+    size_t bytes; /* accounted for */
+};
+
+/* A sound whose row is written when the longest one is known. */
+MUST_CHECK enum status medium_hear(const struct medium *medium, struct span file,
+                                   struct medium_reader *reader, struct medium_sound *out,
+                                   struct error *err);
+/* Samples or frames that it has, within what the program takes. */
+uint64_t medium_sound_length(const struct medium *medium, const struct medium_sound *sound);
+MUST_CHECK enum status medium_write_sound(const struct medium *medium,
+                                          const struct medium_sound *sound, uint64_t length,
+                                          float *dst, struct error *err);
+void medium_drop(struct medium_sound *sound, const struct medium_reader *reader);
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+MUST_CHECK enum status medium_encode(const struct medium *medium, struct span text,
+                                     struct arena *arena, struct texts_ids *out, struct error *err);
+
+/* Writes a row of |part|: |length| elements of the input's type. */
+void medium_write_ids(const struct medium *medium, enum medium_part part,
+                      const struct texts_ids *ids, uint64_t length, void *dst);
+
+#endif

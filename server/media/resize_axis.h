@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resizing along one side of a picture: which inputs an output is made of, and with which weights.
+ * They are the numbers of Pillow's Image.resize() for pixels of 8 bits: weights are computed in
+ * double precision, made to sum up to 1, and rounded to RESIZE_BITS binary places. An output is
+ * (the sum of input times weight + 2^(RESIZE_BITS - 1)) >> RESIZE_BITS, cut to 0 ... 255.
+ * Source: Pillow's documentation of filters; its results, with which tests/unit/test_image.c
+ * compares.
+ */
+#ifndef PTED_SERVER_MEDIA_RESIZE_AXIS_H
+#define PTED_SERVER_MEDIA_RESIZE_AXIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/media/image.h"
+
+#define RESIZE_BITS 22
+
+/* A weight is high * 2^RESIZE_LOW_BITS + low: both parts fit in 16 bits, for vector instructions
+ * that multiply these. */
+#define RESIZE_LOW_BITS 11
+
+/* What the axis does. Inputs are pixels 0 ... in_count - 1 of a side; they are resized as if they
+ * were in_length pixels, and outputs first ... first + count - 1 of out_count are computed. */
+struct axis_task {
+    uint32_t in_count;
+    double in_length; /* in_count, or less by less than 1 */
+    uint64_t out_count;
+    uint64_t first;
+    uint32_t count;
+    enum image_filter filter;
+    bool is_reversed; /* the inputs come in the opposite order */
+};
+
+struct axis {
+    uint32_t count;
+    uint32_t tap_count_max;
+    uint32_t stride; /* weights of an output, a multiple of 4; those beyond its taps are 0 */
+    bool is_copy;    /* each output is one input */
+    uint32_t *from;  /* [count] the first input of an output */
+    uint32_t *taps;  /* [count] the number of its inputs, at least 1 */
+    int16_t *high;   /* [count, stride] */
+    int16_t *low;
+};
+
+/* Weights of an output; 0 of copies. */
+uint32_t axis_stride(const struct axis_task *task);
+
+/* Bytes that axis_init() needs, a multiple of 64. The task's numbers are at most IMAGE_SIDE_MAX,
+ * but for out_count and first. */
+size_t axis_bytes(const struct axis_task *task);
+
+/* |memory| has axis_bytes() of zeros, is aligned to 8, and outlives the axis. */
+void axis_init(struct axis *axis, const struct axis_task *task, void *memory);
+
+/* The inputs that some output needs: |*first| ... |*end| - 1. */
+void axis_find_range(const struct axis *axis, uint32_t *first, uint32_t *end);
+
+#endif

@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Answers for people against a real daemon: steps behind outputs, classes, boxes, maps, texts, as
+the cards of models say; beside what PyTorch computes (contrib/export/answers.py); results that
+nobody expects; cards that do not fit.
+
+usage: run_answers.py, with top_srcdir and top_builddir in the environment.
+"""
+import base64
+import json
+import struct
+import sys
+import zlib
+
+from run_cards import MODELS, ask, folder_of, pte
+from run_http import SOURCE, Client, Daemon, Report, build_request, expect
+
+CASES = json.loads((SOURCE / "tests" / "http" / "answers.json").read_text(encoding="utf-8"))
+LABELS = ["cat", "dog", "bird"]
+ALPHABET = CASES["text"]["alphabet"]
+FORMS = ("cxcywh", "xyxy", "xywh")
+
+
+def card_of(**methods):
+    return {"methods": {name: {"outputs": outputs} for name, outputs in methods.items()}}
+
+
+def boxes_of(**members):
+    return {"name": "found", "labels": LABELS, "answer": {"boxes": members}}
+
+
+def call(port, method, *tensors, **parameters):
+    return ask(port, f"/v2/models/answers.{method}/call",
+               {"args": list(tensors), "parameters": parameters})
+
+
+def result_of(port, method, *tensors, **parameters):
+    status, answer = call(port, method, *tensors, **parameters)
+    expect(f"status of {method}", status, 200)
+    return answer["result"]
+
+
+def serve(folder):
+    return Daemon(["--models", str(folder)])
+
+
+def close(what, got, wanted, bound=1e-4):
+    if abs(got - wanted) > bound * (1 + abs(wanted)):
+        expect(what, got, wanted)
+
+
+def same_boxes(what, got, wanted, labels=LABELS):
+    expect(f"{what}: boxes", len(got), len(wanted))
+    for i, (box, right) in enumerate(zip(got, wanted)):
+        expect(f"{what}: class {i}", box["index"], right["index"])
+        expect(f"{what}: label {i}", box.get("label"), labels[right["index"]] if labels else None)
+        close(f"{what}: score {i}", box["score"], right["score"])
+        for side, number in zip(box["box"], right["box"]):
+            close(f"{what}: box {i}", side, number)
+
+
+def transposed(rows):
+    return [list(column) for column in zip(*rows)]
+
+
+def joined_of(case, factor=None):
+    return [box + ([factor[i]] if factor else []) + scores
+            for i, (box, scores) in enumerate(zip(case["boxes"], case["scores"]))]
+
+
+def read_png(data):
+    """Width, height, palette and the numbers of the pixels."""
+    expect("signature", data[:8], b"\x89PNG\r\n\x1a\n")
+    at, chunks = 8, {}
+    while at < len(data):
+        length, kind = struct.unpack_from(">I4s", data, at)
+        body = data[at + 8:at + 8 + length]
+        crc = struct.unpack_from(">I", data, at + 8 + length)[0]
+        expect("checksum", crc, zlib.crc32(kind + body))
+        chunks[kind] = chunks.get(kind, b"") + body
+        at += 12 + length
+    width, height, depth, color = struct.unpack_from(">IIBB", chunks[b"IHDR"])
+    expect("form", (depth, color), (8, 3))
+    raw, above, rows = zlib.decompress(chunks[b"IDAT"]), bytes(width), []
+    for y in range(height):
+        kind, line = raw[y * (width + 1)], bytearray(raw[y * (width + 1) + 1:(y + 1) * (width + 1)])
+        for x in range(width):
+            left = line[x - 1] if x else 0
+            corner = above[x - 1] if x else 0
+            guess = left + above[x] - corner
+            paeth = min((abs(guess - v), i, v) for i, v in enumerate((left, above[x], corner)))[2]
+            line[x] = (line[x] + (0, left, above[x], (left + above[x]) // 2, paeth)[kind]) % 256
+        above = bytes(line)
+        rows.append(list(line))
+    return width, height, chunks[b"PLTE"], rows
+
+
+# ---- boxes -------------------------------------------------------------------------------------
+
+
+def test_boxes_in_one_tensor():
+    usual = {"joined": [boxes_of()], "factors": [boxes_of(objectness=True)]}
+    with folder_of("answers", answers=card_of(**usual)) as folder, serve(folder) as daemon:
+        case = CASES["cxcywh"]
+        got = result_of(daemon.port, "joined", [transposed(joined_of(case))] * 2)
+        expect("rows", len(got), 2)
+        same_boxes("joined", got[0], case["usual"])
+        same_boxes("row 1", got[1], case["usual"])
+        got = result_of(daemon.port, "factors", [joined_of(case, case["factor"])])
+        same_boxes("factors", got[0], case["factors"])
+
+
+def test_forms_and_limits():
+    strict = {"score": 0.5, "iou": 0.2, "count": 7}
+    for members, key in (({}, "usual"), (strict, "strict"), ({"across_classes": True}, "across")):
+        for form in FORMS:
+            card = card_of(joined=[boxes_of(form=form, order="candidates_last", **members)],
+                           apart=[boxes_of(form=form, scores="output_1", **members)])
+            with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+                case = CASES[form]
+                got = result_of(daemon.port, "joined", [transposed(joined_of(case))])
+                same_boxes(f"joined {form} {key}", got[0], case[key])
+                got = result_of(daemon.port, "apart", [case["boxes"]], [case["scores"]])
+                same_boxes(f"apart {form} {key}", got[0][0], case[key])
+                expect("the scores", got[1], None)
+
+
+def test_classes_that_the_model_chose():
+    card = card_of(chosen=[boxes_of(scores="output_1", classes="kinds"), None, "kinds"])
+    with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+        case = CASES["xyxy"]
+        best = [max(row) for row in case["scores"]]
+        classes = [row.index(max(row)) for row in case["scores"]]
+        got = result_of(daemon.port, "chosen", [case["boxes"]], [best], [classes])
+        same_boxes("chosen", got[0][0], case["usual"])
+        expect("the rest", got[1:], [None, None])
+
+
+def test_background_is_nothing():
+    card = card_of(apart=[boxes_of(scores="output_1", background=0, score=0)])
+    with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+        got = result_of(daemon.port, "apart", [[[0, 0, 1, 1], [5, 5, 9, 9]]],
+                        [[[0.9, 0.1, 0.3], [0.9, 0.2, 0]]])
+        expect("classes", [box["index"] for box in got[0][0]], [2, 1])
+
+
+def test_hostile_boxes():
+    """NaN, infinities, empty and inverted boxes, all boxes alike, none at all."""
+    card = card_of(joined=[boxes_of(form="xyxy", order="candidates_last", count=1000)])
+    with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+        rows = [["NaN", 0, 1, 1, 0.9, 0, 0], [0, 0, 1, 1, "NaN", "NaN", "NaN"],
+                [0, 0, "Infinity", 1, 0.9, 0, 0], [3, 3, 3, 3, 0.5, 0, 0],
+                [3, 3, 3, 3, 0.4, 0, 0], [9, 9, 5, 5, 0.6, "NaN", 0],
+                [-3e38, -3e38, 3e38, 3e38, "Infinity", 0, 0]]
+        got = result_of(daemon.port, "joined", [transposed(rows)])[0]
+        expect("scores", [box["score"] for box in got], ["Infinity", 0.6, 0.5, 0.4])
+        got = result_of(daemon.port, "joined", [transposed([[0, 0, 2, 2, 0.5, 0.5, 0.5]] * 40)])
+        expect("alike", [box["index"] for box in got[0]], [0])
+        got = result_of(daemon.port, "joined", [[[0] * 40] * 7] * 4)
+        expect("none", got, [[], [], [], []])
+        status, answer = call(daemon.port, "joined", {"dtype": "float32", "shape": [1, 3, 4],
+                                                      "fill": 1})
+        expect("too few features", status, 400)
+        expect("text", answer["error"],
+               "output 'found': the results have different numbers of boxes")
+
+
+# ---- maps and texts ----------------------------------------------------------------------------
+
+
+def check_map(png, wanted):
+    width, height, palette, rows = read_png(png)
+    expect("size", (width, height), (5, 6))
+    expect("pixels", rows, wanted)
+    expect("palette", list(palette[:9]), [0, 0, 0, 128, 0, 0, 0, 128, 0])
+
+
+def test_map():
+    case = CASES["map"]
+    outputs = [{"name": "ground", "labels": ["sky", "road", "tree"], "answer": "map"}]
+    with folder_of("answers", answers=card_of(map=outputs)) as folder, serve(folder) as daemon:
+        got = result_of(daemon.port, "map", [case["given"]])[0]
+        check_map(base64.b64decode(got["png"]), case["wanted"])
+        flat = sum(case["wanted"], [])
+        expect("classes", got["classes"],
+               [{"label": label, "index": i, "pixels": flat.count(i)}
+                for i, label in enumerate(["sky", "road", "tree"]) if i in flat])
+        expect("size", (got["width"], got["height"]), (5, 6))
+        expect("tensor", result_of(daemon.port, "map", [case["given"]], answer=False),
+               [case["wanted"]])
+        status, meta = ask(daemon.port, "/v2/models/answers.map")
+        expect("metadata", (meta["outputs"][0]["datatype"], len(meta["outputs"][0]["shape"])),
+               ("INT64", 3))
+
+
+def test_map_in_the_protocol():
+    case = CASES["map"]
+    outputs = [{"name": "ground", "answer": "map"}]
+    with folder_of("answers", answers=card_of(map=outputs)) as folder, serve(folder) as daemon:
+        flat = sum(sum(case["given"], []), [])
+        body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [2, 3, 6, 5],
+                            "data": flat * 2}],
+                "outputs": [{"name": "ground", "parameters": {"answer": True}}]}
+        status, answer = ask(daemon.port, "/v2/models/answers.map/infer", body)
+        output = answer["outputs"][0]
+        expect("form", (status, output["datatype"], output["shape"]), (200, "BYTES", [2]))
+        check_map(base64.b64decode(output["data"][1]), case["wanted"])
+        body["outputs"][0]["parameters"]["binary_data"] = True
+        client = Client(daemon.port)
+        client.send(build_request("POST", "/v2/models/answers.map/infer",
+                                  json.dumps(body).encode()))
+        expect("status", client.answer(), 200)
+        client.close()
+        begin = client.body.index(b"\x89PNG")
+        length = struct.unpack_from("<I", client.body, begin - 4)[0]
+        check_map(client.body[begin:begin + length], case["wanted"])
+        body["outputs"] = [{"name": "output_0", "parameters": {"answer": True,
+                                                               "classification": 2}}]
+        status, answer = ask(daemon.port, "/v2/models/answers.map/infer", body)
+        expect("both", status, 400)
+
+
+def test_text():
+    case = CASES["text"]
+    outputs = [{"name": "said", "labels": ALPHABET, "answer": {"text": {"blank": 0}}}]
+    with folder_of("answers", answers=card_of(text=outputs)) as folder, serve(folder) as daemon:
+        def spell(*best):
+            return [[float(i == label) for i in range(len(ALPHABET))] for label in best]
+        got = result_of(daemon.port, "text", [case["given"], spell(*[1, 1, 0, 1, 2, 2] * 2)])
+        expect("texts", got, [case["wanted"], "aabaab"])
+        body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [1, 4, 5],
+                            "data": sum(spell(3, 4, 0, 3), [])}],
+                "outputs": [{"name": "said", "parameters": {"answer": True}}]}
+        status, answer = ask(daemon.port, "/v2/models/answers.text/infer", body)
+        expect("infer", answer["outputs"][0]["data"], ["c c"])
+
+
+# ---- classes and steps -------------------------------------------------------------------------
+
+
+def test_classes_and_softmax():
+    case = CASES["scores"]
+    labels = [f"class {i}" for i in range(10)]
+    outputs = [{"name": "scores", "labels": labels, "steps": ["softmax"],
+                "answer": {"classes": 3}}]
+    order = sorted(range(10), key=lambda i: -case["softmax"][i])
+    with folder_of("answers", answers=card_of(scores=outputs)) as folder, \
+            serve(folder) as daemon:
+        got = result_of(daemon.port, "scores", [case["given"]])[0]
+        expect("classes", [entry["index"] for entry in got], order[:3])
+        expect("labels", [entry["label"] for entry in got], [labels[i] for i in order[:3]])
+        for entry, i in zip(got, order):
+            close("score", entry["score"], case["softmax"][i], 1e-5)
+        got = result_of(daemon.port, "scores", [case["given"]], top_k=1000)[0]
+        expect("more than there are", [entry["index"] for entry in got], order)
+        got = result_of(daemon.port, "scores", [case["given"]], answer=False)[0]
+        for number, wanted in zip(got, case["softmax"]):
+            close("softmax", number, wanted, 1e-5)
+        got = result_of(daemon.port, "scores", [["NaN"] * 10])[0]
+        expect("NaN", [entry["index"] for entry in got], [0, 1, 2])
+        body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [1, 10],
+                            "data": case["given"]}],
+                "outputs": [{"name": "scores", "parameters": {"answer": True}}]}
+        status, answer = ask(daemon.port, "/v2/models/answers.scores/infer", body)
+        expect("infer", [text.split(":")[2] for text in answer["outputs"][0]["data"]],
+               [labels[i] for i in order[:3]])
+        body["outputs"] = [{"name": "scores"}]
+        status, answer = ask(daemon.port, "/v2/models/answers.scores/infer", body)
+        close("infer without it", answer["outputs"][0]["data"][0], case["softmax"][0], 1e-5)
+
+
+def make_png(side):
+    """A grey picture of that many pixels a side."""
+    def chunk(kind, body):
+        checksum = struct.pack(">I", zlib.crc32(kind + body))
+        return struct.pack(">I", len(body)) + kind + body + checksum
+    rows = b"".join(b"\0" + bytes(x * 20 + y for x in range(side)) for y in range(side))
+    head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) +
+            chunk(b"IEND", b""))
+
+
+def test_picture_to_label():
+    """A body that is a picture has the answer of the card, too, unless it asks for others."""
+    card = {"inputs": [{"name": "image", "image": {"scale": 0.0625}}],
+            "outputs": [{"name": "scores", "labels": list("0123456789"), "steps": ["softmax"],
+                         "answer": {"classes": 2}}]}
+    png = make_png(8)
+    with folder_of("digits", digits=card) as folder, serve(folder) as daemon:
+        pixels = [[[x * 20 + y] for x in range(8)] for y in range(8)]
+        wanted = ask(daemon.port, "/v2/models/digits/call", {"args": [[pixels]]})[1]["result"]
+        expect("classes", len(wanted[0]), 2)
+        for query, count in (("", 2), ("?top_k=3", 3)):
+            client = Client(daemon.port)
+            client.send(build_request("POST", f"/v2/models/digits/call{query}", png,
+                                      ["Content-Type: image/png"]))
+            status = client.answer()
+            client.close()
+            if status == 400 and b"package" in client.body or status == 501:
+                return  # no library for PNG here
+            got = json.loads(client.body)["result"]
+            expect("status", (status, len(got[0])), (200, count))
+            expect("the same", got[0][:2], wanted[0])
+
+
+# ---- mistakes ----------------------------------------------------------------------------------
+
+
+def test_mistakes():
+    mistakes = (
+        ({"scores": [{"steps": ["softmx"]}]},
+         "methods.scores.outputs[0].steps[0]: expected softmax, sigmoid, normalize, pool, arg_max "
+         "or threshold"),
+        ({"scores": [{"steps": [{"softmax": 2}]}]},
+         "methods.scores.outputs[0].steps[0]: softmax: the tensor has 2 dims, got dim 2"),
+        ({"scores": [{"steps": [{"threshold": 0.5}, "sigmoid"]}]},
+         "methods.scores.outputs[0].steps[1]: sigmoid: expected a tensor of floats, got bool"),
+        ({"scores": [{"answer": "boxes"}]}, "methods.scores.outputs[0].answer: boxes: expected "
+         "[n, candidates, 4 + classes] or the last two the other way round, got float32[4,10]"),
+        ({"scores": [{"answer": "picture"}]}, "methods.scores.outputs[0].answer: expected classes, "
+         "boxes, map or text, got 'picture'"),
+        ({"scores": [{"answer": {"classes": 0}}]}, "methods.scores.outputs[0].answer.classes: "
+         "expected a whole number from 1 to 1000, got 0"),
+        ({"joined": [{"answer": {"boxes": {"count": 1001}}}]},
+         "methods.joined.outputs[0].answer.boxes.count: expected a whole number from 1 to 1000, "
+         "got 1001"),
+        ({"apart": [{"answer": {"boxes": {"scores": "nothing"}}}]},
+         "methods.apart.outputs[0].answer: 'nothing' is no output with a tensor, expected "
+         "one of output_0 and output_1"),
+        ({"joined": [{"labels": ["one"], "answer": "boxes"}]},
+         "methods.joined.outputs[0].labels: 'output_0' has 3 classes, got 1 labels"),
+        ({"text": [{"answer": "text"}]}, "methods.text.outputs[0].answer: text: expected labels, "
+         "and label 0 to be the blank"),
+        ({"text": [{"labels": ["a", "b"], "answer": "text"}]},
+         "methods.text.outputs[0].labels: 'output_0' has 5 classes, got 2 labels"),
+        ({"scores": [{"answer": "map"}]}, "methods.scores.outputs[0].answer: map: expected floats "
+         "[n, classes, height, width], or integers [n, height, width], got float32[4,10]"),
+    )
+    for methods, wanted in mistakes:
+        with folder_of("answers", answers=card_of(**methods)) as folder:
+            got = pte("card", "--check", str(folder / "answers.card.json"),
+                      str(MODELS / "answers.pte"), status=65)
+            expect("error", got.split(": ", 2)[2], wanted + "\n")
+
+
+TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_model_chose,
+         test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
+         test_text, test_classes_and_softmax, test_picture_to_label, test_mistakes]
+
+
+def main():
+    report = Report()
+    report.run_all(TESTS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
