@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Pictures: files as pixels, compared with those of Pillow, and hostile ones. */
+#include "config.h"
+
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/media/image.h"
+#include "server/media/png_write.h"
+#include "server/media/resize_rows.h"
+
+#define FILE_BYTES_MAX (1 << 16)
+#define HEIGHT 19
+#define WIDTH 23
+#define DAMAGED_COUNT 1500 /* copies of each file */
+
+static const struct image_limits limits = {.pixels_max = 1 << 20};
+
+/* That of tests/unit/images/make.py. */
+static const struct image_form form = {
+    .resize_height = 24,
+    .resize_width = 40,
+    .fit = IMAGE_STRETCH,
+    .filter = IMAGE_BICUBIC,
+    .crop_height = HEIGHT,
+    .crop_width = WIDTH,
+    .height = HEIGHT,
+    .width = WIDTH,
+};
+
+static const char *const names[] = {"baseline.jpg",   "progressive_6.jpg", "cmyk_3.jpg",
+                                    "palette_5.png",  "alpha_8.png",       "lossy.webp",
+                                    "lossless_7.webp"};
+#define NAME_COUNT (sizeof(names) / sizeof(names[0]))
+
+/* The libraries are optional where pted runs. */
+static bool has_libraries(void)
+{
+    struct error err;
+    return image_load(&err) == ST_OK;
+}
+
+static size_t read_file(const char *name, const char *suffix, uint8_t *out)
+{
+    char path[4096];
+    const char *top = getenv("top_srcdir");
+    snprintf(path, sizeof(path), "%s/tests/unit/images/%s%s", top ? top : ".", name, suffix);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t len = fread(out, 1, FILE_BYTES_MAX, file);
+    fclose(file);
+    return len;
+}
+
+static enum status decode(struct span file, const struct image_form *how, uint8_t *out, size_t len,
+                          struct error *err)
+{
+    struct image *image;
+    *err = (struct error){0};
+    TRY(image_open(file, &limits, &image, err));
+    enum status status = image_read(image, how, out, len, err);
+    image_close(image);
+    return status;
+}
+
+static void test_files(void **state)
+{
+    static uint8_t file[FILE_BYTES_MAX], raw[FILE_BYTES_MAX];
+    uint8_t out[HEIGHT * WIDTH * 3];
+    struct error err;
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    for (size_t i = 0; i < NAME_COUNT; i++) {
+        size_t len = read_file(names[i], "", file);
+        assert_int_equal(read_file(names[i], ".raw", raw), sizeof(out));
+        assert_int_equal(decode(span_of(file, len), &form, out, sizeof(out), &err), ST_OK);
+        assert_memory_equal(out, raw, sizeof(out));
+    }
+}
+
+/* Damaged bytes, and copies that end too early: pixels or a text, and no byte beyond the file. */
+static void test_damaged(void **state)
+{
+    static uint8_t file[FILE_BYTES_MAX];
+    uint8_t out[HEIGHT * WIDTH * 3];
+    uint32_t random = 1;
+    struct error err;
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    for (size_t i = 0; i < NAME_COUNT; i++) {
+        size_t len = read_file(names[i], "", file);
+        for (int k = 0; k < DAMAGED_COUNT; k++) {
+            random = random * 1664525u + 1013904223u;
+            size_t cut = k % 4 ? len : (random >> 8) % len;
+            uint8_t *copy = malloc(cut + 1);
+            assert_non_null(copy);
+            memcpy(copy, file, cut);
+            for (int n = 0; n < 1 + k % 5 && cut; n++) {
+                random = random * 1664525u + 1013904223u;
+                copy[(random >> 8) % (k % 3 ? cut : cut < 64 ? cut : 64)] = (uint8_t)random;
+            }
+            enum status status = decode(span_of(copy, cut), &form, out, sizeof(out), &err);
+            assert_true(status == ST_OK || (status == err.code && err.text[0] != '\0'));
+            free(copy);
+        }
+        for (size_t cut = 0; cut < len / 2; cut += 7) {
+            assert_int_not_equal(decode(span_of(file, cut), &form, out, sizeof(out), &err), ST_OK);
+        }
+    }
+}
+
+/* What png_write() writes is read again. */
+static void test_written(void **state)
+{
+    uint8_t pixels[5 * 7 * 3], out[5 * 7 * 3];
+    const struct png_picture picture = {5, 7, PNG_RGB, pixels, NULL, 0};
+    const struct image_form same = {.height = 5, .width = 7};
+    struct buf buf;
+    struct error err;
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    for (size_t i = 0; i < sizeof(pixels); i++) {
+        pixels[i] = (uint8_t)(i * 37);
+    }
+    buf_init(&buf, 1 << 16);
+    assert_int_equal(png_write(&picture, &buf, &err), ST_OK);
+    assert_int_equal(decode(buf_span(&buf), &same, out, sizeof(out), &err), ST_OK);
+    assert_memory_equal(out, pixels, sizeof(out));
+    buf_fini(&buf);
+}
+
+static void test_limits(void **state)
+{
+    static uint8_t file[FILE_BYTES_MAX];
+    const struct image_limits few = {.pixels_max = 1000};
+    struct image *image;
+    struct error err;
+    (void)state;
+    size_t len = read_file("palette_5.png", "", file);
+    assert_int_equal(image_open(span_of(file, len), &few, &image, &err), ST_TOO_LARGE);
+    assert_non_null(strstr(err.text, "at most 1000 pixels, got 47 x 61"));
+    memset(file + 16, 0, 4);
+    assert_int_equal(image_open(span_of(file, len), &limits, &image, &err), ST_INVALID);
+    memset(file + 16, 0xff, 4);
+    assert_int_equal(image_open(span_of(file, len), &limits, &image, &err), ST_TOO_LARGE);
+    assert_int_equal(image_open(span_str("GIF89a"), &limits, &image, &err), ST_INVALID);
+    assert_non_null(strstr(err.text, "expected JPEG, PNG or WebP"));
+}
+
+/* Each set of loops has the results of the plain one. */
+static void test_loops(void **state)
+{
+    static uint8_t row[4 * 300 + RESIZE_ROW_PAD], fast[4 * 77 + 64], plain[4 * 77 + 64];
+    (void)state;
+    for (size_t i = 0; i < 4 * 300; i++) {
+        row[i] = (uint8_t)(i * i * 31 >> 3);
+    }
+    for (int filter = IMAGE_BOX; filter <= IMAGE_LANCZOS; filter++) {
+        struct axis_task task = {300, 300, 77, 0, 77, (enum image_filter)filter, filter % 2};
+        struct axis axis;
+        void *memory = calloc(1, axis_bytes(&task));
+        assert_non_null(memory);
+        axis_init(&axis, &task, memory);
+        resize_rows_best()->across(&axis, row, fast);
+        resize_rows_plain.across(&axis, row, plain);
+        assert_memory_equal(fast, plain, (size_t)4 * 77);
+        free(memory);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files),   cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_written), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_loops),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
