@@ -331,9 +331,8 @@ enum status call_check_missing(const struct call_parser *p)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {
         const struct call_io *io = &p->method->inputs[i];
-        bool may_lack =
-            io->kind == CALL_NONE || io->fixed || io->is_filled ||
-            (p->limits->shapes_only && !has_dynamic_dim(io));
+        bool may_lack = io->kind == CALL_NONE || io->fixed || io->is_filled ||
+                        (p->limits->shapes_only && !has_dynamic_dim(io));
         if (p->leaves[i].encoding == CALL_ABSENT && !may_lack) {
             char text[CALL_IO_TEXT_MAX];
             return call_fail(p, call_find_leaf(p->method, i), ": missing, expected %s",

@@ -80,9 +80,8 @@ static enum form form_of(const struct request *request, const struct infer_call 
         return FORM_TEXT;
     }
     bool is_file =
-        says_file(type) ||
-        (says_nothing(type) && count_inputs(call, false) > 0 &&
-         media_find_format(body_span(request->infer.body)) != MEDIA_FORMATS);
+        says_file(type) || (says_nothing(type) && count_inputs(call, false) > 0 &&
+                            media_find_format(body_span(request->infer.body)) != MEDIA_FORMATS);
     return is_file ? FORM_FILE : FORM_NONE;
 }
 
@@ -249,12 +248,11 @@ static enum status take_part(struct request *request, struct infer_call *call,
         return model_refuse_name(model, RT_INPUT, part->name, err);
     }
     bool is_text = io->medium && io->medium->kind == MEDIUM_TEXT;
-    bool is_item = io->medium && !(is_text ? is_type(part->content_type, "application/json")
-                                           : is_json(part));
+    bool is_item =
+        io->medium && !(is_text ? is_type(part->content_type, "application/json") : is_json(part));
     enum status status = is_item ? take_item(request, call, io, part, err)
                                  : take_value(request, call, io, part, err);
-    return status == ST_OK ? ST_OK
-                           : error_prefix(err, "field '%.*s': ", SPAN_SHORT(part->name));
+    return status == ST_OK ? ST_OK : error_prefix(err, "field '%.*s': ", SPAN_SHORT(part->name));
 }
 
 static enum status parse_parts(struct request *request, struct infer_call *call, struct span body,

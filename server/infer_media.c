@@ -382,11 +382,11 @@ enum status infer_media_decode(struct request *request, struct infer_call *call,
     const struct medium *medium = input_at(call, index)->medium;
     must(medium && call->invocation);
     media->begin_ns = media->begin_ns ? media->begin_ns : uv_hrtime();
-    enum status status =
-        medium->kind == MEDIUM_TEXT
-            ? decode_texts(request, call, medium, items, count, is_list, err)
-        : medium_is_fixed(medium) ? decode_rows(request, call, medium, items, count, is_list, err)
-                                  : decode_sounds(request, call, medium, items, count, is_list, err);
+    enum status status = medium->kind == MEDIUM_TEXT
+                             ? decode_texts(request, call, medium, items, count, is_list, err)
+                         : medium_is_fixed(medium)
+                             ? decode_rows(request, call, medium, items, count, is_list, err)
+                             : decode_sounds(request, call, medium, items, count, is_list, err);
     media->end_ns = uv_hrtime();
     return status;
 }

@@ -388,8 +388,7 @@ static bool is_long(const struct request *request)
         return true;
     }
     return request->body.len > request->server->params->inline_bytes_max ||
-           request->infer.media.is_any ||
-           head_has(&request->head, HTTP_CONTENT_ENCODING);
+           request->infer.media.is_any || head_has(&request->head, HTTP_CONTENT_ENCODING);
 }
 
 static enum step_result step_read(struct request *request)

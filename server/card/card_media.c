@@ -377,8 +377,8 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
     return image->height == dims[1] && image->width == dims[2]
                ? ST_OK
                : card_fail(&io->media.place, err, ST_INVALID,
-                            "the pictures are [%u, %u], the program takes [%lld, %lld]",
-                            image->height, image->width, (long long)dims[1], (long long)dims[2]);
+                           "the pictures are [%u, %u], the program takes [%lld, %lld]",
+                           image->height, image->width, (long long)dims[1], (long long)dims[2]);
 }
 
 /* [n, samples], with dims of 1 in between; [n, bands, frames]. */

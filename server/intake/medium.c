@@ -52,8 +52,8 @@ void medium_unref(struct medium *medium)
 }
 
 /* The shapes of a call whose input |medium| has the half of its greatest length. */
-static enum status halve(struct rt_method *method, const struct medium *medium,
-                         struct arena *arena, const struct shape ***out, struct error *err)
+static enum status halve(struct rt_method *method, const struct medium *medium, struct arena *arena,
+                         const struct shape ***out, struct error *err)
 {
     uint32_t count = rt_method_input_count(method);
     struct shape *shapes = arena_array(arena, (size_t)count + 1, sizeof(*shapes));
@@ -210,11 +210,10 @@ enum status medium_new(struct rt_method *method, const struct card_io *said, con
     medium->kind = kinds[said->media.kind];
     medium->input = said->index;
     medium->io = rt_method_input(method, said->index);
-    enum status status =
-        medium->kind == MEDIUM_IMAGE   ? take_image(medium, &said->media.image, err)
-        : medium->kind == MEDIUM_SOUND ? take_sound(medium, method, &said->media.sound, err)
-                                       : take_text(medium, method, &said->media.text, path,
-                                                   tokenizer, err);
+    enum status status = medium->kind == MEDIUM_IMAGE ? take_image(medium, &said->media.image, err)
+                         : medium->kind == MEDIUM_SOUND
+                             ? take_sound(medium, method, &said->media.sound, err)
+                             : take_text(medium, method, &said->media.text, path, tokenizer, err);
     if (status != ST_OK) {
         medium_unref(medium);
         return error_prefix(err, "input '%s': ", rt_method_input(method, said->index)->name);

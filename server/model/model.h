@@ -64,7 +64,7 @@ struct model_io {
     uint32_t label_count;
     const struct answer_form *answer; /* likewise: how it is written for people; NULL: as numbers */
     struct medium *medium; /* of an input that may come as a file or a text: ref held; or NULL */
-    bool is_filled; /* an input that is made together with the text of another one */
+    bool is_filled;        /* an input that is made together with the text of another one */
 };
 
 struct model {
@@ -95,8 +95,8 @@ struct model {
     int64_t rows_form;               /* rows that may be tried as one, see server/proving.h */
     _Atomic(int64_t) rows_max; /* rows that may run as one; 1: each request runs alone. Set by the
                                   loop */
-    struct error why_alone; /* the loop's: the reason why that is 1 */
-    int64_t batch_size_max; /* rows of a request; 0: dim 0 does not count samples */
+    struct error why_alone;    /* the loop's: the reason why that is 1 */
+    int64_t batch_size_max;    /* rows of a request; 0: dim 0 does not count samples */
     struct model_stats *stats; /* the loop's */
     struct rt_step_counts
         *steps_before; /* counts of a pipeline's steps on earlier devices: in the arena */
@@ -124,7 +124,8 @@ void model_unref(struct model *model); /* NULL is fine */
 MUST_CHECK enum status model_describe(struct model *model, struct rt_method *method,
                                       const struct hal_device *device, struct error *err);
 
-/* Inputs that the card says come as files or texts. ST_UNSUPPORTED: a library is missing. Blocks. */
+/* Inputs that the card says come as files or texts. ST_UNSUPPORTED: a library is missing. Blocks.
+ */
 MUST_CHECK enum status model_open_media(struct model *model, struct error *err);
 
 /* Releases what belongs to the device: the program, the queue, the pool. No call holds the model,

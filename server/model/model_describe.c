@@ -133,9 +133,8 @@ static void note_filled(struct model *model, const struct medium *medium, struct
 {
     for (uint32_t i = 0; i < model->input_count; i++) {
         struct model_io *io = &model->inputs[i];
-        bool is_filled = medium->kind == MEDIUM_TEXT &&
-                         (io->index == medium->parts[MEDIUM_MASK] ||
-                          io->index == medium->parts[MEDIUM_TYPES]);
+        bool is_filled = medium->kind == MEDIUM_TEXT && (io->index == medium->parts[MEDIUM_MASK] ||
+                                                         io->index == medium->parts[MEDIUM_TYPES]);
         io->is_filled |= is_filled;
         io->meta.is_optional |= is_filled;
         inputs[io->index].is_filled |= is_filled;

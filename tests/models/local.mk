@@ -21,6 +21,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/whisper/tokenizer.json \
 	%D%/encoder/answers.json %D%/encoder/model.card.json %D%/encoder/model.pte \
 	%D%/encoder/tokenizer.json \
+	%D%/media/model.pte \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
 	%D%/add.pte %D%/add.json %D%/add.cases \
 	%D%/answers.pte \

@@ -1,0 +1,346 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Inputs that come as pictures, sounds or texts, in every form of a request, against a real daemon.
+
+The methods of tests/models/media give back what they are given (contrib/export/media.py), so the
+results show the pixels and samples that were read. Texts are those of tests/models/encoder, whose
+ids come from the library tokenizers.
+
+usage: run_media.py, with top_srcdir and top_builddir in the environment.
+"""
+import base64
+import ctypes.util
+import json
+import math
+import random
+import shutil
+import struct
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+import tones
+from load import in_threads
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
+
+CARD = {"methods": {
+    "pixels": {"inputs": [{"name": "picture", "image": {"resize": [4, 6], "layout": "nhwc"}}]},
+    "picture": {"inputs": [{"name": "picture",
+                            "image": {"crop": [4, 6], "mean": [0.5, 0, 0.25], "std": 0.5}}]},
+    "second": {"inputs": [{"name": "sound", "sound": {"rate": 1600, "seconds": 1}}]},
+    "sound": {"inputs": [{"name": "sound", "sound": {"rate": 8000}}]},
+    "mel": {"inputs": [{"name": "sound", "sound": {"features": "log_mel"}}]},
+    "sums": {"inputs": [{"name": "picture", "image": {"resize": [2, 2], "layout": "nhwc"}},
+                        {"name": "sound", "sound": {"rate": 1000, "seconds": 0.16}}, "bias"]}}}
+TEXT = {"tokenizer": "tokenizer.json", "mask": "attention_mask", "types": "token_type_ids"}
+FORM = "multipart/form-data; boundary=xx"
+HEIGHT, WIDTH = 4, 6
+CLIENTS = 16
+DAMAGED = 300
+
+
+def png(pixels, width=WIDTH):
+    """RGB triples, row by row."""
+    rows = [b"\0" + bytes(c for pixel in pixels[i:i + width] for c in pixel)
+            for i in range(0, len(pixels), width)]
+
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data +
+                struct.pack(">I", zlib.crc32(kind + data)))
+
+    head = struct.pack(">IIBBBBB", width, len(rows), 8, 2, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) +
+            chunk(b"IDAT", zlib.compress(b"".join(rows))) + chunk(b"IEND", b""))
+
+
+def pixels_of(seed):
+    rng = random.Random(seed)
+    return [tuple(rng.randrange(256) for _ in range(3)) for _ in range(HEIGHT * WIDTH)]
+
+
+def flat(value):
+    return [x for item in value for x in flat(item)] if isinstance(value, list) else [value]
+
+
+def numbers(*seeds):
+    return [float(c) for seed in seeds for pixel in pixels_of(seed) for c in pixel]
+
+
+def b64(data):
+    return base64.b64encode(data).decode()
+
+
+def post(client, path, body, *fields):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    client.send(build_request("POST", path, data, list(fields)))
+    return client.answer()
+
+
+def ask(client, path, body, *fields):
+    status = post(client, path, body, *fields)
+    if status != 200:
+        raise Failure(f"{path}: {status} {client.body[:300]!r}")
+    return json.loads(client.body)
+
+
+def refuse(client, status, text, path, body, *fields):
+    got = post(client, path, body, *fields)
+    message = json.loads(client.body)["error"]
+    if got != status or text not in message:
+        raise Failure(f"expected {status} {text!r}, got {got} {message!r}")
+
+
+def call(model, query=""):
+    return f"/v2/models/media.{model}/call{query}"
+
+
+def infer(model):
+    return f"/v2/models/media.{model}/infer"
+
+
+def form(*parts):
+    out = b""
+    for name, data, is_file in parts:
+        more = '; filename="f"' if is_file else ""
+        out += (f'--xx\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'.encode() +
+                data + b"\r\n")
+    return out + b"--xx--\r\n"
+
+
+class Media:
+    """A daemon with the models in a folder of their own."""
+
+    def __init__(self, *options):
+        self.options = options
+
+    def __enter__(self):
+        self.folder = Path(tempfile.mkdtemp())
+        shutil.copy(MODELS / "media" / "model.pte", self.folder / "media.pte")
+        (self.folder / "media.card.json").write_text(json.dumps(CARD))
+        self.daemon = Daemon([*self.options, "--model", f"media={self.folder / 'media.pte'}"])
+        return self.daemon.__enter__()
+
+    def __exit__(self, *why):
+        try:
+            return self.daemon.__exit__(*why)
+        finally:
+            shutil.rmtree(self.folder)
+
+
+def bodies():
+    """A file as it is, on both routes; its first bytes tell the format."""
+    with Media() as daemon:
+        client = Client(daemon.port)
+        for kind in ("image/png", "image/jpeg", "application/octet-stream"):
+            answer = ask(client, call("pixels"), png(pixels_of(1)), f"Content-Type: {kind}")
+            expect(kind, flat(answer["result"]), numbers(1))
+        answer = ask(client, infer("pixels"), png(pixels_of(2)), "Content-Type: image/png")
+        expect("infer", answer["outputs"][0]["data"], numbers(2))
+        answer = ask(client, call("picture"), png(pixels_of(3)), "Content-Type: image/png")
+        wanted = [(p[c] / 255 - (0.5, 0, 0.25)[c]) / 0.5
+                  for c in range(3) for p in pixels_of(3)]
+        worst = max(abs(a - b) for a, b in zip(flat(answer["result"]), wanted))
+        expect("normalised", worst < 1e-5, True)
+        meta = json.loads((client.send(b"GET /v2/models/media.sums HTTP/1.1\r\nHost: a\r\n\r\n"),
+                           client.answer(), client.body)[2])
+        expect("metadata", [row.get("media") for row in meta["inputs"]], ["image", "sound", None])
+
+
+def json_forms():
+    files = [b64(png(pixels_of(seed))) for seed in range(3)]
+    with Media() as daemon:
+        client = Client(daemon.port)
+        for value in ({"base64": files[0]}, {"b64": files[0]}, files[0], [files[0]],
+                      "data:image/png;base64," + files[0]):
+            answer = ask(client, call("pixels"), {"kwargs": {"picture": value}})
+            expect("one", flat(answer["result"]), numbers(0))
+        rows = [{"base64": files[0]}, files[1], {"b64": files[2]}]
+        answer = ask(client, call("pixels"), {"args": [rows]})
+        expect("rows", flat(answer["result"]), numbers(0, 1, 2))
+        answer = ask(client, "/v1/models/media.pixels:predict",
+                     {"instances": [{"b64": files[2]}, {"b64": files[1]}]})
+        expect("predict", flat(answer["predictions"]), numbers(2, 1))
+        tensor = {"dtype": "uint8", "shape": [1, HEIGHT, WIDTH, 3], "fill": 7}
+        expect("pixels", flat(ask(client, call("pixels"), {"args": [tensor]})["result"]),
+               [7.0] * (HEIGHT * WIDTH * 3))
+        head = json.dumps({"args": [{"binary_data_size": len(png(pixels_of(4)))}]}).encode()
+        answer = ask(client, call("pixels"), head + png(pixels_of(4)),
+                     f"Inference-Header-Content-Length: {len(head)}")
+        expect("behind", flat(answer["result"]), numbers(4))
+        refuse(client, 400, "expected at most 16 files, got 17", call("pixels"),
+               {"args": [[files[0]] * 17]})
+        refuse(client, 400, "args[0][1]: malformed base64", call("pixels"),
+               {"args": [[files[0], "!!!!"]]})
+        refuse(client, 400, "or a file in base64", call("pixels"), {"args": [True]})
+        refuse(client, 400, "args[0][1]: expected a file", call("pixels"),
+               {"args": [[files[0], 1]]})
+
+
+def strings():
+    """BYTES of the Open Inference Protocol, and lists of calls."""
+    files = [png(pixels_of(seed)) for seed in range(3)]
+    with Media() as daemon:
+        client = Client(daemon.port)
+        tensor = {"name": "picture", "datatype": "BYTES", "shape": [3]}
+        text = {"inputs": [{**tensor, "data": [b64(file) for file in files]}]}
+        answer = ask(client, infer("pixels"), text)
+        expect("JSON", answer["outputs"][0]["data"], numbers(0, 1, 2))
+        data = b"".join(struct.pack("<I", len(file)) + file for file in files)
+        head = json.dumps({"inputs": [{**tensor, "shape": [3, 1], "parameters": {
+            "binary_data_size": len(data)}}]}).encode()
+        answer = ask(client, infer("pixels"), head + data,
+                     f"Inference-Header-Content-Length: {len(head)}")
+        expect("binary", answer["outputs"][0]["data"], numbers(0, 1, 2))
+        answer = ask(client, "/v2/batch", [
+            {"model_name": "media.pixels", **text},
+            {"model_name": "media.pixels", "args": [[b64(files[2]), b64(files[1])]]},
+            {"model_name": "media.pixels", "args": ["AAAA"]}])
+        expect("statuses", [row["status"] for row in answer], [200, 200, 400])
+        expect("list", flat(answer[0]["outputs"][0]["data"]), numbers(0, 1, 2))
+        expect("list", flat(answer[1]["result"]), numbers(2, 1))
+
+
+def forms():
+    """A field for each input, files and JSON."""
+    sound = tones.wav([0.5] * 160, 1000)
+    with Media() as daemon:
+        client = Client(daemon.port)
+        kind = f"Content-Type: {FORM}"
+        white = png([(255, 255, 255)] * (HEIGHT * WIDTH))
+        parts = [("picture", white, True), ("sound", sound, True), ("bias", b"[2]", False)]
+        answer = ask(client, call("sums"), form(*parts), kind)
+        expect("sum", round(answer["result"][0]), 12 * 255 + 80 + 2)
+        twice = form(*parts, ("picture", white, True), ("input_1", sound, True))
+        answer = ask(client, infer("sums"), twice, kind)
+        expect("rows", answer["outputs"][0]["shape"], [2])
+        refuse(client, 400, "no input 'cat'", call("sums"), form(("cat", white, True)), kind)
+        refuse(client, 400, "missing", call("sums"), form(parts[0]), kind)
+        refuse(client, 400, "given twice", call("sums"), form(*parts, parts[2]), kind)
+        refuse(client, 400, "boundary", call("sums"), b"x", "Content-Type: multipart/form-data")
+
+
+def sounds():
+    with Media() as daemon:
+        client = Client(daemon.port)
+        kind = "Content-Type: audio/wav"
+        result = flat(ask(client, call("second"), tones.wav([0.25] * 1000, 1600), kind)["result"])
+        expect("padded", (len(result), round(result[999], 3), result[1000]), (1600, 0.25, 0.0))
+        result = flat(ask(client, call("second"), tones.wav([0.25] * 2000, 1600), kind)["result"])
+        expect("cut", (len(result), round(result[1599], 3)), (1600, 0.25))
+        result = flat(ask(client, call("sound"), tones.wav([0.5] * 80, 8000), kind)["result"])
+        expect("as long as it is", len(result), 80)
+        both = {"args": [[b64(tones.wav([0.5] * n, 8000)) for n in (80, 200)]]}
+        result = ask(client, call("sound"), both)["result"]
+        expect("the longest", [len(row) for row in result], [200, 200])
+        expect("silence behind", (result[0][79] > 0.4, result[0][80]), (True, 0.0))
+        mel = ask(client, call("mel"), tones.wav([0.1] * 1600), kind)["result"]
+        expect("frames", (len(mel[0]), len(mel[0][0])), (8, 10))
+        expect("finite", all(math.isfinite(x) for x in flat(mel)), True)
+
+
+def texts():
+    """The ids are those of the library tokenizers; mask and types need not be sent."""
+    rows = json.loads((MODELS / "encoder" / "answers.json").read_text())["single"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file in ("model.pte", "tokenizer.json"):
+            shutil.copy(MODELS / "encoder" / file, folder / file)
+        (folder / "model.card.json").write_text(json.dumps(
+            {"inputs": {"input_ids": {"text": TEXT}}}))
+        with Daemon(["--model", f"enc={folder / 'model.pte'}"]) as daemon:
+            client = Client(daemon.port)
+            for row in (row for row in rows if len(row["ids"]) <= 48):
+                ids, ones = [row["ids"]], [[1] * len(row["ids"])]
+                wanted = ask(client, "/v2/models/enc/call", {"kwargs": {
+                    "input_ids": ids, "attention_mask": ones,
+                    "token_type_ids": [[0] * len(row["ids"])]}})
+                got = ask(client, "/v2/models/enc/call", {"kwargs": {"input_ids": row["text"]}})
+                expect(row["text"], got, wanted)
+                given = {"name": "input_ids", "datatype": "BYTES", "shape": [1],
+                         "data": [row["text"]]}
+                got = ask(client, "/v2/models/enc/infer", {"inputs": [given]})
+                states = wanted["result"]
+                states = list(states.values()) if isinstance(states, dict) else states
+                expect("infer", got["outputs"][0]["data"], flat(states))
+                if row["text"]:
+                    expect("body", ask(client, "/v2/models/enc/call", row["text"].encode(),
+                                       "Content-Type: text/plain; charset=utf-8"), wanted)
+            refuse(client, 400, "UTF-8", "/v2/models/enc/call", b"\xff\xfe",
+                   "Content-Type: text/plain")
+
+
+def refusals():
+    with Media("--image-pixels-max", "1000") as daemon:
+        client = Client(daemon.port)
+        kind = "Content-Type: image/png"
+        refuse(client, 413, "", call("pixels"), png([(0, 0, 0)] * 1600, 40), kind)
+        refuse(client, 400, "the body is an unknown format", call("pixels"), b"hello", kind)
+        refuse(client, 400, "the body is empty", call("pixels"), b"", kind)
+        refuse(client, 400, "the body is a sound", call("pixels"), tones.wav([0.0]), kind)
+        refuse(client, 400, "top_k", call("pixels", "?top_k=x"), png(pixels_of(1)), kind)
+        expect("alive", post(client, call("pixels"), png(pixels_of(1)), kind), 200)
+    with Daemon(["--model", f"add={MODELS / 'add.pte'}"]) as daemon:
+        refuse(Client(daemon.port), 415, "takes no pictures", "/v2/models/add/call", b"x", kind)
+
+
+def damaged():
+    """Clear answers, and the memory for requests comes back."""
+    rng = random.Random(7)
+    good = png(pixels_of(5))
+    with Media() as daemon:
+        client = Client(daemon.port)
+        for _ in range(DAMAGED):
+            bad = bytearray(good)
+            for _ in range(rng.randrange(1, 4)):
+                bad[rng.randrange(8, len(bad))] = rng.randrange(256)
+            bad = bad[:rng.randrange(20, len(bad) + 1)]
+            status = post(client, call("pixels"), {"args": [[b64(good), b64(bytes(bad))]]})
+            if status not in (200, 400, 413):
+                raise Failure(f"{status} {client.body[:200]!r}")
+        answer = ask(client, call("pixels"), good, "Content-Type: image/png")
+        expect("after that", flat(answer["result"]), numbers(5))
+
+
+def together():
+    """Clients at the same time, each with several files."""
+    with Media("--ring-bytes", "2M") as daemon:
+        def run(number):
+            client = Client(daemon.port)
+            for turn in range(8):
+                seeds = [number * 100 + turn * 10 + i for i in range(1 + turn % 5)]
+                files = [b64(png(pixels_of(seed))) for seed in seeds]
+                answer = ask(client, call("pixels"), {"args": [files]})
+                expect("own pixels", flat(answer["result"]), numbers(*seeds))
+        in_threads(CLIENTS, run)
+
+
+def leaving():
+    """Clients that go while their files are read."""
+    body = json.dumps({"args": [[b64(png(pixels_of(i))) for i in range(16)]]}).encode()
+    with Media() as daemon:
+        for _ in range(40):
+            client = Client(daemon.port)
+            client.send(build_request("POST", call("pixels"), body))
+            client.reset()
+        client = Client(daemon.port)
+        answer = ask(client, call("pixels"), png(pixels_of(1)), "Content-Type: image/png")
+        expect("others", flat(answer["result"]), numbers(1))
+
+
+def main():
+    for name in ("png16", "sndfile", "soxr"):
+        if not ctypes.util.find_library(name):
+            print(f"SKIP: lib{name} is not installed")
+            return 77
+    report = Report()
+    for title, check in (("bodies", bodies), ("JSON", json_forms), ("BYTES", strings),
+                         ("forms", forms), ("sounds", sounds), ("texts", texts),
+                         ("refusals", refusals), ("damaged", damaged), ("together", together),
+                         ("leaving", leaving)):
+        report.run(title, check)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
