@@ -24,7 +24,6 @@
 
 void multiply_taps(Block b, Pixel pixels[ROWS], uint column, inout vec4 sums[2u * ROWS])
 {
-    int64_t channels = K.channels / K.groups;
     for (int64_t ty = 0l; ty < K.y.taps; ty++) {
         for (int64_t tx = 0l; tx < K.x.taps; tx++) {
             uint64_t at[ROWS], any = 0ul;
@@ -41,7 +40,7 @@ void multiply_taps(Block b, Pixel pixels[ROWS], uint column, inout vec4 sums[2u 
                 at[m] = at[m] != 0ul ? at[m] : any; /* a valid address; the value is not used */
             }
             uint64_t row = column_address(b, column) + uint64_t(4l * tap_row(ty, tx) * K.width);
-            for (uint c = 0u; c < uint(channels); c++) {
+            for (uint c = 0u; c < walk.channels; c++) {
                 vec4 w0 = F32x4(row).at[0], w1 = F32x4(row).at[1];
                 row += uint64_t(4l * K.width);
                 for (uint m = 0u; m < ROWS; m++) {
@@ -76,6 +75,7 @@ void multiply_in_registers(Block b)
 
 void main()
 {
+    find_walk();
     multiply_in_registers(find_block());
 }
 
@@ -96,23 +96,20 @@ const uint WIDE = 64u; /* columns */
 shared float shared_a[DEPTH][HIGH + 1u]; /* the channels of a column are in different banks */
 shared vec4 shared_b[DEPTH][WIDE / 4u];
 
-/* Copies channels [begin, begin + DEPTH) of a tap, with zeros after the last. */
-void share(Block b, uint column, int64_t ty, int64_t tx, uint begin)
+/* Copies summands [begin, begin + DEPTH), with zeros after the last. */
+void share(Block b, uint column, uint begin)
 {
-    uint channels = uint(K.channels / K.groups);
-    for (uint i = lane(); i < HIGH * DEPTH; i += lanes()) {
-        uint c = i % DEPTH, m = i / DEPTH;
-        uint64_t at = tap_address(shared_pixels[m], ty, tx);
-        shared_a[c][m] = at != 0ul && begin + c < channels ? F32(at).at[begin + c] : 0.0;
-    }
-    for (uint i = lane(); i < WIDE / 4u * DEPTH; i += lanes()) {
-        uint j = i % (WIDE / 4u), c = i / (WIDE / 4u);
-        vec4 w = vec4(0.0);
-        if (begin + c < channels && column + 4u * j < b.columns) {
-            w = F32x4(column_address(b, column + 4u * j) +
-                      uint64_t(4l * (tap_row(ty, tx) + begin + c) * K.width)).at[0];
+    for (uint i = lane(); i < HIGH * (DEPTH / 4u); i += lanes()) {
+        uint c = i % (DEPTH / 4u), m = i / (DEPTH / 4u);
+        vec4 a = read_pixel(shared_pixels[m], begin + 4u * c);
+        for (uint j = 0u; j < 4u; j++) {
+            shared_a[4u * c + j][m] = a[j];
         }
-        shared_b[c][j] = w;
+    }
+    uint j = lane() % (WIDE / 4u); /* the number of lanes is a multiple of these */
+    uint64_t weights = weights_of(b, column + 4u * j);
+    for (uint c = lane() / (WIDE / 4u); c < DEPTH; c += lanes() / (WIDE / 4u)) {
+        shared_b[c][j] = read_weights(weights, begin + c);
     }
 }
 
@@ -125,22 +122,18 @@ void multiply_shared(Block b, uint column, uint part)
         sums[m] = vec4(0.0);
     }
     y = works ? y : 0u;
-    for (int64_t ty = 0l; ty < K.y.taps; ty++) {
-        for (int64_t tx = 0l; tx < K.x.taps; tx++) {
-            for (uint c = 0u; c < uint(K.channels / K.groups); c += DEPTH) {
-                share(b, column, ty, tx, c);
-                barrier();
-                for (uint d = 0u; d < DEPTH; d++) {
-                    vec4 w0 = shared_b[d][x], w1 = shared_b[d][x + ACROSS];
-                    for (uint m = 0u; m < ROWS; m++) {
-                        float a = shared_a[d][y + m * DOWN];
-                        sums[2u * m] += a * w0;
-                        sums[2u * m + 1u] += a * w1;
-                    }
-                }
-                barrier();
+    for (uint begin = 0u; begin < depth(); begin += DEPTH) {
+        share(b, column, begin);
+        barrier();
+        for (uint d = 0u; d < DEPTH; d++) {
+            vec4 w0 = shared_b[d][x], w1 = shared_b[d][x + ACROSS];
+            [[unroll]] for (uint m = 0u; m < ROWS; m++) {
+                float a = shared_a[d][y + m * DOWN];
+                sums[2u * m] += a * w0;
+                sums[2u * m + 1u] += a * w1;
             }
         }
+        barrier();
     }
     write_sums(b, column, x, y, works, sums);
 }

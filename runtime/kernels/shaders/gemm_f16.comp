@@ -60,9 +60,10 @@ void share(Block b, uint column, uint begin)
         atomicMax(largest_a[m], bits_of(a), gl_ScopeWorkgroup, gl_StorageSemanticsNone,
                   gl_SemanticsRelaxed);
     }
-    for (uint i = lane(); i < DEPTH * WIDE / 4u; i += lanes()) {
-        uint j = i % (WIDE / 4u), c = i / (WIDE / 4u);
-        vec4 w = read_weights(b, begin + c, column + 4u * j);
+    uint j = lane() % (WIDE / 4u); /* the number of lanes is a multiple of these */
+    uint64_t weights = weights_of(b, column + 4u * j);
+    for (uint c = lane() / (WIDE / 4u); c < DEPTH; c += lanes() / (WIDE / 4u)) {
+        vec4 w = read_weights(weights, begin + c);
         shared_b[c][j] = f16vec4(w);
         for (uint n = 0u; n < 4u; n++) {
             atomicMax(largest_b[4u * j + n], finite_bits(w[n]), gl_ScopeWorkgroup,
@@ -78,8 +79,8 @@ void scale_shared()
         uint c = i % (DEPTH / 4u), m = i / (DEPTH / 4u);
         shared_a[m][c] = f16vec4(vec4(shared_a[m][c]) * scale_of(largest_a[m]));
     }
-    for (uint i = lane(); i < DEPTH * WIDE / 4u; i += lanes()) {
-        uint j = i % (WIDE / 4u), c = i / (WIDE / 4u);
+    uint j = lane() % (WIDE / 4u);
+    for (uint c = lane() / (WIDE / 4u); c < DEPTH; c += lanes() / (WIDE / 4u)) {
         vec4 scale = vec4(scale_of(largest_b[4u * j]), scale_of(largest_b[4u * j + 1u]),
                           scale_of(largest_b[4u * j + 2u]), scale_of(largest_b[4u * j + 3u]));
         shared_b[c][j] = f16vec4(vec4(shared_b[c][j]) * scale);

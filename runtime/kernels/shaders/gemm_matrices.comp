@@ -37,9 +37,10 @@ void share(Block b, uint column, uint begin)
         uint c = i % (DEPTH / 4u), m = i / (DEPTH / 4u);
         shared_a[m * STRIDE_A + c] = f16vec4(read_pixel(shared_pixels[m], begin + 4u * c));
     }
-    for (uint i = lane(); i < DEPTH * WIDE / 4u; i += lanes()) {
-        uint j = i % (WIDE / 4u), c = i / (WIDE / 4u);
-        shared_b[c * STRIDE_B + j] = f16vec4(read_weights(b, begin + c, column + 4u * j));
+    uint j = lane() % (WIDE / 4u); /* the number of lanes is a multiple of these */
+    uint64_t weights = weights_of(b, column + 4u * j);
+    for (uint c = lane() / (WIDE / 4u); c < DEPTH; c += lanes() / (WIDE / 4u)) {
+        shared_b[c * STRIDE_B + j] = f16vec4(read_weights(weights, begin + c));
     }
 }
 
@@ -86,6 +87,7 @@ void multiply(Block b, uint column, uint part)
 
 void main()
 {
+    find_walk();
     Block b = find_block();
     for (uint first = 0u; first < b.pixels; first += HIGH) {
         for (uint m = lane(); m < HIGH; m += lanes()) {

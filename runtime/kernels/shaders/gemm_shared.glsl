@@ -30,6 +30,7 @@ void write_sums(Block b, uint column, uint x, uint y, bool works, vec4 sums[2u *
 
 void main()
 {
+    find_walk();
     Block b = find_block();
     for (uint first = 0u; first < b.pixels; first += HIGH) {
         barrier();
