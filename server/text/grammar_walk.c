@@ -10,70 +10,15 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "server/text/grammar_priv.h"
+#include "server/text/grammar_walk_priv.h"
 
-#define STATES_MAX 32768
 #define PLACES_MAX 4096           /* of one state */
 #define PLACES_ALL_MAX (4u << 20) /* of all states */
 #define MARKS (4 * PLACES_MAX)    /* a power of two */
 #define FRAMES_MAX (1u << 18)
-#define UNKNOWN UINT32_MAX
-#define DEAD 0
 
-/* A rule that is open: where it goes on, and the rule around it. Frame 0: none. */
-struct frame {
-    uint32_t next, outer, depth;
-};
-
-struct place {
-    uint32_t move, frame;
-};
-
-/* What is in walk->pending, to be found quickly; of another round: nothing. */
-struct mark {
-    struct place place;
-    uint32_t round;
-};
-
-struct walk_state {
-    struct place *places; /* owned, sorted; moves by bytes only */
-    uint32_t count;
-    bool may_end;
-    uint32_t *moves; /* owned, of 256 bytes; NULL: none is known */
-};
-
-/* Open addressing: numbers of items + 1. */
-struct index {
-    uint32_t *slots;
-    uint32_t size, count; /* size is a power of two */
-};
-
-#define MASKS_KEPT 8
-
-/* A mask that was made. Within a string the state is the same after each character. */
-struct kept_mask {
-    const struct grammar_vocabulary *vocabulary; /* borrowed; NULL: none */
-    uint32_t state;
-    uint64_t *bits; /* owned */
-};
-
-struct grammar_walk {
-    const struct grammar *grammar; /* borrowed */
-    struct walk_state *states;     /* state 0 is DEAD */
-    uint32_t state_count, state_capacity;
-    struct frame *frames;
-    uint32_t frame_count, frame_capacity;
-    struct index state_index, frame_index;
-    struct place *work; /* of a state that is being made */
-    uint32_t work_count;
-    struct place *pending;
-    struct mark *marks;
-    struct kept_mask masks[MASKS_KEPT]; /* by the state's number */
-    uint32_t round;
-    uint32_t place_count; /* of all states */
-    uint32_t start;
-    enum status status; /* why a state could not be made */
-};
+#define DEAD GRAMMAR_DEAD
+#define UNKNOWN GRAMMAR_UNKNOWN
 
 static bool fail(struct grammar_walk *walk, enum status status)
 {
@@ -285,7 +230,7 @@ static uint32_t keep_state(struct grammar_walk *walk, bool may_end)
     struct walk_state state = {.count = walk->work_count, .may_end = may_end};
     if (walk->state_count == walk->state_capacity) {
         struct walk_state *states =
-            grow(walk, walk->states, &walk->state_capacity, STATES_MAX, sizeof(*states));
+            grow(walk, walk->states, &walk->state_capacity, GRAMMAR_STATES_MAX, sizeof(*states));
         if (!states) {
             return DEAD;
         }
@@ -326,14 +271,39 @@ static uint32_t find_state(struct grammar_walk *walk, uint32_t pending_count)
     return keep_state(walk, may_end);
 }
 
-static uint32_t make_move(struct grammar_walk *walk, uint32_t from, uint8_t byte)
+/* The bytes that a state treats alike. */
+struct byte_range {
+    uint8_t lo, hi;
+};
+
+/* Keeps of |range|, which has |byte|, the bytes of which |move| says the same as of |byte|. */
+static bool narrow(struct byte_range *range, const struct move *move, uint8_t byte)
+{
+    bool takes = move->lo <= byte && byte <= move->hi;
+    if (move->lo > move->hi) {
+        return false; /* it takes no byte */
+    }
+    if (takes) {
+        range->lo = move->lo > range->lo ? move->lo : range->lo;
+        range->hi = move->hi < range->hi ? move->hi : range->hi;
+    } else if (move->hi < byte) {
+        range->lo = move->hi >= range->lo ? (uint8_t)(move->hi + 1) : range->lo;
+    } else {
+        range->hi = move->lo <= range->hi ? (uint8_t)(move->lo - 1) : range->hi;
+    }
+    return takes;
+}
+
+static uint32_t make_move(struct grammar_walk *walk, uint32_t from, uint8_t byte,
+                          struct byte_range *out_range)
 {
     const struct walk_state *state = &walk->states[from];
     uint32_t count = 0;
+    *out_range = (struct byte_range){0, UINT8_MAX};
     begin_places(walk);
     for (uint32_t i = 0; i < state->count; i++) {
         const struct move *move = &walk->grammar->moves[state->places[i].move];
-        if (move->lo <= byte && byte <= move->hi &&
+        if (narrow(out_range, move, byte) &&
             !push(walk, &count, move->next, state->places[i].frame)) {
             return DEAD;
         }
@@ -341,7 +311,7 @@ static uint32_t make_move(struct grammar_walk *walk, uint32_t from, uint8_t byte
     return find_state(walk, count);
 }
 
-static uint32_t step(struct grammar_walk *walk, uint32_t from, uint8_t byte)
+uint32_t grammar_walk_step(struct grammar_walk *walk, uint32_t from, uint8_t byte)
 {
     uint32_t *moves = walk->states[from].moves;
     if (from == DEAD) {
@@ -357,11 +327,14 @@ static uint32_t step(struct grammar_walk *walk, uint32_t from, uint8_t byte)
         walk->states[from].moves = moves;
     }
     if (moves[byte] == UNKNOWN) {
-        uint32_t to = make_move(walk, from, byte);
+        struct byte_range range;
+        uint32_t to = make_move(walk, from, byte, &range);
         if (to == DEAD && walk->status != ST_OK) {
             return DEAD; /* another time there may be memory */
         }
-        moves[byte] = to;
+        for (unsigned alike = range.lo; alike <= range.hi; alike++) {
+            moves[alike] = to;
+        }
     }
     return moves[byte];
 }
@@ -375,7 +348,8 @@ static bool prepare(struct grammar_walk *walk)
     walk->pending = malloc(PLACES_MAX * sizeof(*walk->pending));
     walk->marks = calloc(MARKS, sizeof(*walk->marks));
     walk->frames = grow(walk, NULL, &walk->frame_capacity, FRAMES_MAX, sizeof(*walk->frames));
-    walk->states = grow(walk, NULL, &walk->state_capacity, STATES_MAX, sizeof(*walk->states));
+    walk->states =
+        grow(walk, NULL, &walk->state_capacity, GRAMMAR_STATES_MAX, sizeof(*walk->states));
     if (!walk->work || !walk->pending || !walk->marks || !walk->frames || !walk->states) {
         return fail(walk, ST_EXHAUSTED);
     }
@@ -416,7 +390,7 @@ void grammar_walk_free(struct grammar_walk *walk)
         free(walk->states[i].places);
         free(walk->states[i].moves);
     }
-    for (uint32_t i = 0; i < MASKS_KEPT; i++) {
+    for (uint32_t i = 0; i < GRAMMAR_MASKS_KEPT; i++) {
         free(walk->masks[i].bits);
     }
     free(walk->states);
@@ -438,7 +412,7 @@ enum status grammar_walk_check(const struct grammar_walk *walk, struct error *er
                ? ST_OK
                : error_set(err, ST_TOO_LARGE,
                            "the grammar has more than %u states, or more than %u ways to go on",
-                           STATES_MAX, PLACES_MAX);
+                           GRAMMAR_STATES_MAX, PLACES_MAX);
 }
 
 struct grammar_state grammar_walk_begin(const struct grammar_walk *walk)
@@ -451,7 +425,7 @@ bool grammar_state_advance(struct grammar_walk *walk, struct grammar_state *stat
 {
     uint32_t at = state->at;
     for (size_t i = 0; i < bytes.len && at != DEAD; i++) {
-        at = step(walk, at, bytes.ptr[i]);
+        at = grammar_walk_step(walk, at, bytes.ptr[i]);
     }
     if (at != DEAD) {
         state->at = at;
@@ -479,175 +453,4 @@ bool grammar_state_must_end(struct grammar_walk *walk, struct grammar_state stat
         }
     }
     return true;
-}
-
-/* ---- vocabularies ---------------------------------------------------------------------------- */
-
-/* A node of the trie of all tokens, in the order of a walk over it. */
-struct trie_node {
-    uint8_t byte;
-    uint16_t depth;         /* of its parent */
-    uint32_t skip;          /* the first node behind its subtree */
-    uint32_t tokens, count; /* those that end here: a range of vocabulary->tokens */
-};
-
-struct grammar_vocabulary {
-    size_t token_count;
-    struct trie_node *nodes;
-    uint32_t node_count;
-    uint32_t *tokens; /* sorted by their bytes */
-};
-
-struct entry {
-    struct span bytes;
-    uint32_t token;
-};
-
-static int by_bytes(const void *a, const void *b)
-{
-    return span_compare(((const struct entry *)a)->bytes, ((const struct entry *)b)->bytes);
-}
-
-static size_t common(struct span a, struct span b)
-{
-    size_t len = 0;
-    while (len < a.len && len < b.len && a.ptr[len] == b.ptr[len]) {
-        len++;
-    }
-    return len;
-}
-
-static void close_nodes(struct grammar_vocabulary *out, const uint32_t *open, size_t from,
-                        size_t to)
-{
-    for (size_t i = from; i < to; i++) {
-        out->nodes[open[i]].skip = out->node_count;
-    }
-}
-
-/* |entries| are sorted; nodes has room. */
-static void fill_trie(struct grammar_vocabulary *out, const struct entry *entries, size_t count)
-{
-    uint32_t open[GRAMMAR_TOKEN_MAX];
-    struct span last = {0};
-    for (size_t i = 0; i < count; i++) {
-        struct span bytes = entries[i].bytes;
-        size_t shared = common(last, bytes);
-        out->tokens[i] = entries[i].token;
-        close_nodes(out, open, shared, last.len);
-        for (size_t at = shared; at < bytes.len; at++) {
-            open[at] = out->node_count;
-            out->nodes[out->node_count++] =
-                (struct trie_node){.byte = bytes.ptr[at], .depth = (uint16_t)at};
-        }
-        struct trie_node *end = &out->nodes[open[bytes.len - 1]];
-        end->tokens = end->count ? end->tokens : (uint32_t)i;
-        end->count++;
-        last = bytes;
-    }
-    close_nodes(out, open, 0, last.len);
-}
-
-static bool make_trie(struct grammar_vocabulary *out, const struct span *tokens, size_t count)
-{
-    struct entry *entries = malloc((count + 1) * sizeof(*entries));
-    size_t used = 0, bytes = 0;
-    if (!entries) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (tokens[i].len > 0 && tokens[i].len <= GRAMMAR_TOKEN_MAX) {
-            entries[used++] = (struct entry){tokens[i], (uint32_t)i};
-            bytes += tokens[i].len;
-        }
-    }
-    qsort(entries, used, sizeof(*entries), by_bytes);
-    out->nodes = malloc((bytes + 1) * sizeof(*out->nodes));
-    out->tokens = malloc((used + 1) * sizeof(*out->tokens));
-    bool is_made = bytes < UINT32_MAX && out->nodes && out->tokens;
-    if (is_made) {
-        fill_trie(out, entries, used);
-        struct trie_node *nodes = realloc(out->nodes, (out->node_count + 1) * sizeof(*nodes));
-        out->nodes = nodes ? nodes : out->nodes;
-    }
-    free(entries);
-    return is_made;
-}
-
-enum status grammar_vocabulary_new(const struct span *tokens, size_t count,
-                                   struct grammar_vocabulary **out, struct error *err)
-{
-    *out = NULL;
-    struct grammar_vocabulary *vocabulary = calloc(1, sizeof(*vocabulary));
-    if (vocabulary && count < UINT32_MAX) {
-        vocabulary->token_count = count;
-        if (make_trie(vocabulary, tokens, count)) {
-            *out = vocabulary;
-            return ST_OK;
-        }
-    }
-    grammar_vocabulary_free(vocabulary);
-    return error_set(err, ST_EXHAUSTED, "no memory for the texts of a vocabulary");
-}
-
-void grammar_vocabulary_free(struct grammar_vocabulary *vocabulary)
-{
-    if (vocabulary) {
-        free(vocabulary->nodes);
-        free(vocabulary->tokens);
-        free(vocabulary);
-    }
-}
-
-static void make_mask(struct grammar_walk *walk, struct grammar_state state,
-                      const struct grammar_vocabulary *vocabulary, uint64_t *bits)
-{
-    uint32_t states[GRAMMAR_TOKEN_MAX + 1];
-    states[0] = state.at;
-    for (uint32_t i = 0; i < vocabulary->node_count;) {
-        const struct trie_node *node = &vocabulary->nodes[i];
-        uint32_t at = states[node->depth], to;
-        const uint32_t *moves = walk->states[at].moves;
-        to = moves && moves[node->byte] != UNKNOWN ? moves[node->byte] : step(walk, at, node->byte);
-        if (to == DEAD) {
-            i = node->skip;
-            continue;
-        }
-        states[node->depth + 1] = to;
-        for (uint32_t k = node->tokens; k < node->tokens + node->count; k++) {
-            uint32_t token = vocabulary->tokens[k];
-            bits[token / 64] |= UINT64_C(1) << (token % 64);
-        }
-        i++;
-    }
-}
-
-static void keep_mask(struct kept_mask *kept, struct grammar_state state,
-                      const struct grammar_vocabulary *vocabulary, const uint64_t *bits,
-                      size_t size)
-{
-    uint64_t *copy = realloc(kept->bits, size ? size : 1);
-    if (copy) {
-        memcpy(copy, bits, size);
-        *kept = (struct kept_mask){vocabulary, state.at, copy};
-    } else {
-        kept->vocabulary = NULL; /* it is made again another time */
-    }
-}
-
-enum status grammar_mask(struct grammar_walk *walk, struct grammar_state state,
-                         const struct grammar_vocabulary *vocabulary, uint64_t *bits,
-                         struct error *err)
-{
-    struct kept_mask *kept = &walk->masks[state.at % MASKS_KEPT];
-    size_t size = (vocabulary->token_count + 63) / 64 * sizeof(*bits);
-    if (kept->vocabulary == vocabulary && kept->state == state.at) {
-        memcpy(bits, kept->bits, size);
-        return grammar_walk_check(walk, err);
-    }
-    memset(bits, 0, size);
-    make_mask(walk, state, vocabulary, bits);
-    TRY(grammar_walk_check(walk, err));
-    keep_mask(kept, state, vocabulary, bits, size);
-    return ST_OK;
 }

@@ -14,7 +14,8 @@ noinst_LIBRARIES += %D%/libtext.a
 	%D%/grammar_number.c \
 	%D%/grammar_regex.c \
 	%D%/grammar_schema.c \
-	%D%/grammar_walk.c \
+	%D%/grammar_mask.c \
+	%D%/grammar_walk.c %D%/grammar_walk_priv.h \
 	%D%/json_normal.c \
 	%D%/json_reader.c %D%/json_reader.h \
 	%D%/json_template.c \

@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -275,7 +276,8 @@ static enum status make_unigram(struct loader *in)
     struct tokenizer *tokenizer = in->tokenizer;
     struct model *model = &tokenizer->model;
     const unsigned types = 1u << PIECE_NORMAL | 1u << PIECE_USER_DEFINED;
-    float least = INFINITY, most = -INFINITY;
+    float least = INFINITY, most = FLT_MIN; /* the library begins with FLT_MIN, too: scores are
+                                               below 0, so that is its largest score */
     model->type = MODEL_UNIGRAM;
     for (uint32_t id = 0; id < tokenizer->vocab.size; id++) {
         if (model->piece_types[id] == PIECE_NORMAL) {
@@ -284,7 +286,7 @@ static enum status make_unigram(struct loader *in)
         }
     }
     model->unk_score = isfinite(least) ? (double)(least - 10.0f) : -10;
-    model->score_max = isfinite(most) ? most : 0;
+    model->score_max = most;
     return model_make_trie(&model->trie, &tokenizer->vocab, model->piece_types, types, in->err);
 }
 

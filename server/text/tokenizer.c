@@ -243,6 +243,17 @@ static void find_holding(struct tokenizer *tokenizer)
 
 static enum status make_added_tries(struct tokenizer *tokenizer, struct error *err);
 
+/* A list of pieces may have the text of a special token at another id, too. The library goes by
+ * texts when it leaves special tokens out. */
+static void mark_repeated(struct tokenizer *tokenizer)
+{
+    const struct vocab *vocab = &tokenizer->vocab;
+    for (uint32_t id = 0; vocab->has_repeated && id < vocab->size; id++) {
+        uint32_t found = vocab_has(vocab, id) ? vocab_find(vocab, vocab_text(vocab, id)) : id;
+        tokenizer->flags[id] |= tokenizer->flags[found] & TOKEN_SPECIAL;
+    }
+}
+
 enum status tokenizer_finish(struct tokenizer *tokenizer, struct error *err)
 {
     struct vocab *extra = &tokenizer->extra;
@@ -264,6 +275,7 @@ enum status tokenizer_finish(struct tokenizer *tokenizer, struct error *err)
         uint8_t type = tokenizer->model.piece_types[id];
         tokenizer->flags[id] |= type == PIECE_CONTROL || type == PIECE_UNKNOWN ? TOKEN_SPECIAL : 0;
     }
+    mark_repeated(tokenizer);
     find_holding(tokenizer);
     return make_added_tries(tokenizer, err);
 }

@@ -9,6 +9,11 @@ BENCHES += %D%/bench_json
 %C%_bench_json_CFLAGS = $(AM_CFLAGS) $(CJSON_CFLAGS)
 %C%_bench_json_LDADD = $(PROTOCOL_LIBS) $(CJSON_LIBS)
 
+# The tokens that a grammar allows.
+BENCHES += %D%/bench_masks
+%C%_bench_masks_CFLAGS = $(SERVER_CFLAGS)
+%C%_bench_masks_LDADD = server/text/libtext.a $(PROTOCOL_LIBS) -lm
+
 # The speed of the micro-kernels beside the peak of the machine.
 BENCHES += %D%/bench_kernels
 %C%_bench_kernels_CFLAGS = $(AM_CFLAGS) -ffp-contract=fast

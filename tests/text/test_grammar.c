@@ -26,12 +26,21 @@ static const char *const extras[] = {"{\"",          "\": ", "\", \"", "true", "
                                      "abc",          "\"}",  "00",     "\xc3", "\xc3\xa9",
                                      "\xe6\x9d\xb1", "}]",   "\\\"",   "",     "a\xff"};
 
+/* Tokens of three of these, so that a mask meets nodes with many others below them. */
+static const char *const parts[] = {"a",  "Z",  "0",  " ",        "\"",          "\\",
+                                    "\n", "}",  ",",  "\xc3\xa9", "\xe6\x9d",    "-",
+                                    ".",  "ab", "\t", "\xed\xa0", "\xf0\x9f\x99"};
+static const char *const begins[] = {"a", " ", "\"", "1", "\xc3\xa9", "\xc3", "x\n"};
+
 #define EXTRA_COUNT (sizeof(extras) / sizeof(extras[0]))
-#define TOKEN_COUNT (256 + EXTRA_COUNT)
+#define PART_COUNT (sizeof(parts) / sizeof(parts[0]))
+#define MADE_COUNT (sizeof(begins) / sizeof(begins[0]) * PART_COUNT * PART_COUNT)
+#define TOKEN_COUNT (256 + EXTRA_COUNT + MADE_COUNT)
 #define WORDS ((TOKEN_COUNT + 63) / 64)
 
 static struct span tokens[TOKEN_COUNT];
 static uint8_t bytes[256];
+static char made[MADE_COUNT][12];
 static struct grammar_vocabulary *vocabulary;
 static int failures, passed;
 static uint64_t random_state = 0x9e3779b97f4a7c15;
@@ -177,8 +186,14 @@ static void make_vocabulary(void)
         if (i < 256) {
             bytes[i] = (uint8_t)i;
             tokens[i] = span_of(&bytes[i], 1);
-        } else {
+        } else if (i < 256 + EXTRA_COUNT) {
             tokens[i] = span_str(extras[i - 256]);
+        } else {
+            size_t number = i - 256 - EXTRA_COUNT;
+            snprintf(made[number], sizeof(made[number]), "%s%s%s",
+                     begins[number / PART_COUNT / PART_COUNT],
+                     parts[number / PART_COUNT % PART_COUNT], parts[number % PART_COUNT]);
+            tokens[i] = span_str(made[number]);
         }
     }
     must(grammar_vocabulary_new(tokens, TOKEN_COUNT, &vocabulary, &err) == ST_OK);
