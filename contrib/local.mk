@@ -10,7 +10,7 @@ EXTRA_DIST += %D%/check.sh %D%/newer_mesa.sh %D%/packages.sh %D%/quickstart.sh %
 	%D%/export/ops.py %D%/export/ops_case.py %D%/export/ops_complex.py %D%/export/ops_convert.py \
 	%D%/export/ops_extent.py %D%/export/ops_llm.py \
 	%D%/export/ops_numbers.py %D%/export/ops_order.py %D%/export/ops_quant.py \
-	%D%/export/ops_tensors.py %D%/export/ops_vision.py \
+	%D%/export/ops_tensors.py %D%/export/ops_vision.py %D%/export/pictures.py \
 	%D%/export/pted_export.py %D%/export/requirements.txt %D%/export/sweep.py %D%/export/sweep_corners.py \
 	%D%/export/sweep_kernels.py
 

@@ -132,7 +132,7 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
-	%D%/test_card %D%/test_clients %D%/test_coding %D%/test_image %D%/test_media %D%/test_multipart %D%/test_conf %D%/test_conn \
+	%D%/test_card %D%/test_clients %D%/test_coding %D%/test_image %D%/test_pictures %D%/test_media %D%/test_multipart %D%/test_conf %D%/test_conn \
 	%D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
 	%D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokens %D%/test_top \
@@ -155,6 +155,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_clients_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_image_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_image_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_pictures_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_pictures_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_media_CFLAGS = $(SERVER_CFLAGS) $(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_media_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_multipart_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
