@@ -274,9 +274,18 @@ DOCUMENTS = [
 ]
 
 
+def members_once(pairs):
+    """An object of a document, in which two members of one name would hide one of them."""
+    names = [name for name, _ in pairs]
+    expect("members of the schema that are there twice",
+           sorted({name for name in names if names.count(name) > 1}), [])
+    return dict(pairs)
+
+
 def schema():
     """The schema and the daemon accept the same documents."""
-    text = json.loads((SOURCE / "conf" / "pted.schema.json").read_text())
+    text = json.loads((SOURCE / "conf" / "pted.schema.json").read_text(),
+                      object_pairs_hook=members_once)
     if not jsonschema:
         print("schema: the package jsonschema is not here, so the schema is only parsed")
         return
