@@ -56,6 +56,9 @@ struct chat {
 
 static volatile int is_interrupted;
 
+/* Signals that are blocked while a line is read. */
+static sigset_t reading_mask;
+
 static void on_interrupt(int number)
 {
     (void)number;
@@ -68,6 +71,7 @@ static void catch_interrupts(void)
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
+    sigprocmask(SIG_BLOCK, NULL, &reading_mask);
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, NULL);
 }
@@ -336,7 +340,11 @@ static enum line_end read_more(struct chat *chat)
     if (!room) {
         return LINE_FAILED;
     }
-    ssize_t len = read(STDIN_FILENO, room, 4096);
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t len = ppoll(&input, 1, NULL, &reading_mask);
+    if (len >= 0) {
+        len = read(STDIN_FILENO, room, 4096);
+    }
     if (len < 0) {
         return errno == EINTR ? LINE_INTERRUPTED : LINE_FAILED;
     }
@@ -471,6 +479,20 @@ static enum status take_line(struct chat *chat, struct buf *line, bool *out_is_o
     return ST_OK;
 }
 
+/* An interrupt that comes behind the prompt, but before the line is waited for, must not be lost.
+ * So ppoll() alone lets it through. */
+static enum line_end prompt(struct chat *chat, struct buf *line)
+{
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, NULL);
+    fputs("> ", stderr);
+    enum line_end end = read_line(chat, line);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+    return end;
+}
+
 static enum status converse(struct chat *chat, struct error *err)
 {
     struct buf line;
@@ -478,8 +500,7 @@ static enum status converse(struct chat *chat, struct error *err)
     buf_init(&line, PROMPT_BYTES_MAX);
     fprintf(stderr, "%s: /help says what can be done here\n", chat->target.model);
     while (!is_over) {
-        fputs("> ", stderr);
-        enum line_end end = read_line(chat, &line);
+        enum line_end end = prompt(chat, &line);
         if (end == LINE_INTERRUPTED) {
             fputs("\n", stderr);
             is_interrupted = 0;
