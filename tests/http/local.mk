@@ -45,7 +45,7 @@ HTTP_TESTS = \
 	%D%/run_tls_plays.py \
 	%D%/run_watchdog.py
 TESTS += $(HTTP_TESTS)
-EXTRA_DIST += $(HTTP_TESTS) \
+EXTRA_DIST += $(HTTP_TESTS) %D%/answers.json \
 	%D%/00_basic.t \
 	%D%/10_connection.t \
 	%D%/20_routes.t \
