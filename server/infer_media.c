@@ -45,7 +45,6 @@ void infer_media_reset(struct infer_media *media)
     media->jobs = NULL;
     media->threads = NULL;
     media->count = media->capacity = 0;
-    media->begin_ns = media->end_ns = 0;
     media->wanted = 0;
     atomic_store(&media->next, 0);
     atomic_store(&media->is_over, false);
@@ -63,9 +62,10 @@ static const struct model_io *input_at(const struct infer_call *call, uint32_t i
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
+/* A promise to a pool that holds nothing else has no bound of its own. */
 static bool take(void *user, size_t bytes)
 {
-    return hal_pool_promise(user, bytes);
+    return bytes <= hal_pool_size(user) && hal_pool_promise(user, bytes);
 }
 
 static void give(void *user, size_t bytes)
@@ -225,15 +225,13 @@ static enum status decode_rows(struct request *request, struct infer_call *call,
 
 /* ---- sounds as long as they are -------------------------------------------------------------- */
 
-static enum status hear(struct request *request, const struct infer_call *call,
-                        const struct medium *medium, const struct call_item *item,
-                        struct medium_sound *out, struct error *err)
+static enum status hear(struct request *request, const struct medium *medium,
+                        const struct call_item *item, struct medium_sound *out, struct error *err)
 {
     const struct medium_limits limits = limits_of(request);
     const struct medium_account account = {take, give, request->infer.pool};
     struct medium_reader reader = {.limits = &limits, .account = &account};
     struct file file;
-    (void)call;
     *out = (struct medium_sound){.samples = NULL};
     enum status status = open_file(item, &reader, &file, err);
     if (status == ST_OK) {
@@ -277,7 +275,7 @@ static enum status decode_sounds(struct request *request, struct infer_call *cal
     enum status status = sounds ? ST_OK : arena_fail(arena, "the request", err);
     uint32_t heard = 0;
     for (; heard < count && status == ST_OK; heard++) {
-        status = hear(request, call, medium, &items[heard], &sounds[heard], err);
+        status = hear(request, medium, &items[heard], &sounds[heard], err);
         if (status != ST_OK) {
             status = place(call, medium->input, is_list, heard, err);
         }
@@ -378,17 +376,13 @@ enum status infer_media_decode(struct request *request, struct infer_call *call,
                                struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    struct infer_media *media = &request->infer.media;
     const struct medium *medium = input_at(call, index)->medium;
     must(medium && call->invocation);
-    media->begin_ns = media->begin_ns ? media->begin_ns : uv_hrtime();
-    enum status status = medium->kind == MEDIUM_TEXT
-                             ? decode_texts(request, call, medium, items, count, is_list, err)
-                         : medium_is_fixed(medium)
-                             ? decode_rows(request, call, medium, items, count, is_list, err)
-                             : decode_sounds(request, call, medium, items, count, is_list, err);
-    media->end_ns = uv_hrtime();
-    return status;
+    return medium->kind == MEDIUM_TEXT
+               ? decode_texts(request, call, medium, items, count, is_list, err)
+           : medium_is_fixed(medium)
+               ? decode_rows(request, call, medium, items, count, is_list, err)
+               : decode_sounds(request, call, medium, items, count, is_list, err);
 }
 
 bool infer_media_needs_threads(const struct request *request)
@@ -405,27 +399,21 @@ enum status infer_media_read(struct request *request, struct error *err)
     }
     must(media->count == 1);
     struct infer_media_job job = media->jobs[0];
-    enum status status = run_now(request, &request->infer.call, &job, err);
-    media->end_ns = uv_hrtime();
-    return status;
+    return run_now(request, &request->infer.call, &job, err);
 }
 
 static void on_work(uv_work_t *work)
 {
     const struct infer_media_thread *thread = work->data;
     struct infer_media *media = &thread->request->infer.media;
-    while (!atomic_load(&media->is_over)) {
-        uint32_t index = atomic_fetch_add(&media->next, 1);
-        if (index >= media->count) {
-            return;
-        }
-        struct infer_media_job *job = &media->jobs[index];
-        if (run_job(thread->request, job) != ST_OK) {
-            atomic_store(&media->is_over, true);
-        }
+    uint32_t index = atomic_fetch_add(&media->next, 1);
+    if (!atomic_load(&media->is_over) && index < media->count &&
+        run_job(thread->request, &media->jobs[index]) != ST_OK) {
+        atomic_store(&media->is_over, true);
     }
 }
 
+/* Other requests wait for the same threads, so each file waits for its turn. */
 static void on_work_done(uv_work_t *work, int uv_status)
 {
     const struct infer_media_thread *thread = work->data;
@@ -434,7 +422,9 @@ static void on_work_done(uv_work_t *work, int uv_status)
     struct infer_media *media = &request->infer.media;
     must(uv_status == 0 && media->open > 0);
     offload_end(request->server, OFFLOAD_REQUEST);
-    if (--media->open == 0) {
+    if (!atomic_load(&media->is_over) && atomic_load(&media->next) < media->count) {
+        offload_begin(request->server, OFFLOAD_REQUEST, work, on_work, on_work_done);
+    } else if (--media->open == 0) {
         media->is_read = true;
         request->next = NULL;
         turns_add(request->server, request);
@@ -485,7 +475,6 @@ enum status infer_media_end(struct request *request, struct error *err)
     struct infer_media *media = &request->infer.media;
     must(media->open == 0 && media->is_read);
     media->is_read = false;
-    media->end_ns = uv_hrtime();
     for (uint32_t i = 0; i < media->count; i++) {
         struct infer_media_job *job = &media->jobs[i];
         if (job->err.code != ST_OK) {

@@ -5,8 +5,8 @@
  * jobs, each of which writes one row:
  *
  *     one file      it is read at once
- *     several       the request goes to the step MEDIA: threads of the pool take one file after the
- *                   other, at the same time, until none is left
+ *     several       the request goes to the step MEDIA: several threads of the pool read a file
+ *                   each, at the same time, and queue up behind other requests for the next one
  *
  * Calls of a list (server/bundle.h) read their files one after the other. The body stays until all
  * files are read. Memory that reading takes is counted in the request's pool, so it is bounded like
@@ -33,8 +33,7 @@ struct infer_media {
     bool is_any;                  /* the request has files or texts: all its steps are long */
     struct infer_media_job *jobs; /* in the arena */
     uint32_t count, capacity;
-    uint64_t begin_ns, end_ns; /* of reading; 0: nothing was read */
-    size_t wanted;             /* bytes that there was no room for */
+    size_t wanted; /* bytes that there was no room for */
     /* ---- while threads read ---- */
     struct infer_media_thread *threads; /* in the arena */
     atomic_uint next;                   /* index of the job that is taken next */

@@ -18,6 +18,12 @@
 #define FRAME_HEAD 16 /* of an ANMF chunk, before the chunks of its frame */
 #define HAS_ANIMATION 0x02
 
+/* A group of tables of a lossless picture: see count_groups_max(). Its tables have up to 5004
+ * entries of four bytes, with the largest cache of colours. */
+#define GROUPS_MAX ((size_t)1 << 16)
+#define GROUP_BITS_MIN 20
+#define GROUP_BYTES ((size_t)21 << 10)
+
 struct chunk {
     char type[5]; /* terminated */
     struct span data;
@@ -153,14 +159,27 @@ static enum status open(struct span file, struct image_head *head, struct error 
 
 /* ---- pixels ---------------------------------------------------------------------------------- */
 
+/*
+ * Groups of tables of codes, at most, that a lossless picture makes libwebp keep: a block of pixels
+ * has one of them, the smallest blocks are 4 x 4, their numbers have 16 bits, and a group has five
+ * codes, each of which takes at least four bits of the file.
+ */
+static size_t count_groups_max(const struct image_head *head)
+{
+    size_t blocks = (size_t)((head->data_width + 3) / 4) * ((head->data_height + 3) / 4);
+    size_t written = (size_t)((uint64_t)head->data.len * 8 / GROUP_BITS_MIN) + 1;
+    size_t most = blocks < GROUPS_MAX ? blocks : GROUPS_MAX;
+    return written < most ? written : most;
+}
+
 /* RGBA of the whole picture. A lossy one takes some rows beside, and data for each block of 16
- * columns. A lossless one takes its ARGB, and rows; its tables of codes depend on its bits. */
+ * columns. A lossless one takes its ARGB, rows, and its tables of codes. */
 static size_t work_bytes(const struct image_head *head)
 {
     size_t pixels = (size_t)head->data_width * head->data_height;
     size_t bytes = 4 * pixels + ((size_t)1 << 20) + 256 * (size_t)head->width;
     if (head->is_lossless) {
-        bytes += 4 * pixels + ((size_t)16 << 20);
+        bytes += 4 * pixels + count_groups_max(head) * GROUP_BYTES;
     }
     return bytes;
 }

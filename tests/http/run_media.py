@@ -40,18 +40,22 @@ CLIENTS = 16
 DAMAGED = 300
 
 
-def png(pixels, width=WIDTH):
-    """RGB triples, row by row."""
-    rows = [b"\0" + bytes(c for pixel in pixels[i:i + width] for c in pixel)
-            for i in range(0, len(pixels), width)]
-
+def png_file(height, width, rows, is_interlaced=False):
+    """A file of RGB, whose rows have their filter in front."""
     def chunk(kind, data):
         return (struct.pack(">I", len(data)) + kind + data +
                 struct.pack(">I", zlib.crc32(kind + data)))
 
-    head = struct.pack(">IIBBBBB", width, len(rows), 8, 2, 0, 0, 0)
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) +
-            chunk(b"IDAT", zlib.compress(b"".join(rows))) + chunk(b"IEND", b""))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, is_interlaced)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) +
+            chunk(b"IEND", b""))
+
+
+def png(pixels, width=WIDTH):
+    """RGB triples, row by row."""
+    rows = [b"\0" + bytes(c for pixel in pixels[i:i + width] for c in pixel)
+            for i in range(0, len(pixels), width)]
+    return png_file(len(rows), width, b"".join(rows))
 
 
 def pixels_of(seed):
@@ -315,6 +319,17 @@ def together():
         in_threads(CLIENTS, run)
 
 
+def too_large_to_read():
+    """A file whose reading takes more than the memory for requests, as its head says."""
+    kept_whole = png_file(4000, 4000, b"\0" * 64, is_interlaced=True)
+    with Media("--ring-bytes", "2M") as daemon:
+        client = Client(daemon.port)
+        kind = "Content-Type: image/png"
+        refuse(client, 413, "the memory for requests has", call("picture"), kept_whole, kind)
+        answer = ask(client, call("pixels"), png(pixels_of(1)), kind)
+        expect("after that", flat(answer["result"]), numbers(1))
+
+
 def leaving():
     """Clients that go while their files are read."""
     body = json.dumps({"args": [[b64(png(pixels_of(i))) for i in range(16)]]}).encode()
@@ -337,7 +352,7 @@ def main():
     for title, check in (("bodies", bodies), ("JSON", json_forms), ("BYTES", strings),
                          ("forms", forms), ("sounds", sounds), ("texts", texts),
                          ("refusals", refusals), ("damaged", damaged), ("together", together),
-                         ("leaving", leaving)):
+                         ("too_large_to_read", too_large_to_read), ("leaving", leaving)):
         report.run(title, check)
     return report.finish()
 
