@@ -89,6 +89,17 @@ static inline size_t align_up(size_t n, size_t align)
     return (n + align - 1) & ~(align - 1);
 }
 
+/* Big-endian reads of any alignment. */
+static inline uint16_t load_be16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static inline uint32_t load_be32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
 /* Little-endian reads of any alignment. */
 static inline uint16_t load_le16(const uint8_t *p)
 {

@@ -22,7 +22,6 @@
 #include "server/infer_media.h"
 #include "server/model/model.h"
 
-struct answer_frame;
 struct bundle;
 struct embedding;
 struct generation;
@@ -73,8 +72,6 @@ struct infer_call {
     size_t output_count;
     struct rt_sequence *sequence; /* held; NULL: the call belongs to no sequence */
     bool is_sequence_end;
-    const struct answer_frame
-        *frames; /* by row, how pictures became pixels; in the arena, or NULL */
     struct rt_invocation *invocation; /* owned; NULL again when its results are text */
     int64_t sample_count;             /* set after the run, for the statistics */
     int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;

@@ -91,7 +91,6 @@ static struct answer_source source_of(const struct infer_call *call,
         .classes = tensor_of(call, io->answer->classes),
         .labels = io->labels,
         .label_count = io->label_count,
-        .frames = call->frames,
     };
     find_pixels(call->model, source.pixels);
     return source;

@@ -207,13 +207,12 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
     return oip_decode_input(input, &call->nan, memory, stored, err);
 }
 
-static enum status decode_string(struct request *request, struct infer_call *call,
-                                 const struct oip_request_input *input, uint32_t index,
-                                 struct error *err)
+/* The strings of the input, from shared memory or not. */
+static enum status read_strings(struct request *request, const struct oip_request_input *input,
+                                struct span **out, struct error *err)
 {
     struct arena *arena = &request->infer.arena;
     struct oip_request_input here = *input;
-    struct span *strings;
     if (input->shared.is_given) {
         void *memory = arena_alloc(arena, input->data.len);
         if (!memory) {
@@ -221,7 +220,15 @@ static enum status decode_string(struct request *request, struct infer_call *cal
         }
         TRY(fetch(request, input, memory, &here, err));
     }
-    TRY(oip_decode_strings(&here, arena, &strings, err));
+    return oip_decode_strings(&here, arena, out, err);
+}
+
+static enum status decode_string(struct request *request, struct infer_call *call,
+                                 const struct oip_request_input *input, uint32_t index,
+                                 struct error *err)
+{
+    struct span *strings;
+    TRY(read_strings(request, input, &strings, err));
     return place_input(rt_invocation_string(call->invocation, index, strings[0], err), input, ": ",
                        err);
 }
@@ -247,22 +254,15 @@ static enum status decode_media(struct request *request, struct infer_call *call
 {
     struct arena *arena = &request->infer.arena;
     int64_t count = shape_numel(&input->shape);
-    struct oip_request_input here = *input;
     struct span *strings;
-    if (input->shared.is_given) {
-        void *memory = arena_alloc(arena, input->data.len);
-        if (!memory) {
-            return arena_fail(arena, "the request", err);
-        }
-        TRY(fetch(request, input, memory, &here, err));
-    }
-    TRY(oip_decode_strings(&here, arena, &strings, err));
+    TRY(read_strings(request, input, &strings, err));
     struct call_item *items = arena_array(arena, (size_t)count + 1, sizeof(*items));
     if (!items) {
         return arena_fail(arena, "the request", err);
     }
     for (int64_t i = 0; i < count; i++) {
-        bool is_base64 = !here.is_binary && call->model->call.inputs[io->index].medium == CALL_FILE;
+        bool is_base64 =
+            !input->is_binary && call->model->call.inputs[io->index].medium == CALL_FILE;
         items[i] = (struct call_item){is_base64 ? CALL_BASE64 : CALL_BINARY, strings[i]};
     }
     return infer_media_decode(request, call, io->index, items, (uint32_t)count, count > 1, err);

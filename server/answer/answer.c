@@ -287,27 +287,16 @@ static enum status read_apart(const struct answer_source *source, size_t row, st
     return ST_OK;
 }
 
-static double cut(double number, double most)
+/* Relative boxes into pixels, if it is known how many there are. */
+static void place_box(const struct answer_source *source, struct box *box)
 {
-    return number < 0 ? 0 : number > most ? most : number;
-}
-
-/* Into the coordinates of the picture, as far as it is known. */
-static void place_box(const struct answer_source *source, size_t row, struct box *box)
-{
-    const struct answer_frame *frame = source->frames ? &source->frames[row] : NULL;
-    double sides[2] = {source->answer->is_relative && source->pixels[1] ? source->pixels[1] : 1,
-                       source->answer->is_relative && source->pixels[0] ? source->pixels[0] : 1};
-    double x[2] = {(double)box->left * sides[0], (double)box->right * sides[0]};
-    double y[2] = {(double)box->top * sides[1], (double)box->bottom * sides[1]};
-    for (int i = 0; frame && frame->width && i < 2; i++) {
-        x[i] = cut((x[i] - frame->offset_x) / frame->scale_x, frame->width);
-        y[i] = cut((y[i] - frame->offset_y) / frame->scale_y, frame->height);
-    }
-    box->left = (float)x[0];
-    box->right = (float)x[1];
-    box->top = (float)y[0];
-    box->bottom = (float)y[1];
+    bool is_relative = source->answer->is_relative;
+    double height = is_relative && source->pixels[0] ? source->pixels[0] : 1;
+    double width = is_relative && source->pixels[1] ? source->pixels[1] : 1;
+    box->left = (float)((double)box->left * width);
+    box->right = (float)((double)box->right * width);
+    box->top = (float)((double)box->top * height);
+    box->bottom = (float)((double)box->bottom * height);
 }
 
 static void print_float(float number, struct buf *out)
@@ -354,7 +343,7 @@ static enum status print_boxes(const struct answer_source *source, size_t row, s
     }
     buf_add_char(out, '[');
     for (uint32_t i = 0; i < count; i++) {
-        place_box(source, row, &boxes[i]);
+        place_box(source, &boxes[i]);
         buf_add_str(out, i ? "," : "");
         print_box(source, &boxes[i], out);
     }

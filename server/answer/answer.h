@@ -59,24 +59,13 @@ struct answer_tensor {
     struct span bytes; /* row-major; borrowed */
 };
 
-/*
- * How a picture became the pixels of a row: they are the picture times |scale| plus |offset|. Boxes
- * are given in the picture's own coordinates, then, and end at its sides. |width| 0: nothing is
- * known, and boxes stay in those of the pixels.
- */
-struct answer_frame {
-    double scale_x, scale_y, offset_x, offset_y;
-    uint32_t width, height; /* of the picture */
-};
-
 /* A result with what it is understood by; borrowed. */
 struct answer_source {
     const struct answer_form *answer;
     struct answer_tensor tensor, scores, classes; /* the last two as |answer| says */
     const struct span *labels;
     uint32_t label_count;
-    const struct answer_frame *frames; /* one for each row, or NULL */
-    uint32_t pixels[2];                /* height and width that relative boxes are of; 0: unknown */
+    uint32_t pixels[2]; /* height and width that relative boxes are of; 0: unknown */
 };
 
 /* ---- what a card says ------------------------------------------------------------------------ */

@@ -15,13 +15,13 @@ struct tiff {
 static uint32_t read_16(const struct tiff *tiff, size_t at)
 {
     const uint8_t *p = tiff->bytes.ptr + at;
-    return tiff->is_big_endian ? (uint32_t)(p[0] << 8 | p[1]) : load_le16(p);
+    return tiff->is_big_endian ? load_be16(p) : load_le16(p);
 }
 
 static uint32_t read_32(const struct tiff *tiff, size_t at)
 {
-    return tiff->is_big_endian ? read_16(tiff, at) << 16 | read_16(tiff, at + 2)
-                               : load_le32(tiff->bytes.ptr + at);
+    const uint8_t *p = tiff->bytes.ptr + at;
+    return tiff->is_big_endian ? load_be32(p) : load_le32(p);
 }
 
 /* The entries of the first directory, at |at|. */

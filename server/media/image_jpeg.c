@@ -48,11 +48,6 @@ enum marker {
     RST7 = 0xd7
 };
 
-static uint32_t load_be16(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 8 | p[1];
-}
-
 static bool is_frame(unsigned marker)
 {
     return marker >= SOF0 && marker <= SOF15 && marker != DHT && marker != JPG && marker != DAC;

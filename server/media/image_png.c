@@ -23,11 +23,6 @@
 
 enum color_type { GRAY = 0, RGB = 2, NUMBER = 3, GRAY_ALPHA = 4, RGB_ALPHA = 6 };
 
-static uint32_t load_be32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* ---- the head -------------------------------------------------------------------------------- */
 
 static bool is_type(const uint8_t *chunk, const char *type)

@@ -14,9 +14,8 @@
 #define SIDE_MAX 0x7fffffffu
 #define ROOM 8192 /* bytes of the answer that are reserved at a time; those of an IDAT chunk */
 
-#define FILTERS                                                                                    \
-    3 /* of a row: none, the difference to the left, the difference to the row above               \
-       */
+/* Filters of a row: none, the difference to the left, the difference to the row above. */
+#define FILTERS 3
 
 static const struct {
     uint8_t channels, bits, color_type;

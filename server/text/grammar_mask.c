@@ -320,7 +320,6 @@ static void learn(struct grammar_walk *walk, uint32_t at)
     struct walk_state *state = &walk->states[at];
     state->free_next = next;
     state->free_kinds = kinds;
-    state->free_run = UINT8_MAX;
     state->knows_free = true;
 }
 
@@ -329,9 +328,6 @@ static bool is_free(struct grammar_walk *walk, uint32_t from, const struct trie_
                     bool may_learn)
 {
     uint32_t at = from;
-    if (walk->states[from].knows_free && node->height > walk->states[from].free_run) {
-        return false;
-    }
     for (unsigned i = 0; i < node->height; i++) {
         if (!walk->states[at].knows_free) {
             if (!may_learn || i > CHAIN_MAX) {
@@ -340,9 +336,6 @@ static bool is_free(struct grammar_walk *walk, uint32_t from, const struct trie_
             learn(walk, at);
         }
         const struct walk_state *state = &walk->states[at];
-        if (state->free_kinds == 0) {
-            walk->states[from].free_run = (uint8_t)i;
-        }
         if (node->kinds & ~state->free_kinds) {
             return false;
         }

@@ -30,7 +30,6 @@ struct walk_state {
     uint32_t count;
     bool may_end;
     bool knows_free;     /* the three below are known */
-    uint8_t free_run;    /* so many characters at most; UINT8_MAX: it has not been seen */
     uint32_t free_kinds; /* a bit for each kind of character that always leads to |free_next| */
     uint32_t free_next;
     uint32_t *moves; /* owned, of 256 bytes; NULL: none is known */

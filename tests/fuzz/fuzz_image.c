@@ -75,11 +75,6 @@ static void check(struct span file)
     }
 }
 
-static uint32_t load_be32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 /* The checksum of W3C's specification of PNG, appendix D. */
 static uint32_t crc_of(const uint8_t *bytes, size_t len)
 {
