@@ -67,9 +67,9 @@ def devices_are_listed():
     expect("the first", done.stdout.splitlines()[0].split("\t")[0], "cpu")
     bare = pte("devices", **NO_DRIVER)
     expect("without a driver", [line.split("\t")[0] for line in bare.stdout.splitlines()], ["cpu"])
-    refused = pte("profile", "--device", "vulkan", TALLY)
-    expect("a profile of a GPU", (refused.returncode, refused.stderr),
-           (69, "pte: --device vulkan: only the device cpu has profiles\n"))
+    refused = pte("profile", "--device", "vulkan", TALLY, PTED_VULKAN_FAULTS="timestamps=1-")
+    expect("a profile without timestamps", (refused.returncode, refused.stderr),
+           (69, "pte: --device vulkan: the device has no timestamps, so it has no profiles\n"))
     poor = pte("devices", PTED_VULKAN_FAULTS="features=1-")
     if "cannot be used: vulkan:0: the device lacks the feature " not in poor.stdout:
         raise Failure(f"a device without a feature: {poor.stdout}")
