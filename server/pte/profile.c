@@ -198,6 +198,6 @@ const struct pte_command pte_profile_command = {
         "  pte profile mobilenet.pte --workers 1\n"
         "  pte profile bert.pte --shape input_0=1x128 --json >bert.json\n"
         "  pte profile resnet.pte --repeat 3 --trace resnet.trace.json\n"
-        "  pte profile resnet.pte --device vulkan\n",
+        "  pte profile resnet.pte --device auto\n",
     .run = run,
 };

@@ -76,11 +76,11 @@ static void print_sum(const struct pte_profile *p, const struct sum *sum, struct
     print_rate(sum->bytes, sum->busy_ns, p->peaks.read_bytes / workers, out);
 }
 
-/* On a device other than the CPU: a mark for what the CPU did. */
+/* On a device other than the CPU: a mark for what the CPU did, or took part in by copies. */
 static void print_place(const struct pte_profile *p, const struct sum *sum, struct buf *out)
 {
     if (!p->device->is_host && sum->host_ns > 0) {
-        buf_add_str(out, " (host)");
+        buf_add_str(out, sum->host_ns == sum->busy_ns ? " (host)" : " (partly host)");
     }
 }
 
