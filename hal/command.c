@@ -321,7 +321,7 @@ static const char *name_of(const struct hal_record *record)
 void hal_command_describe(const struct hal_command *command, struct hal_command_info *infos)
 {
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);
-    must(command->ended);
+    must(command->ended && !command->whole);
     for (const struct hal_record *r = command->records; r; r = r->next) {
         if (r->kind == HAL_BARRIER) {
             continue;

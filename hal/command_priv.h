@@ -58,6 +58,9 @@ struct hal_command {
     uint64_t cost;
     struct hal_command_stats stats; /* stages and transfers only */
     void *compiled;                 /* the driver's form, or NULL */
+    /* The command buffer that this one is a host stage of, which outlives its submissions; NULL:
+     * none. Then records have the numbers of |whole|'s records, and spans are about |whole|. */
+    const struct hal_command *whole;
 };
 
 #endif

@@ -47,6 +47,7 @@ VULKAN_SOURCES = \
 	%D%/vulkan/memory.c %D%/vulkan/memory.h \
 	%D%/vulkan/pipeline.c \
 	%D%/vulkan/placement.c \
+	%D%/vulkan/profile.c \
 	%D%/vulkan/routine.c %D%/vulkan/routine.h %D%/vulkan/routine_priv.h \
 	%D%/vulkan/queue.c \
 	%D%/vulkan/replay.c \

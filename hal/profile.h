@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Profiles: when the commands of submissions ran, and on which thread. A device adds a span to the
- * profile of a submission (struct hal_submission) each time a thread runs some tiles of a command.
- * Only devices with props.has_profile do so; others ignore the profile.
+ * profile of a submission (struct hal_submission) each time a thread runs some tiles of a command,
+ * or once for a command that a GPU runs. Only devices with props.has_profile do so; others ignore
+ * the profile.
  */
 #ifndef PTED_HAL_PROFILE_H
 #define PTED_HAL_PROFILE_H
@@ -17,13 +18,17 @@ struct hal_profile;
 
 #define HAL_PROFILE_SPANS_MAX (1u << 24)
 
-/* Some tiles of one command on one thread. */
+#define HAL_THREAD_DEVICE UINT32_MAX /* no thread: a device other than the CPU ran the command */
+
+/* Some tiles of one command on one thread, or all of them on a device. */
 struct hal_span {
     const struct hal_command *command; /* the profile holds a reference */
     uint32_t number;                   /* of what was recorded: see hal_command_describe() */
-    uint32_t thread;                   /* 0: a thread of the caller; from 1 on: workers */
+    uint32_t thread; /* 0: a thread of the caller; from 1 on: the CPU's workers; or THREAD_DEVICE */
     uint32_t tiles;
-    uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
+    /* CLOCK_MONOTONIC. A GPU's clock gives only the time between events: the last command of a
+     * stage counts as ending when the host learns of it. */
+    uint64_t begin_ns, end_ns;
 };
 
 /*

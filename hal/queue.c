@@ -36,7 +36,7 @@ enum status hal_queue_submit(struct hal_device *device, const struct hal_submiss
     for (uint32_t i = 0; i < command->slot_count; i++) {
         check_slot(device, &command->slots[i], &submission->slots[i]);
     }
-    if (submission->profile) {
+    if (submission->profile && !command->whole) { /* the profile of a stage has kept the whole */
         TRY(hal_profile_keep(submission->profile, submission->command, err));
     }
     hal_device_ref(device); /* a completion inside submit() may drop the caller's reference */

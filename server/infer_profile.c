@@ -23,7 +23,8 @@ enum status infer_begin_profile(struct request *request, struct error *err)
     }
     must(!infer->profile);
     if (!hal_device_props(request->serving->device)->has_profile) {
-        return error_set(err, ST_UNSUPPORTED, "profile=1: only the device cpu has profiles");
+        return error_set(err, ST_UNSUPPORTED,
+                         "profile=1: the device has no timestamps, so it has no profiles");
     }
     if (!rt_method_has_own_work(method)) {
         return error_set(err, ST_UNSUPPORTED,

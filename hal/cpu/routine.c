@@ -263,8 +263,9 @@ static enum status run_dispatch(const struct hal_cpu_dispatch *dispatch, uint32_
 static void note_span(const struct hal_cpu_run *run, const struct hal_cpu_dispatch *dispatch,
                       uint32_t tiles, uint64_t begin_ns)
 {
+    const struct hal_command *command = run->command->whole ? run->command->whole : run->command;
     hal_profile_add(run->profile, &(struct hal_span){
-                                      .command = run->command,
+                                      .command = command,
                                       .number = dispatch->number,
                                       .thread = run->thread,
                                       .tiles = tiles,

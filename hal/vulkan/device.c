@@ -116,6 +116,13 @@ static enum status choose(const struct hal_vulkan_instance *instance, const char
 
 /* ---- the logical device ---------------------------------------------------------------------- */
 
+/* The bits of a timestamp; 0: the queue has none. */
+static uint64_t mask_of(uint32_t valid_bits)
+{
+    bool has_none = valid_bits == 0 || hal_vulkan_inject(HAL_VULKAN_TIMESTAMPS) != VK_SUCCESS;
+    return has_none ? 0 : UINT64_MAX >> (valid_bits < 64 ? 64 - valid_bits : 0);
+}
+
 static enum status find_queue(struct hal_vulkan_device *device, struct error *err)
 {
     VkQueueFamilyProperties families[32];
@@ -124,6 +131,7 @@ static enum status find_queue(struct hal_vulkan_device *device, struct error *er
     for (uint32_t i = 0; i < count; i++) {
         if (families[i].queueCount > 0 && families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) {
             device->queue_family = i;
+            device->tick_mask = mask_of(families[i].timestampValidBits);
             return ST_OK;
         }
     }
@@ -223,6 +231,8 @@ static void read_limits(struct hal_vulkan_device *device)
         device->memory_types[HAL_VULKAN_SHARED] == device->memory_types[HAL_VULKAN_LOCAL] &&
         !device->is_split;
     props->capabilities = device->abilities.capabilities;
+    device->tick_ns = (double)limits->timestampPeriod;
+    props->has_profile = device->tick_mask != 0 && device->tick_ns > 0;
     describe(device, all.properties.deviceName);
 }
 

@@ -55,6 +55,8 @@ struct hal_vulkan_device {
     VkDevice handle;
     VkQueue queue;
     uint32_t queue_family;
+    uint64_t tick_mask; /* valid bits of a timestamp; 0: there are none, and no profiles */
+    double tick_ns;
     uint32_t grid_max[3]; /* workgroups of one dispatch */
     uint32_t lanes_max;   /* invocations of a workgroup */
     bool is_split;        /* for tests: local memory counts as separate, even if it is the same */

@@ -35,8 +35,9 @@ struct submission {
     struct hal_semaphore_waiter host_waiter;
     const atomic_bool *cancel;
     struct hal_fault_record *fault;
-    uint64_t value;    /* of the timeline when its work is done; 0: nothing to wait for */
-    atomic_int status; /* the first failure */
+    struct hal_profile *profile; /* NULL: nothing is timed */
+    uint64_t value;              /* of the timeline when its work is done; 0: nothing to wait for */
+    atomic_int status;           /* the first failure */
     struct hal_timepoints timepoints;
     uint32_t slot_count;
     struct hal_binding slots[HAL_SLOTS_MAX + 1]; /* holds references, except the last */
@@ -115,6 +116,16 @@ static struct submission *next_running(struct hal_vulkan_device *device)
     return submission;
 }
 
+/* The device has completed the GPU stage that the submission is in. */
+static void end_stage(struct submission *submission)
+{
+    if (submission->profile) {
+        fail(submission, hal_vulkan_profile_read(submission->replay, submission->command,
+                                                 submission->stage, submission->profile, NULL));
+    }
+    submission->stage++;
+}
+
 static bool begin_stage(struct submission *submission);
 
 static void *retire(void *arg)
@@ -124,8 +135,9 @@ static void *retire(void *arg)
     while ((submission = next_running(device))) {
         if (hal_vulkan_queue_wait(device, submission->value) != VK_SUCCESS) {
             fail(submission, ST_UNAVAILABLE); /* the device is lost */
+        } else if (submission->value != 0) {
+            end_stage(submission);
         }
-        submission->stage += submission->value != 0;
         if (!begin_stage(submission)) {
             complete(submission);
             recycle(submission);
@@ -230,6 +242,7 @@ static enum status run_on_host(struct submission *submission, struct hal_command
         .signal_count = 1,
         .cancel = submission->cancel,
         .fault = submission->fault,
+        .profile = submission->profile,
     };
     TRY(hal_queue_submit(submission->device->host, &stage, NULL));
     submission->host_waiter.value = submission->host_value;
@@ -244,8 +257,8 @@ static enum status begin(struct submission *submission, const struct hal_vulkan_
         return ST_CANCELLED;
     }
     if (!submission->replay) {
-        TRY(hal_vulkan_routine_take(submission->command, submission->addresses, &submission->replay,
-                                    NULL));
+        TRY(hal_vulkan_routine_take(submission->command, submission->addresses,
+                                    submission->profile != NULL, &submission->replay, NULL));
     }
     if (stage->host) {
         return run_on_host(submission, stage->host);
@@ -318,6 +331,7 @@ static void fill(struct submission *submission, const struct hal_submission *fro
     submission->stage = 0;
     submission->cancel = from->cancel;
     submission->fault = from->fault;
+    submission->profile = submission->device->base.props.has_profile ? from->profile : NULL;
     submission->slot_count = from->slot_count;
     atomic_init(&submission->status, ST_OK);
     hal_timepoints_init(&submission->timepoints, from, &submission->status, on_waits_over);

@@ -47,14 +47,22 @@ static void record_dispatch(const struct hal_vulkan_device *device, VkCommandBuf
     }
 }
 
-static void record_launches(const struct hal_vulkan_routine *routine,
-                            const struct hal_vulkan_stage *stage, VkCommandBuffer commands,
-                            uint64_t address)
+/* Between two dispatches. */
+static void record_order(const struct hal_vulkan_device *device, VkCommandBuffer commands)
 {
+    barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+}
+
+static void record_launches(const struct hal_vulkan_replay *replay,
+                            const struct hal_vulkan_stage *stage, VkCommandBuffer commands)
+{
+    const struct hal_vulkan_routine *routine = replay->routine;
     const struct hal_vulkan_device *device = routine->device;
-    const VkAccessFlags read_write = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+    uint64_t address = hal_vulkan_address(replay->memory, 0);
     bool is_written = false; /* by a dispatch since the last barrier */
     must(in_range(stage->launch_first, stage->launch_count, routine->launch_count));
+    hal_vulkan_profile_reset(replay, stage, commands);
     for (uint32_t i = 0; i < stage->launch_count; i++) {
         const struct hal_vulkan_launch *launch = &routine->launches[stage->launch_first + i];
         if (launch->pipeline) {
@@ -62,11 +70,16 @@ static void record_launches(const struct hal_vulkan_routine *routine,
                 .bindings = address + launch->binding_first * sizeof(struct hal_vulkan_binding),
                 .constants = address + launch->constants,
             };
+            if (is_written && replay->queries) {
+                record_order(device, commands);
+            }
             device->vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, launch->pipeline);
+            hal_vulkan_profile_begin(replay, launch, commands);
             record_dispatch(device, commands, launch, push);
+            hal_vulkan_profile_end(replay, launch, commands);
             is_written = true;
         } else if (is_written) {
-            barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, read_write);
+            record_order(device, commands);
             is_written = false;
         }
     }
@@ -97,13 +110,13 @@ static void fill_memory(const struct hal_vulkan_routine *routine, struct hal_buf
     }
 }
 
-static VkResult record(struct hal_vulkan_routine *routine, const struct hal_vulkan_stage *stage,
-                       uint64_t address, VkCommandBuffer *out_commands)
+static VkResult record(const struct hal_vulkan_replay *replay, const struct hal_vulkan_stage *stage,
+                       VkCommandBuffer *out_commands)
 {
-    const struct hal_vulkan_device *device = routine->device;
+    const struct hal_vulkan_device *device = replay->routine->device;
     const VkCommandBufferAllocateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-        .commandPool = routine->pool,
+        .commandPool = replay->routine->pool,
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1,
     };
@@ -117,23 +130,38 @@ static VkResult record(struct hal_vulkan_routine *routine, const struct hal_vulk
     if (result != VK_SUCCESS) {
         return result; /* freeing the pool frees the buffer */
     }
-    record_launches(routine, stage, *out_commands, address);
+    record_launches(replay, stage, *out_commands);
     return device->vkEndCommandBuffer(*out_commands);
 }
 
-static VkResult record_all(struct hal_vulkan_routine *routine, struct hal_vulkan_replay *replay)
+static VkResult record_all(struct hal_vulkan_replay *replay)
 {
-    uint64_t address = hal_vulkan_address(replay->memory, 0);
+    const struct hal_vulkan_routine *routine = replay->routine;
     VkResult result = VK_SUCCESS;
     for (uint32_t i = 0; result == VK_SUCCESS && i < routine->stage_count; i++) {
         if (!routine->stages[i].host) {
-            result = record(routine, &routine->stages[i], address, &replay->commands[i]);
+            result = record(replay, &routine->stages[i], &replay->commands[i]);
         }
     }
     return result;
 }
 
-static enum status make_replay(struct hal_vulkan_routine *routine,
+/* Everything that can fail; hal_vulkan_replay_free() frees what it has made. */
+static enum status init_replay(struct hal_vulkan_replay *replay, bool is_profiled,
+                               struct error *err)
+{
+    struct hal_vulkan_routine *routine = replay->routine;
+    TRY(hal_buffer_new(&routine->device->base, routine->mirrors_at + routine->mirrors_bytes,
+                       &replay->memory, err));
+    replay->mirrors = (struct hal_binding){
+        .buffer = replay->memory, .offset = routine->mirrors_at, .length = routine->mirrors_bytes};
+    fill_memory(routine, replay->memory);
+    TRY(is_profiled ? hal_vulkan_profile_init(replay, err) : ST_OK);
+    VkResult result = record_all(replay);
+    return result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "recording commands");
+}
+
+static enum status make_replay(struct hal_vulkan_routine *routine, bool is_profiled,
                                struct hal_vulkan_replay **out_replay, struct error *err)
 {
     struct hal_vulkan_replay *replay =
@@ -143,23 +171,20 @@ static enum status make_replay(struct hal_vulkan_routine *routine,
     }
     replay->routine = routine;
     list_init(&replay->link);
-    enum status status = hal_buffer_new(
-        &routine->device->base, routine->mirrors_at + routine->mirrors_bytes, &replay->memory, err);
-    if (status == ST_OK) {
-        replay->mirrors = (struct hal_binding){.buffer = replay->memory,
-                                               .offset = routine->mirrors_at,
-                                               .length = routine->mirrors_bytes};
-        fill_memory(routine, replay->memory);
-        VkResult result = record_all(routine, replay);
-        status = result == VK_SUCCESS ? ST_OK : hal_vulkan_error(err, result, "recording commands");
-    }
+    enum status status = init_replay(replay, is_profiled, err);
     if (status != ST_OK) {
-        hal_buffer_unref(replay->memory);
-        free(replay);
+        hal_vulkan_replay_free(replay);
         return status;
     }
     *out_replay = replay;
     return ST_OK;
+}
+
+void hal_vulkan_replay_free(struct hal_vulkan_replay *replay)
+{
+    hal_vulkan_profile_fini(replay);
+    hal_buffer_unref(replay->memory);
+    free(replay); /* its commands are freed with the pool */
 }
 
 static void set_slots(const struct hal_vulkan_replay *replay, const uint64_t *addresses)
@@ -176,16 +201,18 @@ static void set_slots(const struct hal_vulkan_replay *replay, const uint64_t *ad
 }
 
 enum status hal_vulkan_routine_take(struct hal_command *command, const uint64_t *addresses,
-                                    struct hal_vulkan_replay **out_replay, struct error *err)
+                                    bool is_profiled, struct hal_vulkan_replay **out_replay,
+                                    struct error *err)
 {
     struct hal_vulkan_routine *routine;
     OBJ_CAST(routine, command->compiled, HAL_VULKAN_ROUTINE_MAGIC);
+    struct list *idle = is_profiled ? &routine->idle_profiled : &routine->idle;
     enum status status = ST_OK;
     pthread_mutex_lock(&routine->lock);
-    if (list_is_empty(&routine->idle)) {
-        status = make_replay(routine, out_replay, err);
+    if (list_is_empty(idle)) {
+        status = make_replay(routine, is_profiled, out_replay, err);
     } else {
-        *out_replay = LIST_ENTRY(routine->idle.next, struct hal_vulkan_replay, link);
+        *out_replay = LIST_ENTRY(idle->next, struct hal_vulkan_replay, link);
         list_remove(&(*out_replay)->link);
     }
     pthread_mutex_unlock(&routine->lock);
@@ -201,6 +228,6 @@ void hal_vulkan_routine_put(struct hal_vulkan_replay *replay)
     OBJ_CHECK(routine, HAL_VULKAN_ROUTINE_MAGIC);
     pthread_mutex_lock(&routine->lock);
     must(list_is_empty(&replay->link)); /* it is not idle already */
-    list_push_front(&routine->idle, &replay->link);
+    list_push_front(replay->queries ? &routine->idle_profiled : &routine->idle, &replay->link);
     pthread_mutex_unlock(&routine->lock);
 }

@@ -349,12 +349,25 @@ static void add_barrier(struct hal_vulkan_routine *routine)
     (void)new_launch(routine);
 }
 
+/* A launch of |kernel|, whose entries follow; |number|: see struct hal_vulkan_launch. */
+static enum status new_dispatch(struct hal_vulkan_routine *routine, const struct hal_kernel *kernel,
+                                uint32_t number, struct hal_vulkan_launch **out_launch,
+                                struct error *err)
+{
+    struct hal_vulkan_launch *launch = *out_launch = new_launch(routine);
+    TRY(hal_vulkan_pipeline(routine->device, kernel, &launch->pipeline, err));
+    launch->binding_first = routine->entry_count;
+    launch->number = number;
+    launch->query = routine->query_count;
+    routine->query_count += 2;
+    return ST_OK;
+}
+
 static enum status add_launch(struct hal_vulkan_routine *routine, const struct hal_record *record,
                               struct error *err)
 {
-    struct hal_vulkan_launch *launch = new_launch(routine);
-    TRY(hal_vulkan_pipeline(routine->device, kernel_of(record), &launch->pipeline, err));
-    launch->binding_first = routine->entry_count;
+    struct hal_vulkan_launch *launch;
+    TRY(new_dispatch(routine, kernel_of(record), record->number, &launch, err));
     launch->constants = routine->table_bytes + routine->constants_bytes;
     must(in_range(launch->constants, record->constants_bytes, routine->mirrors_at));
     if (record->constants_bytes) {
@@ -383,7 +396,7 @@ static enum status add_transfer(struct hal_vulkan_routine *routine,
                                 const struct hal_vulkan_mirror *mirror, bool is_fetched,
                                 struct error *err)
 {
-    struct hal_vulkan_launch *launch = new_launch(routine);
+    struct hal_vulkan_launch *launch;
     const struct hal_vulkan_entry in_slot = {.source = HAL_VULKAN_FROM_SLOT,
                                              .slot = mirror->slot,
                                              .address = mirror->begin,
@@ -391,8 +404,7 @@ static enum status add_transfer(struct hal_vulkan_routine *routine,
     const struct hal_vulkan_entry in_mirror = {.source = HAL_VULKAN_FROM_REPLAY,
                                                .address = routine->mirrors_at + mirror->at,
                                                .length = in_slot.length};
-    TRY(hal_vulkan_pipeline(routine->device, &hal_vulkan_copy, &launch->pipeline, err));
-    launch->binding_first = routine->entry_count;
+    TRY(new_dispatch(routine, &hal_vulkan_copy, HAL_VULKAN_TRANSFER, &launch, err));
     launch->constants = routine->table_bytes; /* the copy has no constants */
     *new_entry(routine) = is_fetched ? in_slot : in_mirror;
     *new_entry(routine) = is_fetched ? in_mirror : in_slot;
@@ -422,6 +434,7 @@ static enum status make_gpu_stage(struct compiler *c, uint32_t index, struct err
     const struct draft *draft = &c->drafts[index];
     struct hal_vulkan_stage *stage = &routine->stages[index];
     stage->launch_first = routine->launch_count;
+    stage->query_first = routine->query_count;
     if (index > 0) {
         TRY(add_transfers(c, &c->drafts[index - 1], false, err));
     }
@@ -437,6 +450,7 @@ static enum status make_gpu_stage(struct compiler *c, uint32_t index, struct err
         TRY(add_transfers(c, &c->drafts[index + 1], true, err));
     }
     stage->launch_count = routine->launch_count - stage->launch_first;
+    stage->query_count = routine->query_count - stage->query_first;
     return ST_OK;
 }
 
@@ -482,7 +496,9 @@ static enum status make_host_stage(struct compiler *c, uint32_t index, struct er
             bindings[b] = mirrored(c, draft, &record->bindings[b]);
         }
         TRY(add_host(stage->host, record, bindings, err));
+        stage->host->last->number = record->number;
     }
+    stage->host->whole = c->command;
     return hal_command_end(stage->host, err);
 }
 
@@ -581,8 +597,18 @@ enum status hal_vulkan_routine_new(struct hal_command *command, struct error *er
     }
     must(pthread_mutex_init(&routine->lock, NULL) == 0);
     list_init(&routine->idle);
+    list_init(&routine->idle_profiled);
     command->compiled = routine;
     return ST_OK;
+}
+
+static void drop_replays(struct list *idle)
+{
+    while (!list_is_empty(idle)) {
+        struct hal_vulkan_replay *replay = LIST_ENTRY(idle->next, struct hal_vulkan_replay, link);
+        list_remove(&replay->link);
+        hal_vulkan_replay_free(replay);
+    }
 }
 
 void hal_vulkan_routine_free(struct hal_command *command)
@@ -590,13 +616,8 @@ void hal_vulkan_routine_free(struct hal_command *command)
     struct hal_vulkan_routine *routine;
     OBJ_CAST(routine, command->compiled, HAL_VULKAN_ROUTINE_MAGIC);
     struct hal_vulkan_device *device = routine->device;
-    while (!list_is_empty(&routine->idle)) {
-        struct hal_vulkan_replay *replay =
-            LIST_ENTRY(routine->idle.next, struct hal_vulkan_replay, link);
-        list_remove(&replay->link);
-        hal_buffer_unref(replay->memory);
-        free(replay);
-    }
+    drop_replays(&routine->idle);
+    drop_replays(&routine->idle_profiled);
     drop_stages(routine);
     device->vkDestroyCommandPool(device->handle, routine->pool, NULL);
     pthread_mutex_destroy(&routine->lock);

@@ -14,8 +14,12 @@ struct hal_vulkan_launch {
     VkPipeline pipeline;
     uint32_t grid[3];
     uint32_t binding_first;
+    uint32_t number;  /* of the record; HAL_VULKAN_TRANSFER: the driver added it */
+    uint32_t query;   /* the first of two in a replay for profiles: begin and end */
     size_t constants; /* offset in a replay's memory */
 };
+
+#define HAL_VULKAN_TRANSFER UINT32_MAX
 
 enum hal_vulkan_source {
     HAL_VULKAN_FROM_SLOT,
@@ -48,14 +52,15 @@ struct hal_vulkan_routine {
     uint32_t stage_count;
     struct hal_vulkan_launch *launches;
     uint32_t launch_count, launch_max; /* |launch_max|: room */
+    uint32_t query_count;              /* of all launches */
     struct hal_vulkan_entry *entries;  /* of all bindings of all launches */
     uint32_t entry_count, entry_max;
     uint8_t *constants; /* of all launches, stored after the table */
     size_t table_bytes, constants_bytes;
     size_t mirrors_at, mirrors_bytes; /* after the constants */
-    pthread_mutex_t lock;             /* guards the pool and the list */
+    pthread_mutex_t lock;             /* guards the pool and the lists */
     VkCommandPool pool;
-    struct list idle;
+    struct list idle, idle_profiled; /* replays: plain ones, and those for profiles */
 };
 
 static inline bool hal_vulkan_is_written(const struct hal_record *record, uint32_t binding)
@@ -73,6 +78,20 @@ static inline bool hal_vulkan_is_written(const struct hal_record *record, uint32
     }
     return false;
 }
+
+/* ---- profile.c ------------------------------------------------------------------------------- */
+
+/* Makes |replay| one for profiles. */
+MUST_CHECK enum status hal_vulkan_profile_init(struct hal_vulkan_replay *replay, struct error *err);
+void hal_vulkan_profile_fini(struct hal_vulkan_replay *replay); /* a plain replay is fine */
+
+/* Record commands; for a plain replay, nothing. Before the launches of a stage, and around one. */
+void hal_vulkan_profile_reset(const struct hal_vulkan_replay *replay,
+                              const struct hal_vulkan_stage *stage, VkCommandBuffer commands);
+void hal_vulkan_profile_begin(const struct hal_vulkan_replay *replay,
+                              const struct hal_vulkan_launch *launch, VkCommandBuffer commands);
+void hal_vulkan_profile_end(const struct hal_vulkan_replay *replay,
+                            const struct hal_vulkan_launch *launch, VkCommandBuffer commands);
 
 /* ---- placement.c ----------------------------------------------------------------------------- */
 

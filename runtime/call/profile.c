@@ -294,13 +294,15 @@ enum status rt_profile_read(struct rt_profile *profile, const struct rt_profile_
         TRY(read_source(profile, &profile->sources[i], err));
     }
     for (uint32_t i = 0; i < profile->row_count; i++) {
-        profile->rows[i].busy_ns = 0;
+        profile->rows[i].busy_ns = profile->rows[i].host_ns = 0;
     }
     size_t count;
     const struct hal_span *spans = hal_profile_spans(profile->spans, &count);
     for (size_t i = 0; i < count; i++) {
-        uint32_t row = rt_profile_row_of(profile, &spans[i]);
-        profile->rows[row].busy_ns += spans[i].end_ns - spans[i].begin_ns;
+        struct rt_profile_row *row = &profile->rows[rt_profile_row_of(profile, &spans[i])];
+        uint64_t ns = spans[i].end_ns - spans[i].begin_ns;
+        row->busy_ns += ns;
+        row->host_ns += spans[i].thread == HAL_THREAD_DEVICE ? 0 : ns;
     }
     *out_rows = profile->rows;
     *out_count = profile->row_count;

@@ -35,10 +35,11 @@ struct rt_profile_row {
     uint32_t block;     /* number of the block in the method's code */
     uint32_t node;      /* of the block's graph, see runtime/program/outline.h; or UINT32_MAX */
     uint64_t commands;  /* that ran */
-    uint64_t busy_ns;   /* of all threads together */
+    uint64_t busy_ns;   /* of all threads together, and of a device other than the CPU */
+    uint64_t host_ns;   /* the part that is threads' */
     double macs;        /* multiply-adds; 0: it moves data */
     enum hal_macs macs_kind;
-    double bytes;       /* read and written, each tensor once for a command */
+    double bytes; /* read and written, each tensor once for a command */
 };
 
 /* |span_max|: see hal_profile_new(). */

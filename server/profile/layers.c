@@ -23,8 +23,9 @@ static void print_row(const struct rt_profile_row *row, double calls, struct buf
     if (row->node != UINT32_MAX) {
         buf_printf(out, ",\"node\":%u", row->node);
     }
-    buf_printf(out, ",\"dispatches\":%.2f,\"busy_us\":%.3f",
-               (double)row->commands / calls, (double)row->busy_ns / calls / 1000);
+    buf_printf(out, ",\"dispatches\":%.2f,\"busy_us\":%.3f,\"host_us\":%.3f",
+               (double)row->commands / calls, (double)row->busy_ns / calls / 1000,
+               (double)row->host_ns / calls / 1000);
     buf_printf(out, ",\"flops\":%.0f,\"numbers\":\"%s\",\"bytes\":%.0f}", 2 * row->macs / calls,
                numbers[row->macs_kind], row->bytes / calls);
 }

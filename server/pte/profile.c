@@ -82,6 +82,7 @@ static enum status measure(struct pte_call *call, struct pte_profile *p, struct 
     TRY(rt_profile_read(p->profile, &p->rows, &p->row_count, err));
     for (uint32_t i = 0; i < p->row_count; i++) {
         p->busy_ns += p->rows[i].busy_ns;
+        p->host_ns += p->rows[i].host_ns;
     }
     return ST_OK;
 }
@@ -92,7 +93,8 @@ static enum status make_profile(struct pte_call *call, const struct profile_opti
     uint64_t call_ns;
     p->device = hal_device_props(call->device);
     if (!p->device->has_profile) {
-        return error_set(err, ST_UNSUPPORTED, "--device %s: only the device cpu has profiles",
+        return error_set(err, ST_UNSUPPORTED,
+                         "--device %s: the device has no timestamps, so it has no profiles",
                          options->call.device);
     }
     TRY(warm_up(call, &call_ns, err));
@@ -107,7 +109,8 @@ static enum status make_profile(struct pte_call *call, const struct profile_opti
     }
     TRY(rt_profile_new(call->method, SPANS_MAX, &p->profile, err));
     TRY(measure(call, p, err));
-    return hal_device_probe(call->device, &p->peaks, err);
+    p->has_peaks = p->device->is_host;
+    return p->has_peaks ? hal_device_probe(call->device, &p->peaks, err) : ST_OK;
 }
 
 /* ---- showing --------------------------------------------------------------------------------- */
@@ -181,6 +184,9 @@ const struct pte_command pte_profile_command = {
         "Calls a method repeatedly and prints which layers and operators take the time. GFLOP/s\n"
         "and GB/s are those of one worker while it is busy; beside them is their part of what one\n"
         "worker reaches, measured in the same run. More than 100% of the reads: from caches.\n"
+        "On a GPU the times and rates are those of the device, without its peaks; kernels that "
+        "run\n"
+        "on the CPU are marked \"(host)\".\n"
         "\n"
         "  --all                every layer, in the order of execution (the slowest 20)\n"
         "  --json               one object for programs; see pte(1)\n"
@@ -191,6 +197,7 @@ const struct pte_command pte_profile_command = {
         "Examples:\n"
         "  pte profile mobilenet.pte --workers 1\n"
         "  pte profile bert.pte --shape input_0=1x128 --json >bert.json\n"
-        "  pte profile resnet.pte --repeat 3 --trace resnet.trace.json\n",
+        "  pte profile resnet.pte --repeat 3 --trace resnet.trace.json\n"
+        "  pte profile resnet.pte --device auto\n",
     .run = run,
 };

@@ -18,6 +18,7 @@ struct pte_profile {
     struct span program; /* its name */
     const char *method;
     const struct hal_device_props *device;
+    bool has_peaks;         /* false on a device other than the CPU */
     struct hal_peaks peaks; /* of all workers together */
     struct pte_profile_call *calls;
     uint64_t call_count;
@@ -25,7 +26,7 @@ struct pte_profile {
     struct rt_profile *profile;
     const struct rt_profile_row *rows; /* of |profile| */
     uint32_t row_count;
-    uint64_t busy_ns, calls_ns; /* sums over the rows, and over the calls */
+    uint64_t busy_ns, host_ns, calls_ns; /* sums over the rows, and over the calls */
 };
 
 /* Rows that the text shows unless it is asked for all. */

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "protocol/json.h"
 #include "server/profile/layers.h"
@@ -10,7 +11,9 @@
 #include "server/pte/profile.h"
 
 #define PROFILE_FORMAT 1
-#define TRACE_CALLS 1000000 /* the track of calls, behind those of workers */
+/* Tracks behind those of threads: calls, and a device other than the CPU. */
+#define TRACE_CALLS 1000000
+#define TRACE_DEVICE 1000001
 
 static void print_text(struct buf *out, const char *before, const char *key, struct span text)
 {
@@ -34,6 +37,14 @@ static void print_times(const struct pte_profile *p, struct buf *out)
     buf_add_char(out, '}');
 }
 
+static void print_peaks(const struct hal_peaks *peaks, struct buf *out)
+{
+    buf_printf(out,
+               ",\"peak\":{\"float32_flops\":%.0f,\"bfloat16_flops\":%.0f,\"integer_ops\":%.0f,"
+               "\"read_bytes\":%.0f}",
+               2 * peaks->f32_macs, 2 * peaks->bf16_macs, 2 * peaks->u8_macs, peaks->read_bytes);
+}
+
 void pte_profile_print_json(const struct pte_profile *p, struct buf *out)
 {
     buf_printf(out, "{\"format\":%d", PROFILE_FORMAT);
@@ -43,11 +54,9 @@ void pte_profile_print_json(const struct pte_profile *p, struct buf *out)
     print_text(out, ",", "description", span_str(p->device->description));
     buf_printf(out, ",\"workers\":%u,\"calls\":%" PRIu64, p->device->workers, p->call_count);
     print_times(p, out);
-    buf_printf(out,
-               ",\"peak\":{\"float32_flops\":%.0f,\"bfloat16_flops\":%.0f,\"integer_ops\":%.0f,"
-               "\"read_bytes\":%.0f}",
-               2 * p->peaks.f32_macs, 2 * p->peaks.bf16_macs, 2 * p->peaks.u8_macs,
-               p->peaks.read_bytes);
+    if (p->has_peaks) {
+        print_peaks(&p->peaks, out);
+    }
     buf_add_char(out, ',');
     layers_print_json(p->profile, p->rows, p->row_count, p->call_count, out);
     buf_add_str(out, "}\n");
@@ -55,13 +64,26 @@ void pte_profile_print_json(const struct pte_profile *p, struct buf *out)
 
 /* ---- the trace ------------------------------------------------------------------------------- */
 
-/* Names the track |thread|. */
-static void print_track(uint32_t thread, const char *name, uint32_t number, struct buf *out)
+static void print_track(uint32_t track, const char *name, struct buf *out)
 {
     buf_printf(out,
                "{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":"
-               "\"%s %u\"}},\n",
-               thread, name, number);
+               "\"%s\"}},\n",
+               track, name);
+}
+
+/* Names the tracks up to that of worker |last|. */
+static void print_tracks(const struct pte_profile *p, uint32_t last, struct buf *out)
+{
+    char name[24];
+    print_track(0, "caller 0", out);
+    for (uint32_t i = 1; i <= last; i++) {
+        snprintf(name, sizeof(name), "worker %u", i);
+        print_track(i, name, out);
+    }
+    if (!p->device->is_host) {
+        print_track(TRACE_DEVICE, p->device->name, out);
+    }
 }
 
 /* An event on a track, its time counted from |start_ns|; its arguments follow. */
@@ -73,11 +95,28 @@ static void begin_event(const char *category, uint32_t thread, uint64_t start_ns
                (double)(end_ns - begin_ns) / 1000);
 }
 
+static uint32_t track_of(const struct hal_span *span)
+{
+    return span->thread == HAL_THREAD_DEVICE ? TRACE_DEVICE : span->thread;
+}
+
+/* The number of the last of the CPU's threads that have a track. */
+static uint32_t last_thread(const struct pte_profile *p, const struct hal_span *spans, size_t count)
+{
+    uint32_t last = p->device->is_host ? p->device->workers : 0;
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].thread != HAL_THREAD_DEVICE && spans[i].thread > last) {
+            last = spans[i].thread;
+        }
+    }
+    return last;
+}
+
 static void print_span(const struct pte_profile *p, const struct hal_span *span, uint64_t start_ns,
                        struct buf *out)
 {
     const struct rt_profile_row *row = &p->rows[rt_profile_row_of(p->profile, span)];
-    begin_event("operator", span->thread, start_ns, span->begin_ns, span->end_ns, out);
+    begin_event("operator", track_of(span), start_ns, span->begin_ns, span->end_ns, out);
     print_text(out, ",", "name", span_str(row->op));
     print_text(out, ",\"args\":{", "layer", span_str(row->layer));
     print_text(out, ",", "source", span_str(row->source));
@@ -91,10 +130,7 @@ void pte_profile_print_trace(const struct pte_profile *p, struct buf *out)
     const struct hal_span *spans = rt_profile_spans(p->profile, &count);
     uint64_t start_ns = p->calls[0].begin_ns;
     buf_add_str(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-    print_track(0, "caller", 0, out);
-    for (uint32_t i = 1; i <= p->device->workers; i++) {
-        print_track(i, "worker", i, out);
-    }
+    print_tracks(p, last_thread(p, spans, count), out);
     for (size_t i = 0; i < count; i++) {
         print_span(p, &spans[i], start_ns, out);
     }

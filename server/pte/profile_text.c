@@ -15,7 +15,7 @@
 struct sum {
     const char *op;
     const struct rt_profile_row *row; /* NULL: several */
-    uint64_t commands, busy_ns;
+    uint64_t commands, busy_ns, host_ns;
     double macs, bytes;
     enum hal_macs macs_kind;
 };
@@ -39,12 +39,15 @@ static double rate(double amount, uint64_t busy_ns)
     return busy_ns > 0 ? amount / (double)busy_ns : 0;
 }
 
-/* "120.1  63%" of what one worker reaches; a dash where there is nothing to count. */
+/* "120.1  63%" of what one worker reaches, or "120.1" if the peak is 0; a dash where there is
+ * nothing to count. */
 static void print_rate(double amount, uint64_t busy_ns, double peak_per_second, struct buf *out)
 {
     double reached = rate(amount, busy_ns);
     if (amount == 0 || busy_ns == 0) {
         buf_printf(out, "  %7s %4s", "-", "");
+    } else if (peak_per_second == 0) {
+        buf_printf(out, "  %7.1f %4s", reached, "");
     } else {
         buf_printf(out, "  %7.1f %3.0f%%", reached, percent(reached, peak_per_second / 1e9));
     }
@@ -73,9 +76,21 @@ static void print_sum(const struct pte_profile *p, const struct sum *sum, struct
     print_rate(sum->bytes, sum->busy_ns, p->peaks.read_bytes / workers, out);
 }
 
+/* On a device other than the CPU: a mark for what the CPU did, or took part in by copies. */
+static void print_place(const struct pte_profile *p, const struct sum *sum, struct buf *out)
+{
+    if (!p->device->is_host && sum->host_ns > 0) {
+        buf_add_str(out, sum->host_ns == sum->busy_ns ? " (host)" : " (partly host)");
+    }
+}
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static const char heading[] = "  share    us/call  GFLOP/s   of     GB/s   of";
+static const char *heading_of(const struct pte_profile *p)
+{
+    return p->has_peaks ? "  share    us/call  GFLOP/s   of     GB/s   of"
+                        : "  share    us/call  GFLOP/s          GB/s     ";
+}
 
 /* Takes away the blanks at the end of |out|, but nothing before |start|. */
 static void trim(struct buf *out, size_t start)
@@ -88,7 +103,7 @@ static void trim(struct buf *out, size_t start)
 static void print_layers(const struct pte_profile *p, const struct sum *sums, uint32_t shown,
                          struct buf *out)
 {
-    buf_printf(out, "%s     # %-18s %s\n", heading, "operator", "layer");
+    buf_printf(out, "%s     # %-18s %s\n", heading_of(p), "operator", "layer");
     uint64_t rest_ns = 0;
     for (uint32_t i = 0; i < p->row_count; i++) {
         if (i >= shown) {
@@ -100,6 +115,7 @@ static void print_layers(const struct pte_profile *p, const struct sum *sums, ui
         buf_printf(out, " %5td %-18s ", sums[i].row - p->rows, sums[i].op);
         print_layer(sums[i].row, out);
         trim(out, start);
+        print_place(p, &sums[i], out);
         buf_add_char(out, '\n');
     }
     if (shown < p->row_count) {
@@ -125,6 +141,7 @@ static uint32_t sum_operators(const struct pte_profile *p, struct sum *sums)
         }
         sums[at].commands += row->commands;
         sums[at].busy_ns += row->busy_ns;
+        sums[at].host_ns += row->host_ns;
         sums[at].macs += row->macs;
         sums[at].bytes += row->bytes;
     }
@@ -135,12 +152,38 @@ static void print_operators(const struct pte_profile *p, struct sum *sums, struc
 {
     uint32_t count = sum_operators(p, sums);
     qsort(sums, count, sizeof(*sums), compare_sums);
-    buf_printf(out, "\n%s  %-18s %s\n", heading, "operator", "dispatches/call");
+    buf_printf(out, "\n%s  %-18s %s\n", heading_of(p), "operator", "dispatches/call");
     for (uint32_t i = 0; i < count; i++) {
         print_sum(p, &sums[i], out);
-        buf_printf(out, "  %-18s %.0f\n", sums[i].op,
+        buf_printf(out, "  %-18s %.0f", sums[i].op,
                    (double)sums[i].commands / (double)p->call_count);
+        print_place(p, &sums[i], out);
+        buf_add_char(out, '\n');
     }
+}
+
+static void print_peaks(const struct pte_profile *p, struct buf *out)
+{
+    uint32_t workers = p->device->workers;
+    buf_printf(out, "one worker reaches %.1f GFLOP/s in float32, ",
+               2 * p->peaks.f32_macs / workers / 1e9);
+    if (p->peaks.bf16_macs > 0) {
+        buf_printf(out, "%.1f in bfloat16, ", 2 * p->peaks.bf16_macs / workers / 1e9);
+    }
+    buf_printf(out, "%.1f in 8-bit integers, and reads %.1f GB/s\n\n",
+               2 * p->peaks.u8_macs / workers / 1e9, p->peaks.read_bytes / workers / 1e9);
+}
+
+/* The end of a line: how busy a device other than the CPU is, and its host. */
+static void print_device_use(const struct pte_profile *p, struct buf *out)
+{
+    double device_ns = (double)(p->busy_ns - p->host_ns);
+    buf_printf(out, "the device is busy %.0f%% of it", percent(device_ns, (double)p->calls_ns));
+    if (p->host_ns > 0) {
+        buf_printf(out, ", threads of the host %.1f us",
+                   (double)p->host_ns / (double)p->call_count / 1000);
+    }
+    buf_add_str(out, "\n\n");
 }
 
 static void print_head(const struct pte_profile *p, struct buf *out)
@@ -149,16 +192,15 @@ static void print_head(const struct pte_profile *p, struct buf *out)
     double median = (double)pte_call_quantile(p->sorted_ns, p->call_count, 0.5) / 1000;
     buf_printf(out, "%.*s, method %s, on %s (%s)\n", SPAN_FMT(p->program), p->method,
                p->device->name, p->device->description);
-    buf_printf(out, "%llu call%s of %.1f us (median); kernels keep the workers busy %.0f%% of it\n",
-               (unsigned long long)p->call_count, p->call_count == 1 ? "" : "s", median,
-               percent((double)p->busy_ns, (double)p->calls_ns * workers));
-    buf_printf(out, "one worker reaches %.1f GFLOP/s in float32, ",
-               2 * p->peaks.f32_macs / workers / 1e9);
-    if (p->peaks.bf16_macs > 0) {
-        buf_printf(out, "%.1f in bfloat16, ", 2 * p->peaks.bf16_macs / workers / 1e9);
+    buf_printf(out, "%llu call%s of %.1f us (median); ", (unsigned long long)p->call_count,
+               p->call_count == 1 ? "" : "s", median);
+    if (!p->has_peaks) {
+        print_device_use(p, out);
+        return;
     }
-    buf_printf(out, "%.1f in 8-bit integers, and reads %.1f GB/s\n\n",
-               2 * p->peaks.u8_macs / workers / 1e9, p->peaks.read_bytes / workers / 1e9);
+    buf_printf(out, "kernels keep the workers busy %.0f%% of it\n",
+               percent((double)p->busy_ns, (double)p->calls_ns * workers));
+    print_peaks(p, out);
 }
 
 void pte_profile_print_text(const struct pte_profile *p, bool shows_all, struct buf *out)
@@ -172,8 +214,8 @@ void pte_profile_print_text(const struct pte_profile *p, bool shows_all, struct 
     }
     for (uint32_t i = 0; i < p->row_count; i++) {
         const struct rt_profile_row *row = &p->rows[i];
-        sums[i] = (struct sum){row->op,   row,        row->commands, row->busy_ns,
-                               row->macs, row->bytes, row->macs_kind};
+        sums[i] = (struct sum){row->op,      row,       row->commands, row->busy_ns,
+                               row->host_ns, row->macs, row->bytes,    row->macs_kind};
     }
     if (!shows_all) {
         qsort(sums, p->row_count, sizeof(*sums), compare_sums);

@@ -106,7 +106,8 @@ static void test_every_tile_is_in_a_span(void **state)
         const struct hal_span *span = &spans[i];
         assert_ptr_equal(span->command, s.command);
         assert_true(span->number < 3);
-        assert_true(span->thread <= cts.props->workers);
+        assert_true(cts.props->is_host ? span->thread <= cts.props->workers
+                                       : span->thread == HAL_THREAD_DEVICE);
         assert_true(span->begin_ns <= span->end_ns);
         tiles[span->number] += span->tiles;
         if (span->number == 0) {
@@ -120,6 +121,89 @@ static void test_every_tile_is_in_a_span(void **state)
     assert_true(tiles[1] > 0);
     assert_true(first_end <= last_begin); /* a barrier lies between them */
     assert_int_equal(hal_profile_lost(profile), 0);
+    hal_profile_free(profile);
+    teardown(&s);
+}
+
+/* Of two spans of a device, one ends before the other begins. */
+static void assert_apart(const struct hal_span *spans, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            assert_true(
+                spans[i].thread != HAL_THREAD_DEVICE || spans[j].thread != HAL_THREAD_DEVICE ||
+                spans[i].end_ns <= spans[j].begin_ns || spans[j].end_ns <= spans[i].begin_ns);
+        }
+    }
+}
+
+/* Three dispatches behind each other, the second for the host alone, and two beside each other. */
+static struct hal_command *record_stages(void)
+{
+    static const struct hal_kernel *const kernels[] = {&cts_increment, &cts_twice, &cts_increment,
+                                                       &cts_increment};
+    struct hal_command *command = cts_command_new(1);
+    for (uint16_t i = 0; i < 4; i++) {
+        const struct hal_binding out = cts_slot(0, i == 3 ? TILES * 4 : 0, TILES * 4);
+        cts_dispatch(command, &(struct hal_dispatch){.kernel = kernels[i],
+                                                     .grid = {TILES, 1, 1},
+                                                     .bindings = &out,
+                                                     .binding_count = 1,
+                                                     .cost = 100000000});
+        if (i < 2) {
+            cts_barrier(command);
+        }
+    }
+    cts_command_end(command);
+    return command;
+}
+
+/* Adds the tiles of |spans| by command, and finds when each began and ended. */
+static void sum_up(const struct scene *s, const struct hal_span *spans, size_t count,
+                   uint32_t tiles[4], uint64_t begin[4], uint64_t end[4])
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct hal_span *span = &spans[i];
+        uint32_t at = span->number;
+        assert_ptr_equal(span->command, s->command);
+        assert_true(at < 4);
+        assert_int_equal(span->thread == HAL_THREAD_DEVICE, !cts.props->is_host && at != 1);
+        begin[at] = !tiles[at] || span->begin_ns < begin[at] ? span->begin_ns : begin[at];
+        end[at] = span->end_ns > end[at] ? span->end_ns : end[at];
+        tiles[at] += span->tiles;
+    }
+}
+
+/* What the host of a device runs is in the profile, too, in its place and under its number. */
+static void test_stages(void **state)
+{
+    (void)state;
+    struct scene s = {.out = cts_buffer_new(TILES * 8), .command = record_stages()};
+    struct hal_profile *profile = profile_new(100000);
+    const uint32_t *out = hal_buffer_map(s.out);
+    size_t count;
+    s.done = cts_semaphore_new();
+    for (uint32_t turn = 1; turn <= 4; turn++) {
+        uint32_t tiles[4] = {0}, expected = 2 * out[0] + 3;
+        uint64_t begin[4] = {0}, end[4] = {0}, before = hal_profile_now();
+        hal_profile_clear(profile);
+        run(&s, turn % 2 ? profile : NULL); /* with and without one */
+        assert_int_equal(out[0], expected);
+        assert_int_equal(out[TILES], turn);
+        const struct hal_span *spans = hal_profile_spans(profile, &count);
+        if (turn % 2 == 0) {
+            assert_int_equal(count, 0);
+            continue;
+        }
+        sum_up(&s, spans, count, tiles, begin, end);
+        assert_apart(spans, count);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_int_equal(tiles[i], TILES);
+            assert_true(begin[i] <= end[i] && end[i] <= hal_profile_now());
+        }
+        assert_true(before <= end[0] && end[0] <= begin[1]);
+        assert_true(end[1] <= end[2]);
+    }
     hal_profile_free(profile);
     teardown(&s);
 }
@@ -176,21 +260,27 @@ static void test_peaks(void **state)
     assert_true(isfinite(peaks.read_bytes) && peaks.read_bytes > 1e6);
 }
 
-/* A device without profiles ignores the profile, and says that it cannot measure itself. */
+/* A device that cannot measure itself says so. */
+static void test_no_peaks(void **state)
+{
+    (void)state;
+    struct hal_peaks peaks;
+    struct error err;
+    assert_int_equal(hal_device_probe(cts.device, &peaks, &err), ST_UNSUPPORTED);
+    assert_non_null(strstr(err.text, cts.props->name));
+}
+
+/* A device without profiles ignores the profile. */
 static void test_no_profile(void **state)
 {
     (void)state;
     struct scene s;
     struct hal_profile *profile = profile_new(100);
-    struct hal_peaks peaks;
-    struct error err;
     size_t count;
     setup(&s);
     run(&s, profile);
     (void)hal_profile_spans(profile, &count);
     assert_int_equal(count, 0);
-    assert_int_equal(hal_device_probe(cts.device, &peaks, &err), ST_UNSUPPORTED);
-    assert_non_null(strstr(err.text, cts.props->name));
     hal_profile_free(profile);
     teardown(&s);
 }
@@ -200,14 +290,19 @@ int cts_profile(void)
     const struct CMUnitTest with[] = {
         cmocka_unit_test(test_description),
         cmocka_unit_test(test_every_tile_is_in_a_span),
+        cmocka_unit_test(test_stages),
         cmocka_unit_test(test_a_full_profile_counts_what_it_loses),
         cmocka_unit_test(test_a_profile_keeps_its_commands),
-        cmocka_unit_test(test_peaks),
     };
     const struct CMUnitTest without[] = {
         cmocka_unit_test(test_description),
         cmocka_unit_test(test_no_profile),
     };
-    return cts.props->has_profile ? cmocka_run_group_tests_name("profile", with, NULL, NULL)
-                                  : cmocka_run_group_tests_name("profile", without, NULL, NULL);
+    const struct CMUnitTest peaks[] = {
+        cmocka_unit_test(cts.props->is_host ? test_peaks : test_no_peaks),
+    };
+    int failed = cts.props->has_profile
+                     ? cmocka_run_group_tests_name("profile", with, NULL, NULL)
+                     : cmocka_run_group_tests_name("profile", without, NULL, NULL);
+    return failed + cmocka_run_group_tests_name("peaks", peaks, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "hal/buffer.h"
 #include "hal/command.h"
 #include "hal/device.h"
+#include "hal/profile.h"
 #include "hal/queue.h"
 #include "hal/semaphore.h"
 
@@ -54,9 +55,10 @@ static struct hal_command *record_fill(struct hal_device *device)
     return command;
 }
 
-/* Behind |wait|, which may be NULL. */
-static struct hal_semaphore *submit(struct hal_device *device, struct hal_command *command,
-                                    struct hal_semaphore *wait)
+/* Behind |wait|; it and |profile| may be NULL. */
+static struct hal_semaphore *submit_profiled(struct hal_device *device, struct hal_command *command,
+                                             struct hal_semaphore *wait,
+                                             struct hal_profile *profile)
 {
     struct error err;
     struct hal_semaphore *done;
@@ -67,9 +69,16 @@ static struct hal_semaphore *submit(struct hal_device *device, struct hal_comman
         .wait_count = wait != NULL,
         .signal = {{done, 1}},
         .signal_count = 1,
+        .profile = profile,
     };
     assert_ok(err, hal_queue_submit(device, &submission, &err));
     return done;
+}
+
+static struct hal_semaphore *submit(struct hal_device *device, struct hal_command *command,
+                                    struct hal_semaphore *wait)
+{
+    return submit_profiled(device, command, wait, NULL);
 }
 
 static enum status run(struct hal_device *device, struct hal_command *command)
@@ -118,12 +127,50 @@ static void test_lost(void **state)
     hal_device_unref(device);
 }
 
+/* Runs a fill with a profile; returns how many spans came of it. */
+static size_t run_profiled(struct hal_device *device, struct hal_command *command,
+                           enum status expected)
+{
+    struct error err;
+    struct hal_profile *profile;
+    size_t count;
+    assert_ok(err, hal_profile_new(100, &profile, &err));
+    struct hal_semaphore *done = submit_profiled(device, command, NULL, profile);
+    assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), expected);
+    (void)hal_profile_spans(profile, &count);
+    hal_semaphore_unref(done);
+    hal_profile_free(profile);
+    return count;
+}
+
+/* No memory for timestamps: calls without a profile go on. Then a device without timestamps. */
+static void test_profiles(void **state)
+{
+    (void)state;
+    struct hal_device *device = open_device();
+    struct hal_command *command = record_fill(device);
+    if (hal_device_props(device)->has_profile) {
+        assert_int_equal(run_profiled(device, command, ST_EXHAUSTED), 0);
+        assert_int_equal(run(device, command), ST_OK);
+        assert_int_equal(run_profiled(device, command, ST_OK), 1);
+    }
+    hal_command_unref(command);
+    hal_device_unref(device);
+    device = open_device();
+    command = record_fill(device);
+    assert_false(hal_device_props(device)->has_profile);
+    assert_int_equal(run_profiled(device, command, ST_OK), 0);
+    hal_command_unref(command);
+    hal_device_unref(device);
+}
+
 /* The numbers count the calls of all tests, in their order. */
 int main(void)
 {
     struct error err;
     struct hal_device *device;
-    if (setenv("PTED_VULKAN_FAULTS", "nonsense,memory=2,submit=2,x=,wait=3,submit=", 1) != 0) {
+    if (setenv("PTED_VULKAN_FAULTS",
+               "nonsense,memory=2,submit=2,x=,wait=3,submit=,queries=1,timestamps=7", 1) != 0) {
         return 1;
     }
     if (hal_device_open("vulkan", NULL, &device, &err) != ST_OK) {
@@ -134,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_profiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,9 +67,9 @@ def devices_are_listed():
     expect("the first", done.stdout.splitlines()[0].split("\t")[0], "cpu")
     bare = pte("devices", **NO_DRIVER)
     expect("without a driver", [line.split("\t")[0] for line in bare.stdout.splitlines()], ["cpu"])
-    refused = pte("profile", "--device", "vulkan", TALLY)
-    expect("a profile of a GPU", (refused.returncode, refused.stderr),
-           (69, "pte: --device vulkan: only the device cpu has profiles\n"))
+    refused = pte("profile", "--device", "vulkan", TALLY, PTED_VULKAN_FAULTS="timestamps=1-")
+    expect("a profile without timestamps", (refused.returncode, refused.stderr),
+           (69, "pte: --device vulkan: the device has no timestamps, so it has no profiles\n"))
     poor = pte("devices", PTED_VULKAN_FAULTS="features=1-")
     if "cannot be used: vulkan:0: the device lacks the feature " not in poor.stdout:
         raise Failure(f"a device without a feature: {poor.stdout}")
@@ -123,6 +123,84 @@ def models_tell_where_they_run():
                {row["reason"] for row in placement["on_host"]}, True)
     with Daemon([ADD]) as daemon:
         expect("on a CPU", "placement" in get(daemon, "/v2/models/add")[1], False)
+
+
+def has_timestamps():
+    done = pte("profile", "--device", "vulkan", "--repeat", "1", ADD)
+    return "no timestamps" not in done.stderr
+
+
+def check_layers(profile, is_mixed):
+    expect("device", (profile["device"], profile["workers"]), ("vulkan:0", 1))
+    expect("lost", profile["lost_spans"], 0)
+    for row in profile["layers"]:
+        if not 0 <= row["host_us"] <= row["busy_us"]:
+            raise Failure(f"times of the host: {row}")
+    on_device_us = sum(row["busy_us"] - row["host_us"] for row in profile["layers"])
+    on_host_us = sum(row["host_us"] for row in profile["layers"])
+    expect("times of the device and the host", (on_device_us > 0, on_host_us > 0),
+           (True, is_mixed))
+    return on_device_us
+
+
+def profiles_by_pte():
+    """Tables, JSON and a trace; kernels without a shader have the times of the host."""
+    if not has_timestamps():
+        return
+    types = str(MODELS / "pointwise_types.pte")
+    for model, is_mixed, extra in ((DIGITS, False, {}),
+                                   (types, True, {"PTED_VULKAN_CAPABILITIES": "-all,+gpu",
+                                                  "PTED_VULKAN_MEMORY": "split"})):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = f"{folder}/trace.json"
+            options = ("profile", "--device", "vulkan", "--repeat", "3", "--trace", trace)
+            done = pte(*options, "--json", model, **extra)
+            expect(f"status: {done.stderr}", done.returncode, 0)
+            profile = json.loads(done.stdout)
+            check_layers(profile, is_mixed)
+            expect("no peak", "peak" in profile, False)
+            text = pte(*options, "--all", model, **extra).stdout
+            expect("marks of the host", "host)" in text, is_mixed)
+            expect("a row for each layer", sum(re.match(r" *[0-9.]+% .* [0-9]+ [a-z]", line)
+                                               is not None for line in
+                                               text.split("\n\n")[1].splitlines()),
+                   len(profile["layers"]))
+            with open(trace, encoding="utf-8") as file:
+                events = json.load(file)["traceEvents"]
+            names = {event["tid"]: event["args"]["name"] for event in events
+                     if event["ph"] == "M"}
+            tracks = {names[event["tid"]] for event in events if event.get("cat") == "operator"}
+            expect("a track of the device", "vulkan:0" in tracks, True)
+            expect("tracks of the host", any(name.startswith("worker") for name in tracks),
+                   is_mixed)
+
+
+def profiles_by_daemon():
+    """A profile changes no result, and is that of `pte profile`."""
+    if not has_timestamps():
+        return
+    with on_device(DIGITS, "--profile-spans-max=100000") as daemon:
+        client = Client(daemon.port)
+        answers = []
+        for query in ("", "?profile=1", "", "?profile=1"):
+            client.send(build_request("POST", f"/v2/models/digits/infer{query}", digits_body(3)))
+            expect("status", client.answer(), 200)
+            answers.append(json.loads(client.body))
+        expect("outputs", [answer["outputs"] for answer in answers], [answers[0]["outputs"]] * 4)
+        expect("a profile", ["profile" in answer for answer in answers], [False, True] * 2)
+        profile = answers[3]["profile"]
+        if check_layers(profile, False) > profile["call_us"]:
+            raise Failure(f"more time than the call took: {profile}")
+        listed = json.loads(pte("profile", "--device", "vulkan", "--repeat", "1", "--json",
+                                DIGITS).stdout)["layers"]
+        expect("kernels", [row["kernel"] for row in profile["layers"]],
+               [row["kernel"] for row in listed])
+    with on_device(DIGITS, "--profile-spans-max=100000", faults="timestamps=1-") as daemon:
+        client = Client(daemon.port)
+        client.send(build_request("POST", "/v2/models/digits/infer?profile=1", digits_body(3)))
+        status = client.answer()
+        expect("without timestamps", (status, "no timestamps" in json.loads(client.body)["error"]),
+               (501, True))
 
 
 def tells_hardware_truly():
@@ -350,7 +428,8 @@ def stopped_meanwhile():
 
 
 CHECKS = (devices_are_listed, serves_without, serves_without_loader, refuses_no_device,
-          models_tell_where_they_run, tells_hardware_truly, no_memory_once)
+          models_tell_where_they_run, tells_hardware_truly, profiles_by_pte, profiles_by_daemon,
+          no_memory_once)
 LOST_CHECKS = (not_ready_meanwhile, lost_with_many_in_flight, lost_with_lists_and_batches,
                lost_for_good, cannot_be_opened_again, stopped_meanwhile)
 
