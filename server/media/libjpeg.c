@@ -3,9 +3,6 @@
 
 #include "server/media/libjpeg.h"
 
-#include <pthread.h>
-#include <stddef.h>
-
 #include "server/process/library.h"
 
 /* The layout of its structs, and so its name, differs between systems. */
@@ -18,32 +15,21 @@
 #endif
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member)                                                                             \
-    {                                                                                              \
-        "jpeg_" #member, offsetof(struct libjpeg, member)                                          \
-    }
+#define SYMBOL(member) LIBRARY_SYMBOL("jpeg_", struct libjpeg, member)
     SYMBOL(std_error),      SYMBOL(CreateDecompress), SYMBOL(destroy_decompress),
     SYMBOL(read_header),    SYMBOL(start_decompress), SYMBOL(crop_scanline),
     SYMBOL(skip_scanlines), SYMBOL(read_scanlines),   SYMBOL(resync_to_restart),
 #undef SYMBOL
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct libjpeg functions;          /* written once, by load() */
-static char problem[LIBRARY_PROBLEM_MAX]; /* why the library is not there; empty if it is */
+static struct libjpeg functions;
 
-static void load(void)
-{
-    library_load(JPEG_LIBRARY, JPEG_PACKAGE, symbols, sizeof(symbols) / sizeof(symbols[0]),
-                 &functions, problem);
-}
+static struct library library = {
+    LIBRARY_INIT(JPEG_LIBRARY, JPEG_PACKAGE, symbols, &functions, ST_UNSUPPORTED),
+};
 
-enum status libjpeg_load(const struct libjpeg **library, struct error *err)
+enum status libjpeg_load(const struct libjpeg **out, struct error *err)
 {
-    pthread_once(&once, load);
-    if (problem[0] != '\0') {
-        return error_set(err, ST_UNSUPPORTED, "%s", problem);
-    }
-    *library = &functions;
-    return ST_OK;
+    *out = &functions;
+    return library_load(&library, err);
 }

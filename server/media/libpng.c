@@ -3,16 +3,10 @@
 
 #include "server/media/libpng.h"
 
-#include <pthread.h>
-#include <stddef.h>
-
 #include "server/process/library.h"
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member)                                                                             \
-    {                                                                                              \
-        "png_" #member, offsetof(struct libpng, member)                                            \
-    }
+#define SYMBOL(member) LIBRARY_SYMBOL("png_", struct libpng, member)
     SYMBOL(create_read_struct),
     SYMBOL(create_info_struct),
     SYMBOL(destroy_read_struct),
@@ -31,22 +25,14 @@ static const struct library_symbol symbols[] = {
 #undef SYMBOL
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct libpng functions;           /* written once, by load() */
-static char problem[LIBRARY_PROBLEM_MAX]; /* why the library is not there; empty if it is */
+static struct libpng functions;
 
-static void load(void)
-{
-    library_load("libpng16.so.16", "libpng16-16", symbols, sizeof(symbols) / sizeof(symbols[0]),
-                 &functions, problem);
-}
+static struct library library = {
+    LIBRARY_INIT("libpng16.so.16", "libpng16-16", symbols, &functions, ST_UNSUPPORTED),
+};
 
-enum status libpng_load(const struct libpng **library, struct error *err)
+enum status libpng_load(const struct libpng **out, struct error *err)
 {
-    pthread_once(&once, load);
-    if (problem[0] != '\0') {
-        return error_set(err, ST_UNSUPPORTED, "%s", problem);
-    }
-    *library = &functions;
-    return ST_OK;
+    *out = &functions;
+    return library_load(&library, err);
 }

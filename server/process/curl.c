@@ -3,20 +3,13 @@
 
 #include "server/process/curl.h"
 
-#include <pthread.h>
-#include <stddef.h>
-#include <stdio.h>
-
 #include "server/process/library.h"
 
 #define LIBRARY_NAME "libcurl.so.4"
 #define VERSION_MIN 0x075800 /* 7.88.0 */
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member)                                                                             \
-    {                                                                                              \
-        "curl_" #member, offsetof(struct curl, member)                                             \
-    }
+#define SYMBOL(member) LIBRARY_SYMBOL("curl_", struct curl, member)
     SYMBOL(global_init),         SYMBOL(easy_init),        SYMBOL(easy_setopt),
     SYMBOL(easy_perform),        SYMBOL(easy_getinfo),     SYMBOL(easy_reset),
     SYMBOL(easy_cleanup),        SYMBOL(easy_strerror),    SYMBOL(multi_init),
@@ -28,32 +21,27 @@ static const struct library_symbol symbols[] = {
 #undef SYMBOL
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct curl functions;             /* written once, by load() */
-static char problem[LIBRARY_PROBLEM_MAX]; /* why there is no libcurl; empty if there is one */
+static struct curl functions;
 
-static void load(void)
+static enum status prepare(struct error *err)
 {
-    library_load(LIBRARY_NAME, "libcurl4", symbols, sizeof(symbols) / sizeof(symbols[0]),
-                 &functions, problem);
-    if (problem[0] != '\0') {
-        return;
-    }
     const curl_version_info_data *version = functions.version_info(CURLVERSION_NOW);
     if (version->version_num < VERSION_MIN) {
-        snprintf(problem, sizeof(problem), LIBRARY_NAME " is %.40s; expected 7.88.0 or newer",
-                 version->version);
-    } else if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        snprintf(problem, sizeof(problem), LIBRARY_NAME ": curl_global_init() failed");
+        return error_set(err, ST_UNAVAILABLE, LIBRARY_NAME " is %.40s; expected 7.88.0 or newer",
+                         version->version);
     }
+    return functions.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+               ? ST_OK
+               : error_set(err, ST_UNAVAILABLE, LIBRARY_NAME ": curl_global_init() failed");
 }
+
+static struct library library = {
+    LIBRARY_INIT(LIBRARY_NAME, "libcurl4", symbols, &functions, ST_UNAVAILABLE),
+    .prepare = prepare,
+};
 
 enum status curl_load(struct error *err, const struct curl **curl)
 {
-    pthread_once(&once, load);
-    if (problem[0] != '\0') {
-        return error_set(err, ST_UNAVAILABLE, "%s", problem);
-    }
     *curl = &functions;
-    return ST_OK;
+    return library_load(&library, err);
 }

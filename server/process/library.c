@@ -4,25 +4,35 @@
 #include "server/process/library.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
-void library_load(const char *name, const char *package, const struct library_symbol *symbols,
-                  size_t count, void *functions, char problem[LIBRARY_PROBLEM_MAX])
+static enum status open_library(const struct library *library, struct error *err)
 {
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
+    void *handle = dlopen(library->name, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
         const char *reason = dlerror();
-        snprintf(problem, LIBRARY_PROBLEM_MAX, "no %s (Debian: %s): %.120s", name, package,
-                 reason ? reason : "unknown");
-        return;
+        return error_set(err, library->missing, "no %s (Debian: %s): %.120s", library->name,
+                         library->package, reason ? reason : "unknown");
     }
-    for (size_t i = 0; i < count; i++) {
-        void *symbol = dlsym(library, symbols[i].name);
-        if (!symbol) {
-            snprintf(problem, LIBRARY_PROBLEM_MAX, "%s has no %s()", name, symbols[i].name);
-            return;
+    for (size_t i = 0; i < library->symbol_count; i++) {
+        const struct library_symbol *symbol = &library->symbols[i];
+        void *function = dlsym(handle, symbol->name);
+        if (!function) {
+            return error_set(err, library->missing, "%s has no %s()", library->name, symbol->name);
         }
-        memcpy((char *)functions + symbols[i].offset, &symbol, sizeof(symbol));
+        memcpy((char *)library->functions + symbol->offset, &function, sizeof(function));
     }
+    return library->prepare ? library->prepare(err) : ST_OK;
+}
+
+enum status library_load(struct library *library, struct error *err)
+{
+    pthread_mutex_lock(&library->lock);
+    if (!library->is_tried) {
+        library->is_tried = true;
+        library->problem.code = open_library(library, &library->problem);
+    }
+    pthread_mutex_unlock(&library->lock);
+    const struct error *problem = &library->problem;
+    return problem->code == ST_OK ? ST_OK : error_set(err, problem->code, "%s", problem->text);
 }

@@ -6,9 +6,11 @@
 #ifndef PTED_SERVER_PROCESS_LIBRARY_H
 #define PTED_SERVER_PROCESS_LIBRARY_H
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
-#define LIBRARY_PROBLEM_MAX 240
+#include "base/status.h"
 
 /* A function of a library, and the place of its pointer in a table of functions. */
 struct library_symbol {
@@ -16,12 +18,37 @@ struct library_symbol {
     size_t offset;
 };
 
+/* The row of the function |prefix||member|, whose pointer is |member| of a |table|. */
+#define LIBRARY_SYMBOL(prefix, table, member)                                                      \
+    {                                                                                              \
+        prefix #member, offsetof(table, member)                                                    \
+    }
+
+/* A library, in a static variable with LIBRARY_INIT(). */
+struct library {
+    const char *name;    /* such as "libcurl.so.4" */
+    const char *package; /* of Debian */
+    const struct library_symbol *symbols;
+    size_t symbol_count;
+    void *functions;     /* the table; written once */
+    enum status missing; /* of library_load(), if the library cannot be used */
+    /* NULL, or checks and prepares the library after its functions are there. */
+    enum status (*prepare)(struct error *err);
+    pthread_mutex_t lock; /* of the members below */
+    bool is_tried;
+    struct error problem; /* why it cannot be used; its code is ST_OK: it can */
+};
+
+#define LIBRARY_INIT(name_, package_, symbols_, functions_, missing_)                              \
+    .name = (name_), .package = (package_), .symbols = (symbols_),                                 \
+    .symbol_count = sizeof(symbols_) / sizeof((symbols_)[0]), .functions = (functions_),           \
+    .missing = (missing_), .lock = PTHREAD_MUTEX_INITIALIZER
+
 /*
- * Opens the library |name|, such as "libcurl.so.4", of Debian's |package|, and writes the pointers
- * of |symbols| to |functions|. |problem| becomes the reason why it cannot be used, or stays empty.
- * The library stays open. Called once for each library, by pthread_once(3).
+ * Loads |library| at the first call; later calls, on any thread, have the result of the first. The
+ * library then stays open. ST_OK: its functions may be called. Otherwise library->missing, with the
+ * reason and the package.
  */
-void library_load(const char *name, const char *package, const struct library_symbol *symbols,
-                  size_t count, void *functions, char problem[LIBRARY_PROBLEM_MAX]);
+MUST_CHECK enum status library_load(struct library *library, struct error *err);
 
 #endif

@@ -3,18 +3,9 @@
 
 #include "server/process/openssl.h"
 
-#include <pthread.h>
-#include <stddef.h>
-
 #include "server/process/library.h"
 
-#define CRYPTO_NAME "libcrypto.so.3"
-#define TLS_NAME "libssl.so.3"
-
-#define SYMBOL(name)                                                                               \
-    {                                                                                              \
-#name, offsetof(struct openssl, name)                                                      \
-    }
+#define SYMBOL(name) LIBRARY_SYMBOL("", struct openssl, name)
 
 static const struct library_symbol crypto_symbols[] = {
 #define CRYPTO(name) SYMBOL(name),
@@ -32,39 +23,33 @@ static const struct library_symbol tls_symbols[] = {
 #undef TLS
 };
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+static struct openssl functions;
 
-static pthread_once_t crypto_once = PTHREAD_ONCE_INIT, tls_once = PTHREAD_ONCE_INIT;
-static struct openssl functions; /* each written once, by library_load() */
-/* Why a library is not there; empty if it is. */
-static char crypto_problem[LIBRARY_PROBLEM_MAX], tls_problem[LIBRARY_PROBLEM_MAX];
+static struct library libcrypto = {
+    LIBRARY_INIT("libcrypto.so.3", "libssl3", crypto_symbols, &functions, ST_UNAVAILABLE),
+};
 
-static void load_crypto(void)
+static struct library libssl = {
+    LIBRARY_INIT("libssl.so.3", "libssl3", tls_symbols, &functions, ST_UNAVAILABLE),
+};
+
+/* As library_load(); the error says what the library is for. */
+static enum status load_for(const char *purpose, struct library *library, struct error *err)
 {
-    library_load(CRYPTO_NAME, "libssl3", crypto_symbols, COUNT_OF(crypto_symbols), &functions,
-                 crypto_problem);
-}
-
-static void load_tls(void)
-{
-    library_load(TLS_NAME, "libssl3", tls_symbols, COUNT_OF(tls_symbols), &functions, tls_problem);
+    struct error problem;
+    enum status status = library_load(library, &problem);
+    return status == ST_OK ? ST_OK : error_set(err, status, "%s for %s", problem.text, purpose);
 }
 
 enum status openssl_load_crypto(const char *purpose, const struct openssl **openssl,
                                 struct error *err)
 {
-    pthread_once(&crypto_once, load_crypto);
-    if (crypto_problem[0]) {
-        return error_set(err, ST_UNAVAILABLE, "%s for %s", crypto_problem, purpose);
-    }
     *openssl = &functions;
-    return ST_OK;
+    return load_for(purpose, &libcrypto, err);
 }
 
 enum status openssl_load_tls(const char *purpose, const struct openssl **openssl, struct error *err)
 {
     TRY(openssl_load_crypto(purpose, openssl, err));
-    pthread_once(&tls_once, load_tls);
-    return tls_problem[0] ? error_set(err, ST_UNAVAILABLE, "%s for %s", tls_problem, purpose)
-                          : ST_OK;
+    return load_for(purpose, &libssl, err);
 }

@@ -3,7 +3,7 @@
 
 #include "server/text/pattern.h"
 
-#include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -13,7 +13,6 @@
 #include "server/process/library.h"
 #include "server/text/pattern_translate.h"
 
-#define LIBRARY_NAME "libpcre2-8.so.0"
 #define JIT_STACK_MIN ((size_t)32 << 10)
 #define JIT_STACK_MAX ((size_t)4 << 20)
 #define HEAP_KIB_MAX 20000
@@ -38,12 +37,12 @@ static struct {
     __typeof__(pcre2_jit_stack_create) *jit_stack_create;
     __typeof__(pcre2_jit_stack_assign) *jit_stack_assign;
     __typeof__(pcre2_jit_stack_free) *jit_stack_free;
-} library; /* written once, by load() */
+} pcre2;
 
 static const struct library_symbol symbols[] = {
 #define SYMBOL(member)                                                                             \
     {                                                                                              \
-        "pcre2_" #member "_8", (size_t)((char *)&library.member - (char *)&library)                \
+        "pcre2_" #member "_8", offsetof(__typeof__(pcre2), member)                                 \
     }
     SYMBOL(compile),
     SYMBOL(code_free),
@@ -67,14 +66,9 @@ static const struct library_symbol symbols[] = {
 #undef SYMBOL
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char problem[LIBRARY_PROBLEM_MAX]; /* why the library is not there; empty if it is */
-
-static void load(void)
-{
-    library_load(LIBRARY_NAME, "libpcre2-8-0", symbols, sizeof(symbols) / sizeof(symbols[0]),
-                 &library, problem);
-}
+static struct library library = {
+    LIBRARY_INIT("libpcre2-8.so.0", "libpcre2-8-0", symbols, &pcre2, ST_UNAVAILABLE),
+};
 
 struct pattern {
     pcre2_code *code;
@@ -89,25 +83,25 @@ struct pattern_scratch {
 
 static enum status compile(struct pattern *pattern, struct span source, struct error *err)
 {
-    pcre2_compile_context *context = library.compile_context_create(NULL);
+    pcre2_compile_context *context = pcre2.compile_context_create(NULL);
     if (!context) {
         return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
     }
-    library.set_newline(context, PCRE2_NEWLINE_LF);
+    pcre2.set_newline(context, PCRE2_NEWLINE_LF);
     int code = 0;
     PCRE2_SIZE at = 0;
-    pattern->code = library.compile(
+    pattern->code = pcre2.compile(
         source.ptr, source.len,
         PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_UTF_CHECK, &code, &at, context);
-    library.compile_context_free(context);
+    pcre2.compile_context_free(context);
     if (!pattern->code) {
         PCRE2_UCHAR reason[128] = "";
-        library.get_error_message(code, reason, sizeof(reason));
+        pcre2.get_error_message(code, reason, sizeof(reason));
         return code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED
                    ? error_set(err, ST_EXHAUSTED, "no memory for a regular expression")
                    : error_set(err, ST_CORRUPT, "wrong regular expression: %.120s", reason);
     }
-    pattern->has_jit = library.jit_compile(pattern->code, PCRE2_JIT_COMPLETE) == 0;
+    pattern->has_jit = pcre2.jit_compile(pattern->code, PCRE2_JIT_COMPLETE) == 0;
     return ST_OK;
 }
 
@@ -115,10 +109,7 @@ enum status pattern_new(struct span source, enum pattern_dialect dialect, struct
                         struct error *err)
 {
     struct buf translated;
-    pthread_once(&once, load);
-    if (problem[0]) {
-        return error_set(err, ST_UNAVAILABLE, "%s", problem);
-    }
+    TRY(library_load(&library, err));
     struct pattern *pattern = calloc(1, sizeof(*pattern));
     if (!pattern) {
         return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
@@ -140,7 +131,7 @@ enum status pattern_new(struct span source, enum pattern_dialect dialect, struct
 void pattern_free(struct pattern *pattern)
 {
     if (pattern) {
-        library.code_free(pattern->code);
+        pcre2.code_free(pattern->code);
         free(pattern);
     }
 }
@@ -148,9 +139,9 @@ void pattern_free(struct pattern *pattern)
 void pattern_scratch_free(struct pattern_scratch *scratch)
 {
     if (scratch) {
-        library.match_data_free(scratch->data);
-        library.match_context_free(scratch->context);
-        library.jit_stack_free(scratch->stack);
+        pcre2.match_data_free(scratch->data);
+        pcre2.match_context_free(scratch->context);
+        pcre2.jit_stack_free(scratch->stack);
         free(scratch);
     }
 }
@@ -161,17 +152,17 @@ static struct pattern_scratch *scratch_new(void)
     if (!scratch) {
         return NULL;
     }
-    scratch->data = library.match_data_create(1, NULL);
-    scratch->context = library.match_context_create(NULL);
+    scratch->data = pcre2.match_data_create(1, NULL);
+    scratch->context = pcre2.match_context_create(NULL);
     if (!scratch->data || !scratch->context) {
         pattern_scratch_free(scratch);
         return NULL;
     }
-    library.set_match_limit(scratch->context, PATTERN_STEPS_MAX);
-    library.set_heap_limit(scratch->context, HEAP_KIB_MAX);
-    scratch->stack = library.jit_stack_create(JIT_STACK_MIN, JIT_STACK_MAX, NULL);
+    pcre2.set_match_limit(scratch->context, PATTERN_STEPS_MAX);
+    pcre2.set_heap_limit(scratch->context, HEAP_KIB_MAX);
+    scratch->stack = pcre2.jit_stack_create(JIT_STACK_MIN, JIT_STACK_MAX, NULL);
     if (scratch->stack) {
-        library.jit_stack_assign(scratch->context, NULL, scratch->stack);
+        pcre2.jit_stack_assign(scratch->context, NULL, scratch->stack);
     }
     return scratch;
 }
@@ -184,12 +175,12 @@ enum status pattern_find(const struct pattern *pattern, struct pattern_scratch *
         return error_set(err, ST_EXHAUSTED, "no memory for a regular expression");
     }
     struct pattern_scratch *own = *scratch;
-    int found = pattern->has_jit ? library.jit_match(pattern->code, text.ptr, text.len, from, 0,
-                                                     own->data, own->context)
-                                 : library.match(pattern->code, text.ptr, text.len, from,
-                                                 PCRE2_NO_UTF_CHECK, own->data, own->context);
+    int found = pattern->has_jit ? pcre2.jit_match(pattern->code, text.ptr, text.len, from, 0,
+                                                   own->data, own->context)
+                                 : pcre2.match(pattern->code, text.ptr, text.len, from,
+                                               PCRE2_NO_UTF_CHECK, own->data, own->context);
     if (found >= 0) {
-        const PCRE2_SIZE *place = library.get_ovector_pointer(own->data);
+        const PCRE2_SIZE *place = pcre2.get_ovector_pointer(own->data);
         *out_start = place[0];
         *out_end = place[1];
         return ST_OK;

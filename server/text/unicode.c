@@ -3,7 +3,6 @@
 
 #include "server/text/unicode.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -12,8 +11,6 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "server/process/library.h"
-
-#define LIBRARY_NAME "libutf8proc.so.2"
 
 /* The functions of the library, with their names. */
 static struct {
@@ -28,37 +25,28 @@ static struct {
     const utf8proc_property_t *(*get_property)(utf8proc_int32_t code);
     utf8proc_ssize_t (*normalize_utf32)(utf8proc_int32_t *codes, utf8proc_ssize_t count,
                                         utf8proc_option_t options);
-} library; /* written once, by load() */
+} utf8proc;
 
 static const struct library_symbol symbols[] = {
-#define SYMBOL(member)                                                                             \
-    {                                                                                              \
-        "utf8proc_" #member, (size_t)((char *)&library.member - (char *)&library)                  \
-    }
+#define SYMBOL(member) LIBRARY_SYMBOL("utf8proc_", __typeof__(utf8proc), member)
     SYMBOL(unicode_version),         SYMBOL(category),       SYMBOL(tolower),
     SYMBOL(grapheme_break_stateful), SYMBOL(decompose_char), SYMBOL(get_property),
     SYMBOL(normalize_utf32),
 #undef SYMBOL
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char problem[LIBRARY_PROBLEM_MAX]; /* why the library is not there; empty if it is */
-
-static void load(void)
-{
-    library_load(LIBRARY_NAME, "libutf8proc2", symbols, sizeof(symbols) / sizeof(symbols[0]),
-                 &library, problem);
-}
+static struct library library = {
+    LIBRARY_INIT("libutf8proc.so.2", "libutf8proc2", symbols, &utf8proc, ST_UNAVAILABLE),
+};
 
 enum status unicode_load(struct error *err)
 {
-    pthread_once(&once, load);
-    return problem[0] ? error_set(err, ST_UNAVAILABLE, "%s", problem) : ST_OK;
+    return library_load(&library, err);
 }
 
 const char *unicode_version(void)
 {
-    return library.unicode_version();
+    return utf8proc.unicode_version();
 }
 
 /* ---- UTF-8 ----------------------------------------------------------------------------------- */
@@ -179,7 +167,7 @@ bool unicode_is_space(uint32_t code)
 
 static bool is_in(uint32_t code, unsigned categories)
 {
-    return categories >> library.category((utf8proc_int32_t)code) & 1;
+    return categories >> utf8proc.category((utf8proc_int32_t)code) & 1;
 }
 
 bool unicode_is_mark(uint32_t code)
@@ -230,13 +218,13 @@ void unicode_add_lower(struct buf *out, uint32_t code)
     } else if (code == 0x130) {
         buf_add(out, "i\xcc\x87", 3); /* the only character whose lower case is two */
     } else {
-        unicode_add(out, (uint32_t)library.tolower((utf8proc_int32_t)code));
+        unicode_add(out, (uint32_t)utf8proc.tolower((utf8proc_int32_t)code));
     }
 }
 
 bool unicode_is_boundary(uint32_t left, uint32_t right, int32_t *state)
 {
-    return library.grapheme_break_stateful((utf8proc_int32_t)left, (utf8proc_int32_t)right, state);
+    return utf8proc.grapheme_break_stateful((utf8proc_int32_t)left, (utf8proc_int32_t)right, state);
 }
 
 /* ---- normal forms ---------------------------------------------------------------------------- */
@@ -267,7 +255,7 @@ static enum status reserve(struct unicode_codes *codes, size_t count, struct err
 
 static unsigned class_of(int32_t code)
 {
-    return code < 0x300 ? 0 : (unsigned)library.get_property(code)->combining_class;
+    return code < 0x300 ? 0 : (unsigned)utf8proc.get_property(code)->combining_class;
 }
 
 static void sort_short(int32_t *codes, size_t count)
@@ -334,8 +322,8 @@ static enum status decompose(struct span text, utf8proc_option_t options,
             continue;
         }
         int boundary = 0;
-        utf8proc_ssize_t added = library.decompose_char((utf8proc_int32_t)code, codes->ptr + count,
-                                                        DECOMPOSED_MAX, options, &boundary);
+        utf8proc_ssize_t added = utf8proc.decompose_char((utf8proc_int32_t)code, codes->ptr + count,
+                                                         DECOMPOSED_MAX, options, &boundary);
         must(added >= 0 && added <= DECOMPOSED_MAX);
         count += (size_t)added;
     }
@@ -354,8 +342,8 @@ static enum status normalize_part(struct span text, enum unicode_form form,
     order_marks(codes->ptr, codes->ptr + codes->capacity / 2, count);
     if (form == UNICODE_NFC || form == UNICODE_NFKC) {
         utf8proc_ssize_t composed =
-            library.normalize_utf32(codes->ptr, (utf8proc_ssize_t)count,
-                                    (utf8proc_option_t)(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+            utf8proc.normalize_utf32(codes->ptr, (utf8proc_ssize_t)count,
+                                     (utf8proc_option_t)(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
         must(composed >= 0);
         count = (size_t)composed;
     }
