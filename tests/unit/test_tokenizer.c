@@ -5,6 +5,8 @@
  */
 #include "config.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,11 +135,149 @@ static void test_a_special_token_that_a_list_repeats_is_special_at_each_id(void 
     tokenizer_free(tokenizer);
 }
 
+/* ---- long words ------------------------------------------------------------------------------ */
+
+#define LETTERS 3
+#define MERGES 40
+#define NAME_MAX_BYTES 64
+#define SYMBOLS_MAX 1000
+
+/* Byte pair encoding of random merges, of which many make a token that an earlier merge needs. */
+struct merges {
+    char names[LETTERS + MERGES][NAME_MAX_BYTES];
+    uint32_t pairs[MERGES][2];
+    uint32_t count;
+};
+
+static uint32_t seed;
+
+static uint32_t below(uint32_t limit)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)seed * limit >> 32);
+}
+
+static bool has_name(const struct merges *merges, const char *name)
+{
+    for (uint32_t i = 0; i < LETTERS + merges->count; i++) {
+        if (strcmp(merges->names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void make_merges(struct merges *merges)
+{
+    *merges = (struct merges){.names = {"a", "b", "c"}};
+    for (unsigned tries = 0; tries < 4 * MERGES && merges->count < MERGES; tries++) {
+        char name[2 * NAME_MAX_BYTES];
+        uint32_t left = below(LETTERS + merges->count), right = below(LETTERS + merges->count);
+        snprintf(name, sizeof(name), "%s%s", merges->names[left], merges->names[right]);
+        if (strlen(name) < NAME_MAX_BYTES && !has_name(merges, name)) {
+            memcpy(merges->names[LETTERS + merges->count], name, strlen(name) + 1);
+            merges->pairs[merges->count][0] = left;
+            merges->pairs[merges->count++][1] = right;
+        }
+    }
+    for (uint32_t i = merges->count - 1; i > 0; i--) { /* ranks at random */
+        uint32_t other = below(i + 1);
+        for (unsigned side = 0; side < 2; side++) {
+            uint32_t kept = merges->pairs[i][side];
+            merges->pairs[i][side] = merges->pairs[other][side];
+            merges->pairs[other][side] = kept;
+        }
+    }
+}
+
+static uint32_t joined(const struct merges *merges, uint32_t rank)
+{
+    char name[2 * NAME_MAX_BYTES];
+    snprintf(name, sizeof(name), "%s%s", merges->names[merges->pairs[rank][0]],
+             merges->names[merges->pairs[rank][1]]);
+    for (uint32_t i = 0;; i++) {
+        assert_true(i < LETTERS + merges->count);
+        if (strcmp(merges->names[i], name) == 0) {
+            return i;
+        }
+    }
+}
+
+static struct tokenizer *load_merges(const struct merges *merges)
+{
+    struct tokenizer *tokenizer;
+    struct error err;
+    struct buf file;
+    buf_init(&file, (size_t)16 * FILE_MAX);
+    buf_add_str(&file, "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":null,"
+                       "\"pre_tokenizer\":null,\"post_processor\":null,\"decoder\":null,"
+                       "\"model\":{\"type\":\"BPE\",\"vocab\":{");
+    for (uint32_t i = 0; i < LETTERS + merges->count; i++) {
+        buf_printf(&file, "%s\"%s\":%u", i ? "," : "", merges->names[i], i);
+    }
+    buf_add_str(&file, "},\"merges\":[");
+    for (uint32_t i = 0; i < merges->count; i++) {
+        buf_printf(&file, "%s[\"%s\",\"%s\"]", i ? "," : "", merges->names[merges->pairs[i][0]],
+                   merges->names[merges->pairs[i][1]]);
+    }
+    buf_add_str(&file, "]}}");
+    assert_ok(err, tokenizer_parse(buf_span(&file), TOKENIZER_PATTERN_AUTO, &tokenizer, &err));
+    buf_fini(&file);
+    return tokenizer;
+}
+
+/* The definition: the lowest rank, and of equal ranks the leftmost, until there is none. */
+static size_t join_all(const struct merges *merges, uint32_t *ids, size_t count)
+{
+    while (true) {
+        uint32_t best = merges->count;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < count; i++) {
+            for (uint32_t rank = 0; rank < best; rank++) {
+                if (merges->pairs[rank][0] == ids[i] && merges->pairs[rank][1] == ids[i + 1]) {
+                    best = rank;
+                    at = i;
+                }
+            }
+        }
+        if (best == merges->count) {
+            return count;
+        }
+        ids[at] = joined(merges, best);
+        count--;
+        memmove(ids + at + 1, ids + at + 2, (count - at - 1) * sizeof(*ids));
+    }
+}
+
+static void test_long_words_are_joined_as_defined(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 200; round++) {
+        seed = round;
+        struct merges merges;
+        char text[SYMBOLS_MAX + 1];
+        uint32_t ids[SYMBOLS_MAX];
+        make_merges(&merges);
+        struct tokenizer *tokenizer = load_merges(&merges);
+        size_t count = 2 + below(300);
+        uint32_t letters = 1 + below(LETTERS);
+        for (size_t i = 0; i < count; i++) {
+            ids[i] = below(letters);
+            text[i] = (char)('a' + (int)ids[i]);
+        }
+        text[count] = '\0';
+        count = join_all(&merges, ids, count);
+        check_encode(tokenizer, text, count, ids);
+        tokenizer_free(tokenizer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_user_defined_pieces_win_where_all_scores_are_negative),
         cmocka_unit_test(test_a_special_token_that_a_list_repeats_is_special_at_each_id),
+        cmocka_unit_test(test_long_words_are_joined_as_defined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
