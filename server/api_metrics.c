@@ -24,6 +24,7 @@
 #include "server/metrics.h"
 #include "server/process/fetch.h"
 #include "server/generate/generator.h"
+#include "server/generate/transcriber.h"
 #include "server/request.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -479,9 +480,14 @@ static void put_model_batch(struct page *page, const struct model *model)
     }
 }
 
+static bool has_tokens(const struct model *model)
+{
+    return model->generator || model->transcriber;
+}
+
 static void put_prompt_tokens(struct page *page, const struct model *model)
 {
-    if (model->generator) {
+    if (has_tokens(model)) {
         put(page, counter_get(&model->stats->prompt_tokens));
     }
 }
@@ -502,28 +508,43 @@ static void put_cached_tokens(struct page *page, const struct model *model)
 
 static void put_answer_tokens(struct page *page, const struct model *model)
 {
-    if (model->generator) {
+    if (has_tokens(model)) {
         put(page, counter_get(&model->stats->answer_tokens));
     }
 }
 
 static void put_generations(struct page *page, const struct model *model)
 {
-    if (model->generator) {
-        put(page, atomic_load(&model->generator->active));
+    if (has_tokens(model)) {
+        put(page, model->generator ? atomic_load(&model->generator->active)
+                                   : atomic_load(&model->transcriber->active));
+    }
+}
+
+static void put_transcriptions(struct page *page, const struct model *model)
+{
+    if (model->transcriber) {
+        put(page, counter_get(&model->stats->transcriptions));
+    }
+}
+
+static void put_sound(struct page *page, const struct model *model)
+{
+    if (model->transcriber) {
+        prom_number(&page->prom, counter_get(&model->stats->sound_us), US_DECIMALS);
     }
 }
 
 static void put_first_token(struct page *page, const struct model *model)
 {
-    if (model->generator) {
+    if (has_tokens(model)) {
         prom_histogram(&page->prom, &model->stats->first_tokens, &histogram_times);
     }
 }
 
 static void put_next_token(struct page *page, const struct model *model)
 {
-    if (model->generator) {
+    if (has_tokens(model)) {
         prom_histogram(&page->prom, &model->stats->next_tokens, &histogram_times);
     }
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/pool.h"
 #include "runtime/call/invocation.h"
 #include "runtime/program/program.h"
 #include "server/generate/embed_ask.h"
@@ -20,9 +22,6 @@
 #include "server/serving.h"
 #include "server/stats.h"
 
-/* Vectors of one request. */
-#define VECTORS_BYTES_MAX ((size_t)64 << 20)
-
 #define EMBEDDING_MAGIC 0x656d6264u
 
 struct embedding {
@@ -33,7 +32,8 @@ struct embedding {
     uint32_t item_count, done_count;
     uint32_t rows, length; /* of the present run */
     bool is_query_first;   /* the first vector is that of the query */
-    float *vectors; /* owned: of each item, as the model gives it; and room for a score of each */
+    struct hal_buffer *memory; /* ref held; of the memory for requests */
+    float *vectors; /* in |memory|: of each item, as the model gives it; then room for scores */
     const float *answer; /* within |vectors|: |width| floats for each text */
     uint32_t width;
     uint64_t token_count;
@@ -57,7 +57,7 @@ void embedding_free(struct request *request)
     struct embedding *embedding = request->infer.embedding;
     if (embedding) {
         OBJ_CHECK(embedding, EMBEDDING_MAGIC);
-        free(embedding->vectors);
+        hal_buffer_unref(embedding->memory);
         embedding->magic = 0;
         free(embedding);
         request->infer.embedding = NULL;
@@ -253,36 +253,41 @@ static enum status take_texts(struct request *request, struct error *err)
     return ST_OK;
 }
 
-static enum status make_room(struct embedding *embedding, struct error *err)
+/* Where memory for requests is short for now, the request waits, and is parsed again. */
+static enum status make_room(struct request *request, struct error *err)
 {
-    uint32_t width = embedding->embedder->width, wanted = embedding->ask.dimensions;
-    size_t bytes = (size_t)embedding->item_count * width * sizeof(float);
+    struct embedding *embedding = embedding_of(request);
+    size_t width = embedding->embedder->width, wanted = embedding->ask.dimensions;
+    size_t items = (size_t)embedding->ask.text_count + 1; /* there may be a query */
+    size_t bytes = items * (width + 1) * sizeof(float);   /* 2^11, 2^20 and 2^2 at most */
     if (wanted > width) {
-        return error_set(err, ST_INVALID, "dimensions: the model has %u, got %u", width, wanted);
+        return error_set(err, ST_INVALID, "dimensions: the model has %zu, got %zu", width, wanted);
     }
-    if (bytes > VECTORS_BYTES_MAX) {
-        return error_set(err, ST_INVALID,
-                         "%u texts with vectors of %u numbers: expected at most %zu bytes, got %zu",
-                         embedding->item_count, width, VECTORS_BYTES_MAX, bytes);
+    enum status status = hal_pool_reserve(request->infer.pool, bytes, &embedding->memory, err);
+    if (status != ST_OK) {
+        return status == ST_EXHAUSTED ? infer_refuse_memory(request, bytes, err) : status;
     }
-    embedding->width = is_ranking(embedding) ? 1 : wanted ? wanted : width;
-    embedding->vectors = malloc(bytes + embedding->item_count * sizeof(float));
+    embedding->width = (uint32_t)(is_ranking(embedding) ? 1 : wanted ? wanted : width);
+    embedding->vectors = hal_buffer_map(embedding->memory);
     embedding->answer = embedding->vectors;
-    return embedding->vectors ? ST_OK : no_memory(err);
+    return ST_OK;
 }
 
 static enum status parse_form(struct request *request, enum embed_form form,
                               const struct oip_body *parts, struct error *err)
 {
-    embedding_free(request); /* an earlier attempt may have found no file or no memory */
+    if (request->infer.embedding) { /* an earlier attempt has found no file or no memory */
+        embedding_free(request);
+        arena_reset(&request->infer.arena);
+    }
     TRY(embedding_new(request, err));
     struct embedding *embedding = embedding_of(request);
     TRY(embed_ask_parse(form, parts->json, (uint32_t)request->server->params->json_depth_max,
                         &request->infer.arena, &embedding->ask, err));
     TRY(find_model(request, embedding, err));
-    TRY(take_texts(request, err));
+    TRY(make_room(request, err));
     request->infer.call.sample_count = embedding->ask.text_count;
-    return make_room(embedding, err);
+    return take_texts(request, err);
 }
 
 #define PARSE(name, form)                                                                          \
@@ -563,6 +568,13 @@ static enum status print(struct request *request, struct error *err)
     return oip_encode_end(&request->out, encoded, err);
 }
 
+static size_t held_bytes(const struct request *request)
+{
+    const struct embedding *embedding = request->infer.embedding;
+    size_t vectors = embedding && embedding->memory ? hal_buffer_size(embedding->memory) : 0;
+    return vectors + infer_one_held_bytes(request);
+}
+
 static void release(struct request *request)
 {
     must(request->infer.call.invocation == NULL); /* each run frees its own */
@@ -588,7 +600,7 @@ const struct infer_ops embedding_ops = {
     .undo = infer_one_undo,
     .prepare = infer_one_prepare,
     .demand = infer_one_demand,
-    .held_bytes = infer_one_held_bytes,
+    .held_bytes = held_bytes,
     .enter = infer_one_enter,
     .start = infer_one_start,
     .cancel = infer_one_cancel,

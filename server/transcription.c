@@ -71,7 +71,7 @@ struct transcription {
     uint64_t chosen_count; /* tokens so far: the same index is never used twice by the sampler */
     /* ---- times; the loop's ---- */
     uint64_t queued_ns, waited_ns, computed_ns; /* of all steps */
-    uint64_t last_ns;                           /* when a token came */
+    uint64_t last_ns;                           /* when a token came; 0: none has */
 };
 
 static struct transcription *transcription_of(const struct request *request)
@@ -505,11 +505,33 @@ static struct rt_sched_queue *enter(struct request *request)
 
 /* ---- the end of RUN -------------------------------------------------------------------------- */
 
+/* A run of the decoder is over; the text's token is chosen behind the last one of the prompt. */
+static void count_step(const struct request *request, struct transcription *t)
+{
+    struct model_stats *stats = request->infer.call.model->stats;
+    bool is_prompt = t->heard.count == 0;
+    counter_add(&stats->prompt_tokens, is_prompt ? t->step_count : 0);
+    if (t->fed_count + t->step_count < t->token_count) {
+        return;
+    }
+    uint64_t now_ns = uv_hrtime();
+    counter_add(&stats->answer_tokens, 1);
+    if (t->last_ns == 0) {
+        histogram_add(&stats->first_tokens, &histogram_times, now_ns - request->arrived_ns);
+    } else if (!is_prompt) { /* the encoder ran before the first token of another window */
+        histogram_add(&stats->next_tokens, &histogram_times, now_ns - t->last_ns);
+    }
+    t->last_ns = now_ns;
+}
+
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
     struct transcription *t = transcription_of(request);
     const struct rt_sched_job *job = &request->job;
     if (status == ST_OK) {
+        if (!t->is_encoding) {
+            count_step(request, t);
+        }
         t->queued_ns = t->queued_ns ? t->queued_ns : job->queued_ns;
         t->waited_ns += job->started_ns - job->queued_ns;
         t->computed_ns += job->finished_ns - job->started_ns;
@@ -734,6 +756,17 @@ static size_t held_bytes(const struct request *request)
     return infer_one_held_bytes(request) + own;
 }
 
+static void count(const struct request *request, uint64_t now_ns)
+{
+    const struct transcription *t = request->infer.transcription;
+    infer_one_count(request, now_ns);
+    if (t && t->is_over) {
+        struct model_stats *stats = request->infer.call.model->stats;
+        counter_add(&stats->transcriptions, 1);
+        counter_add(&stats->sound_us, t->sample_count * 1000000 / t->transcriber->rate);
+    }
+}
+
 const struct infer_ops transcription_ops = {
     .is_long = true,
     .is_apart = true,
@@ -757,7 +790,7 @@ const struct infer_ops transcription_ops = {
     .print = print,
     .release = release,
     .hand_over = hand_over,
-    .count = infer_one_count,
+    .count = count,
 };
 
 const struct infer_codec transcription_transcribe = {.parse = parse_transcribe,

@@ -7,6 +7,8 @@
 #ifndef PTED_RUNTIME_SCHED_QUEUE_H
 #define PTED_RUNTIME_SCHED_QUEUE_H
 
+#include <stdatomic.h>
+
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sizing.h"
 
@@ -36,14 +38,15 @@ struct rt_sched_queue {
     uint32_t waiting_count, running_count;  /* jobs; runs */
     size_t waiting_bytes;
     int64_t ready_rows;
-    uint32_t ready_steps; /* jobs with rows that return */
-    bool is_starved;  /* its first job found no memory: not before some has become free */
-    uint64_t open_ns; /* since when it only waits for jobs to be joined; 0: it does not */
-    bool was_alone;   /* what ran last was no step: the next one is, if one is ready */
-    int64_t expected_rows; /* of steps, once those that ran last have come back */
-    uint64_t held_ns;      /* which is awaited until then */
-    uint64_t used_ns; /* of the device, over the weight; comparable between queues */
-    uint64_t run_ns;  /* what a job usually takes of the device; 0: none has finished */
+    uint32_t ready_steps;    /* jobs with rows that return */
+    bool is_starved;         /* its first job found no memory: not before some has become free */
+    uint64_t open_ns;        /* since when it only waits for jobs to be joined; 0: it does not */
+    bool was_alone;          /* what ran last was no step: the next one is, if one is ready */
+    int64_t expected_rows;   /* of steps, once those that ran last have come back */
+    uint64_t held_ns;        /* which is awaited until then */
+    _Atomic uint64_t due_ns; /* rt_queue_due_ns() as it was last; 0: also if nothing is ready */
+    uint64_t used_ns;        /* of the device, over the weight; comparable between queues */
+    uint64_t run_ns;         /* what a job usually takes of the device; 0: none has finished */
 };
 
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
@@ -69,6 +72,9 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);
 
 /* When what is ready has waited for others long enough: 0 if there is nothing to wait for. */
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue);
+
+/* Lets any thread see without the lock when that is. */
+void rt_queue_tell_due(struct rt_sched_queue *queue);
 
 /* The device takes |run|: charged with what its jobs usually take, and put right when the last of
  * them is over, with |status|. */

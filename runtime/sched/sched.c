@@ -564,6 +564,7 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
     if (status == ST_OK) {
         enqueue(sched, job);
         take_next(sched, job->queued_ns, &start);
+        rt_queue_tell_due(queue);
     }
     pthread_mutex_unlock(&sched->lock);
     start_all(sched, &start, may_run_inline ? job : NULL);
@@ -631,6 +632,7 @@ void rt_sched_finished(struct rt_sched_job *job, enum status status)
     if (job->is_batch_end) {
         end_run(sched, job->queue, run, now, status, &start);
     }
+    rt_queue_tell_due(job->queue);
     status = outcome(job, status);
     pthread_mutex_unlock(&sched->lock);
     start_all(sched, &start, NULL);
@@ -754,10 +756,7 @@ uint64_t rt_sched_due_ns(const struct rt_sched_job *job)
 uint64_t rt_sched_held_ns(struct rt_sched_queue *queue)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    struct rt_sched *sched = queue->sched;
-    pthread_mutex_lock(&sched->lock);
-    uint64_t due_ns = queue->levels ? rt_queue_due_ns(queue) : 0;
-    pthread_mutex_unlock(&sched->lock);
+    uint64_t due_ns = atomic_load_explicit(&queue->due_ns, memory_order_relaxed);
     return due_ns ? due_ns : RT_SCHED_NEVER;
 }
 

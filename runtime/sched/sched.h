@@ -212,7 +212,9 @@ uint64_t rt_sched_expire(struct rt_sched *sched);
 uint64_t rt_sched_due_ns(const struct rt_sched_job *job);
 
 /* Until when steps of |queue| wait for those that have just run to come back, or RT_SCHED_NEVER.
- * After the end of a step the caller sees to it that rt_sched_expire() is called then. */
+ * After the end of a step the caller sees to it that rt_sched_expire() is called then. No lock: a
+ * thread that is stopped while it holds the scheduler's does not stop the loop here. It may be a
+ * time that is over, or at which nothing is left to do. */
 uint64_t rt_sched_held_ns(struct rt_sched_queue *queue);
 
 /* The expected time until a job submitted now is over, by the times of recent jobs; 0: unknown. */

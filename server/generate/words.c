@@ -11,6 +11,9 @@
 
 #define WORDS_MAGIC 0x776f7264u
 
+/* What a token may be in words_bytes_max(), however short the vocabulary's tokens are. */
+#define TOKEN_BYTES_MIN 256
+
 struct words {
     uint32_t magic;
     struct tokenizer *tokenizer; /* owned; NULL: they are bytes */
@@ -69,6 +72,14 @@ uint32_t words_count(const struct words *words)
 {
     OBJ_CHECK(words, WORDS_MAGIC);
     return words->tokenizer ? tokenizer_size(words->tokenizer) : WORDS_BYTES;
+}
+
+size_t words_bytes_max(const struct words *words, uint32_t count)
+{
+    OBJ_CHECK(words, WORDS_MAGIC);
+    uint32_t longest = words->tokenizer ? tokenizer_longest(words->tokenizer) : 1;
+    longest = longest > TOKEN_BYTES_MIN ? longest : TOKEN_BYTES_MIN;
+    return (size_t)count * longest;
 }
 
 /* ---- whole texts ----------------------------------------------------------------------------- */

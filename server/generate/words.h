@@ -33,6 +33,10 @@ void words_free(struct words *words); /* NULL is fine */
 /* One more than the largest id. */
 uint32_t words_count(const struct words *words);
 
+/* The most bytes that |count| tokens are taken for: each is as long as the longest of the vocabulary,
+ * and at least 256 bytes, because one token may stand for a run of unknown characters. */
+size_t words_bytes_max(const struct words *words, uint32_t count);
+
 /*
  * The ids of |text| at |out|, which has room for |max|; |*out_count| is their number, which may be
  * larger, or more than WORDS_COUNT_MAX if there are too many to count. |is_raw|: nothing is put

@@ -55,11 +55,12 @@ struct model_stats {
     struct histogram durations;    /* ns from the last byte of a call to the last of its answer */
     struct histogram phases[MODEL_PHASE_COUNT]; /* ns */
     struct histogram rows;                      /* of executions */
-    /* Of language models; zero with others. */
+    /* Of language and speech models; zero with others. */
     struct counter prompt_tokens, answer_tokens; /* that were computed */
     struct counter prefix_hits, cached_tokens;   /* choices with a kept state, tokens of it */
     struct histogram first_tokens; /* ns from the last byte of a request to its first token */
     struct histogram next_tokens;  /* ns from one token to the next */
+    struct counter transcriptions, sound_us; /* of speech models: that are over, and their sound */
 };
 
 /* NULL is fine. Any thread. */

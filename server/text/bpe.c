@@ -2,7 +2,7 @@
 /*
  * Byte pair encoding: neighbours are joined, the pair of the lowest rank first and of equal ranks
  * the leftmost, until no pair is in the table. Short words look for the lowest rank by scanning,
- * long ones keep a heap, so that a text of one long word takes n log n.
+ * long ones keep a queue, so that a text of one long word takes n log n.
  *
  * SentencePiece and tiktoken have no list of pairs: there a pair may be joined if both together are
  * a token. Their loaders make the pairs from the tokens.
@@ -302,13 +302,18 @@ static void join_short(struct encoder *encoder)
     encoder->symbol_count = count;
 }
 
-/* Four children each: a heap of a million pairs is half as deep, and children share a line of the
- * cache. */
+/* The pairs that may be joined come out by rank, and of one rank from left to right. They are
+ * mostly met in that order, too: once at the beginning, and again each time that the joins of one
+ * rank go through the text. So pairs of one rank are a list that ascends, and the heap has only the
+ * first pair of each list: for a text of one letter it has a few lists instead of a million pairs.
+ * A pair that does not fit behind the last of its list begins another list. */
+
+/* Four children each: the heap is half as deep, and children share a line of the cache. */
 #define HEAP_CHILDREN 4
 
-static void heap_down(struct candidate *heap, size_t count, size_t at)
+static void heap_down(struct pair_list *heap, size_t count, size_t at)
 {
-    struct candidate moved = heap[at];
+    struct pair_list moved = heap[at];
     while (at * HEAP_CHILDREN + 1 < count) {
         size_t first = at * HEAP_CHILDREN + 1, child = first;
         size_t end = count - first < HEAP_CHILDREN ? count : first + HEAP_CHILDREN;
@@ -324,16 +329,82 @@ static void heap_down(struct candidate *heap, size_t count, size_t at)
     heap[at] = moved;
 }
 
-static void heap_push(struct encoder *encoder, struct candidate candidate)
+static void heap_push(struct pair_queue *queue, struct pair_list list)
 {
-    must(encoder->heap_count < encoder->heap_capacity);
-    struct candidate *heap = encoder->heap;
-    size_t at = encoder->heap_count++;
-    while (at > 0 && heap[(at - 1) / HEAP_CHILDREN].order > candidate.order) {
+    must(queue->list_count < queue->capacity);
+    struct pair_list *heap = queue->lists;
+    size_t at = queue->list_count++;
+    while (at > 0 && heap[(at - 1) / HEAP_CHILDREN].order > list.order) {
         heap[at] = heap[(at - 1) / HEAP_CHILDREN];
         at = (at - 1) / HEAP_CHILDREN;
     }
-    heap[at] = candidate;
+    heap[at] = list;
+}
+
+/* A word of |count| symbols has count - 1 pairs at first, and each of fewer than |count| joins
+ * takes one pair and offers two. */
+static enum status begin_queue(struct encoder *encoder, size_t count)
+{
+    struct pair_queue *queue = &encoder->queue;
+    TRY(encoder_reserve(encoder, (void **)&queue->lists, &queue->capacity, count * 2,
+                        sizeof(*queue->lists)));
+    TRY(encoder_reserve(encoder, (void **)&queue->nodes, &queue->node_capacity, count * 2,
+                        sizeof(*queue->nodes)));
+    queue->list_count = 0;
+    queue->node_count = 0;
+    queue->free_node = NONE;
+    return ST_OK;
+}
+
+void bpe_init_queue(struct pair_queue *queue)
+{
+    for (unsigned i = 0; i < PAIR_TAILS; i++) {
+        queue->tails[i].last = NONE;
+    }
+}
+
+static uint32_t take_node(struct pair_queue *queue, uint32_t left)
+{
+    uint32_t node = queue->free_node;
+    if (node == NONE) {
+        must(queue->node_count < queue->node_capacity);
+        node = (uint32_t)queue->node_count++;
+    } else {
+        queue->free_node = queue->nodes[node].next;
+    }
+    queue->nodes[node] = (struct pair_node){left, NONE};
+    return node;
+}
+
+static void push_pair(struct pair_queue *queue, uint32_t rank, uint32_t left, uint32_t id)
+{
+    uint32_t node = take_node(queue, left);
+    struct pair_tail *tail = &queue->tails[rank % PAIR_TAILS];
+    if (tail->last != NONE && tail->rank == rank && tail->id == id &&
+        queue->nodes[tail->last].left <= left) {
+        queue->nodes[tail->last].next = node;
+    } else {
+        heap_push(queue, (struct pair_list){(uint64_t)rank << 32 | left, id, node});
+    }
+    *tail = (struct pair_tail){rank, id, node};
+}
+
+static struct pair_list pop_pair(struct pair_queue *queue)
+{
+    struct pair_list top = queue->lists[0];
+    uint32_t next = queue->nodes[top.node].next, rank = (uint32_t)(top.order >> 32);
+    if (next != NONE) {
+        queue->lists[0].order = (uint64_t)rank << 32 | queue->nodes[next].left;
+        queue->lists[0].node = next;
+    } else {
+        struct pair_tail *tail = &queue->tails[rank % PAIR_TAILS];
+        tail->last = tail->last == top.node ? NONE : tail->last;
+        queue->lists[0] = queue->lists[--queue->list_count];
+    }
+    heap_down(queue->lists, queue->list_count, 0);
+    queue->nodes[top.node].next = queue->free_node;
+    queue->free_node = top.node;
+    return top;
 }
 
 static void offer(struct encoder *encoder, uint32_t left)
@@ -345,11 +416,11 @@ static void offer(struct encoder *encoder, uint32_t left)
     }
     uint32_t rank = rank_of(encoder->tokenizer, &symbols[left], &symbols[right], &id);
     if (rank != NONE) {
-        heap_push(encoder, (struct candidate){(uint64_t)rank << 32 | left, id});
+        push_pair(&encoder->queue, rank, left, id);
     }
 }
 
-static void join_next(struct encoder *encoder, struct candidate top)
+static void join_next(struct encoder *encoder, struct pair_list top)
 {
     struct symbol *symbols = encoder->symbols;
     uint32_t left = (uint32_t)top.order, right = symbols[left].next, id = 0;
@@ -369,26 +440,20 @@ static void join_next(struct encoder *encoder, struct candidate top)
     offer(encoder, left);
 }
 
-/* Each join removes a symbol and offers at most two pairs. */
 static enum status join_long(struct encoder *encoder)
 {
     size_t count = encoder->symbol_count, kept = 0;
     struct symbol *symbols = encoder->symbols;
-    TRY(encoder_reserve(encoder, (void **)&encoder->heap, &encoder->heap_capacity, count * 3,
-                        sizeof(*encoder->heap)));
+    TRY(begin_queue(encoder, count));
     for (size_t i = 0; i < count; i++) {
         symbols[i].previous = i > 0 ? (uint32_t)i - 1 : NONE;
         symbols[i].next = i + 1 < count ? (uint32_t)i + 1 : NONE;
     }
-    encoder->heap_count = 0;
     for (size_t i = 0; i + 1 < count; i++) {
         offer(encoder, (uint32_t)i);
     }
-    while (encoder->heap_count > 0) {
-        struct candidate top = encoder->heap[0];
-        encoder->heap[0] = encoder->heap[--encoder->heap_count];
-        heap_down(encoder->heap, encoder->heap_count, 0);
-        join_next(encoder, top);
+    while (encoder->queue.list_count > 0) {
+        join_next(encoder, pop_pair(&encoder->queue));
     }
     for (size_t i = 0; i < count; i++) {
         if (!symbols[i].is_gone) {

@@ -56,7 +56,8 @@ static void encoder_free(struct encoder *encoder)
     }
     free(encoder->words);
     free(encoder->symbols);
-    free(encoder->heap);
+    free(encoder->queue.lists);
+    free(encoder->queue.nodes);
     free(encoder->lattice);
     free(encoder);
 }
@@ -289,6 +290,7 @@ static struct encoder *encoder_new(const struct tokenizer *tokenizer)
         return NULL;
     }
     encoder->tokenizer = tokenizer;
+    bpe_init_queue(&encoder->queue);
     buf_init(&encoder->repaired, ENCODER_BYTES_MAX);
     buf_init(&encoder->normal[0], ENCODER_BYTES_MAX);
     buf_init(&encoder->normal[1], ENCODER_BYTES_MAX);
@@ -330,10 +332,12 @@ static void shrink(struct encoder *encoder)
         encoder->symbols = NULL;
         encoder->symbol_capacity = 0;
     }
-    if (encoder->heap_capacity > ENCODER_KEPT_BYTES / sizeof(struct candidate)) {
-        free(encoder->heap);
-        encoder->heap = NULL;
-        encoder->heap_capacity = 0;
+    if (encoder->queue.capacity > ENCODER_KEPT_BYTES / sizeof(struct pair_list)) {
+        free(encoder->queue.lists);
+        free(encoder->queue.nodes);
+        encoder->queue.lists = NULL;
+        encoder->queue.nodes = NULL;
+        encoder->queue.capacity = encoder->queue.node_capacity = 0;
     }
     if (encoder->lattice_capacity > ENCODER_KEPT_BYTES / sizeof(struct lattice_node)) {
         free(encoder->lattice);
@@ -740,6 +744,12 @@ enum status tokenizer_stream_end(struct tokenizer_stream *stream, struct buf *ou
 uint32_t tokenizer_size(const struct tokenizer *tokenizer)
 {
     return tokenizer->size;
+}
+
+uint32_t tokenizer_longest(const struct tokenizer *tokenizer)
+{
+    uint32_t own = tokenizer->vocab.longest, extra = tokenizer->extra.longest;
+    return own > extra ? own : extra;
 }
 
 bool tokenizer_find(const struct tokenizer *tokenizer, struct span text, uint32_t *out_id)

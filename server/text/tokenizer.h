@@ -124,6 +124,10 @@ MUST_CHECK enum status tokenizer_stream_end(struct tokenizer_stream *stream, str
 /* One more than the largest id, added tokens included. There may be ids without a token. */
 uint32_t tokenizer_size(const struct tokenizer *tokenizer);
 
+/* The bytes of the longest token as it is stored, which no token's part of a text exceeds: unless a
+ * normalizer shortens texts, or an unknown token stands for several characters. */
+uint32_t tokenizer_longest(const struct tokenizer *tokenizer);
+
 /* The id of the token that is stored as |text|. */
 bool tokenizer_find(const struct tokenizer *tokenizer, struct span text, uint32_t *out_id);
 

@@ -234,9 +234,35 @@ struct symbol {
     bool is_gone, is_frozen;
 };
 
-struct candidate {
-    uint64_t order; /* rank << 32 | place of the left symbol */
+/* The pairs of a long word that may be joined, see bpe.c. */
+#define PAIR_TAILS 4096 /* a power of two */
+
+struct pair_node {
+    uint32_t left; /* place of the left symbol */
+    uint32_t next; /* of its list; UINT32_MAX: none */
+};
+
+/* Pairs of one rank that become the same token, in the order of their places. */
+struct pair_list {
+    uint64_t order; /* rank << 32 | place of the first pair's left symbol */
     uint32_t id;
+    uint32_t node; /* the first */
+};
+
+/* The end of a list that grows; the latest of those with the same remainder of the rank. A queue
+ * that is empty has none, so words need not clear them. */
+struct pair_tail {
+    uint32_t rank, id;
+    uint32_t last; /* node; UINT32_MAX: none */
+};
+
+struct pair_queue {
+    struct pair_list *lists; /* owned; a heap */
+    size_t list_count, capacity;
+    struct pair_node *nodes; /* owned */
+    size_t node_count, node_capacity;
+    uint32_t free_node; /* the first of those that are free again */
+    struct pair_tail tails[PAIR_TAILS];
 };
 
 struct lattice_node {
@@ -259,8 +285,7 @@ struct encoder {
     struct word *words; /* owned; NULL until first needed */
     struct symbol *symbols;
     size_t symbol_capacity, symbol_count;
-    struct candidate *heap;
-    size_t heap_capacity, heap_count;
+    struct pair_queue queue;
     struct lattice_node *lattice;
     size_t lattice_capacity;
 };
@@ -308,6 +333,7 @@ MUST_CHECK enum status bpe_reserve(struct model *model, size_t merges, struct er
 MUST_CHECK enum status bpe_add_merge(struct model *model, uint64_t seed, uint32_t left,
                                      uint32_t right, uint32_t rank, uint32_t id, struct error *err);
 MUST_CHECK enum status bpe_encode(struct encoder *encoder, struct span word);
+void bpe_init_queue(struct pair_queue *queue);
 void bpe_find_bytes(struct model *model, const struct vocab *vocab);
 void bpe_find_cuts(struct model *model, const struct vocab *vocab);
 

@@ -195,6 +195,7 @@ static enum status add(struct vocab *vocab, uint32_t id, struct span text, bool 
     vocab->pool_len = needed;
     vocab->size = id >= vocab->size ? id + 1 : vocab->size;
     vocab->count++;
+    vocab->longest = text.len > vocab->longest ? (uint32_t)text.len : vocab->longest;
     vocab->has_repeated |= slot != NULL;
     if (slot) {
         *slot = (*slot & UINT64_C(0xffffffff00000000)) | (id + 1);

@@ -30,6 +30,7 @@ struct vocab {
     struct vocab_token *tokens; /* owned, by id */
     uint32_t size, capacity;    /* size: largest id + 1 */
     uint32_t count;
+    uint32_t longest; /* bytes of the longest text */
     bool has_repeated; /* a text has several ids */
     uint64_t *slots;   /* owned; the upper half of the hash, and id + 1; 0: free */
     size_t slot_count;

@@ -165,6 +165,7 @@ def refusals():
             ({"model": "enc", "input": []}, 400, "at least one text"),
             ({"model": "enc", "input": [[]]}, 400, "at least one id"),
             ({"model": "enc", "input": ["a"] * 2049}, 400, "at most 2048 texts"),
+            ({"model": "enc", "input": ["a"] * 10000}, 400, "at most 2048 texts"),
             ({"model": "enc", "input": [1, "a"]}, 400, "input[1]"),
             ({"model": "enc", "input": {"a": 1}}, 400, "input"),
             ({"model": "enc"}, 400, "input is missing"),
@@ -252,7 +253,37 @@ def crowd():
         embed(Client(daemon.port), "enc", TEXTS[0])
 
 
-CHECKS = (golden, rows_together, forms, rankings, refusals, cards, crowd)
+def memory():
+    """The vectors of a request are part of the memory for requests, which has no room for those of
+    all clients here: some wait, and some may be sent away."""
+    count, clients = 2048, 4
+    with Daemon([*ENCODER, "--ring-bytes", "1M"]) as daemon:
+        def memory_of(client):
+            client.send(b"GET /v2/models/stats HTTP/1.1\r\nHost: a\r\n\r\n")
+            expect("stats", client.answer(), 200)
+            return json.loads(client.body)["memory"]
+
+        client = Client(daemon.port)
+        wanted, _ = embed(client, "enc", "a")
+        expect("a small request", memory_of(client)["peak"] < count * WIDTH * 4, True)
+        embed(client, "enc", ["a"] * count)
+        expect("a large one", memory_of(client)["lists"]["peak"] >= count * WIDTH * 4, True)
+
+        def one(_):
+            client = Client(daemon.port)
+            statuses.append(post(client, "/v1/embeddings", json.dumps(
+                {"model": "enc", "input": ["a"] * count}).encode()))
+            if statuses[-1] == 200:
+                rows = json.loads(client.body)["data"]
+                expect("vectors", all(row["embedding"] == wanted[0] for row in rows), True)
+        statuses = []
+        in_threads(clients, one)
+        expect("statuses", set(statuses) <= {200, 429} and 200 in statuses, True)
+        embed(client, "enc", ["a"] * count)
+        wait_until("memory is free", lambda: memory_of(client)["used"] == 0)
+
+
+CHECKS = (golden, rows_together, forms, rankings, refusals, memory, cards, crowd)
 
 
 def main():

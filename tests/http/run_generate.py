@@ -519,7 +519,9 @@ def refusals():
                  "the prompt has 256 tokens, the context of model 'chat' has 256"),
                 ("completions", {"model": "chat", "prompt": "word " * 9000}, 400, "has 256"),
                 ("chat/completions", {"model": "chat", "messages": [
-                    {"role": "user", "content": "x" * 1100000}]}, 400, "tokens or more"),
+                    {"role": "user", "content": "x" * 1100000}]}, 400, "256 tokens, which are at most 65536 bytes"),
+                ("completions", {"model": "chat", "prompt": "x" * 65537}, 400,
+                 "the prompt has 65537 bytes, but the context of model 'chat' has 256 tokens"),
                 ("completions", {"model": "chat", "prompt": [VOCAB]}, 400, "below 448, got 448"),
                 ("completions", {"model": "chat", "prompt": [-1]}, 400, "prompt[0]"),
                 ("completions", {"model": "chat", "prompt": {"a": 1}}, 400, "prompt"),

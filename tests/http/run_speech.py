@@ -232,6 +232,38 @@ def uploads():
         wait_until("no open sequence", is_idle)
 
 
+def metrics():
+    """Files, seconds and tokens are counted, of what was heard to its end."""
+    sounds = [short_sound(2), long_sound()]
+    seconds = sum(len(sound) - 44 for sound in sounds) / 2 / 16000
+    with Daemon(SPEECH) as daemon:
+        client = Client(daemon.port)
+
+        def value_of(name):
+            client.send(build_request("GET", "/metrics", b"", []))
+            expect("metrics", client.answer(), 200)
+            rows = [line for line in client.body.decode().splitlines()
+                    if line.startswith(f"{name}{{") and 'model="whisper.text_decoder"' in line]
+            expect(name, len(rows), 1)
+            return float(rows[0].split()[-1])
+
+        for name in ("transcriptions_total", "sound_seconds_total", "prompt_tokens_total",
+                     "answer_tokens_total", "first_token_seconds_count"):
+            expect(name, value_of(f"pted_model_{name}"), 0)
+        for sound in sounds:
+            hear(client, sound)
+        refuse(client, 400, "", file=b"no sound", model="whisper")
+        expect("files", value_of("pted_model_transcriptions_total"), len(sounds))
+        got = value_of("pted_model_sound_seconds_total")
+        expect(f"{got} is {seconds}", abs(got - seconds) < 1e-3, True)
+        expect("first", value_of("pted_model_first_token_seconds_count"), len(sounds))
+        answers = value_of("pted_model_answer_tokens_total")
+        nexts = value_of("pted_model_next_token_seconds_count")
+        expect(f"{answers} > {nexts} > 0", answers > nexts + len(sounds) > len(sounds), True)
+        expect("prompts", value_of("pted_model_prompt_tokens_total") > 0, True)
+        expect("now", value_of("pted_model_generations"), 0)
+
+
 def openai_client():
     if not has("openai"):
         print("SKIP: the Python package openai is missing")
@@ -266,7 +298,7 @@ def main():
         return 77
     report = Report()
     report.run_all((transformers, languages, forms, streams, refusals, damaged, uploads,
-                    openai_client))
+                    metrics, openai_client))
     return report.finish()
 
 
