@@ -143,6 +143,10 @@ static void init_axes(struct resize *resize, const struct resize_task *task, uin
     for (uint32_t i = 0; i < resize->along.count; i++) {
         resize->along.from[i] -= part->x;
     }
+    if (task->rows->is_packed) {
+        axis_pack(&resize->along, part->x_end - part->x + RESIZE_ROW_PAD / 4);
+        axis_pack(&resize->down, UINT32_MAX);
+    }
     resize->goes_up = down.is_reversed;
     resize->at = part->y;
     resize->ring_count = resize->down.tap_count_max;

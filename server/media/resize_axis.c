@@ -90,11 +90,18 @@ static size_t weights_bytes(const struct axis_task *task)
     return (size_t)task->count * axis_stride(task) * sizeof(int16_t);
 }
 
+static size_t blocks_bytes(const struct axis_task *task)
+{
+    size_t groups = ((size_t)task->count + AXIS_BLOCK - 1) / AXIS_BLOCK;
+    return groups * (axis_stride(task) / AXIS_BLOCK) * AXIS_BLOCK_BYTES;
+}
+
 size_t axis_bytes(const struct axis_task *task)
 {
     size_t numbers = 2 * (size_t)task->count * sizeof(uint32_t);
     size_t doubles = axis_stride(task) * sizeof(double);
-    return align_up(align_up(numbers, 8) + doubles + 2 * weights_bytes(task) + 8, 64);
+    return blocks_bytes(task) +
+           align_up(align_up(numbers, 8) + doubles + 2 * weights_bytes(task) + 8, 64);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -183,7 +190,9 @@ void axis_init(struct axis *axis, const struct axis_task *task, void *memory)
     *axis = (struct axis){.count = task->count,
                           .is_copy = is_copy(task),
                           .stride = axis_stride(task),
-                          .from = memory};
+                          .blocks = memory};
+    memory = (uint8_t *)memory + blocks_bytes(task);
+    axis->from = memory;
     axis->taps = axis->from + task->count;
     if (task->filter == IMAGE_NEAREST) {
         init_nearest(axis, task);
@@ -199,6 +208,46 @@ void axis_init(struct axis *axis, const struct axis_task *task, void *memory)
         uint32_t taps = axis->taps[i];
         axis->tap_count_max = taps > axis->tap_count_max ? taps : axis->tap_count_max;
     }
+    axis->block_count = (axis->tap_count_max + AXIS_BLOCK - 1) / AXIS_BLOCK;
+}
+
+static int32_t low_digit(int32_t value)
+{
+    return ((value + 128) & 255) - 128;
+}
+
+/* The weight of |tap| of output |i|, which is |place| taps into its blocks. */
+static bool pack_weight(struct axis *axis, uint32_t i, uint32_t tap, uint32_t place)
+{
+    size_t at = (size_t)i * axis->stride + tap;
+    int32_t value = axis->high[at] * (1 << RESIZE_LOW_BITS) + axis->low[at];
+    size_t block = (size_t)(i / AXIS_BLOCK) * axis->block_count + place / AXIS_BLOCK;
+    int8_t *to = axis->blocks + block * AXIS_BLOCK_BYTES + (size_t)(i % AXIS_BLOCK) * AXIS_BLOCK +
+                 place % AXIS_BLOCK;
+    for (int digit = 0; digit < AXIS_DIGITS; digit++) {
+        to[digit * AXIS_BLOCK * AXIS_BLOCK] = (int8_t)low_digit(value);
+        value = (value - low_digit(value)) / 256;
+    }
+    return value == 0;
+}
+
+/* Blocks have places for more taps than the outputs. Those behind the last input go in front. */
+void axis_pack(struct axis *axis, uint32_t end)
+{
+    uint32_t places = axis->block_count * AXIS_BLOCK;
+    bool fits = !axis->is_copy;
+    for (uint32_t i = 0; i < axis->count && fits; i++) {
+        uint32_t last = end - places, from = axis->from[i] < last ? axis->from[i] : last;
+        size_t block = (size_t)(i / AXIS_BLOCK) * axis->block_count;
+        must(end >= places && axis->from[i] + axis->taps[i] <= from + places);
+        for (uint32_t tap = 0; tap < axis->taps[i] && fits; tap++) {
+            fits = pack_weight(axis, i, tap, tap + axis->from[i] - from);
+        }
+        memcpy(axis->blocks + block * AXIS_BLOCK_BYTES + AXIS_DIGITS * AXIS_BLOCK * AXIS_BLOCK +
+                   i % AXIS_BLOCK * sizeof(from),
+               &from, sizeof(from));
+    }
+    axis->is_packed = fits;
 }
 
 void axis_find_range(const struct axis *axis, uint32_t *first, uint32_t *end)

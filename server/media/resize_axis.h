@@ -22,6 +22,16 @@
  * that multiply these. */
 #define RESIZE_LOW_BITS 11
 
+/*
+ * The same weights for instructions that multiply bytes and sum up four products. A block has four
+ * taps of four outputs: AXIS_DIGITS arrays [output, tap] of one byte, which are the digits of the
+ * weights to the base 256, -128 ... 127, the lowest first; and then, of each output, the input that
+ * its first tap of all blocks reads.
+ */
+#define AXIS_BLOCK 4
+#define AXIS_DIGITS 3
+#define AXIS_BLOCK_BYTES 64
+
 /* What the axis does. Inputs are pixels 0 ... in_count - 1 of a side; they are resized as if they
  * were in_length pixels, and outputs first ... first + count - 1 of out_count are computed. */
 struct axis_task {
@@ -43,6 +53,9 @@ struct axis {
     uint32_t *taps;  /* [count] the number of its inputs, at least 1 */
     int16_t *high;   /* [count, stride] */
     int16_t *low;
+    bool is_packed;       /* |blocks| has been filled */
+    uint32_t block_count; /* of an output */
+    int8_t *blocks;       /* [(count + 3) / 4, block_count, AXIS_BLOCK_BYTES] */
 };
 
 /* Weights of an output; 0 of copies. */
@@ -52,8 +65,13 @@ uint32_t axis_stride(const struct axis_task *task);
  * but for out_count and first. */
 size_t axis_bytes(const struct axis_task *task);
 
-/* |memory| has axis_bytes() of zeros, is aligned to 8, and outlives the axis. */
+/* |memory| has axis_bytes() of zeros, is aligned to 64, and outlives the axis. */
 void axis_init(struct axis *axis, const struct axis_task *task, void *memory);
+
+/* Fills the blocks if each weight has few enough digits. Places in blocks are more than taps: they
+ * read no input from |end| on, but up to it; |end| is at least 3 more than the taps need. Where the
+ * first input must be the one of the first tap, |end| is UINT32_MAX. */
+void axis_pack(struct axis *axis, uint32_t end);
 
 /* The inputs that some output needs: |*first| ... |*end| - 1. */
 void axis_find_range(const struct axis *axis, uint32_t *first, uint32_t *end);

@@ -84,7 +84,7 @@ static void pack_plain(const uint8_t *row, uint32_t count, bool is_bgr, uint8_t 
     }
 }
 
-const struct resize_rows resize_rows_plain = {across_plain, down_plain, pack_plain};
+const struct resize_rows resize_rows_plain = {false, across_plain, down_plain, pack_plain};
 
 /* ---- AVX2 ------------------------------------------------------------------------------------ */
 
@@ -195,14 +195,31 @@ AVX2 static void pack_avx2(const uint8_t *row, uint32_t count, bool is_bgr, uint
     pack_plain(row + 4 * (size_t)i, count - i, is_bgr, out + 3 * (size_t)i);
 }
 
-static const struct resize_rows rows_avx2 = {across_avx2, down_avx2, pack_avx2};
+const struct resize_rows resize_rows_avx2 = {false, across_avx2, down_avx2, pack_avx2};
 #endif
+
+bool resize_rows_is_run(const struct resize_rows *rows)
+{
+#ifdef PTED_CPU_X86
+    if (rows == &resize_rows_avx512) {
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+    }
+    if (rows == &resize_rows_avx2) {
+        return __builtin_cpu_supports("avx2");
+    }
+#endif
+    return rows == &resize_rows_plain;
+}
 
 const struct resize_rows *resize_rows_best(void)
 {
 #ifdef PTED_CPU_X86
-    if (__builtin_cpu_supports("avx2")) {
-        return &rows_avx2;
+    if (resize_rows_is_run(&resize_rows_avx512)) {
+        return &resize_rows_avx512;
+    }
+    if (resize_rows_is_run(&resize_rows_avx2)) {
+        return &resize_rows_avx2;
     }
 #endif
     return &resize_rows_plain;

@@ -12,7 +12,9 @@
 #define RESIZE_ROW_PAD 64
 
 struct resize_rows {
-    /* Outputs of |axis|, which is no copy, from one row of pixels of 4 bytes. */
+    bool is_packed; /* it reads the blocks of the axis, if they are filled */
+    /* Outputs of |axis|, which is no copy, from one row of pixels of 4 bytes. Writes up to
+     * RESIZE_ROW_PAD bytes more. */
     void (*across)(const struct axis *axis, const uint8_t *row, uint8_t *out);
     /* The same from |len| bytes of several rows: output |i| of |axis|, no copy. Row k of its inputs
      * is rows[k]. Writes up to RESIZE_ROW_PAD bytes more than |len|. */
@@ -23,6 +25,13 @@ struct resize_rows {
 };
 
 extern const struct resize_rows resize_rows_plain; /* for any machine */
+#ifdef PTED_CPU_X86
+extern const struct resize_rows resize_rows_avx2;   /* with AVX2 */
+extern const struct resize_rows resize_rows_avx512; /* with AVX512 and its VNNI */
+#endif
+
+/* Can this machine run the set? */
+bool resize_rows_is_run(const struct resize_rows *rows);
 
 /* The fastest set of this machine. Any thread. */
 const struct resize_rows *resize_rows_best(void);
