@@ -3,20 +3,31 @@
  * Values in memory as bfloat16. A product whose weights are bfloat16 rounds its input to that, too.
  * If such products are all that reads a value, possibly through views, the node that makes it may
  * as well round it: the results are the same bits, and half the bytes are written and read.
+ *
+ * A value that others read as floats gets a rounded copy for its products, if they would round it
+ * many times: each tile of a product rounds the rows that it reads, and a tile may be one panel of
+ * weights wide.
  */
 #include "config.h"
 
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 
+/* Rounding a value once costs about as much as four of the times that products do it. */
+#define ROUNDS_MIN 4
+#define TILE_ROWS 14
+
 /* By value. */
 struct narrowing {
     struct rt_graph *graph;
-    bool *keeps; /* has readers that need floats */
+    bool *keeps;      /* has readers that need floats */
+    double *rounds;   /* how often products would round each element */
+    uint32_t *copies; /* rounded, 0: none yet */
 };
 
 /* Are the node's weights bfloat16? */
@@ -80,25 +91,115 @@ static void narrow_outputs(struct narrowing *n, const struct rt_node *node)
     }
 }
 
+/* ---- rounded copies -------------------------------------------------------------------------- */
+
+enum { CONV_STRIDE = 5 };
+
+/* The product of dims [from, to) at their upper bounds. */
+static double size_of(const struct rt_value *v, uint8_t from, uint8_t to)
+{
+    double size = 1;
+    for (uint8_t d = from; d < to; d++) {
+        size *= (double)v->dims[d].value;
+    }
+    return size;
+}
+
+/* How often a product would round an element of its input: in each window that the element is in,
+ * and, if there are more panels of weights than tiles of rows, for each panel: see
+ * rt_cut_product().
+ */
+static double rounds_of(const struct rt_graph *graph, const struct rt_node *node)
+{
+    const struct rt_value *x = rt_node_arg(graph, node, 0), *w = rt_node_arg(graph, node, 1);
+    double panels = (double)w->dims[1].value, rows, windows = 1;
+    if (rt_op_is(node->op, RT_KNOWN_gemm)) {
+        rows = size_of(x, 0, x->rank - 1) / (double)w->dims[0].value;
+    } else {
+        const struct rt_value *stride = rt_node_arg(graph, node, CONV_STRIDE);
+        windows = (double)w->dims[2].value * (double)w->dims[0].value / (double)x->dims[1].value;
+        rows = size_of(x, 2, x->rank);
+        for (uint32_t i = 0; i < stride->count; i++) {
+            windows /= (double)stride->ints[i].value;
+            rows /= (double)stride->ints[i].value;
+        }
+    }
+    return windows * (panels > rows / TILE_ROWS ? panels : 1);
+}
+
+static bool rounds_floats(const struct rt_graph *graph, const struct rt_node *node)
+{
+    return is_product(graph, node) && is_float(rt_node_arg(graph, node, 0));
+}
+
+/* Lets product |index| read a rounded copy of its input. */
+static enum status read_copy(struct narrowing *n, uint32_t index, struct error *err)
+{
+    struct rt_graph *graph = n->graph;
+    uint32_t value = graph->nodes[index].args[0];
+    if (n->copies[value] == 0) {
+        const uint8_t *order = graph->values[value].order;
+        graph->origin = graph->nodes[index].origin;
+        TRY(rt_op_convert(graph, value, DT_BF16, &n->copies[value], err));
+        graph->values[n->copies[value]].order = order;
+    }
+    graph->nodes[index].args[0] = n->copies[value];
+    return ST_OK;
+}
+
+static enum status make_copies(struct narrowing *n, struct error *err)
+{
+    struct rt_graph *graph = n->graph;
+    uint32_t node_count = graph->node_count;
+    for (uint32_t i = 0; i < node_count; i++) {
+        const struct rt_node *node = &graph->nodes[i];
+        if (rounds_floats(graph, node)) {
+            n->rounds[node->args[0]] += rounds_of(graph, node);
+        }
+    }
+    for (uint32_t i = 0; i < node_count; i++) {
+        const struct rt_node *node = &graph->nodes[i];
+        if (rounds_floats(graph, node) && n->rounds[node->args[0]] >= ROUNDS_MIN) {
+            TRY(read_copy(n, i, err));
+        }
+    }
+    return rt_graph_compact(graph, err);
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+static void narrow_values(struct narrowing *n)
+{
+    struct rt_graph *graph = n->graph;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        n->keeps[graph->outputs[i]] = true;
+    }
+    for (uint32_t i = graph->node_count; i-- > 0;) {
+        mark_arguments(n, &graph->nodes[i]);
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        narrow_outputs(n, &graph->nodes[i]);
+    }
+}
+
 enum status rt_pass_narrow(struct rt_graph *graph, struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     if (graph->precision != PRECISION_BF16) {
         return ST_OK;
     }
-    struct narrowing n = {graph, calloc(graph->value_count + 1, sizeof(bool))};
-    if (!n.keeps) {
-        return error_set(err, ST_EXHAUSTED, "no memory for %u values", graph->value_count);
-    }
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        n.keeps[graph->outputs[i]] = true;
-    }
-    for (uint32_t i = graph->node_count; i-- > 0;) {
-        mark_arguments(&n, &graph->nodes[i]);
-    }
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        narrow_outputs(&n, &graph->nodes[i]);
+    size_t count = graph->value_count + 1;
+    struct narrowing n = {graph, calloc(count, sizeof(*n.keeps)), calloc(count, sizeof(*n.rounds)),
+                          calloc(count, sizeof(*n.copies))};
+    enum status status = ST_OK;
+    if (!n.keeps || !n.rounds || !n.copies) {
+        status = error_set(err, ST_EXHAUSTED, "no memory for %u values", graph->value_count);
+    } else {
+        narrow_values(&n);
+        status = make_copies(&n, err);
     }
     free(n.keeps);
-    return ST_OK;
+    free(n.rounds);
+    free(n.copies);
+    return status;
 }

@@ -265,19 +265,33 @@ static void test_f16(void **state)
     each_level(level_f16);
 }
 
+#define BF16_MOST 67 /* some vectors of every level, and a part of one */
+
+/* Arrays of all lengths, whose neighbours stay. */
 static void level_bf16(const struct hal_cpu_uk *uk)
 {
-    const uint32_t bits[] = {0x3f800000, 0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff,
-                             0x7f800000, 0x7f800001, 0xff800000, 0x80000000, 0x00008001};
-    const uint16_t want[] = {0x3f80, 0x3f80, 0x3f82, 0x3f81, 0x7f80,
-                             0x7f80, 0x7fc0, 0xff80, 0x8000, 1};
-    float x[10], wide[10];
-    uint16_t y[10];
-    memcpy(x, bits, sizeof(x));
-    uk->f32_to_bf16(y, x, 10);
-    assert_memory_equal(y, want, sizeof(want));
-    uk->bf16_to_f32(wide, y, 10);
-    assert_true(wide[0] == 1.0f && wide[2] == 1.015625f && isnan(wide[6]) && wide[7] == -INFINITY);
+    const uint32_t bits[10] = {0x3f800000, 0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff,
+                               0x7f800000, 0x7f800001, 0xff800000, 0x80000000, 0x00008001};
+    const uint16_t want[10] = {0x3f80, 0x3f80, 0x3f82, 0x3f81, 0x7f80,
+                               0x7f80, 0x7fc0, 0xff80, 0x8000, 1};
+    for (size_t n = 0; n < BF16_MOST; n++) {
+        float x[BF16_MOST] = {0}, wide[BF16_MOST + 1];
+        uint16_t y[BF16_MOST + 1];
+        for (size_t i = 0; i < n; i++) {
+            memcpy(x + i, bits + i % 10, sizeof(*x));
+        }
+        y[n] = 77;
+        wide[n] = 77;
+        uk->f32_to_bf16(y, x, n);
+        uk->bf16_to_f32(wide, y, n);
+        for (size_t i = 0; i < n; i++) {
+            uint32_t widened, expected = (uint32_t)want[i % 10] << 16;
+            memcpy(&widened, wide + i, sizeof(widened));
+            assert_int_equal(y[i], want[i % 10]);
+            assert_int_equal(widened, expected);
+        }
+        assert_true(y[n] == 77 && wide[n] == 77);
+    }
 }
 
 static void test_bf16(void **state)

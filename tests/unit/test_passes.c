@@ -496,6 +496,33 @@ static void what_others_read_stays_a_float(void **state)
     assert_int_equal(narrowed(f), DT_F32);
 }
 
+/* Two products of |rows| rows by 512 columns, whose input is read as floats, too. */
+static enum dtype wide(struct fixture *f, int64_t rows, uint32_t *out_copies)
+{
+    uint32_t x = relu(f, INPUT(rows, 16));
+    for (int i = 0; i < 2; i++) {
+        uint32_t args[] = {x, WEIGHTS(512, 16), rt_graph_none(&f->graph)};
+        give(f, apply(f, "linear", args, 3));
+    }
+    give(f, x);
+    enum dtype dtype = narrowed(f);
+    *out_copies = 0;
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        *out_copies += strcmp(f->graph.nodes[i].op->name, "to_dtype") == 0;
+    }
+    return dtype;
+}
+
+static void wide_products_share_a_rounded_copy(void **state)
+{
+    uint32_t copies;
+    assert_int_equal(wide(*state, 2, &copies), DT_BF16);
+    assert_int_equal(copies, 1);
+    start_again(state);
+    assert_int_equal(wide(*state, 4000, &copies), DT_F32); /* a tile has all columns */
+    assert_int_equal(copies, 0);
+}
+
 static void convolutions_choose_their_form(void **state)
 {
     struct fixture *f = *state;
@@ -867,6 +894,7 @@ int main(void)
         TEST(element_wise_and_cat_stay_in_the_island),
         TEST(what_only_products_read_is_bfloat16),
         TEST(what_others_read_stays_a_float),
+        TEST(wide_products_share_a_rounded_copy),
         TEST(one_pixel_needs_no_reorder),
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),
