@@ -25,7 +25,8 @@
 struct infer_media_job {
     const struct medium *medium; /* of the call's model, which the call holds */
     struct call_item item;
-    uint32_t position; /* among the items of its input */
+    struct image_place *place; /* in the arena, or NULL */
+    uint32_t position;         /* among the items of its input */
     bool is_list;
     uint8_t *row;
     size_t row_bytes;
@@ -140,7 +141,7 @@ static enum status run_job(struct request *request, struct infer_media_job *job)
 {
     const struct medium_limits limits = limits_of(request);
     const struct medium_account account = {take, give, request->infer.pool};
-    struct medium_reader reader = {.limits = &limits, .account = &account};
+    struct medium_reader reader = {.limits = &limits, .account = &account, .place = job->place};
     struct file file;
     enum status status = open_file(&job->item, &reader, &file, &job->err);
     if (status == ST_OK) {
@@ -197,11 +198,27 @@ static enum status run_now(struct request *request, const struct infer_call *cal
     return place(call, job->medium->input, job->is_list, job->position, err);
 }
 
+/* Room for the places of |count| rows, if answers are about these pictures; or else NULL. */
+static enum status make_places(struct request *request, struct infer_call *call,
+                               const struct medium *medium, uint32_t count,
+                               struct image_place **out, struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    *out = NULL;
+    if (medium != infer_find_picture(call->model)) {
+        return ST_OK;
+    }
+    *out = call->places = arena_array(arena, count, sizeof(*call->places));
+    call->place_count = *out ? count : 0;
+    return *out ? ST_OK : arena_fail(arena, "the request", err);
+}
+
 static enum status decode_rows(struct request *request, struct infer_call *call,
                                const struct medium *medium, const struct call_item *items,
                                uint32_t count, bool is_list, struct error *err)
 {
     struct shape shape;
+    struct image_place *places;
     void *memory;
     size_t bytes;
     bool is_alone = call == &request->infer.call;
@@ -211,9 +228,11 @@ static enum status decode_rows(struct request *request, struct infer_call *call,
         shape_bytes(&shape, medium->io->dtype, &bytes, err) != ST_OK) {
         return call->codec->name_input(call, medium->input, ": ", err);
     }
+    TRY(make_places(request, call, medium, count, &places, err));
     for (uint32_t i = 0; i < count; i++) {
         struct infer_media_job job = {.medium = medium,
                                       .item = items[i],
+                                      .place = places ? &places[i] : NULL,
                                       .position = i,
                                       .is_list = is_list,
                                       .row = (uint8_t *)memory + bytes / count * i,

@@ -77,6 +77,7 @@ struct card_step {
 struct card_answer {
     struct answer_form answer;    /* its indices are known after card_apply() */
     bool has_form;                /* of boxes */
+    bool needs_picture;           /* among the inputs */
     const char *scores, *classes; /* of boxes: names of outputs, or NULL */
     struct card_place place;
 };

@@ -92,6 +92,7 @@ struct medium_account {
 struct medium_reader {
     const struct medium_limits *limits;
     const struct medium_account *account;
+    struct image_place *place; /* gets where the pixels of a picture come from; NULL: not wanted */
     size_t wanted;
 };
 
