@@ -261,28 +261,6 @@ static enum status hear(struct request *request, const struct medium *medium,
     return status;
 }
 
-static enum status write_sounds(struct infer_call *call, const struct medium *medium,
-                                const struct medium_sound *sounds, uint32_t count,
-                                struct error *err)
-{
-    uint64_t longest = 0;
-    struct shape shape;
-    void *memory;
-    size_t bytes;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t length = medium_sound_length(medium, &sounds[i]);
-        longest = length > longest ? length : longest;
-    }
-    TRY(medium_shape(medium, count, longest, &shape, err));
-    TRY(rt_invocation_input(call->invocation, medium->input, DT_F32, &shape, &memory, err));
-    TRY(shape_bytes(&shape, DT_F32, &bytes, err));
-    for (uint32_t i = 0; i < count; i++) {
-        float *row = (float *)memory + bytes / sizeof(float) / count * i;
-        TRY(medium_write_sound(medium, &sounds[i], longest, row, err));
-    }
-    return ST_OK;
-}
-
 static enum status decode_sounds(struct request *request, struct infer_call *call,
                                  const struct medium *medium, const struct call_item *items,
                                  uint32_t count, bool is_list, struct error *err)
@@ -292,6 +270,7 @@ static enum status decode_sounds(struct request *request, struct infer_call *cal
     struct arena *arena = &request->infer.arena;
     struct medium_sound *sounds = arena_array(arena, count, sizeof(*sounds));
     enum status status = sounds ? ST_OK : arena_fail(arena, "the request", err);
+    struct shape shape;
     uint32_t heard = 0;
     for (; heard < count && status == ST_OK; heard++) {
         status = hear(request, medium, &items[heard], &sounds[heard], err);
@@ -299,7 +278,8 @@ static enum status decode_sounds(struct request *request, struct infer_call *cal
             status = place(call, medium->input, is_list, heard, err);
         }
     }
-    if (status == ST_OK && write_sounds(call, medium, sounds, count, err) != ST_OK) {
+    if (status == ST_OK &&
+        medium_put_sounds(medium, sounds, count, call->invocation, &shape, err) != ST_OK) {
         status = call->codec->name_input(call, medium->input, ": ", err);
     }
     for (uint32_t i = 0; i < heard; i++) {
@@ -322,31 +302,16 @@ static bool is_given(const struct infer_call *call, uint32_t index)
     return call->tree.leaves && call->tree.leaves[index].encoding != CALL_ABSENT;
 }
 
-static enum status write_texts(struct infer_call *call, const struct medium *medium,
-                               const struct texts_ids *ids, uint32_t count, struct error *err)
+static enum status put_texts(struct infer_call *call, const struct medium *medium,
+                             const struct texts_ids *ids, uint32_t count, struct error *err)
 {
-    uint64_t longest = 0;
+    bool are_given[MEDIUM_PARTS] = {false};
     struct shape shape;
-    for (uint32_t i = 0; i < count; i++) {
-        longest = ids[i].count > longest ? ids[i].count : longest;
-    }
-    TRY(medium_shape(medium, count, longest, &shape, err));
-    uint64_t length = (uint64_t)shape.dims[shape.rank - 1];
-    for (int part = 0; part < MEDIUM_PARTS; part++) {
+    for (int part = MEDIUM_MASK; part < MEDIUM_PARTS; part++) {
         uint32_t index = medium->parts[part];
-        void *memory;
-        if (index == MEDIUM_ABSENT || (part != MEDIUM_IDS && is_given(call, index))) {
-            continue;
-        }
-        TRY(rt_invocation_input(call->invocation, index, medium->dtypes[part], &shape, &memory,
-                                err));
-        for (uint32_t i = 0; i < count; i++) {
-            size_t row = (size_t)length * dtype_bytes(medium->dtypes[part]);
-            medium_write_ids(medium, (enum medium_part)part, &ids[i], length,
-                             (uint8_t *)memory + row * i);
-        }
+        are_given[part] = index != MEDIUM_ABSENT && is_given(call, index);
     }
-    return ST_OK;
+    return medium_put_texts(medium, ids, count, are_given, call->invocation, &shape, err);
 }
 
 static enum status decode_texts(struct request *request, struct infer_call *call,
@@ -366,7 +331,7 @@ static enum status decode_texts(struct request *request, struct infer_call *call
             return place(call, medium->input, is_list, i, err);
         }
     }
-    return write_texts(call, medium, ids, count, err) == ST_OK
+    return put_texts(call, medium, ids, count, err) == ST_OK
                ? ST_OK
                : call->codec->name_input(call, medium->input, ": ", err);
 }

@@ -392,7 +392,7 @@ size_t answer_rows(const struct answer_source *source)
     return (size_t)source->tensor.shape.dims[0];
 }
 
-static enum status print(const struct answer_source *source, size_t row, bool is_bytes,
+static enum status print(const struct answer_source *source, size_t row, enum answer_map_part part,
                          struct buf *out, struct error *err)
 {
     must(row < answer_rows(source));
@@ -400,9 +400,9 @@ static enum status print(const struct answer_source *source, size_t row, bool is
     case ANSWER_BOXES:
         return print_boxes(source, row, out, err);
     case ANSWER_MAP:
-        return answer_print_map(source, row, is_bytes, out, err);
+        return answer_print_map(source, row, part, out, err);
     case ANSWER_TEXT:
-        return answer_print_text(source, row, is_bytes, out, err);
+        return answer_print_text(source, row, part == ANSWER_MAP_FILE, out, err);
     case ANSWER_TENSOR:
     case ANSWER_CLASSES:
         break;
@@ -413,13 +413,19 @@ static enum status print(const struct answer_source *source, size_t row, bool is
 enum status answer_print(const struct answer_source *source, size_t row, struct buf *out,
                          struct error *err)
 {
-    return print(source, row, false, out, err);
+    return print(source, row, ANSWER_MAP_ALL, out, err);
 }
 
 enum status answer_write(const struct answer_source *source, size_t row, struct buf *out,
                          struct error *err)
 {
-    return print(source, row, true, out, err);
+    return print(source, row, ANSWER_MAP_FILE, out, err);
+}
+
+enum status answer_describe(const struct answer_source *source, size_t row, struct buf *out,
+                            struct error *err)
+{
+    return print(source, row, ANSWER_MAP_CLASSES, out, err);
 }
 
 size_t answer_cost(const struct answer_source *source)

@@ -101,6 +101,10 @@ MUST_CHECK enum status answer_print(const struct answer_source *source, size_t r
 MUST_CHECK enum status answer_write(const struct answer_source *source, size_t row, struct buf *out,
                                     struct error *err);
 
+/* As JSON that people read in a terminal: a map without its PNG. */
+MUST_CHECK enum status answer_describe(const struct answer_source *source, size_t row,
+                                       struct buf *out, struct error *err);
+
 /* Bytes of text that take about as long to print. */
 size_t answer_cost(const struct answer_source *source);
 

@@ -28,6 +28,7 @@
 #include "server/media/sound.h"
 
 struct log_mel;
+struct rt_invocation;
 struct rt_io;
 struct rt_method;
 struct words;
@@ -130,6 +131,12 @@ MUST_CHECK enum status medium_write_sound(const struct medium *medium,
                                           float *dst, struct error *err);
 void medium_drop(struct medium_sound *sound, const struct medium_reader *reader);
 
+/* The input of |invocation| from |count| > 0 sounds, as long as the longest one. */
+MUST_CHECK enum status medium_put_sounds(const struct medium *medium,
+                                         const struct medium_sound *sounds, uint32_t count,
+                                         struct rt_invocation *invocation, struct shape *out_shape,
+                                         struct error *err);
+
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 MUST_CHECK enum status medium_encode(const struct medium *medium, struct span text,
@@ -138,5 +145,12 @@ MUST_CHECK enum status medium_encode(const struct medium *medium, struct span te
 /* Writes a row of |part|: |length| elements of the input's type. */
 void medium_write_ids(const struct medium *medium, enum medium_part part,
                       const struct texts_ids *ids, uint64_t length, void *dst);
+
+/* The inputs of |invocation| from |count| > 0 texts: the ids and, unless the caller has them, the
+ * mask and the types. */
+MUST_CHECK enum status medium_put_texts(const struct medium *medium, const struct texts_ids *ids,
+                                        uint32_t count, const bool are_given[MEDIUM_PARTS],
+                                        struct rt_invocation *invocation, struct shape *out_shape,
+                                        struct error *err);
 
 #endif
