@@ -5,4 +5,5 @@ noinst_LIBRARIES += %D%/libintake.a
 %C%_libintake_a_SOURCES = \
 	%D%/medium.c %D%/medium.h \
 	%D%/medium_put.c \
-	%D%/medium_read.c
+	%D%/medium_read.c \
+	%D%/medium_relay.c

@@ -48,6 +48,7 @@ struct medium {
     enum medium_kind kind;
     uint32_t input;          /* raw index */
     const struct rt_io *io;  /* of the method; borrowed */
+    struct medium *base;     /* of medium_relay(): ref held, it owns the rest; or NULL */
     struct image_form image; /* with |height| and |width| */
     /* ---- sound ---- */
     uint32_t rate;
@@ -56,6 +57,7 @@ struct medium {
     uint64_t length_max;
     /* ---- texts ---- */
     struct words *words; /* owned */
+    char *tokenizer;     /* owned: where they come from */
     uint32_t parts[MEDIUM_PARTS];
     enum dtype dtypes[MEDIUM_PARTS];
     uint32_t tokens;     /* of each row; 0: it varies */
@@ -74,6 +76,19 @@ const char *medium_word(enum medium_kind kind);
 MUST_CHECK enum status medium_new(struct rt_method *method, const struct card_io *said,
                                   const char *path, const char *tokenizer, struct medium **out,
                                   struct error *err);
+/*
+ * |medium| as that of |input| of |method|, a pipeline which hands that input on to the one that
+ * |medium| is of. |parts|: the inputs of the pipeline that become those beside the ids, or
+ * MEDIUM_ABSENT. ST_EXHAUSTED.
+ */
+MUST_CHECK enum status medium_relay(struct medium *medium, const struct rt_method *method,
+                                    uint32_t input, const uint32_t parts[MEDIUM_PARTS],
+                                    struct medium **out, struct error *err);
+
+/* Do both make the same of a file or a text? If not, |*out_what| is what a card says differently:
+ * "resize". Blocks. */
+bool medium_is_alike(const struct medium *a, const struct medium *b, const char **out_what);
+
 struct medium *medium_ref(struct medium *medium);
 void medium_unref(struct medium *medium); /* NULL is fine */
 
