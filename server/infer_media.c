@@ -43,6 +43,7 @@ void infer_media_reset(struct infer_media *media)
 {
     must(media->open == 0);
     media->is_any = media->is_read = false;
+    media->began_ns = media->ended_ns = 0;
     media->jobs = NULL;
     media->threads = NULL;
     media->count = media->capacity = 0;
@@ -355,6 +356,28 @@ void infer_media_note(struct request *request, const struct infer_call *call)
     request->offload |= is_any;
 }
 
+void infer_media_start(struct request *request)
+{
+    struct infer_media *media = &request->infer.media;
+    media->began_ns = media->began_ns ? media->began_ns : uv_hrtime();
+}
+
+/* What a request decodes later on, such as its next token, has no media. */
+void infer_media_stop(struct request *request, bool is_done)
+{
+    struct infer_media *media = &request->infer.media;
+    if (media->began_ns == 0 || media->ended_ns > 0) {
+        return;
+    }
+    media->ended_ns = is_done ? uv_hrtime() : 0;
+    media->began_ns = is_done ? media->began_ns : 0;
+}
+
+uint64_t infer_media_ns(const struct infer_media *media)
+{
+    return media->ended_ns ? media->ended_ns - media->began_ns : 0;
+}
+
 enum status infer_media_decode(struct request *request, struct infer_call *call, uint32_t index,
                                const struct call_item *items, uint32_t count, bool is_list,
                                struct error *err)
@@ -362,6 +385,7 @@ enum status infer_media_decode(struct request *request, struct infer_call *call,
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct medium *medium = input_at(call, index)->medium;
     must(medium && call->invocation);
+    infer_media_start(request);
     return medium->kind == MEDIUM_TEXT
                ? decode_texts(request, call, medium, items, count, is_list, err)
            : medium_is_fixed(medium)

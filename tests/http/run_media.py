@@ -371,9 +371,39 @@ def pipelines_at_odds():
         with Pipelines({"both": both}, other):
             raise Failure("it was served")
     except Failure as err:
-        wanted = ("pipeline 'both': input 'x': step 0 (media.pixels) and step 1 (other.pixels) make "
-                  'different things of it: expected the same "resize" in both cards, or two inputs')
+        wanted = ("pipeline 'both': input 'x': step 0 (media.pixels) and step 1 (other.pixels) "
+                  'make different things of it: expected the same "resize" in both cards, or two '
+                  "inputs")
         expect("why", wanted in str(err), True)
+
+
+def phases():
+    """Reading has a phase of its own, in metrics, statistics, the access log and profiles."""
+    with tempfile.NamedTemporaryFile() as log:
+        with Media("--access-log", "all", "--access-log-file", log.name,
+                   "--profile-spans-max", "10000") as daemon:
+            client = Client(daemon.port)
+            files = [b64(png(pixels_of(seed))) for seed in range(3)]
+            pixels = {"dtype": "uint8", "shape": [1, 4, 6, 3], "fill": 1}
+            for given in (files[:1], files, pixels):
+                ask(client, call("pixels"), {"args": [given]})
+            profile = ask(client, call("pixels", "?profile=1"), {"args": [files]})["profile"]
+            expect("profile", profile["decode_us"] > 0, True)
+            client.send(build_request("GET", "/v2/models/media.pixels/stats"))
+            client.answer()
+            stats = json.loads(client.body)["model_stats"][0]["inference_stats"]
+            expect("statistics", (stats["decode"]["count"], stats["compute_input"]["count"]),
+                   (3, 4))
+            expect("a part", 0 < stats["decode"]["ns"] <= stats["compute_input"]["ns"], True)
+            client.send(build_request("GET", "/metrics"))
+            client.answer()
+            page = client.body.decode()
+        for phase, count in (("decode", 3), ("prepare", 4)):
+            expect(phase, 'pted_model_phase_duration_seconds_count{model="media.pixels",'
+                   f'version="1",phase="{phase}"}} {count}\n' in page, True)
+        lines = [json.loads(line) for line in Path(log.name).read_text().splitlines()]
+        expect("access log", [("decode_us" in line, "prepare_us" in line) for line in lines[:4]],
+               [(True, True), (True, True), (False, True), (True, True)])
 
 
 def refusals():
@@ -452,8 +482,9 @@ def main():
             return 77
     report = Report()
     for title, check in (("bodies", bodies), ("JSON", json_forms), ("BYTES", strings),
-                         ("forms", forms), ("sounds", sounds), ("texts", texts), ("pipelines", pipelines),
-                         ("pipelines at odds", pipelines_at_odds),
+                         ("forms", forms), ("sounds", sounds), ("texts", texts),
+                         ("pipelines", pipelines), ("pipelines at odds", pipelines_at_odds),
+                         ("phases", phases),
                          ("refusals", refusals), ("damaged", damaged), ("together", together),
                          ("too_large_to_read", too_large_to_read), ("leaving", leaving)):
         report.run(title, check)
