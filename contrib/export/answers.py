@@ -21,6 +21,7 @@ TOP = Path(__file__).resolve().parents[2]
 MODEL = TOP / "tests" / "models" / "answers.pte"
 CASES = TOP / "tests" / "http" / "answers.json"
 CANDIDATES, CLASSES = 40, 3
+NAMES = ["zero", 'the "one"', "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 ALPHABET = ["", "a", "b", "c", " "]
 
 
@@ -63,7 +64,8 @@ def program():
                           torch.zeros(2, 6, 8, dtype=torch.int64)), 3),
     }
     return to_edge({name: export(module, example, dynamic_shapes=tuple([first] * count))
-                    for name, (module, example, count) in methods.items()}).to_executorch()
+                    for name, (module, example, count) in methods.items()},
+                   constant_methods={"class_names": NAMES}).to_executorch()
 
 
 def overlap(a, b):

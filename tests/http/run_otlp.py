@@ -263,8 +263,8 @@ def wrong_settings():
                 "--otlp-endpoint", "localhost")
 
 
-CHECKS = (spans_of_a_call, spans_of_files, which_requests, settings, hostile_clients, collectors_that_fail, the_end,
-          wrong_settings)
+CHECKS = (spans_of_a_call, spans_of_files, which_requests, settings, hostile_clients,
+          collectors_that_fail, the_end, wrong_settings)
 
 
 def main():
