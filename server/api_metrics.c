@@ -461,6 +461,7 @@ static void put_model_phases(struct page *page, const struct model *model)
 {
     static const char *const names[MODEL_PHASE_COUNT] = {
         [MODEL_PHASE_PREPARE] = "prepare",
+        [MODEL_PHASE_DECODE] = "decode",
         [MODEL_PHASE_QUEUE] = "queue",
         [MODEL_PHASE_COMPUTE] = "compute",
         [MODEL_PHASE_ENCODE] = "encode",

@@ -511,6 +511,7 @@ static enum status end_decode(struct request *request, enum status status, struc
     if (status == ST_OK) {
         status = count_arena(infer, err);
     }
+    infer_media_stop(request, status == ST_OK);
     infer->media.count = 0;
     infer->media.wanted = 0;
     if (status != ST_OK) {

@@ -27,6 +27,7 @@ struct embedding;
 struct generation;
 struct hal_pool;
 struct infer_region;
+struct medium;
 struct region;
 struct request;
 struct transcription;
@@ -68,6 +69,9 @@ struct infer_call {
     struct call_request tree;                /* for infer_codec_call; likewise */
     const struct oip_parameters *parameters; /* of the codec in use */
     struct tensor_nan nan;                   /* how the request writes NaN */
+    struct image_place *places; /* of the rows of infer_find_picture(), in the arena; set in DECODE
+                                   if they come as files */
+    uint32_t place_count;
     struct infer_output *outputs;
     size_t output_count;
     struct rt_sequence *sequence; /* held; NULL: the call belongs to no sequence */
@@ -175,6 +179,9 @@ struct infer_ops {
  */
 void infer_answer_choose(struct infer_call *call);
 MUST_CHECK enum status infer_answer_ask(struct infer_output *output, struct error *err);
+
+/* The input whose pictures answers are about: the first one that is a picture. NULL: none is. */
+const struct medium *infer_find_picture(const struct model *model);
 
 /* Appends the answer of |output| to |out| as JSON. */
 MUST_CHECK enum status infer_answer_print(const struct infer_call *call,

@@ -68,32 +68,33 @@ static struct answer_tensor tensor_of(const struct infer_call *call, uint32_t in
     };
 }
 
-/* The pixels of the model's only picture. */
-static void find_pixels(const struct model *model, uint32_t out[2])
+const struct medium *infer_find_picture(const struct model *model)
 {
     for (uint32_t i = 0; i < model->input_count; i++) {
         const struct medium *medium = model->inputs[i].medium;
         if (medium && medium->kind == MEDIUM_IMAGE) {
-            out[0] = medium->image.height;
-            out[1] = medium->image.width;
+            return medium;
         }
     }
+    return NULL;
 }
 
 static struct answer_source source_of(const struct infer_call *call,
                                       const struct infer_output *output)
 {
     const struct model_io *io = output->io;
-    struct answer_source source = {
+    const struct medium *picture = infer_find_picture(call->model);
+    return (struct answer_source){
         .answer = io->answer,
         .tensor = tensor_of(call, io->index),
         .scores = tensor_of(call, io->answer->scores),
         .classes = tensor_of(call, io->answer->classes),
         .labels = io->labels,
         .label_count = io->label_count,
+        .pixels = {picture ? picture->image.height : 0, picture ? picture->image.width : 0},
+        .places = call->places,
+        .place_count = call->place_count,
     };
-    find_pixels(call->model, source.pixels);
-    return source;
 }
 
 size_t infer_answer_cost(const struct infer_call *call, const struct infer_output *output)

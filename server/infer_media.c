@@ -25,7 +25,8 @@
 struct infer_media_job {
     const struct medium *medium; /* of the call's model, which the call holds */
     struct call_item item;
-    uint32_t position; /* among the items of its input */
+    struct image_place *place; /* in the arena, or NULL */
+    uint32_t position;         /* among the items of its input */
     bool is_list;
     uint8_t *row;
     size_t row_bytes;
@@ -42,6 +43,7 @@ void infer_media_reset(struct infer_media *media)
 {
     must(media->open == 0);
     media->is_any = media->is_read = false;
+    media->began_ns = media->ended_ns = 0;
     media->jobs = NULL;
     media->threads = NULL;
     media->count = media->capacity = 0;
@@ -140,7 +142,7 @@ static enum status run_job(struct request *request, struct infer_media_job *job)
 {
     const struct medium_limits limits = limits_of(request);
     const struct medium_account account = {take, give, request->infer.pool};
-    struct medium_reader reader = {.limits = &limits, .account = &account};
+    struct medium_reader reader = {.limits = &limits, .account = &account, .place = job->place};
     struct file file;
     enum status status = open_file(&job->item, &reader, &file, &job->err);
     if (status == ST_OK) {
@@ -197,11 +199,27 @@ static enum status run_now(struct request *request, const struct infer_call *cal
     return place(call, job->medium->input, job->is_list, job->position, err);
 }
 
+/* Room for the places of |count| rows, if answers are about these pictures; or else NULL. */
+static enum status make_places(struct request *request, struct infer_call *call,
+                               const struct medium *medium, uint32_t count,
+                               struct image_place **out, struct error *err)
+{
+    struct arena *arena = &request->infer.arena;
+    *out = NULL;
+    if (medium != infer_find_picture(call->model)) {
+        return ST_OK;
+    }
+    *out = call->places = arena_array(arena, count, sizeof(*call->places));
+    call->place_count = *out ? count : 0;
+    return *out ? ST_OK : arena_fail(arena, "the request", err);
+}
+
 static enum status decode_rows(struct request *request, struct infer_call *call,
                                const struct medium *medium, const struct call_item *items,
                                uint32_t count, bool is_list, struct error *err)
 {
     struct shape shape;
+    struct image_place *places;
     void *memory;
     size_t bytes;
     bool is_alone = call == &request->infer.call;
@@ -211,9 +229,11 @@ static enum status decode_rows(struct request *request, struct infer_call *call,
         shape_bytes(&shape, medium->io->dtype, &bytes, err) != ST_OK) {
         return call->codec->name_input(call, medium->input, ": ", err);
     }
+    TRY(make_places(request, call, medium, count, &places, err));
     for (uint32_t i = 0; i < count; i++) {
         struct infer_media_job job = {.medium = medium,
                                       .item = items[i],
+                                      .place = places ? &places[i] : NULL,
                                       .position = i,
                                       .is_list = is_list,
                                       .row = (uint8_t *)memory + bytes / count * i,
@@ -242,28 +262,6 @@ static enum status hear(struct request *request, const struct medium *medium,
     return status;
 }
 
-static enum status write_sounds(struct infer_call *call, const struct medium *medium,
-                                const struct medium_sound *sounds, uint32_t count,
-                                struct error *err)
-{
-    uint64_t longest = 0;
-    struct shape shape;
-    void *memory;
-    size_t bytes;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t length = medium_sound_length(medium, &sounds[i]);
-        longest = length > longest ? length : longest;
-    }
-    TRY(medium_shape(medium, count, longest, &shape, err));
-    TRY(rt_invocation_input(call->invocation, medium->input, DT_F32, &shape, &memory, err));
-    TRY(shape_bytes(&shape, DT_F32, &bytes, err));
-    for (uint32_t i = 0; i < count; i++) {
-        float *row = (float *)memory + bytes / sizeof(float) / count * i;
-        TRY(medium_write_sound(medium, &sounds[i], longest, row, err));
-    }
-    return ST_OK;
-}
-
 static enum status decode_sounds(struct request *request, struct infer_call *call,
                                  const struct medium *medium, const struct call_item *items,
                                  uint32_t count, bool is_list, struct error *err)
@@ -273,6 +271,7 @@ static enum status decode_sounds(struct request *request, struct infer_call *cal
     struct arena *arena = &request->infer.arena;
     struct medium_sound *sounds = arena_array(arena, count, sizeof(*sounds));
     enum status status = sounds ? ST_OK : arena_fail(arena, "the request", err);
+    struct shape shape;
     uint32_t heard = 0;
     for (; heard < count && status == ST_OK; heard++) {
         status = hear(request, medium, &items[heard], &sounds[heard], err);
@@ -280,7 +279,8 @@ static enum status decode_sounds(struct request *request, struct infer_call *cal
             status = place(call, medium->input, is_list, heard, err);
         }
     }
-    if (status == ST_OK && write_sounds(call, medium, sounds, count, err) != ST_OK) {
+    if (status == ST_OK &&
+        medium_put_sounds(medium, sounds, count, call->invocation, &shape, err) != ST_OK) {
         status = call->codec->name_input(call, medium->input, ": ", err);
     }
     for (uint32_t i = 0; i < heard; i++) {
@@ -303,31 +303,16 @@ static bool is_given(const struct infer_call *call, uint32_t index)
     return call->tree.leaves && call->tree.leaves[index].encoding != CALL_ABSENT;
 }
 
-static enum status write_texts(struct infer_call *call, const struct medium *medium,
-                               const struct texts_ids *ids, uint32_t count, struct error *err)
+static enum status put_texts(struct infer_call *call, const struct medium *medium,
+                             const struct texts_ids *ids, uint32_t count, struct error *err)
 {
-    uint64_t longest = 0;
+    bool are_given[MEDIUM_PARTS] = {false};
     struct shape shape;
-    for (uint32_t i = 0; i < count; i++) {
-        longest = ids[i].count > longest ? ids[i].count : longest;
-    }
-    TRY(medium_shape(medium, count, longest, &shape, err));
-    uint64_t length = (uint64_t)shape.dims[shape.rank - 1];
-    for (int part = 0; part < MEDIUM_PARTS; part++) {
+    for (int part = MEDIUM_MASK; part < MEDIUM_PARTS; part++) {
         uint32_t index = medium->parts[part];
-        void *memory;
-        if (index == MEDIUM_ABSENT || (part != MEDIUM_IDS && is_given(call, index))) {
-            continue;
-        }
-        TRY(rt_invocation_input(call->invocation, index, medium->dtypes[part], &shape, &memory,
-                                err));
-        for (uint32_t i = 0; i < count; i++) {
-            size_t row = (size_t)length * dtype_bytes(medium->dtypes[part]);
-            medium_write_ids(medium, (enum medium_part)part, &ids[i], length,
-                             (uint8_t *)memory + row * i);
-        }
+        are_given[part] = index != MEDIUM_ABSENT && is_given(call, index);
     }
-    return ST_OK;
+    return medium_put_texts(medium, ids, count, are_given, call->invocation, &shape, err);
 }
 
 static enum status decode_texts(struct request *request, struct infer_call *call,
@@ -347,7 +332,7 @@ static enum status decode_texts(struct request *request, struct infer_call *call
             return place(call, medium->input, is_list, i, err);
         }
     }
-    return write_texts(call, medium, ids, count, err) == ST_OK
+    return put_texts(call, medium, ids, count, err) == ST_OK
                ? ST_OK
                : call->codec->name_input(call, medium->input, ": ", err);
 }
@@ -371,6 +356,28 @@ void infer_media_note(struct request *request, const struct infer_call *call)
     request->offload |= is_any;
 }
 
+void infer_media_start(struct request *request)
+{
+    struct infer_media *media = &request->infer.media;
+    media->began_ns = media->began_ns ? media->began_ns : uv_hrtime();
+}
+
+/* What a request decodes later on, such as its next token, has no media. */
+void infer_media_stop(struct request *request, bool is_done)
+{
+    struct infer_media *media = &request->infer.media;
+    if (media->began_ns == 0 || media->ended_ns > 0) {
+        return;
+    }
+    media->ended_ns = is_done ? uv_hrtime() : 0;
+    media->began_ns = is_done ? media->began_ns : 0;
+}
+
+uint64_t infer_media_ns(const struct infer_media *media)
+{
+    return media->ended_ns ? media->ended_ns - media->began_ns : 0;
+}
+
 enum status infer_media_decode(struct request *request, struct infer_call *call, uint32_t index,
                                const struct call_item *items, uint32_t count, bool is_list,
                                struct error *err)
@@ -378,6 +385,7 @@ enum status infer_media_decode(struct request *request, struct infer_call *call,
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct medium *medium = input_at(call, index)->medium;
     must(medium && call->invocation);
+    infer_media_start(request);
     return medium->kind == MEDIUM_TEXT
                ? decode_texts(request, call, medium, items, count, is_list, err)
            : medium_is_fixed(medium)

@@ -31,6 +31,7 @@ struct request;
 
 struct infer_media {
     bool is_any;                  /* the request has files or texts: all its steps are long */
+    uint64_t began_ns, ended_ns;  /* the time of reading them; 0: it has not begun, or ended */
     struct infer_media_job *jobs; /* in the arena */
     uint32_t count, capacity;
     size_t wanted; /* bytes that there was no room for */
@@ -52,6 +53,14 @@ void infer_media_note(struct request *request, const struct infer_call *call);
 MUST_CHECK enum status infer_media_decode(struct request *request, struct infer_call *call,
                                           uint32_t index, const struct call_item *items,
                                           uint32_t count, bool is_list, struct error *err);
+
+/* The time of reading files and texts begins, unless it has; it ends when all inputs are decoded,
+ * or begins again because memory was short (|is_done| is false). */
+void infer_media_start(struct request *request);
+void infer_media_stop(struct request *request, bool is_done);
+
+/* ns that it has taken; 0: there were none. */
+uint64_t infer_media_ns(const struct infer_media *media);
 
 /* After all codecs: reads what is to be read at once. */
 MUST_CHECK enum status infer_media_read(struct request *request, struct error *err);

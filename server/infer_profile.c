@@ -62,6 +62,10 @@ enum status infer_print_profile(struct request *request, struct error *err)
     json_print_string(out, span_str(device->description));
     buf_printf(out, ",\"workers\":%u,\"call_us\":%.3f,", device->workers,
                (double)(job->finished_ns - job->started_ns) / 1000);
+    if (request->infer.media.ended_ns) {
+        buf_printf(out, "\"decode_us\":%.3f,",
+                   (double)infer_media_ns(&request->infer.media) / 1000);
+    }
     layers_print_json(profile, rows, count, 1, out);
     buf_add_char(out, '}');
     return ST_OK;

@@ -87,6 +87,7 @@ void stats_add(struct model_stats *stats, const struct request *request,
         return;
     }
     uint64_t decode = job->queued_ns - request->arrived_ns;
+    uint64_t media = infer_media_ns(&request->infer.media);
     uint64_t encode = request->encoded_ns - job->finished_ns;
     int64_t samples = call->sample_count;
     stats->inference_count += (uint64_t)samples;
@@ -98,7 +99,11 @@ void stats_add(struct model_stats *stats, const struct request *request,
     add(&stats->encode, encode);
     add(&stats->write, now_ns - request->encoded_ns);
     add_time(&stats->durations, now_ns - request->arrived_ns);
-    add_time(&stats->phases[MODEL_PHASE_PREPARE], decode);
+    add_time(&stats->phases[MODEL_PHASE_PREPARE], decode > media ? decode - media : 0);
+    if (media) {
+        add(&stats->media, media);
+        add_time(&stats->phases[MODEL_PHASE_DECODE], media);
+    }
     add_time(&stats->phases[MODEL_PHASE_QUEUE], job->started_ns - job->queued_ns);
     add_time(&stats->phases[MODEL_PHASE_COMPUTE], job->finished_ns - job->started_ns);
     add_time(&stats->phases[MODEL_PHASE_ENCODE], encode);
@@ -155,6 +160,7 @@ static void print_phases(struct buf *out, const struct model_stats *stats)
     print_phase(out, ",", "cache_miss", &none);
     print_phase(out, ",", "write", &stats->write);
     print_phase(out, ",", "batch_wait", &stats->batch_wait);
+    print_phase(out, ",", "decode", &stats->media);
 }
 
 static void print_pool(struct buf *out, const char *name, const struct hal_pool_stats *pool)

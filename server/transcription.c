@@ -246,6 +246,7 @@ static enum status read_sound(struct request *request, struct transcription *t, 
         .rate_max = (uint32_t)params->sound_rate_max,
     };
     struct sound *sound;
+    infer_media_start(request);
     enum status status = sound_open(t->ask.file, t->transcriber->rate, &limits, &sound, err);
     if (status == ST_OK) {
         status = read_samples(request, t, sound, err);

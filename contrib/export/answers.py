@@ -21,6 +21,7 @@ TOP = Path(__file__).resolve().parents[2]
 MODEL = TOP / "tests" / "models" / "answers.pte"
 CASES = TOP / "tests" / "http" / "answers.json"
 CANDIDATES, CLASSES = 40, 3
+NAMES = ["zero", 'the "one"', "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 ALPHABET = ["", "a", "b", "c", " "]
 
 
@@ -39,6 +40,13 @@ class Two(nn.Module):
         return boxes + 0, scores + 0
 
 
+class Seen(nn.Module):
+    """A picture, and what a test says to be found in it."""
+
+    def forward(self, image, found, classes):
+        return found + 0, classes + 0, image + 0
+
+
 def program():
     rows = Dim("rows", max=4)
     boxes, scores = torch.rand(2, CANDIDATES, 4), torch.rand(2, CANDIDATES, CLASSES)
@@ -52,9 +60,12 @@ def program():
         "map": (One(), (torch.rand(2, CLASSES, 6, 5),), 1),
         "text": (One(), (torch.rand(2, 12, len(ALPHABET)),), 1),
         "scores": (One(), (torch.rand(2, 10),), 1),
+        "seen": (Seen(), (torch.rand(2, 3, 12, 16), torch.rand(2, CANDIDATES, 4 + CLASSES),
+                          torch.zeros(2, 6, 8, dtype=torch.int64)), 3),
     }
     return to_edge({name: export(module, example, dynamic_shapes=tuple([first] * count))
-                    for name, (module, example, count) in methods.items()}).to_executorch()
+                    for name, (module, example, count) in methods.items()},
+                   constant_methods={"class_names": NAMES}).to_executorch()
 
 
 def overlap(a, b):

@@ -287,16 +287,48 @@ static enum status read_apart(const struct answer_source *source, size_t row, st
     return ST_OK;
 }
 
-/* Relative boxes into pixels, if it is known how many there are. */
-static void place_box(const struct answer_source *source, struct box *box)
+/* Where the picture of a row comes from; NULL: it is the one that was sent. One picture is that of
+ * all rows. */
+static const struct image_place *place_of(const struct answer_source *source, size_t row)
 {
-    bool is_relative = source->answer->is_relative;
-    double height = is_relative && source->pixels[0] ? source->pixels[0] : 1;
-    double width = is_relative && source->pixels[1] ? source->pixels[1] : 1;
-    box->left = (float)((double)box->left * width);
-    box->right = (float)((double)box->right * width);
-    box->top = (float)((double)box->top * height);
-    box->bottom = (float)((double)box->bottom * height);
+    size_t index = source->place_count == 1 ? 0 : row;
+    return source->answer->picture != ANSWER_OF_MODEL && index < source->place_count
+               ? &source->places[index]
+               : NULL;
+}
+
+static void scale(struct image_edges *edges, double height, double width)
+{
+    edges->left *= width;
+    edges->right *= width;
+    edges->top *= height;
+    edges->bottom *= height;
+}
+
+/* From what the model gives to what the card says, as far as the model's picture is known. */
+static void place_box(const struct answer_source *source, size_t row, struct box *box)
+{
+    const struct answer_form *answer = source->answer;
+    const struct image_place *place = place_of(source, row);
+    bool is_stored = answer->picture == ANSWER_STORED;
+    struct image_edges edges = {(double)box->left, (double)box->top, (double)box->right,
+                                (double)box->bottom};
+    uint32_t height = source->pixels[0], width = source->pixels[1];
+    bool is_known = height > 0 && width > 0;
+    if (is_known && answer->is_relative) {
+        scale(&edges, height, width);
+    }
+    if (place) {
+        image_place_undo(place, is_stored, &edges);
+        image_place_size(place, is_stored, &height, &width);
+    }
+    if (is_known && answer->is_normalized) {
+        scale(&edges, 1.0 / height, 1.0 / width);
+    }
+    box->left = (float)edges.left;
+    box->top = (float)edges.top;
+    box->right = (float)edges.right;
+    box->bottom = (float)edges.bottom;
 }
 
 static void print_float(float number, struct buf *out)
@@ -343,7 +375,7 @@ static enum status print_boxes(const struct answer_source *source, size_t row, s
     }
     buf_add_char(out, '[');
     for (uint32_t i = 0; i < count; i++) {
-        place_box(source, &boxes[i]);
+        place_box(source, row, &boxes[i]);
         buf_add_str(out, i ? "," : "");
         print_box(source, &boxes[i], out);
     }
@@ -360,7 +392,7 @@ size_t answer_rows(const struct answer_source *source)
     return (size_t)source->tensor.shape.dims[0];
 }
 
-static enum status print(const struct answer_source *source, size_t row, bool is_bytes,
+static enum status print(const struct answer_source *source, size_t row, enum answer_map_part part,
                          struct buf *out, struct error *err)
 {
     must(row < answer_rows(source));
@@ -368,9 +400,9 @@ static enum status print(const struct answer_source *source, size_t row, bool is
     case ANSWER_BOXES:
         return print_boxes(source, row, out, err);
     case ANSWER_MAP:
-        return answer_print_map(source, row, is_bytes, out, err);
+        return answer_print_map(source, row, part, out, err);
     case ANSWER_TEXT:
-        return answer_print_text(source, row, is_bytes, out, err);
+        return answer_print_text(source, row, part == ANSWER_MAP_FILE, out, err);
     case ANSWER_TENSOR:
     case ANSWER_CLASSES:
         break;
@@ -381,13 +413,19 @@ static enum status print(const struct answer_source *source, size_t row, bool is
 enum status answer_print(const struct answer_source *source, size_t row, struct buf *out,
                          struct error *err)
 {
-    return print(source, row, false, out, err);
+    return print(source, row, ANSWER_MAP_ALL, out, err);
 }
 
 enum status answer_write(const struct answer_source *source, size_t row, struct buf *out,
                          struct error *err)
 {
-    return print(source, row, true, out, err);
+    return print(source, row, ANSWER_MAP_FILE, out, err);
+}
+
+enum status answer_describe(const struct answer_source *source, size_t row, struct buf *out,
+                            struct error *err)
+{
+    return print(source, row, ANSWER_MAP_CLASSES, out, err);
 }
 
 size_t answer_cost(const struct answer_source *source)

@@ -10,7 +10,8 @@
  *               "classes": [{"label": "road", "index": 1, "pixels": 512}, ...]}
  *     text     "hello"
  *
- * A box is left, top, right, bottom. The PNG has a palette (answer_map_color()), in which class 0
+ * A box is left, top, right, bottom, in pixels of the picture that the client sent, unless the card
+ * says another one. The PNG has a palette (answer_map_color()), in which class 0
  * is black. The text is what is left of the best label of each step when repetitions and blanks are
  * gone (CTC, greedy).
  *
@@ -29,6 +30,7 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "server/answer/boxes.h"
+#include "server/media/place.h"
 
 enum answer_kind { ANSWER_TENSOR, ANSWER_CLASSES, ANSWER_BOXES, ANSWER_MAP, ANSWER_TEXT };
 
@@ -39,14 +41,20 @@ enum answer_kind { ANSWER_TENSOR, ANSWER_CLASSES, ANSWER_BOXES, ANSWER_MAP, ANSW
 /* Where the candidates of a tensor [n, a, b] are. */
 enum answer_order { ANSWER_BY_SHAPE, ANSWER_CANDIDATES_FIRST, ANSWER_CANDIDATES_LAST };
 
+/* The picture that coordinates of an answer are in: as the file has it, as people see it after its
+ * EXIF orientation, or as the model gets it. If a tensor was sent, they are all one. */
+enum answer_picture { ANSWER_STORED, ANSWER_SHOWN, ANSWER_OF_MODEL };
+
 struct answer_form {
     enum answer_kind kind;
     uint32_t class_count; /* CLASSES: so many of each row */
     /* ---- BOXES ---- */
     struct boxes_rules rules;
-    enum answer_order order;  /* BY_SHAPE: the longer dim counts candidates */
-    bool has_objectness;      /* behind the four numbers of each box */
-    bool is_relative;         /* to the sides of the picture, which are 1 */
+    enum answer_order order; /* BY_SHAPE: the longer dim counts candidates */
+    bool has_objectness;     /* behind the four numbers of each box */
+    bool is_relative;        /* what the model gives: sides of its picture are 1 */
+    enum answer_picture picture;
+    bool is_normalized;       /* what the answer has: sides of |picture| are 1 */
     uint32_t scores, classes; /* raw indices of the results that have them, or ANSWER_NO_INDEX:
                                  they follow the four numbers of each box */
     /* ---- TEXT ---- */
@@ -65,7 +73,9 @@ struct answer_source {
     struct answer_tensor tensor, scores, classes; /* the last two as |answer| says */
     const struct span *labels;
     uint32_t label_count;
-    uint32_t pixels[2]; /* height and width that relative boxes are of; 0: unknown */
+    uint32_t pixels[2];               /* height and width of the model's picture; 0: unknown */
+    const struct image_place *places; /* of pictures that came as files, in the order of rows */
+    uint32_t place_count;             /* 0: none did */
 };
 
 /* ---- what a card says ------------------------------------------------------------------------ */
@@ -90,6 +100,10 @@ MUST_CHECK enum status answer_print(const struct answer_source *source, size_t r
 /* The same as bytes: JSON of boxes, a PNG file, a text without quotes. */
 MUST_CHECK enum status answer_write(const struct answer_source *source, size_t row, struct buf *out,
                                     struct error *err);
+
+/* As JSON that people read in a terminal: a map without its PNG. */
+MUST_CHECK enum status answer_describe(const struct answer_source *source, size_t row,
+                                       struct buf *out, struct error *err);
 
 /* Bytes of text that take about as long to print. */
 size_t answer_cost(const struct answer_source *source);

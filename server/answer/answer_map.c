@@ -39,13 +39,18 @@ static enum status take_pixels(const int64_t *classes, size_t count, uint8_t *pi
     return ST_OK;
 }
 
+/* |file|: the PNG, or empty. */
 static void print_members(const struct answer_source *source, const struct png_picture *picture,
                           const uint64_t counts[CLASSES_MAX], struct span file, struct buf *out)
 {
     bool is_first = true;
-    buf_add_str(out, "{\"png\":\"");
-    base64_print(out, file);
-    buf_printf(out, "\",\"width\":%" PRIu32 ",\"height\":%" PRIu32 ",\"classes\":[", picture->width,
+    buf_add_char(out, '{');
+    if (file.len) {
+        buf_add_str(out, "\"png\":\"");
+        base64_print(out, file);
+        buf_add_str(out, "\",");
+    }
+    buf_printf(out, "\"width\":%" PRIu32 ",\"height\":%" PRIu32 ",\"classes\":[", picture->width,
                picture->height);
     for (uint32_t i = 0; i < CLASSES_MAX; i++) {
         if (counts[i]) {
@@ -60,15 +65,15 @@ static void print_members(const struct answer_source *source, const struct png_p
 
 static enum status print_picture(const struct answer_source *source,
                                  const struct png_picture *picture,
-                                 const uint64_t counts[CLASSES_MAX], bool is_file, struct buf *out,
-                                 struct error *err)
+                                 const uint64_t counts[CLASSES_MAX], enum answer_map_part part,
+                                 struct buf *out, struct error *err)
 {
     struct buf file;
-    if (is_file) {
+    if (part == ANSWER_MAP_FILE) {
         return png_write(picture, out, err);
     }
     buf_init(&file, PNG_BYTES_MAX);
-    enum status status = png_write(picture, &file, err);
+    enum status status = part == ANSWER_MAP_ALL ? png_write(picture, &file, err) : ST_OK;
     if (status == ST_OK) {
         print_members(source, picture, counts, buf_span(&file), out);
     }
@@ -77,7 +82,8 @@ static enum status print_picture(const struct answer_source *source,
 }
 
 static enum status print_pixels(const struct answer_source *source, const int64_t *classes,
-                                uint8_t *pixels, bool is_file, struct buf *out, struct error *err)
+                                uint8_t *pixels, enum answer_map_part part, struct buf *out,
+                                struct error *err)
 {
     const struct shape *shape = &source->tensor.shape;
     uint64_t counts[CLASSES_MAX] = {0};
@@ -95,11 +101,11 @@ static enum status print_pixels(const struct answer_source *source, const int64_
         .colors = colors[0],
         .color_count = CLASSES_MAX,
     };
-    return print_picture(source, &picture, counts, is_file, out, err);
+    return print_picture(source, &picture, counts, part, out, err);
 }
 
-enum status answer_print_map(const struct answer_source *source, size_t row, bool is_file,
-                             struct buf *out, struct error *err)
+enum status answer_print_map(const struct answer_source *source, size_t row,
+                             enum answer_map_part part, struct buf *out, struct error *err)
 {
     const struct shape *shape = &source->tensor.shape;
     size_t count = answer_row_numel(&source->tensor);
@@ -110,7 +116,7 @@ enum status answer_print_map(const struct answer_source *source, size_t row, boo
     }
     TRY(answer_read_ints(&source->tensor, row, &classes, err));
     uint8_t *pixels = malloc(count);
-    enum status status = pixels ? print_pixels(source, classes, pixels, is_file, out, err)
+    enum status status = pixels ? print_pixels(source, classes, pixels, part, out, err)
                                 : error_set(err, ST_EXHAUSTED, "no memory for %zu pixels", count);
     free(classes);
     free(pixels);

@@ -19,9 +19,12 @@ MUST_CHECK enum status answer_read_ints(const struct answer_tensor *tensor, size
 /* "label":"cat", if the class has one, and "index":3 */
 void answer_print_class(const struct answer_source *source, int64_t class, struct buf *out);
 
-/* |is_file|: the PNG alone. */
+/* What is printed of a map: the PNG and the rest as JSON, the PNG alone, the rest alone. */
+enum answer_map_part { ANSWER_MAP_ALL, ANSWER_MAP_FILE, ANSWER_MAP_CLASSES };
+
 MUST_CHECK enum status answer_print_map(const struct answer_source *source, size_t row,
-                                        bool is_file, struct buf *out, struct error *err);
+                                        enum answer_map_part part, struct buf *out,
+                                        struct error *err);
 
 /* |is_bare|: without quotes. */
 MUST_CHECK enum status answer_print_text(const struct answer_source *source, size_t row,

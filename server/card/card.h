@@ -77,6 +77,7 @@ struct card_step {
 struct card_answer {
     struct answer_form answer;    /* its indices are known after card_apply() */
     bool has_form;                /* of boxes */
+    bool needs_picture;           /* among the inputs */
     const char *scores, *classes; /* of boxes: names of outputs, or NULL */
     struct card_place place;
 };
@@ -275,6 +276,9 @@ bool card_is_of_members(const struct card *card, const struct card_labels *label
 
 /* Puts the card's parameters into |params|, but for those that |options| were told. */
 void card_put_params(const struct card *card, const struct options *options, struct params *params);
+
+/* Is |word| one of image, sound and text? */
+bool card_find_medium(const char *word, enum card_medium *out);
 
 /* "dir/NAME.card.json" of "dir/NAME.pte". False: too long for |size|. */
 bool card_path_of(const char *program, char *out, size_t size);

@@ -83,6 +83,18 @@ static enum status read_order(const struct reader *r, const struct cJSON *value,
     return ST_OK;
 }
 
+static enum status read_picture(const struct reader *r, const struct cJSON *value,
+                                struct error *err)
+{
+    static const char *const words[] = {
+        [ANSWER_STORED] = "sent", [ANSWER_SHOWN] = "shown", [ANSWER_OF_MODEL] = "model"};
+    uint32_t word;
+    TRY(read_word(r, value, words, 3, "sent, shown or model", &word, err));
+    r->out->answer.picture = (enum answer_picture)word;
+    r->out->needs_picture |= word != ANSWER_OF_MODEL;
+    return ST_OK;
+}
+
 static enum status read_u32(const struct reader *r, const struct cJSON *value, uint64_t least,
                             uint64_t most, uint32_t *out, struct error *err)
 {
@@ -100,6 +112,8 @@ static enum status read_boxes_member(const struct reader *r, const struct cJSON 
     return document_is(at, "form")         ? read_form(r, at, err)
            : document_is(at, "order")      ? read_order(r, at, err)
            : document_is(at, "relative")   ? document_bool(r->in, at, &answer->is_relative, err)
+           : document_is(at, "picture")    ? read_picture(r, at, err)
+           : document_is(at, "normalized") ? document_bool(r->in, at, &answer->is_normalized, err)
            : document_is(at, "objectness") ? document_bool(r->in, at, &answer->has_objectness, err)
            : document_is(at, "scores")     ? read_name(r, at, &r->out->scores, err)
            : document_is(at, "classes")    ? read_name(r, at, &r->out->classes, err)
@@ -111,8 +125,9 @@ static enum status read_boxes_member(const struct reader *r, const struct cJSON 
            : document_is(at, "across_classes")
                ? document_bool(r->in, at, &rules->ignores_classes, err)
                : document_refuse_member(r->in, at,
-                                        "form, order, relative, objectness, scores, classes, "
-                                        "background, score, iou, count or across_classes",
+                                        "form, order, relative, picture, normalized, objectness, "
+                                        "scores, classes, background, score, iou, count or "
+                                        "across_classes",
                                         err);
 }
 
@@ -266,6 +281,31 @@ static void settle_form(struct card_answer *said)
     }
 }
 
+/* The first input that is a picture; NULL: there is none. */
+static const struct card_image *find_image(const struct card *card, const struct rt_method *method)
+{
+    const struct card_method *said = card_find_method(card, method);
+    for (uint32_t i = 0; said && i < rt_method_input_count(method); i++) {
+        const struct card_io *io = card_find_io(said, RT_INPUT, i);
+        if (io && io->media.kind == CARD_IMAGE) {
+            return &io->media.image;
+        }
+    }
+    return NULL;
+}
+
+/* Boxes can only be placed in a picture that there is. Sides of 1 stay so without one. */
+static enum status check_picture(const struct card *card, const struct rt_method *method,
+                                 const struct card_answer *said, struct error *err)
+{
+    bool needs_sides = said->answer.is_normalized && !said->answer.is_relative;
+    return find_image(card, method) || !(said->needs_picture || needs_sides)
+               ? ST_OK
+               : card_fail(&said->place, err, ST_INVALID,
+                           "%s needs an input that the card says to be an image",
+                           said->needs_picture ? "picture" : "normalized");
+}
+
 enum status card_apply_answer(struct card *card, const struct rt_method *method, struct card_io *io,
                               struct error *err)
 {
@@ -280,6 +320,7 @@ enum status card_apply_answer(struct card *card, const struct rt_method *method,
     }
     TRY(find_result(method, said, said->scores, &said->answer.scores, err));
     TRY(find_result(method, said, said->classes, &said->answer.classes, err));
+    TRY(check_picture(card, method, said, err));
     settle_form(said);
     const struct answer_source source = {
         .answer = &said->answer,

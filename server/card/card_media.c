@@ -24,10 +24,10 @@ struct source {
 static const char *const words[] = {
     [CARD_NO_MEDIUM] = "", [CARD_IMAGE] = "image", [CARD_SOUND] = "sound", [CARD_TEXT] = "text"};
 
-bool card_find_medium(const struct cJSON *member, enum card_medium *out)
+bool card_find_medium(const char *word, enum card_medium *out)
 {
     for (int kind = CARD_IMAGE; kind <= CARD_TEXT; kind++) {
-        if (document_is(member, words[kind])) {
+        if (strcmp(word, words[kind]) == 0) {
             *out = (enum card_medium)kind;
             return true;
         }

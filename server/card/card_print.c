@@ -7,6 +7,7 @@
 
 #include "protocol/call.h"
 #include "protocol/json.h"
+#include "runtime/program/adapt.h"
 #include "runtime/program/example.h"
 #include "runtime/program/program.h"
 #include "server/card/call_method.h"
@@ -15,6 +16,7 @@
 #define ARENA_BYTES_MAX ((size_t)16 << 20)
 #define CONSTANT_BYTES_MAX 512
 #define TEXT_BYTES 256
+#define SIDE_MAX 65535
 
 static void print_string(struct buf *out, const char *text)
 {
@@ -39,8 +41,61 @@ static void print_type(struct buf *out, const struct rt_io *io)
     buf_add_char(out, ']');
 }
 
-static void print_io(struct buf *out, const char *indent, const struct rt_io *io)
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+/* What torchvision does for its classifiers of pictures of this size; others are only resized. */
+static void print_image(struct buf *out, const struct rt_io *io, const struct rt_pixels *pixels)
 {
+    bool is_usual = pixels->channels == 3 && dtype_infos[io->dtype].kind == DTYPE_FLOAT;
+    buf_add_str(out, "\"image\": {");
+    if (is_usual && pixels->height == pixels->width) {
+        buf_printf(out, "\"resize\": %" PRIu32 ", \"crop\"",
+                   (uint32_t)(((uint64_t)pixels->height * 8 + 3) / 7));
+    } else {
+        buf_add_str(out, "\"resize\"");
+    }
+    buf_printf(out, ": [%" PRIu32 ", %" PRIu32 "]", pixels->height, pixels->width);
+    if (is_usual) {
+        buf_add_str(out, ", \"mean\": [0.485, 0.456, 0.406], \"std\": [0.229, 0.224, 0.225]");
+    }
+    if (pixels->is_nhwc) {
+        buf_add_str(out, ", \"layout\": \"nhwc\"");
+    }
+    buf_add_char(out, '}');
+}
+
+/* Might the input be a picture, whose channels a card can say? */
+static bool find_pixels(const struct rt_method *method, uint32_t index, struct rt_pixels *out)
+{
+    struct error ignored;
+    return rt_method_input(method, index)->kind == RT_IO_TENSOR && !rt_method_failure(method) &&
+           rt_adapt_find_pixels(method, index, out, &ignored) == ST_OK &&
+           (out->channels == 1 || out->channels == 3) && out->height > 1 && out->width > 1 &&
+           out->height <= SIDE_MAX && out->width <= SIDE_MAX;
+}
+
+/* A comment: nobody knows whether the input is a picture, and it would no longer take numbers as it
+ * does now. */
+static void propose_image(struct buf *out, const char *indent, const struct rt_method *method,
+                          uint32_t index)
+{
+    struct rt_pixels pixels;
+    if (find_pixels(method, index, &pixels)) {
+        buf_printf(out, "\n%s   // without these slashes, clients send JPEG, PNG and WebP:\n",
+                   indent);
+        buf_printf(out, "%s   // , ", indent);
+        print_image(out, rt_method_input(method, index), &pixels);
+        buf_printf(out, "\n%s  ", indent);
+    }
+}
+
+/* ---- inputs and outputs ---------------------------------------------------------------------- */
+
+static void print_io(struct buf *out, const char *indent, const struct rt_method *method,
+                     enum rt_side side, uint32_t index)
+{
+    const struct rt_io *io =
+        side == RT_INPUT ? rt_method_input(method, index) : rt_method_result(method, index);
     struct buf type;
     if (io->kind == RT_IO_NONE) {
         buf_printf(out, "%s  null", indent);
@@ -56,6 +111,9 @@ static void print_io(struct buf *out, const char *indent, const struct rt_io *io
     }
     buf_add_str(out, "\"description\": ");
     json_print_string(out, buf_span(&type));
+    if (side == RT_INPUT) {
+        propose_image(out, indent, method, index);
+    }
     buf_add_char(out, '}');
     buf_fini(&type);
 }
@@ -67,14 +125,14 @@ static void print_ios(struct buf *out, const char *indent, const char *key,
         side == RT_INPUT ? rt_method_input_count(method) : rt_method_result_count(method);
     buf_printf(out, "%s\"%s\": [\n", indent, key);
     for (uint32_t i = 0; i < count; i++) {
-        print_io(out, indent,
-                 side == RT_INPUT ? rt_method_input(method, i) : rt_method_result(method, i));
+        print_io(out, indent, method, side, i);
         buf_add_str(out, i + 1 < count ? ",\n" : "\n");
     }
     buf_printf(out, "%s]", indent);
 }
 
-/* A call of the smallest shapes that the method takes. */
+/* A call of the smallest shapes that the method takes. Those of pictures, which are the same if
+ * they are not said, are left out: a line of the card may change them. */
 static void print_warm_up(struct buf *out, const char *indent, struct rt_method *method,
                           struct arena *arena)
 {
@@ -90,7 +148,9 @@ static void print_warm_up(struct buf *out, const char *indent, struct rt_method 
     buf_printf(out, ",\n%s\"warm_up\": [{\"shapes\": {", indent);
     for (uint32_t i = 0; i < count; i++) {
         const struct rt_io *io = rt_method_input(method, i);
-        if (io->kind == RT_IO_TENSOR && io->dynamic_dims) {
+        struct rt_pixels ignored_pixels;
+        if (io->kind == RT_IO_TENSOR && io->dynamic_dims &&
+            !find_pixels(method, i, &ignored_pixels)) {
             buf_add_str(out, before);
             print_string(out, io->name);
             buf_printf(out, ": %s", shape_print(&shapes[i], text));
@@ -151,6 +211,92 @@ static bool print_constant(struct buf *out, struct rt_method *method, struct are
     return is_constant;
 }
 
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+/* Texts that a method without inputs gives. */
+struct texts {
+    struct span *items; /* in an arena */
+    uint32_t count;
+};
+
+/* One text with a line for each. */
+static bool split_lines(struct span text, struct arena *arena, struct texts *out)
+{
+    const struct span *items;
+    struct error ignored;
+    bool has_lines = memchr(text.ptr, '\n', text.len) != NULL;
+    if (!has_lines || card_take_lines(arena, text, &items, &out->count, &ignored) != ST_OK) {
+        return false;
+    }
+    out->items = arena_array(arena, out->count, sizeof(*out->items));
+    for (uint32_t i = 0; out->items && i < out->count; i++) {
+        out->items[i] = items[i];
+    }
+    return out->items != NULL;
+}
+
+/* The constant results of |method|, if all are texts in UTF-8. */
+static bool find_texts(const struct rt_method *method, struct arena *arena, struct texts *out)
+{
+    uint32_t count = rt_method_result_count(method);
+    *out = (struct texts){.count = count};
+    if (rt_method_failure(method) || rt_method_input_count(method) > 0 || count == 0) {
+        return false;
+    }
+    out->items = arena_array(arena, count, sizeof(*out->items));
+    for (uint32_t i = 0; out->items && i < count; i++) {
+        if (rt_method_result(method, i)->kind != RT_IO_STRING ||
+            !rt_method_constant_result(method, i, &out->items[i]) || !json_is_utf8(out->items[i])) {
+            return false;
+        }
+    }
+    return out->items && (count > 1 || split_lines(out->items[0], arena, out));
+}
+
+/* The elements of a row, at most: files often have no more than the largest sizes. */
+static uint64_t row_numel(const struct rt_io *io)
+{
+    uint64_t count = 1;
+    for (uint8_t dim = io->shape.rank > 1; dim < io->shape.rank; dim++) {
+        count *= (uint64_t)io->shape.dims[dim];
+    }
+    return count;
+}
+
+/* Is there an output with |count| classes, which has such labels then? */
+static bool has_classes(const struct rt_program *program, uint32_t count)
+{
+    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
+        const struct rt_method *method = rt_program_method(program, i);
+        for (uint32_t k = 0; k < rt_method_result_count(method); k++) {
+            const struct rt_io *io = rt_method_result(method, k);
+            if (!rt_method_failure(method) && io->kind == RT_IO_TENSOR && row_numel(io) == count) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* As many texts as an output has classes are taken for the labels of these. */
+static void print_labels(struct buf *out, const struct rt_program *program, struct arena *arena)
+{
+    struct texts texts;
+    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
+        if (!find_texts(rt_program_method(program, i), arena, &texts) || texts.count < 2 ||
+            texts.count > CARD_LABELS_MAX || !has_classes(program, texts.count)) {
+            continue;
+        }
+        buf_add_str(out, ",\n  \"labels\": [");
+        for (uint32_t k = 0; k < texts.count; k++) {
+            buf_add_str(out, k ? ", " : "");
+            json_print_string(out, texts.items[k]);
+        }
+        buf_add_char(out, ']');
+        return;
+    }
+}
+
 /* ---- the card -------------------------------------------------------------------------------- */
 
 static void print_others(struct buf *out, const struct rt_program *program, struct arena *arena)
@@ -194,6 +340,7 @@ void card_print(const struct rt_program *program, struct buf *out)
         buf_add_str(out, ",\n");
         print_method(out, "  ", by_default, &arena);
     }
+    print_labels(out, program, &arena);
     print_others(out, program, &arena);
     buf_add_str(out, "\n}\n");
     out->failed |= arena.refusal != ST_OK;

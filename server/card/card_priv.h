@@ -27,7 +27,4 @@ MUST_CHECK enum status card_apply_media(const struct rt_method *method, struct c
 MUST_CHECK enum status card_find_index(const struct rt_method *method, enum rt_side side,
                                        struct card_io *io, struct error *err);
 
-/* Is |member| of an input one that says a medium? */
-bool card_find_medium(const struct cJSON *member, enum card_medium *out);
-
 #endif

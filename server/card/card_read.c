@@ -154,7 +154,7 @@ static enum status read_io_member(const struct reader *r, const struct cJSON *me
         return card_read_answer(r->card, r->in, r->path, member, io, err);
     }
     enum card_medium kind;
-    if (side == RT_INPUT && card_find_medium(member, &kind)) {
+    if (side == RT_INPUT && card_find_medium(document_key(member), &kind)) {
         return card_read_media(r->card, r->in, r->path, member, kind, &io->media, err);
     }
     return document_refuse_member(r->in, member,

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "runtime/program/example.h"
@@ -44,8 +45,13 @@ void medium_unref(struct medium *medium)
     }
     OBJ_CHECK(medium, MEDIUM_MAGIC);
     if (refs_drop(&medium->refs)) {
-        log_mel_free(medium->log_mel);
-        words_free(medium->words);
+        if (medium->base) {
+            medium_unref(medium->base);
+        } else {
+            log_mel_free(medium->log_mel);
+            words_free(medium->words);
+            free(medium->tokenizer);
+        }
         medium->magic = 0;
         free(medium);
     }
@@ -165,6 +171,10 @@ static enum status load_words(struct medium *medium, const char *path, const cha
     }
     if (!beside_find_tokenizer(&beside, tokenizer, found)) {
         return error_set(err, ST_INVALID, "text: there is no tokenizer beside the program");
+    }
+    medium->tokenizer = strdup(found);
+    if (!medium->tokenizer) {
+        return error_set(err, ST_EXHAUSTED, "media: out of memory");
     }
     return words_load(found, &medium->words, err) == ST_OK ? ST_OK
                                                            : beside_forget_folder(found, err);

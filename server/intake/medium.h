@@ -28,6 +28,7 @@
 #include "server/media/sound.h"
 
 struct log_mel;
+struct rt_invocation;
 struct rt_io;
 struct rt_method;
 struct words;
@@ -47,6 +48,7 @@ struct medium {
     enum medium_kind kind;
     uint32_t input;          /* raw index */
     const struct rt_io *io;  /* of the method; borrowed */
+    struct medium *base;     /* of medium_relay(): ref held, it owns the rest; or NULL */
     struct image_form image; /* with |height| and |width| */
     /* ---- sound ---- */
     uint32_t rate;
@@ -55,6 +57,7 @@ struct medium {
     uint64_t length_max;
     /* ---- texts ---- */
     struct words *words; /* owned */
+    char *tokenizer;     /* owned: where they come from */
     uint32_t parts[MEDIUM_PARTS];
     enum dtype dtypes[MEDIUM_PARTS];
     uint32_t tokens;     /* of each row; 0: it varies */
@@ -73,6 +76,19 @@ const char *medium_word(enum medium_kind kind);
 MUST_CHECK enum status medium_new(struct rt_method *method, const struct card_io *said,
                                   const char *path, const char *tokenizer, struct medium **out,
                                   struct error *err);
+/*
+ * |medium| as that of |input| of |method|, a pipeline which hands that input on to the one that
+ * |medium| is of. |parts|: the inputs of the pipeline that become those beside the ids, or
+ * MEDIUM_ABSENT. ST_EXHAUSTED.
+ */
+MUST_CHECK enum status medium_relay(struct medium *medium, const struct rt_method *method,
+                                    uint32_t input, const uint32_t parts[MEDIUM_PARTS],
+                                    struct medium **out, struct error *err);
+
+/* Do both make the same of a file or a text? If not, |*out_what| is what a card says differently:
+ * "resize". Blocks. */
+bool medium_is_alike(const struct medium *a, const struct medium *b, const char **out_what);
+
 struct medium *medium_ref(struct medium *medium);
 void medium_unref(struct medium *medium); /* NULL is fine */
 
@@ -92,6 +108,7 @@ struct medium_account {
 struct medium_reader {
     const struct medium_limits *limits;
     const struct medium_account *account;
+    struct image_place *place; /* gets where the pixels of a picture come from; NULL: not wanted */
     size_t wanted;
 };
 
@@ -129,6 +146,12 @@ MUST_CHECK enum status medium_write_sound(const struct medium *medium,
                                           float *dst, struct error *err);
 void medium_drop(struct medium_sound *sound, const struct medium_reader *reader);
 
+/* The input of |invocation| from |count| > 0 sounds, as long as the longest one. */
+MUST_CHECK enum status medium_put_sounds(const struct medium *medium,
+                                         const struct medium_sound *sounds, uint32_t count,
+                                         struct rt_invocation *invocation, struct shape *out_shape,
+                                         struct error *err);
+
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 MUST_CHECK enum status medium_encode(const struct medium *medium, struct span text,
@@ -137,5 +160,12 @@ MUST_CHECK enum status medium_encode(const struct medium *medium, struct span te
 /* Writes a row of |part|: |length| elements of the input's type. */
 void medium_write_ids(const struct medium *medium, enum medium_part part,
                       const struct texts_ids *ids, uint64_t length, void *dst);
+
+/* The inputs of |invocation| from |count| > 0 texts: the ids and, unless the caller has them, the
+ * mask and the types. */
+MUST_CHECK enum status medium_put_texts(const struct medium *medium, const struct texts_ids *ids,
+                                        uint32_t count, const bool are_given[MEDIUM_PARTS],
+                                        struct rt_invocation *invocation, struct shape *out_shape,
+                                        struct error *err);
 
 #endif

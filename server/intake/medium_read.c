@@ -36,6 +36,7 @@ static enum status read_pixels(const struct medium *medium, struct image *image,
 {
     uint32_t height, width;
     TRY(image_size(image, &medium->image, &height, &width, err));
+    TRY(reader->place ? image_find_place(image, &medium->image, reader->place, err) : ST_OK);
     size_t work = image_work_bytes(image, &medium->image);
     TRY(take(reader, work, err));
     enum status status = image_read(image, &medium->image, dst, bytes, err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "server/media/exif.h"
 #include "server/media/image_priv.h"
 #include "server/media/libjpeg.h"
 #include "server/media/libpng.h"
@@ -116,7 +117,7 @@ enum media_format image_format(const struct image *image)
 void image_shown_size(const struct image *image, uint32_t *out_height, uint32_t *out_width)
 {
     OBJ_CHECK(image, IMAGE_MAGIC);
-    bool is_turned = image->head.orientation >= 5;
+    bool is_turned = exif_is_turned(image->head.orientation);
     *out_height = is_turned ? image->head.width : image->head.height;
     *out_width = is_turned ? image->head.height : image->head.width;
 }
@@ -136,6 +137,27 @@ enum status image_size(const struct image *image, const struct image_form *form,
     TRY(find_layout(image, form, &layout, err));
     *out_height = layout.y.size;
     *out_width = layout.x.size;
+    return ST_OK;
+}
+
+/* How far the result's first pixel is from that of the resized picture, and how wide it is. */
+static void find_side(const struct image_side *side, uint32_t shown, double *out_first,
+                      double *out_step)
+{
+    *out_step = (double)shown / (double)side->length;
+    *out_first = ((double)side->first - (double)side->place) * *out_step;
+}
+
+enum status image_find_place(const struct image *image, const struct image_form *form,
+                             struct image_place *out, struct error *err)
+{
+    struct image_layout layout;
+    OBJ_CHECK(image, IMAGE_MAGIC);
+    TRY(find_layout(image, form, &layout, err));
+    image_shown_size(image, &out->height, &out->width);
+    out->orientation = image->head.orientation;
+    find_side(&layout.y, out->height, &out->first[0], &out->step[0]);
+    find_side(&layout.x, out->width, &out->first[1], &out->step[1]);
     return ST_OK;
 }
 

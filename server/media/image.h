@@ -29,6 +29,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "server/media/format.h"
+#include "server/media/place.h"
 
 struct image;
 
@@ -91,6 +92,10 @@ void image_shown_size(const struct image *image, uint32_t *out_height, uint32_t 
  * IMAGE_SIDE_MAX. */
 MUST_CHECK enum status image_size(const struct image *image, const struct image_form *form,
                                   uint32_t *out_height, uint32_t *out_width, struct error *err);
+
+/* Where the pixels of the result come from. Errors as of image_size(). */
+MUST_CHECK enum status image_find_place(const struct image *image, const struct image_form *form,
+                                        struct image_place *out, struct error *err);
 
 /* Bytes of memory that image_read() takes at most, beside |out|; SIZE_MAX: image_size() fails. */
 size_t image_work_bytes(const struct image *image, const struct image_form *form);

@@ -17,6 +17,7 @@ noinst_LIBRARIES += %D%/libmedia.a
 	%D%/log_mel.c %D%/log_mel.h \
 	%D%/ogg.c %D%/ogg.h \
 	%D%/pixels.c %D%/pixels.h \
+	%D%/place.c %D%/place.h \
 	%D%/png_write.c %D%/png_write.h \
 	%D%/resize.c %D%/resize.h \
 	%D%/resize_axis.c %D%/resize_axis.h \

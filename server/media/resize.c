@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "server/media/exif.h"
 
 /*
  * Axes by what they do to the file: |along| goes over the pixels of a row of the file, and |down|
@@ -40,32 +41,17 @@ struct resize {
 
 /* ---- orientation ----------------------------------------------------------------------------- */
 
-static bool is_turned(unsigned orientation)
-{
-    return orientation >= 5;
-}
-
-static bool has_columns_reversed(unsigned orientation)
-{
-    return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-}
-
-static bool has_rows_reversed(unsigned orientation)
-{
-    return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-}
-
 static struct axis_task along_task(const struct resize_task *task)
 {
-    struct axis_task along = is_turned(task->orientation) ? task->y : task->x;
-    along.is_reversed = has_columns_reversed(task->orientation);
+    struct axis_task along = exif_is_turned(task->orientation) ? task->y : task->x;
+    along.is_reversed = exif_has_columns_reversed(task->orientation);
     return along;
 }
 
 static struct axis_task down_task(const struct resize_task *task)
 {
-    struct axis_task down = is_turned(task->orientation) ? task->x : task->y;
-    down.is_reversed = has_rows_reversed(task->orientation);
+    struct axis_task down = exif_is_turned(task->orientation) ? task->x : task->y;
+    down.is_reversed = exif_has_rows_reversed(task->orientation);
     return down;
 }
 
@@ -80,7 +66,7 @@ static bool is_down_first(const struct resize_task *task)
     int64_t columns = (int64_t)task->x.in_count - (int64_t)task->x.out_count;
     int64_t rows = (int64_t)task->y.in_count - (int64_t)task->y.out_count;
     bool is_y_first = rows > 0 && rows > 2 * columns;
-    return is_turned(task->orientation) != is_y_first;
+    return exif_is_turned(task->orientation) != is_y_first;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -168,7 +154,7 @@ enum status resize_new(const struct resize_task *task, uint8_t *out, size_t out_
     uint8_t *at = memory + (-(uintptr_t)memory & 63);
     *resize = (struct resize){.rows = task->rows, .memory = memory, .out = out};
     resize->out_stride = out_stride;
-    resize->is_turned = is_turned(task->orientation);
+    resize->is_turned = exif_is_turned(task->orientation);
     resize->is_down_first = is_down_first(task);
     resize->is_gray = task->colors == IMAGE_GRAY;
     resize->is_bgr = task->colors == IMAGE_BGR;

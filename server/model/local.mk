@@ -13,6 +13,7 @@ noinst_LIBRARIES += %D%/libmodel.a
 	%D%/origin.c %D%/origin.h \
 	%D%/pipelines.c %D%/pipelines.h \
 	%D%/pipelines_priv.h \
+	%D%/pipelines_media.c \
 	%D%/pipelines_read.c \
 	%D%/placement.c %D%/placement.h \
 	%D%/repository.c %D%/repository.h \

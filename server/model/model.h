@@ -128,6 +128,11 @@ MUST_CHECK enum status model_describe(struct model *model, struct rt_method *met
  */
 MUST_CHECK enum status model_open_media(struct model *model, struct error *err);
 
+/* The input |io| of |model|, which nobody calls yet, may come as |medium|, whose ref the model
+ * takes over even if there is no memory. */
+MUST_CHECK enum status model_give_medium(struct model *model, struct model_io *io,
+                                         struct medium *medium, struct error *err);
+
 /* Releases what belongs to the device: the program, the queue, the pool. No call holds the model,
  * and its state is FAILED or UNLOADING. Its name, its reason and its counts stay. */
 void model_close(struct model *model);

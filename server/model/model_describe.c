@@ -142,17 +142,22 @@ static void note_filled(struct model *model, const struct medium *medium, struct
 }
 
 /* The descriptions of inputs are those of the call, too. */
-static enum status open_medium(struct model *model, const struct card_io *about,
-                               struct model_io *io, struct call_io *inputs, const char *tokenizer,
-                               struct error *err)
+enum status model_give_medium(struct model *model, struct model_io *io, struct medium *medium,
+                              struct error *err)
 {
-    TRY(medium_new(model->method, about, model->origin->path, tokenizer, &io->medium, err));
-    if (io->medium) {
-        bool is_text = io->medium->kind == MEDIUM_TEXT;
-        io->meta.media = medium_word(io->medium->kind);
-        inputs[io->index].medium = is_text ? CALL_WORDS : CALL_FILE;
-        note_filled(model, io->medium, inputs);
+    OBJ_CHECK(model, MODEL_MAGIC);
+    must(!io->medium);
+    uint32_t count = model->call.input_count;
+    struct call_io *inputs = arena_array(&model->arena, count, sizeof(*inputs));
+    io->medium = medium;
+    if (!inputs) {
+        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
     }
+    memcpy(inputs, model->call.inputs, count * sizeof(*inputs));
+    model->call.inputs = inputs;
+    io->meta.media = medium_word(medium->kind);
+    inputs[io->index].medium = medium->kind == MEDIUM_TEXT ? CALL_WORDS : CALL_FILE;
+    note_filled(model, medium, inputs);
     return ST_OK;
 }
 
@@ -162,19 +167,12 @@ enum status model_open_media(struct model *model, struct error *err)
     const struct origin *origin = model->origin;
     const struct card_method *said =
         origin->card ? card_find_method(origin->card, model->method) : NULL;
-    uint32_t count = model->call.input_count;
-    if (!said || !said->ios[RT_INPUT].count) {
-        return ST_OK;
-    }
-    struct call_io *inputs = arena_array(&model->arena, count, sizeof(*inputs));
-    if (!inputs) {
-        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
-    }
-    memcpy(inputs, model->call.inputs, count * sizeof(*inputs));
-    model->call.inputs = inputs;
-    for (uint32_t i = 0; i < model->input_count; i++) {
-        const struct card_io *about = card_find_io(said, RT_INPUT, model->inputs[i].index);
-        TRY(open_medium(model, about, &model->inputs[i], inputs, origin->tokenizer_path, err));
+    for (uint32_t i = 0; said && i < model->input_count; i++) {
+        struct model_io *io = &model->inputs[i];
+        const struct card_io *about = card_find_io(said, RT_INPUT, io->index);
+        struct medium *medium;
+        TRY(medium_new(model->method, about, origin->path, origin->tokenizer_path, &medium, err));
+        TRY(medium ? model_give_medium(model, io, medium, err) : ST_OK);
     }
     return ST_OK;
 }

@@ -27,7 +27,8 @@ struct model_stats_batch {
 
 /* The phases of a successful call that have a histogram. */
 enum model_phase {
-    MODEL_PHASE_PREPARE, /* body to tensors, and the plan */
+    MODEL_PHASE_PREPARE, /* body to tensors, and the plan, without what follows */
+    MODEL_PHASE_DECODE,  /* of calls with files or texts: reading them */
     MODEL_PHASE_QUEUE,
     MODEL_PHASE_COMPUTE,
     MODEL_PHASE_ENCODE,
@@ -41,6 +42,7 @@ struct model_stats {
         failed; /* from the last byte of the request to its last of the answer */
     struct model_stats_phase cancelled; /* of |failed| those whose client has gone */
     struct model_stats_phase decode;    /* body to tensors, and the plan */
+    struct model_stats_phase media;     /* of that: reading files and texts, if there are any */
     struct model_stats_phase queue;     /* ready to started */
     struct model_stats_phase
         batch_wait; /* of that: the device had room, but others might have joined */

@@ -412,6 +412,9 @@ static enum status add_pipeline(struct repository_draft *draft, const char *name
     if (status == ST_OK) {
         status = take_labels(&m, &desc, draft->models[draft->count - 1], err);
     }
+    if (status == ST_OK) {
+        status = pipelines_take_media(&desc, m.served, draft->models[draft->count - 1], err);
+    }
     rt_program_unref(program);
     return status;
 }

@@ -50,4 +50,14 @@ MUST_CHECK enum status pipelines_read(const struct document *in, const struct cJ
                                       struct arena *arena, struct pipelines_document *out,
                                       struct error *err);
 
+struct model;
+
+/*
+ * Inputs of the pipeline |model| that become an input with a medium come as it. |served|: the model
+ * of each step. ST_INVALID: two steps make different tensors of one input.
+ */
+MUST_CHECK enum status pipelines_take_media(const struct rt_pipeline_desc *desc,
+                                            const struct model *const *served, struct model *model,
+                                            struct error *err);
+
 #endif

@@ -169,6 +169,8 @@ static const char defs[] =
     "        \"form\": {\"enum\": [\"cxcywh\", \"xyxy\", \"xywh\"]},\n"
     "        \"order\": {\"enum\": [\"candidates_first\", \"candidates_last\"]},\n"
     "        \"relative\": {\"type\": \"boolean\"}, \"objectness\": {\"type\": \"boolean\"},\n"
+    "        \"picture\": {\"enum\": [\"sent\", \"shown\", \"model\"]},\n"
+    "        \"normalized\": {\"type\": \"boolean\"},\n"
     "        \"scores\": {\"type\": \"string\"}, \"classes\": {\"type\": \"string\"},\n"
     "        \"background\": {\"type\": \"integer\", \"minimum\": 0},\n"
     "        \"score\": {\"$ref\": \"#/$defs/share\"}, \"iou\": {\"$ref\": \"#/$defs/share\"},\n"

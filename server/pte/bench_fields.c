@@ -88,6 +88,7 @@ static void add_server(struct list_of_fields *list, const struct bench_step *ste
         has_none || stats->executions == 0);
     add(list, "server_total_us", (double)stats->total_ns / requests / NS_PER_US, 3, is_idle);
     add(list, "server_prepare_us", (double)stats->prepare_ns / requests / NS_PER_US, 3, is_idle);
+    add(list, "server_decode_us", (double)stats->decode_ns / requests / NS_PER_US, 3, is_idle);
     add(list, "server_queue_us", (double)stats->queue_ns / requests / NS_PER_US, 3, is_idle);
     add(list, "server_compute_us", (double)stats->compute_ns / requests / NS_PER_US, 3, is_idle);
     add(list, "server_encode_us", (double)stats->encode_ns / requests / NS_PER_US, 3, is_idle);

@@ -126,6 +126,7 @@ static enum status read_phases_member(struct json *in, const struct json_string 
         {"fail", {&stats->failed, NULL}},
         {"queue", {NULL, &stats->queue_ns}},
         {"compute_input", {NULL, &stats->prepare_ns}},
+        {"decode", {NULL, &stats->decode_ns}},
         {"compute_infer", {NULL, &stats->compute_ns}},
         {"compute_output", {NULL, &stats->encode_ns}},
     };
@@ -171,7 +172,9 @@ static enum status read_stats_member(struct json *in, const struct json_string *
 enum status bench_stats_read(struct span text, struct bench_stats *out, struct error *err)
 {
     *out = (struct bench_stats){0};
-    return read_all(text, read_stats_member, out, "statistics of the model", err);
+    TRY(read_all(text, read_stats_member, out, "statistics of the model", err));
+    out->prepare_ns -= out->decode_ns < out->prepare_ns ? out->decode_ns : out->prepare_ns;
+    return ST_OK;
 }
 
 static uint64_t growth(uint64_t before, uint64_t after)
@@ -189,6 +192,7 @@ struct bench_stats bench_stats_between(const struct bench_stats *before,
         .failed = growth(before->failed, after->failed),
         .total_ns = growth(before->total_ns, after->total_ns),
         .prepare_ns = growth(before->prepare_ns, after->prepare_ns),
+        .decode_ns = growth(before->decode_ns, after->decode_ns),
         .queue_ns = growth(before->queue_ns, after->queue_ns),
         .compute_ns = growth(before->compute_ns, after->compute_ns),
         .encode_ns = growth(before->encode_ns, after->encode_ns),

@@ -35,11 +35,11 @@ struct bench_model {
     bool has_rows; /* dim 0 of the inputs counts rows; else a request is one row */
 };
 
-/* Sums over all versions in the answer; times in ns. */
+/* Sums over all versions in the answer; times in ns. |decode_ns|: of files and texts. */
 struct bench_stats {
     uint64_t inferences, executions; /* rows, and runs of the model */
     uint64_t requests, failed;
-    uint64_t total_ns, prepare_ns, queue_ns, compute_ns, encode_ns;
+    uint64_t total_ns, prepare_ns, decode_ns, queue_ns, compute_ns, encode_ns;
 };
 
 /* Takes the inputs over from |remote|, which outlives |model| and has asked for the metadata. */

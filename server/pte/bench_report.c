@@ -183,11 +183,14 @@ static void print_server(const struct bench_step *step, struct buf *out)
     if (stats->requests) {
         double us = 1000.0 * (double)stats->requests;
         double rest = (double)stats->total_ns - (double)stats->prepare_ns -
-                      (double)stats->queue_ns - (double)stats->compute_ns;
-        buf_printf(out,
-                   "\n          a request: %.1f us = %.1f prepare + %.1f queue + %.1f compute + "
-                   "%.1f encode and send",
-                   (double)stats->total_ns / us, (double)stats->prepare_ns / us,
+                      (double)stats->decode_ns - (double)stats->queue_ns -
+                      (double)stats->compute_ns;
+        buf_printf(out, "\n          a request: %.1f us = %.1f prepare",
+                   (double)stats->total_ns / us, (double)stats->prepare_ns / us);
+        if (stats->decode_ns) {
+            buf_printf(out, " + %.1f decode", (double)stats->decode_ns / us);
+        }
+        buf_printf(out, " + %.1f queue + %.1f compute + %.1f encode and send",
                    (double)stats->queue_ns / us, (double)stats->compute_ns / us,
                    rest > 0 ? rest / us : 0);
     }

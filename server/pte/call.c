@@ -85,7 +85,7 @@ enum status pte_call_parse(int argc, char *const argv[], struct pte_call_options
         if (arg.option.len > 0) {
             TRY(set_option(options, &args, &arg, take, own, err));
         } else if (options->path) {
-            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", arg.text);
+            TRY(pte_inputs_add(&options->inputs, arg.text, err));
         } else {
             options->path = arg.text;
         }
@@ -128,9 +128,10 @@ enum status pte_call_open(struct pte_call *call, const struct pte_call_options *
     };
     TRY(pte_load(options->path, &load_options, options->card, &call->program, &call->card, err));
     TRY(find_method(call, err));
+    TRY(pte_media_open(call, err));
     uint32_t count = rt_method_input_count(call->method);
-    return pte_inputs_assign(&call->inputs, count ? rt_method_input(call->method, 0) : NULL, count,
-                             &options->inputs, err);
+    return pte_inputs_assign(&call->inputs, count ? rt_method_input(call->method, 0) : NULL,
+                             call->media.kinds, count, &options->inputs, err);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -166,12 +167,19 @@ static enum status set_string(void *own, uint32_t index, struct span value, stru
     return rt_invocation_string(call->invocation, index, value, err);
 }
 
+static enum status set_media(void *own, uint32_t index, const char *const *items, uint32_t count,
+                             struct shape *out_shape, struct error *err)
+{
+    return pte_media_set(own, index, items, count, out_shape, err);
+}
+
 static const struct pte_input_ops invocation_ops = {
     .tensor = set_tensor,
     .integer = set_integer,
     .number = set_number,
     .flag = set_flag,
     .string = set_string,
+    .media = set_media,
 };
 
 static void on_done(struct rt_invocation *invocation, enum status status, void *arg)
@@ -221,6 +229,7 @@ enum status pte_call_once(struct pte_call *call, uint64_t *out_ns, struct error 
 void pte_call_close(struct pte_call *call)
 {
     rt_invocation_free(call->invocation);
+    pte_media_close(call);
     card_free(call->card);
     pte_inputs_fini(&call->inputs);
     rt_program_unref(call->program);

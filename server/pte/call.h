@@ -18,6 +18,7 @@
 #include "runtime/pte/files.h"
 #include "server/process/args.h"
 #include "server/pte/inputs.h"
+#include "server/pte/media.h"
 
 struct card;
 struct hal_device;
@@ -43,6 +44,7 @@ struct pte_call {
     struct rt_program *program; /* shared: ref held */
     struct rt_method *method;   /* borrowed from |program| */
     struct card *card;          /* owned; NULL: there is none */
+    struct pte_media media;
     struct pte_inputs inputs;
     struct rt_invocation *invocation; /* owned; the last invocation */
     struct rt_profile *profile;       /* borrowed; of the next calls; NULL: none */
@@ -69,11 +71,14 @@ MUST_CHECK enum status pte_call_number(struct args *args, const struct arg *arg,
 #define PTE_CALL_HELP                                                                              \
     "  --method NAME        the method (forward, or the only one)\n"                               \
     "  --input NAME=X       X is FILE.npy, FILE.bin:2x3x4 (raw little-endian and dims) or JSON\n"  \
-    "                       text; repeatable; inputs that are not given are filled by a fixed\n"   \
-    "                       pattern\n"                                                             \
+    "                       text; of an input that the card says to be made from a picture, a\n"   \
+    "                       sound or a text, X is a file or a text; repeatable, then each of\n"    \
+    "                       these is a row. NAME=X alone, and FILE alone for the only such "       \
+    "input,\n"                                                                                     \
+    "                       are the same. Inputs that are not given get a fixed pattern\n"         \
     "  --shape NAME=2x3x4   the shape of an input; repeatable (the content's; of a pattern: 1\n"   \
     "                       for a batch, else what the file allows; printed)\n"                    \
-    "  --card FILE          names of inputs and outputs are in this card (FILE.card.json beside\n" \
+    "  --card FILE          names, steps and answers are in this card (FILE.card.json beside\n"    \
     "                       FILE.pte, if there is one)\n"
 #define PTE_CALL_DEVICE_HELP                                                                       \
     "  --data FILE          look for external weights in this .ptd file instead of beside\n"       \

@@ -278,6 +278,20 @@ static bool ends_with(const char *text, const char *suffix)
     return len > tail && strcmp(text + len - tail, suffix) == 0;
 }
 
+/* The colon of FILE.bin:2x3, or NULL. */
+static const char *find_dims(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    return colon && colon - text > 4 && memcmp(colon - 4, ".bin", 4) == 0 ? colon : NULL;
+}
+
+bool pte_input_is_tensor(const char *text)
+{
+    const char *second = text + 1 + (*text == '[' ? strspn(text + 1, " \t\r\n") : 0);
+    return ends_with(text, ".npy") || ends_with(text, ".npz") || ends_with(text, ".bin") ||
+           find_dims(text) || (*text == '[' && *second && strchr("[]-0123456789", *second));
+}
+
 /* FILE.bin:2x3 */
 static enum status set_from_raw_with_dims(const struct setting *to, const char *text,
                                           const char *colon, struct error *err)
@@ -295,7 +309,7 @@ enum status pte_input_set(const struct pte_input_to *input, const char *text,
                           const struct shape *shape, struct shape *out_shape, struct error *err)
 {
     const struct setting to = {input, input->io, shape, out_shape};
-    const char *colon = strrchr(text, ':');
+    const char *colon = find_dims(text);
     if (ends_with(text, ".npy")) {
         return set_from_npy(&to, text, err);
     }
@@ -305,7 +319,7 @@ enum status pte_input_set(const struct pte_input_to *input, const char *text,
     if (ends_with(text, ".bin")) {
         return set_from_raw(&to, text, NULL, err);
     }
-    if (colon && colon - text > 4 && memcmp(colon - 4, ".bin", 4) == 0) {
+    if (colon) {
         return set_from_raw_with_dims(&to, text, colon, err);
     }
     if (access(text, F_OK) == 0) {

@@ -3,6 +3,8 @@
 #ifndef PTED_SERVER_PTE_INPUT_H
 #define PTED_SERVER_PTE_INPUT_H
 
+#include <stdbool.h>
+
 #include "base/dtype.h"
 #include "base/status.h"
 #include "runtime/program/program.h"
@@ -20,6 +22,10 @@ struct pte_input_ops {
     /* As many as |shape| says; borrowed. NULL: inputs are single strings. */
     enum status (*strings)(void *own, uint32_t index, const struct shape *shape,
                            const struct span *strings, struct error *err);
+    /* Rows of an input that the card says to be made from a medium: paths of files, or texts.
+     * |out_shape|: of the tensor. */
+    enum status (*media)(void *own, uint32_t index, const char *const *items, uint32_t count,
+                         struct shape *out_shape, struct error *err);
 };
 
 struct pte_input_to {
@@ -32,6 +38,10 @@ struct pte_input_to {
 /* "2x3x4"; an empty text is rank 0. */
 MUST_CHECK enum status pte_input_parse_dims(const char *text, struct shape *out_shape,
                                             struct error *err);
+
+/* Does |text| say the numbers of a tensor, whatever the input is? FILE.npy, FILE.bin:2x3, or JSON's
+ * lists of numbers. */
+bool pte_input_is_tensor(const char *text);
 
 /*
  * |text| is FILE.npy, FILE.bin (with the declared shape), FILE.bin:2x3 or JSON, and becomes the

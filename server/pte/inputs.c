@@ -31,19 +31,67 @@ static enum status find_input(const struct pte_inputs *inputs, const char *optio
     return ST_OK;
 }
 
+enum status pte_inputs_add(struct pte_inputs_options *options, const char *text, struct error *err)
+{
+    bool is_named = strchr(text, '=') != NULL;
+    uint32_t *count = is_named ? &options->input_count : &options->file_count;
+    if (*count == PTE_INPUTS_MAX) {
+        return error_set(err, ST_INVALID, "at most %d inputs", PTE_INPUTS_MAX);
+    }
+    (is_named ? options->inputs : options->files)[(*count)++] = text;
+    return ST_OK;
+}
+
+/* Media are rows, so an input may have several. */
+static enum status add_value(struct pte_inputs *inputs, uint32_t index, const char *value,
+                             const char *option, struct error *err)
+{
+    struct pte_inputs_item *item = &inputs->items[index];
+    enum card_medium medium = inputs->mediums ? inputs->mediums[index] : CARD_NO_MEDIUM;
+    bool is_medium = medium != CARD_NO_MEDIUM && !pte_input_is_tensor(value);
+    if (item->text || (item->media && !is_medium)) {
+        return error_set(err, ST_INVALID, "%.64s: %s is given twice", option,
+                         inputs->ios[index].label);
+    }
+    if (!is_medium) {
+        item->text = value;
+        return ST_OK;
+    }
+    const char **media = realloc(item->media, (item->medium_count + 1) * sizeof(*media));
+    if (!media) {
+        return error_set(err, ST_EXHAUSTED, "out of memory");
+    }
+    item->media = media;
+    item->media[item->medium_count++] = value;
+    return ST_OK;
+}
+
 static enum status assign_input(struct pte_inputs *inputs, const char *option, struct error *err)
 {
     uint32_t index;
     const char *value;
-    if (find_input(inputs, option, "X", &index, &value, err) != ST_OK) {
-        return error_prefix(err, "--input ");
+    return find_input(inputs, option, "X", &index, &value, err) == ST_OK &&
+                   add_value(inputs, index, value, option, err) == ST_OK
+               ? ST_OK
+               : error_prefix(err, "--input ");
+}
+
+/* The only input that takes files, or texts. */
+static enum status assign_file(struct pte_inputs *inputs, const char *file, struct error *err)
+{
+    char names[RT_NAMES_TEXT_MAX];
+    uint32_t found = 0, index = 0;
+    for (uint32_t i = 0; inputs->mediums && i < inputs->count; i++) {
+        found += inputs->mediums[i] != CARD_NO_MEDIUM;
+        index = inputs->mediums[i] != CARD_NO_MEDIUM ? i : index;
     }
-    if (inputs->items[index].text) {
-        return error_set(err, ST_INVALID, "--input %.64s: %s is given twice", option,
-                         inputs->ios[index].label);
-    }
-    inputs->items[index].text = value;
-    return ST_OK;
+    return found == 1
+               ? add_value(inputs, index, file, file, err)
+               : error_set(err, ST_INVALID,
+                           "%.64s: the model's card says %s input of an image, a sound or a text, "
+                           "expected NAME=X, where NAME is %s",
+                           file, found ? "more than one" : "no",
+                           rt_names_print_ios(inputs->ios, inputs->count, names));
 }
 
 static enum status assign_shape(struct pte_inputs *inputs, const char *option, struct error *err)
@@ -61,6 +109,10 @@ static enum status assign_shape(struct pte_inputs *inputs, const char *option, s
     if (item->has_shape) {
         return error_set(err, ST_INVALID, "--shape %.64s: %s is given twice", option, io->label);
     }
+    if (item->media) {
+        return error_set(err, ST_INVALID, "--shape %.64s: files and texts have shapes of their own",
+                         option);
+    }
     if (pte_input_parse_dims(value, &item->shape, err) != ST_OK) {
         return error_prefix(err, "--shape %s: ", option);
     }
@@ -68,16 +120,20 @@ static enum status assign_shape(struct pte_inputs *inputs, const char *option, s
     return ST_OK;
 }
 
-enum status pte_inputs_assign(struct pte_inputs *inputs, const struct rt_io *ios, uint32_t count,
+enum status pte_inputs_assign(struct pte_inputs *inputs, const struct rt_io *ios,
+                              const enum card_medium *mediums, uint32_t count,
                               const struct pte_inputs_options *options, struct error *err)
 {
-    *inputs = (struct pte_inputs){.ios = ios, .count = count};
+    *inputs = (struct pte_inputs){.ios = ios, .mediums = mediums, .count = count};
     inputs->items = calloc((size_t)count + 1, sizeof(*inputs->items));
     if (!inputs->items) {
         return error_set(err, ST_EXHAUSTED, "out of memory");
     }
     for (uint32_t i = 0; i < options->input_count; i++) {
         TRY(assign_input(inputs, options->inputs[i], err));
+    }
+    for (uint32_t i = 0; i < options->file_count; i++) {
+        TRY(assign_file(inputs, options->files[i], err));
     }
     for (uint32_t i = 0; i < options->shape_count; i++) {
         TRY(assign_shape(inputs, options->shapes[i], err));
@@ -87,6 +143,9 @@ enum status pte_inputs_assign(struct pte_inputs *inputs, const struct rt_io *ios
 
 void pte_inputs_fini(struct pte_inputs *inputs)
 {
+    for (uint32_t i = 0; inputs->items && i < inputs->count; i++) {
+        free(inputs->items[i].media);
+    }
     free(inputs->items);
     inputs->items = NULL;
 }
@@ -155,7 +214,9 @@ static enum status choose_shapes(struct pte_inputs *inputs, pte_inputs_choose_f 
 {
     uint32_t count = inputs->count, open = 0;
     for (uint32_t i = 0; i < count; i++) {
-        open += is_tensor(inputs, i) && !(inputs->items[i].text && inputs->items[i].has_shape);
+        const struct pte_inputs_item *item = &inputs->items[i];
+        bool has_content = item->text || item->media || item->is_filled;
+        open += is_tensor(inputs, i) && !(has_content && item->has_shape);
     }
     inputs->is_chosen = true;
     if (open == 0) {
@@ -172,26 +233,36 @@ static enum status choose_shapes(struct pte_inputs *inputs, pte_inputs_choose_f 
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* The shape of a content is that of the input. Media may decide their number and length. */
+static enum status set_content(struct pte_inputs *inputs, uint32_t index,
+                               const struct pte_input_ops *ops, void *own, struct error *err)
+{
+    struct pte_inputs_item *item = &inputs->items[index];
+    const struct pte_input_to to = {ops, own, &inputs->ios[index], index};
+    const struct shape *wanted = item->has_shape ? &item->shape : NULL;
+    if (!item->text && !item->media) {
+        return ST_OK;
+    }
+    enum status status =
+        item->text ? pte_input_set(&to, item->text, wanted, &item->shape, err)
+                   : ops->media(own, index, item->media, item->medium_count, &item->shape, err);
+    item->has_shape = is_tensor(inputs, index);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", to.io->name);
+}
+
 /* Inputs with a content come first: the shapes of patterns follow from theirs. */
 enum status pte_inputs_set(struct pte_inputs *inputs, const struct pte_input_ops *ops,
                            pte_inputs_choose_f *choose, void *own, struct error *err)
 {
     for (uint32_t i = 0; i < inputs->count; i++) {
-        struct pte_inputs_item *item = &inputs->items[i];
-        const struct pte_input_to to = {ops, own, &inputs->ios[i], i};
-        const struct shape *wanted = item->has_shape ? &item->shape : NULL;
-        if (!item->text) {
-            continue;
-        }
-        if (pte_input_set(&to, item->text, wanted, &item->shape, err) != ST_OK) {
-            return error_prefix(err, "%s: ", to.io->name);
-        }
-        item->has_shape = is_tensor(inputs, i);
+        TRY(set_content(inputs, i, ops, own, err));
     }
     TRY(inputs->is_chosen ? ST_OK : choose_shapes(inputs, choose, own, err));
     for (uint32_t i = 0; i < inputs->count; i++) {
+        const struct pte_inputs_item *item = &inputs->items[i];
         const struct pte_input_to to = {ops, own, &inputs->ios[i], i};
-        if (!inputs->items[i].text && pte_input_fill(&to, &inputs->items[i].shape, err) != ST_OK) {
+        bool is_set = item->text || item->media || item->is_filled;
+        if (!is_set && pte_input_fill(&to, &item->shape, err) != ST_OK) {
             return error_prefix(err, "%s: ", to.io->name);
         }
     }

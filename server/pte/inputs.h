@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inputs of a call as the command line gives them, --input NAME=X and --shape NAME=2x3x4, of a
- * file's method and of a model at a server alike. One thread.
+ * The inputs of a call as the command line gives them, --input NAME=X or NAME=X alone, a file
+ * alone, and --shape NAME=2x3x4, of a file's method and of a model at a server alike. One thread.
  */
 #ifndef PTED_SERVER_PTE_INPUTS_H
 #define PTED_SERVER_PTE_INPUTS_H
@@ -11,6 +11,7 @@
 
 #include "base/shape.h"
 #include "base/status.h"
+#include "server/card/card.h"
 #include "server/pte/input.h"
 
 #define PTE_INPUTS_MAX 256 /* options of each kind */
@@ -19,17 +20,22 @@
 struct pte_inputs_options {
     const char *inputs[PTE_INPUTS_MAX]; /* NAME=X */
     const char *shapes[PTE_INPUTS_MAX]; /* NAME=2x3x4 */
-    uint32_t input_count, shape_count;
+    const char *files[PTE_INPUTS_MAX];  /* for the only input of that kind */
+    uint32_t input_count, shape_count, file_count;
 };
 
 struct pte_inputs_item {
-    const char *text; /* X, or NULL: a pattern */
-    bool has_shape;   /* shape from --shape, or that of the content */
+    const char *text;      /* X, or NULL: a pattern */
+    const char **media;    /* owned: each X that is a file or a text, a row each; NULL: none is */
+    uint32_t medium_count; /* with these, |text| is NULL */
+    bool is_filled;        /* with the medium of another input, such as the mask of a text */
+    bool has_shape;        /* shape from --shape, or that of the content */
     struct shape shape;
 };
 
 struct pte_inputs {
-    const struct rt_io *ios; /* borrowed; by raw input */
+    const struct rt_io *ios;         /* borrowed; by raw input */
+    const enum card_medium *mediums; /* borrowed; likewise; NULL: no input takes any */
     uint32_t count;
     struct pte_inputs_item *items; /* owned; likewise */
     bool is_chosen;                /* all inputs have their shapes */
@@ -40,10 +46,15 @@ struct pte_inputs {
 typedef enum status pte_inputs_choose_f(void *own, const struct shape *const *given,
                                         struct shape *shapes, struct error *err);
 
-/* Which input each option is for. ST_INVALID: there is no such input, or it is given twice.
- * |inputs| can be freed in any case. */
+/* Takes an argument without option that follows the model: NAME=X, or a file alone. */
+MUST_CHECK enum status pte_inputs_add(struct pte_inputs_options *options, const char *text,
+                                      struct error *err);
+
+/* Which input each option is for. ST_INVALID: there is no such input, or it is given twice, though
+ * it takes no media. |inputs| can be freed in any case. */
 MUST_CHECK enum status pte_inputs_assign(struct pte_inputs *inputs, const struct rt_io *ios,
-                                         uint32_t count, const struct pte_inputs_options *options,
+                                         const enum card_medium *mediums, uint32_t count,
+                                         const struct pte_inputs_options *options,
                                          struct error *err);
 void pte_inputs_fini(struct pte_inputs *inputs);
 

@@ -29,6 +29,7 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/inspect.c %D%/inspect.h \
 	%D%/inspect_json.c \
 	%D%/inspect_text.c \
+	%D%/media.c %D%/media.h \
 	%D%/npy.c %D%/npy.h \
 	%D%/ops.c \
 	%D%/print.c %D%/print.h \

@@ -11,11 +11,10 @@
 #include "server/pte/pte.h"
 
 static const struct pte_command *const commands[] = {
-    &pte_inspect_command, &pte_run_command,   &pte_profile_command, &pte_devices_command,
-    &pte_ops_command,     &pte_sig_command,   &pte_fetch_command,   &pte_token_command,
-    &pte_card_command,    &pte_ls_command,    &pte_load_command,    &pte_unload_command,
-    &pte_top_command,     &pte_bench_command,   &pte_tokenize_command,
-    &pte_chat_command,
+    &pte_inspect_command, &pte_run_command,   &pte_profile_command,  &pte_devices_command,
+    &pte_ops_command,     &pte_sig_command,   &pte_fetch_command,    &pte_token_command,
+    &pte_card_command,    &pte_ls_command,    &pte_load_command,     &pte_unload_command,
+    &pte_top_command,     &pte_bench_command, &pte_tokenize_command, &pte_chat_command,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "protocol/json.h"
 #include "protocol/tensor_text.h"
+#include "server/process/file.h"
 
 #define DESCRIPTION_BYTES_MAX ((size_t)64 << 20)
 #define DATA_BYTES_MAX ((size_t)4 << 30) /* of an input */
@@ -61,7 +62,8 @@ static enum status open_inputs(struct pte_remote *remote, const struct pte_input
                                struct error *err)
 {
     size_t count = remote->io_count;
-    TRY(pte_inputs_assign(&remote->inputs, remote->ios, remote->io_count, inputs, err));
+    TRY(pte_inputs_assign(&remote->inputs, remote->ios, remote->mediums, remote->io_count, inputs,
+                          err));
     struct pte_remote_value *values = arena_array(&remote->arena, count + 1, sizeof(*values));
     remote->pieces = arena_array(&remote->arena, count + 1, sizeof(*remote->pieces));
     if (!values || !remote->pieces) {
@@ -221,6 +223,41 @@ static enum status set_string(void *own, uint32_t index, struct span string, str
     return ST_OK;
 }
 
+static enum status add_file(struct buf *data, const char *path, struct error *err)
+{
+    struct buf file;
+    buf_init(&file, DATA_BYTES_MAX);
+    enum status status = file_read(path, &file, err);
+    if (status == ST_OK) {
+        status = add_string(data, buf_span(&file), err);
+    }
+    buf_fini(&file);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", path);
+}
+
+/* They travel as they are; the server knows what becomes of them. */
+static enum status set_media(void *own, uint32_t index, const char *const *items, uint32_t count,
+                             struct shape *out_shape, struct error *err)
+{
+    struct pte_remote *remote = own;
+    struct pte_remote_value *value = &remote->values[index];
+    if (!remote->takes_binary) {
+        return error_set(err, ST_UNSUPPORTED, "files and texts need a server with binary tensors");
+    }
+    buf_reset(&value->data);
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(remote->mediums[index] == CARD_TEXT ? add_string(&value->data, span_str(items[i]), err)
+                                                : add_file(&value->data, items[i], err));
+    }
+    value->shape = (struct shape){.rank = 1, .dims = {count}};
+    value->is_set = value->is_bytes = true;
+    *out_shape = remote->ios[index].shape;
+    if (out_shape->rank > 0) {
+        out_shape->dims[0] = count;
+    }
+    return ST_OK;
+}
+
 static const struct pte_input_ops request_ops = {
     .tensor = set_tensor,
     .integer = set_integer,
@@ -228,6 +265,7 @@ static const struct pte_input_ops request_ops = {
     .flag = set_flag,
     .string = set_string,
     .strings = set_strings,
+    .media = set_media,
 };
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -293,7 +331,7 @@ static void print_input(struct pte_remote *remote, uint32_t index)
     struct buf *out = &remote->json;
     const struct rt_io *io = &remote->ios[index];
     const struct pte_remote_value *value = &remote->values[index];
-    bool is_text = io->kind == RT_IO_STRING;
+    bool is_text = io->kind == RT_IO_STRING || value->is_bytes;
     buf_add_str(out, "{\"name\":");
     json_print_string(out, span_str(io->name));
     buf_add_str(out, ",\"shape\":");

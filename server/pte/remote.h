@@ -30,6 +30,7 @@ struct pte_remote_value {
     enum dtype dtype;
     struct buf data; /* owned; as it travels */
     bool is_set;
+    bool is_bytes; /* strings, or files and texts that the server makes tensors of */
 };
 
 struct pte_remote {
@@ -42,6 +43,7 @@ struct pte_remote {
     struct rt_io *ios, *result_ios;
     uint32_t io_count, result_io_count;
     struct shape *examples;            /* by input: a shape for a call */
+    enum card_medium *mediums;         /* by input: what the server makes it from, too */
     struct card_labels *result_labels; /* by result: names of its classes; none if |count| is 0 */
 
     struct pte_inputs inputs;

@@ -139,6 +139,35 @@ static enum status read_tensor(const struct reader *r, const struct cJSON *item,
     return io->alias && io->label ? ST_OK : no_memory(r, err);
 }
 
+/* "media": the input may be sent as such. Of a server with other words it is a tensor. */
+static enum card_medium read_medium(const struct reader *r, const struct cJSON *item)
+{
+    const struct cJSON *member = document_find(item, "media");
+    enum card_medium medium = CARD_NO_MEDIUM;
+    struct error ignored;
+    const char *text;
+    if (member && document_text(&r->document, member, &text, &ignored) == ST_OK) {
+        (void)card_find_medium(text, &medium);
+    }
+    return medium;
+}
+
+static enum status read_mediums(const struct reader *r, struct error *err)
+{
+    struct pte_remote *remote = r->remote;
+    const struct cJSON *list = document_find(r->document.root, "inputs");
+    uint32_t index = 0;
+    remote->mediums =
+        arena_array(&remote->arena, (size_t)remote->io_count + 1, sizeof(*remote->mediums));
+    if (!remote->mediums) {
+        return no_memory(r, err);
+    }
+    for (const struct cJSON *item = document_first(list); item; item = document_next(item)) {
+        remote->mediums[index++] = read_medium(r, item);
+    }
+    return ST_OK;
+}
+
 static enum status read_tensors(const struct reader *r, const char *key, const char *side,
                                 struct rt_io **out_ios, struct shape **out_examples,
                                 uint32_t *out_count, struct error *err)
@@ -174,6 +203,7 @@ static enum status read_metadata(const struct reader *r, struct error *err)
     struct shape *unused;
     TRY(read_tensors(r, "inputs", "input", &remote->ios, &remote->examples, &remote->io_count,
                      err));
+    TRY(read_mediums(r, err));
     TRY(read_tensors(r, "outputs", "output", &remote->result_ios, &unused, &remote->result_io_count,
                      err));
     remote->result_labels = arena_array(&remote->arena, (size_t)remote->result_io_count + 1,

@@ -129,16 +129,19 @@ static enum status run_repeatedly(const struct run *run, struct error *err)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* |labels| may be NULL. */
+/* |labels| may be NULL. |class_count|: so many if the user does not say it; 0: the usual ones. */
 static enum status show_result(const struct run *run, const struct pte_result *result,
-                               const struct card_labels *labels, struct error *err)
+                               const struct card_labels *labels, uint32_t class_count,
+                               struct error *err)
 {
     const struct run_options *options = run->options;
     const struct pte_print_top top = {
         .labels = labels ? labels->items : NULL,
         .label_count = labels ? labels->count : 0,
-        .count = options->has_top ? (uint32_t)options->top : PTE_PRINT_TOP_DEFAULT,
-        .is_asked = options->has_top,
+        .count = options->has_top ? (uint32_t)options->top
+                 : class_count    ? class_count
+                                  : PTE_PRINT_TOP_DEFAULT,
+        .is_asked = options->has_top || class_count > 0,
     };
     return options->output ? pte_result_write(result, options->output, err)
                            : pte_result_print(result, &top, err);
@@ -176,23 +179,60 @@ static enum status call_once(void *own, uint64_t *out_ns, struct error *err)
     return pte_call_once(own, out_ns, err);
 }
 
+/* |answer|: what the card says of it, or NULL. */
+static enum status show_tensor(const struct run *run, uint32_t index,
+                               const struct answer_form *answer, struct error *err)
+{
+    const struct pte_call *call = run->own;
+    const struct rt_io *io = rt_method_result(call->method, index);
+    const struct rt_result *bytes = rt_invocation_result(call->invocation, index);
+    const struct card_labels *labels =
+        call->card ? card_find_labels(call->card, call->method, index) : NULL;
+    const struct pte_result result = {
+        .name = io->name,
+        .file_name = io->name,
+        .kind = io->kind,
+        .dtype = io->dtype,
+        .shape = bytes->shape,
+        .bytes = bytes->bytes,
+    };
+    bool has_classes = answer && answer->kind == ANSWER_CLASSES;
+    return show_result(run, &result, labels, has_classes ? answer->class_count : 0, err);
+}
+
+static enum status show_one(const struct run *run, uint32_t index, struct error *err)
+{
+    const struct pte_call *call = run->own;
+    const struct answer_form *answer = pte_media_answer(call, index);
+    bool is_answer = answer && answer->kind != ANSWER_CLASSES;
+    if (rt_method_result(call->method, index)->kind == RT_IO_NONE) {
+        return ST_OK;
+    }
+    if (is_answer && run->options->output) {
+        TRY(pte_media_write(call, index, run->options->output, err));
+    }
+    return is_answer && !run->options->output ? pte_media_print(call, index, err)
+                                              : show_tensor(run, index, answer, err);
+}
+
+/* Is |index| one of those that the answer of another one is made from? */
+static bool is_part(const struct pte_call *call, uint32_t index)
+{
+    for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
+        const struct answer_form *answer = pte_media_answer(call, i);
+        if (answer && answer->kind == ANSWER_BOXES &&
+            (answer->scores == index || answer->classes == index)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum status show_call(const struct run *run, struct error *err)
 {
     const struct pte_call *call = run->own;
     for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
-        const struct rt_io *io = rt_method_result(call->method, i);
-        const struct rt_result *bytes = rt_invocation_result(call->invocation, i);
-        const struct card_labels *labels =
-            call->card ? card_find_labels(call->card, call->method, i) : NULL;
-        const struct pte_result result = {
-            .name = io->name,
-            .file_name = io->name,
-            .kind = io->kind,
-            .dtype = io->dtype,
-            .shape = bytes->shape,
-            .bytes = bytes->bytes,
-        };
-        TRY(io->kind == RT_IO_NONE ? ST_OK : show_result(run, &result, labels, err));
+        TRY(!run->options->output && is_part(call, i) ? ST_OK : show_one(run, i, err));
     }
     return ST_OK;
 }
@@ -235,7 +275,7 @@ static enum status show_remote(const struct run *run, struct error *err)
     TRY(run->options->output ? verify_names(remote, err) : ST_OK);
     for (uint32_t i = 0; i < remote->result_count; i++) {
         const struct pte_result *result = &remote->results[i];
-        TRY(show_result(run, result, pte_remote_find_labels(remote, result->name), err));
+        TRY(show_result(run, result, pte_remote_find_labels(remote, result->name), 0, err));
     }
     return ST_OK;
 }
@@ -271,17 +311,20 @@ static int run(int argc, char *const argv[])
 
 const struct pte_command pte_run_command = {
     .name = "run",
-    .usage = "run [OPTION]... FILE.pte|URL/MODEL",
+    .usage = "run [OPTION]... FILE.pte|URL/MODEL [FILE|NAME=X]...",
     .summary = "run a method and print its results, or its time",
     .help =
         "Runs a method once and prints its results: small ones whole, large ones shortened, with\n"
-        "their range and, of scores, the classes with the largest ones. The method is a file's,\n"
+        "their range and, of scores, the classes with the largest ones. A result for which the\n"
+        "card has an answer is printed as that: boxes, a map or a text. The method is a file's,\n"
         "or a model at a server: http://HOST:PORT/MODEL or unix:PATH:/MODEL.\n"
         "\n" PTE_CALL_HELP
         "  --top-k N            print the N largest values of each row of floats; 0: of none (5, "
         "of\n"
         "                       rows that look like scores)\n"
-        "  --output DIR         write NAME.npy for each result instead of printing it\n"
+        "  --output DIR         write NAME.npy for each result instead of printing it, and "
+        "NAME.0.png,\n"
+        "                       .json or .txt for each row of an answer\n"
         "  --repeat N           run N times, print the shapes, the median and the spread in "
         "us\n" PTE_CALL_DEVICE_HELP
         "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"
@@ -291,7 +334,8 @@ const struct pte_command pte_run_command = {
         "\n"
         "Examples:\n"
         "  pte run add.pte --input 'input_0=[[1,2,3],[4,5,6]]' --input input_1=b.npy\n"
-        "  pte run mobilenet.pte --input input_0=cat.npy --top-k 3\n"
+        "  pte run mobilenet.pte cat.jpg --top-k 3\n"
+        "  pte run encoder.pte text='Who is there?' --output results\n"
         "  pte run mobilenet.pte --shape input_0=8x3x224x224 --repeat 100 --workers 1\n"
         "  pte run http://127.0.0.1:8000/mobilenet --input input_0=cat.npy\n",
     .run = run,

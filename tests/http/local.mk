@@ -25,6 +25,7 @@ HTTP_TESTS = \
 	%D%/run_layouts.py \
 	%D%/run_lifecycle.py \
 	%D%/run_media.py \
+	%D%/run_pte_media.py \
 	%D%/run_memory.py \
 	%D%/run_metrics.py \
 	%D%/run_openai.py \

@@ -303,6 +303,163 @@ def test_picture_to_label():
             expect("the same", got[0][:2], wanted[0])
 
 
+# ---- where in the picture ----------------------------------------------------------------------
+
+
+SEEN = (12, 16)  # height, width of the model's picture
+FOUND = [3.25, 2.5, 10.75, 9]  # a box in it
+ACROSS = [-4, 5, 40, 7]  # another one, which is wider
+
+
+def turned_png(height, width, orientation):
+    """A PNG file of so many pixels, with an orientation in EXIF."""
+    def chunk(kind, body):
+        checksum = struct.pack(">I", zlib.crc32(kind + body))
+        return struct.pack(">I", len(body)) + kind + body + checksum
+    exif = struct.pack(">2sHIHHHII", b"MM", 42, 8, 1, 0x112, 3, 1, orientation << 16) + bytes(4)
+    rows = b"".join(b"\0" + bytes((x * 7 + y * 3 + c) % 256 for x in range(width)
+                                  for c in range(3)) for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" +
+            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            chunk(b"eXIf", exif) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def steps_of(image, height, width):
+    """What Pillow and torchvision do to a picture: the size that it is resized to, and where its
+    upper left corner lies in the model's picture then, as (height, width) and (y, x)."""
+    resize, crop = image.get("resize"), image.get("crop")
+    size, corner, canvas = [height, width], [0, 0], [height, width]
+    if image.get("fit") == "inside":
+        share = min(resize[0] / height, resize[1] / width)
+        size = [round(height * share), round(width * share)]
+        canvas = resize
+        corner = [round((resize[i] - size[i]) / 2) for i in range(2)]
+    elif isinstance(resize, list):
+        size = canvas = resize
+    elif resize:
+        short = min(height, width)
+        size = canvas = [int(resize * height / short), int(resize * width / short)]
+    if crop:
+        for i in range(2):
+            rest = crop[i] - canvas[i]
+            corner[i] += rest // 2 if rest > 0 else -round(-rest / 2)
+    return size, corner
+
+
+def undone(image, height, width, box):
+    """A box of the model's picture in the picture that is shown, which has that size."""
+    size, corner = steps_of(image, height, width)
+    place = [(box[i] - corner[1 - i % 2]) * (width, height)[i % 2] / size[1 - i % 2]
+             for i in range(4)]
+    return [min(max(place[i], 0), (width, height)[i % 2]) for i in range(4)]
+
+
+def stored(orientation, height, width, box):
+    """The pixels of the picture shown whose corners these are, moved as EXIF says, one by one."""
+    moves = {1: lambda x, y: (x, y), 2: lambda x, y: (width - x, y),
+             3: lambda x, y: (width - x, height - y), 4: lambda x, y: (x, height - y),
+             5: lambda x, y: (y, x), 6: lambda x, y: (y, width - x),
+             7: lambda x, y: (height - y, width - x), 8: lambda x, y: (height - y, x)}
+    points = [moves[orientation](box[0], box[1]), moves[orientation](box[2], box[3])]
+    return [min(p[0] for p in points), min(p[1] for p in points),
+            max(p[0] for p in points), max(p[1] for p in points)]
+
+
+def seen_card(image, **members):
+    answer = {"boxes": {"form": "xyxy", "order": "candidates_first", **members}}
+    return {"methods": {"seen": {"inputs": [{"name": "image", "image": image}],
+                                 "outputs": [{"name": "found", "answer": answer}]}}}
+
+
+def candidates(*boxes):
+    nothing = [[0] * 7] * (40 - len(boxes))
+    return [[*box, 0.9 - 0.1 * i, 0, 0] for i, box in enumerate(boxes)] + nothing
+
+
+def find(port, pictures, boxes, relative=(1, 1)):
+    """The boxes of each picture, as the daemon places those that the model finds."""
+    found = candidates(*[[n / relative[1 - i % 2] for i, n in enumerate(box)] for box in boxes])
+    pixels = [[[0] * 8] * 6] * len(pictures)
+    status, answer = call(port, "seen", pictures, [found] * len(pictures), pixels)
+    if status == 400 and "package" in answer["error"]:
+        return None  # no library for PNG here
+    expect("status", status, 200)
+    return [[one["box"] for one in row] for row in answer["result"][0]]
+
+
+def file_of(png):
+    return {"base64": base64.b64encode(png).decode()}
+
+
+def same_places(what, got, wanted):
+    expect(f"{what}: boxes", len(got), len(wanted))
+    for i, right in enumerate(wanted):
+        for side, number in zip(got[i], right):
+            close(f"{what}: box {i}", side, number, 1e-5)
+
+
+FITS = (
+    {},
+    {"resize": [12, 16]},
+    {"resize": 16, "crop": [12, 16]},
+    {"resize": [12, 16], "fit": "inside"},
+    {"resize": [20, 20], "fit": "inside", "crop": [12, 16]},
+    {"resize": [7, 9], "fit": "inside", "crop": [12, 16]},
+    {"crop": [12, 16]},
+    {"resize": 8, "crop": [12, 16]},
+)
+
+
+def test_boxes_in_the_picture_sent():
+    """Each way to fit pictures, of pictures larger and smaller, high and wide; all turns."""
+    for image in FITS:
+        card = seen_card(image)
+        with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+            sizes = [(37, 50), (50, 37), (9, 31), (31, 9)] if image else [(12, 16)]
+            for height, width in sizes:
+                files = [file_of(turned_png(height, width, 1)), file_of(turned_png(12, 16, 1))]
+                got = find(daemon.port, files, (FOUND, ACROSS))
+                if got is None:
+                    return
+                for row, size in zip(got, ((height, width), SEEN)):
+                    same_places(f"{image} {size}", row,
+                                [undone(image, *size, FOUND), undone(image, *size, ACROSS)])
+
+
+def test_boxes_of_turned_pictures():
+    image = {"resize": 16, "crop": [12, 16]}
+    for members in ({}, {"picture": "sent", "normalized": True}, {"picture": "shown"},
+                    {"picture": "shown", "normalized": True, "relative": True},
+                    {"picture": "model"}, {"picture": "model", "normalized": True}):
+        card = seen_card(image, **members)
+        with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+            turns = range(1, 9)
+            files = [file_of(turned_png(30, 41, turn)) for turn in turns]
+            got = [find(daemon.port, [file], [FOUND], SEEN if "relative" in members else (1, 1))
+                   for file in files]
+            if got[0] is None:
+                return
+            for turn, rows in zip(turns, got):
+                size = (30, 41) if turn < 5 else (41, 30)
+                box, sides = undone(image, *size, FOUND), size
+                if members.get("picture", "sent") == "sent":
+                    box, sides = stored(turn, *size, box), (30, 41)
+                if members.get("picture") == "model":
+                    box, sides = FOUND, SEEN
+                if "normalized" in members:
+                    box = [n / sides[1 - i % 2] for i, n in enumerate(box)]
+                same_places(f"{members}, turn {turn}", rows[0], [box])
+
+
+def test_boxes_of_a_tensor():
+    """Pixels that come as a tensor are the picture that was sent."""
+    with folder_of("answers", answers=seen_card({"resize": 16, "crop": [12, 16]})) as folder:
+        with serve(folder) as daemon:
+            pixels = {"dtype": "uint8", "shape": [1, 12, 16, 3], "fill": 7}
+            got = result_of(daemon.port, "seen", pixels, [candidates(FOUND)], [[[0] * 8] * 6])
+            same_places("tensor", [got[0][0][0]["box"]], [FOUND])
+
+
 # ---- mistakes ----------------------------------------------------------------------------------
 
 
@@ -333,6 +490,15 @@ def test_mistakes():
          "and label 0 to be the blank"),
         ({"text": [{"labels": ["a", "b"], "answer": "text"}]},
          "methods.text.outputs[0].labels: 'output_0' has 5 classes, got 2 labels"),
+        ({"joined": [{"answer": {"boxes": {"picture": "file"}}}]},
+         "methods.joined.outputs[0].answer.boxes.picture: expected sent, shown or model, got "
+         "'file'"),
+        ({"joined": [{"answer": {"boxes": {"picture": "sent"}}}]},
+         "methods.joined.outputs[0].answer: picture needs an input that the card says to be an "
+         "image"),
+        ({"joined": [{"answer": {"boxes": {"normalized": True}}}]},
+         "methods.joined.outputs[0].answer: normalized needs an input that the card says to be an "
+         "image"),
         ({"scores": [{"answer": "map"}]}, "methods.scores.outputs[0].answer: map: expected floats "
          "[n, classes, height, width], or integers [n, height, width], got float32[4,10]"),
     )
@@ -345,7 +511,9 @@ def test_mistakes():
 
 TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_model_chose,
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
-         test_text, test_classes_and_softmax, test_picture_to_label, test_mistakes]
+         test_text, test_classes_and_softmax, test_picture_to_label,
+         test_boxes_in_the_picture_sent, test_boxes_of_turned_pictures, test_boxes_of_a_tensor,
+         test_mistakes]
 
 
 def main():

@@ -5,6 +5,7 @@ counts; cards that come, change and go while models are served; damaged cards; `
 
 usage: run_cards.py, with top_srcdir and top_builddir in the environment.
 """
+import ctypes.util
 import json
 import os
 import shutil
@@ -437,6 +438,26 @@ def pte(*arguments, status=0):
     return done.stdout if status == 0 else done.stderr
 
 
+def check_proposals(folder):
+    """What a first card says of pictures holds without its slashes; labels are the program's."""
+    put(folder / "answers.pte", MODELS / "answers.pte")
+    for name, wanted in (("digits", '{"resize": [8, 8]}'),
+                         ("answers", '{"resize": [12, 16], "mean": [0.485, 0.456, 0.406], '
+                                     '"std": [0.229, 0.224, 0.225]}')):
+        program, card = str(folder / f"{name}.pte"), folder.parent / f"{name}.json"
+        text = pte("card", program)
+        expect(f"an image in {name}", f'// , "image": {wanted}\n' in text, True)
+        put(card, text)
+        expect("as a comment", pte("card", "--check", str(card), program), "")
+        put(card, text.replace('// , "image"', ', "image"'))
+        if ctypes.util.find_library("png16"):
+            expect("without slashes", pte("card", "--check", str(card), program), "")
+        names = '"labels": ["zero", "the \\"one\\"", "two", '
+        expect(f"labels of {name}", names in text, name == "answers")
+    expect("no picture", "image" in pte("card", str(folder / "mlp.pte")), False)
+    (folder / "answers.pte").unlink()
+
+
 def first_cards():
     """`pte card` writes a card of every model that its own check and a daemon take."""
     names = ("digits", "methods", "keywords", "odd_keys", "scalars", "lists", "mlp", "tally")
@@ -448,6 +469,7 @@ def first_cards():
             card.write_text(text)
             expect("nothing to say", pte("card", "--check", str(card), str(program)), "")
             expect("the same names", pte("inspect", str(program)), before)
+        check_proposals(folder)
         expect("constants", '// "get_width": 10\n' in (folder / "methods.card.json").read_text(),
                True)
         with Daemon(["--models", str(folder)]) as daemon:

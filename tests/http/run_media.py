@@ -274,6 +274,138 @@ def texts():
                    "Content-Type: text/plain")
 
 
+def step(model, **inputs):
+    return {"model": model, "inputs": {name: {"input": given} for name, given in inputs.items()}}
+
+
+PIPELINES = {
+    "one": {"inputs": ["photo"], "steps": [step("media.pixels", picture="photo")]},
+    "two": {"inputs": ["photo"], "steps": [step("media.pixels", picture="photo"),
+                                           step("media.pixels", picture="photo")],
+            "outputs": [{"from": 0, "output": 0}, {"from": 1, "output": 0}]},
+    "outer": {"inputs": ["image"], "steps": [step("one", photo="image")]},
+    "hear": {"inputs": ["noise"], "steps": [step("media.sound", sound="noise")]},
+    "read": {"inputs": ["words", "valid", "kinds"], "steps": [
+        step("enc", input_ids="words", attention_mask="valid", token_type_ids="kinds")]}}
+
+
+class Pipelines(Media):
+    """A daemon with two models of one file, with other cards, an encoder, and pipelines of them."""
+
+    def __init__(self, pipelines, card=None):
+        super().__init__()
+        self.pipelines, self.card = pipelines, card or CARD
+
+    def __enter__(self):
+        self.folder = Path(tempfile.mkdtemp())
+        for name, source in (("media.pte", "media/model.pte"), ("other.pte", "media/model.pte"),
+                             ("enc.pte", "encoder/model.pte"),
+                             ("enc.tokenizer.json", "encoder/tokenizer.json"),
+                             ("enc2.pte", "encoder/model.pte"),
+                             ("enc2.tokenizer.json", "encoder/tokenizer.json")):
+            shutil.copy(MODELS / source, self.folder / name)
+        text = {"inputs": {"input_ids": {"text": {key: TEXT[key] for key in ("mask", "types")}}}}
+        for name, card in (("media", CARD), ("other", self.card), ("enc", text), ("enc2", text)):
+            (self.folder / f"{name}.card.json").write_text(json.dumps(card))
+        (self.folder / "pipelines.json").write_text(json.dumps(self.pipelines))
+        self.daemon = Daemon(["--models", str(self.folder), "--pipeline",
+                              str(self.folder / "pipelines.json")])
+        try:
+            return self.daemon.__enter__()
+        except Failure:
+            shutil.rmtree(self.folder)
+            raise
+
+
+def pipelines():
+    """Inputs of pipelines come as those of their steps do."""
+    with Pipelines(PIPELINES) as daemon:
+        client = Client(daemon.port)
+        files = [png(pixels_of(seed)) for seed in (1, 2, 3)]
+        for model, name in (("one", "photo"), ("outer", "image")):
+            path = f"/v2/models/{model}/call"
+            got = ask(client, path, files[0], "Content-Type: image/png")
+            expect(f"{model}: body", flat(got["result"]), numbers(1))
+            got = ask(client, path, {"kwargs": {name: [b64(file) for file in files]}})
+            expect(f"{model}: rows", flat(got["result"]), numbers(1, 2, 3))
+            got = ask(client, path, form((name, files[1], True)), f"Content-Type: {FORM}")
+            expect(f"{model}: form", flat(got["result"]), numbers(2))
+            given = {"name": name, "datatype": "BYTES", "shape": [1], "data": [b64(files[2])]}
+            got = ask(client, f"/v2/models/{model}/infer", {"inputs": [given]})
+            expect(f"{model}: infer", got["outputs"][0]["data"], numbers(3))
+            client.send(build_request("GET", f"/v2/models/{model}"))
+            client.answer()
+            expect(f"{model}: metadata", json.loads(client.body)["inputs"][0]["media"], "image")
+            refuse(client, 400, "a damaged PNG file", path, files[0][:60],
+                   "Content-Type: image/png")
+        got = ask(client, "/v2/models/two/call", files[0], "Content-Type: image/png")
+        expect("two steps", [flat(one) for one in got["result"]], [numbers(1), numbers(1)])
+        sound = tones.wav([0.5] * 80, 8000)
+        wanted = ask(client, call("sound"), sound, "Content-Type: audio/wav")
+        expect("sound", ask(client, "/v2/models/hear/call", sound, "Content-Type: audio/wav"),
+               wanted)
+        wanted = ask(client, "/v2/models/enc/call", b"a cat", "Content-Type: text/plain")
+        expect("text", ask(client, "/v2/models/read/call", b"a cat", "Content-Type: text/plain"),
+               wanted)
+        expect("text by name",
+               ask(client, "/v2/models/read/call", {"kwargs": {"words": "a cat"}}), wanted)
+        pixels = {"dtype": "uint8", "shape": [1, 4, 6, 3], "fill": 9}
+        got = ask(client, "/v2/models/one/call", {"kwargs": {"photo": pixels}})
+        expect("a tensor", flat(got["result"]), [9.0] * 72)
+
+
+def pipelines_at_odds():
+    """Steps that make different things of one file; copies of a tokenizer are one."""
+    both = {"inputs": ["x"], "steps": [step("media.pixels", picture="x"),
+                                       step("other.pixels", picture="x")]}
+    texts_of = {"inputs": ["x", "y", "z"], "steps": [
+        step(name, input_ids="x", attention_mask="y", token_type_ids="z")
+        for name in ("enc", "enc2")]}
+    with Pipelines({"both": both, "texts": texts_of}) as daemon:
+        client = Client(daemon.port)
+        ask(client, "/v2/models/both/call", png(pixels_of(1)), "Content-Type: image/png")
+        ask(client, "/v2/models/texts/call", b"a cat", "Content-Type: text/plain")
+    other = {"methods": {"pixels": {"inputs": [
+        {"name": "picture", "image": {"crop": [4, 6], "layout": "nhwc"}}]}}}
+    try:
+        with Pipelines({"both": both}, other):
+            raise Failure("it was served")
+    except Failure as err:
+        wanted = ("pipeline 'both': input 'x': step 0 (media.pixels) and step 1 (other.pixels) "
+                  'make different things of it: expected the same "resize" in both cards, or two '
+                  "inputs")
+        expect("why", wanted in str(err), True)
+
+
+def phases():
+    """Reading has a phase of its own, in metrics, statistics, the access log and profiles."""
+    with tempfile.NamedTemporaryFile() as log:
+        with Media("--access-log", "all", "--access-log-file", log.name,
+                   "--profile-spans-max", "10000") as daemon:
+            client = Client(daemon.port)
+            files = [b64(png(pixels_of(seed))) for seed in range(3)]
+            pixels = {"dtype": "uint8", "shape": [1, 4, 6, 3], "fill": 1}
+            for given in (files[:1], files, pixels):
+                ask(client, call("pixels"), {"args": [given]})
+            profile = ask(client, call("pixels", "?profile=1"), {"args": [files]})["profile"]
+            expect("profile", profile["decode_us"] > 0, True)
+            client.send(build_request("GET", "/v2/models/media.pixels/stats"))
+            client.answer()
+            stats = json.loads(client.body)["model_stats"][0]["inference_stats"]
+            expect("statistics", (stats["decode"]["count"], stats["compute_input"]["count"]),
+                   (3, 4))
+            expect("a part", 0 < stats["decode"]["ns"] <= stats["compute_input"]["ns"], True)
+            client.send(build_request("GET", "/metrics"))
+            client.answer()
+            page = client.body.decode()
+        for phase, count in (("decode", 3), ("prepare", 4)):
+            expect(phase, 'pted_model_phase_duration_seconds_count{model="media.pixels",'
+                   f'version="1",phase="{phase}"}} {count}\n' in page, True)
+        lines = [json.loads(line) for line in Path(log.name).read_text().splitlines()]
+        expect("access log", [("decode_us" in line, "prepare_us" in line) for line in lines[:4]],
+               [(True, True), (True, True), (False, True), (True, True)])
+
+
 def refusals():
     with Media("--image-pixels-max", "1000") as daemon:
         client = Client(daemon.port)
@@ -351,6 +483,8 @@ def main():
     report = Report()
     for title, check in (("bodies", bodies), ("JSON", json_forms), ("BYTES", strings),
                          ("forms", forms), ("sounds", sounds), ("texts", texts),
+                         ("pipelines", pipelines), ("pipelines at odds", pipelines_at_odds),
+                         ("phases", phases),
                          ("refusals", refusals), ("damaged", damaged), ("together", together),
                          ("too_large_to_read", too_large_to_read), ("leaving", leaving)):
         report.run(title, check)

@@ -4,6 +4,7 @@
 
 usage: run_otlp.py, with top_srcdir and top_builddir in the environment.
 """
+import ctypes.util
 import json
 import socket
 import sys
@@ -11,6 +12,8 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from run_answers import make_png
+from run_cards import folder_of
 from run_daemon import ADD, add_body, expect_exit, infer
 from run_http import TIMEOUT_S, Client, Daemon, Report, build_request, expect
 from run_metrics import pick, read, scrape
@@ -121,6 +124,25 @@ def spans_of_a_call():
             at = int(span["endTimeUnixNano"])
         expect("inside", at <= int(whole["endTimeUnixNano"]), True)
         expect("ids differ", len({span["spanId"] for span in collector.spans}), 5)
+
+
+def spans_of_files():
+    """Reading files has a span below "prepare"."""
+    if not ctypes.util.find_library("png16"):
+        return
+    card = {"inputs": [{"name": "image", "image": {"scale": 0.0625}}]}
+    with folder_of("digits", digits=card) as folder, Collector() as collector, \
+            Daemon(["--models", str(folder), "--otlp-endpoint", collector.url]) as daemon:
+        client = Client(daemon.port)
+        client.send(build_request("POST", "/v2/models/digits/call", make_png(8),
+                                  ["Content-Type: image/png", SAMPLED]))
+        expect("call", client.answer(), 200)
+        spans = {span["name"]: span for span in collector.wait(6)}
+        prepare, decode = spans["prepare"], spans["decode"]
+        expect("parent", decode["parentSpanId"], prepare["spanId"])
+        times = [int(span[f"{side}TimeUnixNano"]) for span, side in
+                 ((prepare, "start"), (decode, "start"), (decode, "end"), (prepare, "end"))]
+        expect("inside", times, sorted(times))
 
 
 def which_requests():
@@ -241,8 +263,8 @@ def wrong_settings():
                 "--otlp-endpoint", "localhost")
 
 
-CHECKS = (spans_of_a_call, which_requests, settings, hostile_clients, collectors_that_fail, the_end,
-          wrong_settings)
+CHECKS = (spans_of_a_call, spans_of_files, which_requests, settings, hostile_clients,
+          collectors_that_fail, the_end, wrong_settings)
 
 
 def main():

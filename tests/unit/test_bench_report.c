@@ -43,7 +43,7 @@ static void statistics_are_subtracted(void **state)
         "\"inference_stats\":{\"success\":{\"count\":5,\"ns\":100},\"fail\":{\"count\":2,\"ns\":9},"
         "\"queue\":{\"count\":5,\"ns\":40},\"compute_infer\":{\"count\":5,\"ns\":30},"
         "\"compute_input\":{\"count\":5,\"ns\":20},\"compute_output\":{\"count\":5,\"ns\":10},"
-        "\"x\":{\"y\":[]}},\"batch_stats\":[{}]},"
+        "\"decode\":{\"count\":2,\"ns\":8},\"x\":{\"y\":[]}},\"batch_stats\":[{}]},"
         "{\"inference_count\":1,\"execution_count\":1}]}";
     struct bench_stats stats, before = {.inferences = 2, .executions = 9, .requests = 1};
     struct error err;
@@ -56,7 +56,8 @@ static void statistics_are_subtracted(void **state)
     assert_int_equal(more.total_ns, 100);
     assert_int_equal(more.queue_ns, 40);
     assert_int_equal(more.compute_ns, 30);
-    assert_int_equal(more.prepare_ns, 20);
+    assert_int_equal(more.prepare_ns, 12);
+    assert_int_equal(more.decode_ns, 8);
     assert_int_equal(more.encode_ns, 10);
     assert_fails(
         err,

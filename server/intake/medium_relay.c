@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Media of inputs that are handed on: those of pipelines. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/check.h"
+#include "runtime/program/program.h"
+#include "server/intake/medium.h"
+#include "server/process/file.h"
+
+#define TOKENIZER_BYTES_MAX ((size_t)256 << 20)
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The pipeline may have steps that take less. */
+static void bound(struct medium *medium)
+{
+    const struct rt_io *io = medium->io;
+    uint64_t most = io->shape.rank ? (uint64_t)io->shape.dims[io->shape.rank - 1] : 1;
+    if (medium->kind == MEDIUM_SOUND) {
+        medium->length = least(medium->length, most);
+        medium->length_max = least(medium->length_max, most);
+    } else if (medium->kind == MEDIUM_TEXT) {
+        medium->tokens = (uint32_t)least(medium->tokens, most);
+        medium->tokens_max = (uint32_t)least(medium->tokens_max, most);
+    }
+}
+
+enum status medium_relay(struct medium *medium, const struct rt_method *method, uint32_t input,
+                         const uint32_t parts[MEDIUM_PARTS], struct medium **out, struct error *err)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    struct medium *relay = malloc(sizeof(*relay));
+    *out = relay;
+    if (!relay) {
+        return error_set(err, ST_EXHAUSTED, "media: out of memory");
+    }
+    *relay = *medium;
+    refs_init(&relay->refs);
+    relay->base = medium_ref(medium);
+    relay->input = input;
+    relay->io = rt_method_input(method, input);
+    bound(relay);
+    for (int part = 0; medium->kind == MEDIUM_TEXT && part < MEDIUM_PARTS; part++) {
+        relay->parts[part] = parts[part];
+        if (parts[part] != MEDIUM_ABSENT) {
+            relay->dtypes[part] = rt_method_input(method, parts[part])->dtype;
+        }
+    }
+    return ST_OK;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static const char *compare_images(const struct image_form *a, const struct image_form *b)
+{
+    bool is_resized = a->resize_height || a->resize_width;
+    return a->resize_height != b->resize_height || a->resize_width != b->resize_width ? "resize"
+           : is_resized && a->fit != b->fit                                           ? "fit"
+           : is_resized && a->filter != b->filter                               ? "interpolation"
+           : a->crop_height != b->crop_height || a->crop_width != b->crop_width ? "crop"
+           : memcmp(a->fill, b->fill, sizeof(a->fill)) != 0                     ? "fill"
+           : a->colors != b->colors                                             ? "colors"
+           : a->draft != b->draft                                               ? "draft"
+                                                                                : NULL;
+}
+
+static const char *compare_sounds(const struct medium *a, const struct medium *b)
+{
+    return a->rate != b->rate           ? "rate"
+           : !a->log_mel != !b->log_mel ? "features"
+           : a->length != b->length     ? "seconds"
+                                        : NULL;
+}
+
+/* The same file, or a copy of it: programs have their tokenizers beside them. */
+static bool has_same_tokenizer(const struct medium *a, const struct medium *b)
+{
+    struct buf first, second;
+    struct error ignored;
+    if (strcmp(a->tokenizer, b->tokenizer) == 0) {
+        return true;
+    }
+    buf_init(&first, TOKENIZER_BYTES_MAX);
+    buf_init(&second, TOKENIZER_BYTES_MAX);
+    bool is_same = file_read(a->tokenizer, &first, &ignored) == ST_OK &&
+                   file_read(b->tokenizer, &second, &ignored) == ST_OK && first.len == second.len &&
+                   memcmp(first.ptr, second.ptr, first.len) == 0;
+    buf_fini(&first);
+    buf_fini(&second);
+    return is_same;
+}
+
+/* Both may fill inputs beside the ids, but no other ones than each other. */
+static const char *compare_texts(const struct medium *a, const struct medium *b)
+{
+    for (int part = MEDIUM_MASK; part < MEDIUM_PARTS; part++) {
+        bool are_both = a->parts[part] != MEDIUM_ABSENT && b->parts[part] != MEDIUM_ABSENT;
+        if (are_both && a->parts[part] != b->parts[part]) {
+            return part == MEDIUM_MASK ? "mask" : "types";
+        }
+    }
+    return a->tokens_max != b->tokens_max ? "max_tokens"
+           : a->tokens != b->tokens       ? "pad"
+           : !has_same_tokenizer(a, b)    ? "tokenizer"
+                                          : NULL;
+}
+
+bool medium_is_alike(const struct medium *a, const struct medium *b, const char **out_what)
+{
+    OBJ_CHECK(a, MEDIUM_MAGIC);
+    OBJ_CHECK(b, MEDIUM_MAGIC);
+    *out_what = a->kind != b->kind        ? "image, sound or text"
+                : a->kind == MEDIUM_IMAGE ? compare_images(&a->image, &b->image)
+                : a->kind == MEDIUM_SOUND ? compare_sounds(a, b)
+                                          : compare_texts(a, b);
+    return !*out_what;
+}

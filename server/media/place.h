@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a picture that a model has got comes from in the picture that was sent: what a resizing, a
+ * crop, a letterbox and an EXIF orientation have done to it, to be undone for boxes and maps.
+ *
+ *     result     the model's picture, in pixels
+ *     shown      the picture in the file, as people see it, after its EXIF orientation
+ *     stored     the same one as the file has its pixels
+ *
+ * Coordinates have 0 at the left or upper edge; a pixel is 1 wide. Constant; any thread.
+ */
+#ifndef PTED_SERVER_MEDIA_PLACE_H
+#define PTED_SERVER_MEDIA_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct image_place {
+    uint32_t height, width; /* shown */
+    unsigned orientation;   /* of EXIF, 1 to 8 */
+    double first[2];        /* y, x: where the result's upper left corner lies, shown */
+    double step[2];         /* y, x: shown pixels for each one of the result, above 0 */
+};
+
+/* The edges of a part of a picture. */
+struct image_edges {
+    double left, top, right, bottom;
+};
+
+/* The size of the picture shown, or stored. */
+void image_place_size(const struct image_place *place, bool is_stored, uint32_t *out_height,
+                      uint32_t *out_width);
+
+/* |edges| of the result become edges in the picture shown, or stored. They end at its borders. */
+void image_place_undo(const struct image_place *place, bool is_stored, struct image_edges *edges);
+
+#endif

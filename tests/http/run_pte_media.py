@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Pictures, sounds and texts as inputs of `pte run`, of a file and of a model at a daemon, and the
+answers that cards say: all as the daemon has them.
+
+usage: run_pte_media.py, with top_srcdir and top_builddir in the environment.
+"""
+import ast
+import ctypes.util
+import json
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import tones
+from run_answers import candidates, file_of, find, read_png, seen_card, turned_png
+from run_cards import PTE, folder_of, pte
+from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, expect
+from run_media import CARD, TEXT, ask, b64, call, flat, numbers, pixels_of, png
+
+
+def read_npy(path):
+    """The shape and the elements of a file of float32 or int64."""
+    data = path.read_bytes()
+    length = struct.unpack_from("<H", data, 8)[0]
+    head = ast.literal_eval(data[10:10 + length].decode())
+    kind = {"<f4": "f", "<i8": "q"}[head["descr"]]
+    body = data[10 + length:]
+    return head["shape"], list(struct.unpack(f"<{len(body) // struct.calcsize(kind)}{kind}", body))
+
+
+def result_of(folder, *arguments):
+    """The shape and the elements of the only result."""
+    out = folder / "out"
+    pte("run", *arguments, "--output", str(out))
+    (file,) = out.iterdir()
+    result = read_npy(file)
+    shutil.rmtree(out)
+    return result
+
+
+def refuse(status, text, *arguments):
+    done = subprocess.run([PTE, "run", *arguments], capture_output=True, text=True, check=False,
+                          timeout=TIMEOUT_S)
+    if done.returncode != status or text not in done.stderr:
+        raise Failure(f"expected {status} {text!r}, got {done.returncode} {done.stderr!r}")
+
+
+class Folder:
+    """The models of run_media.py, and files."""
+
+    def __enter__(self):
+        self.folder = Path(tempfile.mkdtemp())
+        shutil.copy(MODELS / "media" / "model.pte", self.folder / "media.pte")
+        (self.folder / "media.card.json").write_text(json.dumps(CARD))
+        for seed in (1, 2, 3):
+            (self.folder / f"{seed}.png").write_bytes(png(pixels_of(seed)))
+        return self
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def __exit__(self, *why):
+        shutil.rmtree(self.folder)
+
+
+def pictures():
+    with Folder() as f:
+        method = [f.path("media.pte"), "--method", "pixels"]
+        files = [f.path(f"{seed}.png") for seed in (1, 2, 3)]
+        wanted = ((3, 4, 6, 3), numbers(1, 2, 3))
+        expect("files alone", result_of(f.folder, *method, *files), wanted)
+        named = [f"picture={file}" for file in files]
+        expect("NAME=X", result_of(f.folder, *method, *named), wanted)
+        options = [word for name in named for word in ("--input", name)]
+        expect("--input", result_of(f.folder, *method, *options), wanted)
+        expect("the alias", result_of(f.folder, *method, f"input_0={files[0]}"),
+               ((1, 4, 6, 3), numbers(1)))
+        raw = f.folder / "raw.bin"
+        raw.write_bytes(bytes(int(n) for n in numbers(2)))
+        expect("a tensor", result_of(f.folder, *method, f"picture={raw}:1x4x6x3"),
+               ((1, 4, 6, 3), numbers(2)))
+        if "picture=2x4x6x3" not in pte("run", *method, *files[:2], "--repeat", "3"):
+            raise Failure("the shapes of --repeat")
+
+
+def sounds():
+    with Folder() as f:
+        (f.folder / "short.wav").write_bytes(tones.wav([0.25] * 1000, 1600))
+        (f.folder / "a.wav").write_bytes(tones.wav([0.5] * 80, 8000))
+        (f.folder / "b.wav").write_bytes(tones.wav([0.5] * 200, 8000))
+        with Daemon(["--model", f"media={f.path('media.pte')}"]) as daemon:
+            client = Client(daemon.port)
+            for method, names in (("second", ["short.wav"]), ("sound", ["a.wav", "b.wav"]),
+                                  ("mel", ["short.wav"])):
+                files = [b64((f.folder / name).read_bytes()) for name in names]
+                wanted = flat(ask(client, call(method), {"args": [files]})["result"])
+                got = result_of(f.folder, f.path("media.pte"), "--method", method,
+                                *[f"sound={f.path(name)}" for name in names])[1]
+                expect(method, len(got), len(wanted))
+                if any(abs(a - b) > 1e-6 for a, b in zip(got, wanted)):
+                    raise Failure(f"{method}: {got[:5]}, expected {wanted[:5]}")
+
+
+def texts():
+    """Mask and types are filled with the text, and a text may look like much else."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file in ("model.pte", "tokenizer.json"):
+            shutil.copy(MODELS / "encoder" / file, folder / file)
+        model = str(folder / "model.pte")
+        (folder / "model.card.json").write_text(json.dumps(
+            {"inputs": {"input_ids": {"text": TEXT}}}))
+        with Daemon(["--model", f"enc={model}"]) as daemon:
+            client = Client(daemon.port)
+            for text in ("the cat sat", "[CLS] a", "a=b", "", "über"):
+                body = {"kwargs": {"input_ids": text}}
+                result = ask(client, "/v2/models/enc/call", body)["result"]
+                result = list(result.values()) if isinstance(result, dict) else result
+                shape, got = result_of(folder, model, f"input_ids={text}")
+                expect("elements", len(got), len(flat(result)))
+                if any(abs(a - b) > 1e-5 for a, b in zip(got, flat(result))):
+                    raise Failure(f"{text!r}: other numbers")
+                url = f"http://127.0.0.1:{daemon.port}/enc"
+                if ctypes.util.find_library("curl"):
+                    expect("at a server", result_of(folder, url, f"input_ids={text}")[0], shape)
+        refuse(64, "expected a text in UTF-8", model, b"input_ids=\xff")
+
+
+def answers():
+    """Boxes are in the picture that was sent; what they are made from is not printed."""
+    boxes = [[3, 2, 10, 9], [1, 1, 4, 4]]
+    card = seen_card({"resize": 16, "crop": [12, 16]})
+    card["methods"]["seen"]["outputs"].append(
+        {"name": "map", "answer": "map", "labels": ["no", "yes"]})
+    with folder_of("answers", answers=card) as folder:
+        (folder / "p.png").write_bytes(turned_png(30, 41, 6))
+        given = [str(folder / "answers.pte"), "--method", "seen", f"image={folder / 'p.png'}",
+                 f"input_1={json.dumps([candidates(*boxes)])}",
+                 f"input_2={json.dumps([[[1] * 8] + [[0] * 8] * 5])}"]
+        lines = pte("run", *given).splitlines()
+        got = [one["box"] for one in json.loads(lines[0].split(": ", 1)[1])]
+        with Daemon(["--models", str(folder)]) as daemon:
+            wanted = find(daemon.port, [file_of(turned_png(30, 41, 6))], boxes)[0]
+        expect("boxes", (lines[0].split(":")[0], got), ("found[0]", wanted))
+        expect("map", lines[1], 'map[0]: {"width":8,"height":6,"classes":[{"label":"no","index":0,'
+               '"pixels":40},{"label":"yes","index":1,"pixels":8}]}')
+        out = folder / "out"
+        pte("run", *given, "--output", str(out))
+        expect("files", sorted(file.name for file in out.iterdir()),
+               ["found.0.json", "found.npy", "map.0.png", "map.npy", "output_2.npy"])
+        expect("boxes of a file", [one["box"] for one in
+                                   json.loads((out / "found.0.json").read_text())], wanted)
+        expect("PNG", read_png((out / "map.0.png").read_bytes())[3], [[1] * 8] + [[0] * 8] * 5)
+
+
+def at_a_server():
+    if not ctypes.util.find_library("curl"):
+        return
+    with Folder() as f, Daemon(["--model", f"media={f.path('media.pte')}"]) as daemon:
+        url = [f"http://127.0.0.1:{daemon.port}/media", "--method", "pixels"]
+        expect("rows", result_of(f.folder, *url, f.path("1.png"), f.path("3.png")),
+               ((2, 4, 6, 3), numbers(1, 3)))
+        refuse(64, "expected JPEG, PNG or WebP", *url, f.path("media.card.json"))
+        refuse(66, "No such file", *url, "picture=nope.png")
+
+
+def mistakes():
+    with Folder() as f:
+        method = [f.path("media.pte"), "--method", "pixels"]
+        (f.folder / "cut.png").write_bytes(png(pixels_of(1))[:80])
+        refuse(66, "picture: nope.png: No such file", *method, "picture=nope.png")
+        refuse(64, "cut.png: a damaged PNG file", *method, f.path("cut.png"))
+        refuse(64, "expected JPEG, PNG or WebP", *method, f.path("media.card.json"))
+        refuse(64, "'picture' is given twice", *method, f.path("1.png"), "picture=[[1]]")
+        refuse(64, "files and texts have shapes of their own", *method, f.path("1.png"),
+               "--shape", "picture=1x4x6x3")
+        refuse(64, "more than one input", f.path("media.pte"), "--method", "sums", f.path("1.png"))
+        refuse(64, "no input of an image", str(MODELS / "add.pte"), f.path("1.png"))
+        refuse(64, "got 64", *method, *[f.path("1.png")] * 64)
+
+
+def main():
+    for name in ("png16", "sndfile", "soxr"):
+        if not ctypes.util.find_library(name):
+            print(f"SKIP: lib{name} is not installed")
+            return 77
+    report = Report()
+    report.run_all([pictures, sounds, texts, answers, at_a_server, mistakes])
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
