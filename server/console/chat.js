@@ -94,7 +94,7 @@ export function showChat(name) {
         send.disabled = true;
         halt.disabled = false;
         const body = request();
-        code.replaceChildren(...showCode("/v1/chat/completions", body));
+        code.replaceChildren(...showCode({path: "/v1/chat/completions", json: body}));
         try {
             await answerTo(body);
         } catch (error) {

@@ -37,7 +37,8 @@ class Browser:
                     raise
                 time.sleep(0.1)
         chrome = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu",
-                           "--disable-dev-shm-usage", f"--window-size={width},{height}"]}
+                           "--disable-dev-shm-usage", "--use-fake-ui-for-media-stream",
+                           "--use-fake-device-for-media-stream", f"--window-size={width},{height}"]}
         wanted = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"},
                   "goog:chromeOptions": chrome}
         session = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
