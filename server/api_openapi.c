@@ -154,10 +154,11 @@ static void print_call(struct buf *out, const struct model *model)
     buf_add_str(out, "/call\":{\"post\":{\"tags\":[\"models\"],\"operationId\":");
     buf_printf(out, "\"call_%s\",\"summary\":", model->name);
     json_print_string(out, span_str(model->description ? model->description : model->name));
+    buf_add_str(out, ",\"parameters\":[{\"$ref\":\"#/components/parameters/Profile\"}");
     if (has_media(model) && has_classes(model)) {
-        buf_add_str(out, ",\"parameters\":[{\"$ref\":\"#/components/parameters/TopK\"}]");
+        buf_add_str(out, ",{\"$ref\":\"#/components/parameters/TopK\"}");
     }
-    buf_add_str(out, ",\"requestBody\":{\"required\":true,\"content\":{");
+    buf_add_str(out, "],\"requestBody\":{\"required\":true,\"content\":{");
     print_bodies(out, model);
     buf_add_str(out, "}},\"responses\":{\"200\":{\"description\":\"the result\",\"content\":"
                      "{\"application/json\":{\"schema\":{\"type\":\"object\",\"properties\":"
