@@ -27,8 +27,8 @@ function bars(values, labels) {
     const order = values.map((_, i) => i).sort((a, b) => values[b] - values[a]).slice(0, BARS_MAX);
     return element("ol", {class: "bars"}, order.map((i) => element("li", {},
         element("span", {title: labels ? labels[i] : ""}, labels ? labels[i] : `class ${i}`),
-        element("meter", {min: 0, max: 1, value: shares[i], "aria-label": labels ? labels[i] : `class ${i}`}),
-        element("output", {title: String(values[i])}, `${(100 * shares[i]).toFixed(1)} %`))));
+        element("meter", {min: 0, max: 1, value: shares[i], "aria-hidden": "true"}),
+        element("data", {value: values[i], title: String(values[i])}, `${(100 * shares[i]).toFixed(1)} %`))));
 }
 
 function plot(values) {
@@ -212,17 +212,14 @@ function raw(output) {
 }
 
 // |sent|: pictures by row, and what the model's card makes of them.
-export function showAnswer(answer, meta, signature, sent, ms) {
+export function showAnswer(answer, meta, signature, sent) {
     const outputs = answer.outputs ? outputsOf(answer, meta)
         : resultsOf(answer, meta, signature.result_schema);
-    return [
-        element("p", {class: "soft"}, `Answered in ${ms.toFixed(ms < 10 ? 1 : 0)} ms, the browser's part included`),
-        ...outputs.map((output) => output.rows
+    return outputs.map((output) => output.rows
             ? element("section", {}, element("h3", {}, `${output.name} `,
                 element("span", {class: "soft"}, output.rows.kind)),
             showRows(output.rows, sent.pictures, sent.form), raw(output))
             : element("section", {},
                 element("h3", {}, `${output.name} `, element("span", {class: "soft"}, shapeText(output))),
-                views(output, signature.labels?.[output.name], sent.pictures[0]?.canvas), numbers(output))),
-    ];
+                views(output, signature.labels?.[output.name], sent.pictures[0]?.canvas), numbers(output)));
 }

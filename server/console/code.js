@@ -127,8 +127,13 @@ export function showCode(request) {
         shown.textContent = texts[select.value];
     }}, Object.keys(texts).map((language) => element("option", {value: language}, language)));
     const copy = element("button", {type: "button", onclick: async () => {
-        await navigator.clipboard.writeText(shown.textContent);
-        copy.textContent = "Copied";
+        if (navigator.clipboard) {
+            await navigator.clipboard.writeText(shown.textContent);
+            copy.textContent = "Copied";
+        } else { // which browsers have for https and localhost only
+            getSelection().selectAllChildren(shown);
+            copy.textContent = "Selected";
+        }
         setTimeout(() => { copy.textContent = "Copy"; }, 1500);
     }}, "Copy");
     return [element("h3", {}, "This request"),

@@ -238,28 +238,36 @@ function topKField(meta, editors) {
 
 export function showForm(name, meta, signature) {
     const editors = meta.inputs.map((tensor) => tensor.media ? mediaEditor(tensor) : tensorEditor(tensor));
-    const result = element("div", {"aria-live": "polite"});
+    const result = element("div");
+    const state = element("p", {class: "soft", role: "status"});
     const run = element("button", {class: "main", type: "submit"}, "Run");
     const topK = topKField(meta, editors);
+    async function call() {
+        const request = requestOf(name, meta, editors, topK?.value);
+        const began = performance.now();
+        const answer = await (await ask(request.path, bodyOf(request))).json();
+        const ms = performance.now() - began;
+        const seen = editors.find((editor) => editor.pictures.length) || {pictures: []};
+        const sent = {pictures: seen.pictures.slice(), form: seen.form};
+        result.replaceChildren(...showAnswer(answer, meta, signature, sent), ...showCode(request));
+        state.textContent = `Answered in ${ms.toFixed(ms < 10 ? 1 : 0)} ms, the browser's part included`;
+    }
     async function submit(event) {
         event.preventDefault();
-        run.disabled = true;
+        if (run.getAttribute("aria-disabled")) {
+            return;
+        }
+        run.setAttribute("aria-disabled", "true"); // a button that is disabled loses the focus
         try {
-            const request = requestOf(name, meta, editors, topK?.value);
-            const began = performance.now();
-            const answer = await (await ask(request.path, bodyOf(request))).json();
-            const seen = editors.find((editor) => editor.pictures.length) || {pictures: []};
-            const sent = {pictures: seen.pictures.slice(), form: seen.form};
-            result.replaceChildren(
-                ...showAnswer(answer, meta, signature, sent, performance.now() - began),
-                ...showCode(request));
+            await call();
         } catch (error) {
+            state.textContent = "";
             result.replaceChildren(showError(error));
         }
-        run.disabled = false;
+        run.removeAttribute("aria-disabled");
     }
     return [element("div", {class: "columns"},
         element("form", {onsubmit: submit}, editors.map((editor) => editor.node),
             topK ? element("p", {}, element("label", {}, "Classes at most", topK)) : null, run),
-        result)];
+        element("div", {}, state, result))];
 }

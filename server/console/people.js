@@ -76,8 +76,8 @@ function scoreBars(items, isColoured) {
     const high = areShares ? 1 : Math.max(low + 1e-6, ...scores);
     return element("ol", {class: "bars"}, items.map((item) => element("li", {},
         element("span", {title: nameOf(item)}, isColoured ? swatch(brightOf(item.index)) : null, nameOf(item)),
-        element("meter", {min: low, max: high, value: Number(item.score) || low, "aria-label": nameOf(item)}),
-        element("output", {title: String(item.score)},
+        element("meter", {min: low, max: high, value: Number(item.score) || low, "aria-hidden": "true"}),
+        element("data", {value: item.score, title: String(item.score)},
             areShares ? `${(100 * item.score).toFixed(1)} %` : Number(item.score).toPrecision(4)))));
 }
 

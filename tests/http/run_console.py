@@ -23,10 +23,12 @@ from run_daemon import ADD, DIGITS
 from run_generate import CHAT
 from run_media import CARD as MEDIA
 from run_media import TEXT, missing_library, png
-from run_http import MODELS, Client, Daemon, Report, build_request, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
 FILES = os.path.join(os.environ["top_srcdir"], "server", "console")
 GZIP_MAX = 60000
+TAB, ENTER, RIGHT, HOME = "\ue004", "\ue007", "\ue014", "\ue011"
+TABS_MAX = 60
 PROFILE = ["--profile-spans-max", "100000"]
 SQUARES = {"methods": {
     "boxes": {"inputs": [{"name": "picture", "image": {"resize": [48, 64], "fit": "inside"}}],
@@ -321,6 +323,52 @@ def call_text(browser, url):
     expect("a text alone", "Content-Type: text/plain" in code_of(browser)[0], True)
 
 
+def go_to(browser, expression):
+    """Presses Tab until the element with the focus is the one."""
+    for _ in range(TABS_MAX):
+        browser.press(TAB)
+        if browser.run(f"const e = document.activeElement; return {expression}"):
+            expect("focus is seen", browser.run(
+                "return getComputedStyle(document.activeElement).outlineStyle !== 'none'"), True)
+            return
+    raise Failure(f"Tab never comes to {expression}")
+
+
+def use_keys(browser, url, folder):
+    """A call without a pointer: links, tabs, a file, Run, the code; the focus is never lost."""
+    browser.go(f"{url}/")
+    browser.wait("document.querySelector('table.models a')")
+    go_to(browser, "e.textContent === 'squares.boxes'")
+    browser.press(ENTER)
+    browser.wait("document.querySelector('#panel form')")
+    go_to(browser, "e.getAttribute('role') === 'tab'")
+    browser.press(RIGHT)
+    browser.wait("document.activeElement.textContent === 'Inputs and outputs'")
+    browser.press(HOME)
+    browser.wait("document.activeElement.textContent === 'Call'")
+    go_to(browser, "e.type === 'file'")
+    browser.type("input[type=file]", os.path.join(folder, "scene.png"))
+    browser.wait("document.querySelector('.files li')")
+    go_to(browser, "e.textContent === 'Run'")
+    browser.press(ENTER)
+    browser.wait("document.querySelectorAll('svg.over .box').length === 2")
+    expect("kept", browser.run("return document.activeElement.textContent"), "Run")
+    go_to(browser, "e.tagName === 'SELECT'")
+    expect("is said", browser.run("return document.querySelector('#panel p[role=status]')"
+                                  ".textContent").startswith("Answered"), True)
+
+
+def names_for_readers(browser, page):
+    """Everything that acts or is a picture has a name for screen readers."""
+    roles = {"button", "link", "textbox", "spinbutton", "combobox", "image", "checkbox", "tab",
+             "tabpanel", "log", "dialog", "Canvas", "graphics-document"}
+    nodes = browser.devtools("Accessibility.getFullAXTree")["nodes"]
+    seen = [(node["role"]["value"], node.get("name", {}).get("value", ""))
+            for node in nodes if not node["ignored"] and node["role"]["value"] in roles]
+    expect(f"{page} has some", len(seen) > 3, True)
+    expect(f"{page} without a name", [role for role, name in seen if not name], [])
+
+
 def draw_graph(browser):
     browser.run("[...document.querySelectorAll('[role=tab]')].find((tab) => "
                 "tab.textContent === 'Graph').click()")
@@ -339,15 +387,18 @@ def chat(browser, url):
     browser.wait("/tokens/.test(document.querySelector('#panel [role=status]').textContent)")
     expect("answer", browser.run("return document.querySelector('p.assistant').textContent"),
            "The capital of Japan is Tokyo.")
+    names_for_readers(browser, "chat")
     keep(browser, "chat")
 
 
 def look_at_phone(url):
     """Nothing is wider than a phone."""
     with webdriver.Browser(500, 800) as browser:
-        for page in ("/", "/#/models/add"):
+        browser.devtools("Emulation.setDeviceMetricsOverride", width=360, height=740,
+                         deviceScaleFactor=2, mobile=True)
+        for page in ("/", "/#/models/add", "/#/models/chat"):
             browser.go(url + page)
-            browser.wait("document.querySelector('h2')")
+            browser.wait("document.querySelector(location.hash ? '#panel form' : 'table.models a')")
             expect(f"{page} fits", browser.run(
                 "return document.documentElement.scrollWidth <= window.innerWidth"), True)
         keep(browser, "phone")
@@ -390,6 +441,8 @@ def media_pages():
             call_media(browser, url, folder)
             record_sound(browser, url)
             call_text(browser, url)
+            use_keys(browser, url, folder)
+            names_for_readers(browser, "squares.boxes")
             expect("complaints", browser.complaints(), [])
 
 

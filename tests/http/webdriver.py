@@ -88,6 +88,15 @@ class Browser:
     def click(self, selector):
         self.ask("POST", f"/element/{self.element(selector)}/click", {})
 
+    def press(self, key):
+        """A key for the element that has the focus."""
+        keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+        self.ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": keys}]})
+
+    def devtools(self, command, **parameters):
+        """A command of Chromium's own protocol, and its answer."""
+        return self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
     def complaints(self):
         """What the page and the browser have complained of."""
         return [row["message"] for row in self.ask("POST", "/se/log", {"type": "browser"})]
