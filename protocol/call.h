@@ -59,6 +59,9 @@ enum call_kind { CALL_NONE, CALL_TENSOR, CALL_SCALAR, CALL_STRING };
 /* What a tensor may be made from, beside its elements. */
 enum call_medium { CALL_NO_MEDIUM, CALL_FILE, CALL_WORDS };
 
+/* What people get in place of a result's numbers, see server/answer/answer.h. */
+enum call_answer { CALL_NUMBERS, CALL_CLASSES, CALL_BOXES, CALL_MAP, CALL_SAYING };
+
 /* What stands at a leaf. */
 struct call_io {
     enum call_kind kind;
@@ -66,9 +69,12 @@ struct call_io {
     struct shape shape;  /* of a tensor; a dim of -1 is any size up to the bound */
     struct shape bounds; /* of a tensor: the largest it can be */
     const char *fixed;   /* JSON of the only value that is taken, which may be left out; or NULL */
-    const char *name;    /* of a positional argument: "kwargs" may have it by this name; or NULL */
+    const char *name;    /* of a positional argument: "kwargs" may have it by this name; or NULL.
+                            Of every result */
     enum call_medium medium; /* of a tensor */
     bool is_filled; /* it is made together with the medium of another input, and may be left out */
+    enum call_answer answer; /* of a result, which is a tensor; classes also if it has labels */
+    bool is_part; /* a result that goes into the answer of another one, and is null then */
 };
 
 struct call_method {
@@ -191,6 +197,10 @@ void call_print_value(const struct call_method *method, const struct call_result
 void call_print_schema(const struct call_method *method, struct buf *out);
 void call_print_example(const struct call_method *method, const struct shape *shapes,
                         struct buf *out);
+
+/* A JSON Schema of the member "result" of an answer without binary data; titles are names of
+ * results. |base|: the URL of server/console/openapi.json as seen from the schema, or "" in it. */
+void call_print_result_schema(const struct call_method *method, const char *base, struct buf *out);
 
 /* "float32[?,128]", "sint64", "string": as in signatures, but for bool. */
 #define CALL_IO_TEXT_MAX 160

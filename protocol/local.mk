@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/base64.c %D%/base64.h \
 	%D%/call.c %D%/call.h \
 	%D%/call_describe.c \
+	%D%/call_describe_result.c \
 	%D%/call_leaf.c \
 	%D%/call_media.c \
 	%D%/call_priv.h \

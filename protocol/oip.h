@@ -43,6 +43,8 @@ struct oip_tensor_meta {
     const char *description; /* what people say of it, or NULL */
     uint32_t label_count;    /* names of its classes; 0: none are known */
     const char *media;       /* an input may come as "image", "sound" or "text"; or NULL */
+    const char *media_form;  /* JSON: what is made of that; or NULL */
+    const char *answer;      /* an output is written as "boxes" or the like for people; or NULL */
 };
 
 struct oip_limits {

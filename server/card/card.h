@@ -224,6 +224,12 @@ MUST_CHECK enum status card_read_members(struct card *card, const struct documen
                                          const struct cJSON *object, const char *path,
                                          struct error *err);
 
+/* "shorter", "stretch", "inside". */
+const char *card_fit_word(enum card_fit fit);
+
+/* "classes", "boxes", "map", "text"; NULL: the tensor. */
+const char *card_answer_word(enum answer_kind kind);
+
 /* Is |member| of a model in pted.json one that card_read_members() reads? */
 bool card_has_member(const struct cJSON *member);
 

@@ -21,6 +21,11 @@ static const char *const kinds[] = {
 };
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 
+const char *card_answer_word(enum answer_kind kind)
+{
+    return kinds[kind];
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct reader {

@@ -147,17 +147,24 @@ static enum status read_std(const struct source *s, const struct cJSON *value,
     return ST_OK;
 }
 
+static const char *const fit_words[] = {
+    [CARD_SHORTER] = "shorter", [CARD_STRETCH] = "stretch", [CARD_INSIDE] = "inside"};
+
+const char *card_fit_word(enum card_fit fit)
+{
+    return fit_words[fit];
+}
+
 static enum status read_choice(const struct source *s, const struct cJSON *member,
                                struct card_image *image, bool *out_is_read, struct error *err)
 {
-    static const char *const fits[] = {"shorter", "stretch", "inside"};
     static const char *const filters[] = {"nearest", "box", "bilinear", "bicubic", "lanczos"};
     static const char *const colors[] = {NULL, "rgb", "bgr", "gray"};
     static const char *const layouts[] = {NULL, "nchw", "nhwc"};
     unsigned index = 0;
     *out_is_read = true;
     if (document_is(member, "fit")) {
-        TRY(read_word(s, member, fits, 3, "shorter, stretch or inside", &index, err));
+        TRY(read_word(s, member, fit_words, 3, "shorter, stretch or inside", &index, err));
         image->fit = (enum card_fit)index;
     } else if (document_is(member, "interpolation")) {
         TRY(read_word(s, member, filters, 5, "nearest, box, bilinear, bicubic or lanczos", &index,

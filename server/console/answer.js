@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The answer of a model for people: bars for classes, a plot for numbers, a picture for a picture,
-// boxes and masks over the picture that was sent. The numbers themselves are always there, too.
+// The answer of a model: what its card says for people, or else bars for classes, a plot for
+// numbers, a picture for a picture, boxes and masks over the picture that was sent. The numbers
+// themselves are always there, too.
 
 import {drawing, element, shapeText} from "/console/api.js";
+import {answerRows, showRows} from "/console/people.js";
 
 const BARS_MAX = 10;
 const CLASSES_MAX = 2000;
@@ -25,8 +27,8 @@ function bars(values, labels) {
     const order = values.map((_, i) => i).sort((a, b) => values[b] - values[a]).slice(0, BARS_MAX);
     return element("ol", {class: "bars"}, order.map((i) => element("li", {},
         element("span", {title: labels ? labels[i] : ""}, labels ? labels[i] : `class ${i}`),
-        element("meter", {min: 0, max: 1, value: shares[i], "aria-label": labels ? labels[i] : `class ${i}`}),
-        element("output", {title: String(values[i])}, `${(100 * shares[i]).toFixed(1)} %`))));
+        element("meter", {min: 0, max: 1, value: shares[i], "aria-hidden": "true"}),
+        element("data", {value: values[i], title: String(values[i])}, `${(100 * shares[i]).toFixed(1)} %`))));
 }
 
 function plot(values) {
@@ -158,11 +160,66 @@ function numbers(output) {
         element("pre", {tabindex: "0"}, text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)} …` : text));
 }
 
-export function showAnswer(answer, labels, canvas, ms) {
-    return [
-        element("p", {class: "soft"}, `Answered in ${ms.toFixed(ms < 10 ? 1 : 0)} ms, the browser's part included`),
-        ...answer.outputs.map((output) => element("section", {},
-            element("h3", {}, `${output.name} `, element("span", {class: "soft"}, shapeText(output))),
-            views(output, labels[output.name], canvas), numbers(output))),
-    ];
+// A nested list as the protocol's flat one.
+function flatten(name, value, output) {
+    const shape = [];
+    for (let at = value; Array.isArray(at); at = at[0]) {
+        shape.push(at.length);
+    }
+    return {name, datatype: output?.datatype || "", shape, data: [value].flat(Infinity)};
+}
+
+// The values of |value| by the names that its schema has.
+function leaves(value, schema, found = []) {
+    if (schema.title !== undefined) {
+        found.push({name: schema.title, value});
+    } else if (schema.properties) {
+        Object.entries(schema.properties).forEach(([key, item]) => leaves(value[key], item, found));
+    } else {
+        (schema.prefixItems || []).forEach((item, i) => leaves(value[i], item, found));
+    }
+    return found;
+}
+
+// A PNG file in base64, whose head has its size.
+function mapOf(png) {
+    const head = new DataView(Uint8Array.from(atob(png.slice(0, 32)), (c) => c.charCodeAt(0)).buffer);
+    return {png, width: head.getUint32(16), height: head.getUint32(20), classes: []};
+}
+
+// Outputs of `infer`: an answer for people is a list of texts there.
+function outputsOf(answer, meta) {
+    const read = {boxes: JSON.parse, map: mapOf, text: (text) => text};
+    return answer.outputs.map((output) => {
+        const about = meta.outputs.find((item) => item.name === output.name);
+        const kind = output.datatype === "BYTES" ? about?.answer : null;
+        return read[kind] ? {...output, rows: {kind, rows: output.data.map(read[kind])}} : output;
+    });
+}
+
+// Outputs of `call`; those that boxes were made from are null.
+function resultsOf(answer, meta, schema) {
+    return leaves(answer.result, schema).filter(({value}) => value !== null).map(({name, value}) => {
+        const about = meta.outputs.find((item) => item.name === name);
+        return {...flatten(name, value, about), rows: answerRows(value, about), value};
+    });
+}
+
+function raw(output) {
+    const text = JSON.stringify(output.value ?? output.data);
+    return element("details", {}, element("summary", {}, "As JSON"),
+        element("pre", {tabindex: "0"}, text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)} …` : text));
+}
+
+// |sent|: pictures by row, and what the model's card makes of them.
+export function showAnswer(answer, meta, signature, sent) {
+    const outputs = answer.outputs ? outputsOf(answer, meta)
+        : resultsOf(answer, meta, signature.result_schema);
+    return outputs.map((output) => output.rows
+            ? element("section", {}, element("h3", {}, `${output.name} `,
+                element("span", {class: "soft"}, output.rows.kind)),
+            showRows(output.rows, sent.pictures, sent.form), raw(output))
+            : element("section", {},
+                element("h3", {}, `${output.name} `, element("span", {class: "soft"}, shapeText(output))),
+                views(output, signature.labels?.[output.name], sent.pictures[0]?.canvas), numbers(output)));
 }

@@ -15,13 +15,15 @@ export function keepToken(text) {
     }
 }
 
-// The answer of a request, not read yet. Throws an Error with the daemon's own text.
+// The answer of a request, not read yet. Throws an Error with the daemon's own text. |body|: a value
+// that is sent as JSON, or a Blob or FormData as it is.
 export async function ask(path, body, options = {}) {
     const headers = {};
     if (token()) {
         headers.Authorization = `Bearer ${token()}`;
     }
-    if (body !== undefined) {
+    const isWhole = body instanceof Blob || body instanceof FormData;
+    if (body !== undefined && !isWhole) {
         headers["Content-Type"] = "application/json";
     }
     let answer;
@@ -29,7 +31,7 @@ export async function ask(path, body, options = {}) {
         answer = await fetch(path, {
             method: body === undefined ? "GET" : "POST",
             headers,
-            body: body === undefined ? undefined : JSON.stringify(body),
+            body: body === undefined || isWhole ? body : JSON.stringify(body),
             ...options,
         });
     } catch (error) {

@@ -29,7 +29,7 @@ async function* events(answer) {
 export function showChat(name) {
     const messages = [];
     let stop = null;
-    const talk = element("div", {class: "talk", role: "log", "aria-live": "polite"});
+    const talk = element("div", {class: "talk", role: "log", "aria-live": "polite", "aria-label": "Chat"});
     const text = element("textarea", {"aria-label": "Message", rows: 2, placeholder: "Message"});
     const system = element("input", {type: "text", size: 30});
     const temperature = element("input", {type: "number", min: 0, max: 2, step: 0.1, value: 0.7});
@@ -94,7 +94,7 @@ export function showChat(name) {
         send.disabled = true;
         halt.disabled = false;
         const body = request();
-        code.replaceChildren(...showCode("/v1/chat/completions", body));
+        code.replaceChildren(...showCode({path: "/v1/chat/completions", json: body}));
         try {
             await answerTo(body);
         } catch (error) {

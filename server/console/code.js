@@ -51,27 +51,89 @@ function shorten(body) {
     return whole.length <= SHORT ? {body, isCut} : {body: cut(body), isCut: true};
 }
 
-export function showCode(path, wholeBody) {
-    const {body, isCut} = shorten(wholeBody);
-    const url = location.origin + path;
-    const auth = token() ? {curl: ' -H "Authorization: Bearer $PTED_TOKEN"',
-        python: ', headers={"Authorization": f"Bearer {token}"}',
-        script: ', Authorization: `Bearer ${token}`'} : {curl: "", python: "", script: ""};
-    const texts = {
-        curl: `curl${auth.curl} --json ${shell(JSON.stringify(body))} \\\n    ${url}`,
-        Python: `import requests\n\nanswer = requests.post("${url}"${auth.python}, json=${
-            python(body)})\nprint(answer.json())`,
-        JavaScript: `const answer = await fetch("${url}", {\n    method: "POST",\n    headers: {`
-            + `"Content-Type": "application/json"${auth.script}},\n    body: JSON.stringify(${
-                JSON.stringify(body, null, 4)}),\n});\nconsole.log(await answer.json());`,
+// ---- forms of requests --------------------------------------------------------------------------
+
+function quote(text) {
+    return JSON.stringify(text);
+}
+
+// Each is {curl, python, script}: what follows the URL, or stands before the call.
+function jsonTexts(body) {
+    return {
+        curl: `--json ${shell(JSON.stringify(body))}`,
+        python: `json=${python(body)}`,
+        type: "application/json",
+        script: `JSON.stringify(${JSON.stringify(body, null, 4)})`,
     };
+}
+
+function aloneTexts({file, text}) {
+    const type = file ? file.type || "application/octet-stream" : "text/plain";
+    return {
+        curl: `-H ${shell(`Content-Type: ${type}`)} ${file ? `--data-binary @${shell(file.name)}`
+            : `--data-raw ${shell(text)}`}`,
+        python: `data=${file ? `open(${quote(file.name)}, "rb")` : `${quote(text)}.encode()`}`,
+        type,
+        script: file ? "file" : quote(text),
+    };
+}
+
+function formTexts(parts) {
+    const value = (part) => part.text ?? JSON.stringify(part.json);
+    return {
+        curl: parts.map((part) => part.file ? `-F ${shell(`${part.name}=@"${part.file.name}"`)}`
+            : `--form-string ${shell(`${part.name}=${value(part)}`)}`).join(" \\\n    "),
+        python: `files=[\n${parts.map((part) => `    (${quote(part.name)}, ${
+            part.file ? `open(${quote(part.file.name)}, "rb")` : `(None, ${quote(value(part))})`})`)
+            .join(",\n")}]`,
+        before: `const form = new FormData();\n${parts.map((part) => `form.append(${quote(part.name)}, ${
+            part.file ? `file /* ${part.file.name} */` : quote(value(part))});`).join("\n")}\n`,
+        script: "form",
+    };
+}
+
+function textsOf(request) {
+    const cut = request.json ? shorten(request.json) : {isCut: false};
+    const texts = request.json ? jsonTexts(cut.body)
+        : request.alone ? aloneTexts(request.alone) : formTexts(request.parts);
+    return {...texts, isCut: cut.isCut};
+}
+
+function write(request) {
+    const texts = textsOf(request);
+    const url = location.origin + request.path;
+    const type = request.alone ? {"Content-Type": texts.type} : {};
+    const headers = [...Object.entries(type).map(([name, value]) => `${quote(name)}: ${quote(value)}`),
+        token() ? '"Authorization": f"Bearer {token}"' : null].filter(Boolean).join(", ");
+    const needsFile = request.alone?.file || request.parts?.some((part) => part.file);
+    const scriptHeaders = [texts.type ? `"Content-Type": ${quote(texts.type)}` : null,
+        token() ? "Authorization: `Bearer ${token}`" : null].filter(Boolean).join(", ");
+    return {isCut: texts.isCut, texts: {
+        curl: `curl${token() ? ' -H "Authorization: Bearer $PTED_TOKEN"' : ""} ${texts.curl} \\\n    ${
+            shell(url)}`,
+        Python: `import requests\n\nanswer = requests.post(${quote(url)}${
+            headers ? `, headers={${headers}}` : ""}, ${texts.python})\nprint(answer.json())`,
+        JavaScript: `${needsFile ? 'const [file] = document.querySelector("input[type=file]").files;\n' : ""}${
+            texts.before || ""}const answer = await fetch(${quote(url)}, {\n    method: "POST",\n${
+            scriptHeaders ? `    headers: {${scriptHeaders}},\n` : ""}    body: ${
+            texts.script},\n});\nconsole.log(await answer.json());`,
+    }};
+}
+
+export function showCode(request) {
+    const {isCut, texts} = write(request);
     const shown = element("pre", {tabindex: "0"}, texts.curl);
     const select = element("select", {"aria-label": "Language", onchange: () => {
         shown.textContent = texts[select.value];
     }}, Object.keys(texts).map((language) => element("option", {value: language}, language)));
     const copy = element("button", {type: "button", onclick: async () => {
-        await navigator.clipboard.writeText(shown.textContent);
-        copy.textContent = "Copied";
+        if (navigator.clipboard) {
+            await navigator.clipboard.writeText(shown.textContent);
+            copy.textContent = "Copied";
+        } else { // which browsers have for https and localhost only
+            getSelection().selectAllChildren(shown);
+            copy.textContent = "Selected";
+        }
         setTimeout(() => { copy.textContent = "Copy"; }, 1500);
     }}, "Copy");
     return [element("h3", {}, "This request"),

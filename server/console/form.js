@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A form made from the inputs of a model. An input is filled with numbers, a picture or a sound;
-// pictures and sounds become numbers here, in the page.
+// A form made from the inputs of a model. What the card makes from files and texts is sent as those
+// (media.js). Other inputs are filled with numbers, and pictures and sounds become numbers here.
 
 import {ask, element, modelPath, shapeText, showError} from "/console/api.js";
 import {showAnswer} from "/console/answer.js";
 import {showCode} from "/console/code.js";
+import {dropZone, mediaEditor, readSound, recordButton} from "/console/media.js";
 
 const TEXT_MAX = 20000; // numbers that are shown as text
 const WHOLE = /^U?INT/;
@@ -99,7 +100,7 @@ function pictureEditor(tensor, dims, onData) {
     return dropZone("a picture", "image/*", async (file) => {
         picture = await createImageBitmap(file);
         settle();
-    }, element("label", {}, "Pixels are", scale), canvas);
+    }, {name: tensor.name}, element("label", {}, "Pixels are", scale), canvas);
 }
 
 // ---- sounds -------------------------------------------------------------------------------------
@@ -111,65 +112,19 @@ function isSound(tensor) {
         && (last < 0 || last >= 400);
 }
 
-async function readSound(blob, rate) {
-    const context = new OfflineAudioContext(1, 1, rate);
-    const sound = await context.decodeAudioData(await blob.arrayBuffer());
-    const mixed = new Float32Array(sound.length);
-    for (let c = 0; c < sound.numberOfChannels; c++) {
-        sound.getChannelData(c).forEach((value, i) => { mixed[i] += value / sound.numberOfChannels; });
-    }
-    return mixed;
-}
-
 function soundEditor(tensor, onData) {
     const rate = element("input", {type: "number", value: 16000, min: 3000, max: 192000});
     const last = tensor.shape[tensor.shape.length - 1];
-    let recorder = null;
+    const trouble = element("span", {class: "soft", role: "status"});
     async function take(blob) {
         const samples = await readSound(blob, Number(rate.value));
         const length = last > 0 ? last : samples.length;
         const data = Array.from({length}, (_, i) => Number((samples[i] || 0).toFixed(6)));
         onData(data, tensor.shape.length === 2 ? [1, length] : [length]);
     }
-    const record = element("button", {type: "button", onclick: async () => {
-        if (recorder) {
-            recorder.stop();
-            recorder = null;
-            record.textContent = "Record";
-            return;
-        }
-        const stream = await navigator.mediaDevices.getUserMedia({audio: true});
-        const parts = [];
-        recorder = new MediaRecorder(stream);
-        recorder.ondataavailable = (event) => parts.push(event.data);
-        recorder.onstop = () => {
-            stream.getTracks().forEach((track) => track.stop());
-            take(new Blob(parts));
-        };
-        recorder.start();
-        record.textContent = "Stop";
-    }}, "Record");
-    return dropZone("a sound", "audio/*", take, element("label", {}, "Samples a second", rate),
-        navigator.mediaDevices ? record : null);
-}
-
-function dropZone(what, types, take, ...children) {
-    const state = element("span", {class: "soft", role: "status"});
-    const give = (file) => file && take(file).then(() => { state.textContent = file.name || ""; },
-        () => { state.textContent = `this browser cannot read it as ${what}`; });
-    const pick = element("input", {type: "file", accept: types, "aria-label": `Choose ${what}`,
-        onchange: () => give(pick.files[0])});
-    const zone = element("div", {
-        class: "drop",
-        ondragover: (event) => { event.preventDefault(); zone.classList.add("over"); },
-        ondragleave: () => zone.classList.remove("over"),
-        ondrop: (event) => {
-            event.preventDefault();
-            zone.classList.remove("over");
-            give(event.dataTransfer.files[0]);
-        },
-    }, element("p", {class: "soft"}, `Drop ${what} here, or choose one. `, pick, " ", state), children);
-    return zone;
+    return dropZone("a sound", "audio/*", take, {name: tensor.name},
+        element("label", {}, "Samples a second", rate),
+        recordButton(take, (error) => { trouble.textContent = error.message; }), trouble);
 }
 
 // ---- the form -----------------------------------------------------------------------------------
@@ -180,6 +135,7 @@ function tensorEditor(tensor) {
     let data = null; // numbers that are too many for the text
     let canvas = null;
     const isText = tensor.datatype === "BYTES";
+    const isSent = element("input", {type: "checkbox", checked: !tensor.optional});
     const text = element("textarea", {spellcheck: "false", "aria-label": `Values of ${tensor.name}`,
         oninput: () => { data = null; }});
     const sizes = tensor.shape.map((dim, i) => dim < 0 ? element("input", {
@@ -198,6 +154,14 @@ function tensorEditor(tensor) {
         set(filled(shape, tensor.datatype, how), shape);
     }
     const dims = pictureDims(tensor);
+    const fields = element("div", {hidden: Boolean(tensor.optional)},
+        dims ? pictureEditor(tensor, dims, set) : null,
+        isSound(tensor) ? soundEditor(tensor, set) : null,
+        sizes.some(Boolean) ? element("div", {class: "buttons"}, "Sizes", sizes.filter(Boolean)) : null,
+        isText ? null : element("div", {class: "buttons"}, ["zeros", "ones", "random"].map((how) =>
+            element("button", {type: "button", onclick: () => fillWith(how)}, how))),
+        text);
+    isSent.addEventListener("change", () => { fields.hidden = !isSent.checked; });
     if (isText) {
         text.value = "";
     } else {
@@ -207,14 +171,20 @@ function tensorEditor(tensor) {
         node: element("fieldset", {},
             element("legend", {}, `${tensor.name} `, element("span", {class: "soft"}, shapeText(tensor))),
             tensor.description ? element("p", {class: "soft"}, tensor.description) : null,
-            dims ? pictureEditor(tensor, dims, set) : null,
-            isSound(tensor) ? soundEditor(tensor, set) : null,
-            sizes.some(Boolean) ? element("div", {class: "buttons"}, "Sizes", sizes.filter(Boolean)) : null,
-            isText ? null : element("div", {class: "buttons"}, ["zeros", "ones", "random"].map((how) =>
-                element("button", {type: "button", onclick: () => fillWith(how)}, how))),
-            text),
-        get canvas() {
-            return canvas;
+            tensor.optional ? element("label", {}, isSent, " Send it; it may be left out") : null,
+            fields),
+        isMedia: false,
+        get isSent() {
+            return isSent.checked;
+        },
+        get pictures() {
+            return canvas ? [{canvas, width: canvas.width, height: canvas.height}] : [];
+        },
+        // A field of a form, whose value is JSON.
+        parts() {
+            const {data: values, shape: dims} = this.read();
+            return [isText ? {name: tensor.name, text: values[0]}
+                : {name: tensor.name, json: nest(values, dims)}];
         },
         read() {
             const values = isText ? [text.value] : data || [JSON.parse(text.value)].flat(Infinity);
@@ -227,27 +197,77 @@ function tensorEditor(tensor) {
     };
 }
 
+// Answers for people, where the card says some.
+function outputsFor(meta) {
+    const outputs = meta.outputs.map(({name, answer}) =>
+        answer && answer !== "classes" ? {name, parameters: {answer: true}} : {name});
+    return outputs.some((output) => output.parameters) ? {outputs} : {};
+}
+
+// What the editors say, as one request: JSON of tensors, or the file alone, or a form with fields.
+function requestOf(name, meta, editors, topK) {
+    const sent = editors.filter((editor) => editor.isMedia || editor.isSent);
+    if (!sent.some((editor) => editor.isMedia)) {
+        return {path: modelPath(name, "/infer"),
+            json: {inputs: sent.map((editor) => editor.read()), ...outputsFor(meta)}};
+    }
+    const parts = sent.flatMap((editor) => editor.parts());
+    const path = modelPath(name, "/call") + (topK ? `?top_k=${topK}` : "");
+    return {path, ...(parts.length === 1 ? {alone: parts[0]} : {parts})};
+}
+
+function bodyOf(request) {
+    if (request.json) {
+        return request.json;
+    }
+    if (request.alone) {
+        return request.alone.file || new Blob([request.alone.text], {type: "text/plain"});
+    }
+    const form = new FormData();
+    for (const part of request.parts) {
+        form.append(part.name, part.file || part.text || JSON.stringify(part.json));
+    }
+    return form;
+}
+
+function topKField(meta, editors) {
+    const has = editors.some((editor) => editor.isMedia)
+        && meta.outputs.some((output) => output.answer === "classes" || (output.label_count && !output.answer));
+    return has ? element("input", {type: "number", min: 0, max: 1000, placeholder: "5"}) : null;
+}
+
 export function showForm(name, meta, signature) {
-    const editors = meta.inputs.map(tensorEditor);
-    const result = element("div", {"aria-live": "polite"});
+    const editors = meta.inputs.map((tensor) => tensor.media ? mediaEditor(tensor) : tensorEditor(tensor));
+    const result = element("div");
+    const state = element("p", {class: "soft", role: "status"});
     const run = element("button", {class: "main", type: "submit"}, "Run");
+    const topK = topKField(meta, editors);
+    async function call() {
+        const request = requestOf(name, meta, editors, topK?.value);
+        const began = performance.now();
+        const answer = await (await ask(request.path, bodyOf(request))).json();
+        const ms = performance.now() - began;
+        const seen = editors.find((editor) => editor.pictures.length) || {pictures: []};
+        const sent = {pictures: seen.pictures.slice(), form: seen.form};
+        result.replaceChildren(...showAnswer(answer, meta, signature, sent), ...showCode(request));
+        state.textContent = `Answered in ${ms.toFixed(ms < 10 ? 1 : 0)} ms, the browser's part included`;
+    }
     async function submit(event) {
         event.preventDefault();
-        run.disabled = true;
+        if (run.getAttribute("aria-disabled")) {
+            return;
+        }
+        run.setAttribute("aria-disabled", "true"); // a button that is disabled loses the focus
         try {
-            const body = {inputs: editors.map((editor) => editor.read())};
-            const path = modelPath(name, "/infer");
-            const began = performance.now();
-            const answer = await (await ask(path, body)).json();
-            const canvas = editors.map((editor) => editor.canvas).find(Boolean) || null;
-            result.replaceChildren(
-                ...showAnswer(answer, signature.labels || {}, canvas, performance.now() - began),
-                ...showCode(path, body));
+            await call();
         } catch (error) {
+            state.textContent = "";
             result.replaceChildren(showError(error));
         }
-        run.disabled = false;
+        run.removeAttribute("aria-disabled");
     }
     return [element("div", {class: "columns"},
-        element("form", {onsubmit: submit}, editors.map((editor) => editor.node), run), result)];
+        element("form", {onsubmit: submit}, editors.map((editor) => editor.node),
+            topK ? element("p", {}, element("label", {}, "Classes at most", topK)) : null, run),
+        element("div", {}, state, result))];
 }

@@ -10,8 +10,10 @@ CONSOLE_FILES = \
 	%D%/graph.js \
 	%D%/index.html \
 	%D%/main.js \
+	%D%/media.js \
 	%D%/models.js \
-	%D%/openapi.json
+	%D%/openapi.json \
+	%D%/people.js
 EXTRA_DIST += $(CONSOLE_FILES)
 
 noinst_LIBRARIES += %D%/libconsole.a

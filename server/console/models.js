@@ -168,9 +168,10 @@ function tabs(pages) {
         type: "button", role: "tab", id: `tab-${i}`, "aria-controls": "panel",
         onclick: (event) => open(event.currentTarget, page),
         onkeydown: (event) => {
-            const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
-            if (step) {
-                const next = buttons[(i + step + buttons.length) % buttons.length];
+            const to = {ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: -1}[event.key];
+            if (to !== undefined) {
+                event.preventDefault();
+                const next = buttons[(to + buttons.length) % buttons.length];
                 next.focus();
                 next.click();
             }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/refs.h"
 #include "base/shape.h"
@@ -67,6 +68,10 @@ struct medium {
 
 /* "image", "sound", "text". */
 const char *medium_word(enum medium_kind kind);
+
+/* What is made of a file or a text, as JSON: {"resize":256,"fit":"shorter","crop":[224,224]},
+ * {"rate":16000}, {"max_tokens":128}. */
+void medium_print(const struct medium *medium, struct buf *out);
 
 /*
  * What |said|, of a card that has been applied to |method|, makes of its input; |*out| is NULL if

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "protocol/oip_classes.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/program/example.h"
 #include "server/card/call_method.h"
@@ -12,6 +13,8 @@
 #include "server/intake/medium.h"
 #include "server/model/model.h"
 #include "server/model/placement.h"
+
+#define MEDIUM_TEXT_MAX 4096
 
 static struct oip_type type_of(const struct rt_io *io)
 {
@@ -92,6 +95,7 @@ static void take_card(struct model *model)
         struct model_io *io = &model->outputs[i];
         take_labels(model, io);
         io->answer = card ? card_find_answer(card, model->method, io->index) : NULL;
+        io->meta.answer = io->answer ? card_answer_word(io->answer->kind) : NULL;
     }
     for (uint32_t i = 0; said && i < model->input_count + model->output_count; i++) {
         bool is_input = i < model->input_count;
@@ -102,6 +106,45 @@ static void take_card(struct model *model)
         io->meta.description = about ? about->description : NULL;
     }
     model->description = said ? said->description : NULL;
+}
+
+/* What a call gives people in place of the numbers of |io|, for the descriptions of calls. */
+static void note_answer(const struct model_io *io, struct call_io *results)
+{
+    static const enum call_answer answers[] = {
+        [ANSWER_TENSOR] = CALL_NUMBERS, [ANSWER_CLASSES] = CALL_CLASSES,
+        [ANSWER_BOXES] = CALL_BOXES,    [ANSWER_MAP] = CALL_MAP,
+        [ANSWER_TEXT] = CALL_SAYING,
+    };
+    bool is_labelled = io->kind == RT_IO_TENSOR && io->labels && io->meta.shape.rank > 0 &&
+                       oip_is_score(io->meta.type.dtype);
+    results[io->index].answer = io->answer    ? answers[io->answer->kind]
+                                : is_labelled ? CALL_CLASSES
+                                              : CALL_NUMBERS;
+    if (io->answer && io->answer->kind == ANSWER_BOXES && io->answer->scores != ANSWER_NO_INDEX) {
+        results[io->answer->scores].is_part = true;
+    }
+    if (io->answer && io->answer->kind == ANSWER_BOXES && io->answer->classes != ANSWER_NO_INDEX) {
+        results[io->answer->classes].is_part = true;
+    }
+}
+
+static enum status take_answers(struct model *model, struct error *err)
+{
+    uint32_t count = model->call.result_count;
+    struct call_io *results = arena_array(&model->arena, count, sizeof(*results));
+    if (!results) {
+        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+    }
+    if (count > 0) {
+        memcpy(results, model->call.results, count * sizeof(*results));
+    }
+    for (uint32_t i = 0; i < model->output_count; i++) {
+        results[model->outputs[i].index].name = model->outputs[i].meta.name;
+        note_answer(&model->outputs[i], results);
+    }
+    model->call.results = results;
+    return ST_OK;
 }
 
 enum status model_describe(struct model *model, struct rt_method *method,
@@ -124,6 +167,7 @@ enum status model_describe(struct model *model, struct rt_method *method,
     TRY(describe(arena, method, false, &model->outputs, &model->output_count, err));
     TRY(card_describe_call(arena, method, &model->call, err));
     take_card(model);
+    TRY(take_answers(model, err));
     model->placement = placement_print(arena, device, method);
     return choose_example(model, err);
 }
@@ -141,6 +185,19 @@ static void note_filled(struct model *model, const struct medium *medium, struct
     }
 }
 
+static enum status print_medium(struct model *model, struct model_io *io, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, MEDIUM_TEXT_MAX);
+    medium_print(io->medium, &text);
+    io->meta.media = medium_word(io->medium->kind);
+    io->meta.media_form =
+        buf_failed(&text) ? NULL : arena_strdup(&model->arena, text.ptr, text.len);
+    buf_fini(&text);
+    return io->meta.media_form ? ST_OK
+                               : error_set(err, ST_EXHAUSTED, "model description: out of memory");
+}
+
 /* The descriptions of inputs are those of the call, too. */
 enum status model_give_medium(struct model *model, struct model_io *io, struct medium *medium,
                               struct error *err)
@@ -155,7 +212,7 @@ enum status model_give_medium(struct model *model, struct model_io *io, struct m
     }
     memcpy(inputs, model->call.inputs, count * sizeof(*inputs));
     model->call.inputs = inputs;
-    io->meta.media = medium_word(medium->kind);
+    TRY(print_medium(model, io, err));
     inputs[io->index].medium = medium->kind == MEDIUM_TEXT ? CALL_WORDS : CALL_FILE;
     note_filled(model, medium, inputs);
     return ST_OK;

@@ -11,19 +11,32 @@ import gzip
 import json
 import os
 import re
+import shutil
 import struct
 import sys
 import tempfile
 import zlib
 
+import tones
 import webdriver
 from run_daemon import ADD, DIGITS
 from run_generate import CHAT
-from run_http import MODELS, Client, Daemon, Report, build_request, expect
+from run_media import CARD as MEDIA
+from run_media import TEXT, missing_library, png
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
 FILES = os.path.join(os.environ["top_srcdir"], "server", "console")
 GZIP_MAX = 60000
+TAB, ENTER, RIGHT, HOME = "\ue004", "\ue007", "\ue014", "\ue011"
+TABS_MAX = 60
 PROFILE = ["--profile-spans-max", "100000"]
+SQUARES = {"methods": {
+    "boxes": {"inputs": [{"name": "picture", "image": {"resize": [48, 64], "fit": "inside"}}],
+              "outputs": [{"name": "found", "labels": ["red", "green", "blue"],
+                           "answer": {"boxes": {"score": 0.4}}}]},
+    "map": {"inputs": [{"name": "picture", "image": {"resize": 48, "crop": [48, 64]}}],
+            "outputs": [{"name": "ground", "labels": ["nothing", "red", "green", "blue"],
+                         "answer": "map"}]}}}
 PIPELINE = {"twice": {"steps": [
     {"model": "add", "inputs": [{"input": 0}, {"input": 1}]},
     {"model": "add", "inputs": [{"from": 0, "output": 0}, {"input": 1}]}]}}
@@ -223,6 +236,139 @@ def call_picture(browser, url, picture):
     keep(browser, "picture")
 
 
+def choose(browser, url, model, *files):
+    """The page of |model| with these files in its fields, and its answer."""
+    browser.go(f"{url}/#/models/{model}")
+    browser.wait(f"document.querySelector('h2')?.textContent === '{model}' && "
+                 "document.querySelector('input[type=file]')")
+    for i, file in enumerate(files):
+        browser.type(f"fieldset:nth-of-type({i + 1}) input[type=file]", file)
+    browser.wait(f"document.querySelectorAll('.files li').length === {len(files)}")
+    browser.click("form button.main")
+    browser.wait("document.querySelector('section h3')")
+
+
+def code_of(browser):
+    browser.run("window.texts = []; const s = document.querySelector('#panel select');"
+                "for (const o of s.options) { s.value = o.value; s.dispatchEvent("
+                "new Event('change')); texts.push(s.parentNode.parentNode.querySelector("
+                "'.buttons ~ pre').textContent); }")
+    return browser.run("return window.texts")
+
+
+def call_media(browser, url, folder):
+    """Files go as they are; answers are those of the card, over the picture that was sent."""
+    scene, tone = os.path.join(folder, "scene.png"), os.path.join(folder, "tone.wav")
+    with open(scene, "wb") as file:
+        file.write(scene_png())
+    with open(tone, "wb") as file:
+        file.write(tones.wav([0.5] * 160, 1000))
+    choose(browser, url, "squares.boxes", scene)
+    boxes = browser.run("return [...document.querySelectorAll('svg.over .box')].map((box) => "
+                        "['x', 'y', 'width', 'height'].map("
+                        "(side) => Math.round(box.getAttribute(side))))")
+    expect("boxes", sorted(boxes), [[40, 25, 20, 20], [120, 5, 20, 20]])
+    labels = browser.run("return [...document.querySelectorAll('.bars li span')].map("
+                         "(span) => span.textContent)")
+    expect("labels", sorted(labels), ["blue", "red"])
+    texts = code_of(browser)
+    expect("curl", ["--data-binary @'scene.png'" in texts[0], "image/png" in texts[0]], [True] * 2)
+    expect("Python", 'data=open("scene.png", "rb")' in texts[1], True)
+    expect("JavaScript", "body: file" in texts[2], True)
+    keep(browser, "boxes")
+    choose(browser, url, "squares.map", scene)
+    browser.wait("(() => { const over = document.querySelector('canvas.over'); "
+                 "const context = new OffscreenCanvas(160, 90).getContext('2d', "
+                 "{willReadFrequently: true}); context.drawImage(over, 0, 0); "
+                 "const alpha = (x, y) => context.getImageData(x, y, 1, 1).data[3]; "
+                 "return alpha(50, 35) > 100 && alpha(10, 10) === 0; })()")
+    expect("legend", browser.run("return [...document.querySelectorAll('.legend li')].map("
+                                 "(item) => item.textContent.split(' ')[0])"),
+           ["nothing", "red", "blue"])
+    keep(browser, "map")
+    choose(browser, url, "digits", scene)
+    expect("classes", browser.run("return document.querySelectorAll('.bars li').length"), 5)
+    browser.run("document.querySelector('input[type=number]').value = 2")
+    browser.click("form button.main")
+    browser.wait("document.querySelectorAll('.bars li').length === 2")
+    expect("top_k", "call?top_k=2" in code_of(browser)[0], True)
+    choose(browser, url, "media.sums", scene, tone)
+    expect("a form", browser.run("return document.querySelector('section pre').textContent"
+                                 ".startsWith('[')"), True)
+    expect("curl", "-F 'sound=@\"tone.wav\"'" in code_of(browser)[0], True)
+    keep(browser, "form")
+
+
+def record_sound(browser, url):
+    """The browser's own microphone beeps; what it records is sent as WAV."""
+    browser.go(f"{url}/#/models/media.second")
+    browser.wait("document.querySelector('.drop button')")
+    browser.click(".drop button")
+    browser.wait("document.querySelector('.drop button').textContent === 'Stop'")
+    browser.run("window.began = performance.now()")
+    browser.wait("performance.now() - window.began > 300")
+    browser.click(".drop button")
+    browser.wait("document.querySelector('.files li')")
+    browser.click("form button.main")
+    browser.wait("document.querySelector('section pre')")
+    expect("a file", "recording.wav" in code_of(browser)[0], True)
+
+
+def call_text(browser, url):
+    browser.go(f"{url}/#/models/enc")
+    browser.wait("document.querySelector('fieldset textarea')")
+    browser.type("fieldset textarea", "hello world")
+    browser.click("form button.main")
+    browser.wait("document.querySelector('section pre')")
+    expect("a text alone", "Content-Type: text/plain" in code_of(browser)[0], True)
+
+
+def go_to(browser, expression):
+    """Presses Tab until the element with the focus is the one."""
+    for _ in range(TABS_MAX):
+        browser.press(TAB)
+        if browser.run(f"const e = document.activeElement; return {expression}"):
+            expect("focus is seen", browser.run(
+                "return getComputedStyle(document.activeElement).outlineStyle !== 'none'"), True)
+            return
+    raise Failure(f"Tab never comes to {expression}")
+
+
+def use_keys(browser, url, folder):
+    """A call without a pointer: links, tabs, a file, Run, the code; the focus is never lost."""
+    browser.go(f"{url}/")
+    browser.wait("document.querySelector('table.models a')")
+    go_to(browser, "e.textContent === 'squares.boxes'")
+    browser.press(ENTER)
+    browser.wait("document.querySelector('#panel form')")
+    go_to(browser, "e.getAttribute('role') === 'tab'")
+    browser.press(RIGHT)
+    browser.wait("document.activeElement.textContent === 'Inputs and outputs'")
+    browser.press(HOME)
+    browser.wait("document.activeElement.textContent === 'Call'")
+    go_to(browser, "e.type === 'file'")
+    browser.type("input[type=file]", os.path.join(folder, "scene.png"))
+    browser.wait("document.querySelector('.files li')")
+    go_to(browser, "e.textContent === 'Run'")
+    browser.press(ENTER)
+    browser.wait("document.querySelectorAll('svg.over .box').length === 2")
+    expect("kept", browser.run("return document.activeElement.textContent"), "Run")
+    go_to(browser, "e.tagName === 'SELECT'")
+    expect("is said", browser.run("return document.querySelector('#panel p[role=status]')"
+                                  ".textContent").startswith("Answered"), True)
+
+
+def names_for_readers(browser, page):
+    """Everything that acts or is a picture has a name for screen readers."""
+    roles = {"button", "link", "textbox", "spinbutton", "combobox", "image", "checkbox", "tab",
+             "tabpanel", "log", "dialog", "Canvas", "graphics-document"}
+    nodes = browser.devtools("Accessibility.getFullAXTree")["nodes"]
+    seen = [(node["role"]["value"], node.get("name", {}).get("value", ""))
+            for node in nodes if not node["ignored"] and node["role"]["value"] in roles]
+    expect(f"{page} has some", len(seen) > 3, True)
+    expect(f"{page} without a name", [role for role, name in seen if not name], [])
+
+
 def draw_graph(browser):
     browser.run("[...document.querySelectorAll('[role=tab]')].find((tab) => "
                 "tab.textContent === 'Graph').click()")
@@ -241,18 +387,63 @@ def chat(browser, url):
     browser.wait("/tokens/.test(document.querySelector('#panel [role=status]').textContent)")
     expect("answer", browser.run("return document.querySelector('p.assistant').textContent"),
            "The capital of Japan is Tokyo.")
+    names_for_readers(browser, "chat")
     keep(browser, "chat")
 
 
 def look_at_phone(url):
     """Nothing is wider than a phone."""
     with webdriver.Browser(500, 800) as browser:
-        for page in ("/", "/#/models/add"):
+        browser.devtools("Emulation.setDeviceMetricsOverride", width=360, height=740,
+                         deviceScaleFactor=2, mobile=True)
+        for page in ("/", "/#/models/add", "/#/models/chat"):
             browser.go(url + page)
-            browser.wait("document.querySelector('h2')")
+            browser.wait("document.querySelector(location.hash ? '#panel form' : 'table.models a')")
             expect(f"{page} fits", browser.run(
                 "return document.documentElement.scrollWidth <= window.innerWidth"), True)
         keep(browser, "phone")
+
+
+def scene_png():
+    """160 x 90 pixels with a red and a blue square."""
+    def colour(x, y):
+        return (255, 0, 0) if 40 <= x < 60 and 25 <= y < 45 \
+            else (0, 0, 255) if 120 <= x < 140 and 5 <= y < 25 else (10, 20, 30)
+    return png([colour(x, y) for y in range(90) for x in range(160)], 160)
+
+
+def media_models(folder):
+    """The command line of models with cards."""
+    cards = {"digits": {"inputs": [{"name": "image", "image": {"resize": [8, 8]}}],
+                        "outputs": [{"labels": list("0123456789")}]},
+             "squares": SQUARES, "media": MEDIA,
+             "enc": {"inputs": {"input_ids": {"text": TEXT}}}}
+    files = {"digits": "digits.pte", "squares": "squares.pte", "media": "media/model.pte",
+             "enc": "encoder/model.pte"}
+    arguments = []
+    shutil.copy(MODELS / "encoder" / "tokenizer.json", folder)
+    for name, card in cards.items():
+        shutil.copy(MODELS / files[name], os.path.join(folder, f"{name}.pte"))
+        with open(os.path.join(folder, f"{name}.card.json"), "w", encoding="utf-8") as file:
+            json.dump(card, file)
+        arguments += ["--model", f"{name}={folder}/{name}.pte"]
+    return arguments
+
+
+def media_pages():
+    """The pages of models that take pictures, sounds and texts."""
+    if not webdriver.is_there() or missing_library():
+        print("skipped: the pages of media, there is no browser or a library is missing")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with Daemon(media_models(folder)) as daemon, webdriver.Browser() as browser:
+            url = f"http://127.0.0.1:{daemon.port}"
+            call_media(browser, url, folder)
+            record_sound(browser, url)
+            call_text(browser, url)
+            use_keys(browser, url, folder)
+            names_for_readers(browser, "squares.boxes")
+            expect("complaints", browser.complaints(), [])
 
 
 def pages():
@@ -275,7 +466,7 @@ def pages():
             look_at_phone(url)
 
 
-CHECKS = (files, graphs, many_graphs, description, pages)
+CHECKS = (files, graphs, many_graphs, description, pages, media_pages)
 
 
 def main():

@@ -475,11 +475,16 @@ def leaving():
         expect("others", flat(answer["result"]), numbers(1))
 
 
+def missing_library():
+    """A library that reads media and is not installed, or None."""
+    names = ("png16", "sndfile", "soxr")
+    return next((name for name in names if not ctypes.util.find_library(name)), None)
+
+
 def main():
-    for name in ("png16", "sndfile", "soxr"):
-        if not ctypes.util.find_library(name):
-            print(f"SKIP: lib{name} is not installed")
-            return 77
+    if missing_library():
+        print(f"SKIP: lib{missing_library()} is not installed")
+        return 77
     report = Report()
     for title, check in (("bodies", bodies), ("JSON", json_forms), ("BYTES", strings),
                          ("forms", forms), ("sounds", sounds), ("texts", texts),

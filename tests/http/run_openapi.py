@@ -7,16 +7,21 @@ Skipped without the Python packages openapi-spec-validator and openapi-python-cl
 usage: run_openapi.py, with top_srcdir and top_builddir in the environment.
 """
 import importlib
+import io
 import json
 import subprocess
 import sys
 import tempfile
 import urllib.request
+from contextlib import contextmanager
 
 import interpreter
+import tones
+from run_console import media_models, scene_png
 from run_daemon import ADD, DIGITS
 from run_generate import CHAT
-from run_http import MODELS, Daemon, Report, expect
+from run_http import MODELS, Daemon, Failure, Report, expect
+from run_media import missing_library, png
 
 if not interpreter.has("openapi_spec_validator", "openapi_python_client"):
     print("SKIP: the Python packages openapi-spec-validator or openapi-python-client are missing")
@@ -37,17 +42,93 @@ def valid():
         validate(fetch(daemon))
 
 
+def media():
+    """Bodies that are files or texts, and results of people, for a model whose card has them."""
+    if missing_library():
+        print(f"skipped: files as bodies, lib{missing_library()} is not installed")
+        return
+    validate = importlib.import_module("openapi_spec_validator").validate
+    with tempfile.TemporaryDirectory() as folder, Daemon(media_models(folder)) as daemon:
+        document = fetch(daemon)
+        validate(document)
+        wanted = {"digits": ["image/*", "application/octet-stream", "multipart/form-data"],
+                  "media.second": ["audio/*", "application/octet-stream", "multipart/form-data"],
+                  "media.sums": ["multipart/form-data"],
+                  "enc": ["text/plain", "multipart/form-data"], "enc.rows": []}
+        for model, types in wanted.items():
+            post = document["paths"][f"/v2/models/{model}/call"]["post"]
+            expect(model, sorted(post["requestBody"]["content"]),
+                   sorted(["application/json", *types]))
+        post = document["paths"]["/v2/models/digits/call"]["post"]
+        expect("top_k", {"$ref": "#/components/parameters/TopK"} in post["parameters"], True)
+        form = document["paths"]["/v2/models/media.sums/call"]["post"]["requestBody"]["content"][
+            "multipart/form-data"]["schema"]
+        expect("fields", form["required"], ["picture", "sound", "bias"])
+        form = document["paths"]["/v2/models/enc/call"]["post"]["requestBody"]["content"][
+            "multipart/form-data"]["schema"]
+        expect("filled ones may be left out", form["required"], ["input_ids"])
+        with generated(folder, document):
+            send_media(daemon)
+
+
+def send_media(daemon):
+    """A picture alone, two in a form, a form of several inputs; classes, boxes and a map."""
+    load = importlib.import_module
+    types, files = load("pted_client.models"), load("pted_client.types")
+    api = load("pted_client").Client(base_url=f"http://127.0.0.1:{daemon.port}")
+
+    def file(data):
+        return files.File(payload=io.BytesIO(data), file_name="f")
+
+    def call(model, body, **query):
+        answer = load(f"pted_client.api.models.call_{model}").sync(
+            client=api, body=body, **query)
+        if isinstance(answer, types.Error):
+            raise Failure(answer.error)
+        return answer.result
+
+    boxes, = call("squares_boxes", file(scene_png()))
+    expect("boxes", [(type(box), box.label) for box in sorted(boxes, key=lambda box: box.index)],
+           [(types.Box, "red"), (types.Box, "blue")])
+    rows = call("squares_boxes", types.CallSquaresBoxesFilesBody(
+        picture=[file(scene_png()), file(scene_png())]))
+    expect("rows", [len(row) for row in rows], [2, 2])
+    found, = call("squares_map", file(scene_png()))
+    expect("map", [item.label for item in found.classes], ["nothing", "red", "blue"])
+    best, = call("digits", file(scene_png()), top_k=3)
+    expect("classes", [type(item) for item in best], [types.Class] * 3)
+    sum_, = call("media_sums", types.CallMediaSumsFilesBody(
+        picture=[file(png([(255, 255, 255)] * 4, 2))],
+        sound=[file(tones.wav([0.5] * 160, 1000))], bias="[2]"))
+    expect("sum", round(sum_), 12 * 255 + 80 + 2)
+    wrong = load("pted_client.api.models.call_digits").sync(client=api, body=file(b"no picture"))
+    expect("refusal", type(wrong), types.Error)
+
+
+@contextmanager
+def generated(folder, document):
+    """The client that is made from |document| can be imported; others are forgotten."""
+    with open(f"{folder}/openapi.json", "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    subprocess.run([sys.executable, "-m", "openapi_python_client", "generate", "--path",
+                    f"{folder}/openapi.json", "--meta", "none", "--output-path",
+                    f"{folder}/pted_client"], check=True, timeout=LONG_S,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for name in [name for name in sys.modules if name.split(".")[0] == "pted_client"]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
 def client():
     """The generated client calls a model, by tensors and by structure, and is told of mistakes."""
     with tempfile.TemporaryDirectory() as folder, Daemon([ADD, *CHAT]) as daemon:
-        with open(f"{folder}/openapi.json", "w", encoding="utf-8") as file:
-            json.dump(fetch(daemon), file)
-        subprocess.run([sys.executable, "-m", "openapi_python_client", "generate", "--path",
-                        f"{folder}/openapi.json", "--meta", "none", "--output-path",
-                        f"{folder}/pted_client"], check=True, timeout=LONG_S,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        sys.path.insert(0, folder)
-        use_client(daemon)
+        with generated(folder, fetch(daemon)):
+            use_client(daemon)
 
 
 def use_client(daemon):
@@ -74,7 +155,7 @@ def use_client(daemon):
     expect("chat", said.choices[0].message.content, "The capital of Japan is Tokyo.")
 
 
-CHECKS = (valid, client)
+CHECKS = (valid, client, media)
 
 
 def main():

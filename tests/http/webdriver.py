@@ -37,7 +37,8 @@ class Browser:
                     raise
                 time.sleep(0.1)
         chrome = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu",
-                           "--disable-dev-shm-usage", f"--window-size={width},{height}"]}
+                           "--disable-dev-shm-usage", "--use-fake-ui-for-media-stream",
+                           "--use-fake-device-for-media-stream", f"--window-size={width},{height}"]}
         wanted = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"},
                   "goog:chromeOptions": chrome}
         session = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
@@ -86,6 +87,15 @@ class Browser:
 
     def click(self, selector):
         self.ask("POST", f"/element/{self.element(selector)}/click", {})
+
+    def press(self, key):
+        """A key for the element that has the focus."""
+        keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+        self.ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": keys}]})
+
+    def devtools(self, command, **parameters):
+        """A command of Chromium's own protocol, and its answer."""
+        return self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def complaints(self):
         """What the page and the browser have complained of."""

@@ -25,6 +25,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
 	%D%/add.pte %D%/add.json %D%/add.cases \
 	%D%/answers.pte \
+	%D%/squares.pte \
 	%D%/branches.pte %D%/branches.json %D%/branches.cases \
 	%D%/by_size.pte %D%/by_size.json %D%/by_size.cases \
 	%D%/conv_ops.pte %D%/conv_ops.json %D%/conv_ops.cases \

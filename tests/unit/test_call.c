@@ -418,6 +418,38 @@ static void examples_are_requests(void **state)
     arena_fini(&f.arena);
 }
 
+static void results_have_schemas(void **state)
+{
+    (void)state;
+    static const struct call_io named[] = {
+        {.kind = CALL_TENSOR,
+         .dtype = DT_F32,
+         .shape = {2, {-1, 3}},
+         .name = "found",
+         .answer = CALL_BOXES},
+        {.kind = CALL_SCALAR, .dtype = DT_BOOL, .name = "is_sure"},
+        {.kind = CALL_NONE},
+    };
+    struct fixture f;
+    struct buf out;
+    set_up(&f);
+    f.method.results = named;
+    buf_init(&out, 4096);
+    call_print_result_schema(&f.method, "/o", &out);
+    assert_true(span_is(
+        buf_span(&out),
+        "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"null\"},"
+        "{\"title\":\"found\",\"description\":\"float32[?,3]\",\"anyOf\":[{\"type\":\"array\","
+        "\"items\":{\"type\":\"array\",\"items\":{\"$ref\":\"/o#/components/schemas/Box\"}}},"
+        "{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":{\"type\":[\"number\","
+        "\"string\","
+        "\"null\"]}}}]},{\"type\":\"null\"},{\"type\":\"object\",\"properties\":{\"t\":"
+        "{\"title\":\"is_sure\",\"description\":\"bool\",\"anyOf\":[{\"type\":\"boolean\"}]},"
+        "\"u\":{\"type\":\"null\"}},\"required\":[\"t\",\"u\"]}]}"));
+    buf_fini(&out);
+    arena_fini(&f.arena);
+}
+
 static void nesting_is_printed(void **state)
 {
     (void)state;
@@ -494,6 +526,7 @@ int main(void)
         cmocka_unit_test(leaves_may_be_promised),
         cmocka_unit_test(filled_leaves),
         cmocka_unit_test(examples_are_requests),
+        cmocka_unit_test(results_have_schemas),
         cmocka_unit_test(nesting_is_printed),
         cmocka_unit_test(base64_is_strict),
     };

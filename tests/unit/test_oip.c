@@ -885,6 +885,15 @@ static void test_print_metadata(void **state)
         {"a", {.dtype = DT_F32}, {.rank = 2, .dims = {-1, 3}}, .is_optional = false},
         {"b", {.is_bytes = true}, {.rank = 0}, .is_optional = false},
     };
+    const struct oip_tensor_meta media[] = {{.name = "c",
+                                             .type = {.dtype = DT_U8},
+                                             .shape = {.rank = 1, .dims = {3}},
+                                             .media = "image",
+                                             .media_form = "{\"crop\":[1,3]}"}};
+    const struct oip_tensor_meta answers[] = {{.name = "d",
+                                               .type = {.dtype = DT_F32},
+                                               .shape = {.rank = 1, .dims = {3}},
+                                               .answer = "boxes"}};
     buf_init(&out, 1000);
     oip_print_server(&out, &(struct oip_server_meta){"pted", "0.1", extensions, 2});
     check_text(&out,
@@ -899,6 +908,18 @@ static void test_print_metadata(void **state)
     check_text(&out, "{\"name\":\"m\",\"versions\":[\"1\",\"2\"],\"platform\":\"executorch_pte\","
                      "\"inputs\":[{\"name\":\"a\",\"datatype\":\"FP32\",\"shape\":[-1,3]},"
                      "{\"name\":\"b\",\"datatype\":\"BYTES\",\"shape\":[]}],\"outputs\":[]}");
+    oip_print_model(&out, &(struct oip_model_meta){.name = "m",
+                                                   .platform = "executorch_pte",
+                                                   .versions = versions,
+                                                   .inputs = media,
+                                                   .input_count = 1,
+                                                   .outputs = answers,
+                                                   .output_count = 1});
+    check_text(&out, "{\"name\":\"m\",\"versions\":[],\"platform\":\"executorch_pte\","
+                     "\"inputs\":[{\"name\":\"c\",\"datatype\":\"UINT8\",\"shape\":[3],"
+                     "\"media\":\"image\",\"image\":{\"crop\":[1,3]}}],"
+                     "\"outputs\":[{\"name\":\"d\",\"datatype\":\"FP32\",\"shape\":[3],"
+                     "\"answer\":\"boxes\"}]}");
     oip_print_model_ready(&out, "m", true);
     check_text(&out, "{\"name\":\"m\",\"ready\":true}");
     oip_print_error(&out, "no \"x\"\n\xff");
