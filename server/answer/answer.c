@@ -80,6 +80,14 @@ enum status answer_read_ints(const struct answer_tensor *tensor, size_t row, int
     return ST_OK;
 }
 
+const struct image_place *answer_place(const struct answer_source *source, size_t row)
+{
+    size_t index = source->place_count == 1 ? 0 : row;
+    return source->answer->picture != ANSWER_OF_MODEL && index < source->place_count
+               ? &source->places[index]
+               : NULL;
+}
+
 /* ---- boxes: where is what -------------------------------------------------------------------- */
 
 static bool are_candidates_last(const struct answer_form *answer, const struct shape *shape)
@@ -287,16 +295,6 @@ static enum status read_apart(const struct answer_source *source, size_t row, st
     return ST_OK;
 }
 
-/* Where the picture of a row comes from; NULL: it is the one that was sent. One picture is that of
- * all rows. */
-static const struct image_place *place_of(const struct answer_source *source, size_t row)
-{
-    size_t index = source->place_count == 1 ? 0 : row;
-    return source->answer->picture != ANSWER_OF_MODEL && index < source->place_count
-               ? &source->places[index]
-               : NULL;
-}
-
 static void scale(struct image_edges *edges, double height, double width)
 {
     edges->left *= width;
@@ -309,7 +307,7 @@ static void scale(struct image_edges *edges, double height, double width)
 static void place_box(const struct answer_source *source, size_t row, struct box *box)
 {
     const struct answer_form *answer = source->answer;
-    const struct image_place *place = place_of(source, row);
+    const struct image_place *place = answer_place(source, row);
     bool is_stored = answer->picture == ANSWER_STORED;
     struct image_edges edges = {(double)box->left, (double)box->top, (double)box->right,
                                 (double)box->bottom};

@@ -11,6 +11,8 @@
 
 #define PNG_BYTES_MAX ((size_t)256 << 20)
 #define CLASSES_MAX PNG_COLOR_COUNT_MAX
+#define SENT_PIXELS_MAX ((size_t)1 << 24) /* of a map in the size of the picture sent */
+#define OUTSIDE 0                         /* the class of pixels that the model has not seen */
 
 /* Bit 0 of the class is the highest bit of red, bit 1 of green, bit 2 of blue, bit 3 the next one
  * of red, and so on. */
@@ -26,7 +28,7 @@ void answer_map_color(uint32_t class, uint8_t out[3])
 }
 
 static enum status take_pixels(const int64_t *classes, size_t count, uint8_t *pixels,
-                               uint64_t counts[CLASSES_MAX], struct error *err)
+                               struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
         if (classes[i] < 0 || classes[i] >= CLASSES_MAX) {
@@ -34,7 +36,6 @@ static enum status take_pixels(const int64_t *classes, size_t count, uint8_t *pi
                              CLASSES_MAX - 1, classes[i]);
         }
         pixels[i] = (uint8_t)classes[i];
-        counts[classes[i]]++;
     }
     return ST_OK;
 }
@@ -81,21 +82,22 @@ static enum status print_picture(const struct answer_source *source,
     return status;
 }
 
-static enum status print_pixels(const struct answer_source *source, const int64_t *classes,
-                                uint8_t *pixels, enum answer_map_part part, struct buf *out,
-                                struct error *err)
+static enum status print_pixels(const struct answer_source *source, const uint8_t *pixels,
+                                uint32_t height, uint32_t width, enum answer_map_part part,
+                                struct buf *out, struct error *err)
 {
-    const struct shape *shape = &source->tensor.shape;
     uint64_t counts[CLASSES_MAX] = {0};
     uint8_t colors[CLASSES_MAX][4];
-    TRY(take_pixels(classes, answer_row_numel(&source->tensor), pixels, counts, err));
+    for (size_t i = 0; i < (size_t)height * width; i++) {
+        counts[pixels[i]]++;
+    }
     for (uint32_t i = 0; i < CLASSES_MAX; i++) {
         answer_map_color(i, colors[i]);
         colors[i][3] = UINT8_MAX;
     }
     const struct png_picture picture = {
-        .height = (uint32_t)shape->dims[shape->rank - 2],
-        .width = (uint32_t)shape->dims[shape->rank - 1],
+        .height = height,
+        .width = width,
         .kind = PNG_PALETTE,
         .pixels = pixels,
         .colors = colors[0],
@@ -104,21 +106,69 @@ static enum status print_pixels(const struct answer_source *source, const int64_
     return print_picture(source, &picture, counts, part, out, err);
 }
 
+/* In the picture that was sent. */
+static enum status print_placed(const struct answer_source *source, const struct image_place *place,
+                                const uint8_t *pixels, uint32_t height, uint32_t width,
+                                enum answer_map_part part, struct buf *out, struct error *err)
+{
+    const struct image_map map = {
+        .pixels = pixels,
+        .height = height,
+        .width = width,
+        .full = {source->pixels[0], source->pixels[1]},
+    };
+    bool is_stored = source->answer->picture == ANSWER_STORED;
+    uint32_t sent_height, sent_width;
+    image_place_size(place, is_stored, &sent_height, &sent_width);
+    size_t count = (size_t)sent_height * sent_width;
+    if (count > SENT_PIXELS_MAX) {
+        return error_set(err, ST_TOO_LARGE,
+                         "map: expected a picture of at most %zu pixels, got %" PRIu32
+                         " x %" PRIu32,
+                         SENT_PIXELS_MAX, sent_height, sent_width);
+    }
+    uint8_t *placed = malloc(count);
+    enum status status =
+        placed ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for %zu pixels", count);
+    if (status == ST_OK) {
+        status = image_place_spread(place, is_stored, &map, OUTSIDE, placed, err);
+    }
+    if (status == ST_OK) {
+        status = print_pixels(source, placed, sent_height, sent_width, part, out, err);
+    }
+    free(placed);
+    return status;
+}
+
+static enum status print_row(const struct answer_source *source, size_t row, uint8_t *pixels,
+                             enum answer_map_part part, struct buf *out, struct error *err)
+{
+    const struct image_place *place = answer_place(source, row);
+    const struct shape *shape = &source->tensor.shape;
+    uint32_t height = (uint32_t)shape->dims[shape->rank - 2];
+    uint32_t width = (uint32_t)shape->dims[shape->rank - 1];
+    int64_t *classes;
+    TRY(answer_read_ints(&source->tensor, row, &classes, err));
+    enum status status = take_pixels(classes, (size_t)height * width, pixels, err);
+    free(classes);
+    TRY(status);
+    return place && source->pixels[0] && source->pixels[1]
+               ? print_placed(source, place, pixels, height, width, part, out, err)
+               : print_pixels(source, pixels, height, width, part, out, err);
+}
+
 enum status answer_print_map(const struct answer_source *source, size_t row,
                              enum answer_map_part part, struct buf *out, struct error *err)
 {
     const struct shape *shape = &source->tensor.shape;
     size_t count = answer_row_numel(&source->tensor);
-    int64_t *classes;
     if (count == 0 || shape->dims[shape->rank - 1] > INT32_MAX ||
         shape->dims[shape->rank - 2] > INT32_MAX) {
         return error_set(err, ST_INVALID, "map: a picture of that size cannot be written");
     }
-    TRY(answer_read_ints(&source->tensor, row, &classes, err));
     uint8_t *pixels = malloc(count);
-    enum status status = pixels ? print_pixels(source, classes, pixels, part, out, err)
+    enum status status = pixels ? print_row(source, row, pixels, part, out, err)
                                 : error_set(err, ST_EXHAUSTED, "no memory for %zu pixels", count);
-    free(classes);
     free(pixels);
     return status;
 }

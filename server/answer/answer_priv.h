@@ -12,6 +12,10 @@ static inline size_t answer_row_numel(const struct answer_tensor *tensor)
     return rows ? (size_t)shape_numel(&tensor->shape) / rows : 0;
 }
 
+/* Where the picture of a row comes from; NULL: it is the one that was sent, or the answer is about
+ * the model's. One picture is that of all rows. */
+const struct image_place *answer_place(const struct answer_source *source, size_t row);
+
 /* Whole numbers of |row| as int64; free() takes |*out|. */
 MUST_CHECK enum status answer_read_ints(const struct answer_tensor *tensor, size_t row,
                                         int64_t **out, struct error *err);

@@ -159,12 +159,14 @@ static enum status read_text(const struct reader *r, const struct cJSON *value, 
     return ST_OK;
 }
 
-static enum status read_nothing(const struct reader *r, const struct cJSON *value,
-                                struct error *err)
+static enum status read_map(const struct reader *r, const struct cJSON *value, struct error *err)
 {
     TRY(document_need(r->in, value, JSON_OBJECT, err));
-    const struct cJSON *first = document_first(value);
-    return first ? document_refuse_member(r->in, first, "none", err) : ST_OK;
+    for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
+        TRY(document_is(at, "picture") ? read_picture(r, at, err)
+                                       : document_refuse_member(r->in, at, "picture", err));
+    }
+    return ST_OK;
 }
 
 static enum status read_details(const struct reader *r, const struct cJSON *value,
@@ -176,13 +178,20 @@ static enum status read_details(const struct reader *r, const struct cJSON *valu
     case ANSWER_BOXES:
         return read_boxes(r, value, err);
     case ANSWER_MAP:
-        return read_nothing(r, value, err);
+        return read_map(r, value, err);
     case ANSWER_TEXT:
         return read_text(r, value, err);
     case ANSWER_TENSOR:
         break;
     }
     unreachable();
+}
+
+/* Maps are as large as the model's unless the card says otherwise. */
+static void set_kind(struct card_answer *out, enum answer_kind kind)
+{
+    out->answer.kind = kind;
+    out->answer.picture = kind == ANSWER_MAP ? ANSWER_OF_MODEL : ANSWER_STORED;
 }
 
 static enum answer_kind find_kind(const char *text)
@@ -216,12 +225,12 @@ enum status card_read_answer(struct card *card, const struct document *in, const
                              "expected " KINDS ", or an object with one of these");
     }
     if (first) {
-        io->answer.answer.kind = find_kind(document_key(first));
+        set_kind(&io->answer, find_kind(document_key(first)));
         return io->answer.answer.kind ? read_details(&r, first, err)
                                       : document_refuse_member(in, first, KINDS, err);
     }
     TRY(document_text(in, value, &text, err));
-    io->answer.answer.kind = find_kind(text);
+    set_kind(&io->answer, find_kind(text));
     return io->answer.answer.kind
                ? ST_OK
                : document_fail(in, value, err, ST_INVALID, "expected " KINDS ", got '%.40s'", text);

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/status.h"
+
 struct image_place {
     uint32_t height, width; /* shown */
     unsigned orientation;   /* of EXIF, 1 to 8 */
@@ -33,5 +35,20 @@ void image_place_size(const struct image_place *place, bool is_stored, uint32_t 
 
 /* |edges| of the result become edges in the picture shown, or stored. They end at its borders. */
 void image_place_undo(const struct image_place *place, bool is_stored, struct image_edges *edges);
+
+/* A byte for each pixel of a result, or of a coarser map of it. */
+struct image_map {
+    const uint8_t *pixels; /* [height, width] */
+    uint32_t height, width;
+    uint32_t full[2]; /* height and width of the result that it is of */
+};
+
+/*
+ * Writes the picture shown, or stored, at |out|: each of its pixels is that of |map| which has its
+ * centre; |none| where the result does not have it. ST_EXHAUSTED.
+ */
+MUST_CHECK enum status image_place_spread(const struct image_place *place, bool is_stored,
+                                          const struct image_map *map, uint8_t none, uint8_t *out,
+                                          struct error *err);
 
 #endif

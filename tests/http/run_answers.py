@@ -324,6 +324,17 @@ def turned_png(height, width, orientation):
             chunk(b"eXIf", exif) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
+def flat_png(height, width):
+    """Black, with a bit for each pixel."""
+    def chunk(kind, body):
+        checksum = struct.pack(">I", zlib.crc32(kind + body))
+        return struct.pack(">I", len(body)) + kind + body + checksum
+    return (b"\x89PNG\r\n\x1a\n" +
+            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(bytes((1 + (width + 7) // 8) * height))) +
+            chunk(b"IEND", b""))
+
+
 def steps_of(image, height, width):
     """What Pillow and torchvision do to a picture: the size that it is resized to, and where its
     upper left corner lies in the model's picture then, as (height, width) and (y, x)."""
@@ -460,6 +471,60 @@ def test_boxes_of_a_tensor():
             same_places("tensor", [got[0][0][0]["box"]], [FOUND])
 
 
+def spread(image, turn, height, width, pixels):
+    """A map of the model's picture in the picture that is stored as |height| x |width|."""
+    size = (height, width) if turn < 5 else (width, height)
+    resized, corner = steps_of(image, *size)
+    shown = []
+    for y in range(size[0]):
+        row = []
+        for x in range(size[1]):
+            # Where the centre of the pixel is in the map, whose pixels are 2 x 2 of the model's.
+            at = [((p + 0.5) * resized[i] / size[i] + corner[i]) / 2 for i, p in enumerate((y, x))]
+            is_seen = 0 <= at[0] < len(pixels) and 0 <= at[1] < len(pixels[0])
+            row.append(pixels[int(at[0])][int(at[1])] if is_seen else 0)
+        shown.append(row)
+    result = [[None] * width for _ in range(height)]
+    for y in range(size[0]):
+        for x in range(size[1]):
+            box = stored(turn, *size, [x, y, x + 1, y + 1])
+            result[box[1]][box[0]] = shown[y][x]
+    return result
+
+
+def test_maps_in_the_picture_sent():
+    pixels = [[1 + (x * 5 + y * 3) % 7 for x in range(8)] for y in range(6)]
+    for image in FITS[1:]:
+        card = seen_card(image)
+        card["methods"]["seen"]["outputs"].append({"answer": {"map": {"picture": "sent"}}})
+        with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+            for turn in range(1, 9) if image == FITS[3] else (1, 6):
+                status, answer = call(daemon.port, "seen", [file_of(turned_png(21, 34, turn))],
+                                      [candidates()], [pixels])
+                if status == 400 and "package" in answer["error"]:
+                    return
+                got = answer["result"][1][0]
+                wanted = spread(image, turn, 21, 34, pixels)
+                expect(f"{image}, turn {turn}", read_png(base64.b64decode(got["png"]))[3], wanted)
+                expect("size", (got["width"], got["height"]), (34, 21))
+                expect("classes", sum(row["pixels"] for row in got["classes"]), 21 * 34)
+
+
+def test_a_map_too_large():
+    """Sent is a picture that is too large for a map of its size; the model's would do."""
+    card = seen_card({"resize": [12, 16]})
+    for word, wanted in (("sent", 413), ("model", 200)):
+        card["methods"]["seen"]["outputs"][1:] = [{"answer": {"map": {"picture": word}}}]
+        with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+            status, answer = call(daemon.port, "seen", [file_of(flat_png(4100, 4100))],
+                                  [candidates()], [[[0] * 8] * 6])
+            if status == 400 and "package" in answer["error"]:
+                return
+            expect(word, status, wanted)
+            if wanted == 413:
+                expect("why", "at most 16777216 pixels, got 4100 x 4100" in answer["error"], True)
+
+
 # ---- mistakes ----------------------------------------------------------------------------------
 
 
@@ -513,6 +578,7 @@ TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
          test_text, test_classes_and_softmax, test_picture_to_label,
          test_boxes_in_the_picture_sent, test_boxes_of_turned_pictures, test_boxes_of_a_tensor,
+         test_maps_in_the_picture_sent, test_a_map_too_large,
          test_mistakes]
 
 
