@@ -39,6 +39,11 @@ SQUARES = {"methods": {
     "map": {"inputs": [{"name": "picture", "image": {"resize": 48, "crop": [48, 64]}}],
             "outputs": [{"name": "ground", "labels": ["nothing", "red", "green", "blue"],
                          "answer": "map"}]}}}
+ANSWERS = {"methods": {
+    "joined": {"outputs": [{"name": "found", "labels": ["cat", "dog", "bird"],
+                            "answer": {"boxes": {"score": 0}}}]},
+    "text": {"outputs": [{"name": "said", "labels": ["", "a", "b", "c", " "], "answer": "text"}]},
+    "map": {"outputs": [{"name": "ground", "labels": ["sky", "road", "tree"], "answer": "map"}]}}}
 PIPELINE = {"twice": {"steps": [
     {"model": "add", "inputs": [{"input": 0}, {"input": 1}]},
     {"model": "add", "inputs": [{"from": 0, "output": 0}, {"input": 1}]}]}}
@@ -333,6 +338,19 @@ def record_sound(browser, url):
     expect("a file", "recording.wav" in code_of(browser)[0], True)
 
 
+def call_numbers(browser, url):
+    """Models of numbers, whose cards say answers: those come with `infer`."""
+    for model, button, shown in (("joined", 1, ".bars li"), ("text", 3, "p.said"),
+                                 ("map", 3, ".picture canvas")):
+        browser.go(f"{url}/#/models/answers.{model}")
+        browser.wait(f"document.querySelector('h2')?.textContent === 'answers.{model}' && "
+                     "document.querySelector('fieldset textarea')")
+        browser.click(f"fieldset .buttons button:nth-of-type({button})")
+        browser.click("form button.main")
+        browser.wait(f"document.querySelector('{shown}')")
+        expect("asks", '"answer":true' in code_of(browser)[0], True)
+
+
 def call_text(browser, url, folder):
     browser.go(f"{url}/#/models/enc")
     browser.wait("document.querySelector('fieldset textarea')")
@@ -437,9 +455,9 @@ def media_models(folder):
     """The command line of models with cards."""
     cards = {"digits": {"inputs": [{"name": "image", "image": {"resize": [8, 8]}}],
                         "outputs": [{"labels": list("0123456789")}]},
-             "squares": SQUARES, "media": MEDIA,
+             "squares": SQUARES, "media": MEDIA, "answers": ANSWERS,
              "enc": {"inputs": {"input_ids": {"text": TEXT}}}}
-    files = {"digits": "digits.pte", "squares": "squares.pte", "media": "media/model.pte",
+    files = {"digits": "digits.pte", "squares": "squares.pte", "media": "media/model.pte", "answers": "answers.pte",
              "enc": "encoder/model.pte"}
     arguments = []
     shutil.copy(MODELS / "encoder" / "tokenizer.json", folder)
@@ -462,6 +480,7 @@ def media_pages():
             call_media(browser, url, folder)
             record_sound(browser, url)
             call_text(browser, url, folder)
+            call_numbers(browser, url)
             use_keys(browser, url, folder)
             names_for_readers(browser, "squares.boxes")
             expect("complaints", browser.complaints(), [])
