@@ -22,6 +22,12 @@ function areShares(values) {
     return values.every((value) => value >= 0 && value <= 1.0001) && Math.abs(sum - 1) < 0.01;
 }
 
+// Does any of so many numbers stand out as a class does? Those of a sound do not.
+function stands(values) {
+    const shares = areShares(values) ? values : softmax(values);
+    return values.length <= 20 || Math.max(...shares) * values.length > 10;
+}
+
 function bars(values, labels) {
     const shares = areShares(values) ? values : softmax(values);
     const order = values.map((_, i) => i).sort((a, b) => values[b] - values[a]).slice(0, BARS_MAX);
@@ -143,7 +149,7 @@ function views(output, labels, canvas) {
     if (dims && (dims.channels === 1 || dims.channels === 3)) {
         return [picture(output, dims)];
     }
-    if (labels || (isRow && last >= 2 && last <= CLASSES_MAX)) {
+    if (labels || (isRow && last >= 2 && last <= CLASSES_MAX && stands(data))) {
         const rows = labels ? data.length / labels.length : 1;
         const size = data.length / rows;
         const lists = Array.from({length: Math.min(rows, 8)},

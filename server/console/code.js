@@ -74,20 +74,22 @@ function aloneTexts({file, text}) {
             : `--data-raw ${shell(text)}`}`,
         python: `data=${file ? `open(${quote(file.name)}, "rb")` : `${quote(text)}.encode()`}`,
         type,
-        script: file ? "file" : quote(text),
+        script: file ? "files[0]" : quote(text),
     };
 }
 
 function formTexts(parts) {
+    const files = parts.filter((part) => part.file);
+    const curlName = (name) => `"${name.replace(/["\\]/g, "\\$&")}"`;
     const value = (part) => part.text ?? JSON.stringify(part.json);
     return {
-        curl: parts.map((part) => part.file ? `-F ${shell(`${part.name}=@"${part.file.name}"`)}`
+        curl: parts.map((part) => part.file ? `-F ${shell(`${part.name}=@${curlName(part.file.name)}`)}`
             : `--form-string ${shell(`${part.name}=${value(part)}`)}`).join(" \\\n    "),
         python: `files=[\n${parts.map((part) => `    (${quote(part.name)}, ${
             part.file ? `open(${quote(part.file.name)}, "rb")` : `(None, ${quote(value(part))})`})`)
             .join(",\n")}]`,
         before: `const form = new FormData();\n${parts.map((part) => `form.append(${quote(part.name)}, ${
-            part.file ? `file /* ${part.file.name} */` : quote(value(part))});`).join("\n")}\n`,
+            part.file ? `files[${files.indexOf(part)}]` : quote(value(part))});`).join("\n")}\n`,
         script: "form",
     };
 }
@@ -105,7 +107,10 @@ function write(request) {
     const type = request.alone ? {"Content-Type": texts.type} : {};
     const headers = [...Object.entries(type).map(([name, value]) => `${quote(name)}: ${quote(value)}`),
         token() ? '"Authorization": f"Bearer {token}"' : null].filter(Boolean).join(", ");
-    const needsFile = request.alone?.file || request.parts?.some((part) => part.file);
+    const names = (request.parts || [request.alone || {}]).filter((part) => part.file)
+        .map((part) => quote(part.file.name)).join(", ");
+    const chosen = `// ${names}\nconst files = [...document.querySelectorAll("input[type=file]")]\n`
+        + "    .flatMap((input) => [...input.files]);\n";
     const scriptHeaders = [texts.type ? `"Content-Type": ${quote(texts.type)}` : null,
         token() ? "Authorization: `Bearer ${token}`" : null].filter(Boolean).join(", ");
     return {isCut: texts.isCut, texts: {
@@ -113,7 +118,7 @@ function write(request) {
             shell(url)}`,
         Python: `import requests\n\nanswer = requests.post(${quote(url)}${
             headers ? `, headers={${headers}}` : ""}, ${texts.python})\nprint(answer.json())`,
-        JavaScript: `${needsFile ? 'const [file] = document.querySelector("input[type=file]").files;\n' : ""}${
+        JavaScript: `${names ? chosen : ""}${
             texts.before || ""}const answer = await fetch(${quote(url)}, {\n    method: "POST",\n${
             scriptHeaders ? `    headers: {${scriptHeaders}},\n` : ""}    body: ${
             texts.script},\n});\nconsole.log(await answer.json());`,

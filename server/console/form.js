@@ -225,7 +225,7 @@ function bodyOf(request) {
     }
     const form = new FormData();
     for (const part of request.parts) {
-        form.append(part.name, part.file || part.text || JSON.stringify(part.json));
+        form.append(part.name, part.file ?? part.text ?? JSON.stringify(part.json));
     }
     return form;
 }

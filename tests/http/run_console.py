@@ -7,12 +7,14 @@ pictures of the pages there.
 
 usage: run_console.py, with top_srcdir and top_builddir in the environment.
 """
+import ast
 import gzip
 import json
 import os
 import re
 import shutil
 import struct
+import subprocess
 import sys
 import tempfile
 import zlib
@@ -37,6 +39,11 @@ SQUARES = {"methods": {
     "map": {"inputs": [{"name": "picture", "image": {"resize": 48, "crop": [48, 64]}}],
             "outputs": [{"name": "ground", "labels": ["nothing", "red", "green", "blue"],
                          "answer": "map"}]}}}
+ANSWERS = {"methods": {
+    "joined": {"outputs": [{"name": "found", "labels": ["cat", "dog", "bird"],
+                            "answer": {"boxes": {"score": 0}}}]},
+    "text": {"outputs": [{"name": "said", "labels": ["", "a", "b", "c", " "], "answer": "text"}]},
+    "map": {"outputs": [{"name": "ground", "labels": ["sky", "road", "tree"], "answer": "map"}]}}}
 PIPELINE = {"twice": {"steps": [
     {"model": "add", "inputs": [{"input": 0}, {"input": 1}]},
     {"model": "add", "inputs": [{"from": 0, "output": 0}, {"input": 1}]}]}}
@@ -256,6 +263,19 @@ def code_of(browser):
     return browser.run("return window.texts")
 
 
+def use_code(browser, texts, folder):
+    """What the curl of a page gets; its Python and JavaScript are at least parsed."""
+    ast.parse(texts[1])
+    compiled = browser.devtools("Runtime.compileScript", expression=f"async () => {{{texts[2]}}}",
+                                sourceURL="", persistScript=False)
+    expect("JavaScript", compiled.get("exceptionDetails"), None)
+    if not shutil.which("curl"):
+        return {"result": [None]}
+    done = subprocess.run(["sh", "-c", texts[0].replace("curl", "curl -s", 1)], cwd=folder,
+                          capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
 def call_media(browser, url, folder):
     """Files go as they are; answers are those of the card, over the picture that was sent."""
     scene, tone = os.path.join(folder, "scene.png"), os.path.join(folder, "tone.wav")
@@ -274,7 +294,9 @@ def call_media(browser, url, folder):
     texts = code_of(browser)
     expect("curl", ["--data-binary @'scene.png'" in texts[0], "image/png" in texts[0]], [True] * 2)
     expect("Python", 'data=open("scene.png", "rb")' in texts[1], True)
-    expect("JavaScript", "body: file" in texts[2], True)
+    expect("JavaScript", "body: files[0]" in texts[2], True)
+    boxes, = use_code(browser, texts, folder)["result"]
+    expect("boxes by curl", len(boxes or [0, 0]), 2)
     keep(browser, "boxes")
     choose(browser, url, "squares.map", scene)
     browser.wait("(() => { const over = document.querySelector('canvas.over'); "
@@ -295,7 +317,9 @@ def call_media(browser, url, folder):
     choose(browser, url, "media.sums", scene, tone)
     expect("a form", browser.run("return document.querySelector('section pre').textContent"
                                  ".startsWith('[')"), True)
-    expect("curl", "-F 'sound=@\"tone.wav\"'" in code_of(browser)[0], True)
+    texts = code_of(browser)
+    expect("curl", "-F 'sound=@\"tone.wav\"'" in texts[0], True)
+    expect("sum by curl", "error" in use_code(browser, texts, folder), False)
     keep(browser, "form")
 
 
@@ -314,13 +338,28 @@ def record_sound(browser, url):
     expect("a file", "recording.wav" in code_of(browser)[0], True)
 
 
-def call_text(browser, url):
+def call_numbers(browser, url):
+    """Models of numbers, whose cards say answers: those come with `infer`."""
+    for model, button, shown in (("joined", 1, ".bars li"), ("text", 3, "p.said"),
+                                 ("map", 3, ".picture canvas")):
+        browser.go(f"{url}/#/models/answers.{model}")
+        browser.wait(f"document.querySelector('h2')?.textContent === 'answers.{model}' && "
+                     "document.querySelector('fieldset textarea')")
+        browser.click(f"fieldset .buttons button:nth-of-type({button})")
+        browser.click("form button.main")
+        browser.wait(f"document.querySelector('{shown}')")
+        expect("asks", '"answer":true' in code_of(browser)[0], True)
+
+
+def call_text(browser, url, folder):
     browser.go(f"{url}/#/models/enc")
     browser.wait("document.querySelector('fieldset textarea')")
     browser.type("fieldset textarea", "hello world")
     browser.click("form button.main")
     browser.wait("document.querySelector('section pre')")
-    expect("a text alone", "Content-Type: text/plain" in code_of(browser)[0], True)
+    texts = code_of(browser)
+    expect("a text alone", "Content-Type: text/plain" in texts[0], True)
+    expect("state by curl", "error" in use_code(browser, texts, folder), False)
 
 
 def go_to(browser, expression):
@@ -416,9 +455,9 @@ def media_models(folder):
     """The command line of models with cards."""
     cards = {"digits": {"inputs": [{"name": "image", "image": {"resize": [8, 8]}}],
                         "outputs": [{"labels": list("0123456789")}]},
-             "squares": SQUARES, "media": MEDIA,
+             "squares": SQUARES, "media": MEDIA, "answers": ANSWERS,
              "enc": {"inputs": {"input_ids": {"text": TEXT}}}}
-    files = {"digits": "digits.pte", "squares": "squares.pte", "media": "media/model.pte",
+    files = {"digits": "digits.pte", "squares": "squares.pte", "media": "media/model.pte", "answers": "answers.pte",
              "enc": "encoder/model.pte"}
     arguments = []
     shutil.copy(MODELS / "encoder" / "tokenizer.json", folder)
@@ -440,7 +479,8 @@ def media_pages():
             url = f"http://127.0.0.1:{daemon.port}"
             call_media(browser, url, folder)
             record_sound(browser, url)
-            call_text(browser, url)
+            call_text(browser, url, folder)
+            call_numbers(browser, url)
             use_keys(browser, url, folder)
             names_for_readers(browser, "squares.boxes")
             expect("complaints", browser.complaints(), [])

@@ -149,6 +149,8 @@ def bodies():
         meta = json.loads((client.send(b"GET /v2/models/media.sums HTTP/1.1\r\nHost: a\r\n\r\n"),
                            client.answer(), client.body)[2])
         expect("metadata", [row.get("media") for row in meta["inputs"]], ["image", "sound", None])
+        expect("forms", [meta["inputs"][0]["image"], meta["inputs"][1]["sound"]],
+               [{"resize": [2, 2], "fit": "stretch"}, {"rate": 1000}])
 
 
 def json_forms():

@@ -67,8 +67,25 @@ def media():
         form = document["paths"]["/v2/models/enc/call"]["post"]["requestBody"]["content"][
             "multipart/form-data"]["schema"]
         expect("filled ones may be left out", form["required"], ["input_ids"])
+        for model, query in (("squares.boxes", ""), ("squares.map", ""), ("digits", ""),
+                             ("digits", "?top_k=0")):
+            match_schema(daemon, document, model, query)
         with generated(folder, document):
             send_media(daemon)
+
+
+def match_schema(daemon, document, model, query):
+    """What comes for a picture is what the document says."""
+    path = f"/v2/models/{model}/call"
+    request = urllib.request.Request(f"http://127.0.0.1:{daemon.port}{path}{query}", scene_png(),
+                                     {"Content-Type": "image/png"})
+    with urllib.request.urlopen(request) as answer:
+        result = json.load(answer)
+    schema = document["paths"][path]["post"]["responses"]["200"]["content"]["application/json"][
+        "schema"]
+    jsonschema = importlib.import_module("jsonschema")
+    jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(
+        result)
 
 
 def send_media(daemon):
