@@ -25,4 +25,5 @@ noinst_LIBRARIES += %D%/libmedia.a
 	%D%/resize_rows_avx512.c \
 	%D%/sndfile.c %D%/sndfile.h \
 	%D%/sound.c %D%/sound.h \
-	%D%/soxr.c %D%/soxr.h
+	%D%/soxr.c %D%/soxr.h \
+	%D%/wav.c %D%/wav.h

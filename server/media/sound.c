@@ -13,6 +13,7 @@
 #include "server/media/ogg.h"
 #include "server/media/sndfile.h"
 #include "server/media/soxr.h"
+#include "server/media/wav.h"
 
 #define SOUND_MAGIC 0x736e6421u
 
@@ -103,6 +104,9 @@ static enum status check_format(struct span file, struct error *err)
     enum media_format format = media_find_format(file);
     if (format == MEDIA_OGG) {
         return ogg_verify_vorbis(file, err);
+    }
+    if (format == MEDIA_WAV) {
+        return wav_verify_length(file, err);
     }
     return media_kind_of(format) == MEDIA_SOUND
                ? ST_OK

@@ -4,6 +4,7 @@
 HTTP_TESTS = \
 	%D%/run_access.py \
 	%D%/run_access_log.py \
+	%D%/run_bad_media.py \
 	%D%/run_batch.py \
 	%D%/run_bench.py \
 	%D%/run_answers.py \

@@ -219,6 +219,29 @@ static void test_not_finite(void **state)
     expect_refusal(file, len, ST_INVALID, "frame 0 of the sound is");
 }
 
+/* A file that lost its end is refused; one that never said its length ends where it ends. */
+static void test_cut_wav(void **state)
+{
+    static uint8_t file[FILE_BYTES_MAX];
+    float *samples;
+    uint64_t count;
+    struct error err = {0};
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    size_t len = make_wav(file, 16000, 1, 100);
+    expect_refusal(file, len - 1, ST_INVALID,
+                   "a damaged WAV file: expected 200 bytes of samples, got 199");
+    expect_refusal(file, 44, ST_INVALID, "expected 200 bytes of samples, got 0");
+    for (int i = 0; i < 2; i++) {
+        put_u32(file + 40, i ? UINT32_MAX : INT32_MAX - 36u);
+        assert_int_equal(decode(span_of(file, len), &samples, &count, &err), ST_OK);
+        assert_int_equal(count, 100);
+        free(samples);
+    }
+}
+
 static uint32_t random_below(uint32_t limit)
 {
     static uint64_t x = 0x9e3779b97f4a7c15;
@@ -301,10 +324,10 @@ static void test_formats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),  cmocka_unit_test(test_features),
-        cmocka_unit_test(test_wav),      cmocka_unit_test(test_coded),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_formats),    cmocka_unit_test(test_features),
+        cmocka_unit_test(test_wav),        cmocka_unit_test(test_cut_wav),
+        cmocka_unit_test(test_coded),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
