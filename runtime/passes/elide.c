@@ -2,11 +2,13 @@
 /*
  * Removes copies that change nothing: see passes.h. A value is written only once, so a copy with
  * the same type and dims is the value itself. Exporters write many copies to keep buffers apart
- * that do not exist here.
+ * that do not exist here. XNNPACK joins at most five tensors at a time, so what joins more comes as
+ * a tree of concatenations, and each level of it copied everything.
  */
 #include "config.h"
 
 #include "base/check.h"
+#include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
@@ -22,17 +24,92 @@ static uint32_t source_of(const struct rt_graph *graph, const struct rt_node *no
     return 0;
 }
 
+/* ---- concatenations -------------------------------------------------------------------------- */
+
+enum { CAT_LIST, CAT_DIM };
+
+/* The dim along which |cat| joins its tensors; -1 if only a call knows it. */
+static int64_t dim_of(const struct rt_graph *graph, const struct rt_node *cat)
+{
+    struct rt_dim dim = rt_node_arg(graph, cat, CAT_DIM)->i;
+    int64_t rank = rt_node_out(graph, cat, 0)->rank;
+    return rt_dim_is_const(dim) ? dim.value + (dim.value < 0 ? rank : 0) : -1;
+}
+
+/* The tensors that item |item| of |cat| consists of, if a concatenation along the same dim makes it
+ * for |cat| alone; else NULL. */
+static const struct rt_value *parts_of(const struct rt_rewrite *rw, const struct rt_node *cat,
+                                       uint32_t item)
+{
+    const struct rt_graph *graph = rw->graph;
+    const struct rt_value *v = &graph->values[item], *out = rt_node_out(graph, cat, 0);
+    if (v->kind != RT_TENSOR || v->dtype != out->dtype || v->rank != out->rank ||
+        !rt_rewrite_is_single_use(rw, item)) {
+        return NULL;
+    }
+    const struct rt_node *inner = rt_rewrite_producer(rw, item, RT_KNOWN_cat);
+    bool is_alike =
+        inner && dim_of(graph, inner) >= 0 && dim_of(graph, inner) == dim_of(graph, cat);
+    return is_alike ? rt_node_arg(graph, inner, CAT_LIST) : NULL;
+}
+
+/* All of |cat|'s tensors, into |items| unless that is NULL; returns how many there are. */
+static uint32_t flatten(const struct rt_rewrite *rw, const struct rt_node *cat, uint32_t *items)
+{
+    const struct rt_value *list = rt_node_arg(rw->graph, cat, CAT_LIST);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct rt_value *parts = parts_of(rw, cat, list->values[i]);
+        const uint32_t *from = parts ? parts->values : &list->values[i];
+        uint32_t more = parts ? parts->count : 1;
+        for (uint32_t j = 0; items && j < more; j++) {
+            items[count + j] = from[j];
+        }
+        count += more;
+    }
+    return count;
+}
+
+/* Joins the tensors of inner concatenations directly. Those have been visited before. */
+static enum status visit_cat(struct rt_rewrite *rw, struct rt_node *cat, struct error *err)
+{
+    struct rt_graph *graph = rw->graph;
+    uint32_t count = flatten(rw, cat, NULL);
+    if (count == rt_node_arg(graph, cat, CAT_LIST)->count) {
+        return ST_OK;
+    }
+    uint32_t *items = arena_array(&graph->arena, count, sizeof(*items));
+    if (!items) {
+        return arena_fail(&graph->arena, "the method", err);
+    }
+    flatten(rw, cat, items);
+    cat->args[CAT_LIST] = rt_graph_tensors(graph, items, count);
+    return rt_graph_check(graph, err);
+}
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+
+/* What |node| may be a copy of; 0: of nothing. */
+static uint32_t original_of(const struct rt_graph *graph, const struct rt_node *node)
+{
+    if (!rt_op_is(node->op, RT_KNOWN_cat)) {
+        return node->op->flags & RT_OP_COPY ? source_of(graph, node) : 0;
+    }
+    const struct rt_value *list = rt_node_arg(graph, node, CAT_LIST);
+    return list->count == 1 ? list->values[0] : 0;
+}
+
 enum status rt_pass_elide(struct rt_graph *graph, struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_rewrite rw;
     TRY(rt_rewrite_begin(&rw, graph, err));
     for (uint32_t i = 0; i < rw.node_count; i++) {
-        const struct rt_node *node = rt_rewrite_node(&rw, i);
-        if (!(node->op->flags & RT_OP_COPY)) {
-            continue;
+        struct rt_node *node = rt_rewrite_node(&rw, i);
+        if (rt_op_is(node->op, RT_KNOWN_cat)) {
+            TRY(visit_cat(&rw, node, err));
         }
-        uint32_t from = source_of(graph, node), to = node->outs[0];
+        uint32_t from = original_of(graph, node), to = node->outs[0];
         const struct rt_value *a = &graph->values[from], *b = &graph->values[to];
         if (a->kind == RT_TENSOR && a->dtype == b->dtype && rt_value_same_dims(a, b)) {
             rt_rewrite_replace(&rw, to, from);

@@ -4,7 +4,7 @@
  * again after permute, lower and layout, because these create new constants):
  *
  *     resolve    replaces solved symbols in all sizes
- *     elide      removes copies that change nothing
+ *     elide      removes copies that change nothing, and joins trees of concatenations
  *     quantize   computes on integers what is computed between quantized values
  *     fold       replaces nodes with only constant arguments by constants (runtime/code/fold.h)
  *     permute    moves permutes towards the outputs and cancels pairs
@@ -36,7 +36,8 @@
  * results are expressions now. Afterwards the inputs' dims show which of them may vary. */
 MUST_CHECK enum status rt_pass_resolve(struct rt_graph *graph, struct error *err);
 
-/* Readers of a copy read its source instead. */
+/* Readers of a copy read its source instead. A concatenation of concatenations joins their tensors
+ * itself. */
 MUST_CHECK enum status rt_pass_elide(struct rt_graph *graph, struct error *err);
 
 /*

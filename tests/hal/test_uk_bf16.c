@@ -366,6 +366,11 @@ static void level_types(const struct hal_cpu_uk *uk)
                                           n & 1, n & 2, -0.5f, INFINITY});
     }
     check_types(uk, &(struct problem){1, 40, 70, 3002, 1, SEGMENTS_MAX, true, true, 0.0f, 1.0f});
+    /* one run: rows are read where they lie, and tiles share them unevenly */
+    for (uint32_t m = 15; m <= 2 * uk->bf16_mr + 3; m++) {
+        check_types(uk, &(struct problem){1 + m % 2, m, 33, 34 + m % 3 * 30, 1, SEGMENTS_MAX, true,
+                                          false, -INFINITY, INFINITY});
+    }
     /* rows a page apart */
     check_types(uk, &(struct problem){1, 20, 70, 2046, 2, 0, true, false, -INFINITY, INFINITY});
 }

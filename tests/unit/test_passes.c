@@ -496,6 +496,40 @@ static void what_others_read_stays_a_float(void **state)
     assert_int_equal(narrowed(f), DT_F32);
 }
 
+static uint32_t join(struct fixture *f, uint32_t a, uint32_t b, int64_t dim)
+{
+    const uint32_t items[] = {a, b};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, items, 2), number(f, dim)};
+    return apply(f, "cat", args, 2);
+}
+
+static void trees_of_concatenations_join_at_once(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t a = INPUT(2, 3), b = INPUT(2, 4), c = INPUT(2, 5), d = INPUT(2, 6);
+    uint32_t alone[] = {rt_graph_tensors(&f->graph, &d, 1), number(f, 0)};
+    give(f, join(f, join(f, join(f, a, b, 1), c, -1), apply(f, "cat", alone, 2), 1));
+    assert_ok(f->err, rt_pass_elide(&f->graph, &f->err));
+    assert_int_equal(f->graph.node_count, 1);
+    const struct rt_value *list = rt_node_arg(&f->graph, &f->graph.nodes[0], 0);
+    const uint32_t want[] = {a, b, c, d};
+    assert_int_equal(list->count, 4);
+    assert_memory_equal(list->values, want, sizeof(want));
+    assert_int_equal(f->graph.values[f->graph.outputs[0]].dims[1].value, 18);
+}
+
+static void other_concatenations_stay(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t a = INPUT(2, 3), joined = join(f, a, a, 0);
+    give(f, join(f, joined, joined, 1)); /* along another dim */
+    uint32_t shared = join(f, a, a, 1);
+    give(f, join(f, shared, a, 1));
+    give(f, shared);
+    assert_ok(f->err, rt_pass_elide(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "cat"), 4);
+}
+
 /* Two products of |rows| rows by 512 columns, whose input is read as floats, too. */
 static enum dtype wide(struct fixture *f, int64_t rows, uint32_t *out_copies)
 {
@@ -895,6 +929,8 @@ int main(void)
         TEST(what_only_products_read_is_bfloat16),
         TEST(what_others_read_stays_a_float),
         TEST(wide_products_share_a_rounded_copy),
+        TEST(trees_of_concatenations_join_at_once),
+        TEST(other_concatenations_stay),
         TEST(one_pixel_needs_no_reorder),
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),

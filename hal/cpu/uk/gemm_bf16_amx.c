@@ -2,8 +2,9 @@
 /*
  * The product of gemm_bf16.c with AMX, from the same panels: their pairs of numbers are the words
  * of the instruction. A tile of C has up to 32 rows, of any lines, and one panel of 32 columns:
- * four tiles of sums, which stay in registers over all of k. Rows of A are rounded behind
- * |scratch|, where they have equal distances, and multiplied by all panels of a block.
+ * four tiles of sums, which stay in registers over all of k. Rows of A are read where they lie if
+ * they are bfloat16 at equal distances. Else they are rounded behind |scratch| and multiplied by
+ * all panels of a block: to copy 32 rows takes about as long as to multiply them by one panel.
  *
  * The instruction sums the even k of a step and the odd ones, then both, then adds that to C. So an
  * element depends on how k is cut into steps, which only its own runs decide: few rows take the
@@ -19,6 +20,7 @@
 #define AMX_DOT AMX_DOT_BF16
 #include "hal/cpu/uk/amx_run.h"
 
+#define PAGE_BYTES 4096
 #define B_BLOCK (320 * 1024) /* numbers of B kept in a second-level cache */
 
 _Static_assert(UK_BF16_MR == 2 * AMX_ROWS, "two blocks of rows");
@@ -29,6 +31,7 @@ struct product {
     const struct uk_segment *segments;
     size_t segment_count, run;
     bool is_one_run;    /* the runs follow each other in k: only one of them has a shorter end */
+    bool is_in_place;   /* A is not copied; it has one run */
     size_t pitch;       /* numbers from one row of the copy to the next */
     size_t rows, tiles; /* of all lines; tiles share them evenly */
     size_t height;      /* rows of a block */
@@ -109,8 +112,22 @@ static size_t run_bytes(const struct product *p)
     return p->run * (p->is_one_run ? p->segment_count : 1) * sizeof(uint16_t);
 }
 
-/* One tile of C, whose rows have been copied. If a block has fewer rows than it could, numbers of
- * the rows behind them are multiplied as well, and nobody reads those sums. */
+/* The bytes of the rows of a tile. */
+static struct amx_run rows_of(const struct product *p, const struct place *place)
+{
+    const struct uk_gemm_f32 *g = p->g;
+    if (!p->is_in_place) {
+        return (struct amx_run){.a = g->scratch, .a_row = (ptrdiff_t)(p->pitch * sizeof(uint16_t))};
+    }
+    ptrdiff_t at = offset(place, g->a_line, g->a_row) + p->segments[0].a;
+    return (struct amx_run){
+        .a = (const uint8_t *)g->a + at * (ptrdiff_t)sizeof(uint16_t),
+        .a_row = g->a_row * (ptrdiff_t)sizeof(uint16_t),
+    };
+}
+
+/* One tile of C. The second block of rows ends with the last one, so it may share a row with the
+ * first: both have the same sums of it. */
 static void run_tile(const struct product *p, struct place place, size_t rows, size_t panel)
 {
     _Alignas(64) float sums[UK_BF16_MR][UK_NR];
@@ -119,22 +136,25 @@ static void run_tile(const struct product *p, struct place place, size_t rows, s
     const uint16_t *b = (const uint16_t *)g->b + panel * g->k * UK_NR;
     bool is_wide = width > UK_VL, is_tall = rows > p->height;
     size_t run_count = p->is_one_run ? 1 : p->segment_count;
-    struct amx_run run = {.bytes = run_bytes(p), .a_row = (ptrdiff_t)(p->pitch * sizeof(uint16_t))};
-    run.second = is_tall ? (ptrdiff_t)p->height * run.a_row : 0;
+    struct amx_run run = rows_of(p, &place);
+    const uint8_t *a = run.a;
+    ptrdiff_t second = is_tall ? (ptrdiff_t)(rows - p->height) : 0;
+    run.bytes = run_bytes(p);
+    run.second = second * run.a_row;
     AMX_ZERO(0);
     AMX_ZERO(1);
     AMX_ZERO(2);
     AMX_ZERO(3);
     for (size_t s = 0; s < run_count; s++) {
-        run.a = (const uint8_t *)g->scratch + s * run.bytes;
+        run.a = a + s * run.bytes;
         run.b = (const uint8_t *)(b + p->segments[s].k * UK_NR);
         amx_add_run(&run, is_wide);
     }
     AMX_STORE(0, &sums[0][0], sizeof(sums[0]));
     AMX_STORE(1, &sums[0][UK_VL], sizeof(sums[0]));
     if (is_tall) {
-        AMX_STORE(2, &sums[p->height][0], sizeof(sums[0]));
-        AMX_STORE(3, &sums[p->height][UK_VL], sizeof(sums[0]));
+        AMX_STORE(2, &sums[second][0], sizeof(sums[0]));
+        AMX_STORE(3, &sums[second][UK_VL], sizeof(sums[0]));
     }
     for (size_t i = 0; i < rows; i++, go_on(p, &place)) {
         finish_row(g, &place, sums[i], column, width);
@@ -154,6 +174,16 @@ static void choose_runs(struct product *p, struct uk_segment *from_start)
     }
 }
 
+/* Rows whose distance is a multiple of a page would evict each other from the first-level cache.
+ * With several runs the end of each one would be a step of its own, and so its sums others. */
+static bool reads_in_place(const struct product *p)
+{
+    const struct uk_gemm_f32 *g = p->g;
+    bool is_even = g->lines == 1 || g->a_line == (ptrdiff_t)g->m * g->a_row;
+    return g->a_is_bf16 && !g->is_odd && p->segment_count == 1 && is_even &&
+           g->a_row * (ptrdiff_t)sizeof(uint16_t) % PAGE_BYTES != 0;
+}
+
 static void choose_rows(struct product *p)
 {
     p->rows = (size_t)p->g->lines * p->g->m;
@@ -167,7 +197,9 @@ static void run_block(const struct product *p, size_t panel_begin, size_t panel_
     for (size_t i = 0; i < p->tiles; i++) {
         size_t row = p->rows * i / p->tiles, rows = p->rows * (i + 1) / p->tiles - row;
         struct place place = place_of(p, row);
-        copy_rows(p, place, rows);
+        if (!p->is_in_place) {
+            copy_rows(p, place, rows);
+        }
         for (size_t panel = panel_begin; panel < panel_end; panel++) {
             run_tile(p, place, rows, panel);
         }
@@ -182,6 +214,7 @@ void UK_NAME(gemm_bf16)(const struct uk_gemm_f32 *g)
     must(g->run % 2 == 0 && g->k % 2 == 0);
     choose_runs(&p, &from_start);
     choose_rows(&p);
+    p.is_in_place = reads_in_place(&p);
     size_t depth = p.segment_count * p.run, panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
     size_t panel = depth * UK_NR + 1, block = panel < B_BLOCK ? B_BLOCK / panel : 1;
     p.pitch = uk_gemm_bf16_row(depth);
