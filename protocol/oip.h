@@ -45,6 +45,7 @@ struct oip_tensor_meta {
     const char *media;       /* an input may come as "image", "sound" or "text"; or NULL */
     const char *media_form;  /* JSON: what is made of that; or NULL */
     const char *answer;      /* an output is written as "boxes" or the like for people; or NULL */
+    const char *answer_form; /* JSON: where that lies in a picture; or NULL */
 };
 
 struct oip_limits {

@@ -218,6 +218,9 @@ static void print_tensors(struct buf *out, const char *name, const struct oip_te
             buf_add_char(out, ',');
             oip_print_member(out, "answer", metas[i].answer);
         }
+        if (metas[i].answer_form) {
+            buf_printf(out, ",\"%s\":%s", metas[i].answer, metas[i].answer_form);
+        }
         if (metas[i].label_count) {
             buf_printf(out, ",\"label_count\":%" PRIu32, metas[i].label_count);
         }

@@ -44,6 +44,7 @@ enum answer_order { ANSWER_BY_SHAPE, ANSWER_CANDIDATES_FIRST, ANSWER_CANDIDATES_
 /* The picture that coordinates of an answer are in: as the file has it, as people see it after its
  * EXIF orientation, or as the model gets it. If a tensor was sent, they are all one. */
 enum answer_picture { ANSWER_STORED, ANSWER_SHOWN, ANSWER_OF_MODEL };
+#define ANSWER_PICTURES 3
 
 struct answer_form {
     enum answer_kind kind;

@@ -230,6 +230,9 @@ const char *card_fit_word(enum card_fit fit);
 /* "classes", "boxes", "map", "text"; NULL: the tensor. */
 const char *card_answer_word(enum answer_kind kind);
 
+/* "sent", "shown", "model". */
+const char *card_picture_word(enum answer_picture picture);
+
 /* Is |member| of a model in pted.json one that card_read_members() reads? */
 bool card_has_member(const struct cJSON *member);
 

@@ -88,13 +88,19 @@ static enum status read_order(const struct reader *r, const struct cJSON *value,
     return ST_OK;
 }
 
+static const char *const picture_words[ANSWER_PICTURES] = {
+    [ANSWER_STORED] = "sent", [ANSWER_SHOWN] = "shown", [ANSWER_OF_MODEL] = "model"};
+
+const char *card_picture_word(enum answer_picture picture)
+{
+    return picture_words[picture];
+}
+
 static enum status read_picture(const struct reader *r, const struct cJSON *value,
                                 struct error *err)
 {
-    static const char *const words[] = {
-        [ANSWER_STORED] = "sent", [ANSWER_SHOWN] = "shown", [ANSWER_OF_MODEL] = "model"};
     uint32_t word;
-    TRY(read_word(r, value, words, 3, "sent, shown or model", &word, err));
+    TRY(read_word(r, value, picture_words, ANSWER_PICTURES, "sent, shown or model", &word, err));
     r->out->answer.picture = (enum answer_picture)word;
     r->out->needs_picture |= word != ANSWER_OF_MODEL;
     return ST_OK;

@@ -199,7 +199,8 @@ function outputsOf(answer, meta) {
     return answer.outputs.map((output) => {
         const about = meta.outputs.find((item) => item.name === output.name);
         const kind = output.datatype === "BYTES" ? about?.answer : null;
-        return read[kind] ? {...output, rows: {kind, rows: output.data.map(read[kind])}} : output;
+        return read[kind] ? {...output, rows: {kind, rows: output.data.map(read[kind]),
+            about: about[kind]}} : output;
     });
 }
 

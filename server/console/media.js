@@ -43,8 +43,9 @@ export function dropZone(what, types, take, options, ...children) {
 // ---- pictures -----------------------------------------------------------------------------------
 
 // The picture as people see it, on a canvas of a bounded size, with its own size in pixels.
-async function readPicture(file) {
-    const bitmap = await createImageBitmap(file);
+// |imageOrientation|: "from-image" is the turn of EXIF, "none" the picture as the file has it.
+async function readPicture(file, imageOrientation = "from-image") {
+    const bitmap = await createImageBitmap(file, {imageOrientation});
     const {width, height} = bitmap;
     const scale = Math.min(1, PREVIEW_MAX / Math.max(width, height));
     const canvas = element("canvas", {class: "shown", role: "img", "aria-label": file.name,
@@ -154,6 +155,7 @@ async function preview(file, tensor) {
     try {
         if (tensor.media === "image") {
             const picture = await readPicture(file);
+            picture.stored = await readPicture(file, "none");
             return {picture, nodes: [picture.canvas],
                 about: `${picture.width} × ${picture.height} pixels`};
         }

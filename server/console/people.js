@@ -31,8 +31,22 @@ function side(sent, length, canvas, crop) {
     return {size, toSent: (at) => (at - shift) * sent / length};
 }
 
+// The picture below boxes and maps, as |about| the output says.
+function below(picture, about) {
+    return about.picture === "sent" ? picture.stored || picture : picture;
+}
+
+// How coordinates of boxes and maps become pixels of the picture below.
+function viewOf(form, picture, about) {
+    if (about.picture === "model") {
+        return modelView(form, picture);
+    }
+    const whole = (length) => ({size: length, toSent: (at) => at});
+    return {x: whole(picture.width), y: whole(picture.height)};
+}
+
 // The sides of the model's picture, and how its pixels become those of |picture|.
-export function modelView(form, picture) {
+function modelView(form, picture) {
     const [w, h] = resized(form, picture.width, picture.height);
     const [canvasHeight, canvasWidth] = form.fit === "inside" ? form.resize : [h, w];
     const [cropHeight, cropWidth] = form.crop || [0, 0];
@@ -90,9 +104,10 @@ function copyOf(picture) {
     return copy;
 }
 
-function boxShape(item, view, picture) {
-    const [left, right] = [item.box[0], item.box[2]].map(view.x.toSent);
-    const [top, bottom] = [item.box[1], item.box[3]].map(view.y.toSent);
+function boxShape(item, view, picture, about) {
+    const [sx, sy] = about.normalized ? [view.x.size, view.y.size] : [1, 1];
+    const [left, right] = [item.box[0], item.box[2]].map((at) => view.x.toSent(at * sx));
+    const [top, bottom] = [item.box[1], item.box[3]].map((at) => view.y.toSent(at * sy));
     const font = Math.max(picture.width, picture.height) / 26;
     const text = `${nameOf(item)} ${Number(item.score).toFixed(2)}`;
     const y = Math.max(top, 0);
@@ -103,7 +118,8 @@ function boxShape(item, view, picture) {
         drawing("text", {x: left + font * 0.2, y: y + font * 0.9, "font-size": font}, text));
 }
 
-function showBoxes(row, picture, form) {
+function showBoxes(row, sent, form, about) {
+    const picture = sent && below(sent, about);
     if (row.length === 0) {
         return [element("p", {}, "Nothing was found.")];
     }
@@ -111,11 +127,11 @@ function showBoxes(row, picture, form) {
     if (!picture) {
         return [list, element("pre", {tabindex: "0"}, JSON.stringify(row, null, 1))];
     }
-    const view = modelView(form, picture);
+    const view = viewOf(form, picture, about);
     return [element("div", {class: "picture"}, copyOf(picture),
         drawing("svg", {class: "over", viewBox: `0 0 ${picture.width} ${picture.height}`, role: "img",
             preserveAspectRatio: "none", "aria-label": `${row.length} boxes: ${row.map(nameOf).join(", ")}`},
-        row.map((item) => boxShape(item, view, picture)))), list];
+        row.map((item) => boxShape(item, view, picture, about)))), list];
 }
 
 // The map on a canvas of its own size; where a picture is below, class 0 is clear.
@@ -134,7 +150,8 @@ async function drawMap(map, canvas, isOver) {
     }
 }
 
-function showMap(map, picture, form) {
+function showMap(map, sent, form, about) {
+    const picture = sent && below(sent, about);
     const words = map.classes.map(nameOf).join(", ");
     const canvas = element("canvas", {width: map.width, height: map.height, role: "img",
         "aria-label": `a map of ${words}`});
@@ -149,7 +166,7 @@ function showMap(map, picture, form) {
     }
     const over = element("canvas", {class: "over", width: picture.canvas.width,
         height: picture.canvas.height, role: "img", "aria-label": `a map of ${words}`});
-    const {x, y} = modelView(form, picture);
+    const {x, y} = viewOf(form, picture, about);
     const scale = picture.canvas.width / picture.width;
     const [left, right, top, bottom] = [x.toSent(0), x.toSent(x.size), y.toSent(0), y.toSent(y.size)]
         .map((at) => at * scale);
@@ -181,7 +198,7 @@ export function answerRows(value, output) {
         const isNumbers = output.answer === "boxes" ? rows.some((row) => !Array.isArray(row)
                 || (row.length && !row[0]?.box))
             : rows.some((row) => output.answer === "map" ? !row?.png : typeof row !== "string");
-        return isNumbers ? null : {kind: output.answer, rows};
+        return isNumbers ? null : {kind: output.answer, rows, about: output[output.answer] || {}};
     }
     const isClasses = rows.length > 0 && rows.every((row) => Array.isArray(row) && isClass(row[0]));
     return isClasses ? {kind: "classes", rows} : null;
@@ -192,6 +209,6 @@ export function showRows(answer, pictures, form) {
     return answer.rows.map((row, i) => {
         const picture = pictures[i] || (pictures.length === 1 ? pictures[0] : null);
         const title = answer.rows.length > 1 ? element("h4", {}, picture ? picture.name : `row ${i}`) : null;
-        return element("div", {class: "row"}, title, SHOWN[answer.kind](row, picture, form || {}));
+        return element("div", {class: "row"}, title, SHOWN[answer.kind](row, picture, form || {}, answer.about || {}));
     });
 }

@@ -14,7 +14,20 @@
 #include "server/model/model.h"
 #include "server/model/placement.h"
 
-#define MEDIUM_TEXT_MAX 4096
+#define FORM_TEXT_MAX 4096
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+}
+
+/* The text in |form|, which is freed, as one of |model|; NULL: no memory. */
+static const char *keep_form(struct model *model, struct buf *form)
+{
+    const char *kept = buf_failed(form) ? NULL : arena_strdup(&model->arena, form->ptr, form->len);
+    buf_fini(form);
+    return kept;
+}
 
 static struct oip_type type_of(const struct rt_io *io)
 {
@@ -28,7 +41,7 @@ static enum status describe(struct arena *arena, const struct rt_method *method,
     uint32_t count = is_input ? rt_method_input_count(method) : rt_method_result_count(method);
     struct model_io *ios = arena_array(arena, count, sizeof(*ios));
     if (!ios) {
-        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+        return no_memory(err);
     }
     uint32_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -58,7 +71,7 @@ static enum status choose_example(struct model *model, struct error *err)
     struct shape *shapes = arena_array(&model->arena, count, sizeof(*shapes));
     struct error ignored;
     if (!shapes) {
-        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+        return no_memory(err);
     }
     if (rt_method_failure(model->method) ||
         rt_example_shapes(model->method, NULL, shapes, &ignored) != ST_OK) {
@@ -86,8 +99,23 @@ static void take_labels(const struct model *model, struct model_io *io)
     io->meta.label_count = io->kind == RT_IO_TENSOR ? io->label_count : 0;
 }
 
+/* Where boxes and maps lie. */
+static enum status print_answer(struct model *model, struct model_io *io, struct error *err)
+{
+    const struct answer_form *answer = io->answer;
+    struct buf text;
+    if (answer->kind != ANSWER_BOXES && answer->kind != ANSWER_MAP) {
+        return ST_OK;
+    }
+    buf_init(&text, FORM_TEXT_MAX);
+    buf_printf(&text, "{\"picture\":\"%s\"%s}", card_picture_word(answer->picture),
+               answer->is_normalized ? ",\"normalized\":true" : "");
+    io->meta.answer_form = keep_form(model, &text);
+    return io->meta.answer_form ? ST_OK : no_memory(err);
+}
+
 /* What the card says; its texts live as long as the origin. */
-static void take_card(struct model *model)
+static enum status take_card(struct model *model, struct error *err)
 {
     const struct card *card = model->origin->card;
     const struct card_method *said = card ? card_find_method(card, model->method) : NULL;
@@ -95,7 +123,10 @@ static void take_card(struct model *model)
         struct model_io *io = &model->outputs[i];
         take_labels(model, io);
         io->answer = card ? card_find_answer(card, model->method, io->index) : NULL;
-        io->meta.answer = io->answer ? card_answer_word(io->answer->kind) : NULL;
+        if (io->answer) {
+            io->meta.answer = card_answer_word(io->answer->kind);
+            TRY(print_answer(model, io, err));
+        }
     }
     for (uint32_t i = 0; said && i < model->input_count + model->output_count; i++) {
         bool is_input = i < model->input_count;
@@ -106,6 +137,7 @@ static void take_card(struct model *model)
         io->meta.description = about ? about->description : NULL;
     }
     model->description = said ? said->description : NULL;
+    return ST_OK;
 }
 
 /* What a call gives people in place of the numbers of |io|, for the descriptions of calls. */
@@ -134,7 +166,7 @@ static enum status take_answers(struct model *model, struct error *err)
     uint32_t count = model->call.result_count;
     struct call_io *results = arena_array(&model->arena, count, sizeof(*results));
     if (!results) {
-        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+        return no_memory(err);
     }
     if (count > 0) {
         memcpy(results, model->call.results, count * sizeof(*results));
@@ -160,13 +192,13 @@ enum status model_describe(struct model *model, struct rt_method *method,
     uint32_t steps = rt_pipeline_step_count(method);
     model->steps_before = arena_array(arena, steps, sizeof(*model->steps_before));
     if (!model->steps_before || !model->method_name) {
-        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+        return no_memory(err);
     }
     model->step_count = steps;
     TRY(describe(arena, method, true, &model->inputs, &model->input_count, err));
     TRY(describe(arena, method, false, &model->outputs, &model->output_count, err));
     TRY(card_describe_call(arena, method, &model->call, err));
-    take_card(model);
+    TRY(take_card(model, err));
     TRY(take_answers(model, err));
     model->placement = placement_print(arena, device, method);
     return choose_example(model, err);
@@ -188,14 +220,11 @@ static void note_filled(struct model *model, const struct medium *medium, struct
 static enum status print_medium(struct model *model, struct model_io *io, struct error *err)
 {
     struct buf text;
-    buf_init(&text, MEDIUM_TEXT_MAX);
+    buf_init(&text, FORM_TEXT_MAX);
     medium_print(io->medium, &text);
     io->meta.media = medium_word(io->medium->kind);
-    io->meta.media_form =
-        buf_failed(&text) ? NULL : arena_strdup(&model->arena, text.ptr, text.len);
-    buf_fini(&text);
-    return io->meta.media_form ? ST_OK
-                               : error_set(err, ST_EXHAUSTED, "model description: out of memory");
+    io->meta.media_form = keep_form(model, &text);
+    return io->meta.media_form ? ST_OK : no_memory(err);
 }
 
 /* The descriptions of inputs are those of the call, too. */
@@ -208,7 +237,7 @@ enum status model_give_medium(struct model *model, struct model_io *io, struct m
     struct call_io *inputs = arena_array(&model->arena, count, sizeof(*inputs));
     io->medium = medium;
     if (!inputs) {
-        return error_set(err, ST_EXHAUSTED, "model description: out of memory");
+        return no_memory(err);
     }
     memcpy(inputs, model->call.inputs, count * sizeof(*inputs));
     model->call.inputs = inputs;
