@@ -17,10 +17,10 @@ cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=contrib/packages.sh
 . contrib/packages.sh
 
-TEST_PACKAGES='clang libcmocka-dev python3 python3-venv python3-prometheus-client shellcheck
-    systemd prometheus glslang-tools mesa-vulkan-drivers vulkan-validationlayers haproxy
-    bash-completion ccache chromium chromium-driver debhelper debootstrap dpkg-dev fish lintian
-    openssl zsh'
+TEST_PACKAGES='clang libcmocka-dev libedit2 python3 python3-venv python3-prometheus-client
+    shellcheck systemd prometheus glslang-tools mesa-vulkan-drivers vulkan-validationlayers
+    haproxy bash-completion ccache chromium chromium-driver debhelper debootstrap dpkg-dev fish
+    lintian openssl zsh'
 STEPS='gcc clang memory threads dist package quickstart'
 TOTAL_SECONDS=5100
 PYPI_SECONDS=300

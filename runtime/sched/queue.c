@@ -162,10 +162,11 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
                                                                                : due_ns;
 }
 
-void rt_queue_tell_due(struct rt_sched_queue *queue)
+uint64_t rt_queue_tell_due(struct rt_sched_queue *queue)
 {
     uint64_t due_ns = queue->levels ? rt_queue_due_ns(queue) : 0;
     atomic_store_explicit(&queue->due_ns, due_ns, memory_order_relaxed);
+    return due_ns;
 }
 
 void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run)

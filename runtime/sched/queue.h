@@ -73,8 +73,8 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);
 /* When what is ready has waited for others long enough: 0 if there is nothing to wait for. */
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue);
 
-/* Lets any thread see without the lock when that is. */
-void rt_queue_tell_due(struct rt_sched_queue *queue);
+/* The same, also if nothing is ready; from now on any thread sees it in due_ns without the lock. */
+uint64_t rt_queue_tell_due(struct rt_sched_queue *queue);
 
 /* The device takes |run|: charged with what its jobs usually take, and put right when the last of
  * them is over, with |status|. */

@@ -280,9 +280,10 @@ static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
     struct rt_sched_queue *best = NULL;
     for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
         struct rt_sched_queue *queue = LIST_ENTRY(l, struct rt_sched_queue, link);
+        uint64_t due_ns = rt_queue_tell_due(queue);
         if (queue->is_starved || !may_start(sched, queue)) {
             queue->open_ns = 0;
-        } else if (rt_queue_due_ns(queue) > now) {
+        } else if (due_ns > now) {
             queue->open_ns = queue->open_ns ? queue->open_ns : now;
         } else if (!best || queue->used_ns < best->used_ns) {
             best = queue;
@@ -379,6 +380,7 @@ static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
     run->started_ns = now;
     run->in_start = &start->state;
     rt_queue_started(queue, run);
+    rt_queue_tell_due(queue);
     atomic_store_explicit(&start->state, STARTING, memory_order_relaxed);
     return true;
 }
@@ -564,7 +566,6 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
     if (status == ST_OK) {
         enqueue(sched, job);
         take_next(sched, job->queued_ns, &start);
-        rt_queue_tell_due(queue);
     }
     pthread_mutex_unlock(&sched->lock);
     start_all(sched, &start, may_run_inline ? job : NULL);

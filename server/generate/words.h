@@ -33,8 +33,8 @@ void words_free(struct words *words); /* NULL is fine */
 /* One more than the largest id. */
 uint32_t words_count(const struct words *words);
 
-/* The most bytes that |count| tokens are taken for: each is as long as the longest of the vocabulary,
- * and at least 256 bytes, because one token may stand for a run of unknown characters. */
+/* The most bytes that |count| tokens are taken for: each is as long as the longest token of the
+ * vocabulary, and at least 256 bytes, because one may stand for a run of unknown characters. */
 size_t words_bytes_max(const struct words *words, uint32_t count);
 
 /*

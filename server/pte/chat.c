@@ -2,7 +2,7 @@
 /*
  * pte chat: a conversation with a language model in a terminal. The model is at a server, or in a
  * file that a daemon of our own serves (server/pte/chat_daemon.h): there is one way to generate.
- * Lines are edited by the terminal.
+ * Lines are edited by libedit (server/pte/line_editor.h), or by the terminal where it is missing.
  */
 #include "config.h"
 
@@ -23,6 +23,7 @@
 #include "server/pte/chat_daemon.h"
 #include "server/pte/chat_stream.h"
 #include "server/pte/client.h"
+#include "server/pte/line_editor.h"
 #include "server/pte/pte.h"
 #include "server/pte/transfer.h"
 
@@ -31,6 +32,7 @@
 #define SCHEMA_BYTES_MAX ((size_t)1 << 20)
 #define MODELS_BYTES_MAX ((size_t)4 << 20)
 #define NS_PER_S 1e9
+#define PROMPT "> "
 
 struct chat {
     const char *place; /* FILE or URL */
@@ -48,8 +50,9 @@ struct chat {
     struct buf schema;
     struct buf input; /* what has been read and is no line yet */
     bool is_input_over;
-    bool is_terminal;    /* standard output */
-    bool is_interactive; /* standard input */
+    bool is_terminal;           /* standard output */
+    bool is_interactive;        /* standard input */
+    struct line_editor *editor; /* owned; NULL: the terminal edits lines */
 };
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -332,8 +335,6 @@ static enum status say(struct chat *chat, struct span text, struct error *err)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-enum line_end { LINE_WHOLE, LINE_INTERRUPTED, LINE_OVER, LINE_FAILED };
-
 static enum line_end read_more(struct chat *chat)
 {
     uint8_t *room = buf_reserve(&chat->input, 4096);
@@ -487,10 +488,25 @@ static enum line_end prompt(struct chat *chat, struct buf *line)
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
     sigprocmask(SIG_BLOCK, &interrupt, NULL);
-    fputs("> ", stderr);
-    enum line_end end = read_line(chat, line);
+    enum line_end end;
+    if (chat->editor) {
+        end = line_editor_read(chat->editor, &reading_mask, line);
+    } else {
+        fputs(PROMPT, stderr);
+        end = read_line(chat, line);
+    }
     sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
     return end;
+}
+
+/* It is no error that there is none: the terminal then edits lines. */
+static void open_editor(struct chat *chat)
+{
+    struct error ignored;
+    if (chat->is_terminal && isatty(STDERR_FILENO) &&
+        line_editor_new(PROMPT, &chat->editor, &ignored) != ST_OK) {
+        must(!chat->editor);
+    }
 }
 
 static enum status converse(struct chat *chat, struct error *err)
@@ -498,6 +514,7 @@ static enum status converse(struct chat *chat, struct error *err)
     struct buf line;
     bool is_over = false;
     buf_init(&line, PROMPT_BYTES_MAX);
+    open_editor(chat);
     fprintf(stderr, "%s: /help says what can be done here\n", chat->target.model);
     while (!is_over) {
         enum line_end end = prompt(chat, &line);
@@ -540,6 +557,7 @@ static enum status chat_main(int argc, char *const argv[], struct error *err)
     status = status == ST_OK ? run_chat(&chat, err) : status;
     transfer_fini(&chat.transfer);
     chat_daemon_stop(&chat.daemon);
+    line_editor_free(chat.editor);
     buf_fini(&chat.input);
     buf_fini(&chat.schema);
     buf_fini(&chat.turns);

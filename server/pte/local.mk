@@ -31,6 +31,7 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/inspect_text.c \
 	%D%/media.c %D%/media.h \
 	%D%/npy.c %D%/npy.h \
+	%D%/line_editor.c %D%/line_editor.h \
 	%D%/ops.c \
 	%D%/print.c %D%/print.h \
 	%D%/profile.c %D%/profile.h \

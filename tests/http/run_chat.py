@@ -4,6 +4,7 @@
 
 usage: run_chat.py, with top_srcdir and top_builddir in the environment.
 """
+import ctypes.util
 import json
 import os
 import pty
@@ -38,10 +39,10 @@ def run(args, prompt, fields=None):
 class Terminal:
     """pte chat at a terminal of its own."""
 
-    def __init__(self, args):
+    def __init__(self, args, kind="dumb", fields=None):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ["TERM"] = "dumb"
+            os.environ.update({"TERM": kind, **(fields or {})})
             try:
                 os.execv(PTE, [PTE, "chat", *args])
             finally:
@@ -265,6 +266,71 @@ def interrupting():
             expect("status", user.wait(), 0)
 
 
+# Behind it libedit has the terminal: before, the terminal itself would take keys like DEL.
+PROMPT = rb"\x1b\[\?2004h[^>]*> "
+
+
+def say(user, keys):
+    user.read(PROMPT)
+    user.type(keys)
+    user.read(rb"first after [0-9.]+ s\]")
+
+
+def said(user, folder):
+    """What was sent so far, newest last."""
+    path = Path(folder) / "saved.json"
+    user.read(PROMPT)
+    user.type(f"/save {path}\r")
+    user.read(rb"saved\r")
+    return [row["content"] for row in json.loads(path.read_text())["messages"]
+            if row["role"] == "user"]
+
+
+def editing():
+    """Keys, the history of this chat and of one before, text with several lines that is pasted."""
+    if not ctypes.util.find_library("edit"):
+        print("SKIP: libedit is missing")
+        return
+    with Hostile([event("ok"), b"data: [DONE]\n\n"]) as server, \
+            tempfile.TemporaryDirectory() as folder:
+        state = Path(folder) / "state"
+        fields = {"XDG_STATE_HOME": str(state)}
+        left, up, down = "\x1b[D", "\x1b[A", "\x1b[B"
+        with Terminal([server.url], "xterm", fields) as user:
+            say(user, f"hello wrld{left * 3}o\x01>> \x05!\r")
+            say(user, "one two three\x17\x17four\r")
+            say(user, "nothing\x15all\r")
+            say(user, f"{up}{up}{up}{down} five\r")
+            say(user, "z\u00e4h \u20ac\u4e2d\x7f\U0001f642\r")
+            say(user, "\x1b[200~a\r\rb\nc\n\x01\x1b[Ad\te\x1b[201~ end\r")
+            user.read(PROMPT)
+            user.type("gone")
+            user.read(rb"gone")
+            user.type("\x03")
+            say(user, "kept\r")
+            want = [">> hello world!", "one four", "all", "one four five",
+                    "z\u00e4h \u20ac\U0001f642", "a\n\nb\nc\n[Ad\te end", "kept"]
+            expect("lines", said(user, folder), want)
+            user.read(PROMPT)
+            user.type("\x04")
+            expect("status", user.wait(), 0)
+        history = state / "pte" / "history"
+        expect("only the user's", history.stat().st_mode & 0o077, 0)
+        with Terminal([server.url], "xterm", {**fields, "LC_ALL": "C"}) as user:
+            say(user, f"{up * 3}\r")  # behind /save and "kept"
+            say(user, f"{up * 5}\r")
+            expect("of the file", said(user, folder), [want[5], want[4]])
+        history.write_bytes(b"_HiStOrY_V2_\n\\x\xff\\" + b"x" * 100000 + b"\n\0\n")
+        with Terminal([server.url], "xterm", fields) as user:
+            say(user, "still here\r")
+            expect("a damaged file", said(user, folder), ["still here"])
+        with Terminal([server.url], "xterm", {"XDG_STATE_HOME": "/dev/null/x"}) as user:
+            say(user, f"no file{up}{down}\r")
+            user.read(PROMPT)
+            user.type("\x04")
+            expect("status", user.wait(), 0)
+
+
 def hostile_answers():
     rows = (
         ([b"data: {broken\n\n"], b"no event"),
@@ -287,7 +353,8 @@ def hostile_answers():
         expect("silence", (done.stdout, done.returncode), (b"never ends\n", 75))
 
 
-CHECKS = (pipes, refusals, terminal, second_turn, hostile_text, interrupting, hostile_answers)
+CHECKS = (pipes, refusals, terminal, second_turn, hostile_text, interrupting, editing,
+          hostile_answers)
 
 
 def main():

@@ -519,7 +519,8 @@ def refusals():
                  "the prompt has 256 tokens, the context of model 'chat' has 256"),
                 ("completions", {"model": "chat", "prompt": "word " * 9000}, 400, "has 256"),
                 ("chat/completions", {"model": "chat", "messages": [
-                    {"role": "user", "content": "x" * 1100000}]}, 400, "256 tokens, which are at most 65536 bytes"),
+                    {"role": "user", "content": "x" * 1100000}]}, 400,
+                 "256 tokens, which are at most 65536 bytes"),
                 ("completions", {"model": "chat", "prompt": "x" * 65537}, 400,
                  "the prompt has 65537 bytes, but the context of model 'chat' has 256 tokens"),
                 ("completions", {"model": "chat", "prompt": [VOCAB]}, 400, "below 448, got 448"),
@@ -578,6 +579,16 @@ def refusals():
                                    ("chat/detokenize", {"tokens": "x"}, 400)):
             expect(f"{path} {body}", post(client, f"/v2/models/{path}", body), status)
             expect("form", isinstance(json.loads(client.body)["error"], str), True)
+        for route in ("generate", "generate_stream"):
+            for body, text in (({}, "text_input is missing or empty"),
+                               ({"text_input": 5}, "text_input: "),
+                               ({"prompt": "x"}, "text_input is missing or empty"),
+                               ({"text_input": ["x", 5]}, "text_input[0]: expected"),
+                               ({"text_input": ""}, "no tokens"),
+                               ({"text_input": "x" * 70000}, "65536 bytes")):
+                expect(text, post(client, f"/v2/models/chat/{route}", body), 400)
+                error = json.loads(client.body)["error"]
+                expect(text, text in error or error, True)
         parts = [{"role": "user", "content": [{"type": "text", "text": "Hel"},
                                               {"type": "text", "text": "lo!"}]}]
         expect("parts", chat(client, parts)["choices"][0]["message"]["content"],
