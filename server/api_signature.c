@@ -123,10 +123,10 @@ enum status api_signature(struct request *request, struct error *err)
     print_names(out, "result_names", model->method, RT_RESULT);
     print_labels(out, model);
     buf_printf(out, ",\"has_words\":%s", model->generator ? "true" : "false");
-    buf_add_str(out, ",\"schema\":");
-    call_print_schema(&model->call, out);
     buf_add_str(out, ",\"result_schema\":");
     call_print_result_schema(&model->call, "/openapi.json", out);
+    buf_add_str(out, ",\"schema\":");
+    call_print_schema(&model->call, out);
     buf_add_str(out, ",\"example\":");
     if (model->example) {
         call_print_example(&model->call, model->example, out);

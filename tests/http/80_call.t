@@ -280,6 +280,8 @@ json {"error": "args[0]: expected one of base64, binary_data_size and fill, got 
 get /v2/models/mlp/signature
 < 200
 body .*"maxItems":.*"parameters":\{"type":"object"\}\},"required":\["args"\],"additionalProperties":false\},"example":.*
+get /v2/models/mlp/signature
+body .*"result_schema":\{"title":"output_0","description":"float32\[\?,5\]","anyOf":\[.*
 
 play shapes of results in the method's own structure
 post /v2/models/add/shape {"args":[[[1,2,3],[4,5,6]],{"dtype":"float32","shape":[2,3]}]}

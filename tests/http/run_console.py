@@ -457,8 +457,8 @@ def media_models(folder):
                         "outputs": [{"labels": list("0123456789")}]},
              "squares": SQUARES, "media": MEDIA, "answers": ANSWERS,
              "enc": {"inputs": {"input_ids": {"text": TEXT}}}}
-    files = {"digits": "digits.pte", "squares": "squares.pte", "media": "media/model.pte", "answers": "answers.pte",
-             "enc": "encoder/model.pte"}
+    files = {"digits": "digits.pte", "squares": "squares.pte", "media": "media/model.pte",
+             "answers": "answers.pte", "enc": "encoder/model.pte"}
     arguments = []
     shutil.copy(MODELS / "encoder" / "tokenizer.json", folder)
     for name, card in cards.items():
