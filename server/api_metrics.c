@@ -444,10 +444,16 @@ static void put_model_requests(struct page *page, const struct model *model)
     }
 }
 
-/* A histogram begins with the first call: most of many models may never be called. */
+/* A histogram begins with the first call: most of many models may never be called, or never get
+ * files. */
+static bool has_times(const struct histogram *histogram)
+{
+    return histogram_count(histogram, &histogram_times) > 0;
+}
+
 static bool has_calls(const struct model *model)
 {
-    return model->stats && histogram_count(&model->stats->durations, &histogram_times) > 0;
+    return model->stats && has_times(&model->stats->durations);
 }
 
 static void put_model_duration(struct page *page, const struct model *model)
@@ -460,14 +466,15 @@ static void put_model_duration(struct page *page, const struct model *model)
 static void put_model_phases(struct page *page, const struct model *model)
 {
     static const char *const names[MODEL_PHASE_COUNT] = {
-        [MODEL_PHASE_PREPARE] = "prepare",
-        [MODEL_PHASE_DECODE] = "decode",
-        [MODEL_PHASE_QUEUE] = "queue",
-        [MODEL_PHASE_COMPUTE] = "compute",
+        [MODEL_PHASE_PREPARE] = "prepare", [MODEL_PHASE_DECODE] = "decode",
+        [MODEL_PHASE_QUEUE] = "queue",     [MODEL_PHASE_COMPUTE] = "compute",
         [MODEL_PHASE_ENCODE] = "encode",
     };
     size_t mark = prom_label_mark(&page->prom);
     for (int i = 0; has_calls(model) && i < MODEL_PHASE_COUNT; i++) {
+        if (!has_times(&model->stats->phases[i])) {
+            continue;
+        }
         prom_label(&page->prom, "phase", span_str(names[i]));
         prom_histogram(&page->prom, &model->stats->phases[i], &histogram_times);
         prom_unlabel_to(&page->prom, mark);

@@ -184,6 +184,7 @@ def counts_add_up():
         for phase in ("prepare", "queue", "compute", "encode"):
             expect(phase, pick(after, "pted_model_phase_duration_seconds_count",
                                'model="add"', f'phase="{phase}"'), 20)
+        expect("no files", [row for row in after if 'phase="decode"' in str(row)], [])
         phases = pick(after, "pted_model_phase_duration_seconds_sum", 'model="add"')
         whole = pick(after, "pted_model_request_duration_seconds_sum", 'model="add"')
         expect("phases are part of the whole", 0 < phases <= whole, True)

@@ -369,7 +369,7 @@ def statistics():
         expect("counts", counts, {"success": 3, "fail": 2, "cancel": 0, "queue": 3,
                                   "compute_input": 3, "compute_infer": 3, "compute_output": 3,
                                   "cache_hit": 0, "cache_miss": 0, "write": 3,
-                                  "batch_wait": 3})
+                                  "batch_wait": 3, "decode": 0})
         parts = sum(phases[name]["ns"] for name in ("queue", "compute_input", "compute_infer",
                                                     "compute_output", "write"))
         expect("the phases make up the whole", parts, phases["success"]["ns"])
