@@ -69,7 +69,7 @@ static void fill_props(struct hal_cpu_device *device, uint32_t workers)
         .offset_align = 1,
         .memory_bytes_max = PTRDIFF_MAX,
         .scratch_bytes_max = HAL_CPU_SCRATCH_BYTES,
-        .has_bf16 = hal_cpu_uk()->gemm_bf16 != NULL,
+        .bf16_speed = hal_cpu_uk()->bf16_speed,
         .has_profile = true,
         .host_visible = true,
     };

@@ -182,7 +182,8 @@ struct hal_cpu_uk {
      * bfloat16; |run| and k are even, and so is the inner_count of a packed source. Sums and
      * everything else are floats.
      */
-    uint32_t bf16_mr; /* like f32_mr */
+    uint32_t bf16_mr;    /* like f32_mr */
+    uint32_t bf16_speed; /* products in the time of one of floats, about */
     void (*gemm_bf16)(const struct uk_gemm_f32 *g);
     void (*pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 

@@ -37,7 +37,7 @@ static enum precision available(const struct hal_device *device, enum precision 
     if (!props->is_host) {
         return PRECISION_EXACT;
     }
-    return wanted == PRECISION_BF16 && !props->has_bf16 ? PRECISION_FAST : wanted;
+    return wanted == PRECISION_BF16 && props->bf16_speed == 0 ? PRECISION_FAST : wanted;
 }
 
 /* What decides the bytes of packed weights, beside the program and this build. */

@@ -69,7 +69,7 @@ struct choice {
 struct sizes {
     double channels, outs, height, width; /* of the outputs */
     double taps;  /* of all outputs of a channel, those in the padding not */
-    bool is_bf16; /* the plain form multiplies and reads bfloat16 numbers, twice as fast */
+    double speed; /* of the plain form's products: above 1 if they are of bfloat16 numbers */
 };
 
 /* ---- estimates ------------------------------------------------------------------------------- */
@@ -82,7 +82,8 @@ static double multiplied(const struct sizes *s, double elements, double products
 
 static double plain_cost(const struct sizes *s)
 {
-    return multiplied(s, 9, s->taps) / (s->is_bf16 ? 2 : 1) + PLAIN_CALLS * MACS_PER_CALL;
+    double elements = s->speed > 1 ? 9.0 / 2 : 9; /* half the bytes */
+    return multiplied(s, elements, s->taps / s->speed) + PLAIN_CALLS * MACS_PER_CALL;
 }
 
 static double elements_of(int64_t side)
@@ -152,6 +153,7 @@ static struct sizes sizes_of(const struct rt_graph *graph, const struct rt_node 
 {
     const struct rt_value *out = rt_node_out(graph, conv, 0);
     const struct rt_value *padding = rt_node_arg(graph, conv, CONV_PADDING);
+    bool is_bf16 = rt_node_arg(graph, conv, CONV_W)->dtype == DT_BF16;
     return (struct sizes){
         .channels = (double)w->dims[1].value,
         .outs = (double)w->dims[0].value,
@@ -159,7 +161,7 @@ static struct sizes sizes_of(const struct rt_graph *graph, const struct rt_node 
         .width = (double)out->dims[3].value,
         .taps = taps_of(out->dims[2].value, padding->ints[0].value) *
                 taps_of(out->dims[3].value, padding->ints[1].value),
-        .is_bf16 = rt_node_arg(graph, conv, CONV_W)->dtype == DT_BF16,
+        .speed = is_bf16 ? fmax(2, (double)graph->bf16_speed) : 1,
     };
 }
 

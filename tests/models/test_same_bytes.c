@@ -284,7 +284,7 @@ static bool check_way(const char *path, const char *level, size_t way, struct wa
     must(hal_pool_new(w.device, POOL_BYTES, &w.pool, &w.err) == ST_OK);
     const struct rt_load_options load = {
         .device = w.device,
-        .precision = hal_device_props(w.device)->has_bf16 ? PRECISION_BF16 : PRECISION_FAST,
+        .precision = hal_device_props(w.device)->bf16_speed ? PRECISION_BF16 : PRECISION_FAST,
         .poison_workspaces = ways[way].poison,
     };
     if (rt_load_program(path, &load, &w.program, &w.err) == ST_OK) {

@@ -34,6 +34,7 @@
 #define UK_MR 14
 #define UK_U8_MR 32
 #define UK_BF16_MR 32
+#define UK_BF16_SPEED 8
 #elif defined UK_LEVEL_AMX_INT8
 #define UK_LEVEL amx_int8
 #define UK_BASE_LEVEL avx512
@@ -111,6 +112,10 @@
 #endif
 #ifndef UK_BF16_MR
 #define UK_BF16_MR UK_MR
+#endif
+/* Products of bfloat16 numbers in the time of one of floats, about: tiles reach 16 at most. */
+#ifndef UK_BF16_SPEED
+#define UK_BF16_SPEED 2
 #endif
 #define UK_STRING_(a) #a
 #define UK_STRING(a) UK_STRING_(a)
