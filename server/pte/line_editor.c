@@ -20,7 +20,6 @@
 #include "base/utf8.h"
 #include "server/process/library.h"
 
-#define LIBRARY_NAME "libedit.so.2"
 #define HISTORY_LINES 1000
 #define HISTORY_LINE_BYTES_MAX 65536 /* longer lines are not kept */
 #define ESCAPE 0x1b
@@ -53,7 +52,7 @@ enum {
     HISTORY_SET_UNIQUE = 20,
 };
 
-struct library {
+static struct {
     struct editline *(*el_init)(const char *program, FILE *in, FILE *out, FILE *err);
     void (*el_end)(struct editline *edit);
     const char *(*el_gets)(struct editline *edit, int *out_len);
@@ -63,9 +62,18 @@ struct library {
     struct history *(*history_init)(void);
     void (*history_end)(struct history *history);
     int (*history)(struct history *history, struct history_event *event, int what, ...);
+} libedit;
+
+static const struct library_symbol symbols[] = {
+#define SYMBOL(member) LIBRARY_SYMBOL("", __typeof__(libedit), member)
+    SYMBOL(el_init),   SYMBOL(el_end),       SYMBOL(el_gets),     SYMBOL(el_set),  SYMBOL(el_get),
+    SYMBOL(el_resize), SYMBOL(history_init), SYMBOL(history_end), SYMBOL(history),
+#undef SYMBOL
 };
 
-static struct library library;
+static struct library library = {
+    LIBRARY_INIT("libedit.so.2", "libedit2", symbols, &libedit, ST_UNAVAILABLE),
+};
 
 struct line_editor {
     struct editline *edit;   /* owned */
@@ -155,7 +163,7 @@ static wchar_t take_pasted(struct line_editor *editor)
 static int read_character(struct editline *edit, wchar_t *out)
 {
     struct line_editor *editor = NULL;
-    must(library.el_get(edit, EDIT_USER, &editor) == 0 && editor);
+    must(libedit.el_get(edit, EDIT_USER, &editor) == 0 && editor);
     if (editor->quoted) {
         *out = editor->quoted;
         editor->quoted = 0;
@@ -224,7 +232,7 @@ static void save_history(struct line_editor *editor)
         return;
     }
     snprintf(path, sizeof(path), "%s.new", editor->path);
-    if (library.history(editor->history, &event, HISTORY_SAVE, path) < 0 ||
+    if (libedit.history(editor->history, &event, HISTORY_SAVE, path) < 0 ||
         rename(path, editor->path) != 0) {
         unlink(path);
     }
@@ -234,7 +242,7 @@ static void remember(struct line_editor *editor, const char *line)
 {
     struct history_event event;
     if (line[0] && strlen(line) <= HISTORY_LINE_BYTES_MAX) {
-        library.history(editor->history, &event, HISTORY_ENTER, line);
+        libedit.history(editor->history, &event, HISTORY_ENTER, line);
         save_history(editor);
     }
 }
@@ -242,15 +250,15 @@ static void remember(struct line_editor *editor, const char *line)
 static bool open_history(struct line_editor *editor)
 {
     struct history_event event;
-    editor->history = library.history_init();
+    editor->history = libedit.history_init();
     if (!editor->history) {
         return false;
     }
-    library.history(editor->history, &event, HISTORY_SET_SIZE, HISTORY_LINES);
-    library.history(editor->history, &event, HISTORY_SET_UNIQUE, 1);
+    libedit.history(editor->history, &event, HISTORY_SET_SIZE, HISTORY_LINES);
+    libedit.history(editor->history, &event, HISTORY_SET_UNIQUE, 1);
     find_history(editor);
     if (editor->path[0]) {
-        library.history(editor->history, &event, HISTORY_LOAD, editor->path);
+        libedit.history(editor->history, &event, HISTORY_LOAD, editor->path);
     }
     return true;
 }
@@ -261,24 +269,9 @@ static char *print_prompt(struct editline *edit)
 {
     static char text[64];
     struct line_editor *editor = NULL;
-    must(library.el_get(edit, EDIT_USER, &editor) == 0 && editor);
+    must(libedit.el_get(edit, EDIT_USER, &editor) == 0 && editor);
     snprintf(text, sizeof(text), "%s", editor->prompt);
     return text;
-}
-
-static enum status load(struct error *err)
-{
-    static const struct library_symbol symbols[] = {
-#define SYMBOL(member) {#member, offsetof(struct library, member)}
-        SYMBOL(el_init),      SYMBOL(el_end),      SYMBOL(el_gets),
-        SYMBOL(el_set),       SYMBOL(el_get),      SYMBOL(el_resize),
-        SYMBOL(history_init), SYMBOL(history_end), SYMBOL(history),
-#undef SYMBOL
-    };
-    char problem[LIBRARY_PROBLEM_MAX] = "";
-    library_load(LIBRARY_NAME, "libedit2", symbols, sizeof(symbols) / sizeof(symbols[0]), &library,
-                 problem);
-    return problem[0] ? error_set(err, ST_UNAVAILABLE, "%s", problem) : ST_OK;
 }
 
 /* libedit wants the locale's characters, and those of a chat are UTF-8. */
@@ -299,22 +292,22 @@ static void bind_keys(struct editline *edit)
         {"\\e[3~", "ed-delete-next-char"}, {"\\e[1;5D", "ed-prev-word"},
         {"\\e[1;5C", "em-next-word"},
     };
-    library.el_set(edit, EDIT_EDITOR, "emacs");
+    libedit.el_set(edit, EDIT_EDITOR, "emacs");
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        library.el_set(edit, EDIT_BIND, keys[i][0], keys[i][1], NULL);
+        libedit.el_set(edit, EDIT_BIND, keys[i][0], keys[i][1], NULL);
     }
 }
 
 static bool open_edit(struct line_editor *editor)
 {
-    editor->edit = library.el_init("pte", stdin, stderr, stderr);
+    editor->edit = libedit.el_init("pte", stdin, stderr, stderr);
     if (!editor->edit) {
         return false;
     }
-    library.el_set(editor->edit, EDIT_USER, editor);
-    library.el_set(editor->edit, EDIT_PROMPT, print_prompt);
-    library.el_set(editor->edit, EDIT_READER, read_character);
-    library.el_set(editor->edit, EDIT_HISTORY, library.history, editor->history);
+    libedit.el_set(editor->edit, EDIT_USER, editor);
+    libedit.el_set(editor->edit, EDIT_PROMPT, print_prompt);
+    libedit.el_set(editor->edit, EDIT_READER, read_character);
+    libedit.el_set(editor->edit, EDIT_HISTORY, libedit.history, editor->history);
     bind_keys(editor->edit);
     return true;
 }
@@ -326,7 +319,7 @@ enum status line_editor_new(const char *prompt, struct line_editor **out, struct
     if (!terminal || !*terminal || strcmp(terminal, "dumb") == 0) {
         return error_set(err, ST_UNAVAILABLE, "the terminal cannot move its cursor");
     }
-    TRY(load(err));
+    TRY(library_load(&library, err));
     struct line_editor *editor = calloc(1, sizeof(*editor));
     if (!editor) {
         return error_set(err, ST_EXHAUSTED, "out of memory");
@@ -345,10 +338,10 @@ void line_editor_free(struct line_editor *editor)
 {
     if (editor) {
         if (editor->edit) {
-            library.el_end(editor->edit);
+            libedit.el_end(editor->edit);
         }
         if (editor->history) {
-            library.history_end(editor->history);
+            libedit.history_end(editor->history);
         }
         free(editor);
     }
@@ -362,8 +355,8 @@ enum line_end line_editor_read(struct line_editor *editor, const sigset_t *mask,
     editor->is_interrupted = editor->is_over = editor->is_pasting = false;
     editor->quoted = 0;
     fputs(PASTE_ON, stderr);
-    library.el_resize(editor->edit);
-    const char *line = library.el_gets(editor->edit, &len);
+    libedit.el_resize(editor->edit);
+    const char *line = libedit.el_gets(editor->edit, &len);
     fputs(PASTE_OFF, stderr);
     fflush(stderr);
     editor->mask = NULL;
