@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# Follows the pages of docs/recipes; each folder has what the export of its page made.
+TESTS += %D%/run_recipes.py
+EXTRA_DIST += %D%/run_recipes.py %D%/small_models.py \
+	%D%/chat/export.py %D%/chat/smollm.pte %D%/chat/tokenizer.json \
+	%D%/chat/tokenizer_config.json \
+	%D%/keywords/export.py %D%/keywords/spotter.card.json %D%/keywords/spotter.pte \
+	%D%/sentences/export.py %D%/sentences/sentences.card.json %D%/sentences/sentences.pte \
+	%D%/sentences/tokenizer.json \
+	%D%/whisper/export.py %D%/whisper/generation_config.json %D%/whisper/tokenizer.json \
+	%D%/whisper/whisper.pte
