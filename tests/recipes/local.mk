@@ -4,7 +4,10 @@ TESTS += %D%/run_recipes.py
 EXTRA_DIST += %D%/run_recipes.py %D%/small_models.py \
 	%D%/chat/export.py %D%/chat/smollm.pte %D%/chat/tokenizer.json \
 	%D%/chat/tokenizer_config.json \
+	%D%/detector/detector.card.json %D%/detector/detector.pte %D%/detector/export.py \
 	%D%/keywords/export.py %D%/keywords/spotter.card.json %D%/keywords/spotter.pte \
+	%D%/segmentation/export.py %D%/segmentation/segmenter.card.json \
+	%D%/segmentation/segmenter.pte \
 	%D%/sentences/export.py %D%/sentences/sentences.card.json %D%/sentences/sentences.pte \
 	%D%/sentences/tokenizer.json \
 	%D%/whisper/export.py %D%/whisper/generation_config.json %D%/whisper/tokenizer.json \

@@ -35,13 +35,14 @@ PAGES = SOURCE / "docs" / "recipes"
 STORED = SOURCE / "tests" / "recipes"
 PYTHON = shutil.which(os.environ.get("PYTHON", "")) or sys.executable
 PTED = Path(os.environ.get("PTED", BUILD / "pted")).resolve()
-LIBRARIES = {"keywords": ["sndfile"], "whisper": ["sndfile", "soxr"]}
+LIBRARIES = {"classifier": ["png16"], "detector": ["png16"], "segmentation": ["png16"],
+             "keywords": ["sndfile"], "whisper": ["sndfile", "soxr"]}
 LINES_MAX = 14
 EXPORT_S = 900
 BLOCK_S = 60
 # Weights differ a little from machine to machine, stored ones do not.
 STORED_TOLERANCE, FRESH_TOLERANCE = 0.011, 0.2
-SIDE_TOLERANCE = 4  # pixels of a box, or of a class in a thousand
+SIDES = 20  # pixels of a box or of a class differ so many times as much as scores
 
 
 def read_blocks(page):
@@ -75,8 +76,9 @@ def compare(got, shown, tolerance, where="answer"):
             compare(got[i], value, tolerance, f"{where}[{i}]")
     elif isinstance(shown, str) and shown.endswith("..."):
         expect(where, got[:len(shown) - 3], shown[:-3])
-    elif isinstance(shown, float) or where.endswith("pixels") or ".box[" in where:
-        limit = tolerance if isinstance(shown, float) else SIDE_TOLERANCE * max(1, shown / 100)
+    elif isinstance(shown, float) or where.endswith("pixels"):
+        limit = tolerance * (max(SIDES, shown) if where.endswith("pixels") else
+                             SIDES if ".box[" in where else 1)
         if not isinstance(got, (int, float)) or abs(got - shown) > limit:
             raise Failure(f"{where}: {got}, expected {shown} within {limit}")
     else:
