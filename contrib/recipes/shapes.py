@@ -121,8 +121,8 @@ def train_classifier():
     pictures = nn.functional.interpolate(pictures, (32, 32), mode="bilinear", antialias=True)
     labels = torch.tensor([scene.boxes[0][0] for scene in drawn])
     net = nn.Sequential(block(3, 12, 2), block(12, 24, 2), block(24, 32, 1),
-                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 3))
-    return train(net, pictures, labels, nn.functional.cross_entropy, 8)
+                        nn.MaxPool2d(8), nn.Flatten(), nn.Linear(32, 3))
+    return train(net, pictures, labels, nn.functional.cross_entropy, 10)
 
 
 def train_detector():

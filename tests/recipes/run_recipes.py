@@ -9,7 +9,7 @@ command prints. Numbers in it may differ a little, and a text that ends in "..."
 The lines that export need ExecuTorch, and some transformers. PYTHON names an interpreter that has
 them. The folders that `hf download` makes come from small_models.py, in the same form. Without the
 packages, what these lines make is taken from the folders beside this file, where the same lines,
-stored in export.py, made it earlier. After a change of a page:
+stored in export.txt, made it earlier. After a change of a page:
 
     PYTHON=.../python run_recipes.py --store
 
@@ -127,13 +127,14 @@ class Recipe:
         shutil.rmtree(stored, ignore_errors=True)
         stored.mkdir()
         for path in self.folder.iterdir():
-            if path.suffix in (".pte", ".json") or path.name == "export.py":
+            if path.suffix in (".pte", ".json"):
                 shutil.copy(path, stored)
+        (stored / "export.txt").write_text(self.script, encoding="utf-8")
 
     def take_stored(self):
         stored = STORED / self.page
         expect("the stored program is of the lines of the page",
-               (stored / "export.py").read_text(encoding="utf-8"), self.script)
+               (stored / "export.txt").read_text(encoding="utf-8"), self.script)
         for path in stored.iterdir():
             shutil.copy(path, self.folder)
 
@@ -175,7 +176,7 @@ def pages_are_known():
     pages = sorted(path.stem for path in PAGES.glob("*.md") if path.stem != "README")
     table = re.findall(r"^\| \[.*\]\((\w+)\.md\)", (PAGES / "README.md").read_text(), re.MULTILINE)
     expect("pages of the table", sorted(table), pages)
-    expect("stored exports", sorted(path.parent.name for path in STORED.glob("*/export.py")), pages)
+    expect("stored exports", sorted(path.parent.name for path in STORED.glob("*/export.txt")), pages)
 
 
 def main():
