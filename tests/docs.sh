@@ -17,7 +17,7 @@ export LC_ALL
 PTED=${PTED:-$top_builddir/pted}
 PTE=${PTE:-$top_builddir/pte}
 HELP=$("$PTED" --help) && PTE_HELP=$("$PTE" --help) || exit 1
-DOCUMENTS="README.md ARCHITECTURE.md HACKING.md $(echo docs/*.md)"
+DOCUMENTS="README.md ARCHITECTURE.md HACKING.md $(echo docs/*.md docs/recipes/*.md)"
 MANUAL=contrib/man/pted.8
 SOURCES='base protocol hal runtime server tests'
 report=$(mktemp) || exit 1
@@ -86,7 +86,7 @@ expect() {
             *) [ -e "$path" ] ;;
             esac || echo "$file:$line: there is no $link"
         done
-    for page in docs/*.md; do
+    for page in docs/*.md docs/recipes/*.md; do
         sed -n 3p "$page" | grep -qE '^(    |```)' || echo "$page:3: a page opens with an example"
         grep -qwF "$page" Makefile.am || echo "Makefile.am:1: the archive leaves out $page"
     done

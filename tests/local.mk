@@ -8,6 +8,7 @@ include tests/http/local.mk
 include tests/text/local.mk
 include tests/models/local.mk
 include tests/readme/local.mk
+include tests/recipes/local.mk
 include tests/fuzz/local.mk
 include tests/oom/local.mk
 include tests/package/local.mk

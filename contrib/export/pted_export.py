@@ -13,6 +13,10 @@ writes mobilenet.pte and mobilenet.card.json. Positional arguments of forward() 
 the card; those of keyword arguments and of dictionaries are in the program already. Clients then
 say "x" in place of "input_0", and get "tabby" in place of 281.
 
+Other members of the card are given like max_batch=8; inputs=[{"name": "x", "image": {...}}] says
+that clients may send pictures. export_encoder(), export_chat() and export_speech()
+take models of transformers.
+
 Works with ExecuTorch 1.4.1 as PyPI has it. `pte card --check CARD FILE` compares the two.
 """
 import inspect
@@ -118,3 +122,153 @@ def export(module, args, path, kwargs=None, *, dynamic_shapes=None, backend="xnn
     beside.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     program.to_executorch(program_config).save(str(path))
     return beside
+
+
+# ---------------------------------------------------------------- models of transformers
+
+def cache_for(owner, name, config, heads, dim, length):
+    """A cache of keys and values, whose tensors are buffers of |owner|: the state of a program."""
+    from transformers import StaticCache
+    cache = StaticCache(config=config, max_cache_len=length)
+    cache.early_initialization(1, heads, dim, torch.float32, "cpu")
+    for i, layer in enumerate(cache.layers):
+        for part in ("keys", "values", "cumulative_length"):
+            owner.register_buffer(f"{name}_{part}_{i}", getattr(layer, part), persistent=False)
+    return cache
+
+
+def begin_at(cache, position):
+    """The next tokens of |cache| are written from |position| on."""
+    for layer in cache.layers:
+        layer.cumulative_length.copy_(position.reshape(layer.cumulative_length.shape))
+
+
+def as_list(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+class Encoder(torch.nn.Module):
+    """An encoder of texts as pted calls it: with names of arguments."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *, input_ids, attention_mask):
+        out = self.model(input_ids=input_ids, attention_mask=attention_mask)
+        return {"last_hidden_state": out.last_hidden_state}
+
+
+class Chat(torch.nn.Module):
+    """A decoder as pted calls it: some tokens, and the position of the first one."""
+
+    def __init__(self, model, context):
+        super().__init__()
+        config = model.config
+        heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
+        dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        self.model = model
+        self.cache = cache_for(self, "cache", config, heads, dim, context)
+
+    def forward(self, tokens, input_pos):
+        begin_at(self.cache, input_pos)
+        places = input_pos + torch.arange(tokens.shape[1])
+        out = self.model(input_ids=tokens, position_ids=places.unsqueeze(0), use_cache=True,
+                         past_key_values=self.cache, logits_to_keep=1)
+        return out.logits[:, -1]
+
+
+class SpeechEncoder(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.encoder = model.get_encoder()
+
+    def forward(self, input_features):
+        return self.encoder(input_features).last_hidden_state
+
+
+class SpeechDecoder(torch.nn.Module):
+    """One token a call."""
+
+    def __init__(self, model):
+        super().__init__()
+        from transformers import EncoderDecoderCache
+        config = model.config
+        self.decoder, self.proj_out = model.get_decoder(), model.proj_out
+        heads = config.decoder_attention_heads
+        self.caches = [cache_for(self, name, config, heads, config.d_model // heads, length)
+                       for name, length in (("self", config.max_target_positions),
+                                            ("cross", config.max_source_positions))]
+        self.cache = EncoderDecoderCache(*self.caches)
+
+    def forward(self, decoder_input_ids, encoder_hidden_states, cache_position):
+        # Each call says where it writes: the token at its position, the sound from the begin on.
+        begin_at(self.caches[0], cache_position)
+        begin_at(self.caches[1], torch.zeros_like(cache_position))
+        out = self.decoder(input_ids=decoder_input_ids,
+                           encoder_hidden_states=encoder_hidden_states,
+                           past_key_values=self.cache, use_cache=True,
+                           position_ids=cache_position.unsqueeze(0),
+                           cache_position=cache_position)
+        return self.proj_out(out[0])
+
+
+def export_methods(methods, constants, path, backend):
+    with torch.no_grad():
+        program = to_edge_transform_and_lower(
+            methods, partitioner=partitioners(backend), constant_methods=constants,
+            compile_config=EdgeCompileConfig(_check_ir_validity=False))
+    program.to_executorch().save(str(path))
+
+
+def export_encoder(model, path, max_tokens=512, pooling="mean", backend="xnnpack", **embedding):
+    """Writes |model|, an AutoModel of transformers such as BERT, and its card; returns its path.
+
+    |embedding|: further members of "embedding" in the card, such as prefix="passage: ".
+    tokenizer.json belongs beside the program.
+    """
+    tokens = torch.ones(1, min(64, max_tokens), dtype=torch.int64)
+    length = {1: torch.export.Dim("tokens", min=2, max=max_tokens)}
+    return export(Encoder(model.eval().float()), (), path,
+                  {"input_ids": tokens, "attention_mask": tokens.clone()}, backend=backend,
+                  dynamic_shapes={"input_ids": length, "attention_mask": length},
+                  embedding={"pooling": pooling, **embedding})
+
+
+def export_chat(model, path, context=2048, backend="xnnpack"):
+    """Writes the language model |model|, one of transformers' ...ForCausalLM, at |path|.
+
+    |context|: tokens of a prompt and its answer. tokenizer.json and tokenizer_config.json, which
+    has the template of chats, belong beside the program.
+    """
+    model = model.eval().float().requires_grad_(False)
+    count = torch.export.Dim("count", min=1, max=context - 1)
+    with torch.no_grad():
+        exported = torch.export.export(
+            Chat(model, context), (torch.tensor([[1, 2, 3]]), torch.tensor([0])),
+            dynamic_shapes={"tokens": {1: count}, "input_pos": None}, strict=True)
+    ends = [i for i in as_list(model.generation_config.eos_token_id) if i is not None]
+    export_methods({"forward": exported},
+                   {"get_vocab_size": model.config.vocab_size, "get_max_seq_len": context,
+                    "get_max_context_len": context, "get_eos_ids": ends, "use_kv_cache": True},
+                   path, backend)
+
+
+def export_speech(model, path, backend="xnnpack"):
+    """Writes |model|, a WhisperForConditionalGeneration of transformers, at |path|.
+
+    tokenizer.json and generation_config.json belong beside the program.
+    """
+    model = model.eval().float().requires_grad_(False)
+    config = model.config
+    features = torch.zeros(1, config.num_mel_bins, 2 * config.max_source_positions)
+    with torch.no_grad():
+        encoder = torch.export.export(SpeechEncoder(model), (features,))
+        hidden = SpeechEncoder(model)(features)
+        decoder = torch.export.export(
+            SpeechDecoder(model), (torch.tensor([[0]]), hidden, torch.tensor([0])), strict=True)
+    export_methods({"encoder": encoder, "text_decoder": decoder},
+                   {"get_max_seq_len": config.max_target_positions,
+                    "get_vocab_size": config.vocab_size,
+                    "get_eos_id": as_list(config.eos_token_id)[0], "use_kv_cache": True,
+                    "decoder_start_token_id": config.decoder_start_token_id}, path, backend)

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy
 import torch
-from transformers import (EncoderDecoderCache, GenerationConfig, StaticCache, WhisperConfig,
-                          WhisperFeatureExtractor, WhisperForConditionalGeneration)
+from pted_export import export_speech
+from transformers import (GenerationConfig, WhisperConfig, WhisperFeatureExtractor,
+                          WhisperForConditionalGeneration)
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "http"))
@@ -156,71 +157,6 @@ def settings(tokenizer):
         "task_to_id": {"transcribe": of("<|transcribe|>"), "translate": of("<|translate|>")}}
 
 
-# ---------------------------------------------------------------- the program
-
-class Encoder(torch.nn.Module):
-    def __init__(self, model):
-        super().__init__()
-        self.encoder = model.get_encoder()
-
-    def forward(self, input_features):
-        return self.encoder(input_features).last_hidden_state
-
-
-class Decoder(torch.nn.Module):
-    """One token a call; the caches are buffers."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.decoder, self.proj_out, config = model.get_decoder(), model.proj_out, model.config
-        caches = []
-        for name, length in (("self", TARGETS), ("cross", POSITIONS)):
-            cache = StaticCache(config=config, max_cache_len=length)
-            heads = config.decoder_attention_heads
-            cache.early_initialization(1, heads, DIM // heads, torch.float32, "cpu")
-            for i, layer in enumerate(cache.layers):
-                self.register_buffer(f"{name}_keys_{i}", layer.keys, persistent=False)
-                self.register_buffer(f"{name}_values_{i}", layer.values, persistent=False)
-                if hasattr(layer, "cumulative_length"):
-                    self.register_buffer(f"{name}_length_{i}", layer.cumulative_length,
-                                         persistent=False)
-            caches.append(cache)
-        self.caches = caches
-        self.cache = EncoderDecoderCache(*caches)
-
-    def forward(self, decoder_input_ids, encoder_hidden_states, cache_position):
-        # Each call says where it writes: the token at its position, the sound from the begin on.
-        for mine, other in zip(*(cache.layers for cache in self.caches)):
-            mine.cumulative_length.copy_(cache_position.reshape(mine.cumulative_length.shape))
-            other.cumulative_length.zero_()
-        out = self.decoder(input_ids=decoder_input_ids,
-                           encoder_hidden_states=encoder_hidden_states,
-                           past_key_values=self.cache, use_cache=True,
-                           position_ids=cache_position.unsqueeze(0),
-                           cache_position=cache_position)
-        return self.proj_out(out[0])
-
-
-def export(model, tokenizer, path):
-    from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
-    features = torch.zeros(1, MELS, 2 * POSITIONS)
-    model.requires_grad_(False)
-    with torch.no_grad():
-        encoder = torch.export.export(Encoder(model), (features,))
-        hidden = Encoder(model)(features)
-        decoder = torch.export.export(
-            Decoder(model), (torch.tensor([[0]]), hidden, torch.tensor([0])), strict=True)
-    of = tokenizer.token_to_id
-    constants = {"get_max_seq_len": TARGETS, "get_vocab_size": tokenizer.get_vocab_size(),
-                 "get_eos_id": of("<|endoftext|>"), "use_kv_cache": True,
-                 "decoder_start_token_id": of("<|startoftranscript|>")}
-    program = to_edge_transform_and_lower(
-        {"encoder": encoder, "text_decoder": decoder}, constant_methods=constants,
-        compile_config=EdgeCompileConfig(_check_ir_validity=False)).to_executorch()
-    path.write_bytes(program.buffer)
-    return path.stat().st_size
-
-
 # ---------------------------------------------------------------- what the tests expect
 
 SHORT = [("en", [0, 1, 2]), ("en", [3]), ("de", [1, 3, 0]), ("de", [2, 1])]
@@ -326,7 +262,8 @@ def main():
     (args.out / "answers.json").write_text(json.dumps(heard, ensure_ascii=False, indent=1) + "\n")
     for one in heard:
         print(one)
-    print("bytes:", export(model, tokenizer, args.out / "model.pte"))
+    export_speech(model, args.out / "model.pte", backend="portable")
+    print("bytes:", (args.out / "model.pte").stat().st_size)
 
 
 if __name__ == "__main__":

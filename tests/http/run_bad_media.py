@@ -263,7 +263,8 @@ def nested():
         client = Client(daemon.port)
         before = high_water_mib(daemon)
         refuse(client, 400, "unknown format", call("pixels"), {"args": [twice]})
-        refuse(client, 400, "args[0]", call("pixels"), {"args": [{"base64": {"base64": b64(file)}}]})
+        refuse(client, 400, "args[0]", call("pixels"),
+               {"args": [{"base64": {"base64": b64(file)}}]})
         refuse(client, 400, "args[0]", call("pixels"),
                {"args": ["data:image/png;base64,data:image/png;base64," + b64(file)]})
         deep = b'{"args": [' + b"[" * 100_000 + b"]" * 100_000 + b"]}"

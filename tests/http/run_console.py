@@ -30,7 +30,7 @@ from run_http import MODELS, Client, Daemon, Failure, Report, build_request, exp
 FILES = os.path.join(os.environ["top_srcdir"], "server", "console")
 GZIP_MAX = 60000
 TAB, ENTER, RIGHT, HOME = "\ue004", "\ue007", "\ue014", "\ue011"
-TABS_MAX = 60
+TABS_MAX = 300
 PROFILE = ["--profile-spans-max", "100000"]
 SQUARES = {"methods": {
     "boxes": {"inputs": [{"name": "picture", "image": {"resize": [48, 64], "fit": "inside"}}],
