@@ -176,7 +176,8 @@ def pages_are_known():
     pages = sorted(path.stem for path in PAGES.glob("*.md") if path.stem != "README")
     table = re.findall(r"^\| \[.*\]\((\w+)\.md\)", (PAGES / "README.md").read_text(), re.MULTILINE)
     expect("pages of the table", sorted(table), pages)
-    expect("stored exports", sorted(path.parent.name for path in STORED.glob("*/export.txt")), pages)
+    stored = sorted(path.parent.name for path in STORED.glob("*/export.txt"))
+    expect("stored exports", stored, pages)
 
 
 def main():
