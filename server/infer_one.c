@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "runtime/call/batch.h"
 #include "runtime/call/invocation.h"
+#include "runtime/pipeline/pipeline.h"
 #include "runtime/sched/job.h"
 #include "runtime/sched/sequence.h"
 #include "server/infer.h"
@@ -114,6 +115,7 @@ bool infer_one_start(struct request *request, enum hal_caller caller)
     struct error *err = &request->err;
     err->code = ST_OK; /* an earlier attempt may have run out of memory */
     if (rt_invocation_prepare(invocation, RT_PREPARE_ALL, err) == ST_OK) {
+        rt_invocation_hand_over(invocation, &request->job);
         rt_invocation_submit(invocation, caller, rt_job_end, &request->job);
         return true;
     }

@@ -149,6 +149,7 @@ struct rt_step_counts model_step_counts(const struct model *model, uint32_t step
     }
     counts.count += before->count;
     counts.ns += before->ns;
+    counts.joined_count += before->joined_count;
     counts.failed_count += before->failed_count;
     counts.failed_ns += before->failed_ns;
     return counts;
