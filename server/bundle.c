@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "runtime/call/invocation.h"
+#include "runtime/pipeline/pipeline.h"
 #include "runtime/program/oracle.h"
 #include "runtime/sched/sequence.h"
 #include "server/http/http.h"
@@ -208,7 +209,9 @@ static enum status open_sequences(struct request *request, struct error *err)
     OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     bundle->turns = arena_array(&request->infer.arena, bundle->count, sizeof(*bundle->turns));
-    if (!bundle->turns) {
+    bundle->queues =
+        arena_array(&request->infer.arena, bundle->count, sizeof(struct rt_sched_queue *));
+    if (!bundle->turns || !bundle->queues) {
         return arena_fail(&request->infer.arena, "the list", err);
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
@@ -233,6 +236,7 @@ static void fill_cascade(struct bundle *bundle)
             rt_cascade_fail_step(bundle->cascade, step, &call->err);
         } else {
             rt_cascade_set_step(bundle->cascade, step, call->call.invocation);
+            bundle->queues[step] = call->call.model->queue;
         }
     }
 }
@@ -348,10 +352,28 @@ static void on_cascade_done(struct rt_cascade *cascade, enum status status, void
     rt_sched_finished(&request->job, status);
 }
 
+/* May a call of the list run as one with other calls? */
+static bool joins(const struct bundle *bundle)
+{
+    for (uint32_t step = 0; step < bundle->count; step++) {
+        if (bundle->queues[step] &&
+            (rt_sched_queue_joins(bundle->queues[step]) ||
+             rt_pipeline_joins(call_of(bundle, step)->call.model->method))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* While nothing else waits or runs, the calls are submitted at once, and join only each other. */
 static bool start(struct request *request, enum hal_caller caller)
 {
     OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    rt_cascade_submit(request->infer.bundle->cascade, NULL, 0, caller, on_cascade_done, request);
+    const struct bundle *bundle = request->infer.bundle;
+    if (joins(bundle) && rt_sched_step_aside(&request->job)) {
+        rt_cascade_hand_over(bundle->cascade, &request->job, bundle->queues);
+    }
+    rt_cascade_submit(bundle->cascade, NULL, 0, caller, on_cascade_done, request);
     return true;
 }
 

@@ -54,8 +54,9 @@ struct bundle {
     uint32_t turn_count;
     struct rt_cascade_edge *edges;
     struct rt_cascade_layout layout;
-    struct rt_cascade *cascade; /* owned; owns the invocations once they are made */
-    size_t demand;              /* least memory of all invocations together */
+    struct rt_sched_queue **queues; /* by step: its model's; NULL: it fails */
+    struct rt_cascade *cascade;     /* owned; owns the invocations once they are made */
+    size_t demand;                  /* least memory of all invocations together */
 };
 
 extern const struct infer_ops bundle_ops; /* bundle.c */

@@ -209,10 +209,6 @@ bool infer_one_cancel(struct request *request);
 enum status infer_one_finish(struct request *request, enum status status, struct error *err);
 void infer_one_count(const struct request *request, uint64_t now_ns);
 
-/* For jobs of calls that run as one: functions of struct rt_sched_job_ops. */
-bool infer_start_batch(struct rt_sched_job *const *jobs, uint32_t count);
-bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b);
-
 struct infer {
     const struct infer_ops *ops;         /* NULL: the request calls no model */
     struct infer_call call;              /* if the request is for one model */

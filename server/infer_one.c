@@ -5,6 +5,8 @@
 #include "base/check.h"
 #include "runtime/call/batch.h"
 #include "runtime/call/invocation.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/sched/job.h"
 #include "runtime/sched/sequence.h"
 #include "server/infer.h"
 #include "server/request.h"
@@ -98,6 +100,7 @@ struct rt_sched_queue *infer_one_enter(struct request *request)
     bool may_join = call->model->rows_max > 1 && !request->infer.profile;
     request->job.rows = may_join ? rt_batch_rows(call->invocation) : 0;
     request->job.returns = false;
+    request->job.call = call->invocation;
     request->job.turns = &request->infer.turn;
     request->job.turn_count = call->sequence != NULL;
     if (call->sequence) {
@@ -106,19 +109,14 @@ struct rt_sched_queue *infer_one_enter(struct request *request)
     return call->model->queue;
 }
 
-static void on_run_done(struct rt_invocation *invocation, enum status status, void *arg)
-{
-    (void)invocation;
-    rt_sched_finished(arg, status);
-}
-
 bool infer_one_start(struct request *request, enum hal_caller caller)
 {
     struct rt_invocation *invocation = request->infer.call.invocation;
     struct error *err = &request->err;
     err->code = ST_OK; /* an earlier attempt may have run out of memory */
     if (rt_invocation_prepare(invocation, RT_PREPARE_ALL, err) == ST_OK) {
-        rt_invocation_submit(invocation, caller, on_run_done, &request->job);
+        rt_invocation_hand_over(invocation, &request->job);
+        rt_invocation_submit(invocation, caller, rt_job_end, &request->job);
         return true;
     }
     if (err->code == ST_EXHAUSTED) {
@@ -126,28 +124,6 @@ bool infer_one_start(struct request *request, enum hal_caller caller)
     }
     rt_sched_finished(&request->job, err->code);
     return true;
-}
-
-_Static_assert(RT_SCHED_BATCH_MAX <= RT_BATCH_CALLS_MAX, "each batch can be submitted");
-
-bool infer_start_batch(struct rt_sched_job *const *jobs, uint32_t count)
-{
-    struct rt_invocation *parts[RT_SCHED_BATCH_MAX];
-    void *args[RT_SCHED_BATCH_MAX];
-    struct error err;
-    must(count > 0 && count <= RT_SCHED_BATCH_MAX);
-    for (uint32_t i = 0; i < count; i++) {
-        parts[i] = request_of(jobs[i])->infer.call.invocation;
-        args[i] = jobs[i];
-        request_of(jobs[i])->err.code = ST_OK;
-    }
-    return rt_batch_submit(parts, args, count, on_run_done, &err) == ST_OK;
-}
-
-bool infer_fits(struct rt_sched_job *a, struct rt_sched_job *b)
-{
-    return rt_batch_fits(request_of(a)->infer.call.invocation,
-                         request_of(b)->infer.call.invocation);
 }
 
 bool infer_one_cancel(struct request *request)

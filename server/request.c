@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/sched/job.h"
 #include "server/access.h"
 #include "server/access_log.h"
 #include "server/clients.h"
@@ -489,6 +490,9 @@ static void on_job_done(struct rt_sched_job *job, enum status status)
     struct request *request = request_of(job);
     request->run_status = status;
     request->is_unreleased = job->started_ns != 0;
+    if (job->batch_size > 1) {
+        request->err.code = ST_OK; /* an earlier attempt, alone, may have run out of memory */
+    }
     uv_thread_t self = uv_thread_self();
     if (uv_thread_equal(&self, &request->server->thread) && request->is_submitting) {
         request->is_run_done = true;
@@ -523,8 +527,8 @@ static void look_for_loss(const struct request *request)
 
 static const struct rt_sched_job_ops job_ops = {
     .start = start_job,
-    .start_batch = infer_start_batch,
-    .fits = infer_fits,
+    .start_batch = rt_job_start_batch,
+    .fits = rt_job_fits,
     .cancel = cancel_job,
     .done = on_job_done,
 };

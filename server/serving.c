@@ -132,9 +132,9 @@ enum status serving_new(const struct options *options, const char *device_name, 
 /* Models have no queue any more. Every pointer is cleared, so that it can be done twice. */
 static void close_all(struct serving *serving)
 {
-    rt_sched_queue_free(serving->bundles);
+    rt_sched_queue_unref(serving->bundles);
+    close_device(serving); /* its workers may be on their way out of the scheduler */
     rt_sched_free(serving->sched);
-    close_device(serving);
     serving->bundles = NULL;
     serving->sched = NULL;
 }

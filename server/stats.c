@@ -202,7 +202,8 @@ static void print_steps(struct buf *out, const struct model *model)
         print_phase(out, ",", "success", &(struct model_stats_phase){counts.count, counts.ns});
         print_phase(out, ",", "fail",
                     &(struct model_stats_phase){counts.failed_count, counts.failed_ns});
-        buf_add_str(out, i + 1 < model->step_count ? "}" : "}]");
+        buf_printf(out, ",\"joined\":%" PRIu64 "%s", counts.joined_count,
+                   i + 1 < model->step_count ? "}" : "}]");
     }
 }
 

@@ -70,7 +70,7 @@ include_rules() {
             seen = seen "runtime/call/|"
             if (own == "sched" || own == "vm") return seen "^$)"
             if (own == "pipeline")
-                return seen "protocol/(rawsig|sip|sig|sip_build|pytree|pick)\\.h$)"
+                return seen "runtime/sched/|protocol/(rawsig|sip|sig|sip_build|pytree|pick)\\.h$)"
             if (own == "load") return seen "runtime/vm/)"
             return "^$"
         }

@@ -679,7 +679,7 @@ enum status rt_batch_submit(struct rt_invocation *const *parts, void *const *arg
     must(count > 0 && count <= RT_BATCH_CALLS_MAX);
     uint64_t ready;
     TRY(prepare_parts(parts, count, &ready, err));
-    struct batch *batch = take_batch(parts[0]->method, parts[0]->run_pool);
+    struct batch *batch = take_batch(parts[0]->method, parts[0]->join_pool);
     if (!batch) {
         unprepare_parts(parts, count, ready);
         return error_set(err, ST_EXHAUSTED, "no memory for a batch");

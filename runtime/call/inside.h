@@ -48,6 +48,7 @@ struct rt_invocation {
     struct rt_method *method;        /* its program: ref held while not free */
     struct hal_pool *pool;           /* borrowed from the caller: of the inputs */
     struct hal_pool *run_pool;       /* likewise: of all else */
+    struct hal_pool *join_pool;      /* likewise: of a call that it runs in as one with others */
     struct rt_state *state;          /* ref held while not free, or NULL: initial contents */
     struct rt_block *entry;          /* borrowed: what runs first; NULL: a pipeline */
     struct rt_plan *plan;            /* ref held from prepare on */
@@ -82,6 +83,7 @@ struct rt_invocation {
     struct rt_result *results;
     int64_t *numbers; /* storage of scalar results */
     uint32_t bound_count;
+    struct rt_sched_job *whole; /* borrowed: of rt_invocation_hand_over(); or NULL */
     void *own; /* of the method's kind, which frees it: runtime/program/callable.h */
 };
 

@@ -191,13 +191,14 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
         }
     }
     rt_program_ref(method->program);
-    inv->pool = inv->run_pool = pool;
+    inv->pool = inv->run_pool = inv->join_pool = pool;
     inv->entry = method->code.block_count > 0 ? method->code.blocks[0] : NULL;
     inv->phase = RT_PHASE_FILLING;
     inv->bytes = 0;
     inv->conversion_count = 0;
     inv->profile = NULL;
     inv->steps = NULL;
+    inv->whole = NULL;
     say_names(inv);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;
@@ -265,6 +266,7 @@ void rt_invocation_run_in(struct rt_invocation *inv, struct hal_pool *pool)
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     must(inv->phase == RT_PHASE_FILLING);
     inv->run_pool = inv->method->callable->is_planned_in_place ? inv->pool : pool;
+    inv->join_pool = pool;
 }
 
 struct rt_method *rt_invocation_method(const struct rt_invocation *inv)

@@ -60,7 +60,8 @@ MUST_CHECK enum status rt_invocation_new(struct rt_method *method, struct hal_po
 void rt_invocation_free(struct rt_invocation *invocation); /* not while submitted; NULL is fine */
 
 /* Before prepare: memory for the rest of the call comes from |pool|, which uses the same memory as
- * the pool of its inputs. A pipeline uses the pool of its inputs for everything. */
+ * the pool of its inputs. A pipeline uses the pool of its inputs for everything, except that a step
+ * that runs as one with other calls does so in |pool|: they may outlive the pipeline. */
 void rt_invocation_run_in(struct rt_invocation *invocation, struct hal_pool *pool);
 
 /*

@@ -62,6 +62,7 @@ void rt_cascade_reset(struct rt_cascade *cascade)
         step->rows_max = step->joined = 0;
     }
     cascade->prepared = 0;
+    atomic_store_explicit(&cascade->whole, NULL, memory_order_relaxed);
     cascade->trace = NULL;
     atomic_store_explicit(&cascade->is_cancelled, false, memory_order_relaxed);
 }
@@ -310,11 +311,11 @@ static void step_over(struct rt_cascade *cascade, uint32_t index)
     count_down(cascade);
 }
 
-static void on_step_done(struct rt_invocation *inv, enum status status, void *arg)
+void rt_cascade_end_step(struct cascade_step *step, enum status status)
 {
-    struct cascade_step *step = arg;
+    const struct rt_invocation *inv = step->invocation;
     OBJ_CHECK(step->cascade, RT_CASCADE_MAGIC);
-    must(step->invocation == inv && step->is_prepared);
+    must(step->is_prepared);
     step->status = status;
     if (status != ST_OK && inv->phase == RT_PHASE_DONE) {
         step->error = *rt_invocation_error(inv);
@@ -323,6 +324,13 @@ static void on_step_done(struct rt_invocation *inv, enum status status, void *ar
         error_set(&step->error, status, "%s", status_text(status));
     }
     step_over(step->cascade, (uint32_t)(step - step->cascade->steps));
+}
+
+void rt_cascade_on_step_done(struct rt_invocation *inv, enum status status, void *arg)
+{
+    const struct cascade_step *step = arg;
+    must(step->invocation == inv);
+    rt_cascade_end_step(arg, status);
 }
 
 /* Counts each producer once: a step with more producers than a submission can wait for is late. */
@@ -353,7 +361,11 @@ static void start_late(struct rt_cascade *cascade, uint32_t index)
         return;
     }
     tell(cascade, RT_CASCADE_SUBMITTED, index);
-    rt_invocation_submit(step->invocation, HAL_CALLER_BUSY, on_step_done, step);
+    if (rt_cascade_whole(cascade)) {
+        rt_cascade_submit_part(cascade, index);
+    } else {
+        rt_invocation_submit(step->invocation, HAL_CALLER_BUSY, rt_cascade_on_step_done, step);
+    }
 }
 
 static void submit_step(struct rt_cascade *cascade, uint32_t index,
@@ -368,7 +380,11 @@ static void submit_step(struct rt_cascade *cascade, uint32_t index,
         rt_invocation_after(step->invocation, &waits[i]);
     }
     tell(cascade, RT_CASCADE_SUBMITTED, index);
-    rt_invocation_submit(step->invocation, caller, on_step_done, step);
+    if (rt_cascade_whole(cascade)) {
+        rt_cascade_submit_part(cascade, index);
+    } else {
+        rt_invocation_submit(step->invocation, caller, rt_cascade_on_step_done, step);
+    }
 }
 
 /* ---- steps that run as one ------------------------------------------------------------------- */
@@ -442,13 +458,14 @@ static bool submit_joined(struct rt_cascade *cascade, uint32_t first, uint64_t *
         *begun |= (uint64_t)1 << (step - cascade->steps);
         tell(cascade, RT_CASCADE_SUBMITTED, (uint32_t)(step - cascade->steps));
     }
-    if (rt_batch_submit(all.parts, all.steps, all.count, on_step_done, &ignored) == ST_OK) {
+    if (rt_batch_submit(all.parts, all.steps, all.count, rt_cascade_on_step_done, &ignored) ==
+        ST_OK) {
         return true;
     }
     for (uint32_t i = 0; i < all.count; i++) {
         struct cascade_step *step = all.steps[i];
         step->joined = 0;
-        rt_invocation_submit(step->invocation, HAL_CALLER_BUSY, on_step_done, step);
+        rt_invocation_submit(step->invocation, HAL_CALLER_BUSY, rt_cascade_on_step_done, step);
     }
     return true;
 }
@@ -487,20 +504,28 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
         }
         if (cascade->steps[i].status != ST_OK) {
             step_over(cascade, i);
-        } else if (!submit_joined(cascade, i, &begun)) {
+        } else if (rt_cascade_whole(cascade) || !submit_joined(cascade, i, &begun)) {
             submit_step(cascade, i, waits, wait_count, caller);
         }
     }
     count_down(cascade);
 }
 
+/*
+ * The scheduler cancels parts, one by one. It calls this with its lock held, so if the steps become
+ * parts at this moment none of them has been submitted, and there is no batch to cut.
+ */
 void rt_cascade_cancel(struct rt_cascade *cascade)
 {
     OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
+    bool is_whole = rt_cascade_whole(cascade) != NULL;
     atomic_store_explicit(cascade->cancel, true, memory_order_relaxed);
     for (uint32_t i = 0; cascade->is_partial && i < cascade->layout->step_count; i++) {
-        if (cascade->steps[i].invocation) {
-            rt_batch_cut(cascade->steps[i].invocation);
+        struct rt_invocation *inv = cascade->steps[i].invocation;
+        if (inv && is_whole) {
+            rt_invocation_cancel(inv);
+        } else if (inv) {
+            rt_batch_cut(inv);
         }
     }
 }

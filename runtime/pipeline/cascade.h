@@ -5,11 +5,13 @@
  * waits for it, no thread does. Where the size of a result depends on data, the steps that it feeds
  * are late: the worker that completes their last producer prepares and submits them. It also
  * submits the steps that have more producers than a device can wait for, and those that use the
- * state of an earlier step (runtime/program/state.h): such steps follow each other.
+ * state of an earlier step (runtime/program/state.h): such steps follow each other. Steps that are
+ * jobs of the scheduler, to run as one with other calls, are all of that kind.
  *
  *     rt_cascade_new          for a fixed set of edges; used again and again
  *     rt_cascade_set_step     for each step: its invocation, filled but for what edges give it
  *     rt_cascade_prepare      every refusal, and all of the memory or none of it
+ *     rt_cascade_hand_over    (optional) the steps are to be jobs of the scheduler
  *     rt_cascade_submit       |done| is called once
  *     rt_cascade_reset        frees the invocations
  *
@@ -32,6 +34,8 @@ struct rt_cascade;
 struct rt_culprit;
 struct rt_invocation;
 struct rt_io;
+struct rt_sched_job;
+struct rt_sched_queue;
 struct shape;
 
 #define RT_CASCADE_STEPS_MAX 64
@@ -110,11 +114,21 @@ MUST_CHECK enum status rt_cascade_move_results(struct rt_cascade *cascade, struc
 /*
  * Before submit, for partial cascades: step |step| may run as one with other steps that follow no
  * step, up to |rows_max| rows; rt_batch_prove() has to have allowed as many. After done:
- * rt_cascade_joined() says how many rows ran as one with it; 0: it ran alone; -1: the same rows as
- * an earlier step's.
+ * rt_cascade_joined() says how many rows ran as one with it; 0: it ran alone; -1: they count
+ * elsewhere, for another step or another call.
  */
 void rt_cascade_join(struct rt_cascade *cascade, uint32_t step, int64_t rows_max);
 int64_t rt_cascade_joined(const struct rt_cascade *cascade, uint32_t step);
+
+/*
+ * Before submit, after rt_sched_step_aside() of |whole|: the steps are parts of that job. |queues|,
+ * which lives until done, is by step: where its call waits; NULL: it is submitted at once, but if
+ * it is a call of a pipeline, then the steps of that are parts as well. What is waited for
+ * elsewhere is in |whole|'s hands: nobody may wait for timepoints of the steps, and
+ * rt_cascade_cancel() leaves those that run with others to rt_sched_cancel().
+ */
+void rt_cascade_hand_over(struct rt_cascade *cascade, struct rt_sched_job *whole,
+                          struct rt_sched_queue *const *queues);
 
 /* Called when all steps are over; it may reset the cascade. */
 typedef void rt_cascade_done_f(struct rt_cascade *cascade, enum status status, void *arg);

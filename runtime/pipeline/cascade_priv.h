@@ -7,6 +7,7 @@
 
 #include "runtime/call/invocation.h"
 #include "runtime/pipeline/cascade.h"
+#include "runtime/sched/sched.h"
 
 /* Semaphores that one submission can wait for; two of its timepoints stay free. */
 #define RT_CASCADE_WAITS_MAX 6
@@ -23,9 +24,10 @@ struct cascade_step {
     bool is_late; /* started by the thread that completes the last step that it has to follow */
     bool is_connected; /* its edges are bound */
     bool is_prepared;  /* it has its memory */
-    int64_t rows_max; /* that may run as one with it */
-    int64_t joined;   /* rt_cascade_joined() */
+    int64_t rows_max;  /* that may run as one with it */
+    int64_t joined;    /* rt_cascade_joined() */
     atomic_uint pending;
+    struct rt_sched_job job; /* in a cascade that was handed over */
 };
 
 #define RT_CASCADE_MAGIC 0xca5cade5u
@@ -39,18 +41,36 @@ struct rt_cascade {
     atomic_bool is_cancelled; /* unless another flag is used */
     atomic_bool *cancel;
     atomic_uint left;
-    uint64_t submitted_ns; /* like done_ns */
+    /* Borrowed: the steps are its parts; NULL: they are not. Set before the first part is
+     * submitted; a thread that cancels may look at it at any time. */
+    _Atomic(struct rt_sched_job *) whole;
+    struct rt_sched_queue *const *queues; /* borrowed: of them */
+    uint64_t submitted_ns;                /* like done_ns */
     rt_cascade_done_f *done;
     void *arg;
     rt_cascade_event_f *trace;
     void *trace_arg;
 };
 
+/* The job whose parts the steps are, or NULL. */
+static inline struct rt_sched_job *rt_cascade_whole(const struct rt_cascade *cascade)
+{
+    return atomic_load_explicit(&cascade->whole, memory_order_relaxed);
+}
+
 /* Both calls use one state, so one has to be over before the other begins. */
 bool rt_cascade_share_state(const struct rt_cascade *cascade, uint32_t a, uint32_t b);
 
 /* A producer whose failure step |index| shares; |index| itself if there is none. */
 uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t index);
+
+/* Step |index| of a cascade that was handed over is prepared and waits for nothing: it becomes a
+ * part of the whole. */
+void rt_cascade_submit_part(struct rt_cascade *cascade, uint32_t index);
+
+/* |step| has run, or will not: the end of the call is that of the step. */
+void rt_cascade_end_step(struct cascade_step *step, enum status status);
+void rt_cascade_on_step_done(struct rt_invocation *invocation, enum status status, void *step);
 
 /* Prepares a step that had to wait for its producers; or finds that it is not to run, with the
  * reason in the step's error. */

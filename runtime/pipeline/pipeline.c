@@ -12,6 +12,7 @@
 #include "runtime/pipeline/cascade_sizes.h"
 #include "runtime/pipeline/pipeline_priv.h"
 #include "runtime/program/oracle.h"
+#include "runtime/sched/sched.h"
 
 #define ARENA_BYTES_MAX (4u << 20)
 
@@ -36,6 +37,7 @@ void rt_pipeline_free(struct rt_pipeline *pipeline)
     OBJ_CHECK(pipeline, RT_PIPELINE_MAGIC);
     for (uint32_t i = 0; pipeline->methods && i < pipeline->layout.step_count; i++) {
         rt_program_unref(rt_method_program(pipeline->methods[i]));
+        rt_sched_queue_unref(pipeline->queues[i]);
     }
     arena_fini(&pipeline->arena);
     pipeline->magic = 0;
@@ -190,7 +192,8 @@ static enum status copy_steps(struct build *build, struct error *err)
     const char **models = arena_array(arena, desc->step_count, sizeof(*models));
     struct rt_method **methods = arena_array(arena, desc->step_count, sizeof(*methods));
     pipeline->counters = arena_array(arena, desc->step_count, sizeof(*pipeline->counters));
-    if (!names || !models || !methods || !pipeline->counters) {
+    pipeline->queues = arena_array(arena, desc->step_count, sizeof(struct rt_sched_queue *));
+    if (!names || !models || !methods || !pipeline->counters || !pipeline->queues) {
         return exhausted(err);
     }
     TRY(copy_text(arena, desc->name, &build->method->name, err));
@@ -204,6 +207,8 @@ static enum status copy_steps(struct build *build, struct error *err)
     for (uint32_t i = 0; i < desc->step_count; i++) {
         methods[i] = desc->steps[i].method;
         rt_program_ref(rt_method_program(methods[i]));
+        struct rt_sched_queue *queue = desc->queues ? desc->queues[i] : NULL;
+        pipeline->queues[i] = queue ? rt_sched_queue_ref(queue) : NULL;
     }
     pipeline->names = names;
     pipeline->models = models;
@@ -371,6 +376,19 @@ size_t rt_method_steps_bytes(const struct rt_method *method)
     return pipeline ? pipeline->all_bytes : 0;
 }
 
+bool rt_pipeline_joins(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    const struct rt_pipeline *pipeline = rt_pipeline_of(method);
+    for (uint32_t i = 0; pipeline && i < pipeline->layout.step_count; i++) {
+        const struct rt_sched_queue *queue = pipeline->queues[i];
+        if ((queue && rt_sched_queue_joins(queue)) || rt_pipeline_joins(pipeline->methods[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t rt_pipeline_step_count(const struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
@@ -437,6 +455,7 @@ void rt_pipeline_count(struct rt_pipeline *pipeline, const struct rt_cascade *ca
         if (rt_cascade_status(cascade, i) == ST_OK) {
             add(&counter->count, 1);
             add(&counter->ns, ns[i]);
+            add(&counter->joined_count, rt_cascade_joined(cascade, i) != 0);
         } else if (i == failed) {
             add(&counter->failed_count, 1);
             add(&counter->failed_ns, ns[i]);
@@ -455,6 +474,7 @@ struct rt_step_counts rt_pipeline_step_counts(const struct rt_method *method, ui
         .model = pipeline->models[step],
         .count = look(&counter->count),
         .ns = look(&counter->ns),
+        .joined_count = look(&counter->joined_count),
         .failed_count = look(&counter->failed_count),
         .failed_ns = look(&counter->failed_ns),
     };

@@ -21,6 +21,8 @@
 
 struct rt_cascade;
 struct rt_invocation;
+struct rt_sched_job;
+struct rt_sched_queue;
 
 #define RT_PIPELINE_STEPS_MAX 64
 #define RT_PIPELINE_INPUTS_MAX 256 /* of the pipeline, and of a step */
@@ -56,6 +58,8 @@ struct rt_pipeline_desc {
     const struct rt_pipeline_step *steps;
     const char *const *models; /* by step: how counts call its method; copied; NULL: as the step */
     uint32_t step_count;
+    struct rt_sched_queue *const *queues; /* by step: where its calls wait: each gets a reference;
+                                             NULL, or entries are: nowhere */
     const char *const
         *input_names; /* names of all inputs, valid and different; NULL: they have none */
     uint32_t input_name_count;
@@ -81,11 +85,23 @@ uint32_t rt_method_call_count(const struct rt_method *method);
  */
 size_t rt_method_steps_bytes(const struct rt_method *method);
 
+/*
+ * Before submit, in the start() of the call's job |whole|: the job steps aside and the steps become
+ * parts of it, which run as one with other calls that wait for the same methods. Does nothing if
+ * |invocation| is no call of a pipeline, if no step could run as one with anything, or if the
+ * device has nothing else to do: the steps then follow each other without a detour.
+ */
+void rt_invocation_hand_over(struct rt_invocation *invocation, struct rt_sched_job *whole);
+
+/* May steps of |method|, at any depth, run as one with other calls? False if it is no pipeline. */
+bool rt_pipeline_joins(const struct rt_method *method);
+
 /* The cost of the calls of one step, from all callers of the pipeline: the time from when the
  * step's inputs were there until its results were. */
 struct rt_step_counts {
     const char *name, *model;
     uint64_t count, ns;               /* those that succeeded */
+    uint64_t joined_count;            /* those of them that ran as one with other calls */
     uint64_t failed_count, failed_ns; /* those that made their pipeline's call fail */
 };
 

@@ -21,7 +21,7 @@ struct rt_pipeline_output {
 
 /* See struct rt_step_counts. */
 struct rt_step_counter {
-    atomic_uint_fast64_t count, ns, failed_count, failed_ns;
+    atomic_uint_fast64_t count, ns, joined_count, failed_count, failed_ns;
 };
 
 #define RT_PIPELINE_MAGIC 0x919e114eu
@@ -36,6 +36,7 @@ struct rt_pipeline {
     size_t all_bytes;                 /* of heap that a call's steps take */
     uint32_t depth;                   /* 1: none of them is a pipeline */
     struct rt_method *const *methods; /* by step; their programs: refs held */
+    struct rt_sched_queue **queues;   /* likewise; entries may be NULL */
     struct rt_cascade_layout layout;
     const struct rt_pipeline_input *inputs;
     uint32_t input_count;

@@ -9,6 +9,7 @@
 #include "runtime/pipeline/pipeline_priv.h"
 #include "runtime/program/oracle.h"
 #include "runtime/program/state_cells.h"
+#include "runtime/sched/sched.h"
 
 static struct rt_cascade *cascade_of(const struct rt_invocation *inv)
 {
@@ -88,6 +89,7 @@ static enum status fill_cascade(struct rt_invocation *inv, struct error *err)
     for (uint32_t i = 0; i < pipeline->layout.step_count; i++) {
         struct rt_invocation *step;
         TRY(rt_invocation_new(pipeline->methods[i], inv->pool, &step, err));
+        step->join_pool = inv->join_pool;
         pass_state(inv, step);
         rt_cascade_set_step(cascade_of(inv), i, step);
     }
@@ -203,6 +205,9 @@ static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaph
                          enum hal_caller caller)
 {
     (void)semaphore;
+    if (inv->whole) {
+        rt_cascade_hand_over(inv->own, inv->whole, rt_pipeline_of(inv->method)->queues);
+    }
     rt_cascade_submit(inv->own, inv->waits, inv->wait_count, caller, on_cascade_done, inv);
     return ST_OK;
 }
@@ -225,6 +230,14 @@ static enum status move_cascade_results(struct rt_invocation *inv, struct hal_po
                                         struct error *err)
 {
     return rt_cascade_move_results(inv->own, pool, err);
+}
+
+void rt_invocation_hand_over(struct rt_invocation *inv, struct rt_sched_job *whole)
+{
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    if (rt_pipeline_joins(inv->method) && rt_sched_step_aside(whole)) {
+        inv->whole = whole;
+    }
 }
 
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *inv)

@@ -3,7 +3,9 @@
 noinst_LIBRARIES += %D%/libsched.a
 %C%_libsched_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libsched_a_SOURCES = \
+	%D%/choose.c %D%/choose.h \
 	%D%/deadline.c %D%/deadline.h \
+	%D%/job.c %D%/job.h \
 	%D%/prefix.c %D%/prefix.h \
 	%D%/queue.c %D%/queue.h \
 	%D%/sched.c %D%/sched.h \

@@ -24,6 +24,8 @@ void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
     must(options->weight > 0);
     *queue =
         (struct rt_sched_queue){.magic = RT_SCHED_QUEUE_MAGIC, .sched = sched, .options = *options};
+    refs_init(&queue->refs);
+    atomic_init(&queue->joins, options->rows_max > 1);
     rt_sizing_fix(&queue->sizing, options->rows_max);
     queue->joined_running_max = options->running_max;
     list_init(&queue->link);
@@ -37,15 +39,19 @@ enum status rt_queue_admit(const struct rt_sched_queue *queue, const struct rt_s
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     const struct rt_sched_queue_options *options = &queue->options;
-    if (queue->waiting_count >= options->waiting_max) {
-        return error_set(err, ST_EXHAUSTED, "%u requests wait already", queue->waiting_count);
+    uint32_t waiting = queue->waiting_count - queue->part_count;
+    if (job->whole) {
+        return ST_OK;
+    }
+    if (waiting >= options->waiting_max) {
+        return error_set(err, ST_EXHAUSTED, "%u requests wait already", waiting);
     }
     size_t room = options->waiting_bytes_max > queue->waiting_bytes
                       ? options->waiting_bytes_max - queue->waiting_bytes
                       : 0;
-    if (queue->waiting_count > 0 && job->bytes > room) {
-        return error_set(err, ST_EXHAUSTED, "%u requests with %zu bytes wait already",
-                         queue->waiting_count, queue->waiting_bytes);
+    if (waiting > 0 && job->bytes > room) {
+        return error_set(err, ST_EXHAUSTED, "%u requests with %zu bytes wait already", waiting,
+                         queue->waiting_bytes);
     }
     return ST_OK;
 }
@@ -60,6 +66,7 @@ void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     queue->waiting_count++;
+    queue->part_count += job->whole != NULL;
     queue->waiting_bytes += job->bytes;
 }
 
@@ -75,10 +82,19 @@ static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job 
     queue->ready_rows += job->rows;
 }
 
+static uint64_t arrival(const struct rt_sched_job *job)
+{
+    return job->whole ? job->whole->queued_ns : job->queued_ns;
+}
+
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    list_push_back(&queue->ready[level_of(job)], &job->link);
+    struct list *level = &queue->ready[level_of(job)], *next = job->whole ? level->next : level;
+    while (next != level && arrival(LIST_ENTRY(next, struct rt_sched_job, link)) <= arrival(job)) {
+        next = next->next;
+    }
+    list_push_back(next, &job->link); /* before |next| */
     count_ready(queue, job);
 }
 
@@ -102,7 +118,21 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
     queue->ready_rows -= job->behind_count ? 0 : job->rows;
     queue->ready_steps -= !job->behind_count && is_step(job);
     queue->waiting_count--;
+    queue->part_count -= job->whole != NULL;
     queue->waiting_bytes -= job->bytes;
+}
+
+static struct rt_sched_job *first_part(const struct rt_sched_queue *queue)
+{
+    for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {
+        const struct list *level = &queue->ready[__builtin_ctz(levels)];
+        for (struct list *l = level->next; l != level; l = l->next) {
+            if (LIST_ENTRY(l, struct rt_sched_job, link)->whole) {
+                return LIST_ENTRY(l, struct rt_sched_job, link);
+            }
+        }
+    }
+    return NULL;
 }
 
 struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
@@ -110,6 +140,9 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     if (!queue->levels) {
         return NULL;
+    }
+    if (queue->is_starved && queue->part_count > 0) {
+        return first_part(queue);
     }
     const struct list *level = &queue->ready[__builtin_ctz(queue->levels)];
     unsigned looks = queue->was_alone && queue->ready_steps > 0 ? LOOKS_MAX : 0;
@@ -150,7 +183,7 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
         return queue->held_ns;
     }
     if (queue->options.delay_ns == 0 || queue->ready_rows >= rt_sizing_rows(&queue->sizing) ||
-        first->rows == 0 || first->returns) {
+        first->rows == 0 || first->returns || first->whole) {
         return 0;
     }
     for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {

@@ -9,13 +9,18 @@
 
 #include <stdatomic.h>
 
+#include "base/refs.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sizing.h"
 
-/* A unit of work for the device: one job, or several that run as one. The scheduler recycles it. */
+/* A unit of work for the device: one job, or several that run as one. The scheduler recycles it;
+ * its memory lives as long as the scheduler. */
 struct rt_sched_run {
     struct list link; /* free; the scheduler's */
     struct list jobs; /* that are not over */
+    uint64_t serial;  /* another one whenever it is used again */
+    bool is_aside;    /* its one job is a whole whose parts are jobs: it takes no place */
+    uint32_t counted; /* jobs that are not over and may count for the batch */
     uint64_t started_ns;
     uint64_t charged_ns;  /* to the queue, in advance */
     uint32_t size;        /* jobs at its start */
@@ -28,14 +33,18 @@ struct rt_sched_run {
 
 struct rt_sched_queue {
     uint32_t magic;
+    struct refs refs;
     struct rt_sched *sched; /* borrowed; outlives its queues */
+    atomic_bool joins;      /* rt_sched_queue_joins() */
     struct rt_sched_queue_options options;
     struct rt_sizing sizing;
     uint32_t joined_running_max;            /* of runs, while several rows may run as one */
     struct list link;                       /* in sched->ready while something is ready */
     struct list ready[RT_SCHED_PRIORITIES]; /* struct rt_sched_job, oldest first */
     uint32_t levels;                        /* bit i: ready[i] is not empty */
-    uint32_t waiting_count, running_count;  /* jobs; runs */
+    uint32_t waiting_count, running_count;  /* jobs; runs that take a place */
+    uint32_t part_count;                    /* of those that wait; all of them are ready */
+    uint32_t aside_count;                   /* runs that take none: wholes */
     size_t waiting_bytes;
     int64_t ready_rows;
     uint32_t ready_steps;    /* jobs with rows that return */
@@ -52,7 +61,7 @@ struct rt_sched_queue {
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
                    const struct rt_sched_queue_options *options);
 
-/* ST_EXHAUSTED when |job| would be one too many. */
+/* ST_EXHAUSTED when |job| would be one too many. A part never is. */
 MUST_CHECK enum status rt_queue_admit(const struct rt_sched_queue *queue,
                                       const struct rt_sched_job *job, struct error *err);
 
@@ -66,8 +75,10 @@ void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job
 /* |job| no longer waits, neither ready nor behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* The oldest ready job of the highest priority, but a step if what ran last was none; NULL: none is
- * ready. */
+/* The oldest ready job of the highest priority, but a step if what ran last was none, and a part if
+ * the queue is starved: its whole may hold the memory that the others wait for. NULL: none is
+ * ready.
+ */
 struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);
 
 /* When what is ready has waited for others long enough: 0 if there is nothing to wait for. */

@@ -6,7 +6,8 @@
  *
  * start() may finish its job before it returns. Then start_all(), which is still on the stack, goes
  * on with the next job. If rt_sched_finished() did so, jobs that fail at once would recurse as deep
- * as the queue is long.
+ * as the queue is long. The same holds for all that callbacks do meanwhile, such as submitting the
+ * parts of a whole: see struct pause.
  */
 #include "config.h"
 
@@ -15,48 +16,44 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "runtime/sched/choose.h"
 #include "runtime/sched/deadline.h"
 #include "runtime/sched/queue.h"
 
-/* Jobs that are looked at to make a batch. */
-#define LOOKS_MAX 256
-
-enum { STARTING, OVER, OVER_AND_IDLE };
-
-#define RT_SCHED_MAGIC 0x5c4edd0eu
-
-struct rt_sched {
-    uint32_t magic;
-    struct rt_sched_options options;
-    pthread_mutex_t lock;
-    struct list ready; /* queues in which something is ready */
-    struct rt_deadlines deadlines;
-    struct list free_runs; /* of |depth| and one a queue: see may_start() */
-    uint32_t running_count, queue_count;
-    uint64_t used_ns; /* of the queue that was served last: what a queue begins with */
-    /* Of these three a thread that changes one looks at the next: see starve(). */
-    atomic_uint unreleased_count; /* jobs that have run: rt_sched_released() is still to come */
-    atomic_uint starved_count;    /* queues */
-    atomic_uint release_count;    /* how often memory may have become free; it wraps */
+/*
+ * While a thread has one, it starts no jobs: whoever made it does so, afterwards. See start_all()
+ * and finish_part().
+ */
+struct pause {
+    struct rt_sched *sched;
+    bool has_more; /* there may be something to start */
 };
 
-/* With the lock held, or before anybody else knows |sched|. */
-static bool add_run(struct rt_sched *sched)
+static _Thread_local struct pause *current_pause;
+
+static struct pause *begin_pause(struct pause *own, struct rt_sched *sched)
 {
-    struct rt_sched_run *run = malloc(sizeof(*run));
-    if (run) {
-        list_init(&run->jobs);
-        list_push_front(&sched->free_runs, &run->link);
-    }
-    return run != NULL;
+    struct pause *before = current_pause;
+    *own = (struct pause){.sched = sched};
+    current_pause = own;
+    return before;
 }
 
-static struct rt_sched_run *take_run(struct rt_sched *sched)
+/* As many runs as may be in use with |more| queues or wholes. With the lock held, or before anybody
+ * else knows |sched|. */
+static bool add_runs(struct rt_sched *sched, uint32_t more)
 {
-    must(!list_is_empty(&sched->free_runs));
-    struct rt_sched_run *run = LIST_ENTRY(sched->free_runs.next, struct rt_sched_run, link);
-    list_remove(&run->link);
-    return run;
+    uint32_t count = sched->options.depth + sched->queue_count + sched->aside_count + more;
+    while (sched->run_count < count) {
+        struct rt_sched_run *run = calloc(1, sizeof(*run));
+        if (!run) {
+            return false;
+        }
+        list_init(&run->jobs);
+        list_push_front(&sched->free_runs, &run->link);
+        sched->run_count++;
+    }
+    return true;
 }
 
 enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched **out_sched,
@@ -72,11 +69,9 @@ enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched
     must(pthread_mutex_init(&sched->lock, NULL) == 0);
     list_init(&sched->ready);
     list_init(&sched->free_runs);
-    for (uint32_t i = 0; i < options->depth; i++) {
-        if (!add_run(sched)) {
-            rt_sched_free(sched);
-            return error_set(err, ST_EXHAUSTED, "no memory for %u jobs", options->depth);
-        }
+    if (!add_runs(sched, 0)) {
+        rt_sched_free(sched);
+        return error_set(err, ST_EXHAUSTED, "no memory for %u jobs", options->depth);
     }
     *out_sched = sched;
     return ST_OK;
@@ -91,9 +86,9 @@ void rt_sched_free(struct rt_sched *sched)
 {
     if (sched) {
         OBJ_CHECK(sched, RT_SCHED_MAGIC);
-        must(sched->running_count == 0 && sched->queue_count == 0);
+        must(sched->running_count == 0 && sched->queue_count == 0 && sched->aside_count == 0);
         while (!list_is_empty(&sched->free_runs)) {
-            free(take_run(sched));
+            free(rt_choose_run(sched));
         }
         rt_deadlines_fini(&sched->deadlines);
         pthread_mutex_destroy(&sched->lock);
@@ -108,7 +103,7 @@ enum status rt_sched_queue_new(struct rt_sched *sched, const struct rt_sched_que
     OBJ_CHECK(sched, RT_SCHED_MAGIC);
     struct rt_sched_queue *queue = malloc(sizeof(*queue));
     pthread_mutex_lock(&sched->lock);
-    bool is_complete = queue && add_run(sched);
+    bool is_complete = queue && add_runs(sched, 1);
     sched->queue_count += is_complete;
     pthread_mutex_unlock(&sched->lock);
     if (!is_complete) {
@@ -120,17 +115,22 @@ enum status rt_sched_queue_new(struct rt_sched *sched, const struct rt_sched_que
     return ST_OK;
 }
 
-void rt_sched_queue_free(struct rt_sched_queue *queue)
+struct rt_sched_queue *rt_sched_queue_ref(struct rt_sched_queue *queue)
 {
-    if (queue) {
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    refs_take(&queue->refs);
+    return queue;
+}
+
+void rt_sched_queue_unref(struct rt_sched_queue *queue)
+{
+    if (queue && refs_drop(&queue->refs)) {
         OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
         struct rt_sched *sched = queue->sched;
         pthread_mutex_lock(&sched->lock);
-        must(queue->waiting_count == 0 && queue->running_count == 0);
+        must(queue->waiting_count == 0 && queue->running_count == 0 && queue->aside_count == 0);
         sched->queue_count--;
-        struct rt_sched_run *run = take_run(sched);
         pthread_mutex_unlock(&sched->lock);
-        free(run);
         queue->magic = 0;
         free(queue);
     }
@@ -148,7 +148,14 @@ void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_joi
     }
     queue->joined_running_max = join->running_max;
     queue->options.delay_ns = join->delay_ns;
+    atomic_store_explicit(&queue->joins, join->rows_max > 1, memory_order_relaxed);
     pthread_mutex_unlock(&sched->lock);
+}
+
+bool rt_sched_queue_joins(const struct rt_sched_queue *queue)
+{
+    OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
+    return atomic_load_explicit(&queue->joins, memory_order_relaxed);
 }
 
 void rt_sched_queue_sizes(struct rt_sched_queue *queue, struct rt_sched_sizes *out_sizes)
@@ -161,228 +168,6 @@ void rt_sched_queue_sizes(struct rt_sched_queue *queue, struct rt_sched_sizes *o
     out_sizes->count = sizing->count > 1 ? sizing->count : 0;
     memcpy(out_sizes->sizes, sizing->sizes, sizeof(out_sizes->sizes));
     pthread_mutex_unlock(&sched->lock);
-}
-
-/* ---- choosing; with the lock held ------------------------------------------------------------ */
-
-/* |job| is the first in each of its lanes: it is ready for the device. */
-static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
-{
-    struct rt_sched_queue *queue = job->queue;
-    if (!queue->levels) {
-        list_push_back(&sched->ready, &queue->link);
-        if (queue->running_count == 0 && queue->used_ns < sched->used_ns) {
-            queue->used_ns = sched->used_ns; /* what it did not use while idle is gone */
-        }
-    }
-    rt_queue_ready(queue, job);
-}
-
-static bool is_first(const struct rt_sched_turn *turn)
-{
-    return turn->lane->turns.next == &turn->link;
-}
-
-/* In all of them before anybody else can be in one: see struct rt_sched_turn. */
-static void enter_lanes(struct rt_sched_job *job)
-{
-    job->behind_count = 0;
-    for (uint32_t i = 0; i < job->turn_count; i++) {
-        struct rt_sched_turn *turn = &job->turns[i];
-        turn->job = job;
-        list_push_back(&turn->lane->turns, &turn->link);
-        job->behind_count += !is_first(turn);
-    }
-}
-
-static void enqueue(struct rt_sched *sched, struct rt_sched_job *job)
-{
-    job->state = RT_SCHED_WAITING;
-    rt_queue_add(job->queue, job);
-    enter_lanes(job);
-    if (job->behind_count == 0) {
-        make_ready(sched, job);
-    }
-}
-
-/* Another job, or none, is the first of its queue. */
-static void feed(struct rt_sched *sched, struct rt_sched_queue *queue)
-{
-    if (queue->is_starved) {
-        queue->is_starved = false;
-        atomic_fetch_sub(&sched->starved_count, 1);
-    }
-}
-
-static void dequeue(struct rt_sched *sched, struct rt_sched_job *job)
-{
-    feed(sched, job->queue);
-    rt_queue_remove(job->queue, job);
-    if (!job->queue->levels) {
-        list_remove(&job->queue->link);
-    }
-}
-
-/* Memory may have become free: jobs that wait for it may be tried again. */
-static void feed_all(struct rt_sched *sched)
-{
-    if (atomic_load(&sched->starved_count) == 0) {
-        return;
-    }
-    for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
-        feed(sched, LIST_ENTRY(l, struct rt_sched_queue, link));
-    }
-}
-
-/* Ends the turn of a job that is over. If it was the first in its lane, the next one's turn begins.
- */
-static void pass_turn(struct rt_sched *sched, struct rt_sched_turn *turn)
-{
-    struct rt_sched_lane *lane = turn->lane;
-    bool was_first = is_first(turn);
-    list_remove(&turn->link);
-    if (!was_first || list_is_empty(&lane->turns)) {
-        return;
-    }
-    struct rt_sched_job *next = LIST_ENTRY(lane->turns.next, struct rt_sched_turn, link)->job;
-    must(next->behind_count > 0);
-    if (--next->behind_count == 0) {
-        make_ready(sched, next);
-    }
-}
-
-/* |job| is over. */
-static void leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job)
-{
-    for (uint32_t i = 0; i < job->turn_count; i++) {
-        pass_turn(sched, &job->turns[i]);
-    }
-}
-
-/*
- * A queue that has nothing on the device may start a job even if that exceeds |depth|, but beyond
- * |depth| no queue has more than one. A job in the last place only waits on the device, so jobs
- * that others may still join in the queue do not get that place.
- */
-static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue *queue)
-{
-    uint32_t limit = rt_queue_running_max(queue), depth = sched->options.depth;
-    bool may_grow = queue->ready_rows > 0 && queue->ready_rows < rt_sizing_rows(&queue->sizing);
-    if (limit && queue->running_count >= limit) {
-        return false;
-    }
-    return queue->running_count == 0 || sched->running_count + may_grow < depth;
-}
-
-/* Of those that may start, and have waited for jobs to be joined long enough. */
-static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
-{
-    struct rt_sched_queue *best = NULL;
-    for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
-        struct rt_sched_queue *queue = LIST_ENTRY(l, struct rt_sched_queue, link);
-        uint64_t due_ns = rt_queue_tell_due(queue);
-        if (queue->is_starved || !may_start(sched, queue)) {
-            queue->open_ns = 0;
-        } else if (due_ns > now) {
-            queue->open_ns = queue->open_ns ? queue->open_ns : now;
-        } else if (!best || queue->used_ns < best->used_ns) {
-            best = queue;
-        }
-    }
-    return best;
-}
-
-/* The jobs that start_all() is about to start, and how that went: they may be freed by then. */
-struct start {
-    atomic_int state;
-    struct rt_sched_run *run; /* meaningful while |state| is STARTING */
-    int64_t rows;
-    uint32_t count;
-    struct rt_sched_job *jobs[RT_SCHED_BATCH_MAX];
-};
-
-/*
- * A thread reads the clock before it takes the lock. In between, other threads may have queued or
- * started jobs, at later times: nothing begins or ends before |earliest|.
- */
-static uint64_t not_before(uint64_t earliest, uint64_t now)
-{
-    return now > earliest ? now : earliest;
-}
-
-static void set_running(struct rt_sched *sched, struct start *start, struct rt_sched_job *job,
-                        uint64_t now)
-{
-    uint64_t open_ns = job->queue->open_ns;
-    dequeue(sched, job);
-    job->state = RT_SCHED_RUNNING;
-    job->started_ns = not_before(job->queued_ns, now);
-    if (open_ns) {
-        uint64_t from_ns = not_before(job->queued_ns, open_ns);
-        job->joining_ns = not_before(from_ns, job->started_ns) - from_ns;
-    }
-    job->run = start->run;
-    list_push_back(&start->run->jobs, &job->link);
-    start->jobs[start->count++] = job;
-    start->rows += job->rows;
-    start->run->returning += job->returns ? job->rows : 0;
-}
-
-/* Those of the queue that may run together with the one that is there already. */
-static void gather(struct rt_sched *sched, struct start *start, struct rt_sched_queue *queue,
-                   uint64_t now)
-{
-    struct rt_sched_job *head = start->jobs[0];
-    int64_t rows_max = rt_sizing_rows(&queue->sizing);
-    unsigned looks = LOOKS_MAX;
-    for (uint32_t level = 0; level < RT_SCHED_PRIORITIES; level++) {
-        struct list *ready = &queue->ready[level];
-        for (struct list *l = ready->next, *next; l != ready && looks > 0; l = next, looks--) {
-            struct rt_sched_job *job = LIST_ENTRY(l, struct rt_sched_job, link);
-            next = l->next;
-            if (start->count == RT_SCHED_BATCH_MAX || start->rows >= rows_max) {
-                return;
-            }
-            if (job->rows > 0 && job->rows <= rows_max - start->rows &&
-                head->ops->fits(head, job)) {
-                set_running(sched, start, job, now);
-            }
-        }
-    }
-}
-
-/* The next job, and those that run as one with it, as running since |now|. False: none may. */
-static bool take_next(struct rt_sched *sched, uint64_t now, struct start *start)
-{
-    struct rt_sched_queue *queue = choose(sched, now);
-    start->count = 0;
-    start->rows = 0;
-    if (!queue) {
-        return false;
-    }
-    struct rt_sched_job *job = rt_queue_first(queue);
-    struct rt_sched_run *run = start->run = take_run(sched);
-    run->returning = 0;
-    sched->used_ns = queue->used_ns;
-    sched->running_count++;
-    set_running(sched, start, job, now);
-    if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0) {
-        gather(sched, start, queue, now);
-    }
-    queue->open_ns = 0;
-    for (uint32_t i = 0; i < start->count; i++) {
-        start->jobs[i]->batch_size = start->count;
-        start->jobs[i]->batch_rows = start->rows;
-    }
-    queue->was_alone = run->returning == 0;
-    run->size = start->count;
-    run->rows = start->rows;
-    run->started_ns = now;
-    run->in_start = &start->state;
-    rt_queue_started(queue, run);
-    rt_queue_tell_due(queue);
-    atomic_store_explicit(&start->state, STARTING, memory_order_relaxed);
-    return true;
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -400,6 +185,7 @@ static enum status outcome(const struct rt_sched_job *job, enum status status)
 static bool put_back(struct rt_sched *sched, struct rt_sched_job *job)
 {
     list_remove(&job->link);
+    job->run->counted -= !job->is_uncounted;
     job->run = NULL;
     job->started_ns = job->joining_ns = 0;
     if (job->is_cancelled || job->is_expired) {
@@ -414,14 +200,22 @@ static bool put_back(struct rt_sched *sched, struct rt_sched_job *job)
     return true;
 }
 
+/* |job|, which is in no queue any more, is over. */
+static void leave(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    must(list_is_empty(&job->parts));
+    rt_deadlines_remove(&sched->deadlines, job);
+    rt_choose_leave_lanes(sched, job);
+    list_remove(&job->part_link);
+    job->state = RT_SCHED_IDLE;
+}
+
 /* Removes a waiting job, which has not run. The caller calls done(), outside the lock. */
 static void withdraw(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
 {
-    dequeue(sched, job);
-    leave_lanes(sched, job);
-    rt_deadlines_remove(&sched->deadlines, job);
-    job->finished_ns = not_before(job->queued_ns, now);
-    job->state = RT_SCHED_IDLE;
+    rt_choose_remove(sched, job);
+    leave(sched, job);
+    job->finished_ns = rt_sched_not_before(job->queued_ns, now);
 }
 
 /* Calls done() without the lock, which is held before and after. */
@@ -435,15 +229,13 @@ static void tell_outside(struct rt_sched *sched, struct rt_sched_job *job, enum 
 /* A job that put_back() did not take: it is over without having run. */
 static void drop(struct rt_sched *sched, struct rt_sched_job *job)
 {
-    rt_deadlines_remove(&sched->deadlines, job);
-    leave_lanes(sched, job);
+    leave(sched, job);
     job->finished_ns = sched->options.clock();
-    job->state = RT_SCHED_IDLE;
     tell_outside(sched, job, outcome(job, ST_CANCELLED));
 }
 
 /* Only the first job of |start| is tried again; the others go back to their queue. */
-static void put_rest_back(struct rt_sched *sched, struct start *start)
+static void put_rest_back(struct rt_sched *sched, struct rt_sched_start *start)
 {
     struct rt_sched_job *first = start->jobs[0];
     pthread_mutex_lock(&sched->lock);
@@ -455,19 +247,11 @@ static void put_rest_back(struct rt_sched *sched, struct start *start)
     }
     rt_queue_unstarted(first->queue, start->run);
     start->run->size = first->batch_size = 1;
+    must(start->run->counted == !first->is_uncounted);
     first->batch_rows = start->run->rows = start->rows = first->rows;
     start->run->returning = first->returns ? first->rows : 0;
     rt_queue_started(first->queue, start->run);
     pthread_mutex_unlock(&sched->lock);
-}
-
-/* The queue's first job waits for memory: set before the counts below are looked at. */
-static void set_starved(struct rt_sched *sched, struct rt_sched_queue *queue)
-{
-    if (!queue->is_starved) {
-        queue->is_starved = true;
-        atomic_fetch_add(&sched->starved_count, 1);
-    }
 }
 
 /*
@@ -476,23 +260,23 @@ static void set_starved(struct rt_sched *sched, struct rt_sched_queue *queue)
  * counted before starved queues are looked for: so what was released since |releases| was read is
  * either seen here, or its thread sees the queue and feeds it.
  */
-static void starve(struct rt_sched *sched, struct start *start, unsigned releases)
+static void starve(struct rt_sched *sched, struct rt_sched_start *start, unsigned releases)
 {
     struct rt_sched_job *job = start->jobs[0];
     struct rt_sched_queue *queue = job->queue;
     sched->running_count--;
     rt_queue_unstarted(queue, start->run);
     list_push_front(&sched->free_runs, &start->run->link);
-    set_starved(sched, queue);
+    rt_choose_starve(sched, queue);
     bool is_changed = atomic_load(&sched->release_count) != releases;
-    bool is_hopeless =
-        !is_changed && sched->running_count == 0 && atomic_load(&sched->unreleased_count) == 0;
+    bool is_hopeless = !is_changed && sched->running_count == 0 && sched->aside_count == 0 &&
+                       atomic_load(&sched->unreleased_count) == 0;
     bool is_waiting = put_back(sched, job);
     if (is_hopeless) {
-        feed_all(sched); /* other queues may wait for this very job */
+        rt_choose_feed_all(sched); /* other queues may wait for this very job */
     }
     if (is_changed || !is_waiting) {
-        feed(sched, queue);
+        rt_choose_feed(sched, queue);
     }
     if (is_hopeless && is_waiting) {
         withdraw(sched, job, sched->options.clock());
@@ -503,7 +287,8 @@ static void starve(struct rt_sched *sched, struct start *start, unsigned release
 }
 
 /* True: it runs, or has run. */
-static bool start_taken(struct rt_sched *sched, struct start *start, const struct rt_sched_job *own)
+static bool start_taken(struct rt_sched *sched, struct rt_sched_start *start,
+                        const struct rt_sched_job *own)
 {
     struct rt_sched_job *job = start->jobs[0];
     if (start->count > 1) {
@@ -519,25 +304,73 @@ static bool start_taken(struct rt_sched *sched, struct start *start, const struc
  * Starts what |start| has taken, and whatever else may start. |own| is the job of the caller, who
  * may run it itself, or NULL.
  */
-static void start_all(struct rt_sched *sched, struct start *start, const struct rt_sched_job *own)
+static void start_all(struct rt_sched *sched, struct rt_sched_start *start,
+                      const struct rt_sched_job *own)
 {
+    if (start->count == 0) {
+        return;
+    }
+    struct pause here, *before = begin_pause(&here, sched);
     while (start->count > 0) {
         unsigned releases = atomic_load(&sched->release_count);
         bool is_started = start_taken(sched, start, own);
-        if (is_started &&
-            atomic_load_explicit(&start->state, memory_order_relaxed) == OVER_AND_IDLE) {
-            return; /* the usual case of a small model: no need to look */
+        if (is_started && !here.has_more &&
+            atomic_load_explicit(&start->state, memory_order_relaxed) == RT_SCHED_OVER_AND_IDLE) {
+            break; /* the usual case of a small model: no need to look */
         }
         uint64_t now = sched->options.clock();
         pthread_mutex_lock(&sched->lock);
         if (!is_started) {
             starve(sched, start, releases);
-        } else if (atomic_load_explicit(&start->state, memory_order_relaxed) == STARTING) {
+        } else if (atomic_load_explicit(&start->state, memory_order_relaxed) == RT_SCHED_STARTING) {
             start->run->in_start = NULL; /* from now on its end starts the next one */
         }
-        take_next(sched, now, start);
+        here.has_more = false;
+        rt_choose_next(sched, now, start);
         pthread_mutex_unlock(&sched->lock);
     }
+    current_pause = before;
+}
+
+/* rt_choose_next(), unless the thread has a pause. */
+static void take_or_pause(struct rt_sched *sched, uint64_t now, struct rt_sched_start *start)
+{
+    if (current_pause && current_pause->sched == sched) {
+        current_pause->has_more = true;
+        start->count = 0;
+    } else {
+        rt_choose_next(sched, now, start);
+    }
+}
+
+/* A part of a whole that goes on is in its list; false: it is not to run. With the lock held. */
+static bool join_whole(struct rt_sched_job *job)
+{
+    struct rt_sched_job *whole = job->whole;
+    if (!whole) {
+        return true;
+    }
+    must(whole->state == RT_SCHED_RUNNING && whole->run->is_aside);
+    must(job->deadline_ns == RT_SCHED_NEVER && job->turn_count == 0);
+    if (whole->is_cancelled || whole->is_expired) {
+        return false;
+    }
+    list_push_back(&whole->parts, &job->part_link);
+    return true;
+}
+
+/* Takes |job| and what may start now; ST_CANCELLED: it is a part that is not to run. */
+static enum status take_job(struct rt_sched *sched, struct rt_sched_job *job,
+                            struct rt_sched_start *start, struct error *err)
+{
+    TRY(rt_queue_admit(job->queue, job, err));
+    TRY(rt_deadlines_add(&sched->deadlines, job, err));
+    if (!join_whole(job)) {
+        return ST_CANCELLED;
+    }
+    rt_choose_add(sched, job);
+    take_or_pause(sched, job->queued_ns, start);
+    return ST_OK;
 }
 
 enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *job,
@@ -550,26 +383,48 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
     job->is_expired = job->is_cancelled = job->is_batch_end = false;
     job->queued_ns = sched->options.clock();
     job->started_ns = job->finished_ns = job->joining_ns = 0;
+    job->batch_size = 0;
+    job->batch_rows = 0;
     list_init(&job->link);
+    list_init(&job->parts);
+    list_init(&job->part_link);
     if (job->deadline_ns <= job->queued_ns) {
         job->finished_ns = job->queued_ns;
         job->ops->done(job, ST_TIMEOUT);
         return ST_OK;
     }
-    struct start start;
+    struct rt_sched_start start;
     start.count = 0;
     pthread_mutex_lock(&sched->lock);
-    enum status status = rt_queue_admit(queue, job, err);
-    if (status == ST_OK) {
-        status = rt_deadlines_add(&sched->deadlines, job, err);
-    }
-    if (status == ST_OK) {
-        enqueue(sched, job);
-        take_next(sched, job->queued_ns, &start);
-    }
+    enum status status = take_job(sched, job, &start, err);
     pthread_mutex_unlock(&sched->lock);
+    if (status == ST_CANCELLED) {
+        job->finished_ns = job->queued_ns;
+        job->ops->done(job, ST_CANCELLED);
+        return ST_OK;
+    }
     start_all(sched, &start, may_run_inline ? job : NULL);
     return status;
+}
+
+bool rt_sched_step_aside(struct rt_sched_job *job)
+{
+    struct rt_sched_queue *queue = job->queue;
+    struct rt_sched *sched = queue->sched;
+    struct rt_sched_run *run = job->run;
+    pthread_mutex_lock(&sched->lock);
+    must(job->state == RT_SCHED_RUNNING && run->size == 1 && !run->is_aside && !job->whole);
+    bool is_busy =
+        sched->running_count > 1 || sched->aside_count > 0 || !list_is_empty(&sched->ready);
+    if (is_busy && add_runs(sched, 1)) {
+        run->is_aside = true;
+        rt_queue_unstarted(queue, run);
+        queue->aside_count++;
+        sched->running_count--;
+        sched->aside_count++;
+    }
+    pthread_mutex_unlock(&sched->lock);
+    return run->is_aside;
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */
@@ -578,12 +433,11 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
 static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
 {
     must(job->state == RT_SCHED_RUNNING);
-    job->finished_ns = not_before(job->started_ns, now);
-    rt_deadlines_remove(&sched->deadlines, job);
+    job->finished_ns = rt_sched_not_before(job->started_ns, now);
     list_remove(&job->link);
-    job->state = RT_SCHED_IDLE;
-    leave_lanes(sched, job);
-    atomic_fetch_add(&sched->unreleased_count, 1);
+    job->run->counted -= !job->is_uncounted;
+    leave(sched, job);
+    atomic_fetch_add(&sched->unreleased_count, !job->whole);
 }
 
 /* |run|, which still counts, is over: what it says of the size of batches. */
@@ -602,40 +456,84 @@ static void note_cost(const struct rt_sched *sched, struct rt_sched_queue *queue
 
 /* The last job of |run| is over, with |status|: the device has room for another one. */
 static void end_run(struct rt_sched *sched, struct rt_sched_queue *queue, struct rt_sched_run *run,
-                    uint64_t now, enum status status, struct start *start)
+                    uint64_t now, enum status status, struct rt_sched_start *start)
 {
-    note_cost(sched, queue, run, now, status);
-    rt_queue_finished(queue, run, now, status);
-    rt_queue_await_steps(queue, run, now);
-    sched->running_count--;
+    if (run->is_aside) {
+        queue->aside_count--;
+        sched->aside_count--;
+    } else {
+        note_cost(sched, queue, run, now, status);
+        rt_queue_finished(queue, run, now, status);
+        rt_queue_await_steps(queue, run, now);
+        sched->running_count--;
+    }
     atomic_fetch_add(&sched->release_count, 1);
-    feed_all(sched);
+    rt_choose_feed_all(sched);
     list_push_front(&sched->free_runs, &run->link);
     if (run->in_start) {
         bool is_idle = list_is_empty(&sched->ready);
-        atomic_store_explicit(run->in_start, is_idle ? OVER_AND_IDLE : OVER, memory_order_relaxed);
+        atomic_store_explicit(run->in_start, is_idle ? RT_SCHED_OVER_AND_IDLE : RT_SCHED_OVER,
+                              memory_order_relaxed);
         run->in_start = NULL;
     } else {
-        take_next(sched, now, start);
+        take_or_pause(sched, now, start);
     }
+}
+
+/* |job| is over, and its run if it was the last. Returns its outcome. */
+static enum status end_in_run(struct rt_sched *sched, struct rt_sched_job *job, enum status status,
+                              struct rt_sched_start *start)
+{
+    struct rt_sched_run *run = job->run;
+    uint64_t now = sched->options.clock();
+    pthread_mutex_lock(&sched->lock);
+    end(sched, job, now);
+    job->is_batch_end = !job->is_uncounted && run->counted == 0;
+    if (list_is_empty(&run->jobs)) {
+        end_run(sched, job->queue, run, now, status, start);
+    }
+    rt_queue_tell_due(job->queue);
+    status = outcome(job, status);
+    pthread_mutex_unlock(&sched->lock);
+    return status;
+}
+
+/*
+ * The end of a part often makes other parts ready. Those of a batch end one after the other on one
+ * thread; if each started what follows, that would run alone, and not as one like before. So the
+ * last one does it, after its own done().
+ */
+static void finish_part(struct rt_sched *sched, struct rt_sched_job *job, enum status status)
+{
+    const struct rt_sched_run *run = job->run;
+    uint64_t serial = run->serial; /* constant until the job is over */
+    struct rt_sched_start start;
+    struct pause here, *before = begin_pause(&here, sched);
+    start.count = 0;
+    status = end_in_run(sched, job, status, &start);
+    job->ops->done(job, status);
+    current_pause = before;
+    if (!here.has_more) {
+        return;
+    }
+    pthread_mutex_lock(&sched->lock);
+    if (run->serial != serial || list_is_empty(&run->jobs)) { /* the run is over */
+        take_or_pause(sched, sched->options.clock(), &start);
+    }
+    pthread_mutex_unlock(&sched->lock);
+    start_all(sched, &start, NULL);
 }
 
 void rt_sched_finished(struct rt_sched_job *job, enum status status)
 {
     struct rt_sched *sched = job->queue->sched;
-    struct rt_sched_run *run = job->run;
-    uint64_t now = sched->options.clock();
-    struct start start;
+    struct rt_sched_start start;
     start.count = 0;
-    pthread_mutex_lock(&sched->lock);
-    end(sched, job, now);
-    job->is_batch_end = list_is_empty(&run->jobs);
-    if (job->is_batch_end) {
-        end_run(sched, job->queue, run, now, status, &start);
+    if (job->whole) {
+        finish_part(sched, job, status);
+        return;
     }
-    rt_queue_tell_due(job->queue);
-    status = outcome(job, status);
-    pthread_mutex_unlock(&sched->lock);
+    status = end_in_run(sched, job, status, &start);
     start_all(sched, &start, NULL);
     job->ops->done(job, status);
 }
@@ -649,62 +547,87 @@ void rt_sched_released(struct rt_sched *sched)
     if (atomic_load(&sched->starved_count) == 0) {
         return;
     }
-    struct start start;
+    struct rt_sched_start start;
     pthread_mutex_lock(&sched->lock);
-    feed_all(sched);
-    take_next(sched, sched->options.clock(), &start);
+    rt_choose_feed_all(sched);
+    take_or_pause(sched, sched->options.clock(), &start);
     pthread_mutex_unlock(&sched->lock);
     start_all(sched, &start, NULL);
 }
 
-/* Cancels a running job. True: it has left the jobs that it ran with, which go on. */
-static bool cut(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
+/* Cancels a running job. It goes to |over| if it has left the jobs that it ran with, which go on.
+ */
+static void cut(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now, struct list *over)
 {
-    bool has_left = job->ops->cancel(job);
-    if (has_left) {
+    if (job->ops->cancel(job)) {
         end(sched, job, now);
         must(!list_is_empty(&job->run->jobs));
+        list_push_back(over, &job->link);
     }
-    return has_left;
+}
+
+/* The same for |job| and its parts. Parts that wait are over, too. */
+static void cut_all(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now,
+                    struct list *over)
+{
+    struct list *next;
+    for (struct list *l = job->parts.next; l != &job->parts; l = next) {
+        struct rt_sched_job *part = LIST_ENTRY(l, struct rt_sched_job, part_link);
+        next = l->next;
+        if (part->state == RT_SCHED_WAITING) {
+            withdraw(sched, part, now);
+            list_push_back(over, &part->link);
+        } else if (!part->is_cancelled) {
+            part->is_cancelled = true;
+            cut(sched, part, now, over);
+        }
+    }
+    cut(sched, job, now, over);
+}
+
+/* Outside the lock. */
+static void tell_over(struct list *over, enum status status)
+{
+    while (!list_is_empty(over)) {
+        struct rt_sched_job *job = LIST_ENTRY(over->next, struct rt_sched_job, link);
+        list_remove(&job->link);
+        job->ops->done(job, job->whole ? ST_CANCELLED : status);
+    }
 }
 
 void rt_sched_cancel(struct rt_sched_job *job)
 {
     struct rt_sched *sched = job->queue->sched;
     uint64_t now = sched->options.clock();
+    struct list over;
+    list_init(&over);
     pthread_mutex_lock(&sched->lock);
-    bool is_over = false;
     if (job->state == RT_SCHED_WAITING) {
         withdraw(sched, job, now);
-        is_over = true;
+        list_push_back(&over, &job->link);
     } else if (job->state == RT_SCHED_RUNNING && !job->is_cancelled) {
         job->is_cancelled = true;
-        is_over = cut(sched, job, now);
+        cut_all(sched, job, now, &over);
     }
     pthread_mutex_unlock(&sched->lock);
-    if (is_over) {
-        job->ops->done(job, ST_CANCELLED);
-    }
+    tell_over(&over, ST_CANCELLED);
 }
 
 /*
- * Handles jobs that have passed their deadline. Waiting ones and those that leave a batch go to
- * |late|; other running ones are cancelled and end soon. Returns the next deadline.
+ * Handles jobs that have passed their deadline. Waiting ones, those that leave a batch and waiting
+ * parts go to |late|; other running ones are cancelled and end soon. Returns the next deadline.
  */
 static uint64_t expire_all(struct rt_sched *sched, uint64_t now, struct list *late)
 {
     struct rt_sched_job *job;
     while ((job = rt_deadlines_first(&sched->deadlines)) != NULL && job->deadline_ns <= now) {
-        bool is_over = true;
         if (job->state == RT_SCHED_WAITING) {
             withdraw(sched, job, now);
+            list_push_back(late, &job->link);
         } else {
             rt_deadlines_remove(&sched->deadlines, job);
             job->is_expired = true;
-            is_over = cut(sched, job, now);
-        }
-        if (is_over) {
-            list_push_back(late, &job->link);
+            cut_all(sched, job, now, late);
         }
     }
     return job ? job->deadline_ns : RT_SCHED_NEVER;
@@ -725,20 +648,16 @@ uint64_t rt_sched_expire(struct rt_sched *sched)
 {
     OBJ_CHECK(sched, RT_SCHED_MAGIC);
     uint64_t now = sched->options.clock();
-    struct start start;
+    struct rt_sched_start start;
     struct list late;
     list_init(&late);
     pthread_mutex_lock(&sched->lock);
     uint64_t next = expire_all(sched, now, &late);
-    take_next(sched, now, &start);
+    take_or_pause(sched, now, &start);
     uint64_t due = next_due(sched, now);
     pthread_mutex_unlock(&sched->lock);
     start_all(sched, &start, NULL);
-    while (!list_is_empty(&late)) {
-        struct rt_sched_job *job = LIST_ENTRY(late.next, struct rt_sched_job, link);
-        list_remove(&job->link);
-        job->ops->done(job, ST_TIMEOUT);
-    }
+    tell_over(&late, ST_TIMEOUT);
     return due < next ? due : next;
 }
 
@@ -780,7 +699,7 @@ struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue)
     pthread_mutex_lock(&sched->lock);
     struct rt_sched_load load = {
         .waiting = queue->waiting_count,
-        .running = queue->running_count,
+        .running = queue->running_count + queue->aside_count,
         .waiting_bytes = queue->waiting_bytes,
     };
     pthread_mutex_unlock(&sched->lock);

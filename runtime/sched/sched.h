@@ -14,6 +14,10 @@
  * within a small part of the time that they took, and the first waits for the last. And between two
  * jobs that run alone there is a turn for steps.
  *
+ * A job may be a whole: it steps aside, and its parts are jobs of their own, each in the queue of
+ * its model, where it runs as one with whatever waits there. Parts stand where their whole would
+ * stand by the time of its arrival.
+ *
  * The scheduler knows neither invocations nor sockets: a job starts, cancels and ends by callbacks,
  * and time comes from a clock that the caller gives. Each job that rt_sched_submit() took ends in
  * exactly one call of done().
@@ -108,17 +112,22 @@ struct rt_sched_job {
     uint32_t turn_count;         /* 0: it is on its own */
     int64_t rows;                /* that it brings to a batch; 0: it runs alone */
     bool returns;                /* it is a step: the next one like it follows soon after its end */
+    void *call;                  /* what fits() and start_batch() look at; the caller's */
+    struct rt_sched_job *whole;  /* of which it is a part, see rt_sched_step_aside(); or NULL */
+    bool is_uncounted;           /* never the one that counts for its batch */
 
     /* Valid in done(): times on the scheduler's clock; started is 0 when it never ran. */
     uint64_t queued_ns, started_ns, finished_ns;
     uint64_t joining_ns; /* of its wait: the device had room, but others might have joined it */
     uint32_t batch_size; /* jobs that ran as one with it, and it */
     int64_t batch_rows;  /* of all of them */
-    bool is_batch_end;   /* the one of them that was over last */
+    bool is_batch_end;   /* the one of those that count that was over last */
 
     /* The scheduler's, under its lock. */
     enum rt_sched_state state;
     bool is_expired, is_cancelled;
+    struct list parts;     /* of a whole: those that are not over */
+    struct list part_link; /* in that list of |whole| */
     uint32_t behind_count; /* lanes where it is not the first: until then no device is for it */
     struct rt_sched_queue *queue;
     struct list link; /* in a queue's list while it is ready, then in |run|'s */
@@ -147,7 +156,11 @@ void rt_sched_free(struct rt_sched *sched); /* nothing waits or runs, no queue i
 MUST_CHECK enum status rt_sched_queue_new(struct rt_sched *sched,
                                           const struct rt_sched_queue_options *options,
                                           struct rt_sched_queue **out_queue, struct error *err);
-void rt_sched_queue_free(struct rt_sched_queue *queue); /* empty; NULL is fine */
+
+/* Counted: a whole may need the queue of a model that is gone. The last reference is to an empty
+ * queue. NULL is fine. Any thread, but not with a job of the queue that is not over. */
+struct rt_sched_queue *rt_sched_queue_ref(struct rt_sched_queue *queue);
+void rt_sched_queue_unref(struct rt_sched_queue *queue);
 
 /* How jobs may run as one. */
 struct rt_sched_join {
@@ -160,6 +173,9 @@ struct rt_sched_join {
 
 /* From now on jobs may run as one. */
 void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_join *join);
+
+/* May jobs of the queue run as one? */
+bool rt_sched_queue_joins(const struct rt_sched_queue *queue);
 
 /* A number of rows that may run as one, and what a row of a full device has cost with it. */
 struct rt_sched_size {
@@ -182,6 +198,18 @@ void rt_sched_queue_sizes(struct rt_sched_queue *queue, struct rt_sched_sizes *o
  */
 MUST_CHECK enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *job,
                                        bool may_run_inline, struct error *err);
+
+/*
+ * In start() of |job|: it takes no place on the device from now on, since its parts are jobs that
+ * the scheduler starts. It is finished when they are over. False: the device has nothing else to
+ * do, so there is nothing to join, or there is no memory for it; |job| is to run by itself.
+ *
+ * Parts name |job| as their |whole|. They are submitted between this call and its end, have no
+ * deadline and no lanes, are never refused, and never wait for others to join them. They are done
+ * with ST_CANCELLED soon after |job| has been cancelled or its deadline has passed, by their own
+ * cancel() if they run. rt_sched_released() is not called for them.
+ */
+MUST_CHECK bool rt_sched_step_aside(struct rt_sched_job *job);
 
 /* |job| is over and the device has room. The code that runs |job| calls it; |job| may be freed
  * then.

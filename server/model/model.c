@@ -149,6 +149,7 @@ struct rt_step_counts model_step_counts(const struct model *model, uint32_t step
     }
     counts.count += before->count;
     counts.ns += before->ns;
+    counts.joined_count += before->joined_count;
     counts.failed_count += before->failed_count;
     counts.failed_ns += before->failed_ns;
     return counts;
@@ -192,7 +193,7 @@ void model_close(struct model *model)
         medium_unref(model->inputs[i].medium);
         model->inputs[i].medium = NULL;
     }
-    rt_sched_queue_free(model->queue);
+    rt_sched_queue_unref(model->queue);
     rt_program_unref(model->program);
     hal_pool_free(model->pool);
     model->pool = NULL;

@@ -90,14 +90,14 @@ struct model {
     struct generator *generator;     /* owned: of a language model with a tokenizer; else NULL */
     struct embedder *embedder;       /* owned: of an encoder of texts; else NULL */
     struct transcriber *transcriber; /* owned: of a speech model with a tokenizer; else NULL */
-    struct rt_sched_queue *queue;    /* owned, like |stats|; NULL if the model cannot be called */
+    struct rt_sched_queue *queue;    /* ref held; NULL if the model cannot be called */
     struct hal_pool *pool;           /* owned: holds the inputs of waiting calls */
     int64_t rows_form;               /* rows that may be tried as one, see server/proving.h */
     _Atomic(int64_t) rows_max; /* rows that may run as one; 1: each request runs alone. Set by the
                                   loop */
     struct error why_alone;    /* the loop's: the reason why that is 1 */
     int64_t batch_size_max;    /* rows of a request; 0: dim 0 does not count samples */
-    struct model_stats *stats; /* the loop's */
+    struct model_stats *stats; /* owned; the loop's */
     struct rt_step_counts
         *steps_before; /* counts of a pipeline's steps on earlier devices: in the arena */
     uint32_t step_count;

@@ -27,6 +27,7 @@ struct maker {
     struct arena *arena;
     struct rt_pipeline_step *steps;
     const char **step_models;
+    struct rt_sched_queue **queues;             /* by step: the model's */
     const struct model **served;                /* by step: the model; borrowed from the draft */
     const char *inputs[RT_PIPELINE_INPUTS_MAX]; /* names of the inputs, as listed or in the order of
                                                    their first use */
@@ -101,6 +102,7 @@ static enum status find_method(struct maker *m, uint32_t index, struct error *er
     }
     m->steps[index].name = step->name ? step->name : step->model;
     m->steps[index].method = found->method;
+    m->queues[index] = found->queue;
     return ST_OK;
 }
 
@@ -141,7 +143,8 @@ static enum status find_methods(struct maker *m, struct error *err)
     m->steps = arena_array(m->arena, (size_t)count + 1, sizeof(*m->steps));
     m->step_models = arena_array(m->arena, (size_t)count + 1, sizeof(*m->step_models));
     m->served = arena_array(m->arena, (size_t)count + 1, sizeof(*m->served));
-    if (!m->steps || !m->step_models || !m->served) {
+    m->queues = arena_array(m->arena, (size_t)count + 1, sizeof(struct rt_sched_queue *));
+    if (!m->steps || !m->step_models || !m->served || !m->queues) {
         return exhausted(err);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -342,6 +345,7 @@ static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struc
         .name = m->name,
         .steps = m->steps,
         .models = m->step_models,
+        .queues = m->queues,
         .step_count = m->document->step_count,
         .input_names = m->input_count ? m->inputs : NULL,
         .input_name_count = m->input_count,

@@ -10,6 +10,8 @@ open_M         arrivals at 70 % of the highest rate of M: percentiles of the tot
                total time of a single request
 beside_slow    a model beside one that is 100 times slower, both saturated: the share of its own
                throughput alone, and its 99th percentile
+steps_M        16 clients that call a pipeline of two steps, each of them M: the rate, divided by
+               that with --max-batch 1, where no step joins others
 pipeline       three steps as one call, divided by the sum of the three, and the copies between them
 
 The models are some of tests/models, or with --collection those of a folder in the form of
@@ -191,6 +193,10 @@ def show(name, text):
 
 # ---- figures ----
 
+WIDE = "mlp_1024"  # made by make_wide()
+WIDE_SHAPES = [[1, 1024]]
+
+
 def measure_model(options, path, folder):
     """Closed loop with batches and without, then open loop."""
     request = Request(path, folder, WIDE_SHAPES if path.stem == WIDE else None)
@@ -262,6 +268,31 @@ def measure_beside_slow(options, path, folder):
          f"p99 {solo_times['99']:.0f} us alone, {beside_times['99']:.0f} us beside")
 
 
+STEPS_CLIENTS = 16
+STEPS = ({"model": WIDE, "inputs": [{"input": 0}]},
+         {"model": WIDE, "inputs": [{"from": 0, "output": 0}]})
+
+
+def measure_steps(options, path, folder):
+    """A pipeline of the wide model and itself, whose steps join those of other clients."""
+    document = Path(folder) / "pipelines.json"
+    document.write_text(json.dumps({"twice": {"steps": STEPS}}))
+    request = Request(path, folder, WIDE_SHAPES)
+    request.model = "twice"
+    arguments = ("--pipeline", document, path)
+    with Server(options, *arguments) as batched, \
+            Server(options, "--max-batch", "1", *arguments) as single:
+        pairs = [tuple(closed(server, request, STEPS_CLIENTS, options.seconds)
+                       for server in (batched, single)) for _ in range(3 * options.rounds)]
+        rows = batched.get("twice/stats")["model_stats"][0]["steps"]
+    together, apart = (max(pair[i][0] for pair in pairs) for i in (0, 1))
+    tails = [min(pair[i][1]["99"] for pair in pairs) for i in (0, 1)]
+    joined = sum(row["joined"] for row in rows) / sum(row["success"]["count"] for row in rows)
+    show(f"steps_{path.stem}", f"{together:.0f}/s, without batches {apart:.0f}/s, ratio "
+         f"{together / apart:.2f}, p99 ratio {tails[0] / tails[1]:.2f}, {joined:.0%} of the steps "
+         "joined others")
+
+
 def measure_pipeline(options, collection):
     files = [collection / f"{name}.pte" for name in CHAIN] if collection else []
     chain = ["--shape", CHAIN_SHAPE, *files] if files and all(f.exists() for f in files) else \
@@ -271,10 +302,6 @@ def measure_pipeline(options, collection):
 
 
 # ---- a model that is too large to be stored ----
-
-WIDE = "mlp_1024"
-WIDE_SHAPES = [[1, 1024]]
-
 
 def make_wide(folder):
     """Makes three layers of 1024 for one row; returns None if Python has no ExecuTorch."""
@@ -307,9 +334,12 @@ def main():
     names = [args.collection / f"{name}.pte" for name in COLLECTED] if args.collection else \
         [MODELS / f"{name}.pte" for name in BUNDLED]
     with tempfile.TemporaryDirectory() as folder:
-        paths = args.models or names + make_wide(folder)
+        wide = [] if args.models else make_wide(folder)
+        paths = args.models or names + wide
         for path in paths:
             measure_model(options, path, folder)
+        for path in wide:
+            measure_steps(options, path, folder)
         measure_beside_slow(options, paths[min(1, len(paths) - 1)], folder)
     measure_pipeline(options, args.collection)
 

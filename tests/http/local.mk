@@ -32,6 +32,7 @@ HTTP_TESTS = \
 	%D%/run_openai.py \
 	%D%/run_openapi.py \
 	%D%/run_otlp.py \
+	%D%/run_parts.py \
 	%D%/run_pipelines.py \
 	%D%/run_predict.py \
 	%D%/run_prefix.py \

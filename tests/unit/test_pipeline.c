@@ -14,6 +14,7 @@
 #include "hal/buffer.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/call/batch.h"
 #include "runtime/call/invocation.h"
 #include "runtime/pipeline/cascade.h"
 #include "runtime/program/method.h"
@@ -452,6 +453,56 @@ static void pipelines_nest_and_dims_vary(void **state)
     close_world(&w);
 }
 
+/* A step at any depth that runs as one with others does so in the memory for that: its pipeline may
+ * be gone, with its own pool, before the others are over. */
+static void steps_join_others_outside_their_pipeline(void **state)
+{
+    static const struct rt_source source[] = {IN(0)};
+    struct world w;
+    (void)state;
+    open_world(&w);
+    const struct rt_pipeline_step one = {"mlp", method_of(w.mlp), source, 1};
+    const struct rt_pipeline_desc inner_desc = {.name = "inner", .steps = &one, .step_count = 1};
+    struct rt_program *inner = make_pipeline(&inner_desc);
+    const struct rt_pipeline_step two = {"inner", method_of(inner), source, 1};
+    const struct rt_pipeline_desc outer_desc = {.name = "outer", .steps = &two, .step_count = 1};
+    struct rt_program *outer = make_pipeline(&outer_desc);
+    struct hal_pool *own, *running;
+    assert_ok(w.err, hal_pool_share(w.pool, &own, &w.err));
+    assert_ok(w.err, hal_pool_share(w.pool, &running, &w.err));
+    struct rt_invocation *calls[2], *steps[2];
+    struct done done[2] = {DONE_INIT, DONE_INIT};
+    void *args[2] = {&done[0], &done[1]};
+    for (int i = 0; i < 2; i++) {
+        struct shape shape = {.rank = 2, .dims = {1, 12}};
+        void *ptr;
+        assert_ok(w.err, rt_invocation_new(method_of(outer), own, &calls[i], &w.err));
+        rt_invocation_run_in(calls[i], running);
+        assert_ok(w.err, rt_invocation_input(calls[i], 0, DT_F32, &shape, &ptr, &w.err));
+        memset(ptr, 0, 12 * sizeof(float));
+        assert_ok(w.err, rt_invocation_prepare(calls[i], RT_PREPARE_ALL, &w.err));
+        steps[i] = rt_cascade_step(rt_invocation_cascade(calls[i]), 0);
+        steps[i] = rt_cascade_step(rt_invocation_cascade(steps[i]), 0);
+    }
+    struct hal_pool_stats before, after;
+    hal_pool_stats(own, &before);
+    assert_ok(w.err, rt_batch_submit(steps, args, 2, on_done, &w.err));
+    assert_int_equal(await_done(&done[0]), ST_OK);
+    assert_int_equal(await_done(&done[1]), ST_OK);
+    hal_pool_stats(own, &after);
+    assert_int_equal(after.held_peak_bytes, before.held_peak_bytes);
+    hal_pool_stats(running, &after);
+    assert_true(after.held_peak_bytes > 0);
+    for (int i = 0; i < 2; i++) {
+        rt_invocation_free(calls[i]);
+    }
+    hal_pool_free(own);
+    hal_pool_free(running);
+    rt_program_unref(inner);
+    rt_program_unref(outer);
+    close_world(&w);
+}
+
 /* The first step has a plan and the second has none. The first step gives back its memory. */
 static void asking_a_pipeline_changes_nothing(void **state)
 {
@@ -852,6 +903,7 @@ int main(void)
         cmocka_unit_test(memory_is_for_the_whole_cascade_or_for_none),
         cmocka_unit_test(cancelled_calls_leave_nothing),
         cmocka_unit_test(pipelines_nest_and_dims_vary),
+        cmocka_unit_test(steps_join_others_outside_their_pipeline),
         cmocka_unit_test(asking_a_pipeline_changes_nothing),
         cmocka_unit_test(only_what_depends_on_data_waits),
         cmocka_unit_test(a_late_step_may_fail),

@@ -205,7 +205,7 @@ static void test_alone_it_starts_at_once(void **state)
         assert_int_equal(rt_sched_submit(queue, &job.sched, true, &err), ST_OK);
         expect_events("+a!a=0;");
     }
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -226,7 +226,7 @@ static void test_the_device_is_kept_shallow(void **state)
     finish(&jobs[2]);
     finish(&jobs[3]);
     expect_events("+da=0;c=0;d=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -242,7 +242,7 @@ static void test_a_model_has_its_own_limit(void **state)
     finish(&jobs[0]);
     finish(&jobs[1]);
     expect_events("+ba=0;b=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -266,7 +266,7 @@ static void test_a_row_that_ends_at_once(void **state)
         assert_true(jobs[i].done_count == 1 && jobs[i].status == ST_OK);
     }
     free(jobs);
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -289,7 +289,7 @@ static void test_priorities(void **state)
         finish(&jobs[order[i]]);
     }
     expect_events("+a+da=0;+ed=0;+ce=0;+fc=0;+bf=0;b=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -317,8 +317,8 @@ static void test_a_slow_model_does_not_keep_a_fast_one_out(void **state)
     finish(&jobs[7]);
     finish(&jobs[2]);
     finish(&jobs[3]);
-    rt_sched_queue_free(slow);
-    rt_sched_queue_free(fast);
+    rt_sched_queue_unref(slow);
+    rt_sched_queue_unref(fast);
     rt_sched_free(sched);
 }
 
@@ -352,8 +352,8 @@ static void test_weights(void **state)
     }
     assert_between(counts[0], 5 * counts[1] / 2, 7 * counts[1] / 2);
     free(jobs);
-    rt_sched_queue_free(queues[0]);
-    rt_sched_queue_free(queues[1]);
+    rt_sched_queue_unref(queues[0]);
+    rt_sched_queue_unref(queues[1]);
     rt_sched_free(sched);
 }
 
@@ -393,7 +393,7 @@ static void test_batches(void **state)
     finish(&jobs[4]);
     finish(&jobs[6]);
     expect_events("f=0;+Ge=0;G=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -425,7 +425,7 @@ static void test_the_last_place_is_not_for_few_rows(void **state)
     finish(&jobs[3]);
     finish(&jobs[4]);
     expect_events("d=0;e=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -461,7 +461,7 @@ static void test_leaving_a_batch(void **state)
     assert_true(jobs[4].sched.is_batch_end && jobs[4].sched.batch_size == 4);
     finish(&jobs[5]);
     expect_events("f=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -520,7 +520,7 @@ static void test_times_are_in_order(void **state)
     finish(&late_jobs[2]);
     finish(&late_jobs[3]);
     expect_events("c=0;d=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -538,7 +538,7 @@ static void test_late_but_done(void **state)
     assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
     rt_sched_finished(&job.sched, ST_OK);
     expect_events("+a-aa=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -591,7 +591,7 @@ static void test_delay(void **state)
     rt_sched_cancel(&jobs[6].sched);
     expect_events("f=0;g=7;");
     assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -651,7 +651,7 @@ static void test_steps_wait_for_each_other(void **state)
     for (unsigned i = 0; i < 3; i++) {
         assert_true(list_is_empty(&lanes[i].turns));
     }
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -685,7 +685,7 @@ static void test_steps_have_every_second_turn(void **state)
     finish(&jobs[2]);
     finish(&jobs[3]);
     expect_events("e=0;+cf=0;+dc=0;d=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -719,8 +719,8 @@ static void test_lanes(void **state)
     finish(&jobs[3]);
     expect_events("-b+eb=7;+fe=0;f=0;d=0;");
     assert_true(list_is_empty(&lane.turns));
-    rt_sched_queue_free(one);
-    rt_sched_queue_free(two);
+    rt_sched_queue_unref(one);
+    rt_sched_queue_unref(two);
     rt_sched_free(sched);
 }
 
@@ -761,7 +761,7 @@ static void test_jobs_of_several_lanes(void **state)
     for (unsigned i = 0; i < 3; i++) {
         assert_true(list_is_empty(&lanes[i].turns));
     }
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -789,7 +789,7 @@ static void test_full(void **state)
     finish(&jobs[3]);
     finish(&jobs[4]);
     expect_events("+ba=0;+cb=0;+dc=0;+ed=0;e=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -810,7 +810,7 @@ static void test_drain_time(void **state)
     for (unsigned i = 0; i < 9; i++) {
         finish(&jobs[i]);
     }
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -844,7 +844,7 @@ static void test_deadlines(void **state)
     assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
     finish(&jobs[3]);
     expect_events("+dc=0;d=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -866,7 +866,7 @@ static void test_cancel(void **state)
     expect_events("+ca=7;");
     finish(&jobs[2]);
     expect_events("c=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -905,8 +905,8 @@ static void test_a_job_waits_for_memory(void **state)
     finish_and_free(&jobs[2]);
     expect_events("+cb=0;c=0;");
     assert_int_equal(memory_left, 10);
-    rt_sched_queue_free(large);
-    rt_sched_queue_free(small);
+    rt_sched_queue_unref(large);
+    rt_sched_queue_unref(small);
     rt_sched_free(sched);
 }
 
@@ -929,7 +929,7 @@ static void test_a_job_that_finds_no_memory_is_refused(void **state)
     finish_and_free(&jobs[1]);
     finish_and_free(&jobs[2]);
     expect_events("+b+cb=0;c=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -956,7 +956,7 @@ static void test_a_job_waits_for_results_to_go(void **state)
     rt_sched_released(sched); /* it was memory of a client */
     const char exhausted[] = {'?', 'c', 'c', '=', (char)('0' + ST_EXHAUSTED), ';', '\0'};
     expect_events(exhausted);
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -983,7 +983,7 @@ static void test_a_batch_without_memory_is_taken_apart(void **state)
     finish_and_free(&jobs[2]);
     finish_and_free(&jobs[3]);
     expect_events("c=0;d=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -1012,7 +1012,7 @@ static void test_leaving_while_there_is_no_memory(void **state)
     expect_events("+da=0;");
     finish_and_free(&jobs[3]);
     expect_events("d=0;");
-    rt_sched_queue_free(queue);
+    rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
 
@@ -1252,7 +1252,7 @@ static void test_stress(void **state)
     for (unsigned i = 0; i < 3; i++) {
         struct rt_sched_load load = rt_sched_load(stress_queues[i]);
         assert_true(load.waiting == 0 && load.running == 0 && load.waiting_bytes == 0);
-        rt_sched_queue_free(stress_queues[i]);
+        rt_sched_queue_unref(stress_queues[i]);
     }
     assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
     rt_sched_free(sched);

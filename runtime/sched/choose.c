@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "runtime/sched/choose.h"
+
+#include "base/check.h"
+
+/* Jobs that are looked at to make a batch. */
+#define LOOKS_MAX 256
+
+/* Wholes of a queue that have stepped aside: enough for the largest batch of parts. */
+#define ASIDE_MAX RT_SCHED_BATCH_MAX
+
+struct rt_sched_run *rt_choose_run(struct rt_sched *sched)
+{
+    must(!list_is_empty(&sched->free_runs));
+    struct rt_sched_run *run = LIST_ENTRY(sched->free_runs.next, struct rt_sched_run, link);
+    list_remove(&run->link);
+    run->serial++;
+    return run;
+}
+
+/* |job| is the first in each of its lanes: it is ready for the device. */
+static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    struct rt_sched_queue *queue = job->queue;
+    if (!queue->levels) {
+        list_push_back(&sched->ready, &queue->link);
+        if (queue->running_count == 0 && queue->used_ns < sched->used_ns) {
+            queue->used_ns = sched->used_ns; /* what it did not use while idle is gone */
+        }
+    }
+    rt_queue_ready(queue, job);
+}
+
+static bool is_first(const struct rt_sched_turn *turn)
+{
+    return turn->lane->turns.next == &turn->link;
+}
+
+/* In all of them before anybody else can be in one: see struct rt_sched_turn. */
+static void enter_lanes(struct rt_sched_job *job)
+{
+    job->behind_count = 0;
+    for (uint32_t i = 0; i < job->turn_count; i++) {
+        struct rt_sched_turn *turn = &job->turns[i];
+        turn->job = job;
+        list_push_back(&turn->lane->turns, &turn->link);
+        job->behind_count += !is_first(turn);
+    }
+}
+
+void rt_choose_add(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    job->state = RT_SCHED_WAITING;
+    rt_queue_add(job->queue, job);
+    enter_lanes(job);
+    if (job->behind_count == 0) {
+        make_ready(sched, job);
+    }
+}
+
+void rt_choose_starve(struct rt_sched *sched, struct rt_sched_queue *queue)
+{
+    if (!queue->is_starved) {
+        queue->is_starved = true;
+        atomic_fetch_add(&sched->starved_count, 1);
+    }
+}
+
+void rt_choose_feed(struct rt_sched *sched, struct rt_sched_queue *queue)
+{
+    if (queue->is_starved) {
+        queue->is_starved = false;
+        atomic_fetch_sub(&sched->starved_count, 1);
+    }
+}
+
+void rt_choose_remove(struct rt_sched *sched, struct rt_sched_job *job)
+{
+    rt_choose_feed(sched, job->queue);
+    rt_queue_remove(job->queue, job);
+    if (!job->queue->levels) {
+        list_remove(&job->queue->link);
+    }
+}
+
+void rt_choose_feed_all(struct rt_sched *sched)
+{
+    if (atomic_load(&sched->starved_count) == 0) {
+        return;
+    }
+    for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
+        rt_choose_feed(sched, LIST_ENTRY(l, struct rt_sched_queue, link));
+    }
+}
+
+/* Ends the turn of a job that is over. If it was the first in its lane, the next one's turn begins.
+ */
+static void pass_turn(struct rt_sched *sched, struct rt_sched_turn *turn)
+{
+    struct rt_sched_lane *lane = turn->lane;
+    bool was_first = is_first(turn);
+    list_remove(&turn->link);
+    if (!was_first || list_is_empty(&lane->turns)) {
+        return;
+    }
+    struct rt_sched_job *next = LIST_ENTRY(lane->turns.next, struct rt_sched_turn, link)->job;
+    must(next->behind_count > 0);
+    if (--next->behind_count == 0) {
+        make_ready(sched, next);
+    }
+}
+
+void rt_choose_leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job)
+{
+    for (uint32_t i = 0; i < job->turn_count; i++) {
+        pass_turn(sched, &job->turns[i]);
+    }
+}
+
+/*
+ * A queue that has nothing on the device may start a job even if that exceeds |depth|, but beyond
+ * |depth| no queue has more than one. A job in the last place only waits on the device, so jobs
+ * that others may still join in the queue do not get that place.
+ */
+static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue *queue)
+{
+    uint32_t limit = rt_queue_running_max(queue), depth = sched->options.depth;
+    bool may_grow = queue->ready_rows > 0 && queue->ready_rows < rt_sizing_rows(&queue->sizing);
+    if (queue->aside_count >= ASIDE_MAX ||
+        (limit && queue->running_count + queue->aside_count >= limit)) {
+        return false;
+    }
+    return queue->running_count == 0 || sched->running_count + may_grow < depth;
+}
+
+/* Of those that may start, and have waited for jobs to be joined long enough. */
+static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
+{
+    struct rt_sched_queue *best = NULL;
+    for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
+        struct rt_sched_queue *queue = LIST_ENTRY(l, struct rt_sched_queue, link);
+        uint64_t due_ns = rt_queue_tell_due(queue);
+        bool is_starved = queue->is_starved && queue->part_count == 0;
+        if (is_starved || !may_start(sched, queue)) {
+            queue->open_ns = 0;
+        } else if (due_ns > now) {
+            queue->open_ns = queue->open_ns ? queue->open_ns : now;
+        } else if (!best || queue->used_ns < best->used_ns) {
+            best = queue;
+        }
+    }
+    return best;
+}
+
+static void set_running(struct rt_sched *sched, struct rt_sched_start *start,
+                        struct rt_sched_job *job, uint64_t now)
+{
+    uint64_t open_ns = job->queue->open_ns;
+    rt_choose_remove(sched, job);
+    job->state = RT_SCHED_RUNNING;
+    job->started_ns = rt_sched_not_before(job->queued_ns, now);
+    if (open_ns) {
+        uint64_t from_ns = rt_sched_not_before(job->queued_ns, open_ns);
+        job->joining_ns = rt_sched_not_before(from_ns, job->started_ns) - from_ns;
+    }
+    job->run = start->run;
+    list_push_back(&start->run->jobs, &job->link);
+    start->run->counted += !job->is_uncounted;
+    start->jobs[start->count++] = job;
+    start->rows += job->rows;
+    start->run->returning += job->returns ? job->rows : 0;
+}
+
+/* Those of the queue that may run together with the one that is there already. |only_parts|: others
+ * wait for memory. */
+static void gather(struct rt_sched *sched, struct rt_sched_start *start,
+                   struct rt_sched_queue *queue, bool only_parts, uint64_t now)
+{
+    struct rt_sched_job *head = start->jobs[0];
+    int64_t rows_max = rt_sizing_rows(&queue->sizing);
+    unsigned looks = LOOKS_MAX;
+    for (uint32_t level = 0; level < RT_SCHED_PRIORITIES; level++) {
+        struct list *ready = &queue->ready[level];
+        for (struct list *l = ready->next, *next; l != ready && looks > 0; l = next, looks--) {
+            struct rt_sched_job *job = LIST_ENTRY(l, struct rt_sched_job, link);
+            next = l->next;
+            if (start->count == RT_SCHED_BATCH_MAX || start->rows >= rows_max) {
+                return;
+            }
+            if (job->rows > 0 && job->rows <= rows_max - start->rows &&
+                (job->whole || !only_parts) && head->ops->fits(head, job)) {
+                set_running(sched, start, job, now);
+            }
+        }
+    }
+}
+
+bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start *start)
+{
+    struct rt_sched_queue *queue = choose(sched, now);
+    start->count = 0;
+    start->rows = 0;
+    if (!queue) {
+        return false;
+    }
+    struct rt_sched_job *job = rt_queue_first(queue);
+    struct rt_sched_run *run = start->run = rt_choose_run(sched);
+    bool was_starved = queue->is_starved; /* then |job| is a part */
+    run->returning = run->counted = 0;
+    run->is_aside = false;
+    sched->used_ns = queue->used_ns;
+    sched->running_count++;
+    set_running(sched, start, job, now);
+    if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0) {
+        gather(sched, start, queue, was_starved, now);
+    }
+    if (was_starved) {
+        rt_choose_starve(sched, queue);
+    }
+    queue->open_ns = 0;
+    for (uint32_t i = 0; i < start->count; i++) {
+        start->jobs[i]->batch_size = start->count;
+        start->jobs[i]->batch_rows = start->rows;
+    }
+    queue->was_alone = run->returning == 0;
+    run->size = start->count;
+    run->rows = start->rows;
+    run->started_ns = now;
+    run->in_start = &start->state;
+    rt_queue_started(queue, run);
+    rt_queue_tell_due(queue);
+    atomic_store_explicit(&start->state, RT_SCHED_STARTING, memory_order_relaxed);
+    return true;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of the scheduler: what waits, and which of it is next. The functions are called with
+ * the lock held. runtime/sched/sched.c starts what they choose, and ends it.
+ */
+#ifndef PTED_RUNTIME_SCHED_CHOOSE_H
+#define PTED_RUNTIME_SCHED_CHOOSE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/sched/deadline.h"
+#include "runtime/sched/queue.h"
+
+#define RT_SCHED_MAGIC 0x5c4edd0eu
+
+struct rt_sched {
+    uint32_t magic;
+    struct rt_sched_options options;
+    pthread_mutex_t lock;
+    struct list ready; /* queues in which something is ready */
+    struct rt_deadlines deadlines;
+    struct list free_runs; /* of |depth|, one a queue and one a whole aside: see may_start() */
+    uint32_t run_count;    /* free ones included */
+    uint32_t running_count, queue_count, aside_count;
+    uint64_t used_ns; /* of the queue that was served last: what a queue begins with */
+    /* Of these three a thread that changes one looks at the next: see starve(). */
+    atomic_uint unreleased_count; /* jobs that have run: rt_sched_released() is still to come */
+    atomic_uint starved_count;    /* queues */
+    atomic_uint release_count;    /* how often memory may have become free; it wraps */
+};
+
+/* How far the start of a job has come: it may be over when start() returns. */
+enum { RT_SCHED_STARTING, RT_SCHED_OVER, RT_SCHED_OVER_AND_IDLE };
+
+/* The jobs that start_all() is about to start, and how that went: they may be freed by then. */
+struct rt_sched_start {
+    atomic_int state;
+    struct rt_sched_run *run; /* meaningful while |state| is RT_SCHED_STARTING */
+    int64_t rows;
+    uint32_t count;
+    struct rt_sched_job *jobs[RT_SCHED_BATCH_MAX];
+};
+
+/*
+ * A thread reads the clock before it takes the lock. In between, other threads may have queued or
+ * started jobs, at later times: nothing begins or ends before |earliest|.
+ */
+static inline uint64_t rt_sched_not_before(uint64_t earliest, uint64_t now)
+{
+    return now > earliest ? now : earliest;
+}
+
+/* A run that nothing uses. */
+struct rt_sched_run *rt_choose_run(struct rt_sched *sched);
+
+/* |job| waits, in its lanes as well; a waiting job waits no longer, except in its lanes. */
+void rt_choose_add(struct rt_sched *sched, struct rt_sched_job *job);
+void rt_choose_remove(struct rt_sched *sched, struct rt_sched_job *job);
+
+/* |job| is over: its turns pass to the next ones. */
+void rt_choose_leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job);
+
+/* The queue's first job waits for memory: call it before the counts of memory are looked at. */
+void rt_choose_starve(struct rt_sched *sched, struct rt_sched_queue *queue);
+
+/* Another job, or none, is the first of its queue; or memory may have become free. Jobs that wait
+ * for it may be tried again. */
+void rt_choose_feed(struct rt_sched *sched, struct rt_sched_queue *queue);
+void rt_choose_feed_all(struct rt_sched *sched);
+
+/* The next job, and those that run as one with it, as running since |now|. False: none may. */
+bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start *start);
+
+#endif

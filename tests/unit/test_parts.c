@@ -1,0 +1,788 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Wholes and their parts in the scheduler, with a clock of the test and a device that does nothing:
+ * when a whole steps aside, where its parts stand, what joins them, and how they end. See
+ * tests/unit/test_sched.c for jobs that are neither.
+ */
+#include "config.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/sched/sched.h"
+#include "tests/unit/unit.h"
+
+#define SECOND 1000000000u
+#define STEPS 3 /* of a whole, each of which follows the one before */
+
+static _Atomic uint64_t now_ns;
+
+static uint64_t fake_clock(void)
+{
+    return atomic_load(&now_ns);
+}
+
+/* A request, or a part of a whole. */
+struct job {
+    struct rt_sched_job sched;
+    struct whole *whole; /* NULL: a request */
+    char name;
+    bool ends_in_start, leaves, was_cancelled;
+    unsigned memory; /* of |memory_left|, to run */
+    unsigned done_count;
+    enum status status;
+};
+
+/* A row of steps: the end of one submits the next. */
+struct whole {
+    struct job job;
+    struct rt_sched_queue *queue; /* of the steps */
+    struct job steps[STEPS];
+    bool is_aside;
+};
+
+static char events[8192];
+static unsigned memory_left, starts, starts_max; /* nested */
+
+static void note(const char *before, char name, const char *after)
+{
+    size_t len = strlen(events);
+    snprintf(events + len, sizeof(events) - len, "%s%c%s", before, name, after);
+}
+
+static void expect_events(const char *expected)
+{
+    assert_string_equal(events, expected);
+    events[0] = '\0';
+}
+
+static struct job *job_of(struct rt_sched_job *sched)
+{
+    return LIST_ENTRY(sched, struct job, sched);
+}
+
+static bool start(struct rt_sched_job *sched, bool may_run_inline)
+{
+    struct job *job = job_of(sched);
+    bool is_started = job->memory <= memory_left;
+    (void)may_run_inline;
+    note(is_started ? "+" : "?", job->name, "");
+    memory_left -= is_started ? job->memory : 0;
+    starts_max = ++starts > starts_max ? starts : starts_max;
+    if (is_started && job->ends_in_start) {
+        rt_sched_finished(sched, ST_OK);
+    }
+    starts--;
+    return is_started;
+}
+
+static bool start_batch(struct rt_sched_job *const *jobs, uint32_t count)
+{
+    unsigned memory = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        memory += job_of(jobs[i])->memory;
+    }
+    bool is_started = memory <= memory_left;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *first = is_started ? "+[" : "?[";
+        note(i > 0 ? "" : first, job_of(jobs[i])->name, i + 1 == count ? "]" : "");
+    }
+    memory_left -= is_started ? memory : 0;
+    return is_started;
+}
+
+static bool fits(struct rt_sched_job *a, struct rt_sched_job *b)
+{
+    return a->call == b->call;
+}
+
+static bool cancel(struct rt_sched_job *sched)
+{
+    job_of(sched)->was_cancelled = true;
+    note("-", job_of(sched)->name, "");
+    return job_of(sched)->leaves;
+}
+
+static void end(struct job *job, enum status status)
+{
+    job->done_count++;
+    job->status = status;
+    const char after[] = {'=', (char)('0' + (int)status), ';', '\0'};
+    note("", job->name, after);
+}
+
+static void done(struct rt_sched_job *sched, enum status status)
+{
+    end(job_of(sched), status);
+}
+
+static void submit_step(struct whole *whole, unsigned index)
+{
+    struct error err;
+    struct rt_sched_job *job = &whole->steps[index].sched;
+    job->priority = whole->job.sched.priority;
+    assert_int_equal(rt_sched_submit(whole->queue, job, false, &err), ST_OK);
+}
+
+static void step_done(struct rt_sched_job *sched, enum status status)
+{
+    struct job *step = job_of(sched);
+    struct whole *whole = step->whole;
+    unsigned index = (unsigned)(step - whole->steps);
+    end(step, status);
+    if (status == ST_OK && index + 1 < STEPS) {
+        submit_step(whole, index + 1);
+    } else {
+        rt_sched_finished(&whole->job.sched, status);
+    }
+}
+
+static bool start_whole(struct rt_sched_job *sched, bool may_run_inline)
+{
+    struct whole *whole = LIST_ENTRY(sched, struct whole, job.sched);
+    (void)may_run_inline;
+    starts_max = ++starts > starts_max ? starts : starts_max;
+    whole->is_aside = rt_sched_step_aside(sched);
+    note(whole->is_aside ? "*" : "+", whole->job.name, "");
+    if (whole->is_aside) {
+        submit_step(whole, 0);
+    }
+    starts--;
+    return true;
+}
+
+static const struct rt_sched_job_ops ops = {
+    .start = start, .start_batch = start_batch, .fits = fits, .cancel = cancel, .done = done};
+static const struct rt_sched_job_ops step_ops = {
+    .start = start, .start_batch = start_batch, .fits = fits, .cancel = cancel, .done = step_done};
+static const struct rt_sched_job_ops whole_ops = {
+    .start = start_whole, .cancel = cancel, .done = done};
+
+static struct rt_sched *new_sched(uint32_t depth)
+{
+    const struct rt_sched_options options = {.depth = depth, .clock = fake_clock};
+    struct rt_sched *sched;
+    struct error err;
+    atomic_store(&now_ns, SECOND);
+    events[0] = '\0';
+    memory_left = 1000;
+    starts = starts_max = 0;
+    assert_int_equal(rt_sched_new(&options, &sched, &err), ST_OK);
+    return sched;
+}
+
+static struct rt_sched_queue *new_queue(struct rt_sched *sched, uint32_t waiting_max,
+                                        uint32_t running_max, int64_t rows_max)
+{
+    const struct rt_sched_queue_options options = {.waiting_max = waiting_max,
+                                                   .waiting_bytes_max = 1000,
+                                                   .running_max = running_max,
+                                                   .rows_max = rows_max,
+                                                   .weight = 1};
+    struct rt_sched_queue *queue;
+    struct error err;
+    assert_int_equal(rt_sched_queue_new(sched, &options, &queue, &err), ST_OK);
+    return queue;
+}
+
+static void close_all(struct rt_sched *sched, struct rt_sched_queue *one,
+                      struct rt_sched_queue *two)
+{
+    struct rt_sched_queue *queues[] = {one, two};
+    for (unsigned i = 0; i < 2; i++) {
+        struct rt_sched_load load = rt_sched_load(queues[i]);
+        assert_true(load.waiting == 0 && load.running == 0 && load.waiting_bytes == 0);
+        rt_sched_queue_unref(queues[i]);
+    }
+    rt_sched_free(sched);
+}
+
+static void init_job(struct job *job, char name)
+{
+    *job = (struct job){.name = name};
+    job->sched.ops = &ops;
+    job->sched.deadline_ns = RT_SCHED_NEVER;
+    job->sched.rows = 1;
+}
+
+/* |name| and, for its steps, |name| + 1 and so on. */
+static void init_whole(struct whole *whole, char name, struct rt_sched_queue *queue)
+{
+    init_job(&whole->job, name);
+    whole->job.sched.ops = &whole_ops;
+    whole->job.sched.rows = 0;
+    whole->queue = queue;
+    for (unsigned i = 0; i < STEPS; i++) {
+        struct job *step = &whole->steps[i];
+        init_job(step, (char)(name + 1 + (char)i));
+        step->whole = whole;
+        step->sched.ops = &step_ops;
+        step->sched.whole = &whole->job.sched;
+        step->sched.is_uncounted = true;
+    }
+}
+
+/* Some time later than the one before. */
+static void submit(struct rt_sched_queue *queue, struct job *job)
+{
+    struct error err;
+    atomic_fetch_add(&now_ns, 10);
+    assert_int_equal(rt_sched_submit(queue, &job->sched, false, &err), ST_OK);
+}
+
+static void finish(struct job *job)
+{
+    rt_sched_finished(&job->sched, job->was_cancelled ? ST_CANCELLED : ST_OK);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void test_alone_it_does_not_step_aside(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6), *wholes = new_queue(sched, 10, 0, 1);
+    struct whole w;
+    init_whole(&w, 'A', model);
+    submit(wholes, &w.job);
+    expect_events("+A");
+    assert_int_equal(rt_sched_load(wholes).running, 1);
+    finish(&w.job);
+    expect_events("A=0;");
+    assert_true(rt_sched_queue_joins(model) && !rt_sched_queue_joins(wholes));
+    close_all(sched, model, wholes);
+}
+
+/* Parts stand where their whole would stand, run as one with requests, and do not count. */
+static void test_parts_join_requests(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 3), *wholes = new_queue(sched, 10, 0, 1);
+    struct job jobs[5];
+    struct whole w;
+    for (unsigned i = 0; i < 5; i++) {
+        init_job(&jobs[i], (char)('a' + (char)i));
+    }
+    init_whole(&w, 'P', model);
+    submit(model, &jobs[0]);
+    submit(model, &jobs[1]);
+    submit(wholes, &w.job);
+    submit(model, &jobs[2]);
+    submit(model, &jobs[3]);
+    expect_events("+a*P"); /* a queue without anything on the device may start a job */
+    assert_int_equal(rt_sched_load(model).waiting, 4);
+    assert_int_equal(rt_sched_load(wholes).running, 1);
+    finish(&jobs[0]);
+    expect_events("+[bQc]a=0;");
+    finish(&w.steps[0]);
+    expect_events("Q=0;"); /* the next step waits for the end of the batch */
+    finish(&jobs[1]);
+    submit(model, &jobs[4]);
+    expect_events("b=0;");
+    finish(&jobs[2]);
+    expect_events("+[Rde]c=0;"); /* R came last, but its whole came first */
+    assert_true(!jobs[1].sched.is_batch_end && jobs[2].sched.is_batch_end);
+    assert_int_equal(w.steps[0].sched.batch_rows, 3);
+    finish(&jobs[3]);
+    finish(&jobs[4]);
+    expect_events("d=0;e=0;");
+    assert_true(jobs[4].sched.is_batch_end); /* the part that is over later never is */
+    finish(&w.steps[1]);
+    expect_events("R=0;+S");
+    assert_true(!w.steps[1].sched.is_batch_end);
+    finish(&w.steps[2]);
+    expect_events("S=0;P=0;");
+    rt_sched_released(sched);
+    close_all(sched, model, wholes);
+}
+
+/* Those that run as one go on as one, though they end one after the other. */
+static void test_wholes_go_together(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6), *wholes = new_queue(sched, 10, 0, 1);
+    struct whole w[3];
+    struct job a;
+    init_job(&a, 'a');
+    a.sched.rows = 6;
+    submit(model, &a);
+    for (unsigned i = 0; i < 3; i++) {
+        init_whole(&w[i], (char)('P' - (char)(i * 5)), model);
+        submit(wholes, &w[i].job);
+    }
+    expect_events("+a*P*K*F");
+    finish(&a);
+    expect_events("+[QLG]a=0;");
+    for (unsigned step = 0; step < STEPS; step++) {
+        for (unsigned i = 0; i < 3; i++) {
+            finish(&w[i].steps[step]);
+        }
+    }
+    expect_events("Q=0;L=0;G=0;+[RMH]R=0;M=0;H=0;+[SNI]S=0;P=0;N=0;K=0;I=0;F=0;");
+    close_all(sched, model, wholes);
+}
+
+/* Parts take none of the places of requests; the limit of the wholes is kept. */
+static void test_limits(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *model = new_queue(sched, 1, 0, 6), *wholes = new_queue(sched, 1, 2, 1);
+    struct whole w[4];
+    struct job jobs[3];
+    struct error err;
+    for (unsigned i = 0; i < 3; i++) {
+        init_job(&jobs[i], (char)('a' + (char)i));
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        init_whole(&w[i], (char)('A' + (char)(i * 5)), model);
+    }
+    submit(model, &jobs[0]);
+    submit(wholes, &w[0].job);
+    submit(wholes, &w[1].job);
+    submit(wholes, &w[2].job); /* waits: two may run */
+    expect_events("+a*A*F");
+    assert_int_equal(rt_sched_submit(wholes, &w[3].job.sched, false, &err), ST_EXHAUSTED);
+    submit(model, &jobs[1]);
+    assert_int_equal(rt_sched_submit(model, &jobs[2].sched, false, &err), ST_EXHAUSTED);
+    assert_string_equal(err.text, "1 requests wait already");
+    assert_int_equal(rt_sched_load(model).waiting, 3);
+    finish(&jobs[0]);
+    expect_events("+[BGb]a=0;");
+    finish(&w[0].steps[0]);
+    finish(&jobs[1]);
+    finish(&w[1].steps[0]);
+    expect_events("B=0;b=0;G=0;+[CH]");
+    finish(&w[0].steps[1]);
+    finish(&w[1].steps[1]);
+    expect_events("C=0;H=0;+[DI]");
+    finish(&w[0].steps[2]);
+    expect_events("D=0;A=0;");
+    finish(&w[1].steps[2]);
+    expect_events("I=0;F=0;+K"); /* the device has nothing else to do */
+    finish(&w[2].job);
+    expect_events("K=0;");
+    close_all(sched, model, wholes);
+}
+
+/* However much ends at once, one end does not lie inside the other. */
+static void test_ends_are_not_nested(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    static struct whole w[COUNT];
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 1);
+    struct rt_sched_queue *wholes = new_queue(sched, COUNT, 0, 1);
+    struct job a;
+    init_job(&a, 'a');
+    submit(model, &a);
+    for (unsigned i = 0; i < COUNT; i++) {
+        init_whole(&w[i], 'A', model);
+        for (unsigned k = 0; k < STEPS; k++) {
+            w[i].steps[k].ends_in_start = true;
+        }
+        submit(wholes, &w[i].job);
+    }
+    assert_int_equal(rt_sched_load(wholes).running, RT_SCHED_BATCH_MAX);
+    events[0] = '\0';
+    finish(&a);
+    for (unsigned i = 0; i < COUNT; i++) {
+        assert_int_equal(w[i].job.done_count, 1);
+    }
+    assert_int_equal(starts_max, 1);
+    close_all(sched, model, wholes);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+/* Of three wholes one has a part that waits, one a part that leaves a batch, and one a part that
+ * runs alone. */
+static void cut(bool is_late)
+{
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *model = new_queue(sched, 10, 1, 6), *other = new_queue(sched, 10, 1, 1);
+    struct rt_sched_queue *wholes = new_queue(sched, 10, 0, 1);
+    struct job a, b;
+    struct whole w[3];
+    init_job(&a, 'a');
+    init_job(&b, 'b');
+    submit(model, &a);
+    submit(model, &b);
+    init_whole(&w[0], 'P', model); /* in a batch with b */
+    init_whole(&w[1], 'K', other); /* alone */
+    init_whole(&w[2], 'F', other); /* waits */
+    w[0].steps[0].leaves = true;
+    for (unsigned i = 0; i < 3; i++) {
+        w[i].job.sched.deadline_ns = is_late ? SECOND + SECOND : RT_SCHED_NEVER;
+        submit(wholes, &w[i].job);
+    }
+    finish(&a);
+    expect_events("+a*P*K+L*F+[bQ]a=0;");
+    assert_int_equal(rt_sched_load(other).waiting, 1);
+    if (is_late) {
+        atomic_store(&now_ns, SECOND + SECOND);
+        rt_sched_expire(sched);
+    } else {
+        for (unsigned i = 0; i < 3; i++) {
+            rt_sched_cancel(&w[i].job.sched);
+            rt_sched_cancel(&w[i].job.sched);
+        }
+    }
+    enum status ended = is_late ? ST_TIMEOUT : ST_CANCELLED;
+    assert_int_equal(rt_sched_load(other).waiting, 0);
+    assert_true(w[0].job.status == ended && w[0].job.done_count == 1);
+    assert_true(w[0].steps[0].status == ST_CANCELLED && w[0].steps[0].done_count == 1);
+    assert_true(w[2].job.status == ended && w[2].steps[0].status == ST_CANCELLED);
+    assert_int_equal(w[2].steps[0].sched.started_ns, 0);
+    assert_true(w[1].job.done_count == 0 && w[1].steps[0].was_cancelled);
+    finish(&w[1].steps[0]);
+    assert_true(w[1].job.status == ended && w[1].job.done_count == 1);
+    events[0] = '\0';
+    finish(&b);
+    expect_events("b=0;");
+    assert_true(b.sched.is_batch_end);
+    rt_sched_queue_unref(other);
+    close_all(sched, model, wholes);
+}
+
+static void test_cancel(void **state)
+{
+    (void)state;
+    cut(false);
+}
+
+static void test_deadlines(void **state)
+{
+    (void)state;
+    cut(true);
+}
+
+/* The whole is cancelled before the end of a step is known: the next one does not begin. */
+static void test_a_part_of_a_cancelled_whole(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(2);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 1), *wholes = new_queue(sched, 10, 0, 1);
+    struct job a;
+    struct whole w;
+    init_job(&a, 'a');
+    init_whole(&w, 'P', model);
+    submit(model, &a);
+    submit(wholes, &w.job);
+    expect_events("+a*P+Q");
+    rt_sched_cancel(&w.job.sched);
+    expect_events("-Q-P");
+    rt_sched_finished(&w.steps[0].sched, ST_OK); /* it was too late for that */
+    const char ends[] = {'Q',
+                         '=',
+                         '0',
+                         ';',
+                         'R',
+                         '=',
+                         (char)('0' + ST_CANCELLED),
+                         ';',
+                         'P',
+                         '=',
+                         (char)('0' + ST_CANCELLED),
+                         ';',
+                         '\0'};
+    expect_events(ends);
+    finish(&a);
+    events[0] = '\0';
+    close_all(sched, model, wholes);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* A request waits for memory that a whole holds: the parts of the whole pass it. */
+static void test_parts_pass_what_waits_for_memory(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6), *wholes = new_queue(sched, 10, 0, 1);
+    struct job jobs[3];
+    struct whole w;
+    for (unsigned i = 0; i < 3; i++) {
+        init_job(&jobs[i], (char)('a' + (char)i));
+    }
+    init_whole(&w, 'P', model);
+    memory_left = 10;
+    jobs[0].memory = 4;
+    jobs[1].memory = jobs[2].memory = 8;
+    submit(model, &jobs[0]);
+    submit(model, &jobs[1]);
+    submit(wholes, &w.job);
+    submit(model, &jobs[2]);
+    expect_events("+a*P");
+    memory_left = 6;
+    finish(&jobs[0]); /* its memory stays in use until it is released */
+    expect_events("?[bQc]?b+Qa=0;");
+    finish(&w.steps[0]);
+    expect_events("Q=0;?[bRc]?b+R");
+    memory_left = 10;
+    rt_sched_released(sched);
+    finish(&w.steps[1]);
+    expect_events("R=0;?[bSc]+b");
+    memory_left += 8;
+    finish(&jobs[1]);
+    rt_sched_released(sched);
+    expect_events("+[Sc]b=0;");
+    finish(&w.steps[2]);
+    finish(&jobs[2]);
+    rt_sched_released(sched);
+    rt_sched_released(sched);
+    expect_events("S=0;P=0;c=0;");
+    close_all(sched, model, wholes);
+}
+
+/* ---- everything at once ---------------------------------------------------------------------- */
+
+/* Threads submit requests and wholes, cancel them and let their time pass; others end what runs. */
+enum { STRESS = 3000, SUBMITTERS = 3, RUNNERS = 2 };
+
+struct stress {
+    struct rt_sched_job job;
+    struct stress *whole; /* NULL: it is a request or a whole */
+    struct stress *parts; /* STEPS of them; NULL: a request or a part */
+    unsigned index, here; /* of the head of a batch: those that run */
+    struct stress *head;
+    bool is_on_device;
+    atomic_bool is_cancelled;
+    atomic_uint done_count;
+};
+
+static struct stress stress[STRESS], stress_parts[STRESS][STEPS];
+static struct rt_sched *stress_sched;
+static struct rt_sched_queue *stress_queues[3];
+static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stress *device[256];
+static unsigned device_count;
+static atomic_uint over;
+
+static struct stress *stress_of(struct rt_sched_job *job)
+{
+    return LIST_ENTRY(job, struct stress, job);
+}
+
+static bool stress_start_batch(struct rt_sched_job *const *jobs, uint32_t count)
+{
+    pthread_mutex_lock(&device_lock);
+    for (uint32_t i = 0; i < count; i++) {
+        struct stress *s = stress_of(jobs[i]);
+        must(device_count < 256);
+        device[device_count++] = s;
+        s->head = stress_of(jobs[0]);
+        s->head->here = count;
+        s->is_on_device = true;
+    }
+    pthread_mutex_unlock(&device_lock);
+    return true;
+}
+
+static bool stress_start(struct rt_sched_job *job, bool may_run_inline)
+{
+    (void)may_run_inline;
+    if (job->bytes % 7 == 0) {
+        rt_sched_finished(job, ST_OK);
+        return true;
+    }
+    return stress_start_batch(&job, 1);
+}
+
+static void take_off(unsigned at)
+{
+    device[at]->is_on_device = false;
+    device[at]->head->here--;
+    device[at] = device[--device_count];
+}
+
+static bool stress_cancel(struct rt_sched_job *job)
+{
+    struct stress *s = stress_of(job);
+    bool leaves = false;
+    pthread_mutex_lock(&device_lock);
+    for (unsigned i = 0; i < device_count && !leaves; i++) {
+        leaves = device[i] == s && s->head->here > 1;
+        if (leaves) {
+            take_off(i);
+        }
+    }
+    pthread_mutex_unlock(&device_lock);
+    atomic_store(&s->is_cancelled, true);
+    return leaves;
+}
+
+static bool stress_fits(struct rt_sched_job *a, struct rt_sched_job *b)
+{
+    return (a->bytes ^ b->bytes) % 4 != 0;
+}
+
+static void stress_done(struct rt_sched_job *job, enum status status)
+{
+    (void)status;
+    atomic_fetch_add(&stress_of(job)->done_count, 1);
+    if (job->started_ns) {
+        rt_sched_released(stress_sched);
+    }
+    atomic_fetch_add(&over, 1);
+}
+
+static void submit_stress_part(struct stress *whole, unsigned index);
+
+static void stress_part_done(struct rt_sched_job *job, enum status status)
+{
+    struct stress *part = stress_of(job);
+    atomic_fetch_add(&part->done_count, 1);
+    if (status == ST_OK && part->index + 1 < STEPS && !atomic_load(&part->whole->is_cancelled)) {
+        submit_stress_part(part->whole, part->index + 1);
+    } else {
+        rt_sched_finished(&part->whole->job, status);
+    }
+}
+
+static const struct rt_sched_job_ops stress_part_ops = {.start = stress_start,
+                                                        .start_batch = stress_start_batch,
+                                                        .fits = stress_fits,
+                                                        .cancel = stress_cancel,
+                                                        .done = stress_part_done};
+
+static void submit_stress_part(struct stress *whole, unsigned index)
+{
+    struct stress *part = &whole->parts[index];
+    struct error err;
+    part->job.ops = &stress_part_ops;
+    part->job.deadline_ns = RT_SCHED_NEVER;
+    part->job.rows = whole->job.bytes % 3;
+    part->job.bytes = whole->job.bytes + index;
+    part->job.priority = whole->job.priority;
+    part->job.whole = &whole->job;
+    part->job.is_uncounted = whole->job.bytes % 2;
+    part->whole = whole;
+    part->index = index;
+    must(rt_sched_submit(stress_queues[whole->job.bytes % 2], &part->job, false, &err) == ST_OK);
+}
+
+static bool stress_start_whole(struct rt_sched_job *job, bool may_run_inline)
+{
+    (void)may_run_inline;
+    if (rt_sched_step_aside(job)) {
+        submit_stress_part(stress_of(job), 0);
+        return true;
+    }
+    return stress_start_batch(&job, 1);
+}
+
+static const struct rt_sched_job_ops stress_ops = {.start = stress_start,
+                                                   .start_batch = stress_start_batch,
+                                                   .fits = stress_fits,
+                                                   .cancel = stress_cancel,
+                                                   .done = stress_done};
+static const struct rt_sched_job_ops stress_whole_ops = {
+    .start = stress_start_whole, .cancel = stress_cancel, .done = stress_done};
+
+static void *submit_many(void *arg)
+{
+    unsigned number = (unsigned)(uintptr_t)arg, seed = number + 1;
+    for (unsigned i = number; i < STRESS; i += SUBMITTERS) {
+        struct rt_sched_job *job = &stress[i].job;
+        struct error err;
+        bool is_whole = rand_r(&seed) % 2;
+        job->ops = is_whole ? &stress_whole_ops : &stress_ops;
+        stress[i].parts = is_whole ? stress_parts[i] : NULL;
+        job->bytes = 1 + (unsigned)rand_r(&seed) % 9;
+        job->priority = (unsigned)rand_r(&seed) % 9;
+        job->rows = is_whole ? 0 : rand_r(&seed) % 3;
+        job->deadline_ns =
+            rand_r(&seed) % 4 ? RT_SCHED_NEVER : fake_clock() + (unsigned)rand_r(&seed) % 100;
+        unsigned at = is_whole ? 2 : (unsigned)rand_r(&seed) % 2;
+        if (rt_sched_submit(stress_queues[at], job, false, &err) != ST_OK) {
+            atomic_fetch_add(&stress[i].done_count, 1);
+            atomic_fetch_add(&over, 1);
+        } else if (rand_r(&seed) % 4 == 0) {
+            rt_sched_cancel(job);
+        }
+    }
+    return NULL;
+}
+
+static void *run_device(void *arg)
+{
+    unsigned seed = (unsigned)(uintptr_t)arg;
+    while (atomic_load(&over) < STRESS) {
+        struct stress *s = NULL;
+        pthread_mutex_lock(&device_lock);
+        if (device_count) {
+            unsigned at = (unsigned)rand_r(&seed) % device_count;
+            s = device[at];
+            take_off(at);
+        }
+        pthread_mutex_unlock(&device_lock);
+        if (s) {
+            bool is_cancelled = atomic_load(&s->is_cancelled);
+            rt_sched_finished(&s->job, is_cancelled ? ST_CANCELLED : ST_OK);
+        }
+    }
+    return NULL;
+}
+
+static void *pass_time(void *arg)
+{
+    while (atomic_load(&over) < STRESS) {
+        atomic_fetch_add(&now_ns, 1);
+        rt_sched_expire(arg);
+    }
+    return NULL;
+}
+
+static void test_stress(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = stress_sched = new_sched(3);
+    pthread_t threads[SUBMITTERS + RUNNERS + 1];
+    for (unsigned i = 0; i < 3; i++) {
+        stress_queues[i] = new_queue(sched, 40, i, i < 2 ? 8 : 1);
+    }
+    for (uintptr_t i = 0; i < SUBMITTERS; i++) {
+        pthread_create(&threads[i], NULL, submit_many, (void *)i);
+    }
+    for (uintptr_t i = 0; i < RUNNERS; i++) {
+        pthread_create(&threads[SUBMITTERS + i], NULL, run_device, (void *)(i + 50));
+    }
+    pthread_create(&threads[SUBMITTERS + RUNNERS], NULL, pass_time, sched);
+    for (unsigned i = 0; i < SUBMITTERS + RUNNERS + 1; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (unsigned i = 0; i < STRESS; i++) {
+        assert_int_equal(atomic_load(&stress[i].done_count), 1);
+        for (unsigned k = 0; k < STEPS; k++) {
+            assert_true(atomic_load(&stress_parts[i][k].done_count) <= 1);
+        }
+    }
+    rt_sched_queue_unref(rt_sched_queue_ref(stress_queues[0]));
+    rt_sched_queue_unref(stress_queues[0]);
+    close_all(sched, stress_queues[1], stress_queues[2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone_it_does_not_step_aside),
+        cmocka_unit_test(test_parts_join_requests),
+        cmocka_unit_test(test_wholes_go_together),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ends_are_not_nested),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_a_part_of_a_cancelled_whole),
+        cmocka_unit_test(test_parts_pass_what_waits_for_memory),
+        cmocka_unit_test(test_stress),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
