@@ -21,6 +21,7 @@
 #define IO_LINES_MAX 16 /* inputs, or results, that are listed */
 #define CONSTANT_TEXT_MAX 60
 #define OPERATORS_MAX 4 /* operators named beside a delegate */
+#define VALUES_MAX 4 /* that are shown of a constant method */
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -466,13 +467,14 @@ static enum status print_method(const struct inspected *it, struct rt_method *me
     return print_memory(it, method, out, err);
 }
 
-/* "get_width 10" */
+/* "get_width 10"; of a long list the first values, and how many there are. */
 static void print_constant(struct line *line, const struct rt_method *method)
 {
     struct buf piece;
     buf_init(&piece, 4096);
     buf_printf(&piece, "%s ", rt_method_name(method));
-    for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
+    uint32_t count = rt_method_result_count(method);
+    for (uint32_t i = 0; i < count && i < VALUES_MAX; i++) {
         const struct rt_io *io = rt_method_result(method, i);
         buf_add_str(&piece, i ? "," : "");
         if (io->kind == RT_IO_TENSOR) {
@@ -481,6 +483,9 @@ static void print_constant(struct line *line, const struct rt_method *method)
         } else {
             print_fixed(io, &piece);
         }
+    }
+    if (count > VALUES_MAX) {
+        buf_printf(&piece, ",... (%" PRIu32 ")", count);
     }
     add_piece(line, &piece);
     buf_fini(&piece);

@@ -192,6 +192,8 @@ def inspect_page():
     expect(0, r'\nconstant methods\n  values      get_name ".*", get_width 10, get_scale 0.1, '
            r"is_trained false,\n              get_shape 10,4, get_table int64\[5\]\n$",
            "inspect", METHODS)
+    expect(0, r'\n  values      class_names "zero","the \\"one\\"","two","three",\.\.\. \(10\)',
+           "inspect", str(MODELS / "answers.pte"))
     expect(0, r"\n  inputs .*\n +input_1  int, only 4\n +input_2  float, only 0.5\n"
            r" +input_3  bool, only true\n +input_4  nothing\n", "inspect", SCALARS)
     expect(0, r"\n  delegate    XnnpackBackend\n[^\0]*\n  types       int8 94 %, float32 5.5 %; "
