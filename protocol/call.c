@@ -21,15 +21,28 @@
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
+/* The place of |node| as the client wrote it. |leaf|: that of the node; or NULL. */
+static void print_place(const struct call_method *method, const struct call_leaf *leaf,
+                        uint32_t node, struct buf *out)
+{
+    if (leaf && leaf->is_named) {
+        int64_t index = method->structure->inputs.nodes[node].raw_index;
+        buf_printf(out, "kwargs[\"%s\"]", method->inputs[index].name);
+    } else {
+        sip_print_argument(method->structure, node, out);
+    }
+}
+
 enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
 {
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
     struct buf path;
     va_list args;
     va_start(args, fmt);
     error_setv(p->err, ST_INVALID, fmt, args);
     va_end(args);
     buf_init(&path, PATH_BYTES_MAX);
-    sip_print_argument(p->method->structure, node, &path);
+    print_place(p->method, n->kind == SIP_LEAF ? &p->leaves[n->raw_index] : NULL, node, &path);
     error_prefix(p->err, "%.*s", SPAN_FMT(buf_span(&path)));
     buf_fini(&path);
     return ST_INVALID;
@@ -46,12 +59,12 @@ uint32_t call_find_leaf(const struct call_method *method, uint32_t index)
     unreachable(); /* sip_bind() has seen every input */
 }
 
-enum status call_prefix(const struct call_method *method, uint32_t index, const char *separator,
-                        struct error *err)
+enum status call_prefix(const struct call_method *method, const struct call_leaf *leaf,
+                        uint32_t index, const char *separator, struct error *err)
 {
     struct buf path;
     buf_init(&path, PATH_BYTES_MAX);
-    sip_print_argument(method->structure, call_find_leaf(method, index), &path);
+    print_place(method, leaf, call_find_leaf(method, index), &path);
     error_prefix(err, "%.*s%s", SPAN_FMT(buf_span(&path)), separator);
     buf_fini(&path);
     return err->code;
@@ -197,13 +210,15 @@ static enum status refuse_named(const struct call_parser *p, struct span name)
 }
 
 /* A positional argument may be given by its name, too, but not both ways. */
-static enum status read_once(struct call_parser *p, uint32_t leaf)
+static enum status read_once(struct call_parser *p, uint32_t leaf, bool is_named)
 {
     int64_t index = p->method->structure->inputs.nodes[leaf].raw_index;
     if (p->leaves[index].encoding != CALL_ABSENT) {
+        p->leaves[index].is_named = false;
         return call_fail(p, leaf, ": given twice, by its position and as \"%s\"",
                          p->method->inputs[index].name);
     }
+    p->leaves[index].is_named = is_named;
     return call_read_leaf(p, leaf);
 }
 
@@ -222,7 +237,7 @@ static enum status read_named(struct call_parser *p)
         if (leaf == SIP_NO_NODE) {
             return refuse_named(p, key.raw);
         }
-        TRY(read_once(p, leaf));
+        TRY(read_once(p, leaf, true));
     }
 }
 
@@ -241,7 +256,8 @@ static enum status read_tree(struct call_parser *p, uint32_t root)
             }
             node = tree->nodes[node].parent;
         } else if (child != SIP_NO_NODE && tree->nodes[child].kind == SIP_LEAF) {
-            TRY(read_once(p, child));
+            bool is_named = node == sip_kwargs(p->method->structure);
+            TRY(read_once(p, child, is_named && tree->nodes[child].parent != node));
         } else if (child != SIP_NO_NODE) {
             TRY(open_node(p, child));
             node = child;

@@ -120,7 +120,8 @@ struct call_leaf {
     struct oip_promise promise; /* of a CALL_PROMISE */
     struct call_item *items;    /* of CALL_MEDIA: rows; in the arena */
     uint32_t item_count;
-    bool is_list; /* the items are the elements of a list: messages say which one */
+    bool is_list;  /* the items are the elements of a list: messages say which one */
+    bool is_named; /* a positional argument that was given by its name: messages say that */
 };
 
 struct call_request {
@@ -164,9 +165,10 @@ bool call_is_body(struct span json);
 MUST_CHECK enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype,
                                         struct tensor_nan *nan, void *dst, struct error *err);
 
-/* Puts the path of raw input |index| and |separator| before the text in |err|. */
-enum status call_prefix(const struct call_method *method, uint32_t index, const char *separator,
-                        struct error *err);
+/* Puts the path of raw input |index| and |separator| before the text in |err|. |leaf|: how it was
+ * given; or NULL. */
+enum status call_prefix(const struct call_method *method, const struct call_leaf *leaf,
+                        uint32_t index, const char *separator, struct error *err);
 
 /* A result: a tensor, a scalar's I64, F64 or BOOL, or a string's bytes. */
 struct call_result {

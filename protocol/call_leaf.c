@@ -108,7 +108,7 @@ static enum status verify_shape(const struct call_parser *p, uint32_t node,
                   ": shape %.80s has more than %" PRIu64 " elements, or more than %zu bytes",
                   shape_print(&leaf->shape, shape), p->limits->element_count_max,
                   p->limits->oip.tensor_bytes_max);
-        return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
+        return call_prefix(p->method, leaf, (uint32_t)n->raw_index, "", p->err);
     }
     leaf->stored = leaf->bytes;
     return ST_OK;
@@ -173,7 +173,7 @@ static enum status check_layout(struct call_parser *p, uint32_t node, enum dtype
     const struct sip_node *n = &p->method->structure->inputs.nodes[node];
     return oip_settle_layout(&leaf->layout, &leaf->shape, dtype, leaf->stored, p->err) == ST_OK
                ? ST_OK
-               : call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
+               : call_prefix(p->method, leaf, (uint32_t)n->raw_index, "", p->err);
 }
 
 /* Takes the tensor's bytes. Type and shape give their number, unless there is a layout. */
@@ -328,7 +328,7 @@ static enum status read_nested(struct call_parser *p, uint32_t node, const struc
     TRY(json_array_text(&p->in, &leaf->data, p->err));
     if (tensor_text_measure(leaf->data, &leaf->shape, p->err) != ST_OK) {
         const struct sip_node *n = &p->method->structure->inputs.nodes[node];
-        return call_prefix(p->method, (uint32_t)n->raw_index, "", p->err);
+        return call_prefix(p->method, leaf, (uint32_t)n->raw_index, "", p->err);
     }
     complete_empty(&leaf->shape, &io->shape);
     return verify_shape(p, node, io, leaf, NULL);

@@ -339,7 +339,7 @@ static enum status list_tree(struct reader *r, uint32_t index, const struct call
             continue;
         }
         error_set(&place, ST_INVALID, ".$from");
-        call_prefix(method, i, "", &place);
+        call_prefix(method, leaf, i, "", &place);
         TRY(add_promise(
             r, index,
             (struct bundle_promise){.said = &leaf->promise,

@@ -126,10 +126,10 @@ static enum status decode_tensor(struct infer *infer, struct infer_call *call, u
                                    : infer_stage(call, index, dtype, &leaf->shape, &leaf->layout,
                                                  leaf->stored, &memory, err);
     if (status != ST_OK) {
-        return call_prefix(method, index, ": ", err);
+        return call_prefix(method, leaf, index, ": ", err);
     }
     if (!is_direct && call_decode_leaf(leaf, dtype, &call->nan, memory, err) != ST_OK) {
-        return call_prefix(method, index, "", err);
+        return call_prefix(method, leaf, index, "", err);
     }
     return ST_OK;
 }
@@ -142,11 +142,11 @@ static enum status decode_scalar(struct infer_call *call, uint32_t index,
     union infer_scalar value;
     must(leaf->bytes <= sizeof(value));
     if (call_decode_leaf(leaf, method->inputs[index].dtype, &call->nan, &value, err) != ST_OK) {
-        return call_prefix(method, index, "", err);
+        return call_prefix(method, leaf, index, "", err);
     }
     return infer_scalar(call, kind, index, &value, err) == ST_OK
                ? ST_OK
-               : call_prefix(method, index, ": ", err);
+               : call_prefix(method, leaf, index, ": ", err);
 }
 
 static enum status decode_input(struct request *request, struct infer_call *call, uint32_t index,
@@ -169,7 +169,7 @@ static enum status decode_input(struct request *request, struct infer_call *call
     case CALL_STRING:
         return rt_invocation_string(call->invocation, index, leaf->data, err) == ST_OK
                    ? ST_OK
-                   : call_prefix(method, index, ": ", err);
+                   : call_prefix(method, leaf, index, ": ", err);
     case CALL_NONE:
         break; /* no leaf is given for it */
     }
@@ -288,7 +288,7 @@ static enum status print(struct request *request, struct infer_call *call, struc
 enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
                                   struct error *err)
 {
-    return call_prefix(&call->model->call, index, behind, err);
+    return call_prefix(&call->model->call, &call->tree.leaves[index], index, behind, err);
 }
 
 const struct infer_codec infer_codec_call = {parse, decode, print, NULL, infer_call_name_input,

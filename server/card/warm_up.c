@@ -188,7 +188,7 @@ static enum status call(struct warm_up *w, struct hal_pool *pool, struct error *
     TRY(rt_invocation_new(w->method, pool, &w->invocation, err));
     for (uint32_t i = 0; i < rt_method_input_count(w->method); i++) {
         if (set_input(w, i, err) != ST_OK) {
-            return call_prefix(&w->call, i, "", err);
+            return call_prefix(&w->call, &w->request.leaves[i], i, "", err);
         }
     }
     TRY(rt_invocation_prepare(w->invocation, RT_PREPARE_ALL, err));

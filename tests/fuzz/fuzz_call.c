@@ -43,7 +43,7 @@ static void check_leaves(const struct call_method *method, const struct call_lea
         uint8_t *exact = malloc(leaf->bytes ? leaf->bytes : 1);
         must(exact);
         if (call_decode_leaf(leaf, ios[i].dtype, &nan, exact, &err) != ST_OK) {
-            must(call_prefix(method, i, "", &err) != ST_OK && err.text[0] != '\0');
+            must(call_prefix(method, leaf, i, "", &err) != ST_OK && err.text[0] != '\0');
         }
         free(exact);
     }

@@ -63,7 +63,7 @@ def infer_binary(field, data):
 WAYS = {
     "body": (call, lambda field, data: (data, ["Content-Type: image/any"]), ""),
     "base64": (call, lambda field, data: (
-        json.dumps({"kwargs": {field: [b64(data)]}}).encode(), []), "args[0][0]: "),
+        json.dumps({"kwargs": {field: [b64(data)]}}).encode(), []), 'kwargs["'),
     "form": (call, lambda field, data: (form((field, data, True)), [KIND]), "input '"),
     "infer": (infer, infer_json, "inputs[0] '"),
     "infer, binary": (infer, infer_binary, "inputs[0] '"),

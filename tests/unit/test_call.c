@@ -98,6 +98,10 @@ static void arguments_by_name(void **state)
         {"{\"kwargs\":{\"right\":2,\"left\":1,\"kw\":3},\"args\":[1]}",
          "args[0]: given twice, by its position and as \"left\""},
         {"{\"args\":[1],\"kwargs\":{\"kw\":3}}", "args[1]: missing"},
+        {"{\"args\":[1],\"kwargs\":{\"kw\":3,\"right\":\"x\"}}",
+         "kwargs[\"right\"]: expected sint64[], got a string"},
+        {"{\"args\":[1,\"x\"],\"kwargs\":{\"kw\":3}}",
+         "args[1]: expected sint64[], got a string"},
         {"{\"args\":[1,2],\"kwargs\":{\"kw\":3,\"Left\":1}}",
          "kwargs[\"Left\"]: unknown member, expected \"kw\", \"left\", \"right\""},
     };
@@ -240,7 +244,7 @@ static void elements_are_read_strictly(void **state)
     assert_ok(f.err, parse(&f, "{\"args\":[{\"foo\":[[1,2,true]]," BAR_KW, ""));
     assert_fails(f.err, call_decode_leaf(&f.request.leaves[0], DT_F32, &nan, floats, &f.err),
                  ST_INVALID, "[0][2]: expected a number, got a boolean");
-    assert_fails(f.err, call_prefix(&f.method, 0, "", &f.err), ST_INVALID,
+    assert_fails(f.err, call_prefix(&f.method, NULL, 0, "", &f.err), ST_INVALID,
                  "args[0][\"foo\"][0][2]: expected a number");
     arena_fini(&f.arena);
 }
