@@ -116,7 +116,7 @@ enum status infer_answer_print(const struct infer_call *call, const struct infer
 {
     const struct answer_source source = source_of(call, output);
     buf_add_char(out, '[');
-    for (size_t row = 0; row < answer_rows(&source); row++) {
+    for (size_t row = 0; row < answer_rows(&source) && !buf_failed(out); row++) {
         buf_add_str(out, row ? "," : "");
         if (answer_print(&source, row, out, err) != ST_OK) {
             return add_name(output, err);

@@ -209,8 +209,11 @@ static enum status make_places(struct request *request, struct infer_call *call,
     if (medium != infer_find_picture(call->model)) {
         return ST_OK;
     }
-    *out = call->places = arena_array(arena, count, sizeof(*call->places));
-    call->place_count = *out ? count : 0;
+    if (call->place_count != count) { /* otherwise they are of a try that was short of memory */
+        call->places = arena_array(arena, count, sizeof(*call->places));
+        call->place_count = call->places ? count : 0;
+    }
+    *out = call->places;
     return *out ? ST_OK : arena_fail(arena, "the request", err);
 }
 

@@ -186,6 +186,16 @@ static enum status find_language(struct transcription *t, struct error *err)
                                    text, t->transcriber->language_count);
 }
 
+/* The end of |text| in at most |len| bytes, which begins with a whole character. */
+static struct span end_of(struct span text, size_t len)
+{
+    size_t from = text.len > len ? text.len - len : 0;
+    while (from > 0 && from < text.len && (text.ptr[from] & 0xc0) == 0x80) {
+        from++;
+    }
+    return span_of(text.ptr + from, text.len - from);
+}
+
 /* The client's prompt: as many of its last tokens as half of the context has room for. */
 static enum status read_prompt(struct transcription *t, struct error *err)
 {
@@ -196,6 +206,7 @@ static enum status read_prompt(struct transcription *t, struct error *err)
     if (text.len == 0 || !transcriber->has_previous || max == 0) {
         return ST_OK;
     }
+    text = end_of(text, words_bytes_max(transcriber->words, max));
     struct buf spaced; /* tokens of words begin with a blank */
     buf_init(&spaced, text.len + 1);
     buf_add_str(&spaced, text.ptr[0] == ' ' ? "" : " ");

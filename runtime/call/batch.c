@@ -48,7 +48,7 @@ struct batch {
     struct hal_pool *pool;        /* owned; a member of the parts' run pool while it is in use */
     struct rt_invocation *joined; /* owned; NULL while the parts run alone */
     rt_invocation_done_f *done;
-    atomic_uint left; /* parts that run alone */
+    atomic_uint left;          /* parts that run alone */
     struct rt_steps_run steps; /* of calls with states; steps.steps NULL: of others */
     struct rt_batch_part parts[RT_BATCH_CALLS_MAX];
 };
@@ -292,7 +292,7 @@ static bool is_tensor(const struct rt_invocation *inv, uint32_t input)
 
 static bool is_same_row(const struct shape *a, const struct shape *b)
 {
-    return a->rank == b->rank &&
+    return a->rank > 0 && a->rank == b->rank &&
            memcmp(a->dims + 1, b->dims + 1, (a->rank - 1u) * sizeof(a->dims[0])) == 0;
 }
 

@@ -48,9 +48,10 @@ static const struct rt_sched_job_ops part_ops = {
 };
 
 /* Steps with states run alone: their memory is in use until they are over, whoever leaves. */
-static int64_t part_rows(const struct rt_invocation *inv)
+static int64_t part_rows(const struct rt_sched_queue *queue, const struct rt_invocation *inv)
 {
-    bool may_join = !inv->method->callable->why_alone && inv->plan && !inv->method->steps;
+    bool may_join = rt_sched_queue_joins(queue) && !inv->method->callable->why_alone && inv->plan &&
+                    !inv->method->steps;
     return may_join ? rt_batch_rows(inv) : 0;
 }
 
@@ -69,7 +70,7 @@ void rt_cascade_submit_part(struct rt_cascade *cascade, uint32_t index)
     step->job.ops = &part_ops;
     step->job.deadline_ns = RT_SCHED_NEVER;
     step->job.priority = whole->priority;
-    step->job.rows = part_rows(inv);
+    step->job.rows = part_rows(cascade->queues[index], inv);
     step->job.call = inv;
     step->job.whole = whole;
     step->job.is_uncounted = !cascade->is_partial; /* only calls of lists count for their models */

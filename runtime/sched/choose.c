@@ -210,7 +210,9 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     bool was_starved = queue->is_starved; /* then |job| is a part */
     run->returning = run->counted = 0;
     run->is_aside = false;
-    sched->used_ns = queue->used_ns;
+    if (queue->aside_count == 0) { /* wholes use no time of their own: theirs stands still */
+        sched->used_ns = queue->used_ns;
+    }
     sched->running_count++;
     set_running(sched, start, job, now);
     if (rt_sizing_rows(&queue->sizing) > 1 && job->rows > 0) {

@@ -183,7 +183,7 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
         return queue->held_ns;
     }
     if (queue->options.delay_ns == 0 || queue->ready_rows >= rt_sizing_rows(&queue->sizing) ||
-        first->rows == 0 || first->returns || first->whole) {
+        first->rows == 0 || first->returns || queue->part_count > 0) {
         return 0;
     }
     for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {
@@ -218,6 +218,12 @@ void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run 
     queue->used_ns -= run->charged_ns;
 }
 
+void rt_queue_note_run(struct rt_sched_queue *queue, uint64_t took_ns)
+{
+    uint64_t mean_ns = queue->run_ns;
+    queue->run_ns = mean_ns ? mean_ns - (mean_ns >> RUN_SHIFT) + (took_ns >> RUN_SHIFT) : took_ns;
+}
+
 void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
                        uint64_t now_ns, enum status status)
 {
@@ -226,11 +232,8 @@ void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *
     must(queue->running_count > 0 && queue->used_ns >= run->charged_ns);
     queue->running_count--;
     queue->used_ns += took / queue->options.weight - run->charged_ns;
-    took /= run->size;
     if (status == ST_OK) {
-        queue->run_ns = queue->run_ns
-                            ? queue->run_ns - (queue->run_ns >> RUN_SHIFT) + (took >> RUN_SHIFT)
-                            : took;
+        rt_queue_note_run(queue, took / run->size);
     }
 }
 
@@ -246,7 +249,7 @@ uint64_t rt_queue_drain_ns(const struct rt_sched_queue *queue, uint32_t depth)
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint32_t limit = rt_queue_running_max(queue);
     uint32_t beside = limit && limit < depth ? limit : depth;
-    uint64_t ahead = (uint64_t)queue->waiting_count + queue->running_count + 1;
+    uint64_t ahead = (uint64_t)queue->waiting_count + queue->running_count + queue->aside_count + 1;
     uint64_t rounds = (ahead + beside - 1) / beside, ns;
     return __builtin_mul_overflow(rounds, queue->run_ns, &ns) ? RT_SCHED_NEVER : ns;
 }

@@ -87,6 +87,9 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue);
 /* The same, also if nothing is ready; from now on any thread sees it in due_ns without the lock. */
 uint64_t rt_queue_tell_due(struct rt_sched_queue *queue);
 
+/* A job took so long: it counts in |run_ns|. */
+void rt_queue_note_run(struct rt_sched_queue *queue, uint64_t took_ns);
+
 /* The device takes |run|: charged with what its jobs usually take, and put right when the last of
  * them is over, with |status|. */
 void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run);

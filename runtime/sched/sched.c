@@ -461,6 +461,9 @@ static void end_run(struct rt_sched *sched, struct rt_sched_queue *queue, struct
     if (run->is_aside) {
         queue->aside_count--;
         sched->aside_count--;
+        if (status == ST_OK) {
+            rt_queue_note_run(queue, now - run->started_ns);
+        }
     } else {
         note_cost(sched, queue, run, now, status);
         rt_queue_finished(queue, run, now, status);

@@ -429,7 +429,11 @@ enum status answer_describe(const struct answer_source *source, size_t row, stru
 size_t answer_cost(const struct answer_source *source)
 {
     /* Candidates are compared with boxes, and pixels are compressed: both take longer than numbers
-     * take to print. */
+     * take to print. A map may have the size of the picture that was sent. */
     size_t bytes = source->tensor.bytes.len + source->scores.bytes.len;
+    for (size_t row = 0; source->answer->kind == ANSWER_MAP && row < answer_rows(source); row++) {
+        const struct image_place *place = answer_place(source, row);
+        bytes += place ? (size_t)place->height * place->width : 0;
+    }
     return source->answer->kind == ANSWER_TEXT ? bytes : bytes + (1u << 20);
 }

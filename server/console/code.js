@@ -54,7 +54,7 @@ function shorten(body) {
 // ---- forms of requests --------------------------------------------------------------------------
 
 function quote(text) {
-    return JSON.stringify(text);
+    return JSON.stringify(text).replace(/[\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16)}`);
 }
 
 // Each is {curl, python, script}: what follows the URL, or stands before the call.

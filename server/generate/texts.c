@@ -121,12 +121,44 @@ static enum status keep(const struct token_list *list, size_t second, struct are
     return ST_OK;
 }
 
-enum status texts_encode(const struct words *words, const struct span *texts, uint32_t count,
+/* The beginning of |text| in at most |len| bytes, which ends with a whole character. */
+static struct span begin_of(struct span text, size_t len)
+{
+    while (len > 0 && (text.ptr[len] & 0xc0) == 0x80) {
+        len--;
+    }
+    return span_of(text.ptr, len);
+}
+
+/*
+ * Texts without the bytes that |max| tokens cannot have: the tokens of a byte take up to 60 bytes
+ * of memory while they are found.
+ */
+static enum status bound(const struct words *words, const struct span *texts, uint32_t count,
+                         uint32_t max, bool cuts, struct span out[2], struct error *err)
+{
+    size_t most = words_bytes_max(words, max);
+    must(count <= 2);
+    for (uint32_t i = 0; i < count; i++) {
+        if (texts[i].len > most && !cuts) {
+            return error_set(err, ST_INVALID,
+                             "it has %zu bytes, the model takes at most %u tokens, which are at "
+                             "most %zu bytes",
+                             texts[i].len, max, most);
+        }
+        out[i] = texts[i].len > most ? begin_of(texts[i], most) : texts[i];
+    }
+    return ST_OK;
+}
+
+enum status texts_encode(const struct words *words, const struct span *whole, uint32_t count,
                          uint32_t max, bool cuts, struct arena *arena, struct texts_ids *out,
                          struct error *err)
 {
     struct token_list list;
+    struct span texts[2];
     size_t second = 0;
+    TRY(bound(words, whole, count, max, cuts, texts, err));
     token_list_init(&list);
     enum status status = words_encode_texts(words, texts, count, false, &list, &second, err);
     if (status == ST_TOO_LARGE) {

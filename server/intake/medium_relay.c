@@ -18,16 +18,17 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The pipeline may have steps that take less. */
+/* The pipeline may have steps that take less, or one length alone. */
 static void bound(struct medium *medium)
 {
     const struct rt_io *io = medium->io;
     uint64_t most = io->shape.rank ? (uint64_t)io->shape.dims[io->shape.rank - 1] : 1;
+    bool is_fixed = io->shape.rank && !(io->dynamic_dims >> (io->shape.rank - 1) & 1);
     if (medium->kind == MEDIUM_SOUND) {
-        medium->length = least(medium->length, most);
+        medium->length = is_fixed ? most : least(medium->length, most);
         medium->length_max = least(medium->length_max, most);
     } else if (medium->kind == MEDIUM_TEXT) {
-        medium->tokens = (uint32_t)least(medium->tokens, most);
+        medium->tokens = (uint32_t)(is_fixed ? most : least(medium->tokens, most));
         medium->tokens_max = (uint32_t)least(medium->tokens_max, most);
     }
 }

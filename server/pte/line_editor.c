@@ -45,6 +45,7 @@ enum {
     EDIT_HISTORY = 10,
     EDIT_READER = 13,
     EDIT_USER = 14,
+    EDIT_PREPARE = 16,
     HISTORY_SET_SIZE = 1,
     HISTORY_ENTER = 10,
     HISTORY_LOAD = 17,
@@ -227,11 +228,11 @@ static void find_history(struct line_editor *editor)
 static void save_history(struct line_editor *editor)
 {
     struct history_event event;
-    char path[PATH_MAX + 8];
+    char path[PATH_MAX + 32];
     if (!editor->path[0]) {
         return;
     }
-    snprintf(path, sizeof(path), "%s.new", editor->path);
+    snprintf(path, sizeof(path), "%s.%ld.new", editor->path, (long)getpid());
     if (libedit.history(editor->history, &event, HISTORY_SAVE, path) < 0 ||
         rename(path, editor->path) != 0) {
         unlink(path);
@@ -356,6 +357,8 @@ enum line_end line_editor_read(struct line_editor *editor, const sigset_t *mask,
     editor->quoted = 0;
     fputs(PASTE_ON, stderr);
     libedit.el_resize(editor->edit);
+    /* By itself libedit does that behind the prompt. A Ctrl-D in between would be lost. */
+    libedit.el_set(editor->edit, EDIT_PREPARE, 1);
     const char *line = libedit.el_gets(editor->edit, &len);
     fputs(PASTE_OFF, stderr);
     fflush(stderr);

@@ -274,6 +274,10 @@ def texts():
                                        "Content-Type: text/plain; charset=utf-8"), wanted)
             refuse(client, 400, "UTF-8", "/v2/models/enc/call", b"\xff\xfe",
                    "Content-Type: text/plain")
+            # Of a text that is much too long only what may become tokens is looked at.
+            plain, short, long = "Content-Type: text/plain", b"a \xc3\xa9 cat " * 100, 3_000_000
+            expect("cut", ask(client, "/v2/models/enc/call", short * (long // len(short)), plain),
+                   ask(client, "/v2/models/enc/call", short, plain))
 
 
 def step(model, **inputs):
