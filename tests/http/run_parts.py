@@ -14,7 +14,7 @@ import load
 from load import (DEEP, HOLD, answers, deep_request, get_json, in_threads, occupy, proved, release,
                   ring_option, send, send_hold, wait_for_load, wait_until)
 from run_batch import batch_request, entry, given, promised
-from run_http import Client, Daemon, Failure, Report, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, expect
 from run_pipelines import Pipelines, step
 
 FROM0, FROM1 = {"from": 0, "output": 0}, {"from": 1, "output": 0}
@@ -189,6 +189,26 @@ def steps_are_not_refused():
         expect("all", answers(daemon.more), [200] * 9)
 
 
+def inputs_without_dims():
+    """A step whose input has no dims has no rows, and joins no other."""
+    call = {"model_name": "by_size", "inputs": [
+        {"name": "input_0", "datatype": "FP32", "shape": [2, 3], "data": [1, 2, 3, 4, 5, 6]},
+        {"name": "input_1", "datatype": "FP32", "shape": [], "data": [0.5]}]}
+    deep = {"model_name": "deep", "inputs": [
+        {"name": "input_0", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}
+    body = json.dumps([dict(deep, id="a"), dict(call, id="b"), dict(call, id="c")]).encode()
+    with Daemon(["--workers=1", "--log-level=debug", *BATCHES, DEEP, HOLD,
+                 str(MODELS / "by_size.pte")]) as daemon:
+        held = occupy(daemon)
+        clients = [Client(daemon.port) for _ in range(3)]
+        for client in clients:
+            client.send(load.build_request("POST", "/v2/batch", body, []))
+        release(held)
+        expect("all", answers(clients), [200] * 3)
+        for client in clients:
+            expect("each", [row["status"] for row in json.loads(client.body)], [200] * 3)
+
+
 # ---- everything at once -------------------------------------------------------------------------
 
 def one_of_many(daemon, chance):
@@ -250,7 +270,7 @@ def stopped():
 
 
 CHECKS = (the_same_bits, one_request_among_steps, late_while_a_step_waits, gone_while_a_step_waits,
-          steps_are_not_refused, random_requests, stopped)
+          steps_are_not_refused, inputs_without_dims, random_requests, stopped)
 
 
 def main():
