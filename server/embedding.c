@@ -30,8 +30,8 @@ struct embedding {
     const struct embedder *embedder; /* of the request's model, which the request holds */
     struct texts_ids *items;         /* texts, the query before them, or pairs; in the arena */
     uint32_t item_count, done_count;
-    uint32_t rows, length; /* of the present run */
-    bool is_query_first;   /* the first vector is that of the query */
+    uint32_t rows, length;     /* of the present run */
+    bool is_query_first;       /* the first vector is that of the query */
     struct hal_buffer *memory; /* ref held; of the memory for requests */
     float *vectors; /* in |memory|: of each item, as the model gives it; then room for scores */
     const float *answer; /* within |vectors|: |width| floats for each text */
@@ -93,7 +93,7 @@ static int find(struct request *request)
 
 /* Routes of other servers, which have one model each, name none: the only one that can answer is
  * meant. A ranking prefers models that read pairs. */
-static enum status find_only(struct request *request, bool is_ranking,
+static enum status find_only(struct request *request, bool is_ranking, bool takes_name,
                              char out_name[MODEL_NAME_MAX + 1], struct error *err)
 {
     struct repository_index *index = repository_ref_index(&request->serving->repository);
@@ -110,11 +110,15 @@ static enum status find_only(struct request *request, bool is_ranking,
     repository_unref_index(index);
     int kind = is_ranking && counts[0] > 0 ? 0 : 1;
     snprintf(out_name, MODEL_NAME_MAX + 1, "%s", names[kind]);
-    return counts[kind] == 1 ? ST_OK
-                             : error_set(err, counts[kind] ? ST_INVALID : ST_NOT_FOUND,
-                                         counts[kind] ? "model is missing: several could answer"
-                                                      : "no model here is an encoder of texts, see "
-                                                        "docs/embeddings.md");
+    if (counts[kind] > 1) {
+        return takes_name ? error_set(err, ST_INVALID, "model is missing: several could answer")
+                          : error_set(err, ST_INVALID,
+                                      "several models could answer: use POST /v2/models/{m}/%s",
+                                      is_ranking ? "rerank" : "embed");
+    }
+    return counts[kind] ? ST_OK
+                        : error_set(err, ST_NOT_FOUND,
+                                    "no model here is an encoder of texts, see docs/embeddings.md");
 }
 
 static bool is_ranking(const struct embedding *embedding)
@@ -129,7 +133,8 @@ static enum status find_model(struct request *request, struct embedding *embeddi
     char only[MODEL_NAME_MAX + 1];
     const char *name = embedding->ask.model ? embedding->ask.model : request->match.model;
     if (!call->model && !*name) {
-        TRY(find_only(request, is_ranking(embedding), only, err));
+        bool takes_name = embedding->ask.form & (EMBED_OPENAI | RANK_JINA);
+        TRY(find_only(request, is_ranking(embedding), takes_name, only, err));
         name = only;
     }
     if (!call->model) {

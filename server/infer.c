@@ -155,7 +155,7 @@ void infer_reset(struct request *request)
     bundle_free(request);
     infer_drop_regions(infer);
     infer->ops = NULL;
-    infer->is_short = infer->has_shared_outputs = false;
+    infer->is_short = infer->is_unfit = infer->has_shared_outputs = false;
     infer->body = NULL;
     infer->bound_bytes = infer->steps_bytes = 0;
     infer_media_reset(&infer->media);

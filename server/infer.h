@@ -220,6 +220,7 @@ struct infer {
     struct body inflated;                /* the body without its content coding */
     struct body *body;    /* the one of both that is read; empty when all is decoded */
     bool is_short;        /* with ST_EXHAUSTED: memory for requests is short only for now */
+    bool is_unfit;        /* the model takes no body of this kind: 415 */
     struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
                              older generation. NULL: the call is for the newest one */
     size_t bound_bytes;   /* bytes of the body that inputs use in place */

@@ -16,7 +16,11 @@
 static void mark(struct infer_call *call, uint32_t index)
 {
     for (size_t i = 0; i < call->output_count; i++) {
-        call->outputs[i].is_part |= call->outputs[i].io->index == index;
+        struct infer_output *output = &call->outputs[i];
+        if (output->io->index == index) {
+            output->is_part = true;
+            output->class_count = 0;
+        }
     }
 }
 

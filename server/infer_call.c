@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "runtime/call/invocation.h"
 #include "server/answer/answer.h"
+#include "server/card/card.h"
 #include "server/infer.h"
 #include "server/request.h"
 #include "server/server.h"
@@ -93,6 +94,21 @@ static bool has_scores(const struct infer_output *output)
            oip_is_score(output->io->meta.type.dtype) && output->io->meta.shape.rank > 0;
 }
 
+static enum status refuse_classes(const struct infer_call *call, struct error *err)
+{
+    for (size_t i = 0; i < call->output_count; i++) {
+        const struct model_io *io = call->outputs[i].io;
+        if (io->answer && io->answer->kind != ANSWER_CLASSES) {
+            return error_set(err, ST_INVALID,
+                             "parameters.top_k: '%.64s' is answered as %s, top_k is for classes",
+                             io->meta.name, card_answer_word(io->answer->kind));
+        }
+    }
+    return error_set(err, ST_INVALID,
+                     "parameters.top_k: no result of the method has scores, which are real "
+                     "numbers in a tensor with dims");
+}
+
 /* "top_k" is about the results whose classes have labels, or about all if none have. */
 enum status infer_call_choose_classes(struct infer_call *call, struct error *err)
 {
@@ -108,10 +124,7 @@ enum status infer_call_choose_classes(struct infer_call *call, struct error *err
         output->is_binary &= !is_meant; /* classes are text */
         count += is_meant;
     }
-    return count ? ST_OK
-                 : error_set(err, ST_INVALID,
-                             "parameters.top_k: no result of the method has scores, which are "
-                             "real numbers in a tensor with dims");
+    return count ? ST_OK : refuse_classes(call, err);
 }
 
 static enum status decode_tensor(struct infer *infer, struct infer_call *call, uint32_t index,

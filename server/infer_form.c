@@ -67,6 +67,16 @@ static uint32_t count_inputs(const struct infer_call *call, bool is_text)
     return count;
 }
 
+/* Pages that say no type send JSON as text/plain. */
+static bool may_be_json(struct span body)
+{
+    size_t at = 0;
+    while (at < body.len && memchr(" \t\r\n", body.ptr[at], 4)) {
+        at++;
+    }
+    return at == body.len || body.ptr[at] == '{';
+}
+
 static enum form form_of(const struct request *request, const struct infer_call *call)
 {
     struct span type = type_of(request);
@@ -76,7 +86,8 @@ static enum form form_of(const struct request *request, const struct infer_call 
     if (is_type(type, "multipart/form-data")) {
         return FORM_PARTS;
     }
-    if (is_type(type, "text/plain") && count_inputs(call, true) > 0) {
+    if (is_type(type, "text/plain") &&
+        (count_inputs(call, true) > 0 || !may_be_json(body_span(request->infer.body)))) {
         return FORM_TEXT;
     }
     bool is_file =
@@ -91,12 +102,18 @@ bool infer_form_is(const struct request *request, const struct infer_call *call)
     return form_of(request, call) != FORM_NONE;
 }
 
-static enum status refuse_file(const struct infer_call *call, struct error *err)
+/* |what|: a text, a picture or a sound, without its article. */
+static enum status refuse_medium(const struct infer_call *call, const char *what, struct error *err)
 {
-    return error_set(err, ST_INVALID,
-                     "model '%s' takes no pictures and no sound, its card says nothing of them: "
-                     "expected JSON",
-                     call->model->name);
+    return error_set(err, ST_INVALID, "model '%s' takes no %s, its card says nothing of it",
+                     call->model->name, what);
+}
+
+static enum status refuse_type(const struct request *request, const struct infer_call *call,
+                               struct error *err)
+{
+    bool is_picture = begins_with(type_of(request), "image/");
+    return refuse_medium(call, is_picture ? "picture" : "sound", err);
 }
 
 int infer_form_check(const struct request *request, const struct infer_call *call,
@@ -107,31 +124,45 @@ int infer_form_check(const struct request *request, const struct infer_call *cal
                     says_file(type_of(request)) && count_inputs(call, false) == 0 &&
                     !head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     if (is_wrong) {
-        (void)refuse_file(call, err);
+        (void)refuse_type(request, call, err);
     }
     return is_wrong ? 415 : 200;
 }
 
 /* ---- a file or a text alone ------------------------------------------------------------------ */
 
-static enum status fail_kind(const struct infer_call *call, enum media_format format,
-                             struct error *err)
+static bool takes(const struct infer_call *call, enum medium_kind kind)
+{
+    bool is_any = false;
+    for (uint32_t i = 0; i < call->model->input_count; i++) {
+        const struct medium *medium = call->model->inputs[i].medium;
+        is_any |= medium && medium->kind == kind;
+    }
+    return is_any;
+}
+
+static enum status fail_kind(struct request *request, const struct infer_call *call,
+                             enum media_format format, struct error *err)
 {
     enum media_kind kind = media_kind_of(format);
-    if (kind == MEDIA_OTHER) {
-        return error_set(err, ST_INVALID,
-                         "the body is %s, expected a picture (JPEG, PNG, WebP) or a sound (WAV, "
-                         "FLAC, Ogg)",
-                         media_format_name(format));
+    if (count_inputs(call, false) == 0) { /* a model that was loaded after the head had come */
+        request->infer.is_unfit = true;
+        return refuse_type(request, call, err);
     }
-    return error_set(err, ST_INVALID, "the body is a %s (%s), model '%s' takes none",
-                     kind == MEDIA_PICTURE ? "picture" : "sound", media_format_name(format),
-                     call->model->name);
+    if (kind != MEDIA_OTHER) {
+        request->infer.is_unfit = true;
+        return refuse_medium(call, kind == MEDIA_PICTURE ? "picture" : "sound", err);
+    }
+    bool is_one = takes(call, MEDIUM_IMAGE) != takes(call, MEDIUM_SOUND);
+    kind = !is_one ? MEDIA_OTHER : takes(call, MEDIUM_IMAGE) ? MEDIA_PICTURE : MEDIA_SOUND;
+    return error_set(err, ST_INVALID, "the body is %s, expected %s", media_format_name(format),
+                     media_formats_read(kind));
 }
 
 /* The input that a file of |format| is for. */
-static enum status find_file_input(const struct infer_call *call, enum media_format format,
-                                   const struct model_io **out, struct error *err)
+static enum status find_file_input(struct request *request, const struct infer_call *call,
+                                   enum media_format format, const struct model_io **out,
+                                   struct error *err)
 {
     const struct model *model = call->model;
     enum media_kind kind = media_kind_of(format);
@@ -143,11 +174,8 @@ static enum status find_file_input(const struct infer_call *call, enum media_for
         *out = fits ? &model->inputs[i] : count ? *out : NULL;
         count += fits;
     }
-    if (count_inputs(call, false) == 0) {
-        return refuse_file(call, err);
-    }
     if (count == 0) {
-        return fail_kind(call, format, err);
+        return fail_kind(request, call, format, err);
     }
     return count == 1 ? ST_OK
                       : error_set(err, ST_INVALID,
@@ -156,11 +184,15 @@ static enum status find_file_input(const struct infer_call *call, enum media_for
                                   model->name, count);
 }
 
-static enum status find_text_input(const struct infer_call *call, const struct model_io **out,
-                                   struct error *err)
+static enum status find_text_input(struct request *request, const struct infer_call *call,
+                                   const struct model_io **out, struct error *err)
 {
     uint32_t count;
     *out = model_find_medium(call->model, true, &count);
+    if (count == 0) {
+        request->infer.is_unfit = true;
+        return refuse_medium(call, "text", err);
+    }
     return count == 1 ? ST_OK
                       : error_set(err, ST_INVALID,
                                   "model '%s' takes %u texts: expected multipart/form-data with a "
@@ -177,8 +209,8 @@ static enum status parse_alone(struct request *request, struct infer_call *call,
         return error_set(err, ST_INVALID, "the body is empty, expected a %s",
                          is_text ? "text" : "file");
     }
-    TRY(is_text ? find_text_input(call, &io, err)
-                : find_file_input(call, media_find_format(body), &io, err));
+    TRY(is_text ? find_text_input(request, call, &io, err)
+                : find_file_input(request, call, media_find_format(body), &io, err));
     return call_add_item(&request->infer.arena, &call->tree.leaves[io->index], &item, err);
 }
 
@@ -230,6 +262,13 @@ static enum status take_item(struct request *request, struct infer_call *call,
     if (part->data.len == 0 && io->medium->kind != MEDIUM_TEXT) {
         return error_set(err, ST_INVALID, "it is empty, expected a file");
     }
+    if (part->filename.len == 0 && io->medium->kind != MEDIUM_TEXT &&
+        media_find_format(part->data) == MEDIA_FORMATS) {
+        return error_set(err, ST_INVALID,
+                         "expected a file, got %zu bytes of an unknown format; curl sends a file "
+                         "as %.*s=@FILE",
+                         part->data.len, SPAN_SHORT(part->name));
+    }
     leaf->is_list = leaf->item_count > 0;
     return call_add_item(&request->infer.arena, leaf, &item, err);
 }
@@ -275,11 +314,10 @@ static enum status parse_parts(struct request *request, struct infer_call *call,
 
 /* ?top_k=3; a form may have it among its parameters. 0 is a number like others: no classes. */
 static enum status read_query(const struct request *request, struct infer_call *call,
-                              bool *out_is_said, struct error *err)
+                              struct error *err)
 {
     struct span text;
-    *out_is_said = route_query_find(head_target(&request->head), "top_k", &text);
-    if (!*out_is_said) {
+    if (!route_query_find(head_target(&request->head), "top_k", &text)) {
         return ST_OK;
     }
     const uint8_t *at = text.ptr, *end = text.ptr + text.len;
@@ -289,16 +327,6 @@ static enum status read_query(const struct request *request, struct infer_call *
     }
     call->tree.parameters.top_k = (uint32_t)number;
     return ST_OK;
-}
-
-static bool has_labels(const struct infer_call *call)
-{
-    bool has_any = false;
-    for (uint32_t i = 0; i < call->model->output_count; i++) {
-        const struct model_io *io = &call->model->outputs[i];
-        has_any |= io->labels != NULL && !io->answer; /* whose answer says how many classes */
-    }
-    return has_any;
 }
 
 static bool wants_binary(const struct request *request, const struct infer_call *call)
@@ -330,27 +358,43 @@ static enum status parse_call(struct request *request, struct infer_call *call,
                               const struct oip_body *parts, struct span *out_rest,
                               struct error *err)
 {
-    bool is_said;
     (void)parts;
     (void)out_rest;
     TRY(parse_body(request, call, err));
-    TRY(read_query(request, call, &is_said, err));
-    if (!is_said && !call->tree.parameters.top_k && has_labels(call) &&
-        !wants_binary(request, call)) {
-        call->tree.parameters.top_k = TOP_K_UNASKED;
-    }
-    return ST_OK;
+    return read_query(request, call, err);
 }
 
 static enum status parse_oip(struct request *request, struct infer_call *call,
                              const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
-    bool is_said;
     (void)parts;
     (void)out_rest;
     TRY(parse_body(request, call, err));
     call->oip.parameters.binary_data_output = wants_binary(request, call);
-    return read_query(request, call, &is_said, err);
+    return read_query(request, call, err);
+}
+
+/* Labels that are as many as the numbers of a row are those of classes. */
+static bool has_classes(const struct model_io *io)
+{
+    const struct shape *shape = &io->meta.shape;
+    int64_t count = shape->rank > 0 ? shape->dims[shape->rank - 1] : 0;
+    return io->labels && !io->answer && io->kind == RT_IO_TENSOR &&
+           oip_is_score(io->meta.type.dtype) && (count < 0 || count == io->label_count);
+}
+
+/* If nobody says how many classes, or that there are to be none. */
+static void choose_unasked(const struct request *request, struct infer_call *call)
+{
+    struct span text;
+    if (call->parameters->top_k || wants_binary(request, call) ||
+        route_query_find(head_target(&request->head), "top_k", &text)) {
+        return;
+    }
+    for (size_t i = 0; i < call->output_count; i++) {
+        struct infer_output *output = &call->outputs[i];
+        output->class_count = has_classes(output->io) ? TOP_K_UNASKED : 0;
+    }
 }
 
 static enum status decode_call(struct request *request, struct infer_call *call, struct error *err)
@@ -358,6 +402,7 @@ static enum status decode_call(struct request *request, struct infer_call *call,
     call->nan = oip_request_nan(call->parameters);
     TRY(infer_call_list_outputs(request, call, wants_binary(request, call), err));
     TRY(call->parameters->top_k ? infer_call_choose_classes(call, err) : ST_OK);
+    choose_unasked(request, call);
     if (!call->parameters->wants_tensors) {
         infer_answer_choose(call);
     }

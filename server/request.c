@@ -323,7 +323,7 @@ static enum step_result advance(struct request *request, enum status status, enu
         next = STEP_LOAD;
     } else if (status != ST_OK) {
         must(request->err.code == status);
-        request_refuse(request, http_status_of(status));
+        request_refuse(request, request->infer.is_unfit ? 415 : http_status_of(status));
         next = STEP_WRITE;
     }
     go(request, next);

@@ -42,3 +42,20 @@ const char *media_format_name(enum media_format format)
 {
     return formats[format].name;
 }
+
+const char *media_formats_read(enum media_kind kind)
+{
+    return kind == MEDIA_SOUND     ? "WAV, FLAC or Ogg"
+           : kind == MEDIA_PICTURE ? "JPEG, PNG or WebP"
+                                   : "JPEG, PNG, WebP, WAV, FLAC or Ogg";
+}
+
+enum status media_refuse(struct span file, enum media_kind wanted, struct error *err)
+{
+    const char *expected = media_formats_read(wanted);
+    if (file.len == 0) {
+        return error_set(err, ST_INVALID, "the file is empty, expected %s", expected);
+    }
+    return error_set(err, ST_INVALID, "expected %s, got %s of %zu bytes", expected,
+                     media_format_name(media_find_format(file)), file.len);
+}

@@ -7,6 +7,7 @@
 #define PTED_SERVER_MEDIA_FORMAT_H
 
 #include "base/bytes.h"
+#include "base/status.h"
 
 enum media_kind { MEDIA_OTHER, MEDIA_SOUND, MEDIA_PICTURE };
 
@@ -24,5 +25,11 @@ enum media_kind media_kind_of(enum media_format format);
 
 /* "FLAC"; of MEDIA_FORMATS "an unknown format". */
 const char *media_format_name(enum media_format format);
+
+/* The formats of that kind that are read, for messages; of MEDIA_OTHER those of all kinds. */
+const char *media_formats_read(enum media_kind kind);
+
+/* For a file that is of no format of kind |wanted|. */
+MUST_CHECK enum status media_refuse(struct span file, enum media_kind wanted, struct error *err);
 
 #endif

@@ -65,8 +65,7 @@ static enum status open_head(struct image *image, struct error *err)
     image->decoder = decoder_of(image->format);
     const char *name = media_format_name(image->format);
     if (!image->decoder) {
-        return error_set(err, ST_INVALID, "expected JPEG, PNG or WebP, got %s of %zu bytes", name,
-                         image->file.len);
+        return media_refuse(image->file, MEDIA_PICTURE, err);
     }
     image->head.orientation = 1;
     enum status status = image->decoder->open(image->file, &image->head, err);

@@ -51,6 +51,10 @@ static unsigned find_orientation(struct span file)
 static enum status open(struct span file, struct image_head *head, struct error *err)
 {
     const uint8_t *chunk = file.ptr + SIGNATURE_BYTES;
+    if (file.len >= SIGNATURE_BYTES && memcmp(file.ptr + 4, "\r\n\x1a\n", 4) != 0) {
+        return error_set(err, ST_INVALID,
+                         "its line ends were changed on the way; curl's --data-binary keeps them");
+    }
     if (file.len < SIGNATURE_BYTES + CHUNK_BYTES + 13 || load_be32(chunk) != 13 ||
         !is_type(chunk, "IHDR")) {
         return error_set(err, ST_INVALID, "it does not begin with the chunk IHDR");

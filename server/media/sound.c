@@ -108,10 +108,7 @@ static enum status check_format(struct span file, struct error *err)
     if (format == MEDIA_WAV) {
         return wav_verify_length(file, err);
     }
-    return media_kind_of(format) == MEDIA_SOUND
-               ? ST_OK
-               : error_set(err, ST_INVALID, "expected WAV, FLAC or Ogg, got %s of %zu bytes",
-                           media_format_name(format), file.len);
+    return media_kind_of(format) == MEDIA_SOUND ? ST_OK : media_refuse(file, MEDIA_SOUND, err);
 }
 
 static enum status open_file(struct sound *sound, struct error *err)

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "runtime/program/names.h"
+#include "server/card/card.h"
 #include "server/model/pipelines_priv.h"
 #include "server/model/repository_priv.h"
 
@@ -376,6 +377,18 @@ static enum status copy_labels(struct model *model, struct model_io *to,
     return ST_OK;
 }
 
+/* Labels of boxes and the like are not about the numbers of a row. */
+static bool has_classes(const struct model *step, const struct model_io *io)
+{
+    bool has_other = io->answer && io->answer->kind != ANSWER_CLASSES;
+    for (uint32_t i = 0; i < step->output_count; i++) {
+        const struct answer_form *answer = step->outputs[i].answer;
+        has_other |= answer && answer->kind == ANSWER_BOXES &&
+                     (answer->scores == io->index || answer->classes == io->index);
+    }
+    return io->labels && !has_other && io->kind == RT_IO_TENSOR;
+}
+
 /* The classes of a result have the names that they have in the step which gives it. */
 static enum status take_labels(const struct maker *m, const struct rt_pipeline_desc *desc,
                                struct model *model, struct error *err)
@@ -388,7 +401,7 @@ static enum status take_labels(const struct maker *m, const struct rt_pipeline_d
         const struct model *step = m->served[source->step];
         for (uint32_t k = 0; k < step->output_count; k++) {
             const struct model_io *from = &step->outputs[k];
-            if (from->index == source->index && from->labels && from->kind == RT_IO_TENSOR) {
+            if (from->index == source->index && has_classes(step, from)) {
                 TRY(copy_labels(model, to, from, err));
             }
         }

@@ -269,6 +269,16 @@ def test_classes_and_softmax():
         close("infer without it", answer["outputs"][0]["data"][0], case["softmax"][0], 1e-5)
 
 
+def test_top_k_of_boxes():
+    with folder_of("answers", answers=card_of(joined=[boxes_of()])) as folder, \
+            serve(folder) as daemon:
+        given = [transposed(joined_of(CASES["cxcywh"]))]
+        status, answer = call(daemon.port, "joined", given, top_k=2)
+        expect("status", status, 400)
+        expect("why", answer["error"], "parameters.top_k: 'found' is answered as boxes, top_k is "
+               "for classes")
+
+
 def make_png(side):
     """A grey picture of that many pixels a side."""
     def chunk(kind, body):
@@ -301,6 +311,45 @@ def test_picture_to_label():
             got = json.loads(client.body)["result"]
             expect("status", (status, len(got[0])), (200, count))
             expect("the same", got[0][:2], wanted[0])
+
+
+def test_picture_to_steps():
+    """A file for a pipeline: only the scores of classes become classes. Boxes stay numbers."""
+    seen = {"inputs": [{"name": "image", "image": {"resize": [12, 16]}}], "outputs": [
+        {"name": "found", "labels": LABELS, "answer": {"boxes": {"form": "xyxy"}}},
+        {"name": "map", "labels": LABELS, "answer": "map"}]}
+    card = {"methods": {"seen": seen, "scores": {"outputs": [
+        {"name": "scores", "labels": [f"class {i}" for i in range(10)]}]}}}
+    steps = [{"model": "answers.seen", "inputs": {name: {"input": name} for name in
+                                                  ("image", "boxes", "pixels")}},
+             {"model": "answers.scores", "inputs": [{"input": "numbers"}]}]
+    wanted = {"inputs": ["image", "boxes", "pixels", "numbers"], "steps": steps,
+              "outputs": [{"from": 0, "output": 0}, {"from": 0, "output": 1},
+                          {"from": 1, "output": 0}]}
+    seen["inputs"] += ["boxes", "pixels"]
+    given = {"boxes": [candidates(FOUND)], "pixels": [[[0] * 8] * 6],
+             "numbers": [[i / 10 for i in range(10)]]}
+    with folder_of("answers", answers=card) as folder:
+        (folder / "pipelines.json").write_text(json.dumps({"both": wanted}))
+        with Daemon(["--models", str(folder), "--pipeline",
+                     str(folder / "pipelines.json")]) as daemon:
+            parts = [("image", make_png(8)), *((name, json.dumps(value).encode())
+                                               for name, value in given.items())]
+            body = b"".join(b'--xx\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' %
+                            (name.encode(), data) for name, data in parts) + b"--xx--\r\n"
+            client = Client(daemon.port)
+            client.send(build_request("POST", "/v2/models/both/call", body,
+                                      ["Content-Type: multipart/form-data; boundary=xx"]))
+            status = client.answer()
+            client.close()
+            if status == 400 and b"package" in client.body or status == 501:
+                return  # no library for PNG here
+            expect("status", (status, client.body if status != 200 else b""), (200, b""))
+            got = json.loads(client.body)["result"]
+            expect("boxes", got[0][0][0][4], given["boxes"][0][0][4])
+            expect("map", got[1], given["pixels"])
+            expect("classes", [row["label"] for row in got[2][0]],
+                   [f"class {i}" for i in range(9, 4, -1)])
 
 
 # ---- where in the picture ----------------------------------------------------------------------
@@ -576,7 +625,8 @@ def test_mistakes():
 
 TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_model_chose,
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
-         test_text, test_classes_and_softmax, test_picture_to_label,
+         test_text, test_classes_and_softmax, test_top_k_of_boxes, test_picture_to_label,
+         test_picture_to_steps,
          test_boxes_in_the_picture_sent, test_boxes_of_turned_pictures, test_boxes_of_a_tensor,
          test_maps_in_the_picture_sent, test_a_map_too_large,
          test_mistakes]

@@ -118,13 +118,14 @@ def wrong_kinds():
     sound, picture = tones.wav([0.1] * 100), (CORPUS / "base.jpg").read_bytes()
     with Media() as daemon:
         client = Client(daemon.port)
-        for model, file, text in (("pixels", sound, "a sound"), ("second", picture, "a picture")):
+        for model, file, text in (("pixels", sound, "no sound"), ("second", picture, "no picture")):
             for kind in ("image/png", "audio/flac", "application/octet-stream"):
-                refuse(client, 400, text, call(model), file, f"Content-Type: {kind}")
+                refuse(client, 415, text, call(model), file, f"Content-Type: {kind}")
         for magic in (b"GIF89a", b"BM", b"II*\0", b"<svg", b"%PDF-", b"\0\0\0\x1cftypheic", b"ID3"):
-            for model, kind in (("pixels", "image/gif"), ("second", "audio/mpeg")):
-                refuse(client, 400, "expected a picture (JPEG, PNG, WebP) or a sound (WAV, FLAC, "
-                       "Ogg)", call(model), magic + bytes(40), f"Content-Type: {kind}")
+            for model, kind, wanted in (("pixels", "image/gif", "JPEG, PNG or WebP"),
+                                        ("second", "audio/mpeg", "WAV, FLAC or Ogg")):
+                refuse(client, 400, f"expected {wanted}", call(model), magic + bytes(40),
+                       f"Content-Type: {kind}")
 
 
 # ---------------------------------------------------------------- files that lie or inflate
@@ -272,7 +273,8 @@ def nested():
         refuse(client, 400, "expected at most 16 files", call("pixels"),
                {"args": [["iVBOR"] * 1000]})
         refuse(client, 413, "bytes of memory", call("pixels"), {"args": [["iVBOR"] * 1_000_000]})
-        part = b'--xx\r\nContent-Disposition: form-data; name="picture"\r\n\r\nx\r\n'
+        part = (b'--xx\r\nContent-Disposition: form-data; name="picture"; filename="f"\r\n\r\n'
+                b"x\r\n")
         refuse(client, 400, "64 parts", call("pixels"), part * 100_000 + b"--xx--\r\n", KIND)
         refuse(client, 400, "", call("pixels"), b"--xx\r\n" + b"A: b\r\n" * 100_000, KIND)
         refuse(client, 400, "", call("pixels"), b"--xx" * 1_000_000, KIND)

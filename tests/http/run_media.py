@@ -419,11 +419,40 @@ def refusals():
         refuse(client, 413, "", call("pixels"), png([(0, 0, 0)] * 1600, 40), kind)
         refuse(client, 400, "the body is an unknown format", call("pixels"), b"hello", kind)
         refuse(client, 400, "the body is empty", call("pixels"), b"", kind)
-        refuse(client, 400, "the body is a sound", call("pixels"), tones.wav([0.0]), kind)
+        for data, name in ((b"GIF89a", "GIF"), (b"BM123", "BMP"), (b"II*\0", "TIFF"),
+                           (b"\0\0\0 ftypheic", "HEIC"), (b"\0\0\0 ftypavif", "AVIF")):
+            refuse(client, 400, f"the body is {name}, expected JPEG, PNG or WebP", call("pixels"),
+                   data, kind)
+        refuse(client, 400, "the file is empty, expected JPEG, PNG or WebP", call("pixels"),
+               {"args": [{"base64": ""}]})
+        stripped = png(pixels_of(1)).replace(b"\r", b"").replace(b"\n", b"")
+        refuse(client, 400, "its line ends were changed on the way; curl's --data-binary keeps",
+               call("pixels"), stripped, "Content-Type: application/x-www-form-urlencoded")
+        refuse(client, 400, "field 'picture': expected a file, got 9 bytes of an unknown format; "
+               "curl sends a file as picture=@FILE", call("pixels"),
+               form(("picture", b"seven.jpg", False)), f"Content-Type: {FORM}")
+        none = "takes no {}, its card says nothing of it"
+        sound = tones.wav([0.0])
+        for path, data, kind_of, word in (
+                (call("pixels"), sound, "audio/wav", "sound"),
+                (call("pixels"), sound, "image/png", "sound"),
+                (infer("pixels"), sound, "audio/wav", "sound"),
+                (call("second"), png(pixels_of(1)), "image/png", "picture"),
+                (call("pixels"), b"hello", "text/plain", "text"),
+                (infer("second"), b"hello", "text/plain; charset=utf-8", "text")):
+            refuse(client, 415, none.format(word), path, data, f"Content-Type: {kind_of}")
+        given = {"args": [{"dtype": "uint8", "shape": [1, 4, 6, 3], "fill": 1}]}
+        ask(client, call("pixels"), given, "Content-Type: text/plain")
         refuse(client, 400, "top_k", call("pixels", "?top_k=x"), png(pixels_of(1)), kind)
         expect("alive", post(client, call("pixels"), png(pixels_of(1)), kind), 200)
     with Daemon(["--model", f"add={MODELS / 'add.pte'}"]) as daemon:
-        refuse(Client(daemon.port), 415, "takes no pictures", "/v2/models/add/call", b"x", kind)
+        client = Client(daemon.port)
+        for kind, word in (("image/png", "picture"), ("audio/wav", "sound"),
+                           ("text/plain", "text")):
+            refuse(client, 415, f"model 'add' takes no {word}, its card says nothing of it",
+                   "/v2/models/add/call", b"x", f"Content-Type: {kind}")
+            if word != "text":
+                client = Client(daemon.port)
 
 
 def damaged():

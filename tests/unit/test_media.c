@@ -185,7 +185,7 @@ static void test_refusals(void **state)
         skip();
     }
     expect_refusal((const uint8_t *)"", 0, ST_INVALID,
-                   "expected WAV, FLAC or Ogg, got an unknown format of 0 bytes");
+                   "the file is empty, expected WAV, FLAC or Ogg");
     expect_refusal((const uint8_t *)"ID3\x04", 4, ST_INVALID, "got MP3 of 4 bytes");
     expect_refusal((const uint8_t *)"fLaC", 4, ST_INVALID, "a damaged FLAC file");
     expect_refusal(file, make_wav(file, 16000, 3, 10), ST_TOO_LARGE,
@@ -317,6 +317,10 @@ static void test_formats(void **state)
     assert_int_equal(media_find_format(span_str("RIFF1234WEBP")), MEDIA_WEBP);
     assert_int_equal(media_find_format(span_str("RIFF1234WAV")), MEDIA_FORMATS);
     assert_int_equal(media_find_format(span_str("1234ftypM4A ")), MEDIA_MP4);
+    assert_string_equal(media_format_name(media_find_format(span_str("1234ftypheic"))), "HEIC");
+    assert_string_equal(media_format_name(media_find_format(span_str("1234ftypavif"))), "AVIF");
+    assert_string_equal(media_format_name(media_find_format(span_str("GIF89a"))), "GIF");
+    assert_string_equal(media_format_name(media_find_format(span_of("MM\0*", 4))), "TIFF");
     assert_int_equal(media_kind_of(MEDIA_FORMATS), MEDIA_OTHER);
     assert_int_equal(media_kind_of(media_find_format(span_str("OggS"))), MEDIA_SOUND);
 }
