@@ -71,7 +71,9 @@ static enum status open_labels(struct card *card, struct card_labels *labels, st
     }
     buf_init(&text, LABELS_BYTES_MAX);
     enum status status = file_read(labels->path, &text, err);
-    if (status == ST_OK) {
+    if (status != ST_OK) {
+        error_prefix(err, "%.200s: ", labels->path);
+    } else {
         status =
             card_take_lines(&card->arena, buf_span(&text), &labels->items, &labels->count, err);
     }

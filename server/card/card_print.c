@@ -74,6 +74,20 @@ static bool find_pixels(const struct rt_method *method, uint32_t index, struct r
            out->height <= SIDE_MAX && out->width <= SIDE_MAX;
 }
 
+/* Is it without a name, and may it be called "image"? */
+static bool is_only(const struct rt_method *method, uint32_t index)
+{
+    const struct rt_io *io = rt_method_input(method, index);
+    struct rt_pixels ignored;
+    for (uint32_t i = 0; i < rt_method_input_count(method); i++) {
+        if (rt_io_is_called(rt_method_input(method, i), span_str("image")) ||
+            (i != index && find_pixels(method, i, &ignored))) {
+            return false;
+        }
+    }
+    return strcmp(io->name, io->alias) == 0;
+}
+
 /* A comment: nobody knows whether the input is a picture, and it would no longer take numbers as it
  * does now. */
 static void propose_image(struct buf *out, const char *indent, const struct rt_method *method,
@@ -84,6 +98,9 @@ static void propose_image(struct buf *out, const char *indent, const struct rt_m
         buf_printf(out, "\n%s   // without these slashes, clients send JPEG, PNG and WebP:\n",
                    indent);
         buf_printf(out, "%s   // , ", indent);
+        if (is_only(method, index)) {
+            buf_add_str(out, "\"name\": \"image\", ");
+        }
         print_image(out, rt_method_input(method, index), &pixels);
         buf_printf(out, "\n%s  ", indent);
     }

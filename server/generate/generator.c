@@ -257,7 +257,9 @@ static enum status find_words(struct generator *generator, const char *path, con
     if (words_load(found, &generator->words, err) != ST_OK) {
         return beside_forget_folder(found, err);
     }
-    TRY(check_size(generator, err));
+    if (check_size(generator, err) != ST_OK) {
+        return error_prefix(err, "%.200s: ", found);
+    }
     return read_settings(generator, &beside, err);
 }
 

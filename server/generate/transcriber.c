@@ -267,9 +267,11 @@ static enum status open_words(struct transcriber *transcriber, const char *path,
     }
     TRY(words_load(found, &transcriber->words, err));
     if (words_count(transcriber->words) > transcriber->vocab) {
-        return error_set(err, ST_INVALID,
-                         "the tokenizer has %u tokens, the model's vocabulary %u: expected no more",
-                         words_count(transcriber->words), transcriber->vocab);
+        return error_set(
+            err, ST_INVALID,
+            "%.200s: the tokenizer has %u tokens, the model's vocabulary %u: expected no "
+            "more",
+            found, words_count(transcriber->words), transcriber->vocab);
     }
     beside_find(&beside, "generation_config.json", config);
     TRY(read_config(transcriber, config, err));

@@ -5,8 +5,10 @@
 
 #include "server/pte/call.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "hal/device.h"
@@ -106,6 +108,34 @@ static enum status find_method(struct pte_call *call, struct error *err)
                    : ST_OK;
 }
 
+static bool is_file(const char *text)
+{
+    const char *equals = strchr(text, '=');
+    return access(equals ? equals + 1 : text, F_OK) == 0 &&
+           !pte_input_is_tensor(equals ? equals + 1 : text);
+}
+
+/* A file is given that is no tensor: without a card nobody knows what it is. */
+static enum status say_card(const struct pte_call *call, struct error *err)
+{
+    const struct pte_inputs_options *given = &call->options->inputs;
+    char beside[PATH_MAX];
+    struct error why = *err;
+    bool has_file = false;
+    for (uint32_t i = 0; i < given->file_count; i++) {
+        has_file = has_file || is_file(given->files[i]);
+    }
+    for (uint32_t i = 0; i < given->input_count; i++) {
+        has_file = has_file || is_file(given->inputs[i]);
+    }
+    return call->card || !has_file || !card_path_of(call->options->path, beside, sizeof(beside))
+               ? err->code
+               : error_set(err, why.code,
+                           "%.240s; there is no %.100s that says that an input is a picture: "
+                           "`pte card %.60s >%.100s` begins one",
+                           why.text, beside, call->options->path, beside);
+}
+
 enum status pte_call_open(struct pte_call *call, const struct pte_call_options *options,
                           struct error *err)
 {
@@ -130,8 +160,10 @@ enum status pte_call_open(struct pte_call *call, const struct pte_call_options *
     TRY(find_method(call, err));
     TRY(pte_media_open(call, err));
     uint32_t count = rt_method_input_count(call->method);
-    return pte_inputs_assign(&call->inputs, count ? rt_method_input(call->method, 0) : NULL,
-                             call->media.kinds, count, &options->inputs, err);
+    enum status status =
+        pte_inputs_assign(&call->inputs, count ? rt_method_input(call->method, 0) : NULL,
+                          call->media.kinds, count, &options->inputs, err);
+    return status == ST_OK ? ST_OK : say_card(call, err);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -214,7 +246,9 @@ enum status pte_call_once(struct pte_call *call, uint64_t *out_ns, struct error 
     rt_invocation_free(call->invocation);
     call->invocation = NULL;
     TRY(rt_invocation_new(call->method, call->pool, &call->invocation, err));
-    TRY(pte_inputs_set(&call->inputs, &invocation_ops, choose, call, err));
+    if (pte_inputs_set(&call->inputs, &invocation_ops, choose, call, err) != ST_OK) {
+        return say_card(call, err);
+    }
     if (call->profile) {
         rt_invocation_profile(call->invocation, call->profile);
     }

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "hal/device.h"
@@ -103,6 +104,12 @@ static enum status parse(int argc, char *const argv[], struct card_options *out,
         } else {
             out->path = arg.text;
         }
+    }
+    size_t len = out->checked ? strlen(out->checked) : 0;
+    if (len > 4 && strcmp(out->checked + len - 4, ".pte") == 0) {
+        return error_set(err, ST_INVALID,
+                         "--check %.200s: expected a card; the order is --check CARD FILE.pte",
+                         out->checked);
     }
     return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
 }

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,6 +32,7 @@
 #define HISTORY_BYTES_MAX ((size_t)256 << 20)
 #define SCHEMA_BYTES_MAX ((size_t)1 << 20)
 #define MODELS_BYTES_MAX ((size_t)4 << 20)
+#define MODEL_NAME_MAX 64 /* of a file */
 #define NS_PER_S 1e9
 #define PROMPT "> "
 
@@ -217,20 +219,65 @@ static enum status find_model(struct chat *chat, struct error *err)
     return status == ST_INVALID ? transfer_blame(&chat->transfer, request.path, err) : status;
 }
 
+/* The file's name without its end, if a model and a path of HTTP may be called so. */
+static void name_model(const char *path, char name[MODEL_NAME_MAX + 1])
+{
+    struct span from = pte_program_name(path);
+    bool is_fit = from.len > 0 && from.len <= MODEL_NAME_MAX;
+    for (size_t i = 0; i < from.len && is_fit; i++) {
+        is_fit = isalnum(from.ptr[i]) || (i > 0 && strchr("_-", from.ptr[i]) && from.ptr[i]);
+    }
+    snprintf(name, MODEL_NAME_MAX + 1, "%.*s", SPAN_FMT(is_fit ? from : span_str("chat")));
+}
+
+/* Errors name the file: nobody knows the socket. */
+static enum status open_file(struct chat *chat, struct error *err)
+{
+    char name[MODEL_NAME_MAX + 1], text[CHAT_DAEMON_PATH_MAX + MODEL_NAME_MAX + 16];
+    name_model(chat->place, name);
+    chat->daemon_options.path = chat->place;
+    chat->daemon_options.name = name;
+    enum status status =
+        chat_daemon_start(&chat->daemon_options, &is_interrupted, &chat->daemon, err);
+    chat->daemon_options.name = NULL;
+    if (status == ST_NOT_FOUND && strchr(chat->place, ':')) {
+        struct error why = *err;
+        return error_set(err, ST_NOT_FOUND, "%.300s; a server is http://%.100s", why.text,
+                         chat->place);
+    }
+    TRY(status);
+    snprintf(text, sizeof(text), "unix:%s:/%s", chat->daemon.socket, name);
+    TRY(target_parse(text, &chat->target, err));
+    snprintf(chat->target.text, sizeof(chat->target.text), "%s", chat->place);
+    return ST_OK;
+}
+
 static enum status open_model(struct chat *chat, struct error *err)
 {
-    if (target_is_one(chat->place)) {
-        TRY(target_parse(chat->place, &chat->target, err));
-    } else {
-        char text[CHAT_DAEMON_PATH_MAX + 16];
-        chat->daemon_options.path = chat->place;
-        TRY(chat_daemon_start(&chat->daemon_options, &is_interrupted, &chat->daemon, err));
-        snprintf(text, sizeof(text), "unix:%s:/" CHAT_DAEMON_MODEL, chat->daemon.socket);
-        TRY(target_parse(text, &chat->target, err));
-    }
+    TRY(target_is_one(chat->place) ? target_parse(chat->place, &chat->target, err)
+                                   : open_file(chat, err));
     TRY(client_init(&chat->client, &chat->target, &chat->client_options, err));
     TRY(transfer_init(&chat->transfer, &chat->client, err));
     return find_model(chat, err);
+}
+
+/* Generates one token: a model of a file that cannot chat says so before the user types. */
+static enum status try_model(struct chat *chat, struct error *err)
+{
+    char text[MODEL_NAME_MAX + 128];
+    int len = snprintf(text, sizeof(text),
+                       "{\"model\":\"%s\",\"max_tokens\":1,"
+                       "\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
+                       chat->target.model);
+    const struct span body = span_of(text, (size_t)len);
+    const struct transfer_request request = {.path = "/v1/chat/completions",
+                                             .is_post = true,
+                                             .body = &body,
+                                             .body_count = 1,
+                                             .answer_bytes_max = MODELS_BYTES_MAX};
+    return chat->daemon.pid && transfer_run(&chat->transfer, &request, err) == ST_CORRUPT
+               ? ST_CORRUPT
+               : ST_OK;
 }
 
 /* ---- a request ------------------------------------------------------------------------------- */
@@ -541,7 +588,11 @@ static enum status run_chat(struct chat *chat, struct error *err)
     }
     catch_interrupts();
     TRY(open_model(chat, err));
-    return chat->is_interactive ? converse(chat, err) : read_all(chat, err);
+    if (!chat->is_interactive) {
+        return read_all(chat, err);
+    }
+    TRY(try_model(chat, err));
+    return converse(chat, err);
 }
 
 static enum status chat_main(int argc, char *const argv[], struct error *err)

@@ -82,12 +82,12 @@ static enum status start(const struct chat_daemon_options *options, struct chat_
                                   listen, "--model",     model};
     size_t count = 7;
     snprintf(listen, sizeof(listen), "unix:%s", daemon->socket);
-    int len = snprintf(model, sizeof(model), CHAT_DAEMON_MODEL "=%s", options->path);
+    int len = snprintf(model, sizeof(model), "%s=%s", options->name, options->path);
     if (len < 0 || (size_t)len >= sizeof(model)) {
         return error_set(err, ST_TOO_LARGE, "FILE: the path is too long");
     }
     if (options->tokenizer) {
-        snprintf(words, sizeof(words), CHAT_DAEMON_MODEL "=%s", options->tokenizer);
+        snprintf(words, sizeof(words), "%s=%s", options->name, options->tokenizer);
         args[count++] = "--tokenizer";
         args[count++] = words;
     }

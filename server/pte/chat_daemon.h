@@ -10,7 +10,6 @@
 
 #include "base/status.h"
 
-#define CHAT_DAEMON_MODEL "chat"
 #define CHAT_DAEMON_PATH_MAX 108
 
 struct chat_daemon {
@@ -20,6 +19,7 @@ struct chat_daemon {
 
 struct chat_daemon_options {
     const char *path;                         /* of the program */
+    const char *name;                         /* of the model, for requests and errors */
     const char *tokenizer, *device, *workers; /* or NULL: as pted has it */
 };
 

@@ -76,6 +76,14 @@ static enum status assign_input(struct pte_inputs *inputs, const char *option, s
                : error_prefix(err, "--input ");
 }
 
+/* A text of one word that is meant as a file, for which its name must not be taken. */
+static bool is_file_name(const char *text)
+{
+    size_t len = strlen(text);
+    return !strpbrk(text, " \t\n") &&
+           (strchr(text, '/') || (len > 4 && strcmp(text + len - 4, ".txt") == 0));
+}
+
 /* The only input that takes files, or texts. */
 static enum status assign_file(struct pte_inputs *inputs, const char *file, struct error *err)
 {
@@ -85,12 +93,19 @@ static enum status assign_file(struct pte_inputs *inputs, const char *file, stru
         found += inputs->mediums[i] != CARD_NO_MEDIUM;
         index = inputs->mediums[i] != CARD_NO_MEDIUM ? i : index;
     }
+    if (found == 1 && inputs->mediums[index] == CARD_TEXT && is_file_name(file)) {
+        return error_set(err, ST_INVALID,
+                         "%.100s looks like a file, expected a text; as a text it is %.64s=%.100s",
+                         file, inputs->ios[index].name, file);
+    }
     return found == 1
                ? add_value(inputs, index, file, file, err)
                : error_set(err, ST_INVALID,
-                           "%.64s: the model's card says %s input of an image, a sound or a text, "
-                           "expected NAME=X, where NAME is %s",
-                           file, found ? "more than one" : "no",
+                           "%.64s: %s of an image, a sound or a text, expected NAME=X, where NAME "
+                           "is %s",
+                           file,
+                           found ? "the model's card says more than one input"
+                                 : "no card says an input",
                            rt_names_print_ios(inputs->ios, inputs->count, names));
 }
 

@@ -81,6 +81,9 @@ static enum status read_file(const struct medium *medium, const char *path,
         status = take(medium, buf_span(&file), reader, row, bytes, err);
     }
     buf_fini(&file);
+    if (status == ST_INVALID) { /* the command line is well */
+        err->code = status = ST_CORRUPT;
+    }
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", path);
 }
 

@@ -317,7 +317,8 @@ const struct pte_command pte_run_command = {
         "Runs a method once and prints its results: small ones whole, large ones shortened, with\n"
         "their range and, of scores, the classes with the largest ones. A result for which the\n"
         "card has an answer is printed as that: boxes, a map or a text. The method is a file's,\n"
-        "or a model at a server: http://HOST:PORT/MODEL or unix:PATH:/MODEL.\n"
+        "or a model at a server: http://HOST:PORT/MODEL or unix:PATH:/MODEL. Results of a server\n"
+        "are printed as tensors, without the card's answers.\n"
         "\n" PTE_CALL_HELP
         "  --top-k N            print the N largest values of each row of floats; 0: of none (5, "
         "of\n"

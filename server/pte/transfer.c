@@ -350,6 +350,8 @@ enum status transfer_status_of(long http_status)
     case 408:
     case 504:
         return ST_TIMEOUT;
+    case 400: /* what the user gave is bad, not how */
+        return ST_CORRUPT;
     case 413:
         return ST_TOO_LARGE;
     case 429:

@@ -349,7 +349,7 @@ DAMAGED = (
      "1:25: outputs[0].labels: 'output_0' has 10 classes, got 2 labels"),
     ('{"outputs": [{"labels": []}]}', "expected labels, got an empty list"),
     ('{"outputs": [{"labels": [1]}]}', "outputs[0].labels[0]: expected a string, got a number"),
-    ('{"outputs": [{"labels": "none"}]}', "outputs[0].labels: No such file or directory"),
+    ('{"outputs": [{"labels": "none"}]}', "none: No such file or directory"),
     ('{"labels": ["a"]}', "labels: no output has 1 classes"),
     ('{"methods": {"encode": {}}}', "methods.encode: the program has no such method"),
     ('{"methods": {"forward": {}}, "inputs": ["a"]}',
@@ -438,6 +438,13 @@ def pte(*arguments, status=0):
     return done.stdout if status == 0 else done.stderr
 
 
+def check_order(folder):
+    """The card and the program in each other's place."""
+    program = str(folder / "digits.pte")
+    text = pte("card", "--check", program, "digits.card.json", status=64)
+    expect("the order", "the order is --check CARD FILE.pte" in text or text, True)
+
+
 def check_proposals(folder):
     """What a first card says of pictures holds without its slashes; labels are the program's."""
     put(folder / "answers.pte", MODELS / "answers.pte")
@@ -446,10 +453,10 @@ def check_proposals(folder):
                                      '"std": [0.229, 0.224, 0.225]}')):
         program, card = str(folder / f"{name}.pte"), folder.parent / f"{name}.json"
         text = pte("card", program)
-        expect(f"an image in {name}", f'// , "image": {wanted}\n' in text, True)
+        expect(f"an image in {name}", f'// , "name": "image", "image": {wanted}\n' in text, True)
         put(card, text)
         expect("as a comment", pte("card", "--check", str(card), program), "")
-        put(card, text.replace('// , "image"', ', "image"'))
+        put(card, text.replace('// , "name"', ', "name"'))
         if ctypes.util.find_library("png16"):
             expect("without slashes", pte("card", "--check", str(card), program), "")
         names = '"labels": ["zero", "the \\"one\\"", "two", '
@@ -470,6 +477,7 @@ def first_cards():
             expect("nothing to say", pte("card", "--check", str(card), str(program)), "")
             expect("the same names", pte("inspect", str(program)), before)
         check_proposals(folder)
+        check_order(folder)
         expect("constants", '// "get_width": 10\n' in (folder / "methods.card.json").read_text(),
                True)
         with Daemon(["--models", str(folder)]) as daemon:

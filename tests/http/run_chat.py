@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from run_generate import ANSWERS, CHAT, FOLDER
-from run_http import TIMEOUT_S, Daemon, Failure, Report, expect
+from run_http import MODELS, TIMEOUT_S, Daemon, Failure, Report, expect
 from run_pte import PTE
 
 MODEL = str(FOLDER / "model.pte")
@@ -126,6 +126,8 @@ def refusals():
             (["--temperature", "1,\"n\":2", url], b"x", 64, b"--temperature"),
             (["--what", url], b"x", 64, b"--what"),
             (["/nonexistent.pte"], b"x", 66, b"No such file"),
+            (["127.0.0.1:8000"], b"x", 66, b"; a server is http://127.0.0.1:8000"),
+            ([str(MODELS / "add.pte")], b"x", 65, b"add.pte: HTTP 400: model 'add' is no language"),
             ([url + "/nobody"], b"x", 66, b"nobody"),
             ([url], b"", 64, b"expected a prompt"),
             (["--json-schema", "/nonexistent", url], b"x", 66, b"--json-schema"),
@@ -168,6 +170,28 @@ def terminal():
             expect("cleared", len(json.loads(path.read_text())["messages"]), 1)
         user.type("\x04")
         expect("status", user.wait(), 0)
+
+
+def no_language():
+    """It is said before the prompt, of the file that the user named."""
+    path = str(MODELS / "add.pte")
+    with Terminal([path]) as user:
+        text = user.read(rb"add\.pte: HTTP 400: model 'add' is no language model")
+        expect("a prompt", "> " in text or "socket" in text, False)
+        expect("status", user.wait(), 65)
+    with tempfile.TemporaryDirectory() as folder:
+        for file in FOLDER.iterdir():
+            if file.is_file():
+                (Path(folder) / file.name.replace("model.pte", "my-words.pte")).symlink_to(file)
+        with Terminal([*GREEDY, f"{folder}/my-words.pte"]) as user:
+            user.read(rb"my-words: /help")
+            user.read(rb"> ")
+            user.type("x" * 2000 + "\n")
+            text = user.read(rb"HTTP 400: [^\n]*\n")
+            expect("names", "usage" in text or "socket" in text, False)
+            user.read(rb"> ")
+            user.type("/bye\n")
+            expect("status", user.wait(), 0)
 
 
 def second_turn():
@@ -353,7 +377,7 @@ def hostile_answers():
         expect("silence", (done.stdout, done.returncode), (b"never ends\n", 75))
 
 
-CHECKS = (pipes, refusals, terminal, second_turn, hostile_text, interrupting, editing,
+CHECKS = (pipes, refusals, terminal, no_language, second_turn, hostile_text, interrupting, editing,
           hostile_answers)
 
 

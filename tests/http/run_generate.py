@@ -615,7 +615,7 @@ def other_words():
                                     in words["model"]["vocab"]]
         path.write_text(json.dumps(words))
         daemon = Daemon(["--model", f"chat={folder}/model.pte"])
-        daemon.wait_for("the tokenizer has 300 tokens, the model's vocabulary 448")
+        daemon.wait_for("tokenizer.json: the tokenizer has 300 tokens, the model's vocabulary 448")
         expect("it does not start", daemon.process.wait(TIMEOUT_S) != 0, True)
         path.write_text("{")
         daemon = Daemon(["--model", f"chat={folder}/model.pte"])

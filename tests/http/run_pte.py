@@ -59,7 +59,7 @@ def usage_errors():
     expect(64, "--method: only with --graph or --plan", "inspect", ADD, "--method", "forward")
     expect(0, "^output_0", "run", "--workers=1", "--", ADD)
     expect(64, "unknown option '--nope'", "inspect", ADD, "--nope")
-    expect(64, "the model.s card says no input of an image, a sound or a text", "run", ADD, ADD)
+    expect(64, "no card says an input of an image, a sound or a text", "run", ADD, ADD)
     expect(64, "--repeat: expected 1 to", "run", ADD, "--repeat", "0")
     for option, form in (("--input", "X"), ("--shape", "2x3x4")):
         for given in ("x=1", "input_0"):

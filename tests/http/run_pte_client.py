@@ -115,8 +115,8 @@ def repeat_and_refuse(daemon):
     check(66, "HTTP 404: no model 'nope'", "run", f"{url}/nope")
     check(66, "HTTP 404: .*'add.nope'", "run", f"{url}/add", "--method", "nope")
     check(66, "HTTP 404: .*version", "run", f"{url}/add/versions/7")
-    check(64, "input_0.*expected.*2,3", "run", f"{url}/add", "--shape", "input_0=3x3")
-    check(64, "HTTP 400: .*divided by zero", "run", f"{url}/faults", "--method", "divide")
+    check(65, "input_0.*expected.*2,3", "run", f"{url}/add", "--shape", "input_0=3x3")
+    check(65, "HTTP 400: .*divided by zero", "run", f"{url}/faults", "--method", "divide")
     check(64, "--input nope=1: expected NAME=X, where NAME is one of input_0 and input_1", "run",
           f"{url}/add", "--input", "nope=1")
     check(65, "the answer has more than 1024 bytes", "run", f"{url}/conv_ops",
@@ -385,7 +385,7 @@ def hostile_metadata():
         (as_json({"error": {"message": "deep"}}, status=422), 64, "HTTP 422: deep"),
         (as_json({"detail": "x" * 5000}, status=429), 71, "HTTP 429: x+\n"),
         (answer_of(b"<html>\x1b]0;hi\x07", status=502), 77, r"HTTP 502: <html>\\u001b"),
-        (answer_of(b"\xff\xfe", status=400), 64, r"HTTP 400: \\ufffd"),
+        (answer_of(b"\xff\xfe", status=400), 65, r"HTTP 400: \\ufffd"),
         (answer_of(b"", status=504), 75, "HTTP 504\n"),
         (answer_of(b"", "Location: http://127.0.0.1:1/\x1b[2J", status=302), 69,
          r"HTTP 302: http://127.0.0.1:1/.*redirects are not followed"),

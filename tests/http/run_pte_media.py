@@ -127,6 +127,11 @@ def texts():
                 url = f"http://127.0.0.1:{daemon.port}/enc"
                 if ctypes.util.find_library("curl"):
                     expect("at a server", result_of(folder, url, f"input_ids={text}")[0], shape)
+        for text in ("nosuchfile.txt", "a/b"):
+            refuse(64, f"{text} looks like a file, expected a text; as a text it is input_ids=",
+                   model, text)
+        pte("run", model, "input_ids=a/b")
+        pte("run", model, "and / or")
         refuse(64, "expected a text in UTF-8", model, b"input_ids=\xff")
 
 
@@ -164,7 +169,7 @@ def at_a_server():
         url = [f"http://127.0.0.1:{daemon.port}/media", "--method", "pixels"]
         expect("rows", result_of(f.folder, *url, f.path("1.png"), f.path("3.png")),
                ((2, 4, 6, 3), numbers(1, 3)))
-        refuse(64, "expected JPEG, PNG or WebP", *url, f.path("media.card.json"))
+        refuse(65, "expected JPEG, PNG or WebP", *url, f.path("media.card.json"))
         refuse(66, "No such file", *url, "picture=nope.png")
 
 
@@ -173,13 +178,19 @@ def mistakes():
         method = [f.path("media.pte"), "--method", "pixels"]
         (f.folder / "cut.png").write_bytes(png(pixels_of(1))[:80])
         refuse(66, "picture: nope.png: No such file", *method, "picture=nope.png")
-        refuse(64, "cut.png: a damaged PNG file", *method, f.path("cut.png"))
-        refuse(64, "expected JPEG, PNG or WebP", *method, f.path("media.card.json"))
+        refuse(65, "cut.png: a damaged PNG file", *method, f.path("cut.png"))
+        refuse(65, "expected JPEG, PNG or WebP", *method, f.path("media.card.json"))
         refuse(64, "'picture' is given twice", *method, f.path("1.png"), "picture=[[1]]")
         refuse(64, "files and texts have shapes of their own", *method, f.path("1.png"),
                "--shape", "picture=1x4x6x3")
         refuse(64, "more than one input", f.path("media.pte"), "--method", "sums", f.path("1.png"))
-        refuse(64, "no input of an image", str(MODELS / "add.pte"), f.path("1.png"))
+        shutil.copy(MODELS / "digits.pte", f.folder / "plain.pte")
+        for given in (f.path("1.png"), f"image={f.path('1.png')}", f"input_0={f.path('1.png')}"):
+            refuse(64, f"there is no {f.path('plain.card.json')} that says", f.path("plain.pte"),
+                   given)
+        (f.folder / "plain.card.json").write_text(
+            pte("card", f.path("plain.pte")).replace('// , "name"', ', "name"'))
+        pte("run", f.path("plain.pte"), f"image={f.path('1.png')}")
         refuse(64, "got 64", *method, *[f.path("1.png")] * 64)
 
 
