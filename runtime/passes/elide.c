@@ -28,6 +28,10 @@ static uint32_t source_of(const struct rt_graph *graph, const struct rt_node *no
 
 enum { CAT_LIST, CAT_DIM };
 
+/* Tensors that a concatenation may have of others. Each level of a chain of them gets a list of its
+ * own, so without a bound a file with a long chain would take its length squared. */
+#define JOINED_MAX 128
+
 /* The dim along which |cat| joins its tensors; -1 if only a call knows it. */
 static int64_t dim_of(const struct rt_graph *graph, const struct rt_node *cat)
 {
@@ -75,7 +79,7 @@ static enum status visit_cat(struct rt_rewrite *rw, struct rt_node *cat, struct 
 {
     struct rt_graph *graph = rw->graph;
     uint32_t count = flatten(rw, cat, NULL);
-    if (count == rt_node_arg(graph, cat, CAT_LIST)->count) {
+    if (count == rt_node_arg(graph, cat, CAT_LIST)->count || count > JOINED_MAX) {
         return ST_OK;
     }
     uint32_t *items = arena_array(&graph->arena, count, sizeof(*items));

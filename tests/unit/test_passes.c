@@ -518,6 +518,23 @@ static void trees_of_concatenations_join_at_once(void **state)
     assert_int_equal(f->graph.values[f->graph.outputs[0]].dims[1].value, 18);
 }
 
+/* The lists of a long chain stay short. */
+static void long_chains_of_concatenations(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t joined = INPUT(2, 1);
+    for (int i = 1; i < 1000; i++) {
+        joined = join(f, joined, INPUT(2, 1), 1);
+    }
+    give(f, joined);
+    assert_ok(f->err, rt_pass_elide(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "cat"), 8);
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        assert_true(rt_node_arg(&f->graph, &f->graph.nodes[i], 0)->count <= 128);
+    }
+    assert_int_equal(f->graph.values[f->graph.outputs[0]].dims[1].value, 1000);
+}
+
 static void other_concatenations_stay(void **state)
 {
     struct fixture *f = *state;
@@ -930,6 +947,7 @@ int main(void)
         TEST(what_others_read_stays_a_float),
         TEST(wide_products_share_a_rounded_copy),
         TEST(trees_of_concatenations_join_at_once),
+        TEST(long_chains_of_concatenations),
         TEST(other_concatenations_stay),
         TEST(one_pixel_needs_no_reorder),
         TEST(branches_share_a_region),
