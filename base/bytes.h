@@ -45,6 +45,13 @@ static inline bool span_is(struct span a, const char *text)
     return span_equal(a, span_str(text));
 }
 
+/* Does something stand in |text| before the end |end|? */
+static inline bool ends_with(const char *text, const char *end)
+{
+    size_t len = strlen(text), end_len = strlen(end);
+    return len > end_len && strcmp(text + len - end_len, end) == 0;
+}
+
 /* The two arguments for printf's "%.*s"; cuts the text after 4096 bytes. */
 #define SPAN_FMT(s) (int)((s).len > 4096 ? 4096 : (s).len), (const char *)(s).ptr
 

@@ -36,6 +36,15 @@ static inline uint32_t utf8_code(const uint8_t *p, size_t len)
     return code;
 }
 
+/* The most bytes of |text|, at most |len|, that end with a whole character; text[len] exists. */
+static inline size_t utf8_floor(const uint8_t *text, size_t len)
+{
+    while (len > 0 && (text[len] & 0xc0) == 0x80) {
+        len--;
+    }
+    return len;
+}
+
 /* C1 controls, separators of lines and paragraphs, and everything that changes the direction. */
 static inline bool utf8_is_disruptive(uint32_t code)
 {

@@ -60,11 +60,20 @@ static bool says_nothing(struct span type)
            is_type(type, "application/x-www-form-urlencoded");
 }
 
-static uint32_t count_inputs(const struct infer_call *call, bool is_text)
+/* Has the model an input that may be made from that? */
+static bool takes(const struct infer_call *call, enum medium_kind kind)
 {
-    uint32_t count;
-    (void)model_find_medium(call->model, is_text, &count);
-    return count;
+    bool is_any = false;
+    for (uint32_t i = 0; i < call->model->input_count; i++) {
+        const struct medium *medium = call->model->inputs[i].medium;
+        is_any |= medium && medium->kind == kind;
+    }
+    return is_any;
+}
+
+static bool takes_files(const struct infer_call *call)
+{
+    return takes(call, MEDIUM_IMAGE) || takes(call, MEDIUM_SOUND);
 }
 
 /* Pages that say no type send JSON as text/plain. */
@@ -87,11 +96,11 @@ static enum form form_of(const struct request *request, const struct infer_call 
         return FORM_PARTS;
     }
     if (is_type(type, "text/plain") &&
-        (count_inputs(call, true) > 0 || !may_be_json(body_span(request->infer.body)))) {
+        (takes(call, MEDIUM_TEXT) || !may_be_json(body_span(request->infer.body)))) {
         return FORM_TEXT;
     }
     bool is_file =
-        says_file(type) || (says_nothing(type) && count_inputs(call, false) > 0 &&
+        says_file(type) || (says_nothing(type) && takes_files(call) &&
                             media_find_format(body_span(request->infer.body)) != MEDIA_FORMATS);
     return is_file ? FORM_FILE : FORM_NONE;
 }
@@ -121,7 +130,7 @@ int infer_form_check(const struct request *request, const struct infer_call *cal
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     bool is_wrong = (request->match.id == ROUTE_INFER || request->match.id == ROUTE_CALL) &&
-                    says_file(type_of(request)) && count_inputs(call, false) == 0 &&
+                    says_file(type_of(request)) && !takes_files(call) &&
                     !head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     if (is_wrong) {
         (void)refuse_type(request, call, err);
@@ -131,21 +140,11 @@ int infer_form_check(const struct request *request, const struct infer_call *cal
 
 /* ---- a file or a text alone ------------------------------------------------------------------ */
 
-static bool takes(const struct infer_call *call, enum medium_kind kind)
-{
-    bool is_any = false;
-    for (uint32_t i = 0; i < call->model->input_count; i++) {
-        const struct medium *medium = call->model->inputs[i].medium;
-        is_any |= medium && medium->kind == kind;
-    }
-    return is_any;
-}
-
 static enum status fail_kind(struct request *request, const struct infer_call *call,
                              enum media_format format, struct error *err)
 {
     enum media_kind kind = media_kind_of(format);
-    if (count_inputs(call, false) == 0) { /* a model that was loaded after the head had come */
+    if (!takes_files(call)) { /* a model that was loaded after the head had come */
         request->infer.is_unfit = true;
         return refuse_type(request, call, err);
     }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/folder.h"
 #include "hal/buffer.h"
@@ -66,12 +67,6 @@ static enum status add_data(struct rt_files *files, const char *folder, const ch
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t len = strlen(text), end_len = strlen(end);
-    return len > end_len && strcmp(text + len - end_len, end) == 0;
-}
 
 /* STEM.ptd, or STEM.anything.ptd. */
 static bool is_named_after(const char *name, struct span stem)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "server/generate/words.h"
 #include "server/text/tokenizer.h"
 
@@ -121,15 +122,6 @@ static enum status keep(const struct token_list *list, size_t second, struct are
     return ST_OK;
 }
 
-/* The beginning of |text| in at most |len| bytes, which ends with a whole character. */
-static struct span begin_of(struct span text, size_t len)
-{
-    while (len > 0 && (text.ptr[len] & 0xc0) == 0x80) {
-        len--;
-    }
-    return span_of(text.ptr, len);
-}
-
 /*
  * Texts without the bytes that |max| tokens cannot have: the tokens of a byte take up to 60 bytes
  * of memory while they are found.
@@ -146,7 +138,8 @@ static enum status bound(const struct words *words, const struct span *texts, ui
                              "most %zu bytes",
                              texts[i].len, max, most);
         }
-        out[i] = texts[i].len > most ? begin_of(texts[i], most) : texts[i];
+        out[i] = texts[i];
+        out[i].len = texts[i].len > most ? utf8_floor(texts[i].ptr, most) : texts[i].len;
     }
     return ST_OK;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "base/folder.h"
 #include "protocol/json.h"
@@ -194,9 +195,7 @@ static enum status take_file(struct files *f, const char *path, struct error *er
 
 static bool is_wanted(const struct files *f, const char *name)
 {
-    size_t len = strlen(name);
-    bool is_npy = len > 4 && strcmp(name + len - 4, ".npy") == 0;
-    return name[0] != '.' && (is_npy || f->to->input->is_bytes);
+    return name[0] != '.' && (ends_with(name, ".npy") || f->to->input->is_bytes);
 }
 
 static int compare_names(const void *a, const void *b)

@@ -6,9 +6,9 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "hal/device.h"
 #include "runtime/load/load.h"
 #include "runtime/pte/files.h"
@@ -105,8 +105,7 @@ static enum status parse(int argc, char *const argv[], struct card_options *out,
             out->path = arg.text;
         }
     }
-    size_t len = out->checked ? strlen(out->checked) : 0;
-    if (len > 4 && strcmp(out->checked + len - 4, ".pte") == 0) {
+    if (out->checked && ends_with(out->checked, ".pte")) {
         return error_set(err, ST_INVALID,
                          "--check %.200s: expected a card; the order is --check CARD FILE.pte",
                          out->checked);

@@ -275,9 +275,7 @@ static enum status try_model(struct chat *chat, struct error *err)
                                              .body = &body,
                                              .body_count = 1,
                                              .answer_bytes_max = MODELS_BYTES_MAX};
-    return chat->daemon.pid && transfer_run(&chat->transfer, &request, err) == ST_CORRUPT
-               ? ST_CORRUPT
-               : ST_OK;
+    return transfer_run(&chat->transfer, &request, err) == ST_CORRUPT ? ST_CORRUPT : ST_OK;
 }
 
 /* ---- a request ------------------------------------------------------------------------------- */
@@ -591,7 +589,7 @@ static enum status run_chat(struct chat *chat, struct error *err)
     if (!chat->is_interactive) {
         return read_all(chat, err);
     }
-    TRY(try_model(chat, err));
+    TRY(chat->daemon.pid ? try_model(chat, err) : ST_OK);
     return converse(chat, err);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/bytes.h"
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
@@ -271,12 +272,6 @@ static enum status set_json(const struct setting *to, struct span text, struct e
 }
 
 /* ---- which form ------------------------------------------------------------------------------ */
-
-static bool ends_with(const char *text, const char *suffix)
-{
-    size_t len = strlen(text), tail = strlen(suffix);
-    return len > tail && strcmp(text + len - tail, suffix) == 0;
-}
 
 /* The colon of FILE.bin:2x3, or NULL. */
 static const char *find_dims(const char *text)

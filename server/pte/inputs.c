@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "runtime/program/names.h"
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -79,9 +80,7 @@ static enum status assign_input(struct pte_inputs *inputs, const char *option, s
 /* A text of one word that is meant as a file, for which its name must not be taken. */
 static bool is_file_name(const char *text)
 {
-    size_t len = strlen(text);
-    return !strpbrk(text, " \t\n") &&
-           (strchr(text, '/') || (len > 4 && strcmp(text + len - 4, ".txt") == 0));
+    return !strpbrk(text, " \t\n") && (strchr(text, '/') || ends_with(text, ".txt"));
 }
 
 /* The only input that takes files, or texts. */

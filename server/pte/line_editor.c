@@ -218,8 +218,7 @@ static void find_history(struct line_editor *editor)
               : home && *home == '/' ? snprintf(editor->path, sizeof(editor->path),
                                                 "%s/.local/state/pte/history", home)
                                      : -1;
-    if (len < 0 || (size_t)len >= sizeof(editor->path) - sizeof(".new") ||
-        !make_folders(editor->path)) {
+    if (len < 0 || (size_t)len >= sizeof(editor->path) || !make_folders(editor->path)) {
         editor->path[0] = '\0';
     }
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/utf8.h"
 #include "protocol/json.h"
 #include "server/process/amount.h"
 #include "server/pte/top.h"
@@ -48,10 +49,7 @@ static void add_line(struct buf *out, const char *line, uint32_t columns)
 {
     size_t len = strlen(line);
     if (columns && len > columns) {
-        len = columns;
-        while (len > 0 && ((uint8_t)line[len] & 0xc0) == 0x80) {
-            len--;
-        }
+        len = utf8_floor((const uint8_t *)line, columns);
     }
     buf_add(out, line, len);
     buf_add_char(out, '\n');
