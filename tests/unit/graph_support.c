@@ -42,6 +42,7 @@ uint32_t graph_input(struct fixture *f, const int64_t *sizes)
     struct rt_dim dims[SHAPE_RANK_MAX];
     uint8_t rank = graph_dims(sizes, dims);
     uint32_t value = rt_graph_tensor(&f->graph, DT_F32, rank, dims);
+    must(f->graph.input_count < FIXTURE_ENDS_MAX);
     f->inputs[f->graph.input_count++] = value;
     return value;
 }
@@ -66,6 +67,7 @@ uint32_t apply(struct fixture *f, const char *op, const uint32_t *args, uint32_t
 
 void give(struct fixture *f, uint32_t value)
 {
+    must(f->graph.output_count < FIXTURE_ENDS_MAX);
     f->outputs[f->graph.output_count++] = value;
 }
 

@@ -8,11 +8,13 @@
 #include "hal/device.h"
 #include "runtime/graph/graph.h"
 
+enum { FIXTURE_ENDS_MAX = 8 }; /* of inputs, and of outputs */
+
 struct fixture {
     struct hal_device *device; /* NULL if no pass runs a kernel */
     struct rt_graph graph;
     struct error err;
-    uint32_t inputs[8], outputs[8];
+    uint32_t inputs[FIXTURE_ENDS_MAX], outputs[FIXTURE_ENDS_MAX];
 };
 
 /* An empty graph "m", with room for its inputs and outputs in |f|. */

@@ -522,9 +522,9 @@ static void trees_of_concatenations_join_at_once(void **state)
 static void long_chains_of_concatenations(void **state)
 {
     struct fixture *f = *state;
-    uint32_t joined = INPUT(2, 1);
+    uint32_t column = INPUT(2, 1), joined = column;
     for (int i = 1; i < 1000; i++) {
-        joined = join(f, joined, INPUT(2, 1), 1);
+        joined = join(f, joined, column, 1);
     }
     give(f, joined);
     assert_ok(f->err, rt_pass_elide(&f->graph, &f->err));
