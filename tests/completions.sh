@@ -15,17 +15,18 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/files" "$work/files/folder" && cd "$work/files" || exit 1
 ln -s "$build/pte" "$build/pted" "$work/bin/"
 PATH=$work/bin:$PATH
-: >a.pte >cat.jpg >x.card.json >y.json >words.txt
+touch a.pte cat.jpg x.card.json y.json words.txt
 failed=0 count=0
 
-# expect WANTED GOT WHAT: each word of WANTED is in GOT, and "-WORD" is not.
+# expect WANTED GOT WHAT: each word of WANTED is in GOT; of "^WORD" that it is not.
 expect() {
     local word is_wrong=
     for word in $1; do
-        case " $2 " in
-        *" ${word#-} "*) [[ $word == -* && $word != --* ]] && is_wrong=yes ;;
-        *) [[ $word == -* && $word != --* ]] || is_wrong=yes ;;
-        esac
+        if [[ $word == ^* ]]; then
+            [[ " $2 " != *" ${word#^} "* ]] || is_wrong=yes
+        else
+            [[ " $2 " == *" $word "* ]] || is_wrong=yes
+        fi
     done
     count=$((count + 1))
     [ -z "$is_wrong" ] || failed=$((failed + 1))
@@ -43,20 +44,20 @@ in_bash() {
 }
 
 in_bash 'run inspect card bench' pte ''
-in_bash 'a.pte folder -cat.jpg' pte run ''
+in_bash 'a.pte folder ^cat.jpg' pte run ''
 in_bash 'cat.jpg words.txt a.pte' pte run a.pte ''
-in_bash 'cat.jpg -a.pte' pte run a.pte c
-in_bash 'cat.jpg -a.pte' pte run a.pte image = ca
+in_bash 'cat.jpg ^a.pte' pte run a.pte c
+in_bash 'cat.jpg ^a.pte' pte run a.pte image = ca
 in_bash 'cat.jpg a.pte folder' pte run a.pte image =
 in_bash 'image=cat.jpg' pte run a.pte image=ca
 in_bash 'cat.jpg' pte run a.pte --input image = ca
 in_bash 'cat.jpg' pte run http : //127.0.0.1 : 8000/m ca
 in_bash '--top-k --output' pte run a.pte --
 in_bash 'cpu' pte run --device = c
-in_bash 'x.card.json folder -y.json' pte card --check ''
-in_bash 'a.pte -x.card.json' pte card --check x.card.json ''
-in_bash 'a.pte -cat.jpg' pted ''
-in_bash 'x.card.json -y.json' pted --card digits = ''
+in_bash 'x.card.json folder ^y.json' pte card --check ''
+in_bash 'a.pte ^x.card.json' pte card --check x.card.json ''
+in_bash 'a.pte ^cat.jpg' pted ''
+in_bash 'x.card.json ^y.json' pted --card digits = ''
 in_bash 'words.txt' pted --tokenizer digits = w
 in_bash 'http:// unix:' pte ls ''
 

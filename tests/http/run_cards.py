@@ -559,7 +559,8 @@ def first_cards():
 
 
 CHECKS = (everything, calls, methods, pipelines, sources, check_config, reloads, hangup, damaged,
-          schema, first_cards)
+          schema, first_cards,
+          check_finds_what_the_daemon_refuses)
 
 
 def main():
