@@ -228,7 +228,7 @@ def test_json_in_the_protocol():
     with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
         wanted = result_of(daemon.port, "map", [case["given"]])[0]
         body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [1, 3, 6, 5],
-                            "data": case["given"]}],
+                            "data": [case["given"]]}],
                 "outputs": [{"name": "ground", "parameters": {"answer": "json"}},
                             {"name": "ground"}, {"name": "ground"},
                             {"name": "ground", "parameters": {"answer": True}}]}
@@ -254,7 +254,8 @@ def test_json_in_the_protocol():
 def test_metadata():
     """What clients need to ask for answers, and to leave out what answers are made from."""
     card = card_of(chosen=[boxes_of(scores="output_1", classes="kinds"), None, "kinds"],
-                   scores=[{"answer": {"classes": 3}}], text=[{"answer": "text"}])
+                   scores=[{"answer": {"classes": 3}}],
+                   text=[{"labels": ALPHABET, "answer": "text"}])
     with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
         for method, wanted in (("chosen", {"picture": "sent", "scores": "output_1",
                                            "classes": "kinds"}),
