@@ -288,7 +288,7 @@ static enum status check_shared_labels(struct card *card, struct rt_program *pro
     }
     return any ? ST_OK
                : card_fail(&card->labels.place, err, ST_INVALID,
-                           "no output has as many classes as there are labels, which are %u",
+                           "no output has %u classes, the number of these labels",
                            card->labels.count);
 }
 
