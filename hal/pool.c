@@ -673,7 +673,9 @@ void hal_pool_charge(struct hal_pool *pool, size_t bytes)
 bool hal_pool_promise(struct hal_pool *pool, size_t bytes)
 {
     pthread_mutex_lock(&in_store(pool)->lock);
-    bool is_ok = is_fair(pool, &pool->store->zones[SHARED], bytes);
+    const struct zone *shared = &pool->store->zones[SHARED];
+    bool is_ok = in_range(pool->share->charged_bytes, bytes, shared->size_bytes) &&
+                 is_fair(pool, shared, bytes);
     if (is_ok) {
         charge(pool, bytes);
     }
