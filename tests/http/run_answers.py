@@ -677,7 +677,8 @@ def test_mistakes():
 
 TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_model_chose,
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
-         test_json_in_the_protocol, test_metadata, test_text, test_classes_and_softmax, test_top_k_of_boxes, test_picture_to_label,
+         test_json_in_the_protocol, test_metadata, test_text, test_classes_and_softmax,
+         test_top_k_of_boxes, test_picture_to_label,
          test_picture_to_steps,
          test_boxes_in_the_picture_sent, test_boxes_of_turned_pictures, test_boxes_of_a_tensor,
          test_maps_in_the_picture_sent, test_a_map_too_large,

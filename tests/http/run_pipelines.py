@@ -133,7 +133,8 @@ def documented():
     expect("comments in the example", "//" in example and "/*" in example, True)
     refuse("pipelines.json: pipeline 'digit_code': step 0: no model 'digits'", example, ADD)
     refuse("pipelines.json: digit_code.steps[1].inputs.input_0.form: unknown member, expected "
-           "input, or from and output (line 7, column 37)", example.replace('{"from"', '{"form"', 1), ADD)
+           "input, or from and output (line 7, column 37)",
+           example.replace('{"from"', '{"form"', 1), ADD)
 
 
 def commented():
