@@ -522,11 +522,17 @@ static void tool_calls(void **state)
     expect_calls("<tool_call>{\"name\":\"f\"}</tool_call><tool_call>nonsense</tool_call>", 0, 0);
     tools_find(span_str(""), span_str(two), &calls);
     assert_int_equal(calls.count, 0);
-    assert_int_equal(tools_plain_bytes(span_str("abc <tool")), 4);
-    assert_int_equal(tools_plain_bytes(span_str("abc <too bad")), 12);
-    assert_int_equal(tools_plain_bytes(span_str("a<b")), 3);
-    assert_int_equal(tools_plain_bytes(span_str("  ")), 0);
-    assert_int_equal(tools_plain_bytes(span_str(" {\"na")), 0);
+    assert_int_equal(tools_plain_bytes(span_str("abc <tool"), 0), 4);
+    assert_int_equal(tools_plain_bytes(span_str("abc <too bad"), 0), 12);
+    assert_int_equal(tools_plain_bytes(span_str("a<b"), 0), 3);
+    assert_int_equal(tools_plain_bytes(span_str("  "), 0), 0);
+    assert_int_equal(tools_plain_bytes(span_str(" {\"na"), 0), 0);
+
+    /* The text has grown: what was plain before stays plain, and is not looked at again. */
+    assert_int_equal(tools_plain_bytes(span_str("abc <tool_call>"), 4), 4);
+    assert_int_equal(tools_plain_bytes(span_str("abc <tool rest"), 4), 14);
+    assert_int_equal(tools_plain_bytes(span_str("a{b"), 1), 3);
+    assert_int_equal(tools_plain_bytes(span_str("<tool_call>abc"), 12), 14);
 }
 
 int main(void)
