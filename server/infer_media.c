@@ -64,10 +64,9 @@ static const struct model_io *input_at(const struct infer_call *call, uint32_t i
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* A promise to a pool that holds nothing else has no bound of its own. */
 static bool take(void *user, size_t bytes)
 {
-    return bytes <= hal_pool_size(user) && hal_pool_promise(user, bytes);
+    return hal_pool_promise(user, bytes);
 }
 
 static void give(void *user, size_t bytes)
@@ -206,7 +205,7 @@ static enum status make_places(struct request *request, struct infer_call *call,
 {
     struct arena *arena = &request->infer.arena;
     *out = NULL;
-    if (medium != infer_find_picture(call->model)) {
+    if (medium != call->model->picture) {
         return ST_OK;
     }
     if (call->place_count != count) { /* otherwise they are of a try that was short of memory */

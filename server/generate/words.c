@@ -68,6 +68,14 @@ void words_free(struct words *words)
     }
 }
 
+bool words_are_same(const struct words *a, const struct words *b)
+{
+    OBJ_CHECK(a, WORDS_MAGIC);
+    OBJ_CHECK(b, WORDS_MAGIC);
+    return a->tokenizer && b->tokenizer ? tokenizer_is_same(a->tokenizer, b->tokenizer)
+                                        : a->tokenizer == b->tokenizer;
+}
+
 uint32_t words_count(const struct words *words)
 {
     OBJ_CHECK(words, WORDS_MAGIC);
@@ -80,6 +88,18 @@ size_t words_bytes_max(const struct words *words, uint32_t count)
     uint32_t longest = words->tokenizer ? tokenizer_longest(words->tokenizer) : 1;
     longest = longest > TOKEN_BYTES_MIN ? longest : TOKEN_BYTES_MIN;
     return (size_t)count * longest;
+}
+
+enum status words_verify_bytes(const struct words *words, struct span text, uint32_t max,
+                               struct error *err)
+{
+    size_t most = words_bytes_max(words, max);
+    return text.len <= most
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "it has %zu bytes, expected at most %u tokens, which are at most %zu "
+                           "bytes",
+                           text.len, max, most);
 }
 
 /* ---- whole texts ----------------------------------------------------------------------------- */

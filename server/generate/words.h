@@ -30,12 +30,20 @@ MUST_CHECK enum status words_new_bytes(struct words **out, struct error *err);
 MUST_CHECK enum status words_load(const char *path, struct words **out, struct error *err);
 void words_free(struct words *words); /* NULL is fine */
 
+/* Do both make the same of every text, because they were made from the same? */
+bool words_are_same(const struct words *a, const struct words *b);
+
 /* One more than the largest id. */
 uint32_t words_count(const struct words *words);
 
 /* The most bytes that |count| tokens are taken for: each is as long as the longest token of the
  * vocabulary, and at least 256 bytes, because one may stand for a run of unknown characters. */
 size_t words_bytes_max(const struct words *words, uint32_t count);
+
+/* Encoding takes up to 60 bytes of memory for each byte of a text, so a text that |max| tokens have
+ * no room for is refused before that: "it has 900 bytes, expected at most 3 tokens, which ...". */
+MUST_CHECK enum status words_verify_bytes(const struct words *words, struct span text, uint32_t max,
+                                          struct error *err);
 
 /*
  * The ids of |text| at |out|, which has room for |max|; |*out_count| is their number, which may be
