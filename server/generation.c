@@ -213,9 +213,9 @@ static enum status finish(struct request *request, enum status status, struct er
     if (status == ST_OK) {
         count_step(request);
         bool wants_logprobs = generation->ask.wants_logprobs;
-        request->offload = generation->constraint ||
-                           generation->draft_count > 0 || /* several tokens */
-                           sampler_is_long(&generation->sampler, wants_logprobs);
+        request->offload =
+            generation->constraint ||
+            sampler_is_long(&generation->sampler, wants_logprobs, generation->draft_count + 1);
     }
     return infer_one_finish(request, status, err);
 }

@@ -36,16 +36,17 @@ static void prove_ahead(struct proving *proving, struct hal_pool *pool)
 {
     struct generator *generator = proving->model->generator;
     int64_t guesses = (int64_t)proving->model->params.draft_tokens_max;
-    struct error ignored; /* steps run one by one, as in any other model */
+    struct error *why_not = &proving->why_one;
     proving->ahead_tokens = 1;
+    error_set(why_not, ST_UNSUPPORTED, "its steps are not joined, or none are to be checked");
     if (!generator || generator->position_input == 0 || guesses == 0 || proving->rows_max == 1) {
         return;
     }
     int64_t max = guesses < proving->rows_max ? guesses + 1 : proving->rows_max;
     uint32_t tokens =
-        (uint32_t)rt_ahead_prove(proving->model->method, pool, max, STEPS_PROOF_NS, &ignored);
+        (uint32_t)rt_ahead_prove(proving->model->method, pool, max, STEPS_PROOF_NS, why_not);
     if (tokens > 1 && rt_ahead_measure(proving->model->method, pool, tokens, generator->ahead_ns,
-                                       &ignored) == ST_OK) {
+                                       why_not) == ST_OK) {
         proving->ahead_tokens = tokens;
     }
 }
@@ -97,6 +98,7 @@ static void publish(const struct proving *proving)
     model->rows_form = proving->rows_max;
     model->rows_max = proving->rows_max;
     if (model->generator) {
+        model->generator->why_one = proving->why_one;
         atomic_store(&model->generator->ahead_tokens, proving->ahead_tokens);
     }
     if (is_alone) {

@@ -65,6 +65,7 @@ struct generator {
      * possible. Set once, after |ahead_ns|: the times of such calls, by tokens. */
     _Atomic(uint32_t) ahead_tokens;
     uint64_t ahead_ns[DRAFTS_MAX + 2];
+    struct error why_one; /* the loop's: why it is 1 */
     pthread_mutex_t lock;
     struct grammar_vocabulary *vocabulary; /* under |lock|; owned; NULL: not needed yet */
 };
