@@ -311,8 +311,8 @@ static void count(const struct request *request, uint64_t now_ns)
 {
     const struct params *params = request->server->params;
     infer_one_count(request, now_ns);
-    if (request->infer.generation) {
-        generation_drafts_count(request);
+    if (request->infer.generation && request->infer.call.model) {
+        generation_drafts_count(request); /* of the last step */
     }
     server_watch_deadline(request->server, now_ns + params->sequence_timeout * NS_PER_MS);
 }

@@ -20,7 +20,7 @@
 #define BEFORE 2
 /* Calls until each generation of a state has memory that holds all but the last rows. */
 #define WARM_UP 2
-#define RACES 2
+#define RACES 3
 
 struct trial {
     struct rt_method *method; /* borrowed */

@@ -80,8 +80,8 @@ def measure(guessing, plain, args, prediction):
     best = {guessing: float("inf"), plain: float("inf")}
     before = [count(guessing, name) for name in ("draft_tokens", "accepted_tokens")]
     answers = set()
-    for _ in range(args.rounds):
-        for daemon in (guessing, plain):
+    for turn in range(args.rounds):
+        for daemon in (guessing, plain) if turn % 2 else (plain, guessing):
             answer, seconds = ask(daemon, args.tokens, prediction)
             answers.add(answer)
             best[daemon] = min(best[daemon], seconds)
