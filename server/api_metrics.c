@@ -514,6 +514,20 @@ static void put_cached_tokens(struct page *page, const struct model *model)
     }
 }
 
+static void put_draft_tokens(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        put(page, counter_get(&model->stats->draft_tokens));
+    }
+}
+
+static void put_accepted_tokens(struct page *page, const struct model *model)
+{
+    if (model->generator) {
+        put(page, counter_get(&model->stats->accepted_tokens));
+    }
+}
+
 static void put_answer_tokens(struct page *page, const struct model *model)
 {
     if (has_tokens(model)) {

@@ -132,6 +132,10 @@ static enum status decode(struct request *request, struct error *err)
     generation_prefix_find(request);
     generation->is_settled = false;
     choose_step(generation, &call->model->params);
+    generation_drafts_choose(request);
+    if (generation->draft_count > 0) {
+        return generation_drafts_decode(request, err);
+    }
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
     rt_invocation_run_in(call->invocation, infer->run_pool);
     bool has_position = generation->generator->position_input != 0;
@@ -164,6 +168,9 @@ static enum status open_states(struct request *request, struct error *err)
 static struct rt_sched_queue *enter(struct request *request)
 {
     struct rt_sched_queue *queue = infer_one_enter(request);
+    if (generation_of(request)->draft_count > 0) {
+        request->job.rows = 0; /* its rows are those of one answer */
+    }
     request->job.returns = request->job.rows > 0; /* the next token follows */
     return queue;
 }
@@ -181,6 +188,7 @@ static void count_step(struct request *request)
     generation->computed_ns += job->finished_ns - job->started_ns;
     bool is_prefill = generation->answer_count == 0;
     stats_add_step(stats, job);
+    generation_drafts_count(request);
     if (is_prefill) {
         counter_add(&stats->prompt_tokens, generation->step_count);
         counter_add(&stats->cached_tokens, generation->cached_count);
@@ -216,8 +224,9 @@ static enum status finish(struct request *request, enum status status, struct er
     if (status == ST_OK) {
         count_step(request);
         bool wants_logprobs = generation->ask.wants_logprobs;
-        request->offload = generation->constraint || may_begin_long(generation) ||
-                           sampler_is_long(&generation->sampler, wants_logprobs);
+        request->offload =
+            generation->constraint || may_begin_long(generation) ||
+            sampler_is_long(&generation->sampler, wants_logprobs, generation->draft_count + 1);
     }
     return infer_one_finish(request, status, err);
 }
@@ -232,12 +241,14 @@ enum status generation_sample(struct request *request, struct error *err)
     must(call->invocation != NULL);
     bool has_cache = generation->generator->position_input != 0;
     generation_prefix_note(request);
-    generation->fed_count =
+    uint32_t end =
         has_cache ? generation->fed_count + generation->step_count : generation->step_count;
-    enum status status =
-        generation->fed_count < generation->token_count
-            ? ST_OK
-            : generation_choice_take(request, rt_invocation_result(call->invocation, 0), err);
+    enum status status = ST_OK;
+    if (end < generation->token_count) {
+        generation->fed_count = end;
+    } else {
+        status = generation_drafts_sample(request, err);
+    }
     rt_invocation_free(call->invocation);
     call->invocation = NULL;
     return status;
@@ -312,6 +323,9 @@ static void count(const struct request *request, uint64_t now_ns)
 {
     const struct params *params = request->server->params;
     infer_one_count(request, now_ns);
+    if (request->infer.generation && request->infer.call.model) {
+        generation_drafts_count(request); /* of the last step */
+    }
     server_watch_deadline(request->server, now_ns + params->sequence_timeout * NS_PER_MS);
 }
 

@@ -57,6 +57,7 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation->answer_max = answer_max(generation, prompt->count);
     generation->answer_count = generation->fed_count = generation->step_count = 0;
     generation_prefix_begin(generation);
+    generation_drafts_begin(generation);
     generation->reason = REPLY_GOES_ON;
     generation->has_begun = false;
     generation->told_bytes = generation->mark_count = generation->told_marks = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/utf8.h"
 #include "server/server.h"
 
 int generation_parse_find(struct request *request)
@@ -130,6 +131,31 @@ static enum status make_prompts(struct request *request, struct error *err)
     return ST_OK;
 }
 
+/* The tokens of the prediction: at most as many as an answer can have. It says what text may come,
+ * so it is cut into tokens as a part of one. */
+static enum status take_prediction(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    const struct generator *generator = generation->generator;
+    struct span text = generation->ask.prediction;
+    uint32_t count, max = generator->context;
+    size_t bytes_max = words_bytes_max(generator->words, max);
+    if (text.len == 0 || !generator->is_positional) {
+        return ST_OK;
+    }
+    text.len = text.len < bytes_max ? text.len : utf8_floor(text.ptr, bytes_max);
+    TRY(words_encode(generator->words, text, true, generation->tokens, max, &count, err));
+    count = count < max ? count : max;
+    uint32_t *said = arena_array(&request->infer.arena, count, sizeof(*said));
+    if (!said) {
+        return arena_fail(&request->infer.arena, "the prediction", err);
+    }
+    memcpy(said, generation->tokens, count * sizeof(*said));
+    generation->said = said;
+    generation->said_count = count;
+    return ST_OK;
+}
+
 /* Templates may build much while they render. */
 #define CHAT_BYTES_MAX (64 << 20)
 
@@ -218,6 +244,7 @@ static enum status parse_counted(struct request *request, struct error *err)
     }
     bool is_chat = ask->form == ASK_CHAT || ask->form == ASK_RESPONSE;
     TRY(is_chat ? make_chat(request, err) : make_prompts(request, err));
+    TRY(take_prediction(request, err));
     TRY(constraint_new(ask, generation->generator, &generation->constraint, err));
     begin_reply(request);
     request->infer.id = ask->id;

@@ -27,6 +27,11 @@ struct prompt {
     uint32_t count;
 };
 
+/* Guesses that calls have checked, and those of them that were right. */
+struct generation_drafts {
+    uint64_t checked, right;
+};
+
 struct generation {
     uint32_t magic;
     struct ask ask;
@@ -41,8 +46,13 @@ struct generation {
     uint32_t token_count; /* of both */
     uint32_t prompt_count, answer_count;
     uint32_t answer_max;
-    uint32_t fed_count;    /* tokens that the sequence has had */
-    uint32_t step_count;   /* those that the present step adds */
+    uint32_t fed_count;   /* tokens that the sequence has had */
+    uint32_t step_count;  /* those that the present step adds */
+    uint32_t draft_count; /* of them, at the end: guesses */
+    struct drafts drafts; /* guesses at the next tokens */
+    const uint32_t *said; /* in the request's arena: tokens that the answer may be like */
+    uint32_t said_count;
+    struct generation_drafts drafted; /* of all choices */
     struct rt_state *kept; /* ref held: of an earlier generation, until the sequence is open */
     uint32_t cached_count; /* tokens that it has had */
     bool has_looked;       /* for such a state */
@@ -64,6 +74,7 @@ struct generation {
     /* ---- times; the loop's ---- */
     uint64_t queued_ns, waited_ns, computed_ns; /* of all steps */
     uint64_t first_ns, last_ns;                 /* when tokens came */
+    struct generation_drafts counted; /* of |drafted|: those that the model's counts have */
 };
 
 static inline struct generation *generation_of(const struct request *request)
@@ -103,6 +114,24 @@ MUST_CHECK enum status generation_choice_begin_all(struct generation *generation
  * last one of a choice the next choice begins, or the generation is over. */
 MUST_CHECK enum status generation_choice_take(struct request *request,
                                               const struct rt_result *result, struct error *err);
+
+/* ---- generation_drafts.c --------------------------------------------------------------------- */
+
+/* A choice begins. */
+void generation_drafts_begin(struct generation *generation);
+
+/* Before a step of the answer: decides how many guesses it checks, |draft_count|. */
+void generation_drafts_choose(const struct request *request);
+
+/* The call of a step that checks guesses. */
+MUST_CHECK enum status generation_drafts_decode(struct request *request, struct error *err);
+
+/* Takes the tokens that the call of a step has given: one, and one for each guess that was right.
+ */
+MUST_CHECK enum status generation_drafts_sample(struct request *request, struct error *err);
+
+/* On the loop: the model's counts get what has been checked since the last time. */
+void generation_drafts_count(const struct request *request);
 
 /* ---- generation_prefix.c --------------------------------------------------------------------- */
 

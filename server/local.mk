@@ -55,7 +55,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/embedding.c %D%/embedding.h \
 	%D%/exchange.c %D%/exchange.h \
 	%D%/generation.c %D%/generation.h %D%/generation_priv.h \
-	%D%/generation_choice.c \
+	%D%/generation_choice.c %D%/generation_drafts.c \
 	%D%/generation_parse.c \
 	%D%/generation_prefix.c \
 	%D%/infer.c %D%/infer.h \

@@ -6,8 +6,10 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "runtime/call/ahead.h"
 #include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
+#include "server/generate/generator.h"
 #include "server/model/model_log.h"
 #include "server/server.h"
 #include "server/serving.h"
@@ -28,6 +30,27 @@ static bool has_steps(const struct model *model)
     return rt_batch_has_states(model->method);
 }
 
+/* How many tokens of one answer may run as one call, and how long that takes. Nobody reads the
+ * times before publish(). */
+static void prove_ahead(struct proving *proving, struct hal_pool *pool)
+{
+    struct generator *generator = proving->model->generator;
+    int64_t guesses = (int64_t)proving->model->params.draft_tokens_max;
+    struct error *why_not = &proving->why_one;
+    proving->ahead_tokens = 1;
+    error_set(why_not, ST_UNSUPPORTED, "its steps are not joined, or none are to be checked");
+    if (!generator || generator->position_input == 0 || guesses == 0 || proving->rows_max == 1) {
+        return;
+    }
+    int64_t max = guesses < proving->rows_max ? guesses + 1 : proving->rows_max;
+    uint32_t tokens =
+        (uint32_t)rt_ahead_prove(proving->model->method, pool, max, STEPS_PROOF_NS, why_not);
+    if (tokens > 1 && rt_ahead_measure(proving->model->method, pool, tokens, generator->ahead_ns,
+                                       why_not) == ST_OK) {
+        proving->ahead_tokens = tokens;
+    }
+}
+
 /* On a thread of libuv: the rows that give the same bits, and of these the number to begin with:
  * the given one, or the one that looks best. */
 static void prove(uv_work_t *work)
@@ -40,6 +63,7 @@ static void prove(uv_work_t *work)
     must(model->rows_form > 1); /* else there is nothing to try */
     struct hal_pool *pool;
     proving->rows_max = proving->rows = 1;
+    proving->ahead_tokens = 1;
     if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
         return;
     }
@@ -50,6 +74,7 @@ static void prove(uv_work_t *work)
         struct error ignored; /* real runs will tell */
         proving->rows = rt_batch_measure(model->method, pool, proving->rows_max, &ignored);
     }
+    prove_ahead(proving, pool);
     hal_pool_free(pool);
 }
 
@@ -72,6 +97,10 @@ static void publish(const struct proving *proving)
     must(proving->rows_max >= 1 && proving->rows_max <= model->rows_form);
     model->rows_form = proving->rows_max;
     model->rows_max = proving->rows_max;
+    if (model->generator) {
+        model->generator->why_one = proving->why_one;
+        atomic_store(&model->generator->ahead_tokens, proving->ahead_tokens);
+    }
     if (is_alone) {
         model->why_alone = proving->why_not;
     } else {

@@ -304,6 +304,9 @@ int64_t rt_batch_rows(const struct rt_invocation *inv)
         return rt_steps_rows(inv);
     }
     must(inv->plan);
+    if (inv->method->state_count > 0) {
+        return 0; /* several steps of one sequence, or steps that cannot be joined */
+    }
     if (inv->conversion_count > 0 || inv->wait_count > 0 || inv->is_awaited) {
         return 0;
     }

@@ -3,6 +3,8 @@
 noinst_LIBRARIES += %D%/libcall.a
 %C%_libcall_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libcall_a_SOURCES = \
+	%D%/ahead.c %D%/ahead.h %D%/ahead_priv.h \
+	%D%/ahead_proof.c \
 	%D%/batch.c %D%/batch.h \
 	%D%/batch_proof.c \
 	%D%/inputs.c \
@@ -14,4 +16,5 @@ noinst_LIBRARIES += %D%/libcall.a
 	%D%/states.c \
 	%D%/steps.c %D%/steps.h \
 	%D%/steps_proof.c \
+	%D%/steps_trial.c %D%/steps_trial.h \
 	%D%/words.c %D%/words.h

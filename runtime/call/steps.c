@@ -26,18 +26,24 @@ enum status rt_steps_open(struct rt_method *method, struct error *err)
     return method->steps ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for joined steps");
 }
 
+static void free_forms(struct rt_method *const *forms, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (forms[i]) {
+            rt_method_fini(forms[i]);
+            free(forms[i]);
+        }
+    }
+}
+
 void rt_steps_free(struct rt_method *method)
 {
     struct rt_steps *steps = method->steps;
     if (!steps) {
         return;
     }
-    for (uint32_t i = 0; i <= RT_STEPS_ROWS_MAX; i++) {
-        if (steps->forms[i]) {
-            rt_method_fini(steps->forms[i]);
-            free(steps->forms[i]);
-        }
-    }
+    free_forms(steps->forms, RT_STEPS_ROWS_MAX + 1);
+    free_forms(steps->ahead, RT_AHEAD_STEPS_MAX + 1);
     if (steps->has_step) {
         rt_step_fini(&steps->step);
     }
@@ -79,8 +85,8 @@ static enum status make_step(struct rt_method *method, struct error *err)
 }
 
 /* The inputs and results of a form as those of a method: each row has all of them. */
-static void describe(struct rt_io *io, const struct rt_graph *graph, uint32_t value,
-                     const char *label)
+void rt_steps_describe(struct rt_io *io, const struct rt_graph *graph, uint32_t value,
+                       const char *label)
 {
     const struct rt_value *v = &graph->values[value];
     *io = (struct rt_io){.name = label, .alias = label, .label = label, .path = label};
@@ -103,13 +109,15 @@ static void describe_all(struct rt_method *form, const struct rt_method *method)
     const struct rt_step *step = &method->steps->step;
     for (uint32_t i = 0; i < form->input_count; i++) {
         uint32_t input = i % step->graph.input_count;
-        describe(&form->inputs[i], graph, graph->inputs[i],
-                 input < step->input_count ? method->inputs[input].label : "a mutable buffer");
+        rt_steps_describe(&form->inputs[i], graph, graph->inputs[i],
+                          input < step->input_count ? method->inputs[input].label
+                                                    : "a mutable buffer");
     }
     for (uint32_t i = 0; i < form->result_count; i++) {
         uint32_t result = i % step->graph.output_count;
-        describe(&form->results[i], graph, graph->outputs[i],
-                 result < step->result_count ? method->results[result].label : "a mutable buffer");
+        rt_steps_describe(&form->results[i], graph, graph->outputs[i],
+                          result < step->result_count ? method->results[result].label
+                                                      : "a mutable buffer");
     }
 }
 
@@ -153,6 +161,25 @@ static enum status check_results(const struct rt_method *method, struct error *e
     return ST_OK;
 }
 
+struct rt_method *rt_steps_new_form(const struct rt_method *method)
+{
+    struct rt_method *form = malloc(sizeof(*form));
+    if (form) {
+        *form = (struct rt_method){
+            .callable = &rt_single_callable,
+            .program = method->program,
+            .name = method->name,
+            .files = method->files,
+            .device = method->device,
+            .share = method->share,
+            .weight = method->weight,
+            .poison_workspaces = method->poison_workspaces,
+        };
+        rt_method_init(form);
+    }
+    return form;
+}
+
 enum status rt_steps_make_form(struct rt_method *method, uint32_t rows, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
@@ -167,21 +194,10 @@ enum status rt_steps_make_form(struct rt_method *method, uint32_t rows, struct e
         steps->is_private = NULL;
         TRY(make_step(method, err));
     }
-    struct rt_method *form = malloc(sizeof(*form));
+    struct rt_method *form = rt_steps_new_form(method);
     if (!form) {
         return error_set(err, ST_EXHAUSTED, "no memory for joined steps");
     }
-    *form = (struct rt_method){
-        .callable = &rt_single_callable,
-        .program = method->program,
-        .name = method->name,
-        .files = method->files,
-        .device = method->device,
-        .share = method->share,
-        .weight = method->weight,
-        .poison_workspaces = method->poison_workspaces,
-    };
-    rt_method_init(form);
     if (fill_form(form, method, rows, err) != ST_OK) {
         rt_method_fini(form);
         free(form);
@@ -193,7 +209,7 @@ enum status rt_steps_make_form(struct rt_method *method, uint32_t rows, struct e
 
 /* ---- what can be joined ---------------------------------------------------------------------- */
 
-static const int64_t *element_of(const struct rt_invocation *inv, uint32_t input)
+const int64_t *rt_steps_element(const struct rt_invocation *inv, uint32_t input)
 {
     const struct hal_binding *binding = &inv->inputs[input].binding;
     const uint8_t *base = binding->buffer ? hal_buffer_map(binding->buffer) : NULL;
@@ -204,7 +220,7 @@ static const int64_t *element_of(const struct rt_invocation *inv, uint32_t input
 static bool read_number(const struct rt_invocation *inv, uint32_t index, int64_t *out)
 {
     const struct rt_step_number *number = &inv->method->steps->step.numbers[index];
-    const int64_t *element = element_of(inv, number->input);
+    const int64_t *element = rt_steps_element(inv, number->input);
     if (!element) {
         return false;
     }

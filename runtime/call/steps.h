@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "runtime/call/ahead.h"
 #include "runtime/call/inside.h"
 #include "runtime/code/step.h"
 #include "runtime/program/method.h"
@@ -29,7 +30,8 @@ struct rt_steps {
     bool has_step;
     atomic_bool is_stopped; /* nobody wants to know any more whether steps may be joined */
     bool *is_private;       /* by input of the step's graph */
-    struct rt_method *forms[RT_STEPS_ROWS_MAX + 1]; /* owned; by rows; NULL: not made */
+    struct rt_method *forms[RT_STEPS_ROWS_MAX + 1];  /* owned; by rows; NULL: not made */
+    struct rt_method *ahead[RT_AHEAD_STEPS_MAX + 1]; /* the same for steps of one sequence */
 };
 
 /* Steps that run as one. */
@@ -48,6 +50,13 @@ void rt_steps_free(struct rt_method *method);
 /* Makes the form for |rows| calls unless it is there. One thread. */
 MUST_CHECK enum status rt_steps_make_form(struct rt_method *method, uint32_t rows,
                                           struct error *err);
+
+/* For forms: a method of the same program and device, without code; NULL: no memory. An input or
+ * result of a form as that of a method. The only element of a call's input, or NULL. */
+struct rt_method *rt_steps_new_form(const struct rt_method *method);
+void rt_steps_describe(struct rt_io *io, const struct rt_graph *graph, uint32_t value,
+                       const char *label);
+const int64_t *rt_steps_element(const struct rt_invocation *inv, uint32_t input);
 
 /* 1 if the planned call may be one of several rows; else 0. */
 int64_t rt_steps_rows(const struct rt_invocation *invocation);

@@ -8,15 +8,12 @@
 #include "config.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "hal/buffer.h"
-#include "hal/semaphore.h"
 #include "runtime/call/batch.h"
-#include "runtime/call/steps.h"
+#include "runtime/call/steps_trial.h"
 #include "runtime/program/state_cells.h"
 
 /* Measurements of each way; the best one counts. */
@@ -37,136 +34,6 @@ struct proof {
     struct row rows[RT_STEPS_ROWS_MAX];
     uint32_t row_count;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* ---- one step -------------------------------------------------------------------------------- */
-
-static bool is_number(const struct rt_step *step, uint32_t input)
-{
-    for (uint32_t i = 0; i < step->number_count; i++) {
-        if (step->numbers[i].input == input) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Numbers that every type can represent and that are valid indices. */
-static void fill(void *memory, enum dtype dtype, int64_t count, uint32_t seed)
-{
-    uint32_t state = seed * 2654435761u + 12345;
-    for (int64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        uint32_t bits = state >> 8;
-        if (dtype == DT_F32) {
-            ((float *)memory)[i] = (float)bits * 0x1p-23f - 1;
-        } else if (dtype == DT_I64) {
-            ((int64_t *)memory)[i] = bits & 1;
-        } else if (dtype == DT_I32) {
-            ((int32_t *)memory)[i] = (int32_t)(bits & 1);
-        } else {
-            memset((uint8_t *)memory + (size_t)i * dtype_bytes(dtype), 0, dtype_bytes(dtype));
-        }
-    }
-}
-
-/* Step |number| of sequence |row|: positions, and whatever may be one, count the steps. */
-static enum status give_inputs(struct rt_invocation *inv, uint32_t row, uint32_t number,
-                               struct error *err)
-{
-    const struct rt_step *step = &rt_invocation_method(inv)->steps->step;
-    for (uint32_t i = 0; i < step->input_count; i++) {
-        const struct rt_value *v = &step->graph.values[step->graph.inputs[i]];
-        struct shape shape;
-        if (v->kind != RT_TENSOR || !rt_value_shape(v, &shape)) {
-            continue;
-        }
-        size_t bytes = (size_t)shape_numel(&shape) * dtype_bytes(v->dtype);
-        TRY(rt_invocation_reserve_input(inv, i, &shape, bytes, err));
-        void *memory = bytes ? hal_buffer_map(inv->inputs[i].binding.buffer) : NULL;
-        bool counts = is_number(step, i) || (shape.rank < 2 && shape_numel(&shape) == 1);
-        if (counts && v->dtype == DT_I64) {
-            *(int64_t *)memory = number;
-        } else if (bytes) {
-            fill(memory, v->dtype, shape_numel(&shape), row * 64 + number);
-        }
-    }
-    return ST_OK;
-}
-
-static enum status new_call(const struct proof *proof, struct rt_state *state, uint32_t row,
-                            uint32_t number, struct rt_invocation **out_call, struct error *err)
-{
-    TRY(rt_invocation_new(proof->method, proof->pool, out_call, err));
-    rt_invocation_set_state(*out_call, state);
-    enum status status = give_inputs(*out_call, row, number, err);
-    if (status == ST_OK) {
-        status = rt_invocation_plan(*out_call, RT_PREPARE_ALL, err);
-    }
-    if (status != ST_OK) {
-        rt_invocation_free(*out_call);
-        *out_call = NULL;
-    }
-    return status;
-}
-
-struct waiting {
-    struct hal_semaphore *semaphore;
-    atomic_uint left;
-    atomic_int status;
-};
-
-static void on_done(struct rt_invocation *inv, enum status status, void *arg)
-{
-    (void)inv;
-    struct waiting *waiting = arg;
-    if (status != ST_OK) {
-        atomic_store(&waiting->status, (int)status);
-    }
-    if (atomic_fetch_sub(&waiting->left, 1) == 1) {
-        hal_semaphore_signal(waiting->semaphore, 1);
-    }
-}
-
-/* Submits the planned calls and waits for all. */
-static enum status run(struct rt_invocation *const *calls, uint32_t count, bool is_joined,
-                       uint64_t *out_ns, struct error *err)
-{
-    struct waiting waiting;
-    void *args[RT_STEPS_ROWS_MAX];
-    TRY(hal_semaphore_new(0, &waiting.semaphore, err));
-    atomic_init(&waiting.left, count);
-    atomic_init(&waiting.status, (int)ST_OK);
-    for (uint32_t i = 0; i < count; i++) {
-        args[i] = &waiting;
-    }
-    uint64_t begin = now_ns();
-    enum status status = ST_OK;
-    if (is_joined) {
-        status = rt_batch_submit(calls, args, count, on_done, err);
-    }
-    for (uint32_t i = 0; !is_joined && status == ST_OK && i < count; i++) {
-        status = rt_invocation_prepare(calls[i], RT_PREPARE_ALL, err);
-    }
-    for (uint32_t i = 0; !is_joined && status == ST_OK && i < count; i++) {
-        rt_invocation_submit(calls[i], HAL_CALLER_BUSY, on_done, &waiting);
-    }
-    if (status == ST_OK) {
-        status = hal_semaphore_wait(waiting.semaphore, 1, UINT64_MAX);
-        must(status == ST_OK);
-        status = (enum status)atomic_load(&waiting.status);
-        status = status == ST_OK ? ST_OK : error_set(err, status, "the model failed");
-    }
-    *out_ns = now_ns() - begin;
-    hal_semaphore_unref(waiting.semaphore);
-    return status;
-}
 
 /* ---- sequences ------------------------------------------------------------------------------- */
 
@@ -189,8 +56,8 @@ static enum status run_alone(const struct proof *proof, struct rt_state *state, 
     if (atomic_load(&proof->method->steps->is_stopped)) {
         return error_set(err, ST_UNSUPPORTED, "there was no time to try");
     }
-    TRY(new_call(proof, state, row, number, out_call, err));
-    if (run(out_call, 1, false, &ns, err) != ST_OK) {
+    TRY(rt_trial_new_call(proof->method, proof->pool, state, row, number, out_call, err));
+    if (rt_trial_run(out_call, 1, false, &ns, err) != ST_OK) {
         rt_invocation_free(*out_call);
         *out_call = NULL;
         return err->code;
@@ -269,14 +136,15 @@ static enum status run_rows(const struct proof *proof, uint32_t count, bool is_j
     for (uint32_t i = 0; status == ST_OK && i < count; i++) {
         status = copy_state(proof->rows[i].before, &states[i], err);
         if (status == ST_OK) {
-            status = new_call(proof, states[i], i, proof->rows[i].steps, &calls[i], err);
+            status = rt_trial_new_call(proof->method, proof->pool, states[i], i,
+                                       proof->rows[i].steps, &calls[i], err);
         }
         if (status == ST_OK && rt_steps_rows(calls[i]) == 0) {
             status = error_set(err, ST_UNSUPPORTED, "its smallest call is not a step");
         }
     }
     if (status == ST_OK) {
-        status = run(calls, count, is_joined, out_ns, err);
+        status = rt_trial_run(calls, count, is_joined, out_ns, err);
     }
     for (uint32_t i = 0; compares && status == ST_OK && i < count; i++) {
         status = compare(proof, i, count, states[i], calls[i], err);
@@ -303,10 +171,10 @@ int64_t rt_steps_prove(struct rt_method *method, struct hal_pool *pool, int64_t 
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     struct proof proof = {.method = method, .pool = pool};
-    uint64_t end = now_ns() + budget_ns;
+    uint64_t end = rt_trial_now_ns() + budget_ns;
     int64_t proven = 1, max = rows_max < RT_STEPS_ROWS_MAX ? rows_max : RT_STEPS_ROWS_MAX;
     error_set(why_not, ST_UNSUPPORTED, "there was no time to try");
-    while (proven < max && now_ns() < end &&
+    while (proven < max && rt_trial_now_ns() < end &&
            prove_rows(&proof, (uint32_t)proven + 1, why_not) == ST_OK) {
         proven++;
     }

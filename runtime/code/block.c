@@ -117,15 +117,11 @@ enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, 
     return status;
 }
 
-enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
-                          const struct rt_graph *from, uint32_t rows, const bool *is_private,
-                          struct error *err)
+/* The graph of several rows is made, or |status| says why not. |joined|: of its nodes, those that
+ * read weights for all rows. */
+static enum status end_rows(struct rt_block *block, uint32_t joined, enum status status,
+                            struct error *err)
 {
-    uint32_t joined;
-    rt_block_init(block, from->name, device, NULL);
-    enum status status = rt_graph_rows(&block->graph, from, rows, is_private, &joined, err);
-    block->given_count = block->graph.input_count;
-    block->result_count = block->graph.output_count;
     if (status == ST_OK && joined == 0) {
         status = error_set(err, ST_UNSUPPORTED,
                            "its buffers are its own, and no weights are read for several rows");
@@ -137,6 +133,30 @@ enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
         rt_block_fini(block);
     }
     return status;
+}
+
+enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
+                          const struct rt_graph *from, uint32_t rows, const bool *is_private,
+                          struct error *err)
+{
+    uint32_t joined;
+    rt_block_init(block, from->name, device, NULL);
+    enum status status = rt_graph_rows(&block->graph, from, rows, is_private, &joined, err);
+    block->given_count = block->graph.input_count;
+    block->result_count = block->graph.output_count;
+    return end_rows(block, joined, status, err);
+}
+
+enum status rt_block_ahead(struct rt_block *block, struct hal_device *device,
+                           const struct rt_graph *from, uint32_t rows,
+                           const struct rt_graph_buffers *buffers, struct error *err)
+{
+    uint32_t joined;
+    rt_block_init(block, from->name, device, NULL);
+    enum status status = rt_graph_ahead(&block->graph, from, rows, buffers, &joined, err);
+    block->given_count = rows * (buffers->first + 1);
+    block->result_count = rows * buffers->result_count;
+    return end_rows(block, joined, status, err);
 }
 
 static void drop_plan(struct rt_block *block, struct cached_plan *cached)

@@ -18,6 +18,7 @@
 
 struct hal_device;
 struct rt_files;
+struct rt_graph_buffers;
 struct rt_io;
 
 /* What a graph input is for one run: the shape of a tensor, or the 64 bits of a scalar. */
@@ -57,7 +58,7 @@ struct rt_block {
     uint32_t plan_count;
     size_t plan_bytes;
     uint64_t found_count, made_count; /* plans that were in the cache, and that were not */
-    int64_t *values; /* by expression, of the run looked up */
+    int64_t *values;                  /* by expression, of the run looked up */
 };
 
 /* An empty graph to import into. |name| is the method's; constants may lie in |files|. */
@@ -87,6 +88,11 @@ MUST_CHECK enum status rt_block_batch(struct rt_block *block, const struct rt_bl
 MUST_CHECK enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
                                      const struct rt_graph *from, uint32_t rows,
                                      const bool *is_private, struct error *err);
+
+/* The same for steps of one sequence that follow each other: see rt_graph_ahead(). */
+MUST_CHECK enum status rt_block_ahead(struct rt_block *block, struct hal_device *device,
+                                      const struct rt_graph *from, uint32_t rows,
+                                      const struct rt_graph_buffers *buffers, struct error *err);
 
 /*
  * The plan for |inputs| (by graph input), from the cache or made now; and the words for its run,

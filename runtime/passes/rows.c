@@ -25,6 +25,7 @@ struct making {
     struct rt_graph *graph;
     const struct rt_graph *from;
     uint32_t rows;
+    const struct rt_graph_buffers *buffers; /* of rt_graph_ahead(), else NULL */
     struct error *err;
     /* ---- by value of |from| ---- */
     bool *differs;
@@ -335,11 +336,18 @@ static void mark_outs(const struct making *m, const struct rt_node *node, bool d
     }
 }
 
+/* Does input |i| of |from| belong to each row, and not to all of them? */
+static bool is_of_row(const struct making *m, uint32_t i)
+{
+    return i < m->buffers->first || i - m->buffers->first >= m->buffers->count;
+}
+
 static void mark(const struct making *m, const bool *is_private)
 {
     for (uint32_t i = 0; i < m->from->input_count; i++) {
         uint32_t value = m->from->inputs[i];
-        m->differs[value] = m->from->values[value].kind != RT_NONE;
+        bool is_shared = m->buffers && !is_of_row(m, i) && !is_private[i];
+        m->differs[value] = m->from->values[value].kind != RT_NONE && !is_shared;
         m->is_private[value] = is_private[i];
     }
     for (uint32_t i = 0; i < m->from->node_count; i++) {
@@ -415,6 +423,66 @@ static enum status record_apart(const struct making *m, const struct rt_node *no
     }
     return ST_OK;
 }
+
+/* ---- rows that all steps write to one buffer ------------------------------------------------- */
+
+enum { WRITE_CACHE, WRITE_VALUE, WRITE_PLACE, WRITE_ARGS };
+
+static struct rt_dim only_number(const struct making *m)
+{
+    return m->from->values[m->from->inputs[m->from->input_count - 1]].i;
+}
+
+/* One row for each step, to a buffer as the call found it, at the place that the number says. */
+static bool writes_row(const struct making *m, const struct rt_node *node)
+{
+    const struct rt_value *cache = &m->from->values[node->args[WRITE_CACHE]];
+    const struct rt_value *value = &m->from->values[node->args[WRITE_VALUE]];
+    const struct rt_value *place = &m->from->values[node->args[WRITE_PLACE]];
+    return m->is_private[node->args[WRITE_CACHE]] && cache->node == RT_NO_NODE &&
+           may_be_joined(m, node->args[WRITE_VALUE]) && value->rank == 4 &&
+           rt_dim_is(value->dims[1], 1) && place->kind == RT_INT &&
+           rt_dim_same(place->i, only_number(m));
+}
+
+/* The rows of all steps behind each other along dim 1. */
+static enum status gather_rows(const struct making *m, uint32_t value, uint32_t *out)
+{
+    uint32_t *rows = take(m, m->rows, sizeof(*rows));
+    struct rt_value v = m->from->values[value];
+    struct rt_dim *dims = copy_dims(m, v.dims, v.rank, 0);
+    if (!rows || !dims) {
+        return exhausted(m);
+    }
+    for (uint32_t row = 0; row < m->rows; row++) {
+        TRY(apart_of(m, value, row, &rows[row]));
+    }
+    dims[1] = rt_dim_of(m->rows);
+    v.dims = dims;
+    v.declared = NULL;
+    uint32_t list = rt_graph_tensors(m->graph, rows, m->rows);
+    const uint32_t args[] = {list, rt_graph_int(m->graph, rt_dim_of(1))};
+    TRY(add_value(m, v, out));
+    return add_node(m, RT_OP(cat), args, 2, out, 1);
+}
+
+static enum status record_write(const struct making *m, const struct rt_node *node)
+{
+    uint32_t args[WRITE_ARGS], out;
+    if (!writes_row(m, node)) {
+        return error_set(m->err, ST_UNSUPPORTED, "a mutable buffer is not written row by row");
+    }
+    TRY(apart_of(m, node->args[WRITE_CACHE], 0, &args[WRITE_CACHE]));
+    TRY(gather_rows(m, node->args[WRITE_VALUE], &args[WRITE_VALUE]));
+    TRY(apart_of(m, node->args[WRITE_PLACE], 0, &args[WRITE_PLACE]));
+    TRY(copy_value(m, node->outs[0], 0, &out));
+    for (uint32_t row = 0; row < m->rows; row++) {
+        m->apart[(size_t)node->outs[0] * m->rows + row] = out;
+    }
+    return add_node(m, node->op, args, WRITE_ARGS, &out, 1);
+}
+
+/* ---- nodes for all rows ---------------------------------------------------------------------- */
 
 /* An output of a node for all rows, whose dims its shape function finds. */
 static enum status open_out(const struct making *m, uint32_t value, uint32_t *out)
@@ -585,6 +653,9 @@ static enum status record_node(const struct making *m, uint32_t index, uint32_t 
     if (!differs) {
         return record(m, node, 0);
     }
+    if (m->buffers && rt_op_is(node->op, RT_KNOWN_write_rows)) {
+        return record_write(m, node);
+    }
     bool tries = !is_apart(m, node) && (has || (m->wants_rows[index] && !is_view));
     if (!tries) {
         return record_apart(m, node);
@@ -628,6 +699,63 @@ static enum status open_outputs(const struct making *m)
     return ST_OK;
 }
 
+static enum status open_input(const struct making *m, uint32_t i, uint32_t row)
+{
+    uint32_t value = m->from->inputs[i];
+    uint32_t *made = &m->graph->inputs[m->graph->input_count];
+    TRY(copy_value(m, value, row, made));
+    for (uint32_t r = 0; r < m->rows; r++) {
+        if (!is_of_row(m, i) || r == row) {
+            m->apart[(size_t)value * m->rows + r] = *made;
+        }
+    }
+    if (!is_of_row(m, i)) {
+        m->same[value] = *made;
+    }
+    m->graph->input_count++;
+    return ST_OK;
+}
+
+static enum status open_ahead_inputs(const struct making *m)
+{
+    struct rt_graph *graph = m->graph;
+    uint32_t first = m->buffers->first, end = first + m->buffers->count;
+    graph->inputs = take(m, (size_t)m->from->input_count * m->rows, sizeof(*graph->inputs));
+    TRY(graph->inputs ? ST_OK : exhausted(m));
+    for (uint32_t row = 0; row < m->rows; row++) {
+        for (uint32_t i = 0; i < first; i++) {
+            TRY(open_input(m, i, row));
+        }
+    }
+    for (uint32_t row = 0; row < m->rows; row++) {
+        TRY(open_input(m, end, row));
+    }
+    for (uint32_t i = first; i < end; i++) {
+        TRY(open_input(m, i, 0));
+    }
+    return ST_OK;
+}
+
+static enum status open_ahead_outputs(const struct making *m)
+{
+    struct rt_graph *graph = m->graph;
+    const struct rt_graph_buffers *buffers = m->buffers;
+    graph->outputs = take(m, (size_t)m->from->output_count * m->rows, sizeof(*graph->outputs));
+    TRY(graph->outputs ? ST_OK : exhausted(m));
+    for (uint32_t row = 0; row < m->rows; row++) {
+        for (uint32_t i = 0; i < buffers->result_count; i++) {
+            TRY(apart_of(m, m->from->outputs[i], row, &graph->outputs[graph->output_count++]));
+        }
+    }
+    for (uint32_t i = 0; i < buffers->count; i++) {
+        if (buffers->outputs[i] != RT_NOT_WRITTEN) {
+            uint32_t value = m->from->outputs[buffers->outputs[i]];
+            TRY(apart_of(m, value, 0, &graph->outputs[graph->output_count++]));
+        }
+    }
+    return ST_OK;
+}
+
 static enum status begin(struct making *m)
 {
     size_t values = m->from->value_count;
@@ -650,6 +778,32 @@ static enum status begin(struct making *m)
     return ST_OK;
 }
 
+/* The buffers that are not written are the same in all rows, like constants. */
+static void mark_buffers(const struct making *m, bool *is_private)
+{
+    const struct rt_graph_buffers *buffers = m->buffers;
+    for (uint32_t i = 0; i < buffers->count; i++) {
+        is_private[buffers->first + i] = buffers->outputs[i] != RT_NOT_WRITTEN;
+    }
+}
+
+static enum status make(struct making *m, const bool *is_private, uint32_t *out_joined)
+{
+    m->graph->files = m->from->files;
+    m->graph->precision = m->from->precision;
+    *out_joined = 0;
+    TRY(begin(m));
+    TRY(make_dims(m));
+    mark(m, is_private);
+    TRY(find_wants(m));
+    TRY(m->buffers ? open_ahead_inputs(m) : open_inputs(m));
+    for (uint32_t i = 0; i < m->from->node_count; i++) {
+        TRY(record_node(m, i, out_joined));
+    }
+    TRY(m->buffers ? open_ahead_outputs(m) : open_outputs(m));
+    return rt_graph_compact(m->graph, m->err);
+}
+
 enum status rt_graph_rows(struct rt_graph *graph, const struct rt_graph *from, uint32_t rows,
                           const bool *is_private, uint32_t *out_joined, struct error *err)
 {
@@ -657,17 +811,19 @@ enum status rt_graph_rows(struct rt_graph *graph, const struct rt_graph *from, u
     OBJ_CHECK(from, RT_GRAPH_MAGIC);
     must(rows > 1);
     struct making m = {.graph = graph, .from = from, .rows = rows, .err = err};
-    graph->files = from->files;
-    graph->precision = from->precision;
-    *out_joined = 0;
-    TRY(begin(&m));
-    TRY(make_dims(&m));
-    mark(&m, is_private);
-    TRY(find_wants(&m));
-    TRY(open_inputs(&m));
-    for (uint32_t i = 0; i < from->node_count; i++) {
-        TRY(record_node(&m, i, out_joined));
-    }
-    TRY(open_outputs(&m));
-    return rt_graph_compact(graph, err);
+    return make(&m, is_private, out_joined);
+}
+
+enum status rt_graph_ahead(struct rt_graph *graph, const struct rt_graph *from, uint32_t rows,
+                           const struct rt_graph_buffers *buffers, uint32_t *out_joined,
+                           struct error *err)
+{
+    OBJ_CHECK(graph, RT_GRAPH_MAGIC);
+    OBJ_CHECK(from, RT_GRAPH_MAGIC);
+    must(rows > 1 && buffers->first + buffers->count + 1 == from->input_count);
+    struct making m = {.graph = graph, .from = from, .rows = rows, .buffers = buffers, .err = err};
+    bool *is_private = take(&m, from->input_count, sizeof(*is_private));
+    TRY(is_private ? ST_OK : exhausted(&m));
+    mark_buffers(&m, is_private);
+    return make(&m, is_private, out_joined);
 }

@@ -26,4 +26,27 @@ MUST_CHECK enum status rt_graph_rows(struct rt_graph *graph, const struct rt_gra
                                      uint32_t rows, const bool *is_private, uint32_t *out_joined,
                                      struct error *err);
 
+/* Where |from| has its mutable buffers: inputs [first, first + count), before the only number. */
+struct rt_graph_buffers {
+    uint32_t first, count;
+    const uint32_t *outputs; /* by buffer: the output that is its next content, or RT_NOT_WRITTEN */
+    uint32_t result_count;   /* outputs before all of these */
+};
+
+#define RT_NOT_WRITTEN UINT32_MAX
+
+/*
+ * Steps that follow each other in one sequence, as rows: the number of row i is that of the first
+ * row plus i. The rows share their buffers. All rows are written to a buffer at once, from the
+ * place that is the number on, and then each row reads the buffer: so the caller must know that a
+ * row reads nothing behind its own place (rt_method_is_positional()). ST_UNSUPPORTED if a buffer is
+ * written in another way.
+ *
+ * Inputs of |graph|: those before the buffers for the first row, then for the second, and so on;
+ * the numbers of all rows; the buffers. Outputs: the results of each row, then the written buffers.
+ */
+MUST_CHECK enum status rt_graph_ahead(struct rt_graph *graph, const struct rt_graph *from,
+                                      uint32_t rows, const struct rt_graph_buffers *buffers,
+                                      uint32_t *out_joined, struct error *err);
+
 #endif

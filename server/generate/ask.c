@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
+#include "server/generate/ask_prediction.h"
 #include "server/generate/ask_response.h"
 
 #define IDS_MAX (1 << 20) /* of a prompt that is given as ids */
@@ -186,6 +187,11 @@ static enum status read_messages(struct reader *r)
 static enum status read_tools(struct reader *r)
 {
     return take_json(r, JSON_ARRAY, &r->ask->tools);
+}
+
+static enum status read_prediction(struct reader *r)
+{
+    return ask_prediction(r->in, r->arena, &r->ask->prediction, r->err);
 }
 
 static enum status read_input(struct reader *r)

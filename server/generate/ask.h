@@ -41,9 +41,10 @@ struct ask {
     uint32_t prompt_count;
     struct span messages, tools; /* JSON; empty: none */
     bool drops_tools;            /* tool_choice is none */
+    struct span prediction;      /* a text that the answer may be like; without |ptr|: none */
     /* Of a response, JSON as it was given, to be repeated; empty: not given. */
     struct span instructions, given_tools, format, metadata;
-    uint32_t max_tokens;         /* UINT32_MAX: not given */
+    uint32_t max_tokens; /* UINT32_MAX: not given */
     struct sampler_options sampler;
     bool has_seed;
     struct span *stops;

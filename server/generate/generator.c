@@ -285,6 +285,8 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     generator->is_positional = facts.position_input != 0 && rt_method_is_positional(method);
     atomic_init(&generator->is_retired, false);
     atomic_init(&generator->active, 0);
+    atomic_init(&generator->ahead_tokens, 1);
+    error_set(&generator->why_one, ST_UNSUPPORTED, "it has not been tried yet");
     int rc = pthread_mutex_init(&generator->lock, NULL);
     must(rc == 0);
     enum status status = find_words(generator, path, tokenizer, err);

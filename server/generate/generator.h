@@ -14,7 +14,8 @@
  * tokenizer_config.json, chat_template.jinja and generation_config.json are read from the same
  * folder, if they are there. A program without a tokenizer, with 256 words, reads and writes bytes.
  *
- * Constant after generator_new(), but for what the first constrained answer needs; any thread.
+ * Constant after generator_new(), but for what the first constrained answer needs, and for the
+ * calls of several tokens, which are tried while the model is served; any thread.
  */
 #ifndef PTED_SERVER_GENERATE_GENERATOR_H
 #define PTED_SERVER_GENERATE_GENERATOR_H
@@ -27,6 +28,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 #include "server/generate/chat.h"
+#include "server/generate/drafts.h"
 
 struct grammar_vocabulary;
 struct rt_method;
@@ -59,6 +61,11 @@ struct generator {
     struct words *words; /* owned */
     struct chat chat;
     _Atomic(uint32_t) active; /* generations that are under way */
+    /* Tokens of one answer that one call takes, see runtime/call/ahead.h; 1: not known yet, or not
+     * possible. Set once, after |ahead_ns|: the times of such calls, by tokens. */
+    _Atomic(uint32_t) ahead_tokens;
+    uint64_t ahead_ns[DRAFTS_MAX + 2];
+    struct error why_one; /* the loop's: why it is 1 */
     pthread_mutex_t lock;
     struct grammar_vocabulary *vocabulary; /* under |lock|; owned; NULL: not needed yet */
 };

@@ -5,10 +5,12 @@ noinst_LIBRARIES += %D%/libgenerate.a
 %C%_libgenerate_a_CFLAGS = $(SERVER_CFLAGS) -fno-trapping-math
 %C%_libgenerate_a_SOURCES = \
 	%D%/ask.c %D%/ask.def %D%/ask.h \
+	%D%/ask_prediction.c %D%/ask_prediction.h \
 	%D%/ask_response.c %D%/ask_response.h \
 	%D%/beside.c %D%/beside.h \
 	%D%/chat.c %D%/chat.h \
 	%D%/constraint.c %D%/constraint.h \
+	%D%/drafts.c %D%/drafts.h \
 	%D%/embed_ask.c %D%/embed_ask.h \
 	%D%/embed_reply.c %D%/embed_reply.h \
 	%D%/embedder.c %D%/embedder.h \

@@ -168,9 +168,16 @@ static void print_usage(const struct reply *reply, struct buf *out)
     buf_printf(out,
                "{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
                ",\"total_tokens\":%" PRIu64 ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
-               "}}",
+               "}",
                reply->prompt_tokens, reply->answer_tokens,
                reply->prompt_tokens + reply->answer_tokens, reply->cached_tokens);
+    if (reply->ask->prediction.ptr) {
+        buf_printf(out,
+                   ",\"completion_tokens_details\":{\"accepted_prediction_tokens\":%" PRIu64
+                   ",\"rejected_prediction_tokens\":%" PRIu64 "}",
+                   reply->accepted_tokens, reply->rejected_tokens);
+    }
+    buf_add_char(out, '}');
 }
 
 static void end_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)

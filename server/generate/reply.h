@@ -43,6 +43,7 @@ struct reply {
     int64_t created; /* s since 1970 */
     uint64_t prompt_tokens, answer_tokens;
     uint64_t cached_tokens; /* of the prompts: those that were not computed again */
+    uint64_t accepted_tokens, rejected_tokens; /* of the prediction: those that were checked */
     /* Of a response. */
     enum reply_reason reason; /* of its only choice, when that has ended */
     uint32_t event_count;

@@ -619,8 +619,8 @@ enum status sampler_choose(struct sampler *sampler, const float *logits, const u
     return ST_OK;
 }
 
-bool sampler_is_long(const struct sampler *sampler, bool needs_logprobs)
+bool sampler_is_long(const struct sampler *sampler, bool needs_logprobs, uint32_t count)
 {
     bool is_greedy = sampler->options.temperature <= 0 && !needs_logprobs && !sampler->counts;
-    return sampler->vocab > (is_greedy ? INLINE_MAX : INLINE_EXP_MAX);
+    return sampler->vocab > (is_greedy ? INLINE_MAX : INLINE_EXP_MAX) / count;
 }

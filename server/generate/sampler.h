@@ -87,7 +87,7 @@ MUST_CHECK enum status sampler_choose(struct sampler *sampler, const float *logi
 /* The logarithm of the probability of |id|, as the model itself gives it. */
 float sampler_logprob(const float *logits, uint32_t vocab, uint32_t id);
 
-/* Does a choice take so long with a large vocabulary that the loop may not make it? */
-bool sampler_is_long(const struct sampler *sampler, bool needs_logprobs);
+/* Do |count| choices take so long with a large vocabulary that the loop may not make them? */
+bool sampler_is_long(const struct sampler *sampler, bool needs_logprobs, uint32_t count);
 
 #endif

@@ -13,6 +13,7 @@
 #include "hal/device.h"
 #include "runtime/program/resident.h"
 #include "runtime/program/results.h"
+#include "server/generate/generator.h"
 #include "server/model/model.h"
 #include "server/process/amount.h"
 #include "server/process/log.h"
@@ -204,6 +205,17 @@ void model_log(const struct model *model, const struct hal_device *device)
     buf_fini(&line);
 }
 
+/* Of a language model whose steps have been tried. */
+static void print_guesses(const struct generator *generator, struct buf *out)
+{
+    uint32_t tokens = atomic_load(&generator->ahead_tokens);
+    if (tokens > 1) {
+        buf_printf(out, "; a step of an answer checks up to %u guessed tokens", tokens - 1);
+    } else {
+        buf_printf(out, "; guessed tokens are not checked: %s", generator->why_one.text);
+    }
+}
+
 void model_log_batches(const struct model *model)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
@@ -211,6 +223,9 @@ void model_log_batches(const struct model *model)
     buf_init(&line, TEXT_BYTES_MAX);
     print_name(model, &line);
     print_batches(model, &line);
+    if (model->generator && model->generator->position_input) {
+        print_guesses(model->generator, &line);
+    }
     log_line(LOG_INFO, "%.*s", SPAN_FMT(buf_span(&line)));
     buf_fini(&line);
 }

@@ -60,6 +60,7 @@ struct model_stats {
     /* Of language and speech models; zero with others. */
     struct counter prompt_tokens, answer_tokens; /* that were computed */
     struct counter prefix_hits, cached_tokens;   /* choices with a kept state, tokens of it */
+    struct counter draft_tokens, accepted_tokens; /* guesses that were checked, that were right */
     struct histogram first_tokens; /* ns from the last byte of a request to its first token */
     struct histogram next_tokens;  /* ns from one token to the next */
     struct counter transcriptions, sound_us; /* of speech models: that are over, and their sound */

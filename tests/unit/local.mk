@@ -135,12 +135,14 @@ TESTS += $(UNIT_SCHED_TESTS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
 	%D%/test_card %D%/test_clients %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_multipart %D%/test_conf %D%/test_conn \
-	%D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_line_writer \
+	%D%/test_document %D%/test_drafts %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
 	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
+%C%_test_drafts_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_drafts_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_sampler_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sampler_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
@@ -226,7 +228,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 UNIT_RUNTIME_TESTS = %D%/test_adapt %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
 	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_packed %D%/test_passes \
 	%D%/test_forms %D%/test_permute %D%/test_ptd \
-	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm %D%/test_winograd %D%/test_xnnpack %D%/test_expand_dw
+	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature %D%/test_state %D%/test_ahead %D%/test_steps %D%/test_vm %D%/test_winograd %D%/test_xnnpack %D%/test_expand_dw
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
@@ -241,6 +243,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_batch_SOURCES = %D%/test_batch.c %D%/call_support.c %D%/call_support.h
 %C%_test_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_batch_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_ahead_SOURCES = %D%/test_ahead.c %D%/call_support.c %D%/call_support.h
+%C%_test_ahead_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_ahead_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_steps_SOURCES = %D%/test_steps.c %D%/call_support.c %D%/call_support.h
 %C%_test_steps_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_steps_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Guesses at the next tokens of an answer: steps that check them give the answers of steps that do
+not, whatever a request asks for, and statistics show that guesses were checked.
+
+tests/unit/test_ahead compares bits, tests/unit/test_drafts says where guesses come from.
+
+usage: run_drafts.py, with top_srcdir and top_builddir in the environment.
+"""
+import json
+import re
+import sys
+
+from load import in_threads, wait_until
+from run_continuous import stats, wait_proven
+from run_generate import (ANSWERS, CHAT, Stream, ask, chat, complete, delta_text, metric, post,
+                          stream, wait_idle)
+from run_http import Client, Daemon, Failure, Report, expect
+
+# Without kept states: a step of many tokens and one of one token round differently.
+CHAT = [*CHAT, "--prefix-bytes-max=0"]
+CONTEXT = 256
+# Prompts that repeat themselves, so that there is something to guess.
+ECHO = "the cat sat on the mat. the cat sat on the mat. the cat sat on"
+TURNS = ANSWERS[1]["prompt"] + ANSWERS[1]["answer"] + "<|im_end|>\n" + ANSWERS[1]["prompt"]
+
+
+class Guessing(Daemon):
+    """A daemon that has found out that guesses can be checked."""
+
+    def __init__(self, *options):
+        super().__init__([*CHAT, *options])
+
+    def __enter__(self):
+        super().__enter__()
+        wait_proven(Client(self.port))
+        self.wait_for("checks up to 7 guessed tokens")
+        return self
+
+
+def checked(client):
+    return metric(client, "pted_model_draft_tokens_total")
+
+
+def accepted(client):
+    return metric(client, "pted_model_accepted_tokens_total")
+
+
+SAMPLINGS = (
+    {"temperature": 0},
+    {"temperature": 0, "logprobs": 3},
+    {"temperature": 1, "seed": 5},
+    {"temperature": 0.6, "seed": 9, "logprobs": 1, "n": 3},
+    {"temperature": 2, "top_k": 4, "seed": 1},
+    {"temperature": 1, "top_p": 0.8, "min_p": 0.02, "seed": 2},
+    {"temperature": 0, "repetition_penalty": 1.3},
+    {"temperature": 0, "frequency_penalty": 0.4, "presence_penalty": 0.2},
+    {"temperature": 0, "logit_bias": {"295": 3, "10": -100}},
+    {"temperature": 0, "stop": ["sat on", "Tokyo"]},
+    {"temperature": 0, "stop_token_ids": [295]},
+    {"temperature": 0, "ignore_eos": False},
+    {"temperature": 0, "echo": True},
+    {"temperature": 1, "seed": 4, "guided_regex": "( the| cat| sat| on| mat|\\.){4,40}"},
+    {"temperature": 0, "guided_json": {"type": "array", "items": {"enum": ["cat", "mat"]},
+                                       "minItems": 6, "maxItems": 9}},
+)
+
+
+def same_answers():
+    """Texts, logarithms, reasons and counts are those without guesses."""
+    with Guessing() as daemon, Daemon([*CHAT, "--draft-tokens-max=0"]) as without:
+        client, other = Client(daemon.port), Client(without.port)
+        for prompt in (ECHO, TURNS):
+            for members in SAMPLINGS:
+                body = {"model": "chat", "prompt": prompt, "max_tokens": 48, "ignore_eos": True,
+                        **members}
+                answer = ask(client, "/v1/completions", body)
+                plain = ask(other, "/v1/completions", body)
+                expect(f"{members}", answer["choices"], plain["choices"])
+                expect(f"usage of {members}", answer["usage"], plain["usage"])
+                events = stream(daemon.port, "/v1/completions", body)
+                expect(f"stream of {members}",
+                       [delta_text(events, i) for i in range(members.get("n", 1))],
+                       [choice["text"] for choice in plain["choices"]])
+        if not checked(client) > accepted(client) > 100:
+            raise Failure(f"{checked(client)} guesses checked, {accepted(client)} right")
+        expect("off", checked(other), 0.0)
+        wait_idle(client)
+        expect("all tokens are counted", metric(client, "pted_model_answer_tokens_total"),
+               3 * metric(other, "pted_model_answer_tokens_total") / 1.5)
+        times = metric(client, "pted_model_next_token_seconds_count")
+        expect("times between tokens", times,
+               2 * metric(other, "pted_model_next_token_seconds_count"))
+
+
+def prediction():
+    """What the client says that the answer may be like."""
+    with Guessing() as daemon:
+        client = Client(daemon.port)
+        for row in ANSWERS:
+            text, plain = row["answer"], chat(client, row["messages"])
+            expect("no details", "completion_tokens_details" in plain["usage"], False)
+            middle = len(text) // 2
+            parts = [{"type": "text", "text": text[:middle]}, {"type": "text", "text": text[middle:]}]
+            for content in (text, parts, "Something else, of which nothing comes.", ""):
+                answer = chat(client, row["messages"],
+                              prediction={"type": "content", "content": content})
+                expect("answer", answer["choices"], plain["choices"])
+                details = answer["usage"]["completion_tokens_details"]
+                if content in (text, parts) and details["accepted_prediction_tokens"] == 0:
+                    raise Failure(f"no token of {content!r} was right")
+                if content in ("",):
+                    expect("nothing", details, {"accepted_prediction_tokens": 0,
+                                                "rejected_prediction_tokens": 0})
+        events = stream(daemon.port, "/v1/chat/completions",
+                        {"model": "chat", "messages": ANSWERS[0]["messages"], "temperature": 0,
+                         "stream_options": {"include_usage": True},
+                         "prediction": {"type": "content", "content": ANSWERS[0]["answer"]}})
+        expect("stream", delta_text(events), ANSWERS[0]["answer"])
+        expect("usage", events[-2]["usage"]["completion_tokens_details"]
+               ["accepted_prediction_tokens"] > 0, True)
+        expect("longer than the context",
+               chat(client, ANSWERS[0]["messages"],
+                    prediction={"type": "content", "content": "word " * 100000})["choices"][0]
+               ["message"]["content"], ANSWERS[0]["answer"])
+
+
+def bad_predictions():
+    """Refused with the place."""
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for value, word in (("text", "object"), ({}, "content"), ({"type": "content"}, "content"),
+                            ({"type": "other", "content": "a"}, "content"),
+                            ({"type": "content", "content": 3}, "string"),
+                            ({"type": "content", "content": [{"type": "text"}]}, "text"),
+                            ({"type": "content", "content": [{"type": "image", "text": "a"}]},
+                             "text"),
+                            ({"type": "content", "content": [{"text": "a"}]}, "text")):
+            body = {"model": "chat", "messages": ANSWERS[0]["messages"], "prediction": value}
+            expect(f"{value}", post(client, "/v1/chat/completions", body), 400)
+            text = json.loads(client.body)["error"]["message"]
+            expect(f"{text} says where", bool(re.search(r"prediction", text)), True)
+            expect(f"{text} says what", word in text, True)
+        for value in (None, {"type": "content", "content": "Hello!", "more": [1]},
+                      {"type": "content", "content": "a", "content": "b"}):
+            chat(client, ANSWERS[0]["messages"], prediction=value)
+
+
+def whole_context():
+    """Answers that end with the context: guesses never go behind it."""
+    with Guessing() as daemon, Daemon([*CHAT, "--draft-tokens-max=0"]) as without:
+        client, other = Client(daemon.port), Client(without.port)
+        ids = ANSWERS[1]["ids"]
+        for count in (CONTEXT - 1, CONTEXT - 5, 120):
+            prompt = (ids * CONTEXT)[:count]
+            for tokens in (1, 2, 9, CONTEXT):
+                body = {"max_tokens": tokens, "ignore_eos": True, "logprobs": 0}
+                answer, plain = complete(client, prompt, **body), complete(other, prompt, **body)
+                expect(f"{count} and {tokens}", answer["choices"], plain["choices"])
+                expect("tokens", answer["usage"]["completion_tokens"],
+                       min(tokens, CONTEXT - count))
+        expect("checked", accepted(client) > 0, True)
+
+
+def turns():
+    """A kept state whose last rows were guessed wrong is used like any other."""
+    options = [option for option in CHAT if not option.startswith("--prefix")]
+    with Guessing(*options[2:], "--prefix-bytes-max=64M") as daemon:
+        client = Client(daemon.port)
+        alone = Client(daemon.port)
+        messages = list(ANSWERS[1]["messages"])
+        for _ in range(5):
+            answer = chat(client, messages)
+            text = answer["choices"][0]["message"]["content"]
+            expect("answer", text, chat(alone, messages, cache_prompt=False)["choices"][0]
+                   ["message"]["content"])
+            messages += [{"role": "assistant", "content": text}, *ANSWERS[1]["messages"]]
+        expect("states were used", metric(client, "pted_model_prefix_hits_total") > 3, True)
+        expect("guesses were checked", accepted(client) > 0, True)
+
+
+def several():
+    """While others generate nothing is guessed: their steps run together; all answers are right."""
+    with Guessing("--max-batch=8") as daemon:
+        client = Client(daemon.port)
+        body = {"model": "chat", "prompt": TURNS, "temperature": 0, "max_tokens": 60,
+                "ignore_eos": True}
+        expected = ask(client, "/v1/completions", body)["choices"][0]["text"]
+
+        def one(index):
+            for _ in range(3):
+                events = stream(daemon.port, "/v1/completions", body)
+                expect(f"stream {index}", delta_text(events), expected)
+        in_threads(6, one)
+        wait_idle(client)
+        rows = [batch["batch_size"] for batch in stats(client)["batch_stats"]]
+        expect("steps ran together", max(rows) > 1, True)
+
+
+def leaving():
+    """Clients that leave in the middle, again and again."""
+    with Guessing() as daemon:
+        client = Client(daemon.port)
+        body = {"model": "chat", "prompt": TURNS, "temperature": 0, "max_tokens": 150,
+                "ignore_eos": True, "n": 4, "stream": True}
+        for _ in range(12):
+            running = Stream(daemon.port, "/v1/completions", body)
+            running.chunk()
+            running.client.reset()
+        wait_idle(client)
+        wait_until("memory", lambda: metric(client, "pted_sequence_bytes") == 0)
+        expect("answer", chat(client, ANSWERS[0]["messages"])["choices"][0]["message"]["content"],
+               ANSWERS[0]["answer"])
+
+
+def settings():
+    """A smaller number, for one model; and none, with and without batches."""
+    for option, word in (("--draft-tokens-max=3", "checks up to 3 guessed tokens"),
+                         ("--set=chat:draft-tokens-max=1", "checks up to 1 guessed tokens"),
+                         ("--draft-tokens-max=0", "guessed tokens are not checked")):
+        with Daemon([*CHAT, option]) as daemon:
+            daemon.wait_for(word)
+            client = Client(daemon.port)
+            complete(client, ECHO, max_tokens=48, ignore_eos=True)
+            expect(option, checked(client) > 0, "not" not in word)
+    with Daemon([*CHAT, "--max-batch=1"]) as daemon:
+        client = Client(daemon.port)
+        complete(client, ECHO, max_tokens=48, ignore_eos=True)
+        expect("--max-batch=1", checked(client), 0.0)
+
+
+CHECKS = (same_answers, prediction, bad_predictions, whole_context, turns, several, leaving,
+          settings)
+
+
+def main():
+    report = Report()
+    report.run_all(CHECKS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
