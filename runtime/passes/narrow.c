@@ -22,6 +22,9 @@
 #define ROUNDS_MIN 4
 #define TILE_ROWS 14
 
+/* With fewer channels a window consists of short runs, which take twice as long to round. */
+#define CHANNELS_FEW 8
+
 /* By value. */
 struct narrowing {
     struct rt_graph *graph;
@@ -57,7 +60,8 @@ static bool rounds(const struct rt_graph *graph, const struct rt_node *node)
 {
     bool is_pointwise = (node->op->flags & RT_OP_POINTWISE) && !(node->op->flags & RT_OP_COPY) &&
                         !rt_op_is(node->op, RT_KNOWN_chain);
-    return is_product(graph, node) || is_pointwise || rt_op_is(node->op, RT_KNOWN_layer_norm);
+    return is_product(graph, node) || is_pointwise || rt_op_is(node->op, RT_KNOWN_layer_norm) ||
+           rt_op_is(node->op, RT_KNOWN_cat_affine);
 }
 
 static bool is_float(const struct rt_value *v)
@@ -118,6 +122,7 @@ static double rounds_of(const struct rt_graph *graph, const struct rt_node *node
     } else {
         const struct rt_value *stride = rt_node_arg(graph, node, CONV_STRIDE);
         windows = (double)w->dims[2].value * (double)w->dims[0].value / (double)x->dims[1].value;
+        windows *= x->dims[1].value < CHANNELS_FEW ? 2 : 1;
         rows = size_of(x, 2, x->rank);
         for (uint32_t i = 0; i < stride->count; i++) {
             windows /= (double)stride->ints[i].value;
