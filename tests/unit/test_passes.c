@@ -476,6 +476,22 @@ static void what_only_products_read_is_bfloat16(void **state)
     assert_int_equal(narrowed(f), DT_BF16);
 }
 
+static void what_products_read_joined_is_bfloat16(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t items[] = {multiply(f, INPUT(2, 16)), relu(f, INPUT(2, 16))};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, items, 2), number(f, 0)};
+    give(f, multiply(f, apply(f, "cat", args, 2)));
+    assert_int_equal(narrowed(f), DT_BF16);
+    start_again(state);
+    items[0] = multiply(f, INPUT(2, 16));
+    items[1] = INPUT(2, 16);
+    args[0] = rt_graph_tensors(&f->graph, items, 2);
+    args[1] = number(f, 0);
+    give(f, multiply(f, apply(f, "cat", args, 2))); /* an input cannot be rounded */
+    assert_int_equal(narrowed(f), DT_F32);
+}
+
 static void what_others_read_stays_a_float(void **state)
 {
     struct fixture *f = *state;
@@ -945,6 +961,7 @@ int main(void)
         TEST(an_island_has_one_reorder_in_and_one_out),
         TEST(element_wise_and_cat_stay_in_the_island),
         TEST(what_only_products_read_is_bfloat16),
+        TEST(what_products_read_joined_is_bfloat16),
         TEST(what_others_read_stays_a_float),
         TEST(wide_products_share_a_rounded_copy),
         TEST(trees_of_concatenations_join_at_once),
