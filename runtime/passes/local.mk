@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 %C%_libpasses_a_SOURCES = \
 	%D%/batch.c %D%/batch.h \
 	%D%/chain.c \
+	%D%/channels.c \
 	%D%/elide.c \
 	%D%/expand_dw.c \
 	%D%/fuse.c \

@@ -25,12 +25,14 @@ static enum dtype work_type(enum dtype dtype)
 #define BF16_PAIRS_MIN 8
 #define BF16_DEPTH_MAX 65536
 
-/* Is |value| a constant, perhaps converted? */
+/* Is |value| a constant, perhaps converted, or parts of one in another order? */
 static bool is_fixed(const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
     if (v->node != RT_NO_NODE && rt_op_is(graph->nodes[v->node].op, RT_KNOWN_to_dtype)) {
         v = rt_node_arg(graph, &graph->nodes[v->node], 0);
+    } else if (v->node != RT_NO_NODE && rt_op_is(graph->nodes[v->node].op, RT_KNOWN_join_parts)) {
+        v = &graph->values[rt_node_arg(graph, &graph->nodes[v->node], 0)->values[0]];
     }
     return v->is_constant;
 }
