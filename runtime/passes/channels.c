@@ -30,6 +30,7 @@
 enum { CHANNEL_DIM = 1 };
 enum { CAT_LIST, CAT_DIM };
 enum { SPLIT_X, SPLIT_SIZES, SPLIT_DIM };
+enum { SLICE_X, SLICE_DIM, SLICE_BEGIN, SLICE_STEP = 4 }; /* narrow has no step */
 
 /* Where the content of a channel is, too; |index| is its number among the channels of a map. */
 struct place {
@@ -143,6 +144,32 @@ static void map_split(struct pass *p, const struct rt_node *split)
             places[c] = p->maps[x].places[at + c];
         }
         at += count;
+    }
+}
+
+/* An int argument; |usual| if it is none, -1 if it is negative or differs from call to call. */
+static int64_t int_of(const struct rt_value *v, int64_t usual)
+{
+    bool is_known = v->kind == RT_INT && rt_dim_is_const(v->i) && v->i.value >= 0;
+    return v->kind == RT_NONE ? usual : is_known ? v->i.value : -1;
+}
+
+/* The same for a slice. */
+static void map_slice(struct pass *p, const struct rt_node *slice)
+{
+    uint32_t x = slice->args[SLICE_X], count = channels_of(p, slice->outs[0]);
+    int64_t begin = int_of(rt_node_arg(p->graph, slice, SLICE_BEGIN), 0), step = 1;
+    struct place *places;
+    if (rt_op_is(slice->op, RT_KNOWN_slice)) {
+        step = int_of(rt_node_arg(p->graph, slice, SLICE_STEP), 1);
+    }
+    if (!has_map(p, x) || !is_along_channels(p->graph, slice->args[SLICE_DIM]) || count == 0 ||
+        begin < 0 || begin >= p->maps[x].count || step < 1 || step > CHANNELS_MAX ||
+        begin + (count - 1) * step >= p->maps[x].count || !new_map(p, slice->outs[0], &places)) {
+        return;
+    }
+    for (uint32_t c = 0; c < count; c++) {
+        places[c] = p->maps[x].places[begin + c * step];
     }
 }
 
@@ -414,6 +441,8 @@ static enum status visit(struct pass *p, uint32_t index)
         map_view(p, node);
     } else if (rt_op_is(node->op, RT_KNOWN_split_sizes)) {
         map_split(p, node);
+    } else if (rt_op_is(node->op, RT_KNOWN_slice) || rt_op_is(node->op, RT_KNOWN_narrow)) {
+        map_slice(p, node);
     } else if (rt_op_is(node->op, RT_KNOWN_convolution)) {
         return visit_conv(p, index);
     }
