@@ -124,6 +124,7 @@ struct oip_request_output {
     bool has_form;            /* the request says |is_binary| of this output itself */
     uint32_t class_count;     /* of the classification extension; 0 = the tensor itself */
     bool wants_answer;        /* "answer": true, as the card of the model says */
+    bool wants_json;          /* "answer": "json": then each row as `call` writes it */
     struct oip_shared shared; /* if given: the caller writes the tensor there */
     bool has_shape;           /* of a request for shapes: the client knows |shape| from a call */
     struct shape shape;

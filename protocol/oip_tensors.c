@@ -206,6 +206,20 @@ enum status oip_parse_inputs(struct oip_parser *p)
     }
 }
 
+/* true, false, or "json". */
+static enum status read_answer(const struct oip_reader *r, struct oip_request_output *output)
+{
+    struct json_string word;
+    if (json_peek(r->in) != JSON_STRING) {
+        return json_read_bool(r->in, &output->wants_answer, r->err);
+    }
+    TRY(json_read_string(r->in, &word, r->err));
+    output->wants_answer = output->wants_json = json_string_is(&word, "json");
+    return output->wants_json
+               ? ST_OK
+               : json_fail(r->in, r->err, ST_INVALID, "expected true, false or \"json\"");
+}
+
 static enum status read_output_parameters(const struct oip_reader *r,
                                           struct oip_request_output *output)
 {
@@ -230,7 +244,7 @@ static enum status read_output_parameters(const struct oip_reader *r,
             }
             output->class_count = (uint32_t)count;
         } else if (json_string_is(&key, "answer")) {
-            TRY(json_read_bool(r->in, &output->wants_answer, r->err));
+            TRY(read_answer(r, output));
         } else {
             TRY(pass_parameter(r, &key, &output->shared));
         }
@@ -280,11 +294,12 @@ static enum status read_output(const struct oip_reader *r, struct oip_request_ou
     return oip_check_shared(r, &output->shared);
 }
 
-/* A repeated name is merged into its first entry. */
-static bool is_listed(const struct oip_outputs *outputs, struct span name)
+/* A repeated name is merged into its first entry; the tensor and the answer are two outputs. */
+static bool is_listed(const struct oip_outputs *outputs, const struct oip_request_output *wanted)
 {
     for (size_t i = 0; i < outputs->count; i++) {
-        if (span_equal(outputs->items[i].name, name)) {
+        const struct oip_request_output *item = &outputs->items[i];
+        if (span_equal(item->name, wanted->name) && item->wants_answer == wanted->wants_answer) {
             return true;
         }
     }
@@ -309,7 +324,7 @@ enum status oip_read_outputs(const struct oip_reader *r, struct oip_outputs *out
         }
         struct oip_request_output output = {.index = listed_count - 1};
         TRY(read_output(r, &output));
-        if (is_listed(out, output.name)) {
+        if (is_listed(out, &output)) {
             continue;
         }
         struct oip_request_output *grown =

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The rooms of the runtime, from the top down: RUNTIME_LIBS in Makefile.am has the same order.
+# The layers of the runtime, from the top down: RUNTIME_LIBS in Makefile.am has the same order.
 include runtime/load/local.mk
 include runtime/pipeline/local.mk
 include runtime/vm/local.mk

@@ -122,8 +122,8 @@ int access_begin(struct request *request)
     }
     if (scope == TOKEN_SCOPE_ADMIN) {
         error_set(&request->err, ST_INVALID,
-                  "this is for administrators: it is answered at the addresses of --admin-listen, "
-                  "and with --token-file to tokens of scope admin");
+                  "this is for administrators: use an address of --admin-listen, or, with "
+                  "--token-file, a token of scope admin");
         return 403;
     }
     return 200;

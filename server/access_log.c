@@ -107,11 +107,11 @@ static void put_phases(struct entry *entry, const struct request *request, uint6
     if (request_has_run(request)) {
         uint64_t encoded_ns = request->encoded_ns > job->finished_ns ? request->encoded_ns : now_ns;
         put_number(entry, "batch", job->batch_size > 0 ? job->batch_size : 1);
-        uint64_t media_us = infer_media_ns(&request->infer.media) / NS_PER_US;
+        uint64_t decode_us = infer_media_ns(&request->infer.media) / NS_PER_US;
         uint64_t prepare_us = us_between(request->arrived_ns, job->queued_ns);
-        put_number(entry, "prepare_us", prepare_us > media_us ? prepare_us - media_us : 0);
+        put_number(entry, "prepare_us", prepare_us > decode_us ? prepare_us - decode_us : 0);
         if (request->infer.media.ended_ns) {
-            put_number(entry, "decode_us", media_us);
+            put_number(entry, "decode_us", decode_us);
         }
         put_number(entry, "queue_us", us_between(job->queued_ns, job->started_ns));
         put_number(entry, "compute_us", us_between(job->started_ns, job->finished_ns));

@@ -155,7 +155,7 @@ static void print_call(struct buf *out, const struct model *model)
     buf_printf(out, "\"call_%s\",\"summary\":", model->name);
     json_print_string(out, span_str(model->description ? model->description : model->name));
     buf_add_str(out, ",\"parameters\":[{\"$ref\":\"#/components/parameters/Profile\"}");
-    if (has_media(model) && has_classes(model)) {
+    if (has_classes(model)) {
         buf_add_str(out, ",{\"$ref\":\"#/components/parameters/TopK\"}");
     }
     buf_add_str(out, "],\"requestBody\":{\"required\":true,\"content\":{");

@@ -51,6 +51,7 @@ struct infer_output {
     bool is_binary;
     uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
     bool is_answer;             /* as the model's card says: boxes, a map, a text */
+    bool is_json;               /* then each row as `call` writes it, and not as a file */
     bool is_part;               /* another output's answer says what this one has */
     const struct span *classes; /* of classes and of other answers: the texts, from the step ENCODE
                                    on; in the arena */
@@ -69,7 +70,7 @@ struct infer_call {
     struct call_request tree;                /* for infer_codec_call; likewise */
     const struct oip_parameters *parameters; /* of the codec in use */
     struct tensor_nan nan;                   /* how the request writes NaN */
-    struct image_place *places; /* of the rows of infer_find_picture(), in the arena; set in DECODE
+    struct image_place *places; /* of the rows of model->picture, in the arena; set in DECODE
                                    if they come as files */
     uint32_t place_count;
     struct infer_output *outputs;
@@ -112,6 +113,9 @@ MUST_CHECK enum status infer_call_decode_text(struct request *request, struct in
 enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
                                   struct error *err);
 void infer_call_note_fill(struct request *request, const struct infer_call *call);
+
+/* For codecs with the parameter top_k: the query's counts, if it has one. */
+void infer_take_query(const struct request *request, struct oip_parameters *parameters);
 
 /* Likewise, for calls whose leaves do not come from one text (infer_form.c): outputs, unless they
  * have been chosen, and inputs. And for the protocol: all outputs by name. */
@@ -178,10 +182,8 @@ struct infer_ops {
  * that they are made from are parts; an output |io| of a request that asks for it.
  */
 void infer_answer_choose(struct infer_call *call);
-MUST_CHECK enum status infer_answer_ask(struct infer_output *output, struct error *err);
-
-/* The input whose pictures answers are about: the first one that is a picture. NULL: none is. */
-const struct medium *infer_find_picture(const struct model *model);
+MUST_CHECK enum status infer_answer_ask(struct infer_output *output, bool is_json,
+                                        struct error *err);
 
 /* Appends the answer of |output| to |out| as JSON. */
 MUST_CHECK enum status infer_answer_print(const struct infer_call *call,

@@ -45,7 +45,7 @@ void infer_answer_choose(struct infer_call *call)
     }
 }
 
-enum status infer_answer_ask(struct infer_output *output, struct error *err)
+enum status infer_answer_ask(struct infer_output *output, bool is_json, struct error *err)
 {
     const struct answer_form *answer = output->io->answer;
     if (!answer) {
@@ -53,6 +53,7 @@ enum status infer_answer_ask(struct infer_output *output, struct error *err)
                          output->io->meta.name);
     }
     output->is_answer = answer->kind != ANSWER_CLASSES;
+    output->is_json = is_json;
     output->class_count = output->is_answer ? 0 : answer->class_count;
     return ST_OK;
 }
@@ -72,22 +73,11 @@ static struct answer_tensor tensor_of(const struct infer_call *call, uint32_t in
     };
 }
 
-const struct medium *infer_find_picture(const struct model *model)
-{
-    for (uint32_t i = 0; i < model->input_count; i++) {
-        const struct medium *medium = model->inputs[i].medium;
-        if (medium && medium->kind == MEDIUM_IMAGE) {
-            return medium;
-        }
-    }
-    return NULL;
-}
-
 static struct answer_source source_of(const struct infer_call *call,
                                       const struct infer_output *output)
 {
     const struct model_io *io = output->io;
-    const struct medium *picture = infer_find_picture(call->model);
+    const struct medium *picture = call->model->picture;
     return (struct answer_source){
         .answer = io->answer,
         .tensor = tensor_of(call, io->index),
@@ -130,11 +120,19 @@ enum status infer_answer_print(const struct infer_call *call, const struct infer
     return ST_OK;
 }
 
+static enum status write_row(const struct infer_output *output, const struct answer_source *source,
+                             size_t row, struct buf *out, struct error *err)
+{
+    return output->is_json ? answer_print(source, row, out, err)
+                           : answer_write(source, row, out, err);
+}
+
 /* In JSON the bytes of a file are base64. */
 static enum status keep_text(struct arena *arena, const struct infer_output *output,
                              const struct buf *text, struct span *out, struct error *err)
 {
-    bool is_coded = output->io->answer->kind == ANSWER_MAP && !output->is_binary;
+    bool is_file = output->io->answer->kind == ANSWER_MAP && !output->is_json;
+    bool is_coded = is_file && !output->is_binary;
     struct buf coded;
     buf_init(&coded, TEXT_BYTES_MAX);
     if (is_coded) {
@@ -159,7 +157,7 @@ enum status infer_answer_take(struct arena *arena, const struct infer_call *call
     buf_init(&text, TEXT_BYTES_MAX);
     for (size_t row = 0; status == ST_OK && row < rows; row++) {
         buf_reset(&text);
-        status = answer_write(&source, row, &text, err) == ST_OK
+        status = write_row(output, &source, row, &text, err) == ST_OK
                      ? keep_text(arena, output, &text, &texts[row], err)
                      : add_name(output, err);
     }

@@ -36,6 +36,12 @@ void infer_call_note_fill(struct request *request, const struct infer_call *call
     request->offload = request->offload || is_much_to_fill(request, call);
 }
 
+void infer_take_query(const struct request *request, struct oip_parameters *parameters)
+{
+    parameters->top_k =
+        query_has(&request->query, QUERY_TOP_K) ? request->query.top_k : parameters->top_k;
+}
+
 static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
@@ -48,6 +54,7 @@ static enum status parse(struct request *request, struct infer_call *call,
     call->parameters = &call->tree.parameters;
     TRY(call_parse(parts, &call->model->call, &limits, &request->infer.arena, &call->tree, out_rest,
                    err));
+    infer_take_query(request, &call->tree.parameters);
     infer_call_note_fill(request, call);
     return ST_OK;
 }
@@ -90,7 +97,7 @@ enum status infer_call_list_outputs(struct request *request, struct infer_call *
 static bool has_scores(const struct infer_output *output)
 {
     bool is_other = output->io->answer && output->io->answer->kind != ANSWER_CLASSES;
-    return !is_other && output->io->kind == RT_IO_TENSOR &&
+    return !is_other && !output->region && output->io->kind == RT_IO_TENSOR &&
            oip_is_score(output->io->meta.type.dtype) && output->io->meta.shape.rank > 0;
 }
 
@@ -120,7 +127,9 @@ enum status infer_call_choose_classes(struct infer_call *call, struct error *err
     for (size_t i = 0; i < call->output_count; i++) {
         struct infer_output *output = &call->outputs[i];
         bool is_meant = has_scores(output) && (output->io->labels || !has_labels);
-        output->class_count = is_meant ? call->parameters->top_k : 0;
+        if (output->class_count == 0 && is_meant) {
+            output->class_count = call->parameters->top_k;
+        }
         output->is_binary &= !is_meant; /* classes are text */
         count += is_meant;
     }
@@ -212,8 +221,7 @@ static enum status decode_all(struct request *request, struct infer_call *call, 
 
 static enum status decode(struct request *request, struct infer_call *call, struct error *err)
 {
-    bool is_binary = call->parameters->binary_data_output ||
-                     route_query_has(head_target(&request->head), "binary=1");
+    bool is_binary = call->parameters->binary_data_output || request->query.is_binary;
     TRY(decode_all(request, call, is_binary, err));
     if (!call->parameters->wants_tensors) {
         infer_answer_choose(call);

@@ -9,7 +9,6 @@
 #include <strings.h>
 
 #include "base/check.h"
-#include "protocol/number.h"
 #include "server/http/multipart.h"
 #include "server/infer.h"
 #include "server/intake/medium.h"
@@ -311,27 +310,9 @@ static enum status parse_parts(struct request *request, struct infer_call *call,
 
 /* ---- what both codecs do --------------------------------------------------------------------- */
 
-/* ?top_k=3; a form may have it among its parameters. 0 is a number like others: no classes. */
-static enum status read_query(const struct request *request, struct infer_call *call,
-                              struct error *err)
-{
-    struct span text;
-    if (!route_query_find(head_target(&request->head), "top_k", &text)) {
-        return ST_OK;
-    }
-    const uint8_t *at = text.ptr, *end = text.ptr + text.len;
-    uint64_t number;
-    if (number_parse_u64(&at, end, &number) != NUMBER_OK || at != end || number > UINT32_MAX) {
-        return error_set(err, ST_INVALID, "top_k: expected a number, got '%.*s'", SPAN_SHORT(text));
-    }
-    call->tree.parameters.top_k = (uint32_t)number;
-    return ST_OK;
-}
-
 static bool wants_binary(const struct request *request, const struct infer_call *call)
 {
-    return call->tree.parameters.binary_data_output ||
-           route_query_has(head_target(&request->head), "binary=1");
+    return call->tree.parameters.binary_data_output || request->query.is_binary;
 }
 
 static enum status parse_body(struct request *request, struct infer_call *call, struct error *err)
@@ -360,7 +341,8 @@ static enum status parse_call(struct request *request, struct infer_call *call,
     (void)parts;
     (void)out_rest;
     TRY(parse_body(request, call, err));
-    return read_query(request, call, err);
+    infer_take_query(request, &call->tree.parameters);
+    return ST_OK;
 }
 
 static enum status parse_oip(struct request *request, struct infer_call *call,
@@ -370,7 +352,8 @@ static enum status parse_oip(struct request *request, struct infer_call *call,
     (void)out_rest;
     TRY(parse_body(request, call, err));
     call->oip.parameters.binary_data_output = wants_binary(request, call);
-    return read_query(request, call, err);
+    infer_take_query(request, &call->tree.parameters);
+    return ST_OK;
 }
 
 /* Labels that are as many as the numbers of a row are those of classes. */
@@ -385,9 +368,8 @@ static bool has_classes(const struct model_io *io)
 /* If nobody says how many classes, or that there are to be none. */
 static void choose_unasked(const struct request *request, struct infer_call *call)
 {
-    struct span text;
     if (call->parameters->top_k || wants_binary(request, call) ||
-        route_query_find(head_target(&request->head), "top_k", &text)) {
+        query_has(&request->query, QUERY_TOP_K)) {
         return;
     }
     for (size_t i = 0; i < call->output_count; i++) {

@@ -206,7 +206,7 @@ static enum status make_places(struct request *request, struct infer_call *call,
 {
     struct arena *arena = &request->infer.arena;
     *out = NULL;
-    if (medium != infer_find_picture(call->model)) {
+    if (medium != call->model->picture) {
         return ST_OK;
     }
     if (call->place_count != count) { /* otherwise they are of a try that was short of memory */

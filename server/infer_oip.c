@@ -62,6 +62,17 @@ static enum status check_shared(struct request *request, const struct oip_reques
     return is_used ? infer_check_sharing(request, err) : ST_OK;
 }
 
+/* What the query says of results that do not say it themselves. */
+static void take_query(const struct request *request, struct oip_request *oip)
+{
+    infer_take_query(request, &oip->parameters);
+    for (size_t i = 0; request->query.is_binary && i < oip->outputs.count; i++) {
+        struct oip_request_output *output = &oip->outputs.items[i];
+        output->is_binary |= !output->has_form && !output->shared.is_given;
+    }
+    oip->parameters.binary_data_output |= request->query.is_binary;
+}
+
 static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
@@ -78,6 +89,7 @@ static enum status parse(struct request *request, struct infer_call *call,
     } else {
         TRY(oip_parse_infer(parts, &limits, &infer->arena, &call->oip, out_rest, err));
     }
+    take_query(request, &call->oip);
     infer_media_note(request, call);
     TRY(check_shared(request, &call->oip, err));
     return check_elements(request, &call->oip, err);
@@ -125,7 +137,7 @@ enum status infer_oip_choose_outputs(struct request *request, struct infer_call 
         add_output(call, io, is_name ? io->meta.name : io->io->alias, output->is_binary);
         struct infer_output *added = &call->outputs[call->output_count - 1];
         added->class_count = output->class_count;
-        if (output->wants_answer && infer_answer_ask(added, err) != ST_OK) {
+        if (output->wants_answer && infer_answer_ask(added, output->wants_json, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu].parameters.answer: ", output->index);
         }
         if (output->shared.is_given &&
@@ -336,6 +348,7 @@ static enum status decode(struct request *request, struct infer_call *call, stru
     call->nan = oip_request_nan(call->parameters);
     TRY(infer_check_names(&infer->arena, call->model, &call->oip, true, err));
     TRY(infer_oip_choose_outputs(request, call, err));
+    TRY(call->parameters->top_k ? infer_call_choose_classes(call, err) : ST_OK);
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
             TRY(decode_input(request, call, &call->oip.inputs[i], err));

@@ -18,7 +18,7 @@ enum status infer_begin_profile(struct request *request, struct error *err)
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     struct rt_method *method = infer->call.model->method;
-    if (!request->wants_profile) {
+    if (!request->query.wants_profile) {
         return ST_OK;
     }
     must(!infer->profile);

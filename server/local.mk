@@ -73,6 +73,7 @@ noinst_LIBRARIES += %D%/libserver.a
 	%D%/offload.c %D%/offload.h \
 	%D%/otlp.c %D%/otlp.h \
 	%D%/proving.c %D%/proving.h \
+	%D%/query.c %D%/query.def %D%/query.h \
 	%D%/recovery.c %D%/recovery.h \
 	%D%/regions.c %D%/regions.h \
 	%D%/reload.c %D%/reload.h \

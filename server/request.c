@@ -145,7 +145,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->http_status = 0;
     request->err.code = ST_OK;
     request->offload = request->is_on_worker = request->is_unfinished = false;
-    request->wants_profile = false;
+    request->query = (struct query){.given = 0};
     request->is_run_done = request->is_unreleased = false;
     request->body_bytes = 0;
     request->method = NULL;
@@ -254,21 +254,21 @@ int request_add_body(struct request *request, struct span bytes)
     return status == ST_OK ? 0 : http_status_of(status);
 }
 
-/* ?profile=1 is for one call, and the daemon has to allow it. */
-static int check_profile(struct request *request)
+/* The daemon has to allow ?profile=1. */
+static int check_query(struct request *request)
 {
-    request->wants_profile = route_query_has(head_target(&request->head), "profile=1");
-    if (!request->wants_profile) {
+    const struct route *route = route_of(request);
+    if (route->ignores_queries) {
         return 200;
     }
-    if (request->server->params->profile_spans_max == 0) {
+    if (query_parse(head_target(&request->head), route->queries, &request->query, &request->err) !=
+        ST_OK) {
+        return 400;
+    }
+    if (request->query.wants_profile && request->server->params->profile_spans_max == 0) {
         error_set(&request->err, ST_INVALID,
                   "profile=1: calls are not profiled here, see --profile-spans-max");
         return 403;
-    }
-    if (request->match.id == ROUTE_BATCH) {
-        error_set(&request->err, ST_INVALID, "profile=1: expected a request for one model");
-        return 400;
     }
     return 200;
 }
@@ -288,12 +288,10 @@ bool request_begin(struct request *request, const struct exchange_head *head)
     request->method = head->method_name;
     int status = find_route(request, head);
     status = status == 200 ? access_begin(request) : status;
+    status = status == 200 ? check_query(request) : status;
     if (status == 200) {
         enum status announced = announce_body(request, head);
         status = announced == ST_OK ? 200 : http_status_of(announced);
-    }
-    if (status == 200 && !route_of(request)->handler) {
-        status = check_profile(request);
     }
     if (status == 200 && !route_of(request)->handler) {
         status = infer_begin(request);

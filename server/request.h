@@ -25,6 +25,7 @@
 #include "server/http/body.h"
 #include "server/http/head.h"
 #include "server/infer.h"
+#include "server/query.h"
 #include "server/route.h"
 #include "server/trace.h"
 
@@ -49,7 +50,6 @@ struct request {
      * because a compiler may read neighbouring flags as one word. */
     enum request_step step;
     bool offload;       /* there is much to do: the next ANYWHERE steps run on a worker */
-    bool wants_profile; /* ?profile=1 */
     bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
 
     struct server *server;     /* borrowed; outlives every request */
@@ -61,6 +61,7 @@ struct request {
     struct head head;
     const char *method; /* as the client wrote it; NULL: not known yet */
     struct route_match match;
+    struct query query;
     struct body body;
     struct hal_pool
         *upload_pool; /* owned; a member of the clients' pool: holds |body| as it comes */

@@ -74,37 +74,6 @@ static struct span strip_query(struct span target)
     return query ? span_of(target.ptr, (size_t)(query - target.ptr)) : target;
 }
 
-bool route_query_has(struct span target, const char *parameter)
-{
-    const uint8_t *end = target.ptr + target.len;
-    const uint8_t *at = memchr(target.ptr, '?', target.len);
-    while (at) {
-        const uint8_t *first = at + 1;
-        at = memchr(first, '&', (size_t)(end - first));
-        if (span_is(span_of(first, (size_t)((at ? at : end) - first)), parameter)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool route_query_find(struct span target, const char *name, struct span *out)
-{
-    const uint8_t *end = target.ptr + target.len;
-    const uint8_t *at = memchr(target.ptr, '?', target.len);
-    size_t len = strlen(name);
-    while (at) {
-        const uint8_t *first = at + 1;
-        at = memchr(first, '&', (size_t)(end - first));
-        size_t bytes = (size_t)((at ? at : end) - first);
-        if (bytes > len && memcmp(first, name, len) == 0 && first[len] == '=') {
-            *out = span_of(first + len + 1, bytes - len - 1);
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What a pattern has taken out of a path. */
 struct taken {
     struct span model, region;

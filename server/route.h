@@ -33,20 +33,13 @@ struct route_match {
 
 /*
  * 200, or the status to answer with: 400 for a target that is malformed, 404 for one that nobody
- * serves, 405 with |allow|. The query is ignored here.
+ * serves, 405 with |allow|. The query is ignored here: server/query.h reads it.
  */
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err);
 
 /* The pattern of route.def, for people: "/v2/models/{m}/infer"; of ROUTE_COUNT "none". */
 const char *route_pattern(enum route_id id);
-
-/* Is |parameter|, such as "binary=1", one of the target's query? */
-bool route_query_has(struct span target, const char *parameter);
-
-/* The value of the parameter |name| of the target's query, as it stands there; false: it has none.
- */
-bool route_query_find(struct span target, const char *name, struct span *out);
 
 /* Decodes %XX of |text| into |out|; false when malformed, a control or NUL, or longer than |max|.
  */

@@ -20,16 +20,22 @@ static void print_error(struct buf *out, const char *text, int http_status)
 
 #define ANSWERS_ANYONE(fn)                                                                         \
     {                                                                                              \
-        .handler = (fn), .is_for_probes = true, .print_error = print_error                         \
+        .handler = (fn), .is_for_probes = true, .ignores_queries = true,                           \
+        .print_error = print_error                                                                 \
     }
 #define ANSWERS_PROBES(fn)                                                                         \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_READ, .is_for_probes = true,                         \
-        .print_error = print_error                                                                 \
+        .ignores_queries = true, .print_error = print_error                                        \
     }
 #define ANSWERS(fn)                                                                                \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_READ, .print_error = print_error                     \
+    }
+#define LISTS(fn)                                                                                  \
+    {                                                                                              \
+        .handler = (fn), .scope = TOKEN_SCOPE_READ, .ignores_queries = true,                       \
+        .print_error = print_error                                                                 \
     }
 #define ANSWERS_ON_THREAD(fn)                                                                      \
     {                                                                                              \
@@ -37,7 +43,7 @@ static void print_error(struct buf *out, const char *text, int http_status)
     }
 #define SHOWS(fn)                                                                                  \
     {                                                                                              \
-        .handler = (fn), .is_long = true, .print_error = print_error                               \
+        .handler = (fn), .is_long = true, .ignores_queries = true, .print_error = print_error      \
     }
 #define INFERS_ON_THREAD(fn)                                                                       \
     {                                                                                              \
@@ -60,20 +66,27 @@ static void print_error(struct buf *out, const char *text, int http_status)
     {                                                                                              \
         .ops = &(rows), .scope = TOKEN_SCOPE_INFER, .codec = &(how), .print_error = print_error    \
     }
+#define QUERIES_OF_CALLS (QUERY_BIT(BINARY) | QUERY_BIT(PROFILE) | QUERY_BIT(TOP_K))
+#define CALLS_ONE(how, known)                                                                      \
+    {                                                                                              \
+        .ops = &infer_ops_one, .scope = TOKEN_SCOPE_INFER, .codec = &(how), .queries = (known),    \
+        .print_error = print_error                                                                 \
+    }
 #define GENERATES(how)                                                                             \
     {                                                                                              \
-        .ops = &generation_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how),                       \
-        .print_error = reply_print_error                                                           \
+        .ops = &generation_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,               \
+        .codec = &(how), .print_error = reply_print_error                                          \
     }
 #define TRANSCRIBES(how)                                                                           \
     {                                                                                              \
-        .ops = &transcription_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how),                    \
-        .print_error = reply_print_error                                                           \
+        .ops = &transcription_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,            \
+        .codec = &(how), .print_error = reply_print_error                                          \
     }
 
 #define EMBEDS(how, print)                                                                         \
     {                                                                                              \
-        .ops = &embedding_ops, .scope = TOKEN_SCOPE_INFER, .codec = &(how), .print_error = (print) \
+        .ops = &embedding_ops, .scope = TOKEN_SCOPE_INFER, .ignores_queries = true,                \
+        .codec = &(how), .print_error = (print)                                                    \
     }
 
 static const struct route routes[ROUTE_COUNT + 1] = {

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "server/api.h"
 #include "server/infer.h"
+#include "server/query.h"
 #include "server/route.h"
 #include "server/tokens.h"
 
@@ -17,6 +18,8 @@ struct route {
     bool changes_models;    /* the handler says in request->order what is to change */
     const struct infer_ops *ops;
     const struct infer_codec *codec;
+    uint32_t queries;     /* the parameters of a query that it takes, a set of server/query.h */
+    bool ignores_queries; /* a query is not looked at */
     /* The form of an error's body. */
     void (*print_error)(struct buf *out, const char *text, int http_status);
 };

@@ -55,7 +55,7 @@ static void add_time(struct histogram *histogram, uint64_t ns)
 
 /* The times of a batch are those of its last request: they ran as one. */
 static void add_batch(struct model_stats *stats, const struct rt_sched_job *job, int64_t samples,
-                      uint64_t decode, uint64_t encode)
+                      uint64_t input, uint64_t encode)
 {
     int64_t index = samples < MODEL_STATS_BATCH_MAX ? samples - 1 : MODEL_STATS_BATCH_MAX - 1;
     must(job->finished_ns >= job->started_ns && job->started_ns >= job->queued_ns);
@@ -63,7 +63,7 @@ static void add_batch(struct model_stats *stats, const struct rt_sched_job *job,
     stats->execution_count++;
     batch->count++;
     histogram_add(&stats->rows, &histogram_rows, samples > 0 ? (uint64_t)samples : 0);
-    batch->decode += decode;
+    batch->input += input;
     batch->compute += job->finished_ns - job->started_ns;
     batch->encode += encode;
 }
@@ -86,30 +86,30 @@ void stats_add(struct model_stats *stats, const struct request *request,
         }
         return;
     }
-    uint64_t decode = job->queued_ns - request->arrived_ns;
-    uint64_t media = infer_media_ns(&request->infer.media);
+    uint64_t input = job->queued_ns - request->arrived_ns;
+    uint64_t decode = infer_media_ns(&request->infer.media);
     uint64_t encode = request->encoded_ns - job->finished_ns;
     int64_t samples = call->sample_count;
     stats->inference_count += (uint64_t)samples;
     add(&stats->ok, now_ns - request->arrived_ns);
-    add(&stats->decode, decode);
+    add(&stats->input, input);
     add(&stats->queue, job->started_ns - job->queued_ns);
     add(&stats->batch_wait, job->joining_ns);
     add(&stats->compute, job->finished_ns - job->started_ns);
     add(&stats->encode, encode);
     add(&stats->write, now_ns - request->encoded_ns);
     add_time(&stats->durations, now_ns - request->arrived_ns);
-    add_time(&stats->phases[MODEL_PHASE_PREPARE], decode > media ? decode - media : 0);
-    if (media) {
-        add(&stats->media, media);
-        add_time(&stats->phases[MODEL_PHASE_DECODE], media);
+    add_time(&stats->phases[MODEL_PHASE_PREPARE], input > decode ? input - decode : 0);
+    if (decode) {
+        add(&stats->decode, decode);
+        add_time(&stats->phases[MODEL_PHASE_DECODE], decode);
     }
     add_time(&stats->phases[MODEL_PHASE_QUEUE], job->started_ns - job->queued_ns);
     add_time(&stats->phases[MODEL_PHASE_COMPUTE], job->finished_ns - job->started_ns);
     add_time(&stats->phases[MODEL_PHASE_ENCODE], encode);
     if (job->is_batch_end && !request->infer.generation && call->joined >= 0) {
         samples = call->joined ? call->joined : samples;
-        add_batch(stats, job, job->batch_size > 1 ? job->batch_rows : samples, decode, encode);
+        add_batch(stats, job, job->batch_size > 1 ? job->batch_rows : samples, input, encode);
     }
 }
 
@@ -135,7 +135,7 @@ static void print_batches(struct buf *out, const struct model_stats *stats)
         if (batch->count) {
             buf_printf(out, "%s{\"batch_size\":%u", before, i + 1);
             print_phase(out, ",", "compute_input",
-                        &(struct model_stats_phase){batch->count, batch->decode});
+                        &(struct model_stats_phase){batch->count, batch->input});
             print_phase(out, ",", "compute_infer",
                         &(struct model_stats_phase){batch->count, batch->compute});
             print_phase(out, ",", "compute_output",
@@ -153,14 +153,14 @@ static void print_phases(struct buf *out, const struct model_stats *stats)
     print_phase(out, ",", "fail", &stats->failed);
     print_phase(out, ",", "cancel", &stats->cancelled);
     print_phase(out, ",", "queue", &stats->queue);
-    print_phase(out, ",", "compute_input", &stats->decode);
+    print_phase(out, ",", "compute_input", &stats->input);
     print_phase(out, ",", "compute_infer", &stats->compute);
     print_phase(out, ",", "compute_output", &stats->encode);
     print_phase(out, ",", "cache_hit", &none);
     print_phase(out, ",", "cache_miss", &none);
     print_phase(out, ",", "write", &stats->write);
     print_phase(out, ",", "batch_wait", &stats->batch_wait);
-    print_phase(out, ",", "decode", &stats->media);
+    print_phase(out, ",", "decode", &stats->decode);
 }
 
 static void print_pool(struct buf *out, const char *name, const struct hal_pool_stats *pool)

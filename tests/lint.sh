@@ -44,8 +44,8 @@ forbid() {
 include_rules() {
     # shellcheck disable=SC2086
     grep -nE '^ *# *include *[<"]' /dev/null $C_FILES | awk '
-        # The same for a room of the runtime: itself and the rooms below it.
-        function rooms(file, part, own, seen) {
+        # The same for a layer of the runtime: itself and the layers below it.
+        function layers(file, part, own, seen) {
             split(file, part, "/")
             own = part[2]
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|runtime/" own "/|"
@@ -81,8 +81,8 @@ include_rules() {
                 "program/(adapt|example|names|oracle|outline|program|resident|results|" \
                 "signature|state|summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
         }
-        # The same for a room of the server: itself and the rooms below it.
-        function server_rooms(file, part, seen) {
+        # The same for a folder of the server: itself and the folders below it.
+        function server_folders(file, part, seen) {
             split(file, part, "/")
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
                 "server/(process|" part[2] (part[2] == "pte" ? "|profile|text|intake|media" : "") \
@@ -104,10 +104,10 @@ include_rules() {
             }
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
-            if (file ~ /^runtime\//) return rooms(file)
+            if (file ~ /^runtime\//) return layers(file)
             if (file ~ /^server\/(process|profile|pte|http|model|intake|generate|card)\// ||
                 file ~ /^server\/(answer|text|media)\//)
-                return server_rooms(file)
+                return server_folders(file)
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
             return "."

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes small pictures and what Pillow makes of them, for tests/unit/test_image.c:
+"""Writes small pictures and what Pillow makes of them, for tests/unit/test_pictures.c:
 
     tests/fuzz/corpus/image/NAME    the pictures
     tests/media/pictures.def        the cases: picture, form, size of the result

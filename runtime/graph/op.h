@@ -2,7 +2,7 @@
 /*
  * The row of an operator. An operator is one row in one family file of runtime/ops/: its names in
  * each dialect, its signature, its shape function and its emit function. runtime/ops/op.c lists the
- * families; other rooms name an operator only if they know its meaning.
+ * families; other layers name an operator only if they know its meaning.
  *
  * A row is used in two places. At load, |shape| runs once over symbolic dims. It checks everything
  * that the signature does not say (element types, ranks, values of attributes) and computes the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators whose meaning other rooms know: passes that rewrite them, importers that make them. The
- * rows are looked up by name once; a node is then compared with a row. Any thread.
+ * Operators whose meaning other layers know: passes that rewrite them, importers that make them.
+ * The rows are looked up by name once; a node is then compared with a row. Any thread.
  */
 #ifndef PTED_RUNTIME_OPS_KNOWN_H
 #define PTED_RUNTIME_OPS_KNOWN_H

@@ -187,8 +187,8 @@ static enum status verify_names(const char *const *names, uint32_t count, enum r
     for (uint32_t i = 0; i < count; i++) {
         if (names[i] && !rt_name_is_valid(span_str(names[i]), side)) {
             return error_set(err, ST_INVALID,
-                             "%s '%.64s': expected a name of 1 to %d of A-Z a-z 0-9 _ - . : that "
-                             "does not read like %s_0",
+                             "%s '%.64s': expected a name of 1 to %d of A-Z a-z 0-9 _ - . :, and "
+                             "not one like %s_0",
                              what, names[i], RT_NAME_BYTES_MAX, what);
         }
         for (uint32_t k = 0; names[i] && k < i; k++) {

@@ -27,7 +27,7 @@ static const struct {
 } relatives[] = {
     {"FT01", AT_IDENTIFIER, "a .ptd file: external weights of a program, not a program"},
     {"BP08", AT_IDENTIFIER, "a .bpte file: a program bundled with test data; extract the program"},
-    {"PK\x03\x04", 0, "a zip archive (.ptn?); pted reads .pte programs"},
+    {"PK\x03\x04", 0, "a zip archive, such as a .pt or .pt2 file; pted reads .pte programs"},
 };
 
 enum status pte_check_end(struct span file, uint64_t end, bool is_exact, struct error *err)

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/refs.h"
 #include "runtime/sched/deadline.h"
 #include "runtime/sched/queue.h"
 
@@ -16,6 +17,7 @@
 
 struct rt_sched {
     uint32_t magic;
+    struct refs refs; /* the caller's, and one of each thread that may still look: see hold() */
     struct rt_sched_options options;
     pthread_mutex_t lock;
     struct list ready; /* queues in which something is ready */

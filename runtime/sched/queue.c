@@ -122,6 +122,7 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
     queue->waiting_bytes -= job->bytes;
 }
 
+/* Parts pass requests that wait for memory: their wholes may hold that memory. */
 static struct rt_sched_job *first_part(const struct rt_sched_queue *queue)
 {
     for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {

@@ -56,6 +56,30 @@ static bool add_runs(struct rt_sched *sched, uint32_t more)
     return true;
 }
 
+/*
+ * When the last job is done, its owner may free the scheduler: on another thread, or in done(),
+ * while this thread is about to look for the next job. So a thread that looks after a start() or a
+ * done() has a reference, which it took while that job was not over.
+ */
+static void hold(struct rt_sched *sched)
+{
+    refs_take(&sched->refs);
+}
+
+static void let_go(struct rt_sched *sched)
+{
+    if (!refs_drop(&sched->refs)) {
+        return;
+    }
+    while (!list_is_empty(&sched->free_runs)) {
+        free(rt_choose_run(sched));
+    }
+    rt_deadlines_fini(&sched->deadlines);
+    pthread_mutex_destroy(&sched->lock);
+    sched->magic = 0;
+    free(sched);
+}
+
 enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched **out_sched,
                          struct error *err)
 {
@@ -65,6 +89,7 @@ enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched
         return error_set(err, ST_EXHAUSTED, "no memory for the scheduler");
     }
     sched->magic = RT_SCHED_MAGIC;
+    refs_init(&sched->refs);
     sched->options = *options;
     must(pthread_mutex_init(&sched->lock, NULL) == 0);
     list_init(&sched->ready);
@@ -86,14 +111,10 @@ void rt_sched_free(struct rt_sched *sched)
 {
     if (sched) {
         OBJ_CHECK(sched, RT_SCHED_MAGIC);
+        pthread_mutex_lock(&sched->lock);
         must(sched->running_count == 0 && sched->queue_count == 0 && sched->aside_count == 0);
-        while (!list_is_empty(&sched->free_runs)) {
-            free(rt_choose_run(sched));
-        }
-        rt_deadlines_fini(&sched->deadlines);
-        pthread_mutex_destroy(&sched->lock);
-        sched->magic = 0;
-        free(sched);
+        pthread_mutex_unlock(&sched->lock);
+        let_go(sched);
     }
 }
 
@@ -311,6 +332,7 @@ static void start_all(struct rt_sched *sched, struct rt_sched_start *start,
         return;
     }
     struct pause here, *before = begin_pause(&here, sched);
+    hold(sched);
     while (start->count > 0) {
         unsigned releases = atomic_load(&sched->release_count);
         bool is_started = start_taken(sched, start, own);
@@ -330,6 +352,7 @@ static void start_all(struct rt_sched *sched, struct rt_sched_start *start,
         pthread_mutex_unlock(&sched->lock);
     }
     current_pause = before;
+    let_go(sched);
 }
 
 /* rt_choose_next(), unless the thread has a pause. */
@@ -512,19 +535,20 @@ static void finish_part(struct rt_sched *sched, struct rt_sched_job *job, enum s
     uint64_t serial = run->serial; /* constant until the job is over */
     struct rt_sched_start start;
     struct pause here, *before = begin_pause(&here, sched);
+    hold(sched);
     start.count = 0;
     status = end_in_run(sched, job, status, &start);
     job->ops->done(job, status);
     current_pause = before;
-    if (!here.has_more) {
-        return;
+    if (here.has_more) {
+        pthread_mutex_lock(&sched->lock);
+        if (run->serial != serial || list_is_empty(&run->jobs)) { /* the run is over */
+            take_or_pause(sched, sched->options.clock(), &start);
+        }
+        pthread_mutex_unlock(&sched->lock);
+        start_all(sched, &start, NULL);
     }
-    pthread_mutex_lock(&sched->lock);
-    if (run->serial != serial || list_is_empty(&run->jobs)) { /* the run is over */
-        take_or_pause(sched, sched->options.clock(), &start);
-    }
-    pthread_mutex_unlock(&sched->lock);
-    start_all(sched, &start, NULL);
+    let_go(sched);
 }
 
 void rt_sched_finished(struct rt_sched_job *job, enum status status)

@@ -151,7 +151,10 @@ struct rt_sched_queue_options {
 
 MUST_CHECK enum status rt_sched_new(const struct rt_sched_options *options,
                                     struct rt_sched **out_sched, struct error *err);
-void rt_sched_free(struct rt_sched *sched); /* nothing waits or runs, no queue is left */
+
+/* Nothing waits or runs, no queue is left. Any thread, also in done(); a thread that is still on
+ * its way out of start_all() frees the memory then. */
+void rt_sched_free(struct rt_sched *sched);
 
 MUST_CHECK enum status rt_sched_queue_new(struct rt_sched *sched,
                                           const struct rt_sched_queue_options *options,

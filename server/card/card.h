@@ -229,6 +229,7 @@ const char *card_fit_word(enum card_fit fit);
 
 /* "classes", "boxes", "map", "text"; NULL: the tensor. */
 const char *card_answer_word(enum answer_kind kind);
+enum answer_kind card_find_answer_kind(const char *word); /* ANSWER_TENSOR: none of them */
 
 /* "sent", "shown", "model". */
 const char *card_picture_word(enum answer_picture picture);
@@ -276,6 +277,13 @@ const struct card_labels *card_find_labels(const struct card *card, const struct
  * card_apply(). */
 const struct answer_form *card_find_answer(const struct card *card, const struct rt_method *method,
                                            uint32_t index);
+
+/* The input whose pictures answers are about: the first one that is a picture. NULL: none is. */
+const struct card_io *card_find_picture(const struct card *card, const struct rt_method *method);
+
+/* Is what the card says of an input likely to be a mistake, though it fits the program? |*out| says
+ * why, with the place. After card_apply() and before card_settle(). */
+bool card_find_doubt(const struct card_io *io, struct error *out);
 
 /* Result |index| as answers see it, without bytes; ANSWER_NO_INDEX: an empty one. */
 struct answer_tensor card_answer_tensor(const struct rt_method *method, uint32_t index);

@@ -200,10 +200,10 @@ static void set_kind(struct card_answer *out, enum answer_kind kind)
     out->answer.picture = kind == ANSWER_MAP ? ANSWER_OF_MODEL : ANSWER_STORED;
 }
 
-static enum answer_kind find_kind(const char *text)
+enum answer_kind card_find_answer_kind(const char *word)
 {
     enum answer_kind kind = ANSWER_CLASSES;
-    while (kind < KIND_COUNT && strcmp(kinds[kind], text) != 0) {
+    while (kind < KIND_COUNT && strcmp(kinds[kind], word) != 0) {
         kind++;
     }
     return kind < KIND_COUNT ? kind : ANSWER_TENSOR;
@@ -231,12 +231,12 @@ enum status card_read_answer(struct card *card, const struct document *in, const
                              "expected " KINDS ", or an object with one of these");
     }
     if (first) {
-        set_kind(&io->answer, find_kind(document_key(first)));
+        set_kind(&io->answer, card_find_answer_kind(document_key(first)));
         return io->answer.answer.kind ? read_details(&r, first, err)
                                       : document_refuse_member(in, first, KINDS, err);
     }
     TRY(document_text(in, value, &text, err));
-    set_kind(&io->answer, find_kind(text));
+    set_kind(&io->answer, card_find_answer_kind(text));
     return io->answer.answer.kind
                ? ST_OK
                : document_fail(in, value, err, ST_INVALID, "expected " KINDS ", got '%.40s'", text);
@@ -301,14 +301,13 @@ static void settle_form(struct card_answer *said)
     }
 }
 
-/* The first input that is a picture; NULL: there is none. */
-static const struct card_image *find_image(const struct card *card, const struct rt_method *method)
+const struct card_io *card_find_picture(const struct card *card, const struct rt_method *method)
 {
     const struct card_method *said = card_find_method(card, method);
     for (uint32_t i = 0; said && i < rt_method_input_count(method); i++) {
         const struct card_io *io = card_find_io(said, RT_INPUT, i);
         if (io && io->media.kind == CARD_IMAGE) {
-            return &io->media.image;
+            return io;
         }
     }
     return NULL;
@@ -319,7 +318,7 @@ static enum status check_picture(const struct card *card, const struct rt_method
                                  const struct card_answer *said, struct error *err)
 {
     bool needs_sides = said->answer.is_normalized && !said->answer.is_relative;
-    return find_image(card, method) || !(said->needs_picture || needs_sides)
+    return card_find_picture(card, method) || !(said->needs_picture || needs_sides)
                ? ST_OK
                : card_fail(&said->place, err, ST_INVALID,
                            "%s needs an input that the card says to be an image",

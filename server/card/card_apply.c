@@ -288,7 +288,8 @@ static enum status check_shared_labels(struct card *card, struct rt_program *pro
     }
     return any ? ST_OK
                : card_fail(&card->labels.place, err, ST_INVALID,
-                           "no output has %u classes, as there are labels", card->labels.count);
+                           "no output has %u classes, the number of these labels",
+                           card->labels.count);
 }
 
 enum status card_apply(struct card *card, struct rt_program *program, struct error *err)

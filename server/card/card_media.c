@@ -357,6 +357,21 @@ static enum status refuse(const struct card_io *io, const struct rt_io *is, cons
                      is->name, dtype_name(is->dtype), shape_print(&is->shape, shape));
 }
 
+/* Without a crop, a shorter side of another length than the program's fits no picture. */
+static enum status check_shorter(const struct rt_io *is, const struct card_io *io,
+                                 struct error *err)
+{
+    const struct card_image *image = &io->media.image;
+    const int64_t *dims = is->shape.dims;
+    bool is_open = image->resize[0] && image->fit == CARD_SHORTER && !image->crop[0];
+    return !is_open || image->resize[0] == (dims[1] < dims[2] ? dims[1] : dims[2])
+               ? ST_OK
+               : card_fail(&io->media.place, err, ST_INVALID,
+                           "resize: the shorter side becomes %u, the program takes [%lld, %lld]; "
+                           "expected a crop, too",
+                           image->resize[0], (long long)dims[1], (long long)dims[2]);
+}
+
 /* The pixels that the method takes now: card_adapt() has put its steps in front of it, or it takes
  * bytes itself. */
 static enum status apply_image(const struct rt_io *is, struct card_io *io, struct error *err)
@@ -376,6 +391,7 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
         return card_fail(&io->media.place, err, ST_INVALID, "colors: the program has %u channel%s",
                          image->channels, image->channels == 1 ? "" : "s");
     }
+    TRY(check_shorter(is, io, err));
     bool is_pair = image->resize[0] && image->fit != CARD_SHORTER;
     image->height = image->crop[0] ? image->crop[0] : is_pair ? image->resize[0] : 0;
     image->width = image->crop[0] ? image->crop[1] : is_pair ? image->resize[1] : 0;
@@ -386,6 +402,31 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
                : card_fail(&io->media.place, err, ST_INVALID,
                            "the pictures are [%u, %u], the program takes [%lld, %lld]",
                            image->height, image->width, (long long)dims[1], (long long)dims[2]);
+}
+
+bool card_find_doubt(const struct card_io *io, struct error *out)
+{
+    const struct card_image *image = &io->media.image;
+    bool is_shorter = image->resize[0] && image->fit == CARD_SHORTER;
+    if (io->media.kind != CARD_IMAGE) {
+        return false;
+    }
+    if (!image->crop[0] && (!image->resize[0] || is_shorter)) {
+        card_fail(&io->media.place, out, ST_INVALID,
+                  "only pictures %s %u x %u are taken; with a resize to [%u, %u], or with a "
+                  "crop, all are",
+                  image->resize[0] ? "with the proportions of" : "of", image->height, image->width,
+                  image->height, image->width);
+        return true;
+    }
+    uint32_t side = image->crop[0] < image->crop[1] ? image->crop[0] : image->crop[1];
+    if (is_shorter && image->resize[0] < side) {
+        card_fail(&io->media.place, out, ST_INVALID,
+                  "the crop is larger than the shorter side, which becomes %u: the rest is filled",
+                  image->resize[0]);
+        return true;
+    }
+    return false;
 }
 
 /* [n, samples], with dims of 1 in between; [n, bands, frames]. */

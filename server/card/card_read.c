@@ -130,8 +130,8 @@ static enum status read_name(const struct reader *r, const struct cJSON *value, 
     return rt_name_is_valid(span_str(*out), side)
                ? ST_OK
                : document_fail(r->in, value, err, ST_INVALID,
-                               "expected a name of 1 to %d of A-Z a-z 0-9 _ - . : that does not "
-                               "read like %s_0",
+                               "expected a name of 1 to %d of A-Z a-z 0-9 _ - . :, and not one "
+                               "like %s_0",
                                RT_NAME_BYTES_MAX, side == RT_INPUT ? "input" : "output");
 }
 

@@ -68,6 +68,14 @@ void words_free(struct words *words)
     }
 }
 
+bool words_are_same(const struct words *a, const struct words *b)
+{
+    OBJ_CHECK(a, WORDS_MAGIC);
+    OBJ_CHECK(b, WORDS_MAGIC);
+    return a->tokenizer && b->tokenizer ? tokenizer_is_same(a->tokenizer, b->tokenizer)
+                                        : a->tokenizer == b->tokenizer;
+}
+
 uint32_t words_count(const struct words *words)
 {
     OBJ_CHECK(words, WORDS_MAGIC);

@@ -30,6 +30,9 @@ MUST_CHECK enum status words_new_bytes(struct words **out, struct error *err);
 MUST_CHECK enum status words_load(const char *path, struct words **out, struct error *err);
 void words_free(struct words *words); /* NULL is fine */
 
+/* Do both make the same of every text, because they were made from the same? */
+bool words_are_same(const struct words *a, const struct words *b);
+
 /* One more than the largest id. */
 uint32_t words_count(const struct words *words);
 

@@ -50,7 +50,6 @@ void medium_unref(struct medium *medium)
         } else {
             log_mel_free(medium->log_mel);
             words_free(medium->words);
-            free(medium->tokenizer);
         }
         medium->magic = 0;
         free(medium);
@@ -171,10 +170,6 @@ static enum status load_words(struct medium *medium, const char *path, const cha
     }
     if (!beside_find_tokenizer(&beside, tokenizer, found)) {
         return error_set(err, ST_INVALID, "text: there is no tokenizer beside the program");
-    }
-    medium->tokenizer = strdup(found);
-    if (!medium->tokenizer) {
-        return error_set(err, ST_EXHAUSTED, "media: out of memory");
     }
     return words_load(found, &medium->words, err) == ST_OK ? ST_OK
                                                            : beside_forget_folder(found, err);

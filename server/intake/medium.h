@@ -58,7 +58,6 @@ struct medium {
     uint64_t length_max;
     /* ---- texts ---- */
     struct words *words; /* owned */
-    char *tokenizer;     /* owned: where they come from */
     uint32_t parts[MEDIUM_PARTS];
     enum dtype dtypes[MEDIUM_PARTS];
     uint32_t tokens;     /* of each row; 0: it varies */

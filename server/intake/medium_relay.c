@@ -5,13 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/check.h"
 #include "runtime/program/program.h"
+#include "server/generate/words.h"
 #include "server/intake/medium.h"
-#include "server/process/file.h"
-
-#define TOKENIZER_BYTES_MAX ((size_t)256 << 20)
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -80,24 +77,6 @@ static const char *compare_sounds(const struct medium *a, const struct medium *b
                                         : NULL;
 }
 
-/* The same file, or a copy of it: programs have their tokenizers beside them. */
-static bool has_same_tokenizer(const struct medium *a, const struct medium *b)
-{
-    struct buf first, second;
-    struct error ignored;
-    if (strcmp(a->tokenizer, b->tokenizer) == 0) {
-        return true;
-    }
-    buf_init(&first, TOKENIZER_BYTES_MAX);
-    buf_init(&second, TOKENIZER_BYTES_MAX);
-    bool is_same = file_read(a->tokenizer, &first, &ignored) == ST_OK &&
-                   file_read(b->tokenizer, &second, &ignored) == ST_OK && first.len == second.len &&
-                   memcmp(first.ptr, second.ptr, first.len) == 0;
-    buf_fini(&first);
-    buf_fini(&second);
-    return is_same;
-}
-
 /* Both may fill inputs beside the ids, but no other ones than each other. */
 static const char *compare_texts(const struct medium *a, const struct medium *b)
 {
@@ -107,10 +86,10 @@ static const char *compare_texts(const struct medium *a, const struct medium *b)
             return part == MEDIUM_MASK ? "mask" : "types";
         }
     }
-    return a->tokens_max != b->tokens_max ? "max_tokens"
-           : a->tokens != b->tokens       ? "pad"
-           : !has_same_tokenizer(a, b)    ? "tokenizer"
-                                          : NULL;
+    return a->tokens_max != b->tokens_max        ? "max_tokens"
+           : a->tokens != b->tokens              ? "pad"
+           : !words_are_same(a->words, b->words) ? "tokenizer"
+                                                 : NULL;
 }
 
 bool medium_is_alike(const struct medium *a, const struct medium *b, const char **out_what)

@@ -193,6 +193,7 @@ void model_close(struct model *model)
         medium_unref(model->inputs[i].medium);
         model->inputs[i].medium = NULL;
     }
+    model->picture = NULL;
     rt_sched_queue_unref(model->queue);
     rt_program_unref(model->program);
     hal_pool_free(model->pool);

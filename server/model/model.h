@@ -104,8 +104,9 @@ struct model {
     /* ---- what clients see, in the arena ---- */
     struct model_io *inputs, *outputs;
     uint32_t input_count, output_count;
-    const char *description; /* from the card, or NULL */
-    const char *placement;   /* JSON of where it runs, or NULL: on the CPU */
+    const struct medium *picture; /* of an input: the pictures that answers are about, or NULL */
+    const char *description;      /* from the card, or NULL */
+    const char *placement;        /* JSON of where it runs, or NULL: on the CPU */
     struct call_method
         call; /* inputs and outputs by raw index and structure; meaningful with |method| */
     const struct shape *example; /* by raw input: rt_example_shapes(); NULL: no example exists */

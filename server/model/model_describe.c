@@ -2,9 +2,11 @@
 /* What clients see of a model's method: inputs, outputs, structure, an example, placement. */
 #include "config.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "protocol/json.h"
 #include "protocol/oip_classes.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/program/example.h"
@@ -14,7 +16,7 @@
 #include "server/model/model.h"
 #include "server/model/placement.h"
 
-#define FORM_TEXT_MAX 4096
+#define FORM_TEXT_MAX (64 << 10)
 
 static enum status no_memory(struct error *err)
 {
@@ -99,17 +101,33 @@ static void take_labels(const struct model *model, struct model_io *io)
     io->meta.label_count = io->kind == RT_IO_TENSOR ? io->label_count : 0;
 }
 
-/* Where boxes and maps lie. */
+/* An output that boxes are made from, too. */
+static void print_part(const struct model *model, const char *key, uint32_t index, struct buf *out)
+{
+    if (index != ANSWER_NO_INDEX) {
+        buf_printf(out, ",\"%s\":", key);
+        json_print_string(out, span_str(rt_method_result(model->method, index)->name));
+    }
+}
+
+/* How many classes there are, or where boxes and maps lie. */
 static enum status print_answer(struct model *model, struct model_io *io, struct error *err)
 {
     const struct answer_form *answer = io->answer;
     struct buf text;
-    if (answer->kind != ANSWER_BOXES && answer->kind != ANSWER_MAP) {
+    if (answer->kind == ANSWER_TEXT) {
         return ST_OK;
     }
     buf_init(&text, FORM_TEXT_MAX);
-    buf_printf(&text, "{\"picture\":\"%s\"%s}", card_picture_word(answer->picture),
-               answer->is_normalized ? ",\"normalized\":true" : "");
+    if (answer->kind == ANSWER_CLASSES) {
+        buf_printf(&text, "{\"count\":%" PRIu32 "}", answer->class_count);
+    } else {
+        buf_printf(&text, "{\"picture\":\"%s\"%s", card_picture_word(answer->picture),
+                   answer->is_normalized ? ",\"normalized\":true" : "");
+        print_part(model, "scores", answer->scores, &text);
+        print_part(model, "classes", answer->classes, &text);
+        buf_add_char(&text, '}');
+    }
     io->meta.answer_form = keep_form(model, &text);
     return io->meta.answer_form ? ST_OK : no_memory(err);
 }
@@ -253,12 +271,15 @@ enum status model_open_media(struct model *model, struct error *err)
     const struct origin *origin = model->origin;
     const struct card_method *said =
         origin->card ? card_find_method(origin->card, model->method) : NULL;
+    const struct card_io *picture =
+        origin->card ? card_find_picture(origin->card, model->method) : NULL;
     for (uint32_t i = 0; said && i < model->input_count; i++) {
         struct model_io *io = &model->inputs[i];
         const struct card_io *about = card_find_io(said, RT_INPUT, io->index);
         struct medium *medium;
         TRY(medium_new(model->method, about, origin->path, origin->tokenizer_path, &medium, err));
         TRY(medium ? model_give_medium(model, io, medium, err) : ST_OK);
+        model->picture = about && about == picture ? medium : model->picture;
     }
     return ST_OK;
 }

@@ -21,8 +21,8 @@ struct model_stats_phase {
 
 /* Executions by how many samples they had, of one request or of several that ran as one. */
 struct model_stats_batch {
-    uint64_t count;                   /* executions */
-    uint64_t decode, compute, encode; /* ns */
+    uint64_t count;                  /* executions */
+    uint64_t input, compute, encode; /* ns */
 };
 
 /* The phases of a successful call that have a histogram. */
@@ -41,8 +41,8 @@ struct model_stats {
     struct model_stats_phase ok,
         failed; /* from the last byte of the request to its last of the answer */
     struct model_stats_phase cancelled; /* of |failed| those whose client has gone */
-    struct model_stats_phase decode;    /* body to tensors, and the plan */
-    struct model_stats_phase media;     /* of that: reading files and texts, if there are any */
+    struct model_stats_phase input;     /* body to tensors, and the plan */
+    struct model_stats_phase decode;    /* of that: reading files and texts, if there are any */
     struct model_stats_phase queue;     /* ready to started */
     struct model_stats_phase
         batch_wait; /* of that: the device had room, but others might have joined */

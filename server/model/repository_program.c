@@ -13,8 +13,8 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
-#include "server/generate/embedder.h"
 #include "server/generate/generator.h"
+#include "server/intake/intake.h"
 #include "server/generate/transcriber.h"
 #include "server/model/repository_priv.h"
 
@@ -185,36 +185,13 @@ static enum status open_generator(struct model *model, struct error *err)
                          err);
 }
 
-_Static_assert((int)CARD_MEAN == (int)EMBEDDER_MEAN && (int)CARD_NONE == (int)EMBEDDER_NONE,
-               "cards have the same kinds of pooling, in the same order");
-
-/* An encoder of texts: what its card says must fit. */
-static enum status open_embedder(struct model *model, struct error *err)
-{
-    const struct origin *origin = model->origin;
-    const struct card_method *method =
-        origin->card ? card_find_method(origin->card, model->method) : NULL;
-    const struct card_embedding nothing = {.is_said = false};
-    const struct card_embedding *said = method ? &method->embedding : &nothing;
-    const struct embedder_options options = {
-        .is_said = said->is_said,
-        .pooling = (enum embedder_pooling)said->pooling,
-        .is_not_normalized = said->is_not_normalized,
-        .max_tokens = said->max_tokens,
-        .prefix = said->prefix,
-    };
-    enum status status = embedder_new(model->method, origin->path, origin->tokenizer_path, &options,
-                                      &model->embedder, err);
-    return status == ST_OK ? ST_OK
-                           : error_prefix(err, "method '%s': ", rt_method_name(model->method));
-}
-
 /* READY, or FAILED if the method cannot be called. */
 static enum status open_model(struct repository_draft *draft, struct model *model,
                               struct error *err)
 {
     must(model_state(model) == MODEL_LOADING && model->method);
     const struct error *failure = rt_method_failure(model->method);
+    const struct origin *origin = model->origin;
     model->params = params_of(model, draft->options);
     if (failure) {
         model_fail(model, failure);
@@ -223,7 +200,8 @@ static enum status open_model(struct repository_draft *draft, struct model *mode
     open_batches(model);
     TRY(open_generator(model, err));
     if (!model->generator) {
-        TRY(open_embedder(model, err));
+        TRY(intake_open_embedder(model->method, origin->card, origin->path, origin->tokenizer_path,
+                                 &model->embedder, err));
     }
     TRY(model_open_media(model, err));
     TRY(open_queue(draft->repository, model, err));

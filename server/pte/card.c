@@ -13,33 +13,67 @@
 #include "runtime/load/load.h"
 #include "runtime/pte/files.h"
 #include "server/card/warm_up.h"
+#include "server/intake/intake.h"
 #include "server/process/args.h"
 #include "server/pte/pte.h"
 
 #define CARD_TEXT_BYTES_MAX (4 << 20)
 
 struct card_options {
-    const char *path, *checked;
+    const char *path, *checked, *tokenizer;
     const char *data[RT_DATA_FILES_MAX];
     uint32_t data_count;
 };
 
-/* |device| is NULL: without the first calls. */
-static enum status apply(struct card *card, struct rt_program *program, struct hal_device *device,
+/* ---- with a card ----------------------------------------------------------------------------- */
+
+/* A check of a card in all that the daemon does with it, too. */
+struct check {
+    struct hal_device *device;
+    const char *path, *tokenizer; /* of the program; as the daemon's option has it, or NULL */
+};
+
+/* What is likely to be a mistake is said, and is none. */
+static void warn(const struct card *card, const struct rt_method *method)
+{
+    const struct card_method *said = card_find_method(card, method);
+    for (uint32_t i = 0; said && i < rt_method_input_count(method); i++) {
+        const struct card_io *io = card_find_io(said, RT_INPUT, i);
+        struct error doubt;
+        if (io && !rt_method_failure(method) && card_find_doubt(io, &doubt)) {
+            fprintf(stderr, "pte card: warning: %s\n", doubt.text);
+        }
+    }
+}
+
+static enum status run_check(const struct check *check, const struct card *card,
+                             struct rt_program *program, struct error *err)
+{
+    TRY(card_warm_up(card, program, check->device, err));
+    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
+        struct rt_method *method = rt_program_method(program, i);
+        TRY(intake_verify(method, card, check->path, check->tokenizer, err));
+        warn(card, method);
+    }
+    return ST_OK;
+}
+
+/* |check| may be NULL. */
+static enum status apply(struct card *card, struct rt_program *program, const struct check *check,
                          struct error *err)
 {
     TRY(card_apply(card, program, err));
-    TRY(device ? card_warm_up(card, program, device, err) : ST_OK);
+    TRY(check ? run_check(check, card, program, err) : ST_OK);
     card_settle(card);
     return ST_OK;
 }
 
 static enum status load_and_apply(struct card *card, const char *path,
-                                  const struct rt_load_options *load, struct hal_device *device,
+                                  const struct rt_load_options *load, const struct check *check,
                                   struct rt_program **out_program, struct error *err)
 {
     TRY(rt_load_program(path, load, out_program, err));
-    enum status status = apply(card, *out_program, device, err);
+    enum status status = apply(card, *out_program, check, err);
     if (status != ST_OK) {
         rt_program_unref(*out_program);
         *out_program = NULL;
@@ -49,7 +83,7 @@ static enum status load_and_apply(struct card *card, const char *path,
 
 /* With the card at |card_path|. */
 static enum status load_with(const char *path, struct rt_load_options *load, const char *card_path,
-                             struct hal_device *device, struct rt_program **out_program,
+                             const struct check *check, struct rt_program **out_program,
                              struct card **out_card, struct error *err)
 {
     struct card *card = card_new();
@@ -60,7 +94,7 @@ static enum status load_with(const char *path, struct rt_load_options *load, con
     load->adapt_arg = card;
     enum status status = card_read_file(card, card_path, err);
     if (status == ST_OK) {
-        status = load_and_apply(card, path, load, device, out_program, err);
+        status = load_and_apply(card, path, load, check, out_program, err);
     }
     if (status != ST_OK) {
         card_free(card);
@@ -95,6 +129,8 @@ static enum status parse(int argc, char *const argv[], struct card_options *out,
     for (struct arg arg; args_next(&args, &arg);) {
         if (span_is(arg.option, "--check")) {
             TRY(args_value(&args, &arg, &out->checked, err));
+        } else if (span_is(arg.option, "--tokenizer")) {
+            TRY(args_value(&args, &arg, &out->tokenizer, err));
         } else if (span_is(arg.option, "--data")) {
             TRY(args_add_value(&args, &arg, out->data, &out->data_count, RT_DATA_FILES_MAX, err));
         } else if (arg.option.len > 0) {
@@ -109,6 +145,9 @@ static enum status parse(int argc, char *const argv[], struct card_options *out,
         return error_set(err, ST_INVALID,
                          "--check %.200s: expected a card; the order is --check CARD FILE.pte",
                          out->checked);
+    }
+    if (out->tokenizer && !out->checked) {
+        return error_set(err, ST_INVALID, "--tokenizer: only with --check");
     }
     return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
 }
@@ -132,10 +171,11 @@ static enum status load_and_use(const struct card_options *options, struct hal_d
         .data_count = options->data_count,
         .precision = PRECISION_FAST,
     };
+    const struct check check = {device, options->path, options->tokenizer};
     struct rt_program *program;
     struct card *checked = NULL;
     TRY(options->checked
-            ? load_with(options->path, &load, options->checked, device, &program, &checked, err)
+            ? load_with(options->path, &load, options->checked, &check, &program, &checked, err)
             : rt_load_program(options->path, &load, &program, err));
     enum status status = options->checked ? ST_OK : print_card(program, err);
     card_free(checked);
@@ -162,18 +202,21 @@ static int run(int argc, char *const argv[])
 
 const struct pte_command pte_card_command = {
     .name = "card",
-    .usage = "card [--check CARD] [--data FILE]... FILE.pte",
+    .usage = "card [--check CARD] [--tokenizer PATH] [--data FILE]... FILE.pte",
     .summary = "a first card of a program: names, labels and more; or a check of one",
-    .help = "Prints what the program says of itself as a card, for you to go on with: write it to\n"
-            "NAME.card.json beside NAME.pte, and pted, `pte run` and `pte inspect` use it.\n"
-            "\n"
-            "  --check CARD     read CARD as pted does, compare it with the program and make its\n"
-            "                   first calls; exit status 65 and the place if something is wrong\n"
-            "  --data FILE      look for external weights in this .ptd file instead of beside\n"
-            "                   FILE.pte; repeatable\n"
-            "\n"
-            "Examples:\n"
-            "  pte card mobilenet.pte >mobilenet.card.json\n"
-            "  pte card --check mobilenet.card.json mobilenet.pte\n",
+    .help =
+        "Prints what the program says of itself as a card, for you to go on with: write it to\n"
+        "NAME.card.json beside NAME.pte, and pted, `pte run` and `pte inspect` use it.\n"
+        "\n"
+        "  --check CARD     read CARD as pted does, compare it with the program, make its first\n"
+        "                   calls, and open tokenizers and libraries; exit status 65 and the\n"
+        "                   place if something is wrong, and warnings of what may be\n"
+        "  --tokenizer PATH with --check: as pted's --tokenizer, if it is not beside FILE.pte\n"
+        "  --data FILE      look for external weights in this .ptd file instead of beside\n"
+        "                   FILE.pte; repeatable\n"
+        "\n"
+        "Examples:\n"
+        "  pte card mobilenet.pte >mobilenet.card.json\n"
+        "  pte card --check mobilenet.card.json mobilenet.pte\n",
     .run = run,
 };

@@ -41,6 +41,7 @@ noinst_LIBRARIES += %D%/libcommands.a
 	%D%/remote.c %D%/remote.h \
 	%D%/remote_answer.c \
 	%D%/remote_meta.c \
+	%D%/remote_people.c \
 	%D%/repository.c \
 	%D%/result.c %D%/result.h \
 	%D%/run.c \

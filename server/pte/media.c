@@ -3,7 +3,6 @@
 
 #include "server/pte/media.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,6 +11,7 @@
 #include "server/process/file.h"
 #include "server/pte/call.h"
 #include "server/pte/pte.h"
+#include "server/pte/result.h"
 
 #define FILE_BYTES_MAX ((size_t)4 << 30)
 #define ANSWER_BYTES_MAX ((size_t)1 << 30)
@@ -36,7 +36,7 @@ enum status pte_media_open(struct pte_call *call, struct error *err)
     struct pte_media *media = &call->media;
     uint32_t count = rt_method_input_count(call->method);
     arena_init(&media->arena, ARENA_BYTES_MAX);
-    media->picture = ANSWER_NO_INDEX;
+    media->picture = call->card ? card_find_picture(call->card, call->method) : NULL;
     media->kinds = calloc((size_t)count + 1, sizeof(*media->kinds));
     media->items = calloc((size_t)count + 1, sizeof(struct medium *));
     if (!media->kinds || !media->items) {
@@ -45,9 +45,6 @@ enum status pte_media_open(struct pte_call *call, struct error *err)
     for (uint32_t i = 0; i < count; i++) {
         const struct card_io *io = find_io(call, RT_INPUT, i);
         media->kinds[i] = io ? io->media.kind : CARD_NO_MEDIUM;
-        if (media->kinds[i] == CARD_IMAGE && media->picture == ANSWER_NO_INDEX) {
-            media->picture = i;
-        }
     }
     return ST_OK;
 }
@@ -92,7 +89,7 @@ static enum status make_places(struct pte_media *media, uint32_t index, uint32_t
                                struct image_place **out, struct error *err)
 {
     *out = NULL;
-    if (index != media->picture) {
+    if (!media->picture || index != media->picture->index) {
         return ST_OK;
     }
     arena_reset(&media->arena);
@@ -225,8 +222,7 @@ static struct answer_source source_of(const struct pte_call *call, uint32_t inde
     const struct pte_media *media = &call->media;
     const struct answer_form *answer = pte_media_answer(call, index);
     const struct card_labels *labels = card_find_labels(call->card, call->method, index);
-    const struct card_io *picture =
-        media->picture == ANSWER_NO_INDEX ? NULL : find_io(call, RT_INPUT, media->picture);
+    const struct card_io *picture = media->picture;
     return (struct answer_source){
         .answer = answer,
         .tensor = tensor_of(call, index),
@@ -258,8 +254,8 @@ enum status pte_media_print(const struct pte_call *call, uint32_t index, struct 
     return status;
 }
 
-static enum status write_row(const struct answer_source *source, size_t row, const char *path,
-                             struct error *err)
+static enum status write_row(const struct answer_source *source, size_t row, const char *name,
+                             const char *folder, struct error *err)
 {
     struct buf out;
     buf_init(&out, ANSWER_BYTES_MAX);
@@ -268,7 +264,8 @@ static enum status write_row(const struct answer_source *source, size_t row, con
         status = buf_failed(&out)
                      ? error_set(err, ST_TOO_LARGE, "the answer has more than %zu bytes",
                                  ANSWER_BYTES_MAX)
-                     : pte_write_file("--output", path, buf_span(&out), span_str(""), err);
+                     : pte_result_write_row(folder, name, row, source->answer->kind, buf_span(&out),
+                                            err);
     }
     buf_fini(&out);
     return status;
@@ -279,15 +276,8 @@ enum status pte_media_write(const struct pte_call *call, uint32_t index, const c
 {
     const struct answer_source source = source_of(call, index);
     const char *name = rt_method_result(call->method, index)->name;
-    const char *suffix = source.answer->kind == ANSWER_BOXES ? "json"
-                         : source.answer->kind == ANSWER_MAP ? "png"
-                                                             : "txt";
     for (size_t row = 0; row < answer_rows(&source); row++) {
-        char path[PATH_MAX];
-        if (snprintf(path, sizeof(path), "%s/%s.%zu.%s", folder, name, row, suffix) >= PATH_MAX) {
-            return error_set(err, ST_UNWRITTEN, "--output: the path is too long");
-        }
-        if (write_row(&source, row, path, err) != ST_OK) {
+        if (write_row(&source, row, name, folder, err) != ST_OK) {
             return error_prefix(err, "%s: ", name);
         }
     }

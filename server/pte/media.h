@@ -16,10 +16,10 @@
 struct pte_call;
 
 struct pte_media {
-    enum card_medium *kinds; /* owned; by input */
-    struct medium **items;   /* owned: refs held; likewise; NULL: not opened yet */
-    uint32_t picture;        /* the first input that is a picture, or ANSWER_NO_INDEX */
-    struct arena arena;      /* has the places */
+    enum card_medium *kinds;       /* owned; by input */
+    struct medium **items;         /* owned: refs held; likewise; NULL: not opened yet */
+    const struct card_io *picture; /* the input whose pictures answers are about, or NULL */
+    struct arena arena;            /* has the places */
     struct image_place *places;
     uint32_t place_count; /* of the files that were read last */
 };

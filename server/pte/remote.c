@@ -351,6 +351,51 @@ static void print_input(struct pte_remote *remote, uint32_t index)
     buf_add_char(out, '}');
 }
 
+/* Has the server an answer that is not made of the tensor here? */
+static bool is_answered(const struct pte_remote_form *form)
+{
+    return form->kind != ANSWER_TENSOR && form->kind != ANSWER_CLASSES;
+}
+
+static void print_output(struct pte_remote *remote, uint32_t index, bool is_answer, bool *is_first)
+{
+    struct buf *out = &remote->json;
+    buf_add_str(out, *is_first ? "{\"name\":" : ",{\"name\":");
+    json_print_string(out, span_str(remote->result_ios[index].name));
+    buf_printf(out, ",\"parameters\":{\"binary_data\":%s%s}}",
+               remote->takes_binary ? "true" : "false", is_answer ? ",\"answer\":\"json\"" : "");
+    *is_first = false;
+}
+
+/* Which results are wanted, and how; nothing if the server has no answers: all tensors. */
+static void print_outputs(struct pte_remote *remote)
+{
+    bool has_answers = false, is_first = true, wants_all = remote->wish == PTE_REMOTE_BOTH;
+    for (uint32_t i = 0; i < remote->result_io_count; i++) {
+        has_answers |= is_answered(&remote->forms[i]);
+    }
+    if (remote->wish == PTE_REMOTE_TENSORS || !has_answers) {
+        return;
+    }
+    buf_add_str(&remote->json, ",\"outputs\":[");
+    for (uint32_t i = 0; i < remote->result_io_count; i++) {
+        const struct pte_remote_form *form = &remote->forms[i];
+        if (is_answered(form)) {
+            print_output(remote, i, true, &is_first);
+        }
+        if (wants_all || !(is_answered(form) || form->is_part)) {
+            print_output(remote, i, false, &is_first);
+        }
+    }
+    buf_add_char(&remote->json, ']');
+}
+
+void pte_remote_wish(struct pte_remote *remote, enum pte_remote_wish wish)
+{
+    must(!remote->is_built);
+    remote->wish = wish;
+}
+
 static void print_request(struct pte_remote *remote)
 {
     struct buf *out = &remote->json;
@@ -363,8 +408,9 @@ static void print_request(struct pte_remote *remote)
             has_input = true;
         }
     }
-    buf_add_str(out,
-                remote->takes_binary ? "],\"parameters\":{\"binary_data_output\":true}}" : "]}");
+    buf_add_char(out, ']');
+    print_outputs(remote);
+    buf_add_str(out, remote->takes_binary ? ",\"parameters\":{\"binary_data_output\":true}}" : "}");
 }
 
 /* The JSON, and the tensors that stand behind it. */

@@ -33,6 +33,16 @@ struct pte_remote_value {
     bool is_bytes; /* strings, or files and texts that the server makes tensors of */
 };
 
+/* What the metadata say of the answer that a result is written as. */
+struct pte_remote_form {
+    enum answer_kind kind;
+    uint32_t class_count; /* of CLASSES, or 0 */
+    bool is_part;         /* another result's answer says what this one has */
+};
+
+/* What a call is to give where the server has an answer for people, but for classes. */
+enum pte_remote_wish { PTE_REMOTE_TENSORS, PTE_REMOTE_ANSWERS, PTE_REMOTE_BOTH };
+
 struct pte_remote {
     struct client client;
     struct transfer transfer;
@@ -45,6 +55,8 @@ struct pte_remote {
     struct shape *examples;            /* by input: a shape for a call */
     enum card_medium *mediums;         /* by input: what the server makes it from, too */
     struct card_labels *result_labels; /* by result: names of its classes; none if |count| is 0 */
+    struct pte_remote_form *forms;     /* by result: how the server writes it for people */
+    enum pte_remote_wish wish;
 
     struct pte_inputs inputs;
     struct pte_remote_value *values; /* by input; in |arena| */
@@ -76,9 +88,24 @@ MUST_CHECK enum status pte_remote_build(struct pte_remote *remote, struct error 
 MUST_CHECK enum status pte_remote_once(struct pte_remote *remote, uint64_t *out_ns,
                                        struct error *err);
 
+/* Before the first call: what it gives. At first that is tensors. */
+void pte_remote_wish(struct pte_remote *remote, enum pte_remote_wish wish);
+
 /* The names of the classes of a result, or NULL. */
 const struct card_labels *pte_remote_find_labels(const struct pte_remote *remote,
                                                  const char *result);
+
+/* How the server writes a result for people; NULL: nobody knows the result. */
+const struct pte_remote_form *pte_remote_find_form(const struct pte_remote *remote,
+                                                   const char *result);
+
+/* Prints a result that is an answer as `pte run` prints those of a file, or writes it to FOLDER:
+ * NAME.0.json, .png or .txt. */
+MUST_CHECK enum status pte_remote_print_answer(const struct pte_remote *remote,
+                                               const struct pte_result *result, struct error *err);
+MUST_CHECK enum status pte_remote_write_answer(const struct pte_remote *remote,
+                                               const struct pte_result *result, const char *folder,
+                                               struct error *err);
 
 /* Makes |remote| ready to ask |target|, and asks nothing. It can be closed in any case. */
 MUST_CHECK enum status pte_remote_connect(struct pte_remote *remote, const struct target *target,

@@ -192,6 +192,15 @@ static enum status split_strings(struct answer *a, const struct output *out, siz
                                        out->name, bytes.len - at);
 }
 
+/* An answer for people comes as texts in place of the tensor. */
+static void settle_answer(const struct answer *a, struct pte_result *result)
+{
+    const struct pte_remote_form *form = pte_remote_find_form(a->remote, result->name);
+    bool is_asked = form && a->remote->wish != PTE_REMOTE_TENSORS;
+    bool is_answer = is_asked && form->kind != ANSWER_CLASSES && result->shape.rank == 1;
+    result->answer = is_answer ? form->kind : ANSWER_TENSOR;
+}
+
 static enum status fill_strings(struct answer *a, const struct output *out,
                                 struct pte_result *result, struct error *err)
 {
@@ -208,7 +217,8 @@ static enum status fill_strings(struct answer *a, const struct output *out,
                                count)
                    : error_prefix(err, "output '%.64s': data", out->name);
     }
-    if (count == 1 && out->shape.rank <= 1) {
+    settle_answer(a, result);
+    if (count == 1 && out->shape.rank <= 1 && result->answer == ANSWER_TENSOR) {
         result->bytes = strings[0];
     } else {
         result->strings = strings;

@@ -38,6 +38,15 @@ static enum status need(const struct reader *r, const struct cJSON *object, cons
     return document_need(&r->document, *out, type, err);
 }
 
+/* A member's text; NULL: it has none. */
+static const char *text_of(const struct reader *r, const struct cJSON *object, const char *key)
+{
+    const struct cJSON *member = document_find(object, key);
+    struct error ignored;
+    const char *text;
+    return member && document_text(&r->document, member, &text, &ignored) == ST_OK ? text : NULL;
+}
+
 /* ---- tensors --------------------------------------------------------------------------------- */
 
 static enum status read_name(const struct reader *r, const struct cJSON *item, const char **out,
@@ -142,11 +151,9 @@ static enum status read_tensor(const struct reader *r, const struct cJSON *item,
 /* "media": the input may be sent as such. Of a server with other words it is a tensor. */
 static enum card_medium read_medium(const struct reader *r, const struct cJSON *item)
 {
-    const struct cJSON *member = document_find(item, "media");
     enum card_medium medium = CARD_NO_MEDIUM;
-    struct error ignored;
-    const char *text;
-    if (member && document_text(&r->document, member, &text, &ignored) == ST_OK) {
+    const char *text = text_of(r, item, "media");
+    if (text) {
         (void)card_find_medium(text, &medium);
     }
     return medium;
@@ -195,6 +202,54 @@ static enum status read_tensors(const struct reader *r, const char *key, const c
     return ST_OK;
 }
 
+/* ---- answers for people ---------------------------------------------------------------------- */
+
+/* The result that |form| calls |key|, by its name, is a part of the answer. */
+static void mark_part(const struct reader *r, const struct cJSON *form, const char *key)
+{
+    const char *name = text_of(r, form, key);
+    for (uint32_t i = 0; name && i < r->remote->result_io_count; i++) {
+        r->remote->forms[i].is_part |= strcmp(r->remote->result_ios[i].name, name) == 0;
+    }
+}
+
+/* "answer": "boxes", with what the member of that name says. Other words are for other clients. */
+static void read_form(const struct reader *r, const struct cJSON *item, struct pte_remote_form *out)
+{
+    const char *word = text_of(r, item, "answer");
+    const struct cJSON *form = word ? document_find(item, word) : NULL;
+    bool is_object = form && document_type(form) == JSON_OBJECT;
+    struct error ignored;
+    int64_t count;
+    out->kind = word ? card_find_answer_kind(word) : ANSWER_TENSOR;
+    if (is_object && out->kind == ANSWER_BOXES) {
+        mark_part(r, form, "scores");
+        mark_part(r, form, "classes");
+    }
+    const struct cJSON *number =
+        is_object && out->kind == ANSWER_CLASSES ? document_find(form, "count") : NULL;
+    if (number &&
+        document_i64(&r->document, number, 1, ANSWER_CLASSES_MAX, &count, &ignored) == ST_OK) {
+        out->class_count = (uint32_t)count;
+    }
+}
+
+static enum status read_forms(const struct reader *r, struct error *err)
+{
+    struct pte_remote *remote = r->remote;
+    const struct cJSON *list = document_find(r->document.root, "outputs");
+    uint32_t index = 0;
+    remote->forms =
+        arena_array(&remote->arena, (size_t)remote->result_io_count + 1, sizeof(*remote->forms));
+    if (!remote->forms) {
+        return no_memory(r, err);
+    }
+    for (const struct cJSON *item = document_first(list); item; item = document_next(item)) {
+        read_form(r, item, &remote->forms[index++]);
+    }
+    return ST_OK;
+}
+
 /* ---- the three answers ----------------------------------------------------------------------- */
 
 static enum status read_metadata(const struct reader *r, struct error *err)
@@ -206,6 +261,7 @@ static enum status read_metadata(const struct reader *r, struct error *err)
     TRY(read_mediums(r, err));
     TRY(read_tensors(r, "outputs", "output", &remote->result_ios, &unused, &remote->result_io_count,
                      err));
+    TRY(read_forms(r, err));
     remote->result_labels = arena_array(&remote->arena, (size_t)remote->result_io_count + 1,
                                         sizeof(*remote->result_labels));
     return remote->result_labels ? ST_OK : no_memory(r, err);
@@ -392,13 +448,28 @@ enum status pte_remote_describe(struct pte_remote *remote, struct error *err)
     return ask_if_known(remote, "/v2", read_extensions, err);
 }
 
+/* PTE_REMOTE_TENSORS_MAX: nobody knows it. */
+static uint32_t find_result(const struct pte_remote *remote, const char *name)
+{
+    for (uint32_t i = 0; i < remote->result_io_count; i++) {
+        if (rt_io_is_called(&remote->result_ios[i], span_str(name))) {
+            return i;
+        }
+    }
+    return PTE_REMOTE_TENSORS_MAX;
+}
+
 const struct card_labels *pte_remote_find_labels(const struct pte_remote *remote,
                                                  const char *result)
 {
-    for (uint32_t i = 0; i < remote->result_io_count; i++) {
-        if (rt_io_is_called(&remote->result_ios[i], span_str(result))) {
-            return remote->result_labels[i].count ? &remote->result_labels[i] : NULL;
-        }
-    }
-    return NULL;
+    uint32_t i = find_result(remote, result);
+    bool has_labels = i < PTE_REMOTE_TENSORS_MAX && remote->result_labels[i].count > 0;
+    return has_labels ? &remote->result_labels[i] : NULL;
+}
+
+const struct pte_remote_form *pte_remote_find_form(const struct pte_remote *remote,
+                                                   const char *result)
+{
+    uint32_t i = find_result(remote, result);
+    return i < PTE_REMOTE_TENSORS_MAX ? &remote->forms[i] : NULL;
 }

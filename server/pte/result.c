@@ -16,23 +16,29 @@
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-/* In quotes, as JSON; what disturbs a terminal is escaped too. */
-static void print_string(struct buf *out, struct span string)
+void pte_result_print_json(struct buf *out, struct span json)
 {
-    struct buf text;
-    buf_init(&text, TEXT_BYTES_MAX);
-    json_print_string(&text, string);
-    const uint8_t *p = text.ptr, *end = text.ptr + text.len;
+    const uint8_t *p = json.ptr, *end = json.ptr + json.len;
     while (p < end && !buf_failed(out)) {
         size_t len = *p < 0x80 ? 1 : utf8_sequence(p, end);
         uint32_t code = len > 1 ? utf8_code(p, len) : *p;
         if (code == 0x7f || (len > 1 && utf8_is_disruptive(code))) {
             buf_printf(out, "\\u%04x", code);
+        } else if (code < 0x20) {
+            buf_add_char(out, ' '); /* between tokens; those of strings are escaped */
         } else {
             buf_add(out, p, len);
         }
         p += len ? len : 1;
     }
+}
+
+static void print_string(struct buf *out, struct span string)
+{
+    struct buf text;
+    buf_init(&text, TEXT_BYTES_MAX);
+    json_print_string(&text, string);
+    pte_result_print_json(out, buf_span(&text));
     out->failed |= buf_failed(&text);
     buf_fini(&text);
 }
@@ -72,6 +78,17 @@ enum status pte_result_print(const struct pte_result *result, const struct pte_p
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
+
+enum status pte_result_write_row(const char *folder, const char *name, size_t row,
+                                 enum answer_kind kind, struct span bytes, struct error *err)
+{
+    const char *suffix = kind == ANSWER_BOXES ? "json" : kind == ANSWER_MAP ? "png" : "txt";
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/%s.%zu.%s", folder, name, row, suffix) >= PATH_MAX) {
+        return error_set(err, ST_UNWRITTEN, "--output: the path is too long");
+    }
+    return pte_write_file("--output", path, bytes, span_str(""), err);
+}
 
 /* NumPy's byte strings have one length: shorter ones are filled up with zeros. */
 static void add_strings(struct buf *head, struct buf *content, const struct pte_result *result)

@@ -3,10 +3,12 @@
 #ifndef PTED_SERVER_PTE_RESULT_H
 #define PTED_SERVER_PTE_RESULT_H
 
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/shape.h"
 #include "base/status.h"
 #include "runtime/program/program.h"
+#include "server/answer/answer.h"
 #include "server/pte/print.h"
 
 /* Borrows everything. */
@@ -18,11 +20,20 @@ struct pte_result {
     struct shape shape;
     struct span bytes;          /* a tensor's or a string's content; a scalar's I64, F64 or BOOL */
     const struct span *strings; /* a tensor of them: shape_numel() many; else NULL */
+    enum answer_kind answer;    /* not ANSWER_TENSOR: |strings| are JSON, an answer for each row */
 };
+
+/* Appends |json|, which is valid, on one line and without what disturbs a terminal. */
+void pte_result_print_json(struct buf *out, struct span json);
 
 /* To standard output. */
 MUST_CHECK enum status pte_result_print(const struct pte_result *result,
                                         const struct pte_print_top *top, struct error *err);
+
+/* Writes |bytes|, the answer of a row, to FOLDER/NAME.ROW.json, .png or .txt. */
+MUST_CHECK enum status pte_result_write_row(const char *folder, const char *name, size_t row,
+                                            enum answer_kind kind, struct span bytes,
+                                            struct error *err);
 
 /* To FOLDER/NAME.npy. */
 MUST_CHECK enum status pte_result_write(const struct pte_result *result, const char *folder,

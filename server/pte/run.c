@@ -260,13 +260,29 @@ static enum status verify_names(const struct pte_remote *remote, struct error *e
 {
     for (uint32_t i = 1; i < remote->result_count; i++) {
         for (uint32_t k = 0; k < i; k++) {
-            if (strcmp(remote->results[i].file_name, remote->results[k].file_name) == 0) {
+            const struct pte_result *a = &remote->results[i], *b = &remote->results[k];
+            bool is_same_kind = (a->answer == ANSWER_TENSOR) == (b->answer == ANSWER_TENSOR);
+            if (is_same_kind && strcmp(a->file_name, b->file_name) == 0) {
                 return error_set(err, ST_UNWRITTEN, "--output: two results are called '%.64s'",
-                                 remote->results[i].file_name);
+                                 a->file_name);
             }
         }
     }
     return ST_OK;
+}
+
+static enum status show_remote_result(const struct run *run, const struct pte_result *result,
+                                      struct error *err)
+{
+    const struct pte_remote *remote = run->own;
+    const struct pte_remote_form *form = pte_remote_find_form(remote, result->name);
+    const char *folder = run->options->output;
+    if (result->answer != ANSWER_TENSOR) {
+        return folder ? pte_remote_write_answer(remote, result, folder, err)
+                      : pte_remote_print_answer(remote, result, err);
+    }
+    return show_result(run, result, pte_remote_find_labels(remote, result->name),
+                       form ? form->class_count : 0, err);
 }
 
 static enum status show_remote(const struct run *run, struct error *err)
@@ -274,10 +290,17 @@ static enum status show_remote(const struct run *run, struct error *err)
     const struct pte_remote *remote = run->own;
     TRY(run->options->output ? verify_names(remote, err) : ST_OK);
     for (uint32_t i = 0; i < remote->result_count; i++) {
-        const struct pte_result *result = &remote->results[i];
-        TRY(show_result(run, result, pte_remote_find_labels(remote, result->name), 0, err));
+        TRY(show_remote_result(run, &remote->results[i], err));
     }
     return ST_OK;
+}
+
+/* Nobody sees the answers of calls that are only timed, as those of a file. */
+static enum pte_remote_wish choose_wish(const struct run_options *options)
+{
+    return options->output   ? PTE_REMOTE_BOTH
+           : options->repeat ? PTE_REMOTE_TENSORS
+                             : PTE_REMOTE_ANSWERS;
 }
 
 static enum status run_remote(const struct run_options *options, struct error *err)
@@ -288,6 +311,7 @@ static enum status run_remote(const struct run_options *options, struct error *e
         pte_remote_open(&remote, options->call.path, options->call.method, &options->client,
                         &options->call.inputs, options->answer_bytes_max, err);
     if (status == ST_OK) {
+        pte_remote_wish(&remote, choose_wish(options));
         status = run_and_show(&run, err);
     }
     pte_remote_close(&remote);
@@ -317,8 +341,7 @@ const struct pte_command pte_run_command = {
         "Runs a method once and prints its results: small ones whole, large ones shortened, with\n"
         "their range and, of scores, the classes with the largest ones. A result for which the\n"
         "card has an answer is printed as that: boxes, a map or a text. The method is a file's,\n"
-        "or a model at a server: http://HOST:PORT/MODEL or unix:PATH:/MODEL. Results of a server\n"
-        "are printed as tensors, without the card's answers.\n"
+        "or a model at a server: http://HOST:PORT/MODEL or unix:PATH:/MODEL.\n"
         "\n" PTE_CALL_HELP
         "  --top-k N            print the N largest values of each row of floats; 0: of none (5, "
         "of\n"

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "base/digest.h"
 #include "protocol/json.h"
 #include "server/process/file.h"
 #include "server/text/decode.h"
@@ -124,6 +125,16 @@ static enum status parse_any(struct tokenizer *tokenizer, struct span file,
     return tokenizer_parse_ranks(tokenizer, file, pattern, err);
 }
 
+static void note_digest(struct tokenizer *tokenizer, struct span file,
+                        enum tokenizer_pattern pattern)
+{
+    struct digest digest;
+    digest_init(&digest);
+    digest_add_number(&digest, pattern);
+    digest_add(&digest, file);
+    digest_end(&digest, tokenizer->digest);
+}
+
 enum status tokenizer_parse(struct span file, enum tokenizer_pattern pattern,
                             struct tokenizer **out, struct error *err)
 {
@@ -138,8 +149,16 @@ enum status tokenizer_parse(struct span file, enum tokenizer_pattern pattern,
         tokenizer_free(tokenizer);
         return status;
     }
+    note_digest(tokenizer, file, pattern);
     *out = tokenizer;
     return ST_OK;
+}
+
+bool tokenizer_is_same(const struct tokenizer *a, const struct tokenizer *b)
+{
+    OBJ_CHECK(a, TOKENIZER_MAGIC);
+    OBJ_CHECK(b, TOKENIZER_MAGIC);
+    return memcmp(a->digest, b->digest, sizeof(a->digest)) == 0;
 }
 
 /* The first name in the folder that ends in ".tiktoken", by order of bytes. */

@@ -54,6 +54,9 @@ MUST_CHECK enum status tokenizer_parse(struct span file, enum tokenizer_pattern 
 
 void tokenizer_free(struct tokenizer *tokenizer);
 
+/* Were both made from files of the same content? Whatever is at their paths now. */
+bool tokenizer_is_same(const struct tokenizer *a, const struct tokenizer *b);
+
 /* ---- text to tokens -------------------------------------------------------------------------- */
 
 enum tokenizer_flags {

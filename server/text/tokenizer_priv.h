@@ -208,6 +208,7 @@ struct tokenizer {
     pthread_mutex_t mutex; /* of |encoders| */
     struct encoder *encoders;
     unsigned encoder_count;
+    uint64_t digest[2]; /* of the file */
 };
 
 #define TOKENIZER_MAGIC 0x7e9a41c3u

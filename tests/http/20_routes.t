@@ -145,11 +145,44 @@ play a method that does not exist
 < 400
 closed
 
-play the query is ignored
+play queries that nobody looks at
 get /v2/health/live?a=b&c=%zz
+< 200
+get /metrics?name%5B%5D=a
+< 200
+get /console/main.js?v=2
+< 200
+get /v1/models?api-version=2024-10-21
 < 200
 get /v2/models?
 < 200
+get /v2/models?&&
+< 200
+
+play queries with parameters that the path does not know
+get /v2/models/add?version=2
+< 400
+json {"error": "query: this path takes no parameters, got 'version'"}
+get /v2?a%20b=c
+< 400
+json {"error": "query: this path takes no parameters, got 'a b'"}
+post /v2/models/add/call?topk=2 {"args":[]}
+< 400
+json {"error": "query: expected binary, profile or top_k, got 'topk'; did you mean 'top_k'?"}
+post /v2/models/add/infer?binary=yes {"inputs":[]}
+< 400
+json {"error": "binary: expected 0 or 1, got 'yes'"}
+post /v1/models/add:predict?top_k=2 {"instances":[]}
+< 400
+json {"error": "query: expected profile, got 'top_k'"}
+post /v2/models/add/call?binary=1&binary=1 {"args":[]}
+< 400
+json {"error": "query: 'binary' is given twice"}
+get /v2/models?a=%zz
+< 400
+json {"error": "query: expected names and values of at most 64 characters, with valid %XX"}
+get /v2/nobody?a=b
+< 404
 
 play absolute form
 get http://example.org/v2/health/live

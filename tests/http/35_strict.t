@@ -6,7 +6,7 @@ model add
 play request lines
 behind \r\nHost: a\r\n\r\n
 accepted GET /v2 HTTP/1.1
-accepted GET /v2?a=b&c HTTP/1.1
+accepted GET /v2/health/live?a=b&c HTTP/1.1
 accepted GET http://a/v2 HTTP/1.1
 accepted GET HTTP://a/v2 HTTP/1.1
 refused 400 GET  /v2 HTTP/1.1

@@ -220,6 +220,50 @@ def test_map_in_the_protocol():
         expect("both", status, 400)
 
 
+def test_json_in_the_protocol():
+    """"json": as `call` has it; an output may be there twice."""
+    case = CASES["map"]
+    card = card_of(map=[{"name": "ground", "labels": ["sky", "road", "tree"], "answer": "map"}],
+                   text=[{"name": "said", "labels": ALPHABET, "answer": "text"}])
+    with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+        wanted = result_of(daemon.port, "map", [case["given"]])[0]
+        body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [1, 3, 6, 5],
+                            "data": case["given"]}],
+                "outputs": [{"name": "ground", "parameters": {"answer": "json"}},
+                            {"name": "ground"}, {"name": "ground"},
+                            {"name": "ground", "parameters": {"answer": True}}]}
+        status, answer = ask(daemon.port, "/v2/models/answers.map/infer", body)
+        expect("status", status, 200)
+        said, tensor = answer["outputs"]
+        expect("said", (said["datatype"], said["shape"]), ("BYTES", [1]))
+        expect("as call", json.loads(said["data"][0]), wanted)
+        expect("tensor", (tensor["datatype"], tensor["data"]), ("INT64", sum(case["wanted"], [])))
+        for word in ("JSON", "", 1, None):
+            body["outputs"] = [{"name": "ground", "parameters": {"answer": word}}]
+            status, answer = ask(daemon.port, "/v2/models/answers.map/infer", body)
+            expect(f"answer: {word!r}", (status, "parameters.answer" in answer["error"]),
+                   (400, True))
+        best = [[float(i == label) for i in range(len(ALPHABET))] for label in (3, 4, 0, 3)]
+        body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [1, 4, 5],
+                            "data": sum(best, [])}],
+                "outputs": [{"name": "said", "parameters": {"answer": "json"}}]}
+        status, answer = ask(daemon.port, "/v2/models/answers.text/infer", body)
+        expect("text", answer["outputs"][0]["data"], ['"c c"'])
+
+
+def test_metadata():
+    """What clients need to ask for answers, and to leave out what answers are made from."""
+    card = card_of(chosen=[boxes_of(scores="output_1", classes="kinds"), None, "kinds"],
+                   scores=[{"answer": {"classes": 3}}], text=[{"answer": "text"}])
+    with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+        for method, wanted in (("chosen", {"picture": "sent", "scores": "output_1",
+                                           "classes": "kinds"}),
+                               ("scores", {"count": 3}), ("text", None)):
+            status, meta = ask(daemon.port, f"/v2/models/answers.{method}")
+            output = meta["outputs"][0]
+            expect(method, output.get(output["answer"]), wanted)
+
+
 def test_text():
     case = CASES["text"]
     outputs = [{"name": "said", "labels": ALPHABET, "answer": {"text": {"blank": 0}}}]
@@ -256,6 +300,10 @@ def test_classes_and_softmax():
         got = result_of(daemon.port, "scores", [case["given"]], answer=False)[0]
         for number, wanted in zip(got, case["softmax"]):
             close("softmax", number, wanted, 1e-5)
+        for query in ("?top_k=2", "?top_k=2&binary=1"):
+            status, answer = ask(daemon.port, f"/v2/models/answers.scores/call{query}",
+                                 {"args": [[case["given"]]]})
+            expect(query, [entry["index"] for entry in answer["result"][0]], order[:2])
         got = result_of(daemon.port, "scores", [["NaN"] * 10])[0]
         expect("NaN", [entry["index"] for entry in got], [0, 1, 2])
         body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [1, 10],
@@ -265,6 +313,9 @@ def test_classes_and_softmax():
         expect("infer", [text.split(":")[2] for text in answer["outputs"][0]["data"]],
                [labels[i] for i in order[:3]])
         body["outputs"] = [{"name": "scores"}]
+        status, answer = ask(daemon.port, "/v2/models/answers.scores/infer?top_k=2", body)
+        expect("infer?top_k=2", [text.split(":")[2] for text in answer["outputs"][0]["data"]],
+               [labels[i] for i in order[:2]])
         status, answer = ask(daemon.port, "/v2/models/answers.scores/infer", body)
         close("infer without it", answer["outputs"][0]["data"][0], case["softmax"][0], 1e-5)
 
@@ -625,7 +676,7 @@ def test_mistakes():
 
 TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_model_chose,
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
-         test_text, test_classes_and_softmax, test_top_k_of_boxes, test_picture_to_label,
+         test_json_in_the_protocol, test_metadata, test_text, test_classes_and_softmax, test_top_k_of_boxes, test_picture_to_label,
          test_picture_to_steps,
          test_boxes_in_the_picture_sent, test_boxes_of_turned_pictures, test_boxes_of_a_tensor,
          test_maps_in_the_picture_sent, test_a_map_too_large,

@@ -438,6 +438,55 @@ def pte(*arguments, status=0):
     return done.stdout if status == 0 else done.stderr
 
 
+def warned(*arguments, status=0):
+    """What `pte card --check` says on stderr."""
+    done = subprocess.run([PTE, "card", "--check", *arguments], capture_output=True, text=True,
+                          check=False, timeout=TIMEOUT_S)
+    expect(f"status of {arguments}: {done.stderr}", done.returncode, status)
+    return done.stderr
+
+
+def check_finds_what_the_daemon_refuses():
+    """In the daemon's words; and it warns of what few pictures pass."""
+    def image(**members):
+        return {"inputs": [{"name": "image", "image": {"colors": "gray", **members}}]}
+    with folder_of("digits") as folder:
+        card, program = folder / "digits.card.json", str(folder / "digits.pte")
+        rows = ((image(resize=6), 65, "resize: the shorter side becomes 6, the program takes [8, 8]"),
+                (image(resize=[9, 8]), 65, "height: expected at most 8, got 9"),
+                (image(), 0, "warning: digits.card.json:1:34: inputs[0].image: only pictures of"),
+                (image(resize=8), 0, "only pictures with the proportions of 8 x 8"),
+                (image(resize=6, crop=8), 0, "the crop is larger than the shorter side"),
+                (image(resize=8, crop=8), 0, ""), (image(resize=[8, 8]), 0, ""),
+                (image(crop=8), 0, ""), (image(resize=8, fit="inside"), 0, ""))
+        for content, status, text in rows:
+            put(card, content)
+            said = warned(str(card), program, status=status)
+            expect(f"{content}: {said}", text in said if text else said == "", True)
+            if status:
+                expect("the same words", said.removeprefix("pte: ").strip() in refusal(folder),
+                       True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copy(MODELS / "encoder" / "model.pte", folder / "enc.pte")
+        card, program = folder / "enc.card.json", str(folder / "enc.pte")
+        put(card, {"inputs": {"input_ids": {"text": {}}}})
+        said = warned(str(card), program, status=65)
+        expect("no tokenizer", said,
+               "pte: input 'input_ids': text: there is no tokenizer beside the program\n")
+        expect("the same words", said.removeprefix("pte: ").strip() in refusal(folder), True)
+        expect("another place", warned(str(card), "--tokenizer", str(MODELS / "encoder"), program),
+               "")
+        expect("without --check", "only with --check" in pte("card", "--tokenizer", name, program,
+                                                             status=64), True)
+
+
+def refusal(folder):
+    """Why pted does not load the model of the folder."""
+    with Daemon(["--models", str(folder)]) as daemon:
+        return ask(daemon.port, "/v2/repository/index", {})[1][0]["reason"]
+
+
 def check_order(folder):
     """The card and the program in each other's place."""
     program = str(folder / "digits.pte")
@@ -510,7 +559,8 @@ def first_cards():
 
 
 CHECKS = (everything, calls, methods, pipelines, sources, check_config, reloads, hangup, damaged,
-          schema, first_cards)
+          schema, first_cards,
+          check_finds_what_the_daemon_refuses)
 
 
 def main():

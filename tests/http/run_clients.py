@@ -130,9 +130,11 @@ def describes(client):
            [item["name"] for item in metadata["inputs"]])
     expect("shapes", [[-1, *item["dims"]] for item in config["output"]],
            [item["shape"] for item in metadata["outputs"]])
-    rows = client.get_model_repository_index(query_params={"a": ["b", "c d"], "e": 1})
+    rows = client.get_model_repository_index()
     expect("index", {row["name"]: row["state"] for row in rows if "." not in row["name"]},
            {name: "READY" for name in ("add", "mlp", "pointwise_types", "running")})
+    refused("400", client.get_model_repository_index, query_params={"a": ["b", "c d"], "e": 1},
+            text="query: this path takes no parameters, got 'a'")
     for call in (client.get_model_metadata, client.get_model_config,
                  client.get_inference_statistics, client.get_trace_settings):
         refused("404", call, "nobody", text="no model 'nobody'")
@@ -158,7 +160,7 @@ def options(client):
     """Every option of a call."""
     a = addends()
     answer = add(client, request_id="\u00e9 \"", priority=1, timeout=30_000_000,
-                 headers={"X-Anything": "1"}, query_params={"q": "a b"},
+                 headers={"X-Anything": "1"}, query_params={"binary": 0},
                  parameters={"text": "t", "number": 7, "float": 0.5, "flag": True})
     expect("sum", answer.as_numpy("output_0").tolist(), (a + a).tolist())
     expect("id", answer.get_response()["id"], "\u00e9 \"")
@@ -170,6 +172,7 @@ def options(client):
                                   response_compression_algorithm=back)
             expect("shape", answer.as_numpy("output_0").shape[0], 32)
     refused("400", add, client, parameters={"nan": "no"}, text="parameters.nan")
+    refused("400", add, client, query_params={"q": "a b"}, text="expected binary, profile or top_k")
 
 
 def bodies(client):

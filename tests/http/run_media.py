@@ -14,6 +14,7 @@ import json
 import math
 import random
 import shutil
+import signal
 import struct
 import sys
 import tempfile
@@ -21,7 +22,7 @@ import zlib
 from pathlib import Path
 
 import tones
-from load import in_threads
+from load import in_threads, wait_until
 from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
 CARD = {"methods": {
@@ -298,8 +299,9 @@ PIPELINES = {
 class Pipelines(Media):
     """A daemon with two models of one file, with other cards, an encoder, and pipelines of them."""
 
-    def __init__(self, pipelines, card=None):
+    def __init__(self, pipelines, card=None, options=()):
         super().__init__()
+        self.options = options
         self.pipelines, self.card = pipelines, card or CARD
 
     def __enter__(self):
@@ -315,7 +317,7 @@ class Pipelines(Media):
             (self.folder / f"{name}.card.json").write_text(json.dumps(card))
         (self.folder / "pipelines.json").write_text(json.dumps(self.pipelines))
         self.daemon = Daemon(["--models", str(self.folder), "--pipeline",
-                              str(self.folder / "pipelines.json")])
+                              str(self.folder / "pipelines.json"), *self.options])
         try:
             return self.daemon.__enter__()
         except Failure:
@@ -381,6 +383,36 @@ def pipelines_at_odds():
                   'make different things of it: expected the same "resize" in both cards, or two '
                   "inputs")
         expect("why", wanted in str(err), True)
+
+
+def pipeline_with_a_new_tokenizer():
+    """The steps of an input have one tokenizer, that which they were loaded with."""
+    texts_of = {"inputs": ["x", "y", "z"], "steps": [
+        step(name, input_ids="x", attention_mask="y", token_type_ids="z")
+        for name in ("enc", "enc2")], "outputs": [{"from": 0, "output": 0},
+                                                  {"from": 1, "output": 0}]}
+    served = Pipelines({"texts": texts_of}, options=["--admin-listen", "127.0.0.1:0"])
+    with served as daemon:
+        def answer():
+            return ask(Client(daemon.port), "/v2/models/texts/call", b"a cat",
+                       "Content-Type: text/plain")["result"]
+
+        before = answer()
+        changed = json.loads((served.folder / "enc.tokenizer.json").read_text())
+        words = changed["model"]["vocab"]
+        words["a"], words["c"] = words["c"], words["a"]
+        for name in ("enc", "enc2"):
+            (served.folder / f"{name}.tokenizer.json").write_text(json.dumps(changed))
+        refuse(Client(daemon.admin_port()), 400, 'expected the same "tokenizer" in both cards',
+               "/v2/repository/models/enc2/load", {})
+        expect("as before", answer(), before)
+        for name in ("enc", "enc2"):
+            path = served.folder / f"{name}.card.json"
+            path.write_text(path.read_text() + "\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_until("both have it", lambda: answer() != before)
+        first, second = answer()
+        expect("one tokenizer", first, second)
 
 
 def phases():
@@ -524,7 +556,7 @@ def main():
     for title, check in (("bodies", bodies), ("JSON", json_forms), ("BYTES", strings),
                          ("forms", forms), ("sounds", sounds), ("texts", texts),
                          ("pipelines", pipelines), ("pipelines at odds", pipelines_at_odds),
-                         ("phases", phases),
+                         ("a new tokenizer", pipeline_with_a_new_tokenizer), ("phases", phases),
                          ("refusals", refusals), ("damaged", damaged), ("together", together),
                          ("too_large_to_read", too_large_to_read), ("leaving", leaving)):
         report.run(title, check)

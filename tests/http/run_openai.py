@@ -48,6 +48,17 @@ def chats():
         expect("logprobs", len(marks.choices[1].logprobs.content[0].top_logprobs), 2)
 
 
+def queries():
+    """Parameters that other servers want, such as those of Azure, are not looked at."""
+    with Daemon(CHAT) as daemon:
+        api = connect(daemon).with_options(default_query={"api-version": "2024-10-21"})
+        expect("models", [model.id for model in api.models.list()], ["chat"])
+        row = ANSWERS[0]
+        answer = api.chat.completions.create(model="chat", messages=row["messages"], temperature=0,
+                                             extra_query={"a": "b c"})
+        expect("answer", answer.choices[0].message.content, row["answer"])
+
+
 def responses():
     """The other form of chats, and its events, as the client builds them."""
     tool = {"type": "function", "name": "weather", "description": "of a city", "strict": None,
@@ -154,7 +165,7 @@ def cancelling():
 
 def main():
     report = Report()
-    report.run_all((chats, responses, completions, embeddings, errors, cancelling))
+    report.run_all((chats, queries, responses, completions, embeddings, errors, cancelling))
     return report.finish()
 
 

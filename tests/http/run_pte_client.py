@@ -316,6 +316,53 @@ def results(*outputs, behind=b"", length=None):
     return answer_of(head + behind, *fields)
 
 
+def people(kind, *rows, **changes):
+    """The metadata of a model with an answer for people, and rows of that in place of the tensor."""
+    meta = {**META, "outputs": [dict(TENSOR, name="y", answer=kind)]}
+    return meta, results({"name": "y", "datatype": "BYTES", "shape": [len(rows)],
+                          "data": list(rows), **changes})
+
+
+def hostile_answers():
+    """What is no JSON, or no answer of the kind, is refused; nothing disturbs the terminal."""
+    png = '{"png": "iVBO", "width": 1, "classes": [\n{"label": "a\u202e"}]}'
+    rows = (
+        (*people("boxes", '[1,\n\t"\u009b\u202e"]', "[]"), 0, r'y\[0\]: \[1,  "\\u009b\\u202e"\]\ny\[1\]'),
+        (*people("map", png), 0, r'y\[0\]: {"width":1,"classes":\[ {"label": "a\\u202e"}\]}'),
+        (*people("text", '"\\u001b[2J\x7f"'), 0, r'y\[0\]: "\\u001b\[2J\\u007f"'),
+        (*people("text", '"a"', shape=[1, 1], data=['"a"']), 0, r'y: string\[1,1\] \["\\"a\\""\]'),
+        (*people("classes", "x"), 0, 'y: string "x"'),
+        (*people("unheard of", "x"), 0, 'y: string "x"'),
+        (*people("boxes"), 0, "^$"),
+        (*people("boxes", "{}"), 65, "'y': row 0: expected an array, got an object"),
+        (*people("boxes", "[]", "[1"), 65, "'y': row 1: "),
+        (*people("boxes", "[] []"), 65, "'y': row 0: "),
+        (*people("map", "[]"), 65, "'y': row 0: expected an object"),
+        (*people("map", '{"png": 1}'), 65, "'y': row 0: png: expected a string"),
+        (*people("map", '{"a": 1, "a": 2}'), 65, "'y': row 0: "),
+        (*people("text", "a"), 65, "'y': row 0: "),
+        (*people("text", ""), 65, "'y': row 0: "),
+        (*people("text", "[" * 100000), 65, "'y': row 0: "),
+    )
+    answers = {}
+    with Server(answers) as server, tempfile.TemporaryDirectory() as folder:
+        for meta, answer, status, pattern in rows:
+            answers.update({"/v2/models/m": as_json(meta), "/v2/models/m/infer": answer})
+            check(status, pattern, "run", f"{server.url}/m")
+        for row, pattern in (('{"png": "iVB"}', "expected a member 'png' in base64"),
+                             ("{}", "expected a member 'png'"),
+                             ('{"png": ""}', "expected a member 'png'"),
+                             ('{"png": "i*BO"}', "png: malformed base64")):
+            meta, answer = people("map", row)
+            answers.update({"/v2/models/m": as_json(meta), "/v2/models/m/infer": answer})
+            check(65, pattern, "run", f"{server.url}/m", "--output", folder)
+        body = server.requests[-1][2]
+        head = json.loads(body[:body.rindex(b"true}}") + 6])
+        expect("outputs", head["outputs"], [
+            {"name": "y", "parameters": {"binary_data": True, "answer": "json"}},
+            {"name": "y", "parameters": {"binary_data": True}}])
+
+
 def binary(size, **changes):
     return output(data=None, parameters={"binary_data_size": size}, **changes)
 
@@ -690,6 +737,7 @@ def main():
                             ("targets", targets), ("other servers", other_servers),
                             ("hostile metadata", hostile_metadata),
                             ("hostile results", hostile_results),
+                            ("hostile answers", hostile_answers),
                             ("hostile lists", hostile_lists), ("TLS", tls),
                             ("proxies", proxies), ("terminals", terminals)):
         report.run(name, check_one)

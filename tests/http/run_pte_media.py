@@ -16,8 +16,10 @@ import tempfile
 from pathlib import Path
 
 import tones
-from run_answers import candidates, file_of, find, read_png, seen_card, turned_png
+from run_answers import (LABELS, boxes_of, candidates, card_of, file_of, find, read_png, seen_card,
+                         turned_png)
 from run_cards import PTE, folder_of, pte
+from run_console import SQUARES, scene_png
 from run_http import MODELS, TIMEOUT_S, Client, Daemon, Failure, Report, expect
 from run_media import CARD, TEXT, ask, b64, call, flat, numbers, pixels_of, png
 
@@ -173,6 +175,53 @@ def at_a_server():
         refuse(66, "No such file", *url, "picture=nope.png")
 
 
+def same(folder, daemon, model, method, *given):
+    """What a server answers is printed, and written to files, as what the file answers."""
+    file = [str(folder / f"{model}.pte"), *(("--method", method) if method else ())]
+    url = [f"http://127.0.0.1:{daemon.port}/{model}", *file[1:]]
+    text = pte("run", *file, *given)
+    expect(f"{model} {method} {given}", pte("run", *url, *given), text)
+    left, right = folder / "left", folder / "right"
+    pte("run", *file, *given, "--output", str(left))
+    pte("run", *url, *given, "--output", str(right))
+    files = {path.name: path.read_bytes() for path in left.iterdir()}
+    expect(f"files of {model} {method}", {path.name: path.read_bytes() for path in right.iterdir()},
+           files)
+    pte("run", *url, *given, "--repeat", "2")
+    shutil.rmtree(left)
+    shutil.rmtree(right)
+    return text, sorted(files)
+
+
+def answers_at_a_server():
+    if not ctypes.util.find_library("curl"):
+        return
+    cards = {"answers": card_of(
+        joined=[boxes_of(score=0.01)],
+        apart=[boxes_of(scores="output_1", score=0.01), {"name": "numbers", "labels": LABELS}],
+        chosen=[boxes_of(scores="output_1", classes="kinds"), None, "kinds"],
+        text=[{"name": "said", "labels": list(" abcd"), "answer": "text"}],
+        map=[{"name": "ground", "labels": ["sky", 'a"\u00fc', "tree"], "answer": "map"}]),
+        "squares": SQUARES,
+        "digits": {"outputs": [{"name": "scores", "labels": list("0123456789"), "steps": ["softmax"],
+                                "answer": {"classes": 2}}]}}
+    with folder_of("answers", "squares", "digits", **cards) as folder, \
+            Daemon(["--models", str(folder)]) as daemon:
+        scene = folder / "scene.png"
+        scene.write_bytes(scene_png())
+        text, files = same(folder, daemon, "squares", "boxes", str(scene))
+        expect("boxes", text.startswith('found[0]: [{"label":"'), True)
+        expect("files of boxes", files, ["found.0.json", "found.npy"])
+        text, files = same(folder, daemon, "squares", "map", str(scene), str(scene))
+        expect("maps", text.count('"width":64'), 2)
+        expect("files of maps", files, ["ground.0.png", "ground.1.png", "ground.npy"])
+        expect("parts", "numbers" in same(folder, daemon, "answers", "apart")[0], False)
+        for method in ("joined", "chosen", "text", "map"):
+            same(folder, daemon, "answers", method)
+        expect("two classes", "top 2" in same(folder, daemon, "digits", None)[0], True)
+        same(folder, daemon, "digits", None, "--top-k", "3")
+
+
 def mistakes():
     with Folder() as f:
         method = [f.path("media.pte"), "--method", "pixels"]
@@ -200,7 +249,7 @@ def main():
             print(f"SKIP: lib{name} is not installed")
             return 77
     report = Report()
-    report.run_all([pictures, sounds, texts, answers, at_a_server, mistakes])
+    report.run_all([pictures, sounds, texts, answers, at_a_server, answers_at_a_server, mistakes])
     return report.finish()
 
 

@@ -134,10 +134,10 @@ TESTS += $(UNIT_SCHED_TESTS)
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
-	%D%/test_card %D%/test_clients %D%/test_coding %D%/test_image %D%/test_pictures %D%/test_media %D%/test_multipart %D%/test_conf %D%/test_conn \
+	%D%/test_card %D%/test_clients %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_multipart %D%/test_conf %D%/test_conn \
 	%D%/test_document %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
-	%D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
+	%D%/test_query %D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
 	%D%/test_trace %D%/test_transport_tls %D%/test_turns %D%/test_watchdog
 check_PROGRAMS += $(UNIT_SERVER_TESTS)
 TESTS += $(UNIT_SERVER_TESTS)
@@ -155,8 +155,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_address_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo,--wrap=freeaddrinfo
 %C%_test_clients_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_clients_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
-%C%_test_image_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_image_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_resize_rows_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_resize_rows_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_pictures_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_pictures_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_media_CFLAGS = $(SERVER_CFLAGS) $(SNDFILE_CFLAGS) $(SOXR_CFLAGS) $(CMOCKA_CFLAGS)
@@ -208,6 +208,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_repository_SOURCES = %D%/test_repository.c %D%/call_support.c %D%/call_support.h
 %C%_test_repository_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_repository_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
+%C%_test_query_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_query_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_route_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_route_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 # Its client is OpenSSL too, but linked.
@@ -319,4 +321,4 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_signature_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_signature_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 endif
-EXTRA_DIST += %D%/images %D%/unit.h %D%/flatbuf_writer.h %D%/pte_sample.h
+EXTRA_DIST += %D%/unit.h %D%/flatbuf_writer.h %D%/pte_sample.h

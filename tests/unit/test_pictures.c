@@ -15,6 +15,7 @@
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 #define PIXELS_MAX ((uint64_t)1 << 20)
+#define DAMAGED_COUNT 400 /* copies of each file */
 
 static const struct image_limits limits = {.pixels_max = PIXELS_MAX};
 
@@ -234,6 +235,59 @@ static void test_cut_files_are_refused(void **state)
     }
 }
 
+/* Damaged bytes, and copies that end too early: pixels or a text, and no byte beyond the file. */
+static void damage(const char *name, uint32_t *random)
+{
+    const struct image_form form = {.resize_height = 24,
+                                    .resize_width = 40,
+                                    .fit = IMAGE_STRETCH,
+                                    .filter = IMAGE_BICUBIC,
+                                    .crop_height = 19,
+                                    .crop_width = 23};
+    size_t len = read_file("fuzz/corpus/image", name, file);
+    for (int k = 0; k < DAMAGED_COUNT; k++) {
+        struct image *image;
+        struct error err = {0};
+        *random = *random * 1664525u + 1013904223u;
+        size_t cut = k % 4 ? len : (*random >> 8) % len;
+        uint8_t *copy = malloc(cut + 1);
+        assert_non_null(copy);
+        memcpy(copy + 1, file, cut);
+        for (int n = 0; n < 1 + k % 5 && cut; n++) {
+            *random = *random * 1664525u + 1013904223u;
+            copy[1 + (*random >> 8) % (k % 3 ? cut : cut < 64 ? cut : 64)] = (uint8_t)*random;
+        }
+        enum status status = image_open(span_of(copy + 1, cut), &limits, &image, &err);
+        if (status == ST_OK) {
+            status = image_read(image, &form, pixels, (size_t)19 * 23 * 3, &err);
+            image_close(image);
+        }
+        assert_true(status == ST_OK || (status == err.code && err.text[0] != '\0'));
+        free(copy);
+    }
+}
+
+static void test_damaged_files_are_refused_or_read(void **state)
+{
+    uint32_t random = 1;
+    (void)state;
+    need_libraries();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0) {
+            damage(rows[i].name, &random);
+        }
+    }
+}
+
+static void test_other_formats_are_refused(void **state)
+{
+    struct image *image;
+    struct error err;
+    (void)state;
+    assert_fails(err, image_open(span_str("GIF89a"), &limits, &image, &err), ST_INVALID,
+                 "expected JPEG, PNG or WebP");
+}
+
 /* ---- pictures that are written --------------------------------------------------------------- */
 
 static void check_round(enum png_kind kind, const void *from, const uint8_t *colors,
@@ -307,6 +361,8 @@ int main(void)
         cmocka_unit_test(test_sizes_of_jpeg_files_are_checked),
         cmocka_unit_test(test_work_is_bounded),
         cmocka_unit_test(test_cut_files_are_refused),
+        cmocka_unit_test(test_damaged_files_are_refused_or_read),
+        cmocka_unit_test(test_other_formats_are_refused),
         cmocka_unit_test(test_written_pictures_are_read),
         cmocka_unit_test(test_wrong_pictures_are_not_written),
     };

@@ -794,7 +794,7 @@ static void given_names_are_checked(void **state)
         const char *text;
     } cases[] = {
         {NAMES("a", "a b"), NULL, 2, 0, "input 'a b': expected a name of 1 to 128"},
-        {NAMES("a", "input_0"), NULL, 2, 0, "does not read like input_0"},
+        {NAMES("a", "input_0"), NULL, 2, 0, "and not one like input_0"},
         {NAMES("a", ""), NULL, 2, 0, "input '': expected"},
         {NAMES("a", "a"), NULL, 2, 0, "input 1: repeats the name 'a' of input 0"},
         {NAMES("a", "b", "c"), NULL, 3, 0, "no step takes input 'c'"},

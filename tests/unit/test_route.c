@@ -105,31 +105,6 @@ static void every_route_is_found(void **state)
     }
 }
 
-static void queries_are_searched(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *target;
-        bool has;
-    } cases[] = {
-        {"/call?binary=1", true},
-        {"/call?a=2&binary=1", true},
-        {"/call?binary=1&", true},
-        {"/call?a&&binary=1&b", true},
-        {"/call", false},
-        {"/call?", false},
-        {"/call?binary=10", false},
-        {"/call?xbinary=1", false},
-        {"/call?a?binary=1", false},
-        {"/binary=1", false},
-        {"/call?BINARY=1", false},
-        {"", false},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(route_query_has(span_str(cases[i].target), "binary=1"), cases[i].has);
-    }
-}
-
 static void unknown_paths_are_not_found(void **state)
 {
     (void)state;
@@ -202,7 +177,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_route_is_found),
-        cmocka_unit_test(queries_are_searched),
         cmocka_unit_test(unknown_paths_are_not_found),
         cmocka_unit_test(target_forms),
         cmocka_unit_test(versions),

@@ -1016,6 +1016,76 @@ static void test_leaving_while_there_is_no_memory(void **state)
     rt_sched_free(sched);
 }
 
+/* ---- the end of the scheduler ---------------------------------------------------------------- */
+
+/* What the last job takes with it. */
+static struct rt_sched *last_sched;
+static struct rt_sched_queue *last_queue;
+
+static void done_for_good(struct rt_sched_job *sched, enum status status)
+{
+    done(sched, status);
+    rt_sched_queue_unref(last_queue);
+    rt_sched_free(last_sched);
+}
+
+static void *finish_for_good(void *arg)
+{
+    finish(arg);
+    return NULL;
+}
+
+static struct job *last_job;
+
+/* The job ends on another thread while this one is about to look for the next job. */
+static void finish_elsewhere(void)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, finish_for_good, last_job), 0);
+    pthread_join(thread, NULL);
+}
+
+static bool start_and_be_late(struct rt_sched_job *sched, bool may_run_inline)
+{
+    last_job = job_of(sched);
+    meanwhile = finish_elsewhere;
+    return start(sched, may_run_inline);
+}
+
+static void submit_last(const struct rt_sched_job_ops *last_ops, struct job *job)
+{
+    last_sched = new_sched(1);
+    last_queue = new_queue(last_sched, 10, 0, 1);
+    job->sched.ops = last_ops;
+    assert_int_equal(submit(last_queue, job), ST_OK);
+}
+
+/* A thread that has started the last job still looks for more when the scheduler is freed. */
+static void test_it_is_freed_while_a_thread_looks(void **state)
+{
+    (void)state;
+    const struct rt_sched_job_ops late = {
+        .start = start_and_be_late, .cancel = cancel, .done = done_for_good};
+    struct job job;
+    init_jobs(&job, 1);
+    submit_last(&late, &job);
+    expect_events("+aa=0;");
+}
+
+/* That thread itself frees it, in done() of a job that found no memory. */
+static void test_it_is_freed_in_done(void **state)
+{
+    (void)state;
+    const struct rt_sched_job_ops hopeless = {
+        .start = start, .cancel = cancel, .done = done_for_good};
+    struct job job;
+    init_jobs(&job, 1);
+    job.memory = 1;
+    memory_left = 0;
+    submit_last(&hopeless, &job);
+    expect_events("?aa=5;");
+}
+
 /* ---- everything at once ---------------------------------------------------------------------- */
 
 /*
@@ -1287,6 +1357,8 @@ int main(void)
         cmocka_unit_test(test_a_job_waits_for_results_to_go),
         cmocka_unit_test(test_a_batch_without_memory_is_taken_apart),
         cmocka_unit_test(test_leaving_while_there_is_no_memory),
+        cmocka_unit_test(test_it_is_freed_while_a_thread_looks),
+        cmocka_unit_test(test_it_is_freed_in_done),
         cmocka_unit_test(test_stress),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/intake/intake.h"
+
+#include "runtime/program/program.h"
+#include "server/card/card.h"
+#include "server/generate/embedder.h"
+#include "server/generate/generator.h"
+#include "server/generate/transcriber.h"
+#include "server/intake/medium.h"
+
+_Static_assert((int)CARD_MEAN == (int)EMBEDDER_MEAN && (int)CARD_NONE == (int)EMBEDDER_NONE,
+               "cards have the same kinds of pooling, in the same order");
+
+static const struct card_method *find_said(const struct card *card, const struct rt_method *method)
+{
+    return card ? card_find_method(card, method) : NULL;
+}
+
+/* What the card says of an encoder must fit. */
+enum status intake_open_embedder(struct rt_method *method, const struct card *card,
+                                 const char *path, const char *tokenizer, struct embedder **out,
+                                 struct error *err)
+{
+    const struct card_method *about = find_said(card, method);
+    const struct card_embedding nothing = {.is_said = false};
+    const struct card_embedding *said = about ? &about->embedding : &nothing;
+    const struct embedder_options options = {
+        .is_said = said->is_said,
+        .pooling = (enum embedder_pooling)said->pooling,
+        .is_not_normalized = said->is_not_normalized,
+        .max_tokens = said->max_tokens,
+        .prefix = said->prefix,
+    };
+    return embedder_new(method, path, tokenizer, &options, out, err) == ST_OK
+               ? ST_OK
+               : error_prefix(err, "method '%s': ", rt_method_name(method));
+}
+
+static enum status verify_generation(struct rt_method *method, const struct card *card,
+                                     const char *path, const char *tokenizer, struct error *err)
+{
+    struct transcriber *transcriber = NULL;
+    struct generator *generator = NULL;
+    struct embedder *embedder = NULL;
+    enum status status = transcriber_new(method, path, tokenizer, &transcriber, err);
+    if (status == ST_OK) {
+        status = generator_new(method, path, tokenizer, &generator, err);
+    }
+    if (status == ST_OK && !generator) {
+        status = intake_open_embedder(method, card, path, tokenizer, &embedder, err);
+    }
+    embedder_free(embedder);
+    generator_free(generator);
+    transcriber_free(transcriber);
+    return status;
+}
+
+enum status intake_verify(struct rt_method *method, const struct card *card, const char *path,
+                          const char *tokenizer, struct error *err)
+{
+    const struct card_method *said = find_said(card, method);
+    if (rt_method_failure(method)) {
+        return ST_OK;
+    }
+    TRY(verify_generation(method, card, path, tokenizer, err));
+    for (uint32_t i = 0; said && i < rt_method_input_count(method); i++) {
+        const struct card_io *io = card_find_io(said, RT_INPUT, i);
+        struct medium *medium;
+        TRY(medium_new(method, io, path, tokenizer, &medium, err));
+        medium_unref(medium);
+    }
+    return ST_OK;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a method needs beside its program, as the card says and as it lies in files beside the
+ * program: the daemon opens it when it loads a model, and `pte card --check` to see whether it
+ * fits. |path| is the program's, |tokenizer| a file or folder that somebody named, or NULL. Blocks;
+ * any thread.
+ */
+#ifndef PTED_SERVER_INTAKE_INTAKE_H
+#define PTED_SERVER_INTAKE_INTAKE_H
+
+#include "base/status.h"
+
+struct card;
+struct embedder;
+struct rt_method;
+
+/* |*out| is NULL if the method is no encoder of texts. |card| may be NULL; after card_apply(). The
+ * error names the method. */
+MUST_CHECK enum status intake_open_embedder(struct rt_method *method, const struct card *card,
+                                            const char *path, const char *tokenizer,
+                                            struct embedder **out, struct error *err);
+
+/* Does everything open with which the daemon would serve the method? Nothing stays open. A method
+ * that cannot be called needs nothing. */
+MUST_CHECK enum status intake_verify(struct rt_method *method, const struct card *card,
+                                     const char *path, const char *tokenizer, struct error *err);
+
+#endif

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the examples of pages that can be run as they stand, from the files of docs/examples.
+
+A page is text with indented blocks. A block that begins with "// docs/examples/FILE" is that file.
+A block with "docs/examples/" in a line of shell is run, in the top folder: `build/pted ... &` is
+started on a port that the system chooses, which replaces 8000 in that block and in later ones, and
+the block behind it is what is printed, except for white space and the last digits of numbers.
+
+usage: run_pages.py [PAGE...], with top_srcdir and top_builddir in the environment.
+"""
+import ctypes.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2])).resolve()
+BUILD = Path(os.environ.get("top_builddir", SOURCE)).resolve()
+sys.path.insert(0, str(SOURCE / "tests" / "http"))
+
+from run_http import Daemon, Failure, Report, expect  # noqa: E402  beside this folder
+
+EXAMPLES = SOURCE / "docs" / "examples"
+# With how many blocks that are run, so that none is lost unnoticed.
+PAGES = {"media": 3, "cards": 1, "pipelines": 2}
+TOOLS = {"pted": Path(os.environ.get("PTED", BUILD / "pted")).resolve(),
+         "pte": Path(os.environ.get("PTE", BUILD / "pte")).resolve()}
+BLOCK_S = 60
+# Levels of the CPU differ by rounding.
+TOLERANCE = 1e-3
+NUMBER = r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+
+
+def read_blocks(page):
+    lines = (SOURCE / "docs" / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    blocks = [[]]
+    for line in lines:
+        if line.startswith("    "):
+            blocks[-1].append(line[4:])
+        elif blocks[-1]:
+            blocks.append([])
+    return ["\n".join(block) + "\n" for block in blocks if block]
+
+
+def compare(got, shown):
+    """Numbers are alike, and all else but white space is the same."""
+    left, right = ("".join(text.split()) for text in (got, shown))
+    expect("what is printed", re.sub(NUMBER, "N", left), re.sub(NUMBER, "N", right))
+    for number, wanted in zip(re.findall(NUMBER, left), re.findall(NUMBER, right)):
+        if abs(float(number) - float(wanted)) > TOLERANCE * max(1, abs(float(wanted))):
+            raise Failure(f"{number}, expected {wanted}, in {got}")
+
+
+class Walk:
+    """The daemon of the last block that started one."""
+
+    def __init__(self):
+        self.daemon = None
+
+    def close(self):
+        if self.daemon:
+            self.daemon.__exit__(None, None, None)
+            self.daemon = None
+
+    def start(self, command):
+        self.close()
+        words = command.replace("\\\n", " ").split()
+        self.daemon = Daemon([], command=[TOOLS["pted"], "--listen", "127.0.0.1:0", *words[1:]],
+                             cwd=SOURCE).__enter__()
+
+    def run(self, block):
+        start = re.match(r"build/pted (?:.|\\\n)*? &\n", block)
+        if start:
+            self.start(start[0].rstrip("&\n "))
+            block = block[start.end():]
+        block = block.replace("127.0.0.1:8000", f"127.0.0.1:{self.daemon.port}")
+        block = re.sub(r"^build/(pte) ", lambda found: f"{TOOLS[found[1]]} ", block,
+                       flags=re.MULTILINE)
+        done = subprocess.run(["bash", "-euc", block], cwd=SOURCE, capture_output=True, text=True,
+                              timeout=BLOCK_S, check=False)
+        if done.returncode != 0:
+            raise Failure(f"{block}: {done.stdout}{done.stderr}".strip()[-2000:])
+        return done.stdout
+
+
+def is_run(block):
+    return "docs/examples/" in block and not block.startswith("//")
+
+
+def follow(page):
+    blocks = read_blocks(page)
+    count = 0
+    walk = Walk()
+    try:
+        for i, block in enumerate(blocks):
+            file = re.match(r"// docs/examples/(\w+(\.\w+)+)", block)
+            if file:
+                expect(file[1], block, (EXAMPLES / file[1]).read_text(encoding="utf-8"))
+            elif is_run(block):
+                compare(walk.run(block), blocks[i + 1])
+                count += 1
+    finally:
+        walk.close()
+    expect("blocks that were run", count, PAGES[page])
+
+
+def files_are_shown():
+    """Each file of docs/examples is part of a page."""
+    text = "".join((SOURCE / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)
+    for path in EXAMPLES.iterdir():
+        expect(path.name, f"docs/examples/{path.name}" in text, True)
+
+
+def main():
+    if not ctypes.util.find_library("png16"):
+        print("libpng is not installed")
+        return 77
+    report = Report()
+    for page in sys.argv[1:] or PAGES:
+        report.run(page, follow, page)
+    report.run("files are shown", files_are_shown)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
