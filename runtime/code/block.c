@@ -87,6 +87,7 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_softmax(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_normalize(graph, err) : ST_OK);
+    TRY(fuses ? rt_pass_channels(graph, err) : ST_OK);
     TRY(rt_pass_lower(graph, err));
     TRY(rt_pass_winograd(graph, err));
     TRY(rt_fold_constants(graph, device, err));

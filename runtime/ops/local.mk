@@ -22,6 +22,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/fft.c %D%/fft.h \
 	%D%/index.c %D%/index.h \
 	%D%/interleave.c %D%/interleave.h \
+	%D%/join.c %D%/join.h \
 	%D%/masked.c %D%/masked.h \
 	%D%/norm.c %D%/norm.h %D%/norm_kernels.c \
 	%D%/conv.c %D%/conv.h %D%/conv_direct.c %D%/conv_direct.h %D%/depthwise.h \

@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/batch.c %D%/batch.h \
 	%D%/cat_affine.c \
 	%D%/chain.c \
+	%D%/channels.c \
 	%D%/elide.c \
 	%D%/expand_dw.c \
 	%D%/fuse.c \

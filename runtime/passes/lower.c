@@ -25,13 +25,19 @@ static enum dtype work_type(enum dtype dtype)
 #define BF16_PAIRS_MIN 8
 #define BF16_DEPTH_MAX 65536
 
-/* Is |value| a constant, perhaps converted or padded? */
+/* Is |value| a constant, perhaps converted or padded, or parts of one in another order? */
 static bool is_fixed(const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
-    while (v->node != RT_NO_NODE && (rt_op_is(graph->nodes[v->node].op, RT_KNOWN_to_dtype) ||
-                                     rt_op_is(graph->nodes[v->node].op, RT_KNOWN_constant_pad))) {
-        v = rt_node_arg(graph, &graph->nodes[v->node], 0);
+    while (v->node != RT_NO_NODE) {
+        const struct rt_node *node = &graph->nodes[v->node];
+        if (rt_op_is(node->op, RT_KNOWN_to_dtype) || rt_op_is(node->op, RT_KNOWN_constant_pad)) {
+            v = rt_node_arg(graph, node, 0);
+        } else if (rt_op_is(node->op, RT_KNOWN_join_parts)) {
+            v = &graph->values[rt_node_arg(graph, node, 0)->values[0]];
+        } else {
+            break;
+        }
     }
     return v->is_constant;
 }

@@ -10,6 +10,7 @@
  *     permute    moves permutes towards the outputs and cancels pairs
  *     softmax    makes one operator of softmax and the check for rows that a mask hides
  *     normalize  merges batch norm into the convolution before it, or makes it a per-channel affine
+ *     channels   renumbers shuffled channels, so that shuffles move nothing
  *     lower      gives packed weights to matrix products and convolutions
  *     winograd   computes convolutions of 3 x 3 by Winograd's algorithm where that is faster, if
  *                the graph's precision permits it
@@ -26,8 +27,8 @@
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
  * the others make it smaller. The passes that merge several nodes into one (quantize, softmax,
- * normalize, fuse, chain, cat_affine, expand_dw, activate) and narrow can be switched off to measure
- * their effect.
+ * normalize, fuse, chain, cat_affine, expand_dw, activate), channels and narrow can be switched off
+ * to measure their effect.
  */
 #ifndef PTED_RUNTIME_PASSES_PASSES_H
 #define PTED_RUNTIME_PASSES_PASSES_H
@@ -56,6 +57,7 @@ MUST_CHECK enum status rt_pass_permute(struct rt_graph *graph, struct error *err
 MUST_CHECK enum status rt_pass_softmax(struct rt_graph *graph, struct error *err);
 
 MUST_CHECK enum status rt_pass_normalize(struct rt_graph *graph, struct error *err);
+MUST_CHECK enum status rt_pass_channels(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_lower(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_winograd(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_fuse(struct rt_graph *graph, struct error *err);
