@@ -30,7 +30,8 @@ skipped=0
 unsteady=0
 unsteady_names=
 end=$(($(date +%s) + TOTAL_SECONDS))
-# Tests wait much of their time, for a daemon or for a client: with one a processor 40 % stood idle.
+# Tests wait much of their time, for a daemon or for a client: with one a processor, much of its time
+# is lost.
 jobs=$((2 * $(nproc)))
 under=
 
