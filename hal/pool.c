@@ -27,7 +27,7 @@
 
 #define ADDRESS_FACTOR 4
 /* AddressSanitizer takes seconds to mark the many GiB of a large pool: what lies behind these bytes
- * is marked when it is given back for the first time. */
+ * is marked when it is given back for the first time, see also |marked_bytes|. */
 #define MARKED_BYTES_MAX ((size_t)256 << 20)
 #define GRANULE_BYTES_MIN ((size_t)1 << 20)
 #define GRANULES_MAX 4096
@@ -50,6 +50,7 @@ struct zone {
     size_t granule_bytes;
     size_t resident_count; /* granules that are not CLEAN */
     uint64_t *touched_ms;  /* owned; by granule: when it was used last, or CLEAN */
+    size_t marked_bytes;   /* of the beginning: behind them AddressSanitizer has nothing marked */
 };
 
 #define CLEAN UINT64_MAX
@@ -127,8 +128,8 @@ static enum status init_zone(struct zone *zone, struct hal_device *device, size_
     for (size_t i = 0; i < granule_count(zone); i++) {
         zone->touched_ms[i] = CLEAN;
     }
-    size_t marked = addresses < MARKED_BYTES_MAX ? addresses : MARKED_BYTES_MAX;
-    hal_asan_poison(zone->memory->host, zone->memory->host ? marked : 0);
+    zone->marked_bytes = addresses < MARKED_BYTES_MAX ? addresses : MARKED_BYTES_MAX;
+    hal_asan_poison(zone->memory->host, zone->memory->host ? zone->marked_bytes : 0);
     return ST_OK;
 }
 
@@ -137,7 +138,7 @@ static void fini_zone(struct zone *zone)
     hal_suballoc_fini(&zone->suballoc);
     free(zone->touched_ms);
     if (zone->memory) {
-        hal_asan_unpoison(zone->memory->host, zone->memory->host ? zone->memory->size : 0);
+        hal_asan_unpoison(zone->memory->host, zone->memory->host ? zone->marked_bytes : 0);
         hal_buffer_unref(zone->memory);
     }
 }
@@ -430,6 +431,8 @@ static size_t discard(struct zone *zone, uint64_t until_ms, size_t count_max)
 static void take_granules(struct zone *zone, const struct hal_range *range, uint64_t now_ms)
 {
     size_t most = zone->size_bytes / zone->granule_bytes + GRANULES_SPARE;
+    size_t end = range->begin + range->size;
+    zone->marked_bytes = end > zone->marked_bytes ? end : zone->marked_bytes;
     touch(zone, range->begin, range->size, now_ms);
     if (zone->resident_count > most && zone->memory->device->ops->buffer_discard) {
         discard(zone, UINT64_MAX - 1, zone->resident_count - most);
@@ -670,7 +673,9 @@ void hal_pool_charge(struct hal_pool *pool, size_t bytes)
 bool hal_pool_promise(struct hal_pool *pool, size_t bytes)
 {
     pthread_mutex_lock(&in_store(pool)->lock);
-    bool is_ok = is_fair(pool, &pool->store->zones[SHARED], bytes);
+    const struct zone *shared = &pool->store->zones[SHARED];
+    bool is_ok = in_range(pool->share->charged_bytes, bytes, shared->size_bytes) &&
+                 is_fair(pool, shared, bytes);
     if (is_ok) {
         charge(pool, bytes);
     }

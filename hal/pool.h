@@ -85,7 +85,8 @@ MUST_CHECK enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t 
 
 /*
  * Promises |bytes| to a reservation that is going to grow: they are charged to |pool| until the
- * caller discharges them. False: the rule refuses.
+ * caller discharges them. False: the rule refuses, or the charges of |pool| would exceed the whole
+ * memory, even if nobody else has any.
  */
 MUST_CHECK bool hal_pool_promise(struct hal_pool *pool, size_t bytes);
 

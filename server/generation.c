@@ -18,6 +18,9 @@
 
 #define NS_PER_MS 1000000u
 
+/* Steps of the loop may take 2 ms: the text of that many tokens takes some 0.5 ms. */
+#define PROMPT_INLINE_MAX 4096
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 void generation_end_sequence(struct request *request)
@@ -207,6 +210,14 @@ static void count_step(struct request *request)
     generation->last_ns = now_ns;
 }
 
+/* May the token begin another choice, whose prompt takes long to be copied, noted and echoed? */
+static bool may_begin_long(const struct generation *generation)
+{
+    uint32_t next = generation->choice + 1;
+    return next < generation->choice_count &&
+           generation->prompts[next / generation->ask.n].count > PROMPT_INLINE_MAX;
+}
+
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
     struct generation *generation = generation_of(request);
@@ -214,11 +225,12 @@ static enum status finish(struct request *request, enum status status, struct er
         count_step(request);
         bool wants_logprobs = generation->ask.wants_logprobs;
         request->offload =
-            generation->constraint ||
+            generation->constraint || may_begin_long(generation) ||
             sampler_is_long(&generation->sampler, wants_logprobs, generation->draft_count + 1);
     }
     return infer_one_finish(request, status, err);
 }
+
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
 
 enum status generation_sample(struct request *request, struct error *err)

@@ -209,12 +209,14 @@ static struct span called_tools(const struct generation *generation)
     return generation->constraint ? span_str("") : generation->ask.tools;
 }
 
-/* Text that may be told: not what may be the beginning of a call of a tool. */
+/* Text that may be told: not what may be the beginning of a call of a tool. What was told is not
+ * looked at again: an answer may be long, and this is asked for each of its tokens. */
 static size_t text_end(const struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
-    size_t plain = called_tools(generation).len ? tools_plain_bytes(buf_span(&stops->text))
-                                                : stops->ready_bytes;
+    size_t plain = called_tools(generation).len
+                       ? tools_plain_bytes(buf_span(&stops->text), generation->told_bytes)
+                       : stops->ready_bytes;
     return plain < stops->ready_bytes ? plain : stops->ready_bytes;
 }
 
@@ -261,8 +263,8 @@ static void tell(struct request *request, struct generation *generation)
         tell_end(request, generation);
         return;
     }
-    size_t end = text_end(generation);
-    if (generation->ask.is_stream && end > generation->told_bytes) {
+    size_t end = generation->ask.is_stream ? text_end(generation) : 0;
+    if (end > generation->told_bytes) {
         const struct reply_piece piece = piece_of(generation, end);
         reply_print_event(&generation->reply, &piece, &request->out);
         generation->told_bytes = end;

@@ -79,20 +79,6 @@ static enum status refuse_length(const struct request *request, uint32_t count, 
                      generation->generator->context);
 }
 
-/* Encoding takes up to 60 bytes of memory for each byte of a text, so a text that the context has
- * no room for is refused before that. */
-static enum status check_bytes(const struct request *request, struct span text, struct error *err)
-{
-    const struct generator *generator = generation_of(request)->generator;
-    size_t max = words_bytes_max(generator->words, generator->context);
-    return text.len <= max
-               ? ST_OK
-               : error_set(err, ST_INVALID,
-                           "the prompt has %zu bytes, but the context of model '%s' has %u "
-                           "tokens, which are at most %zu bytes",
-                           text.len, request->infer.call.model->name, generator->context, max);
-}
-
 /* The ids of one prompt, in the arena. |room| has the context and one more. */
 static enum status make_prompt(struct request *request, const struct ask_prompt *given, bool is_raw,
                                uint32_t *room, struct prompt *out, struct error *err)
@@ -101,9 +87,11 @@ static enum status make_prompt(struct request *request, const struct ask_prompt 
     uint32_t context = generation->generator->context, count = given->id_count;
     const uint32_t *ids = given->ids;
     if (!ids) {
-        TRY(check_bytes(request, given->text, err));
-        TRY(words_encode(generation->generator->words, given->text, is_raw, room, context, &count,
-                         err));
+        const struct words *words = generation->generator->words;
+        if (words_verify_bytes(words, given->text, context, err) != ST_OK) {
+            return error_prefix(err, "the prompt: ");
+        }
+        TRY(words_encode(words, given->text, is_raw, room, context, &count, err));
         ids = room;
     }
     if (count >= context) {

@@ -98,8 +98,7 @@ static enum status count_heap(struct infer *infer, size_t bytes, struct error *e
     if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
         return ST_OK;
     }
-    if (bytes > hal_pool_size(infer->pool) || /* even if no other user has any memory */
-        !hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
+    if (!hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
         return error_set(err, ST_EXHAUSTED, "no memory now for a request of so many parts");
     }
     infer->charged_bytes = bytes;

@@ -64,10 +64,9 @@ static const struct model_io *input_at(const struct infer_call *call, uint32_t i
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-/* A promise to a pool that holds nothing else has no bound of its own. */
 static bool take(void *user, size_t bytes)
 {
-    return bytes <= hal_pool_size(user) && hal_pool_promise(user, bytes);
+    return hal_pool_promise(user, bytes);
 }
 
 static void give(void *user, size_t bytes)

@@ -55,7 +55,9 @@ struct uk_gemm_f32 {
     ptrdiff_t c_line, c_row;
     uint32_t lines, m, n;
     float min, max; /* -INFINITY, INFINITY: no clamp */
-    void *scratch;  /* for gemm_bf16: uk_gemm_bf16_scratch() bytes */
+    /* Computed of what has been clamped, in the thread's mode for subnormals; NULL: nothing. */
+    void (*activation)(float *y, const float *x, size_t n);
+    void *scratch; /* for gemm_bf16: uk_gemm_bf16_scratch() bytes */
     /* For gemm_bf16: |a| or |c| points to bfloat16 numbers, which strides count. Such a C is not
      * the residual, which is floats. */
     bool a_is_bf16, c_is_bf16;
@@ -113,6 +115,15 @@ struct uk_dw_f32 {
 enum uk_unary { UK_UNARY_F32(XX) UK_UNARY_COUNT };
 enum uk_binary { UK_BINARY_F32(XX) UK_BINARY_COUNT };
 #undef XX
+
+/* y[r][j] = clamp(x[r][j] * scale[j] + shift[j], min, max) */
+struct uk_affine_f32 {
+    float *y;
+    const float *x, *scale, *shift; /* shift NULL: 0 */
+    ptrdiff_t y_row, x_row;
+    size_t rows, n;
+    float min, max;
+};
 
 typedef void uk_unary_f32_f(float *y, const float *x, size_t n);
 /* y[i] = a[i] op b[i] */
@@ -188,6 +199,9 @@ struct hal_cpu_uk {
     void (*pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 
     uk_unary_f32_f *unary_f32[UK_UNARY_COUNT];
+    /* gelu for results that are rounded to bfloat16: the relative error is below 3.4e-4, a sixth of
+     * the rounding's at most, down to -5.5; further down results are between -3e-7 and 0. */
+    uk_unary_f32_f *gelu_short_f32;
     uk_binary_f32_f *binary_f32[UK_BINARY_COUNT];
     uk_scalar_f32_f *scalar_f32[UK_BINARY_COUNT];
     uk_scalar_f32_f *reversed_f32[UK_BINARY_COUNT];
@@ -195,6 +209,7 @@ struct hal_cpu_uk {
     void (*leaky_relu_f32)(float *y, const float *x, float slope, size_t n);
     /* y = a + alpha * b */
     void (*add_scaled_f32)(float *y, const float *a, const float *b, float alpha, size_t n);
+    void (*affine_f32)(const struct uk_affine_f32 *a);
 
     /* The order of summation depends only on n. Without elements the result is 0, or -INFINITY for
      * max. */

@@ -94,7 +94,9 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     TRY(rt_pass_layout(graph, err));
     TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_chain(graph, err) : ST_OK);
-    TRY(fuses && hal_device_props(device)->is_host ? rt_pass_expand_dw(graph, err) : ST_OK);
+    TRY(fuses && graph->is_host ? rt_pass_cat_affine(graph, err) : ST_OK);
+    TRY(fuses && graph->is_host ? rt_pass_expand_dw(graph, err) : ST_OK);
+    TRY(fuses && graph->is_host ? rt_pass_activate(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_narrow(graph, err) : ST_OK);
     return make_flow(block, err);
 }

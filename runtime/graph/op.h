@@ -36,7 +36,7 @@ struct rt_batch_call {
     struct rt_dim rows;
     const bool *has_rows; /* by value, of |value_count|: rules may add others */
     uint32_t value_count;
-    struct error *err;    /* text without the operator's name */
+    struct error *err; /* text without the operator's name */
 };
 
 struct hal_kernel;
@@ -89,12 +89,14 @@ enum rt_op_flags {
 };
 
 /*
- * Arguments of a node that computes clamp(... + residual, min, max); index 0 means that it cannot.
+ * Arguments of a node that computes activation(clamp(... + residual, min, max)); index 0 means that
+ * it cannot.
  */
 struct rt_epilogue {
-    uint8_t residual; /* none, or a tensor with the dims and the order of output 0 */
-    uint8_t min, max; /* floats */
-    bool rounds;      /* if output 0 is marked as halves, each result is rounded to a half */
+    uint8_t residual;   /* none, or a tensor with the dims and the order of output 0 */
+    uint8_t min, max;   /* floats */
+    bool rounds;        /* if output 0 is marked as halves, each result is rounded to a half */
+    uint8_t activation; /* none, or the name of a loop: see activation.h; only on the CPU */
 };
 
 struct rt_op {

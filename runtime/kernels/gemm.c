@@ -236,6 +236,17 @@ struct numbers {
     bool weights, in, out;
 };
 
+/* What is rounded to bfloat16 needs no exact gelu. */
+static uk_unary_f32_f *activation_of(const struct rt_gemm *g, struct numbers numbers)
+{
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    if (g->activation == 0) {
+        return NULL;
+    }
+    bool is_short = numbers.out && g->activation - 1 == UK_GELU;
+    return is_short ? uk->gelu_short_f32 : uk->unary_f32[g->activation - 1];
+}
+
 /*
  * Bindings: out, in, weights, bias, residual. Grid: bands, bands of images *
  * groups, blocks of panels.
@@ -271,6 +282,7 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile, str
         .n = (uint32_t)min_i64(g->panels * width, group_outs - column),
         .min = g->min,
         .max = g->max,
+        .activation = activation_of(g, numbers),
         .scratch = numbers.weights ? (uint8_t *)args->scratch + segments_bytes(g) : NULL,
         .a_is_bf16 = numbers.in,
         .c_is_bf16 = numbers.out,

@@ -43,6 +43,9 @@ struct rt_gemm {
     int64_t width;                               /* columns of a panel */
     int64_t band_images, band_y, band_x, panels; /* of a tile */
     int64_t bands_y, bands_x; /* tiles in each direction; panels are the grid's z */
+#ifndef HAL_SHADER
+    uint32_t activation; /* behind the clamp, only on the CPU: an enum uk_unary + 1; 0: none */
+#endif
 };
 
 /*

@@ -17,6 +17,7 @@
 #include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
 #include "runtime/kernels/gemm.h"
+#include "runtime/ops/activation.h"
 #include "runtime/ops/conv.h"
 #include "runtime/ops/depthwise.h"
 #include "runtime/ops/op.h"
@@ -263,7 +264,7 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
 /* ---- conv ------------------------------------------------------------------------------------ */
 
 /* x, packed weights, bias?, residual?, kernel, stride, padding, dilation, output padding (2 entries
- * each; for rank 3 the first is unused), groups, outs, transposed, min, max */
+ * each; for rank 3 the first is unused), groups, outs, transposed, min, max, activation? */
 enum {
     PACKED_X,
     PACKED_W,
@@ -278,7 +279,8 @@ enum {
     PACKED_OUTS,
     PACKED_TRANSPOSED,
     PACKED_MIN,
-    PACKED_MAX
+    PACKED_MAX,
+    PACKED_ACTIVATION /* none in conv_dw */
 };
 
 static struct window packed_window(const struct rt_value *const lists[5], uint8_t axis)
@@ -404,6 +406,7 @@ static void describe(struct rt_emit *emit, struct conv *c)
         .min = (float)rt_emit_number(emit, PACKED_MIN),
         .max = (float)rt_emit_number(emit, PACKED_MAX),
         .is_rounded = out->is_half,
+        .activation = rt_activation_read(rt_emit_value(emit, PACKED_ACTIVATION)),
     };
     c->tensors = (struct rt_gemm_tensors){
         .out = out->binding,
@@ -568,10 +571,11 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-#define PACKED_ARGS "TTT?T?LLLLLIIBFF>T"
+#define PACKED_ARGS "TTT?T?LLLLLIIBFFZ?>T"
 
-static const struct rt_epilogue conv_epilogue = {PACKED_RESIDUAL, PACKED_MIN, PACKED_MAX, true};
-static const struct rt_epilogue depthwise_epilogue = {0, PACKED_MIN, PACKED_MAX, false};
+static const struct rt_epilogue conv_epilogue = {PACKED_RESIDUAL, PACKED_MIN, PACKED_MAX, true,
+                                                 PACKED_ACTIVATION};
+static const struct rt_epilogue depthwise_epilogue = {0, PACKED_MIN, PACKED_MAX, false, 0};
 
 const struct rt_op rt_ops_conv[] = {
     {"convolution", "aten::convolution.out", "TTT?LLLBLI>T", convolution_shape, NULL, 0,

@@ -4,10 +4,12 @@ noinst_LIBRARIES += %D%/libops.a
 %C%_libops_a_CFLAGS = $(AM_CFLAGS) $(VECTOR_CFLAGS)
 %C%_libops_a_SOURCES = \
 	%D%/apply.c %D%/apply.h \
+	%D%/activation.c %D%/activation.h \
 	%D%/along.c %D%/along.h \
 	%D%/cumsum.c \
 	%D%/gather.c \
 	%D%/attention.c %D%/attention.h %D%/attention_parts.c %D%/attention_parts.h \
+	%D%/cat_affine.c %D%/cat_affine.h \
 	%D%/chain.c %D%/chain.h \
 	%D%/known.c %D%/known.def %D%/known.h \
 	%D%/llm.c %D%/llm.h \

@@ -13,6 +13,7 @@
 #include "runtime/emit/emit.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/gemm.h"
+#include "runtime/ops/activation.h"
 #include "runtime/ops/matmul.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/shaders/generated/matmul.spv.h"
@@ -158,9 +159,9 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- gemm ------------------------------------------------------------------------------------ */
 
-/* x [.., m, k], packed, n, bias?, residual?, min, max. Of several packed matrices each multiplies
- * its own x[i]. */
-enum { GEMM_X, GEMM_PACKED, GEMM_N, GEMM_BIAS, GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX };
+/* x [.., m, k], packed, n, bias?, residual?, min, max, activation?. Of several packed matrices each
+ * multiplies its own x[i]. */
+enum { GEMM_X, GEMM_PACKED, GEMM_N, GEMM_BIAS, GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX, GEMM_ACTIVATION };
 
 static enum status gemm_shape(struct rt_shape_call *call)
 {
@@ -204,6 +205,7 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .min = (float)rt_emit_number(emit, GEMM_MIN),
         .max = (float)rt_emit_number(emit, GEMM_MAX),
         .is_rounded = out->is_half,
+        .activation = rt_activation_read(rt_emit_value(emit, GEMM_ACTIVATION)),
     };
     struct rt_gemm_tensors tensors = {
         .out = out->binding,
@@ -358,7 +360,8 @@ static enum status matmul_emit(struct rt_emit *emit, struct error *err)
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 static const bool transposed = true;
-static const struct rt_epilogue gemm_epilogue = {GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX, true};
+static const struct rt_epilogue gemm_epilogue = {GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX, true,
+                                                 GEMM_ACTIVATION};
 
 const struct rt_op rt_ops_matmul[] = {
     {"mm", "aten::mm.out", "TT>T", mm_shape, NULL, RT_OP_COMPLEX, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
@@ -373,7 +376,7 @@ const struct rt_op rt_ops_matmul[] = {
      rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
     {"pack_nk", NULL, "T>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, &transposed,
      rt_batch_each, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
-    {"gemm", NULL, "TTIT?T?FF>T", gemm_shape, gemm_emit, RT_OP_EPILOGUE, RT_LAYOUT_ROW_MAJOR,
+    {"gemm", NULL, "TTIT?T?FFZ?>T", gemm_shape, gemm_emit, RT_OP_EPILOGUE, RT_LAYOUT_ROW_MAJOR,
      &gemm_epilogue, rt_batch_packed, .dtypes = 1u << DT_F32 | 1u << DT_BF16,
      .runs = &rt_gemm_kernel},
     {"matmul", NULL, "TT>T", matmul_shape, matmul_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL,

@@ -276,7 +276,7 @@ static enum status winograd_emit(struct rt_emit *emit, struct error *err)
 }
 
 static const struct rt_epilogue epilogue = {RT_WINOGRAD_RESIDUAL, RT_WINOGRAD_MIN, RT_WINOGRAD_MAX,
-                                            false};
+                                            false, 0};
 
 const struct rt_op rt_ops_winograd[] = {
     {"pack_winograd", NULL, "TI>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,

@@ -3,7 +3,9 @@
 noinst_LIBRARIES += %D%/libpasses.a
 %C%_libpasses_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libpasses_a_SOURCES = \
+	%D%/activate.c \
 	%D%/batch.c %D%/batch.h \
+	%D%/cat_affine.c \
 	%D%/chain.c \
 	%D%/elide.c \
 	%D%/expand_dw.c \

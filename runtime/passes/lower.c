@@ -25,11 +25,12 @@ static enum dtype work_type(enum dtype dtype)
 #define BF16_PAIRS_MIN 8
 #define BF16_DEPTH_MAX 65536
 
-/* Is |value| a constant, perhaps converted? */
+/* Is |value| a constant, perhaps converted or padded? */
 static bool is_fixed(const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
-    if (v->node != RT_NO_NODE && rt_op_is(graph->nodes[v->node].op, RT_KNOWN_to_dtype)) {
+    while (v->node != RT_NO_NODE && (rt_op_is(graph->nodes[v->node].op, RT_KNOWN_to_dtype) ||
+                                     rt_op_is(graph->nodes[v->node].op, RT_KNOWN_constant_pad))) {
         v = rt_node_arg(graph, &graph->nodes[v->node], 0);
     }
     return v->is_constant;
@@ -69,8 +70,9 @@ static enum status make_gemm(struct rt_graph *graph, const struct rt_product *p,
         p->residual,
         rt_graph_float(graph, -INFINITY),
         rt_graph_float(graph, INFINITY),
+        rt_graph_none(graph),
     };
-    return rt_op_apply(graph, RT_OP(gemm), args, 7, DT_F32, out, err);
+    return rt_op_apply(graph, RT_OP(gemm), args, 8, DT_F32, out, err);
 }
 
 static enum status add(struct rt_graph *graph, uint32_t a, uint32_t b, uint32_t *out,

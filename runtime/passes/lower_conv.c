@@ -86,6 +86,52 @@ static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, u
     return rt_op_apply(graph, RT_OP(permute), args, 2, DT_F32, out, err);
 }
 
+static bool has_entries(const struct rt_value *list, int64_t value)
+{
+    bool are_equal = true;
+    for (uint32_t i = 0; i < list->count; i++) {
+        are_equal &= rt_dim_is(list->ints[i], value);
+    }
+    return are_equal;
+}
+
+/* Are the taps of a kernel's row neighbours in the input and in the sum, with all their channels?
+ */
+static bool has_rows(const struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS])
+{
+    return !graph->values[from[RT_CONV_TRANSPOSED]].b &&
+           rt_dim_is(graph->values[from[RT_CONV_GROUPS]].i, 1) &&
+           has_entries(&graph->values[from[RT_CONV_DILATION]], 1);
+}
+
+/* [O, I, H, W] as the matrix [O, H * W * I]. */
+static enum status weights_by_row(struct rt_graph *graph, uint32_t weights, struct rt_dim depth,
+                                  uint32_t *out, struct error *err)
+{
+    const struct rt_value *w = &graph->values[weights];
+    struct rt_dim order[4] = {rt_dim_of(0)}, dims[2] = {w->dims[0], depth};
+    uint8_t rank = w->rank;
+    for (uint8_t d = 2; d < rank; d++) {
+        order[d - 1] = rt_dim_of(d);
+    }
+    order[rank - 1] = rt_dim_of(1);
+    uint32_t args[] = {weights, rt_graph_ints(graph, order, rank)}, moved;
+    TRY(rt_op_apply(graph, RT_OP(permute), args, 2, DT_F32, &moved, err));
+    uint32_t view_args[] = {moved, rt_graph_ints(graph, dims, 2)};
+    return rt_op_apply(graph, RT_OP(view), view_args, 2, DT_F32, out, err);
+}
+
+/* The sum of an output has so many products. */
+static struct rt_dim depth_of(struct rt_graph *graph, const struct rt_value *w,
+                              struct rt_dim channels)
+{
+    struct rt_dim depth = channels;
+    for (uint8_t i = 2; i < w->rank; i++) {
+        depth = rt_dim_mul(&graph->dims, depth, w->dims[i]);
+    }
+    return depth;
+}
+
 /* The type of the packed weights: the channels of a tap are neighbours in the sum. */
 static enum dtype packed_type(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS])
 {
@@ -93,11 +139,70 @@ static enum dtype packed_type(struct rt_graph *graph, const uint32_t from[RT_CON
     int64_t groups = graph->values[from[RT_CONV_GROUPS]].i.value;
     bool is_transposed = graph->values[from[RT_CONV_TRANSPOSED]].b;
     struct rt_dim channels = is_transposed ? rt_dim_of(w->dims[0].value / groups) : w->dims[1];
-    struct rt_dim depth = channels;
-    for (uint8_t i = 2; i < w->rank; i++) {
-        depth = rt_dim_mul(&graph->dims, depth, w->dims[i]);
+    return rt_lower_packed_type(graph, from[RT_CONV_W], channels, depth_of(graph, w, channels));
+}
+
+/*
+ * The type, if rows of the kernel are multiplied as one. Pairs of numbers must not be parted: if
+ * the number of channels is odd, no row may end in the padding, and rows must have an even length.
+ */
+static enum dtype row_type(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS])
+{
+    const struct rt_value *w = &graph->values[from[RT_CONV_W]];
+    bool is_even = w->dims[1].value % 2 == 0;
+    if (!has_rows(graph, from) || !rt_dim_is_const(w->dims[1]) ||
+        !(is_even || has_entries(&graph->values[from[RT_CONV_PADDING]], 0))) {
+        return DT_F32;
     }
-    return rt_lower_packed_type(graph, from[RT_CONV_W], channels, depth);
+    struct rt_dim row = rt_dim_mul(&graph->dims, w->dims[1], w->dims[w->rank - 1]);
+    return rt_lower_packed_type(graph, from[RT_CONV_W], row, depth_of(graph, w, w->dims[1]));
+}
+
+static enum status pack_weights(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
+                                uint32_t *out, struct error *err)
+{
+    uint32_t args[] = {from[RT_CONV_W], from[RT_CONV_GROUPS], from[RT_CONV_TRANSPOSED]};
+    const struct rt_value *w = &graph->values[from[RT_CONV_W]];
+    enum dtype dtype = packed_type(graph, from);
+    bool is_row = dtype == DT_F32 && row_type(graph, from) == DT_BF16;
+    dtype = is_row ? DT_BF16 : dtype;
+    if (is_row && w->dims[1].value % 2) {
+        TRY(weights_by_row(graph, from[RT_CONV_W], depth_of(graph, w, w->dims[1]), &args[0], err));
+        return rt_op_apply(graph, RT_OP(pack_nk), args, 1, dtype, out, err);
+    }
+    return rt_op_apply(graph, RT_OP(pack_conv), args, 3, dtype, out, err);
+}
+
+/* The value with a channel of zeros behind the others, which are dim 1. */
+static enum status add_channel(struct rt_graph *graph, uint32_t *value, struct error *err)
+{
+    struct rt_dim pads[2 * SHAPE_RANK_MAX] = {rt_dim_of(0)};
+    uint32_t last = 2U * (graph->values[*value].rank - 2U) + 1; /* pads begin at the last dim */
+    for (uint32_t i = 0; i <= last; i++) {
+        pads[i] = rt_dim_of(i == last);
+    }
+    uint32_t args[] = {*value, rt_graph_ints(graph, pads, last + 1), rt_graph_float(graph, 0)};
+    return rt_op_apply(graph, RT_OP(constant_pad), args, 3, DT_F32, value, err);
+}
+
+/* Images of three channels get a fourth one where that permits products of bfloat16 numbers: they
+ * take half the time of others, and a third more of them are computed. */
+static enum status even_channels(struct rt_graph *graph, uint32_t args[RT_CONV_ARGS],
+                                 struct error *err)
+{
+    const struct rt_value *w = &graph->values[args[RT_CONV_W]];
+    if (is_depthwise(graph, args) || !rt_dim_is(w->dims[1], 3) || !has_rows(graph, args) ||
+        row_type(graph, args) == DT_BF16) {
+        return ST_OK;
+    }
+    w = &graph->values[args[RT_CONV_W]];
+    struct rt_dim row = rt_dim_mul(&graph->dims, rt_dim_of(4), w->dims[w->rank - 1]);
+    struct rt_dim depth = depth_of(graph, w, rt_dim_of(4));
+    if (rt_lower_packed_type(graph, args[RT_CONV_W], row, depth) != DT_BF16) {
+        return ST_OK;
+    }
+    TRY(add_channel(graph, &args[RT_CONV_X], err));
+    return add_channel(graph, &args[RT_CONV_W], err);
 }
 
 static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
@@ -109,8 +214,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
     if (depthwise) {
         TRY(depthwise_weights(graph, from[RT_CONV_W], &packed, err));
     } else {
-        uint32_t args[] = {from[RT_CONV_W], from[RT_CONV_GROUPS], from[RT_CONV_TRANSPOSED]};
-        TRY(rt_op_apply(graph, RT_OP(pack_conv), args, 3, packed_type(graph, from), &packed, err));
+        TRY(pack_weights(graph, from, &packed, err));
     }
     uint32_t args[] = {
         from[RT_CONV_X],
@@ -127,8 +231,9 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         from[RT_CONV_TRANSPOSED],
         rt_graph_float(graph, -INFINITY),
         rt_graph_float(graph, INFINITY),
+        rt_graph_none(graph),
     };
-    return rt_op_apply(graph, depthwise ? RT_OP(conv_dw) : RT_OP(conv), args, 14, DT_F32, out, err);
+    return rt_op_apply(graph, depthwise ? RT_OP(conv_dw) : RT_OP(conv), args, 15, DT_F32, out, err);
 }
 
 /* ---- plain kernels --------------------------------------------------------------------------- */
@@ -165,6 +270,7 @@ enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *n
         TRY(rt_op_convert(graph, args[i], compute, &args[i], err));
     }
     if (compute == DT_F32 && axes_of(graph, args[RT_CONV_X]) <= 2) {
+        TRY(even_channels(graph, args, err));
         TRY(make_packed(graph, args, channels, &outs[0], err));
     } else {
         TRY(make_direct(graph, args, like, &outs[0], err));

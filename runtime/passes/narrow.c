@@ -22,6 +22,9 @@
 #define ROUNDS_MIN 4
 #define TILE_ROWS 14
 
+/* With fewer channels a window consists of short runs, which take twice as long to round. */
+#define CHANNELS_FEW 8
+
 /* By value. */
 struct narrowing {
     struct rt_graph *graph;
@@ -57,7 +60,8 @@ static bool rounds(const struct rt_graph *graph, const struct rt_node *node)
 {
     bool is_pointwise = (node->op->flags & RT_OP_POINTWISE) && !(node->op->flags & RT_OP_COPY) &&
                         !rt_op_is(node->op, RT_KNOWN_chain);
-    return is_product(graph, node) || is_pointwise || rt_op_is(node->op, RT_KNOWN_layer_norm);
+    return is_product(graph, node) || is_pointwise || rt_op_is(node->op, RT_KNOWN_layer_norm) ||
+           rt_op_is(node->op, RT_KNOWN_cat_affine);
 }
 
 static bool is_float(const struct rt_value *v)
@@ -69,22 +73,38 @@ static bool is_float(const struct rt_value *v)
 /* Marks what |node| has to read as floats. Its own readers have been looked at. */
 static void mark_arguments(struct narrowing *n, const struct rt_node *node)
 {
-    bool takes_bf16 = is_product(n->graph, node) ||
-                      (moves(n->graph, node) && is_float(rt_node_out(n->graph, node, 0)) &&
-                       !n->keeps[node->outs[0]]);
+    bool is_cat = rt_op_is(node->op, RT_KNOWN_cat);
+    bool passes_on = (is_cat || moves(n->graph, node)) &&
+                     is_float(rt_node_out(n->graph, node, 0)) && !n->keeps[node->outs[0]];
+    bool takes_bf16 = is_product(n->graph, node) || passes_on;
     for (uint32_t i = 0; i < node->arg_count; i++) {
         const struct rt_value *v = rt_node_arg(n->graph, node, i);
         for (uint32_t item = 0; v->kind == RT_TENSORS && item < v->count; item++) {
-            n->keeps[v->values[item]] = true;
+            n->keeps[v->values[item]] |= !is_cat || !passes_on;
         }
         n->keeps[node->args[i]] |= i > 0 || !takes_bf16;
     }
 }
 
+/* Is all that the node moves or joins bfloat16? A concatenation of several types has the widest. */
+static bool has_bf16(const struct rt_graph *graph, const struct rt_node *node)
+{
+    const struct rt_value *x = rt_node_arg(graph, node, 0);
+    if (!rt_op_is(node->op, RT_KNOWN_cat)) {
+        return moves(graph, node) && x->dtype == DT_BF16;
+    }
+    bool is_bf16 = x->count > 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        const struct rt_value *item = &graph->values[x->values[i]];
+        is_bf16 &= item->kind == RT_TENSOR && item->dtype == DT_BF16;
+    }
+    return is_bf16;
+}
+
 static void narrow_outputs(struct narrowing *n, const struct rt_node *node)
 {
     struct rt_graph *graph = n->graph;
-    bool follows = moves(graph, node) && rt_node_arg(graph, node, 0)->dtype == DT_BF16;
+    bool follows = has_bf16(graph, node);
     struct rt_value *out = rt_node_out(graph, node, 0);
     if ((follows || rounds(graph, node)) && is_float(out) && !n->keeps[node->outs[0]]) {
         out->dtype = DT_BF16;
@@ -118,6 +138,7 @@ static double rounds_of(const struct rt_graph *graph, const struct rt_node *node
     } else {
         const struct rt_value *stride = rt_node_arg(graph, node, CONV_STRIDE);
         windows = (double)w->dims[2].value * (double)w->dims[0].value / (double)x->dims[1].value;
+        windows *= x->dims[1].value < CHANNELS_FEW ? 2 : 1;
         rows = size_of(x, 2, x->rank);
         for (uint32_t i = 0; i < stride->count; i++) {
             windows /= (double)stride->ints[i].value;

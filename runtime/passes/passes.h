@@ -18,13 +18,16 @@
  *     layout     chooses memory orders: channels-last islands around convolutions,
  *                reorders at their borders
  *     chain      merges float pointwise nodes into the pointwise node that reads them
+ *     cat_affine  makes one operator of a concatenation and the batch norm behind it, on the CPU
  *     expand_dw  makes one operator of a 1x1 convolution and the depthwise convolution behind it,
  *                on the CPU
+ *     activate   computes activations inside the products before them, on the CPU
  *     narrow     stores as bfloat16 what only products of bfloat16 numbers read
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
  * the others make it smaller. The passes that merge several nodes into one (quantize, softmax,
- * normalize, fuse, chain, expand_dw) and narrow can be switched off to measure their effect.
+ * normalize, fuse, chain, cat_affine, expand_dw, activate) and narrow can be switched off to measure
+ * their effect.
  */
 #ifndef PTED_RUNTIME_PASSES_PASSES_H
 #define PTED_RUNTIME_PASSES_PASSES_H
@@ -58,7 +61,9 @@ MUST_CHECK enum status rt_pass_winograd(struct rt_graph *graph, struct error *er
 MUST_CHECK enum status rt_pass_fuse(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_layout(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_chain(struct rt_graph *graph, struct error *err);
+MUST_CHECK enum status rt_pass_cat_affine(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_expand_dw(struct rt_graph *graph, struct error *err);
+MUST_CHECK enum status rt_pass_activate(struct rt_graph *graph, struct error *err);
 
 /* Does nothing unless the graph's precision is bf16. */
 MUST_CHECK enum status rt_pass_narrow(struct rt_graph *graph, struct error *err);

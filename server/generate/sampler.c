@@ -129,16 +129,54 @@ static const float *change(struct sampler *sampler, const float *logits, const u
 
 /* ---- the largest ones ------------------------------------------------------------------------ */
 
+/* Logits that are looked at or added at a time: a constant, so that the compiler uses vectors. */
+#define BLOCK 256
+#define LANES 16
+
+static float max_block(const float *logits)
+{
+    float lanes[LANES], max = -INFINITY;
+    for (int j = 0; j < LANES; j++) {
+        lanes[j] = -INFINITY;
+    }
+    for (int i = 0; i < BLOCK; i += LANES) {
+        for (int j = 0; j < LANES; j++) {
+            lanes[j] = logits[i + j] > lanes[j] ? logits[i + j] : lanes[j];
+        }
+    }
+    for (int j = 0; j < LANES; j++) {
+        max = lanes[j] > max ? lanes[j] : max;
+    }
+    return max;
+}
+
+/* The maximum from |first| on, of a block or of what is left. NaN is none. */
+static float max_from(const float *logits, uint32_t first, uint32_t vocab)
+{
+    float max = -INFINITY;
+    if (vocab - first >= BLOCK) {
+        return max_block(logits + first);
+    }
+    for (uint32_t id = first; id < vocab; id++) {
+        max = logits[id] > max ? logits[id] : max;
+    }
+    return max;
+}
+
 /* The first of equal ones, as argmax() of PyTorch and numpy; |vocab|: all are NaN or -infinity. */
 static uint32_t find_largest(const float *logits, uint32_t vocab)
 {
     uint32_t best = vocab;
     float max = -INFINITY;
-    for (uint32_t id = 0; id < vocab; id++) {
-        if (logits[id] > max) {
-            max = logits[id];
-            best = id;
+    for (uint32_t first = 0; first < vocab; first += BLOCK) {
+        float here = max_from(logits, first, vocab);
+        if (here > max) {
+            max = here;
+            best = first;
         }
+    }
+    while (best < vocab && !(logits[best] >= max)) {
+        best++;
     }
     return best;
 }
@@ -190,6 +228,7 @@ static uint32_t gather(struct sampler *sampler, const float *logits, float least
         count += logits[id] >= least && logits[id] > -INFINITY; /* no branch: none is foreseen */
     }
     make_heap(sampler->entries, count);
+    sampler->popped = 0;
     return count;
 }
 
@@ -230,7 +269,60 @@ static uint32_t gather_most(struct sampler *sampler, const float *logits, uint32
         }
     }
     make_heap(entries, count);
+    sampler->popped = 0;
     return count;
+}
+
+/* ---- all of them in order -------------------------------------------------------------------- */
+
+#define DIGIT_BITS 11
+#define DIGITS (1u << DIGIT_BITS)
+
+/* Grows as is_above() has it. */
+static uint64_t key_of(const struct sampler_entry *entry)
+{
+    float logit = entry->logit + 0.0F; /* there is one zero */
+    uint32_t bits;
+    memcpy(&bits, &logit, sizeof(bits));
+    bits = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (uint64_t)bits << 32 | (uint32_t)~entry->id;
+}
+
+/* From |in| to |out|, by one digit of the keys; equal ones stay in their order. */
+static void sort_digit(const struct sampler_entry *in, struct sampler_entry *out, uint32_t count,
+                       int shift)
+{
+    uint32_t places[DIGITS] = {0}, place = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        places[key_of(&in[i]) >> shift & (DIGITS - 1)]++;
+    }
+    for (uint32_t digit = 0; digit < DIGITS; digit++) {
+        uint32_t here = places[digit];
+        places[digit] = place;
+        place += here;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        out[places[key_of(&in[i]) >> shift & (DIGITS - 1)]++] = in[i];
+    }
+}
+
+/* The smallest comes first. False: there is no memory. */
+static bool sort(struct sampler_entry *entries, uint32_t count)
+{
+    static const int shifts[] = {0, DIGIT_BITS, 32, 32 + DIGIT_BITS, 32 + 2 * DIGIT_BITS};
+    struct sampler_entry *spare = malloc(count * sizeof(*spare)), *from = entries, *to = spare;
+    if (!spare) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
+        sort_digit(from, to, count, shifts[i]);
+        struct sampler_entry *next = from;
+        from = to;
+        to = next;
+    }
+    memcpy(entries, spare, count * sizeof(*entries)); /* the number of digits is odd */
+    free(spare);
+    return true;
 }
 
 /* Moves the largest of |count| entries to the place behind the others. */
@@ -243,11 +335,24 @@ static struct sampler_entry pop(struct sampler_entry *entries, uint32_t count)
     return top;
 }
 
-/* ---- probabilities --------------------------------------------------------------------------- */
+/* Whoever wants more than so many wants thousands: then it is faster to sort all. */
+#define POPS_MAX 1024
 
-/* Logits whose exponentials are added at a time: a constant, so that the compiler uses vectors. */
-#define BLOCK 256
-#define LANES 16
+/* The entry that has |index| larger ones, of |count|; asked for one after the other. */
+static struct sampler_entry take(struct sampler *sampler, uint32_t count, uint32_t index)
+{
+    must(index < count && index <= sampler->popped);
+    if (index == POPS_MAX && index == sampler->popped && sort(sampler->entries, count)) {
+        sampler->popped = count;
+    }
+    if (index == sampler->popped) {
+        sampler->popped++;
+        return pop(sampler->entries, count - index);
+    }
+    return sampler->entries[count - 1 - index];
+}
+
+/* ---- probabilities --------------------------------------------------------------------------- */
 
 /*
  * exp(x) for x <= 0, within 3e-7 of it, and 0 from -87 on. 2^t is 2^r * 2^f with r a whole number
@@ -369,36 +474,33 @@ static uint32_t choose_of_all(const struct sampler *sampler, const float *logits
     return last;
 }
 
-/* The weight that top_p is a share of: of all tokens, or of the first |most|, which are popped. */
-static double weigh_all(const struct sampler *sampler, const float *logits, uint32_t count,
-                        uint32_t most, float max)
+/* The weight that top_p is a share of: of all tokens, or of the first |most|. */
+static double weigh_all(struct sampler *sampler, const float *logits, uint32_t count, uint32_t most,
+                        float max)
 {
     double all = 0;
     if (sampler->options.top_k == 0) {
         return sum_all(logits, sampler->vocab, max, (float)(1 / sampler->options.temperature));
     }
     for (uint32_t i = 0; i < most; i++) {
-        all += weight(sampler, pop(sampler->entries, count - i).logit, max);
+        all += weight(sampler, take(sampler, count, i).logit, max);
     }
     return all;
 }
 
-/*
- * Pops the tokens that may be chosen, which end up behind the |count| ones that are left; returns
- * their number. |*out_sum|: of their weights.
- */
-static uint32_t take_candidates(const struct sampler *sampler, const float *logits, uint32_t count,
+/* The number of tokens that may be chosen, which are the last ones of |count|, in order.
+ * |*out_sum|: of their weights. */
+static uint32_t take_candidates(struct sampler *sampler, const float *logits, uint32_t count,
                                 float max, double *out_sum)
 {
     const struct sampler_options *options = &sampler->options;
     uint32_t most = options->top_k && options->top_k < count ? options->top_k : count;
-    bool has_share = options->top_p < 1, are_popped = has_share && options->top_k > 0;
+    bool has_share = options->top_p < 1;
     double all = has_share ? weigh_all(sampler, logits, count, most, max) : 0;
     uint32_t taken = 0;
     *out_sum = 0;
     while (taken < most && (taken == 0 || !has_share || *out_sum < options->top_p * all)) {
-        struct sampler_entry entry =
-            are_popped ? sampler->entries[count - 1 - taken] : pop(sampler->entries, count - taken);
+        struct sampler_entry entry = take(sampler, count, taken);
         double w = weight(sampler, entry.logit, max);
         if (taken > 0 && w < options->min_p) {
             break;
@@ -487,7 +589,7 @@ static enum status list_top(struct sampler *sampler, const float *logits, double
     uint32_t count = gather_most(sampler, logits, most);
     *out_count = count < top_count ? count : top_count;
     for (uint32_t i = 0; i < *out_count; i++) {
-        struct sampler_entry entry = pop(sampler->entries, count - i);
+        struct sampler_entry entry = take(sampler, count, i);
         out_top[i] = (struct sampler_choice){entry.id, (float)((double)entry.logit - sum)};
     }
     return ST_OK;

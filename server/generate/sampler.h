@@ -54,6 +54,7 @@ struct sampler {
     uint32_t vocab;
     float *logits;                 /* owned: changed ones; NULL: not needed yet */
     struct sampler_entry *entries; /* owned: the heap; likewise */
+    uint32_t popped;               /* so many of the largest are in order behind the heap */
     uint32_t *counts;              /* owned: of tokens in the answer; NULL: no penalties */
     uint8_t *is_in_prompt;         /* owned; likewise */
 };

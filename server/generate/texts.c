@@ -122,21 +122,15 @@ static enum status keep(const struct token_list *list, size_t second, struct are
     return ST_OK;
 }
 
-/*
- * Texts without the bytes that |max| tokens cannot have: the tokens of a byte take up to 60 bytes
- * of memory while they are found.
- */
+/* Texts without the bytes that |max| tokens cannot have, see words_verify_bytes(). */
 static enum status bound(const struct words *words, const struct span *texts, uint32_t count,
                          uint32_t max, bool cuts, struct span out[2], struct error *err)
 {
     size_t most = words_bytes_max(words, max);
     must(count <= 2);
     for (uint32_t i = 0; i < count; i++) {
-        if (texts[i].len > most && !cuts) {
-            return error_set(err, ST_INVALID,
-                             "it has %zu bytes, the model takes at most %u tokens, which are at "
-                             "most %zu bytes",
-                             texts[i].len, max, most);
+        if (!cuts) {
+            TRY(words_verify_bytes(words, texts[i], max, err));
         }
         out[i] = texts[i];
         out[i].len = texts[i].len > most ? utf8_floor(texts[i].ptr, most) : texts[i].len;

@@ -184,16 +184,16 @@ void tools_find(struct span tools, struct span text, struct tools_calls *out)
     }
 }
 
-size_t tools_plain_bytes(struct span text)
+size_t tools_plain_bytes(struct span text, size_t known)
 {
     size_t at = 0;
-    while (at < text.len && is_blank(text.ptr[at])) {
+    while (known == 0 && at < text.len && is_blank(text.ptr[at])) {
         at++;
     }
-    if (at == text.len || text.ptr[at] == '{' || text.ptr[at] == '[') {
+    if (known == 0 && (at == text.len || text.ptr[at] == '{' || text.ptr[at] == '[')) {
         return 0;
     }
-    for (at = 0; at < text.len; at++) {
+    for (at = known; at < text.len; at++) {
         size_t left = text.len - at, len = left < BEGIN_BYTES ? left : BEGIN_BYTES;
         if (memcmp(text.ptr + at, begin_mark, len) == 0) {
             break;

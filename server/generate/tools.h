@@ -35,7 +35,8 @@ struct tools_calls {
  * call |out->count| is 0, and all of the text is the answer. */
 void tools_find(struct span tools, struct span text, struct tools_calls *out);
 
-/* Bytes at the beginning of |text|, which may grow, that are certainly not part of a call. */
-size_t tools_plain_bytes(struct span text);
+/* Bytes at the beginning of |text|, which may grow, that are certainly not part of a call. |known|:
+ * how many there were before it grew, which are not looked at again; 0 at first. */
+size_t tools_plain_bytes(struct span text, size_t known);
 
 #endif

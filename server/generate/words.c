@@ -90,6 +90,18 @@ size_t words_bytes_max(const struct words *words, uint32_t count)
     return (size_t)count * longest;
 }
 
+enum status words_verify_bytes(const struct words *words, struct span text, uint32_t max,
+                               struct error *err)
+{
+    size_t most = words_bytes_max(words, max);
+    return text.len <= most
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "it has %zu bytes, expected at most %u tokens, which are at most %zu "
+                           "bytes",
+                           text.len, max, most);
+}
+
 /* ---- whole texts ----------------------------------------------------------------------------- */
 
 static enum status encode_tokens(const struct words *words, struct span text, bool is_raw,

@@ -40,6 +40,11 @@ uint32_t words_count(const struct words *words);
  * vocabulary, and at least 256 bytes, because one may stand for a run of unknown characters. */
 size_t words_bytes_max(const struct words *words, uint32_t count);
 
+/* Encoding takes up to 60 bytes of memory for each byte of a text, so a text that |max| tokens have
+ * no room for is refused before that: "it has 900 bytes, expected at most 3 tokens, which ...". */
+MUST_CHECK enum status words_verify_bytes(const struct words *words, struct span text, uint32_t max,
+                                          struct error *err);
+
 /*
  * The ids of |text| at |out|, which has room for |max|; |*out_count| is their number, which may be
  * larger, or more than WORDS_COUNT_MAX if there are too many to count. |is_raw|: nothing is put

@@ -8,7 +8,7 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "runtime/program/program.h"
-#include "server/answer/answer.h"
+#include "server/card/card.h"
 #include "server/pte/print.h"
 
 /* Borrows everything. */

@@ -2,15 +2,19 @@
 /*
  * The cost of a call beside its kernels: one step of a sequence, and planning for new dims.
  *
- * usage: bench_calls FILE...; for each file's default method prints
+ * usage: bench_calls [--workers N] [--at POSITION] FILE...; for each file's default method prints
  *
- *     steps FILE: us of the fastest step, us of a step on average, number of plans; 100 steps of
- *         one sequence, with 1 for dims that vary and the step's number for an i64 of one element
+ *     steps FILE: us of the fastest step, the median, the mean, number of plans; 100 steps of one
+ *         sequence, with 1 for dims that vary and the step's number for an i64 of one element
  *     plans FILE: us to make a plan and to find it again, the fastest of several; dims that vary
  *         are 2, 3, ..., for methods that have such dims
+ *
+ * With --at, all steps have POSITION as their number, and no plans are made for other dims. So a
+ * language model is timed with so many tokens behind it, and without a copy of its caches.
  */
 #include "config.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -24,6 +28,11 @@
 #define STEPS 100
 #define NEW_DIMS 24
 
+struct options {
+    int workers;
+    long position; /* -1: the number of the step */
+};
+
 static double now_us(void)
 {
     struct timespec t;
@@ -31,25 +40,41 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-static enum status time_steps(const struct bench_model *model, struct error *err)
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void print_steps(const struct bench_model *model, double *times)
+{
+    double sum = 0;
+    for (int i = 0; i < STEPS; i++) {
+        sum += times[i];
+    }
+    qsort(times, STEPS, sizeof(*times), compare);
+    printf("steps %s: %.0f us at least, %.0f us in the median, %.0f us in the mean, %u plans\n",
+           model->name, times[0], times[STEPS / 2], sum / STEPS,
+           rt_method_plan_count(model->method));
+}
+
+static enum status time_steps(const struct bench_model *model, long position, struct error *err)
 {
     struct bench_call call = {.dim = 1, .caller = HAL_CALLER_QUICK};
-    double least = 1e12, sum = 0;
+    double times[STEPS];
     enum status status = ST_OK;
     if (rt_program_state_bytes(model->program) > 0) {
         TRY(rt_state_new(model->program, &call.state, err));
     }
-    for (; status == ST_OK && call.number < STEPS; call.number++) {
+    for (int i = 0; status == ST_OK && i < STEPS; i++) {
+        call.number = position < 0 ? i : position;
         double begin = now_us();
         status = bench_call_run(model, &call, err);
-        double us = now_us() - begin;
-        least = us < least ? us : least;
-        sum += us;
+        times[i] = now_us() - begin;
     }
     rt_state_unref(call.state);
     TRY(status);
-    printf("steps %s: %.0f us at least, %.0f us in the mean, %u plans\n", model->name, least,
-           sum / STEPS, rt_method_plan_count(model->method));
+    print_steps(model, times);
     return ST_OK;
 }
 
@@ -93,26 +118,50 @@ static enum status time_plans(const struct bench_model *model, struct error *err
     return ST_OK;
 }
 
-static enum status time_file(const char *path, struct hal_device *device, struct error *err)
+static enum status time_file(const char *path, struct hal_device *device,
+                             const struct options *options, struct error *err)
 {
     struct bench_model model;
     TRY(bench_model_open(path, device, &model, err));
-    enum status status = time_steps(&model, err);
-    if (status == ST_OK) {
+    enum status status = time_steps(&model, options->position, err);
+    if (status == ST_OK && options->position < 0) {
         status = time_plans(&model, err);
     }
     bench_model_close(&model);
     return status;
 }
 
+/* False: they are wrong. */
+static bool read_options(int argc, char *argv[], struct options *out)
+{
+    static const struct option known[] = {
+        {"workers", required_argument, NULL, 'w'}, {"at", required_argument, NULL, 'a'}, {0}};
+    *out = (struct options){.workers = 1, .position = -1};
+    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        if (option == 'w') {
+            out->workers = atoi(optarg);
+        } else if (option == 'a') {
+            out->position = atol(optarg);
+        } else {
+            return false;
+        }
+    }
+    return out->workers > 0;
+}
+
 int main(int argc, char *argv[])
 {
-    const struct hal_device_options options = {.workers = 1};
+    struct options options;
     struct hal_device *device;
     struct error err;
-    must(hal_device_open("cpu", &options, &device, NULL) == ST_OK);
-    for (int i = 1; i < argc; i++) {
-        if (time_file(argv[i], device, &err) != ST_OK) {
+    if (!read_options(argc, argv, &options)) {
+        fprintf(stderr, "usage: bench_calls [--workers N] [--at POSITION] FILE...\n");
+        return EXIT_FAILURE;
+    }
+    const struct hal_device_options of_device = {.workers = (uint32_t)options.workers};
+    must(hal_device_open("cpu", &of_device, &device, NULL) == ST_OK);
+    for (int i = optind; i < argc; i++) {
+        if (time_file(argv[i], device, &options, &err) != ST_OK) {
             fprintf(stderr, "bench_calls: %s: %s\n", argv[i], err.text);
             return EXIT_FAILURE;
         }

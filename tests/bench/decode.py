@@ -10,8 +10,8 @@ its format Q4_0, which also has groups of 32. Both files stay in the folder of -
 
 The steps are one token behind 128 others (decode) and first calls of 128 and 512 tokens (prefill).
 Each peer runs in a process of its own. ExecuTorch's results must be like pted's before anything is
-timed. Then the engines take turns, ROUNDS times. Each call of pted begins with empty caches, of
-which it copies all rows; calls of a sequence do not.
+timed. Then the engines take turns, ROUNDS times. A token of pted is a step of a sequence
+(tests/bench/bench_calls, which has to be built); its first calls begin with empty caches.
 
 The table has the median times, and the median over the rounds of pted's time over the peer's: below
 1, pted is faster. The spread is the smallest and the largest ratio. The column "weights" is the
@@ -35,7 +35,8 @@ import time
 import warnings
 from pathlib import Path
 
-PTE = Path(os.environ.get("top_builddir", ".")).resolve() / "pte"
+BUILD = Path(os.environ.get("top_builddir", ".")).resolve()
+PTE = BUILD / "pte"
 DIMS = {"layers": 8, "dim": 2048, "heads": 32, "kv_heads": 8, "hidden": 8192, "vocab": 32000,
         "context": 1024}
 GROUP = 32
@@ -151,7 +152,6 @@ def export_pte(path):
     partitioners = [XnnpackDynamicallyQuantizedPartitioner(), XnnpackPartitioner()]
     lowered = to_edge_transform_and_lower(program, partitioner=partitioners)
     path.write_bytes(lowered.to_executorch().buffer)
-
 
 
 def export_gguf(path):
@@ -342,8 +342,8 @@ class Peer:
 class Pted:
     """pted's runtime in `pte run`: a process for each round, of which only the calls count."""
 
-    def __init__(self, folder, threads):
-        self.program, self.folder, self.threads = folder / "decoder.pte", folder, threads
+    def __init__(self, folder, threads, program="decoder.pte"):
+        self.program, self.folder, self.threads = folder / program, folder, threads
 
     def run(self, command, step, *options):
         import numpy
@@ -364,7 +364,19 @@ class Pted:
             self.run("run", step, "--output", folder)
             Path(folder, "output_0.npy").replace(path)
 
+    def step_ms(self, position):
+        """The median of steps of one token behind so many others."""
+        command = [BUILD / "tests/bench/bench_calls", "--workers", str(self.threads), "--at",
+                   str(position), self.program]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Left(done.stderr.strip())
+        return float(re.search(r"(\d+) us in the median", done.stdout)[1]) / 1e3
+
     def time(self, step, seconds):
+        if STEPS[step][0] == 1:
+            return self.step_ms(STEPS[step][1])
+
         def median(count):
             text = self.run("run", step, "--repeat", str(count))
             return float(re.search(r"median_us: ([0-9.]+)", text).group(1)) / 1e3
@@ -399,7 +411,7 @@ def verify(pted, peer, folder):
 def open_peers(pted, threads, args):
     """Those that are installed and give the right results."""
     peers = []
-    for name in ENGINES:
+    for name in args.peers.split(","):
         peer = None
         try:
             peer = Peer(name, args.cache, threads)
@@ -468,6 +480,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0],
                                      epilog="top_builddir in the environment: where `pte` is (.)")
     parser.add_argument("--threads", default="1,2", help="numbers with commas between them (1,2)")
+    parser.add_argument("--peers", default=",".join(ENGINES), help="likewise (all)")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each engine (5)")
     parser.add_argument("--seconds", type=float, default=1, help="of a turn (1)")
     parser.add_argument("--cache", type=Path, default=Path("decode.cache"),

@@ -37,9 +37,6 @@ EXTRA_DIST += %D%/http.sh
 # The length of the loop's turns; loop_turns.py compiles the library that it preloads.
 EXTRA_DIST += %D%/loop_turns.c %D%/loop_turns.py
 
-# Prompts that begin alike.
-EXTRA_DIST += %D%/prefix.py
-
 # Allocations of a warm request.
 BENCHES += %D%/count_malloc
 %C%_count_malloc_SOURCES = %D%/count_malloc.c %D%/bench_call.c %D%/bench_call.h
@@ -57,7 +54,8 @@ BENCHES += %D%/bench_calls
 EXTRA_DIST += %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
 	%D%/executorch_time.py
 # Well-known networks, pictures and a language model, beside other engines; not part of `make bench`.
-EXTRA_DIST += %D%/decode.py %D%/drafts.py %D%/media.py %D%/peers.py %D%/peers.txt %D%/streams.py
+EXTRA_DIST += %D%/decode.py %D%/drafts.py %D%/language.py %D%/media.py \
+	%D%/peers.py %D%/peers.txt %D%/streams.py
 CLEANFILES += figures.txt
 # Not `all`: that starts a second make, which would write the same archives at the same time.
 bench: all-am $(BENCHES)

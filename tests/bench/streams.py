@@ -23,6 +23,7 @@ import http.client
 import json
 import os
 import re
+import select
 import statistics
 import subprocess
 import sys
@@ -79,23 +80,55 @@ class Daemon:
         return 1
 
 
+class Stream:
+    """A completion of one client, event by event."""
+
+    def __init__(self, port, prompt, tokens, is_waited_for=True, **members):
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        self.words = []  # the texts of the events
+        self.usage = None
+        self.response = None
+        body = {"model": "m", "prompt": prompt, "max_tokens": tokens, "ignore_eos": True,
+                "stream": True, **members}
+        self.connection.request("POST", "/v1/completions", json.dumps(body))
+        if is_waited_for:
+            self.wait()
+
+    def wait(self):
+        """Reads the head of the answer, which comes with the first event."""
+        self.response = self.connection.getresponse()
+        if self.response.status != 200:
+            sys.exit(f"streams: {self.response.status} {self.response.read()[:200]!r}")
+
+    def has_answer(self):
+        return bool(select.select([self.connection.sock], [], [], 0)[0])
+
+    def next(self):
+        """When the next event with a choice came; None: there are no more."""
+        while True:
+            line = self.response.readline()
+            if not line:
+                return None
+            if line.startswith(b"data: {"):
+                now, event = time.perf_counter(), json.loads(line[6:])
+                self.usage = event.get("usage") or self.usage
+                if event.get("choices"):
+                    self.words.append(event["choices"][0]["text"])
+                    return now
+
+    def close(self):
+        if self.response:
+            self.response.close()
+        self.connection.close()
+
+
 def stream(port, number, tokens, times):
     """Generates |tokens| tokens; appends when each event came."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-    body = {"model": "m", "prompt": [1 + number, 2, 3 + number], "max_tokens": tokens,
-            "temperature": 0, "ignore_eos": True, "stream": True, "logprobs": 0}
-    connection.request("POST", "/v1/completions", json.dumps(body))
-    response = connection.getresponse()
-    if response.status != 200:
-        sys.exit(f"streams: {response.status} {response.read()[:200]!r}")
+    client = Stream(port, [1 + number, 2, 3 + number], tokens, temperature=0, logprobs=0)
     own = []
-    while True:
-        line = response.readline()
-        if not line:
-            break
-        if line.startswith(b"data: {"):
-            own.append(time.perf_counter())
-    connection.close()
+    while now := client.next():
+        own.append(now)
+    client.close()
     times.append(own)
 
 
@@ -139,10 +172,11 @@ def table(title, results):
               f"{1e3 * statistics.median(gaps):>8.2f} {1e3 * p99:>8.2f} {p99 / one:>11.2f}")
 
 
-def run(daemon, args):
+def run(daemon, args, counts=CLIENTS):
+    """{clients: (tokens a second, times between tokens)} of the best rounds."""
     best = {}
     for _ in range(args.rounds):
-        for clients in CLIENTS:
+        for clients in counts:
             result = measure(daemon, clients, args.tokens)
             if clients not in best or result[0] > best[clients][0]:
                 best[clients] = result

@@ -329,6 +329,21 @@ static void test_promises(void **state)
     hal_pool_free(b);
 }
 
+/* Nobody else holds anything, and yet there is no more to promise than there is. */
+static void test_promises_to_a_party_that_is_alone(void **state)
+{
+    (void)state;
+    struct hal_pool *a = pool_new(RING), *one = member_of(a);
+    assert_false(hal_pool_promise(one, RING + 1));
+    assert_true(hal_pool_promise(one, RING / 4 * 3));
+    assert_false(hal_pool_promise(one, RING / 4 + 1));
+    assert_false(hal_pool_promise(one, SIZE_MAX));
+    assert_true(hal_pool_promise(one, RING / 4));
+    hal_pool_discharge(one, RING);
+    part(one);
+    hal_pool_free(a);
+}
+
 static void test_reservations_move_between_pools(void **state)
 {
     struct error err;
@@ -570,6 +585,7 @@ int cts_pool(void)
         cmocka_unit_test(test_a_party_that_is_alone_may_take_all),
         cmocka_unit_test(test_one_large_party_gets_through),
         cmocka_unit_test(test_promises),
+        cmocka_unit_test(test_promises_to_a_party_that_is_alone),
         cmocka_unit_test(test_reservations_move_between_pools),
         cmocka_unit_test(test_charges_count_for_one_pool),
         cmocka_unit_test(test_idle_memory_goes_back),

@@ -494,6 +494,53 @@ static void test_pack(void **state)
     each_bf16_level(level_pack);
 }
 
+/* As in test_uk_gemm.c, also where C is bfloat16. */
+static void level_activation(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
+        struct problem p = {1 + n % 2,
+                            1 + n % (2 * uk->bf16_mr),
+                            n,
+                            n % 7 ? 10 : 1500,
+                            1,
+                            SEGMENTS_MAX,
+                            n % 3 != 0,
+                            n % 5 == 0,
+                            n % 4 ? -9.0f : -0.5f,
+                            2.0f};
+        struct operands o;
+        size_t floats = (size_t)p.lines * p.m * (p.n + 3) + 3;
+        setup(uk, &p, &o);
+        uk->gemm_bf16(&o.g);
+        float *want = random_floats(floats, 0);
+        memcpy(want, o.c, floats * sizeof(float));
+        for (size_t row = 0; row < (size_t)p.lines * p.m; row++) {
+            uk->gelu_short_f32(want + row * (p.n + 3), want + row * (p.n + 3), p.n);
+        }
+        o.g.activation = uk->gelu_short_f32;
+        uk->gemm_bf16(&o.g);
+        assert_memory_equal(o.c, want, floats * sizeof(float));
+        uint16_t *rounded = halves_of(uk, want, floats), *got = halves_of(uk, want, floats);
+        for (size_t i = 0; i < floats - 3; i++) {
+            got[i] = i % (p.n + 3) < p.n ? 0 : got[i];
+        }
+        o.g.c = (float *)(void *)got;
+        o.g.c_is_bf16 = true;
+        uk->gemm_bf16(&o.g);
+        assert_memory_equal(got, rounded, floats * sizeof(*got));
+        free(want);
+        free(rounded);
+        free(got);
+        teardown(&o);
+    }
+}
+
+static void test_activation(void **state)
+{
+    (void)state;
+    each_bf16_level(level_activation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,7 +548,7 @@ int main(void)
         cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_in_place_residual),
         cmocka_unit_test(test_runs),       cmocka_unit_test(test_nan),
         cmocka_unit_test(test_pack),       cmocka_unit_test(test_types),
-        cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_odd),        cmocka_unit_test(test_activation),
 #ifdef PTED_CPU_X86
         cmocka_unit_test(test_soft_tiles),
 #endif

@@ -396,13 +396,44 @@ static void test_packed_size(void **state)
     assert_int_equal(uk_packed_f32_floats(uk, SIZE_MAX / 8, 8), 0);
 }
 
+/* An activation is computed of what the product is without it, also in place of C's sums. */
+static void level_activation(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
+        struct problem p = {
+            1 + n % 2,  1 + n % (2 * uk->f32_mr),  n,   n % 7 ? 9 : 1100, n % 3 != 0,
+            n % 5 == 0, n % 4 ? -INFINITY : -0.5f, 2.0f};
+        struct operands o;
+        size_t floats = (size_t)p.lines * p.m * (p.n + 3) + 3;
+        setup(uk, &p, &o);
+        uk->gemm_f32(&o.g);
+        float *want = random_floats(floats, 0);
+        memcpy(want, o.c, floats * sizeof(float));
+        for (size_t row = 0; row < (size_t)p.lines * p.m; row++) {
+            uk->unary_f32[UK_GELU](want + row * (p.n + 3), want + row * (p.n + 3), p.n);
+        }
+        o.g.activation = uk->unary_f32[UK_GELU];
+        uk->gemm_f32(&o.g);
+        assert_memory_equal(o.c, want, floats * sizeof(float));
+        free(want);
+        teardown(&o);
+    }
+}
+
+static void test_activation(void **state)
+{
+    (void)state;
+    each_level(level_activation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges),     cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_in_place_residual),
-        cmocka_unit_test(test_nan),       cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_pack),      cmocka_unit_test(test_packed_size),
+        cmocka_unit_test(test_edges),       cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_in_place_residual),
+        cmocka_unit_test(test_nan),         cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_conv),        cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_packed_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

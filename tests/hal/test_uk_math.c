@@ -187,6 +187,34 @@ static void test_functions(void **state)
     each_level(level_functions);
 }
 
+/* Results that are rounded to bfloat16: see uk.h. */
+static void level_gelu_short(const struct hal_cpu_uk *uk)
+{
+    float *x = make_inputs(), *y = random_floats(COUNT, 2), one;
+    uk->gelu_short_f32(y, x, COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        double want = gelu((double)x[i]), off = fabs((double)y[i] - want);
+        bool is_near = x[i] >= -5.5f ? off <= 3.4e-4 * fabs(want) || off <= 0x1p-126
+                                     : y[i] <= 0.0f && y[i] > -3e-7f;
+        if (!(isnan(x[i]) ? isnan(y[i]) : is_near || (double)y[i] == want)) {
+            fail_msg("%s gelu_short(%.9g) = %.9g, expected %.9g", uk->name, (double)x[i],
+                     (double)y[i], want);
+        }
+        if (i % 97 == 0) { /* the same alone and in a partial vector */
+            uk->gelu_short_f32(&one, x + i, 1);
+            assert_memory_equal(&one, &y[i], sizeof(one));
+        }
+    }
+    free(x);
+    free(y);
+}
+
+static void test_gelu_short(void **state)
+{
+    (void)state;
+    each_level(level_gelu_short);
+}
+
 /* Where the C library and IEEE 754 keep the sign of zero, so do we. */
 static void level_zeros(const struct hal_cpu_uk *uk)
 {
@@ -340,9 +368,10 @@ static void test_subnormals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions),  cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_subnormals),
+        cmocka_unit_test(test_functions),  cmocka_unit_test(test_gelu_short),
+        cmocka_unit_test(test_zeros),      cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_binary),     cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_subnormals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -275,19 +275,20 @@ static void level_bf16(const struct hal_cpu_uk *uk)
     const uint16_t want[10] = {0x3f80, 0x3f80, 0x3f82, 0x3f81, 0x7f80,
                                0x7f80, 0x7fc0, 0xff80, 0x8000, 1};
     for (size_t n = 0; n < BF16_MOST; n++) {
+        const size_t kinds = n % 2 ? 10 : 9; /* with subnormal numbers and without */
         float x[BF16_MOST] = {0}, wide[BF16_MOST + 1];
         uint16_t y[BF16_MOST + 1];
         for (size_t i = 0; i < n; i++) {
-            memcpy(x + i, bits + i % 10, sizeof(*x));
+            memcpy(x + i, bits + i % kinds, sizeof(*x));
         }
         y[n] = 77;
         wide[n] = 77;
         uk->f32_to_bf16(y, x, n);
         uk->bf16_to_f32(wide, y, n);
         for (size_t i = 0; i < n; i++) {
-            uint32_t widened, expected = (uint32_t)want[i % 10] << 16;
+            uint32_t widened, expected = (uint32_t)want[i % kinds] << 16;
             memcpy(&widened, wide + i, sizeof(widened));
-            assert_int_equal(y[i], want[i % 10]);
+            assert_int_equal(y[i], want[i % kinds]);
             assert_int_equal(widened, expected);
         }
         assert_true(y[n] == 77 && wide[n] == 77);
@@ -362,6 +363,54 @@ static void test_attend(void **state)
     each_level(level_attend);
 }
 
+static double affine(const struct uk_affine_f32 *a, size_t r, size_t j)
+{
+    double x = (double)a->x[(ptrdiff_t)r * a->x_row + (ptrdiff_t)j] * (double)a->scale[j];
+    double y = x + (a->shift ? (double)a->shift[j] : 0.0);
+    return y < (double)a->min ? (double)a->min : y > (double)a->max ? (double)a->max : y;
+}
+
+/* Every number of columns to past the widest block; what lies between rows stays. */
+static void level_affine(const struct hal_cpu_uk *uk)
+{
+    float *x = random_floats(5 * 203, 1), *scale = random_floats(200, 2);
+    float *shift = random_floats(200, 3), *y = random_floats(5 * 205, 4);
+    for (size_t n = 0; n <= 200; n++) {
+        struct uk_affine_f32 a = {.y = y,
+                                  .x = x,
+                                  .scale = scale,
+                                  .shift = n % 3 ? shift : NULL,
+                                  .y_row = (ptrdiff_t)n + 5,
+                                  .x_row = (ptrdiff_t)n + 3,
+                                  .rows = n % 6,
+                                  .n = n,
+                                  .min = n % 2 ? 0.0f : -INFINITY,
+                                  .max = n % 4 ? INFINITY : 0.5f};
+        x[n / 2] = n % 7 ? x[n / 2] : NAN;
+        for (size_t i = 0; i < 5 * 205; i++) {
+            y[i] = 77.0f;
+        }
+        uk->affine_f32(&a);
+        for (size_t r = 0; r < 5; r++) {
+            for (size_t j = 0; j < n + 5; j++) {
+                float got = y[r * (n + 5) + j];
+                double want = r < a.rows && j < n ? affine(&a, r, j) : 77.0;
+                assert_true(isnan(want) ? isnan(got) : fabs((double)got - want) <= 2e-7);
+            }
+        }
+    }
+    free(x);
+    free(scale);
+    free(shift);
+    free(y);
+}
+
+static void test_affine(void **state)
+{
+    (void)state;
+    each_level(level_affine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,7 +418,7 @@ int main(void)
         cmocka_unit_test(test_masked),     cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_f16),        cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_attend),
+        cmocka_unit_test(test_attend),     cmocka_unit_test(test_affine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

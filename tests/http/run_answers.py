@@ -228,7 +228,7 @@ def test_json_in_the_protocol():
     with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
         wanted = result_of(daemon.port, "map", [case["given"]])[0]
         body = {"inputs": [{"name": "input_0", "datatype": "FP32", "shape": [1, 3, 6, 5],
-                            "data": case["given"]}],
+                            "data": [case["given"]]}],
                 "outputs": [{"name": "ground", "parameters": {"answer": "json"}},
                             {"name": "ground"}, {"name": "ground"},
                             {"name": "ground", "parameters": {"answer": True}}]}
@@ -254,7 +254,8 @@ def test_json_in_the_protocol():
 def test_metadata():
     """What clients need to ask for answers, and to leave out what answers are made from."""
     card = card_of(chosen=[boxes_of(scores="output_1", classes="kinds"), None, "kinds"],
-                   scores=[{"answer": {"classes": 3}}], text=[{"answer": "text"}])
+                   scores=[{"answer": {"classes": 3}}],
+                   text=[{"labels": ALPHABET, "answer": "text"}])
     with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
         for method, wanted in (("chosen", {"picture": "sent", "scores": "output_1",
                                            "classes": "kinds"}),
@@ -676,7 +677,8 @@ def test_mistakes():
 
 TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_model_chose,
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
-         test_json_in_the_protocol, test_metadata, test_text, test_classes_and_softmax, test_top_k_of_boxes, test_picture_to_label,
+         test_json_in_the_protocol, test_metadata, test_text, test_classes_and_softmax,
+         test_top_k_of_boxes, test_picture_to_label,
          test_picture_to_steps,
          test_boxes_in_the_picture_sent, test_boxes_of_turned_pictures, test_boxes_of_a_tensor,
          test_maps_in_the_picture_sent, test_a_map_too_large,

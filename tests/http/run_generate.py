@@ -522,7 +522,7 @@ def refusals():
                     {"role": "user", "content": "x" * 1100000}]}, 400,
                  "256 tokens, which are at most 65536 bytes"),
                 ("completions", {"model": "chat", "prompt": "x" * 65537}, 400,
-                 "the prompt has 65537 bytes, but the context of model 'chat' has 256 tokens"),
+                 "the prompt: it has 65537 bytes, expected at most 256 tokens"),
                 ("completions", {"model": "chat", "prompt": [VOCAB]}, 400, "below 448, got 448"),
                 ("completions", {"model": "chat", "prompt": [-1]}, 400, "prompt[0]"),
                 ("completions", {"model": "chat", "prompt": {"a": 1}}, 400, "prompt"),

@@ -131,9 +131,10 @@ def documented():
     page = (SOURCE / "docs" / "pipelines.md").read_text().split("\n\n")[1]
     example = "\n".join(line.removeprefix("    ") for line in page.split("\n"))
     expect("comments in the example", "//" in example and "/*" in example, True)
-    refuse("pipelines.json: pipeline 'classify': step 0: no model 'backbone'", example, ADD)
-    refuse("pipelines.json: classify.steps[1].inputs.logits.form: unknown member, expected input, "
-           "or from and output (line 6, column 53)", example.replace('{"from"', '{"form"', 1), ADD)
+    refuse("pipelines.json: pipeline 'digit_code': step 0: no model 'digits'", example, ADD)
+    refuse("pipelines.json: digit_code.steps[1].inputs.input_0.form: unknown member, expected "
+           "input, or from and output (line 7, column 37)",
+           example.replace('{"from"', '{"form"', 1), ADD)
 
 
 def commented():

@@ -317,7 +317,7 @@ def results(*outputs, behind=b"", length=None):
 
 
 def people(kind, *rows, **changes):
-    """The metadata of a model with an answer for people, and rows of that in place of the tensor."""
+    """The metadata of a model with an answer for people, and rows of that for the tensor."""
     meta = {**META, "outputs": [dict(TENSOR, name="y", answer=kind)]}
     return meta, results({"name": "y", "datatype": "BYTES", "shape": [len(rows)],
                           "data": list(rows), **changes})
@@ -327,7 +327,8 @@ def hostile_answers():
     """What is no JSON, or no answer of the kind, is refused; nothing disturbs the terminal."""
     png = '{"png": "iVBO", "width": 1, "classes": [\n{"label": "a\u202e"}]}'
     rows = (
-        (*people("boxes", '[1,\n\t"\u009b\u202e"]', "[]"), 0, r'y\[0\]: \[1,  "\\u009b\\u202e"\]\ny\[1\]'),
+        (*people("boxes", '[1,\n\t"\u009b\u202e"]', "[]"), 0,
+         r'y\[0\]: \[1,  "\\u009b\\u202e"\]\ny\[1\]'),
         (*people("map", png), 0, r'y\[0\]: {"width":1,"classes":\[ {"label": "a\\u202e"}\]}'),
         (*people("text", '"\\u001b[2J\x7f"'), 0, r'y\[0\]: "\\u001b\[2J\\u007f"'),
         (*people("text", '"a"', shape=[1, 1], data=['"a"']), 0, r'y: string\[1,1\] \["\\"a\\""\]'),

@@ -203,8 +203,8 @@ def answers_at_a_server():
         text=[{"name": "said", "labels": list(" abcd"), "answer": "text"}],
         map=[{"name": "ground", "labels": ["sky", 'a"\u00fc', "tree"], "answer": "map"}]),
         "squares": SQUARES,
-        "digits": {"outputs": [{"name": "scores", "labels": list("0123456789"), "steps": ["softmax"],
-                                "answer": {"classes": 2}}]}}
+        "digits": {"outputs": [{"name": "scores", "labels": list("0123456789"),
+                                "steps": ["softmax"], "answer": {"classes": 2}}]}}
     with folder_of("answers", "squares", "digits", **cards) as folder, \
             Daemon(["--models", str(folder)]) as daemon:
         scene = folder / "scene.png"

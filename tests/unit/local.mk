@@ -225,10 +225,13 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
-UNIT_RUNTIME_TESTS = %D%/test_adapt %D%/test_batch %D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_invocation \
-	%D%/test_halves %D%/test_names %D%/test_oracle %D%/test_packed %D%/test_passes \
-	%D%/test_forms %D%/test_permute %D%/test_ptd \
-	%D%/test_example %D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_quantize %D%/test_random %D%/test_release %D%/test_signature %D%/test_state %D%/test_ahead %D%/test_steps %D%/test_vm %D%/test_winograd %D%/test_xnnpack %D%/test_expand_dw
+UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_ahead %D%/test_batch \
+	%D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_cut %D%/test_dim %D%/test_example \
+	%D%/test_expand_dw %D%/test_forms %D%/test_halves %D%/test_invocation %D%/test_names \
+	%D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute %D%/test_pipeline \
+	%D%/test_pipeline_state %D%/test_profile %D%/test_ptd %D%/test_quantize %D%/test_random \
+	%D%/test_release %D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm \
+	%D%/test_winograd %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
@@ -267,6 +270,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_passes_SOURCES = %D%/test_passes.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_passes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_passes_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_activate_SOURCES = %D%/test_activate.c %D%/graph_support.c %D%/graph_support.h
+%C%_test_activate_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_activate_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_expand_dw_SOURCES = %D%/test_expand_dw.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_expand_dw_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_expand_dw_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

@@ -328,6 +328,40 @@ static void test_wholes_go_together(void **state)
     close_all(sched, model, wholes);
 }
 
+/* What the end of the last whole takes with it. */
+static struct rt_sched *last_sched;
+static struct rt_sched_queue *last_queues[2];
+
+static void done_for_good(struct rt_sched_job *sched, enum status status)
+{
+    done(sched, status);
+    close_all(last_sched, last_queues[0], last_queues[1]);
+}
+
+/* The thread that ends the last part looks for more when the scheduler is freed. */
+static void test_it_is_freed_with_the_last_part(void **state)
+{
+    (void)state;
+    const struct rt_sched_job_ops last_ops = {
+        .start = start_whole, .cancel = cancel, .done = done_for_good};
+    struct job a;
+    struct whole w;
+    last_sched = new_sched(2);
+    last_queues[0] = new_queue(last_sched, 10, 0, 6);
+    last_queues[1] = new_queue(last_sched, 10, 0, 1);
+    init_job(&a, 'a');
+    init_whole(&w, 'P', last_queues[0]);
+    w.job.sched.ops = &last_ops;
+    submit(last_queues[0], &a);
+    submit(last_queues[1], &w.job);
+    assert_true(w.is_aside);
+    finish(&a);
+    for (unsigned i = 0; i < STEPS; i++) {
+        finish(&w.steps[i]);
+    }
+    assert_int_equal(w.job.done_count, 1);
+}
+
 /* Parts take none of the places of requests; the limit of the wholes is kept. */
 static void test_limits(void **state)
 {
@@ -776,6 +810,7 @@ int main(void)
         cmocka_unit_test(test_alone_it_does_not_step_aside),
         cmocka_unit_test(test_parts_join_requests),
         cmocka_unit_test(test_wholes_go_together),
+        cmocka_unit_test(test_it_is_freed_with_the_last_part),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_ends_are_not_nested),
         cmocka_unit_test(test_cancel),

@@ -348,15 +348,16 @@ static void products_become_gemm(void **state)
     give(f, apply(f, "addmm", row, 5));
     give(f, apply(f, "addmm", full, 5));
     lower(f);
-    assert_graph(f, "method m(%5:f32[2,3])\n"
-                    "  %22:f32[2,4] = gemm(%5, %18:f32[1,1,3,8] packed, 4, none, none, -inf, inf)\n"
-                    "  %28:f32[2,4] = gemm(%5, %24:f32[1,1,3,8] packed, 4, none, none, -inf, inf)\n"
-                    "  %34:f32[2,4] = gemm(%5, %30:f32[1,1,3,8] packed, 4, %10:f32[4], none, -inf, "
-                    "inf)\n"
-                    "  %41:f32[2,4] = gemm(%5, %37:f32[1,1,3,8] packed, 4, none, none, -inf, inf)\n"
-                    "  %42:f32[2,4] = mul_scalar(%41, 2)\n"
-                    "  %44:f32[2,4] = add(%42, %36:f32[2,4], 1)\n"
-                    "  return %22, %28, %34, %44\n");
+    assert_graph(
+        f, "method m(%5:f32[2,3])\n"
+           "  %23:f32[2,4] = gemm(%5, %18:f32[1,1,3,8] packed, 4, none, none, -inf, inf, none)\n"
+           "  %30:f32[2,4] = gemm(%5, %25:f32[1,1,3,8] packed, 4, none, none, -inf, inf, none)\n"
+           "  %37:f32[2,4] = gemm(%5, %32:f32[1,1,3,8] packed, 4, %10:f32[4], none, -inf, "
+           "inf, none)\n"
+           "  %45:f32[2,4] = gemm(%5, %40:f32[1,1,3,8] packed, 4, none, none, -inf, inf, none)\n"
+           "  %46:f32[2,4] = mul_scalar(%45, 2)\n"
+           "  %48:f32[2,4] = add(%46, %39:f32[2,4], 1)\n"
+           "  return %23, %30, %37, %48\n");
 }
 
 static const struct rt_value *product_operand(const struct fixture *f, uint32_t index)
@@ -475,6 +476,22 @@ static void what_only_products_read_is_bfloat16(void **state)
     assert_int_equal(narrowed(f), DT_BF16);
 }
 
+static void what_products_read_joined_is_bfloat16(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t items[] = {multiply(f, INPUT(2, 16)), relu(f, INPUT(2, 16))};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, items, 2), number(f, 0)};
+    give(f, multiply(f, apply(f, "cat", args, 2)));
+    assert_int_equal(narrowed(f), DT_BF16);
+    start_again(state);
+    items[0] = multiply(f, INPUT(2, 16));
+    items[1] = INPUT(2, 16);
+    args[0] = rt_graph_tensors(&f->graph, items, 2);
+    args[1] = number(f, 0);
+    give(f, multiply(f, apply(f, "cat", args, 2))); /* an input cannot be rounded */
+    assert_int_equal(narrowed(f), DT_F32);
+}
+
 static void what_others_read_stays_a_float(void **state)
 {
     struct fixture *f = *state;
@@ -584,15 +601,15 @@ static void convolutions_choose_their_form(void **state)
     give(f, convolve(f, x, WEIGHTS4(4, 3, 3, 3), 0, 1, true));
     lower(f);
     assert_graph(f, "method m(%5:f32[1,4,5,5])\n"
-                    "  %36:f32[1,2,5,5] = conv(%5, %26:f32[1,1,36,8] packed, none, none, [3,3], "
-                    "[1,1], [1,1], [1,1], [0,0], 1, 2, false, -inf, inf)\n"
-                    "  %50:f32[1,4,5,5] = conv_dw(%5, %40:f32[3,3,1,4], %6:f32[4], none, [3,3], "
-                    "[1,1], [1,1], [1,1], [0,0], 4, 4, false, -inf, inf)\n"
-                    "  %61:f32[1,6,5,5] = conv(%5, %51:f32[2,1,2,8] packed, none, none, [1,1], "
-                    "[1,1], [0,0], [1,1], [0,0], 2, 6, false, -inf, inf)\n"
-                    "  %72:f32[1,3,5,5] = conv(%5, %62:f32[1,1,36,8] packed, none, none, [3,3], "
-                    "[1,1], [1,1], [1,1], [0,0], 1, 3, true, -inf, inf)\n"
-                    "  return %36, %50, %61, %72\n");
+                    "  %37:f32[1,2,5,5] = conv(%5, %26:f32[1,1,36,8] packed, none, none, [3,3], "
+                    "[1,1], [1,1], [1,1], [0,0], 1, 2, false, -inf, inf, none)\n"
+                    "  %52:f32[1,4,5,5] = conv_dw(%5, %41:f32[3,3,1,4], %6:f32[4], none, [3,3], "
+                    "[1,1], [1,1], [1,1], [0,0], 4, 4, false, -inf, inf, none)\n"
+                    "  %64:f32[1,6,5,5] = conv(%5, %53:f32[2,1,2,8] packed, none, none, [1,1], "
+                    "[1,1], [0,0], [1,1], [0,0], 2, 6, false, -inf, inf, none)\n"
+                    "  %76:f32[1,3,5,5] = conv(%5, %65:f32[1,1,36,8] packed, none, none, [3,3], "
+                    "[1,1], [1,1], [1,1], [0,0], 1, 3, true, -inf, inf, none)\n"
+                    "  return %37, %52, %64, %76\n");
 }
 
 /* ---- fuse ------------------------------------------------------------------------------------ */
@@ -714,11 +731,11 @@ static void halves_between_products_are_floats_that_were_rounded(void **state)
     give(f, multiply_halves(f, hidden, 5, 4));
     fuse(f);
     assert_graph(f, "method m(%5:f32[2,3])\n"
-                    "  %39:f32[2,4] half = gemm(%5, %35:f32[1,1,3,8] half packed, 4, none, none, "
-                    "0, inf)\n"
-                    "  %45:f32[2,5] = gemm(%39, %41:f32[1,1,4,8] half packed, 5, none, none, -inf, "
-                    "inf)\n"
-                    "  %33:f16[2,5] = to_dtype(%45, false, none)\n"
+                    "  %40:f32[2,4] half = gemm(%5, %35:f32[1,1,3,8] half packed, 4, none, none, "
+                    "0, inf, none)\n"
+                    "  %47:f32[2,5] = gemm(%40, %42:f32[1,1,4,8] half packed, 5, none, none, -inf, "
+                    "inf, none)\n"
+                    "  %33:f16[2,5] = to_dtype(%47, false, none)\n"
                     "  return %33\n");
 }
 
@@ -807,13 +824,13 @@ static void an_island_has_one_reorder_in_and_one_out(void **state)
     give(f, add(f, convolve(f, y, w, 0, 1, false), y));
     lay_out(f);
     assert_graph(f, "method m(%5:f32[1,4,5,5])\n"
-                    "  %41:f32[1,4,5,5] order 0231 = reorder(%5)\n"
-                    "  %27:f32[1,4,5,5] order 0231 = conv(%41, %17:f32[1,1,36,8] packed, none, "
-                    "none, [3,3], [1,1], [1,1], [1,1], [0,0], 1, 4, false, 0, inf)\n"
-                    "  %38:f32[1,4,5,5] order 0231 = conv(%27, %28:f32[1,1,36,8] packed, none, "
-                    "%27, [3,3], [1,1], [1,1], [1,1], [0,0], 1, 4, false, -inf, inf)\n"
-                    "  %42:f32[1,4,5,5] = reorder(%38)\n"
-                    "  return %42\n");
+                    "  %43:f32[1,4,5,5] order 0231 = reorder(%5)\n"
+                    "  %28:f32[1,4,5,5] order 0231 = conv(%43, %17:f32[1,1,36,8] packed, none, "
+                    "none, [3,3], [1,1], [1,1], [1,1], [0,0], 1, 4, false, 0, inf, none)\n"
+                    "  %40:f32[1,4,5,5] order 0231 = conv(%28, %29:f32[1,1,36,8] packed, none, "
+                    "%28, [3,3], [1,1], [1,1], [1,1], [0,0], 1, 4, false, -inf, inf, none)\n"
+                    "  %44:f32[1,4,5,5] = reorder(%40)\n"
+                    "  return %44\n");
 }
 
 static void element_wise_and_cat_stay_in_the_island(void **state)
@@ -944,6 +961,7 @@ int main(void)
         TEST(an_island_has_one_reorder_in_and_one_out),
         TEST(element_wise_and_cat_stay_in_the_island),
         TEST(what_only_products_read_is_bfloat16),
+        TEST(what_products_read_joined_is_bfloat16),
         TEST(what_others_read_stays_a_float),
         TEST(wide_products_share_a_rounded_copy),
         TEST(trees_of_concatenations_join_at_once),

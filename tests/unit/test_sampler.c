@@ -138,6 +138,28 @@ static void greedy(void **state)
     sampler_fini(&sampler);
 }
 
+/* Blocks of logits, and what is left behind them: the first of the largest ones, wherever it is. */
+static void greedy_among_many(void **state)
+{
+    (void)state;
+    static float logits[1000];
+    struct sampler_options options = plain();
+    options.temperature = 0;
+    for (uint32_t vocab = 250; vocab <= 1000; vocab += 250) {
+        struct sampler sampler;
+        sampler_init(&sampler, &options, vocab);
+        for (uint32_t best = 0; best < vocab; best++) {
+            for (uint32_t i = 0; i < vocab; i++) {
+                logits[i] = i % 7 ? -3 : NAN;
+            }
+            logits[best] = -2;
+            logits[vocab - 1] = best % 2 ? -2 : logits[vocab - 1];
+            assert_int_equal(choose(&sampler, logits, 0), best);
+        }
+        sampler_fini(&sampler);
+    }
+}
+
 /* No token has a number, or one has infinity. */
 static void odd_logits(void **state)
 {
@@ -193,6 +215,40 @@ static void seeds(void **state)
     sampler_fini(&a);
     sampler_fini(&b);
     sampler_fini(&c);
+}
+
+#define MANY 6000
+
+/* Thousands of tokens of about the same probability: all are sorted then. Equal ones are in the
+ * order of their ids, as the walk over all of them has it, and both zeros are equal. */
+static void many_candidates(void **state)
+{
+    (void)state;
+    static float logits[MANY];
+    struct sampler_options options = plain();
+    for (int form = 0; form < 3; form++) {
+        struct sampler all, half;
+        int small = 0;
+        for (int i = 0; i < MANY; i++) {
+            logits[i] = form == 0 ? (i % 3 ? 0.0F : -0.0F) : form == 1 ? -1e-7F * i : 1e-7F * i;
+        }
+        options.top_p = 1;
+        sampler_init(&all, &options, MANY);
+        options.top_p = 0.5;
+        sampler_init(&half, &options, MANY);
+        for (uint64_t i = 0; i < 200; i++) {
+            int id = (int)choose(&all, logits, i), got = (int)choose(&half, logits, i);
+            int place = form == 2 ? MANY - 1 - got : got;
+            assert_in_range(place, 0, MANY / 2 + 10);
+            if (form < 2) {
+                assert_in_range(2 * got - id + 20, 0, 40);
+            }
+            small += place < MANY / 4;
+        }
+        assert_in_range(small, 70, 130);
+        sampler_fini(&all);
+        sampler_fini(&half);
+    }
 }
 
 static void penalties(void **state)
@@ -522,21 +578,28 @@ static void tool_calls(void **state)
     expect_calls("<tool_call>{\"name\":\"f\"}</tool_call><tool_call>nonsense</tool_call>", 0, 0);
     tools_find(span_str(""), span_str(two), &calls);
     assert_int_equal(calls.count, 0);
-    assert_int_equal(tools_plain_bytes(span_str("abc <tool")), 4);
-    assert_int_equal(tools_plain_bytes(span_str("abc <too bad")), 12);
-    assert_int_equal(tools_plain_bytes(span_str("a<b")), 3);
-    assert_int_equal(tools_plain_bytes(span_str("  ")), 0);
-    assert_int_equal(tools_plain_bytes(span_str(" {\"na")), 0);
+    assert_int_equal(tools_plain_bytes(span_str("abc <tool"), 0), 4);
+    assert_int_equal(tools_plain_bytes(span_str("abc <too bad"), 0), 12);
+    assert_int_equal(tools_plain_bytes(span_str("a<b"), 0), 3);
+    assert_int_equal(tools_plain_bytes(span_str("  "), 0), 0);
+    assert_int_equal(tools_plain_bytes(span_str(" {\"na"), 0), 0);
+
+    /* The text has grown: what was plain before stays plain, and is not looked at again. */
+    assert_int_equal(tools_plain_bytes(span_str("abc <tool_call>"), 4), 4);
+    assert_int_equal(tools_plain_bytes(span_str("abc <tool rest"), 4), 14);
+    assert_int_equal(tools_plain_bytes(span_str("a{b"), 1), 3);
+    assert_int_equal(tools_plain_bytes(span_str("<tool_call>abc"), 12), 14);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distributions), cmocka_unit_test(greedy),
-        cmocka_unit_test(odd_logits),    cmocka_unit_test(seeds),
-        cmocka_unit_test(penalties),     cmocka_unit_test(logarithms),
-        cmocka_unit_test(masks),         cmocka_unit_test(grammars),
-        cmocka_unit_test(constraints),   cmocka_unit_test(stop_strings),
+        cmocka_unit_test(distributions),   cmocka_unit_test(greedy),
+        cmocka_unit_test(many_candidates), cmocka_unit_test(greedy_among_many),
+        cmocka_unit_test(odd_logits),      cmocka_unit_test(seeds),
+        cmocka_unit_test(penalties),       cmocka_unit_test(logarithms),
+        cmocka_unit_test(masks),           cmocka_unit_test(grammars),
+        cmocka_unit_test(constraints),     cmocka_unit_test(stop_strings),
         cmocka_unit_test(tool_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

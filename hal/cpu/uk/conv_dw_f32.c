@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Depthwise convolution: each channel has its own kernel, so a vector holds channels, and
- * neighbouring outputs share only their inputs. For kernels 3 and 5 wide without dilation, a block
- * of up to seven outputs of a row stays in registers and each input of a kernel row is read once.
- * All others, and rows with more padding than half a kernel, are computed output by output.
+ * neighbouring outputs share only their inputs. For kernels 3, 5 and 7 wide without dilation, a
+ * block of up to seven outputs of a row stays in registers and each input of a kernel row is read
+ * once. All others, and rows with more padding than half a kernel, are computed output by output.
  * Both ways add the same products in the same order.
  */
 #include "config.h"
@@ -30,6 +30,8 @@ UK_INLINE void store(float *p, vf v, size_t part)
  */
 #define COLUMNS_MIN 4
 #define COLUMNS_MAX 7
+
+#define KERNEL_MAX 7 /* columns of a kernel that has blocks */
 
 /* Floats in the kernel's input rows for one band of channels: from one output row to the next they
  * stay in the first-level cache. */
@@ -86,7 +88,7 @@ UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, cons
     for (size_t k = 0; k < r->kernel_rows; k++) {
         ptrdiff_t x = r->x + (ptrdiff_t)(k * d->dilation_h) * d->x_line + (ptrdiff_t)c;
         const float *w = r->w + k * (size_t)kernel * d->channels + c;
-        vf tap[5];
+        vf tap[KERNEL_MAX];
         UK_UNROLL
         for (int i = 0; i < kernel; i++) {
             tap[i] = load(w + (size_t)i * d->channels, part);
@@ -137,6 +139,8 @@ BLOCKS(3, 1)
 BLOCKS(3, 2)
 BLOCKS(5, 1)
 BLOCKS(5, 2)
+BLOCKS(7, 1)
+BLOCKS(7, 2)
 
 struct blocks {
     block_f *inner[COLUMNS_MAX - COLUMNS_MIN + 1], *edge[COLUMNS_MAX - COLUMNS_MIN + 1];
@@ -151,8 +155,9 @@ struct blocks {
     {.inner = BLOCKS_OF(inner, kernel, stride), .edge = BLOCKS_OF(edge, kernel, stride), \
      .part = BLOCKS_OF(part, kernel, stride)}
 /* clang-format on */
-static const struct blocks all_blocks[2][2] = {{BLOCKS_ROW(3, 1), BLOCKS_ROW(3, 2)},
-                                               {BLOCKS_ROW(5, 1), BLOCKS_ROW(5, 2)}};
+static const struct blocks all_blocks[3][2] = {{BLOCKS_ROW(3, 1), BLOCKS_ROW(3, 2)},
+                                               {BLOCKS_ROW(5, 1), BLOCKS_ROW(5, 2)},
+                                               {BLOCKS_ROW(7, 1), BLOCKS_ROW(7, 2)}};
 
 /* One output for a kernel of any size: |vectors| of channels from c on, or only |part| channels if
  * that is not 0. */
@@ -223,11 +228,11 @@ static const struct blocks *find_blocks(const struct uk_dw_f32 *d)
     if (begin < -margin || end > d->width + margin) {
         return NULL;
     }
-    if ((d->kernel_w != 3 && d->kernel_w != 5) || d->stride_w < 1 || d->stride_w > 2 ||
-        d->dilation_w != 1 || d->out_width < COLUMNS_MIN) {
+    if (d->kernel_w < 3 || d->kernel_w > KERNEL_MAX || d->kernel_w % 2 == 0 || d->stride_w < 1 ||
+        d->stride_w > 2 || d->dilation_w != 1 || d->out_width < COLUMNS_MIN) {
         return NULL;
     }
-    return &all_blocks[d->kernel_w == 5][d->stride_w - 1];
+    return &all_blocks[(d->kernel_w - 3) / 2][d->stride_w - 1];
 }
 
 static void do_blocks(const struct row *r, const struct blocks *blocks)

@@ -89,6 +89,7 @@ static void finish_row(const struct uk_gemm_f32 *g, const struct place *place, c
     const float *residual =
         g->residual ? g->residual + offset(place, g->residual_line, g->residual_row) + column
                     : NULL;
+    float activated[UK_VL];
     for (size_t j = 0; j < width; j += UK_VL) {
         size_t n = width - j < UK_VL ? width - j : UK_VL;
         vf y = v_load_aligned(sums + j);
@@ -99,6 +100,11 @@ static void finish_row(const struct uk_gemm_f32 *g, const struct place *place, c
             y += v_load_part(residual + j, n);
         }
         y = v_clamp(y, v_splat(g->min), v_splat(g->max));
+        if (g->activation) {
+            v_store(activated, y);
+            g->activation(activated, activated, n);
+            y = v_load(activated);
+        }
         if (g->c_is_bf16) {
             store_bf16((uint16_t *)(void *)g->c + at + j, y, n);
         } else {

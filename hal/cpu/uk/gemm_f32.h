@@ -35,6 +35,7 @@ struct tile {
     ptrdiff_t c_row;
     float min, max;
     bool first, last; /* begins with the bias instead of C; ends with residual and clamp */
+    uk_unary_f32_f *activation; /* behind them; NULL: none */
 #ifdef HAS_BF16
     bool is_in_place, c_is_bf16; /* |a| is the caller's; C is bfloat16 numbers */
 #endif
@@ -227,7 +228,17 @@ static tile_f *ragged_tile(size_t rows, size_t width)
 }
 #endif
 
-/* For a tile with incomplete last columns: computes it in temporary, complete rows. */
+/* Columns behind |width| have no values. */
+static void activate(uk_unary_f32_f *activation, float *whole, size_t rows, size_t width)
+{
+    size_t n = width == UK_NR ? rows * UK_NR : width;
+    for (size_t i = 0; i < rows * UK_NR; i += width == UK_NR ? n : UK_NR) {
+        activation(whole + i, whole + i, n);
+    }
+}
+
+/* For a tile with incomplete last columns or an activation: computes it in temporary, complete
+ * rows. */
 static void run_ragged(const struct tile *t, size_t rows, size_t width)
 {
     float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR];
@@ -247,13 +258,17 @@ static void run_ragged(const struct tile *t, size_t rows, size_t width)
     whole.c_row = whole.residual_row = UK_NR;
 #ifdef HAS_BF16
     whole.c_is_bf16 = false;
+#endif
+    ragged_tile(rows, width)(&whole);
+    if (t->last && t->activation) {
+        activate(t->activation, c, rows, width);
+    }
+#ifdef HAS_BF16
     if (t->c_is_bf16) {
-        ragged_tile(rows, width)(&whole);
         store_ragged_bf16((uint16_t *)(void *)t->c, c, t->c_row, rows, width);
         return;
     }
 #endif
-    ragged_tile(rows, width)(&whole);
     store_ragged(t->c, c, t->c_row, rows, width);
 }
 
@@ -270,10 +285,11 @@ static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows,
         t->c = move_c(g, c, (ptrdiff_t)column);
         t->bias = bias ? bias + column : NULL;
         t->residual = residual ? residual + column : NULL;
-        if (width >= UK_NR || width == UK_VL) {
+        bool is_whole = width >= UK_NR || width == UK_VL;
+        if (is_whole && !(t->last && t->activation)) {
             tiles[rows - 1][width != UK_VL](t);
         } else {
-            run_ragged(t, rows, width);
+            run_ragged(t, rows, width < UK_NR ? width : UK_NR);
         }
     }
     t->b = b;
@@ -302,6 +318,7 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
         .max = g->max,
         .first = k->first,
         .last = k->last,
+        .activation = g->activation,
 #ifdef HAS_BF16
         .c_is_bf16 = g->c_is_bf16,
 #endif

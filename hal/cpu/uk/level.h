@@ -53,9 +53,11 @@ UK_UNARY_F32(XX)
 UK_BINARY_F32(XX)
 #undef XX
 /* clang-format on */
+uk_unary_f32_f UK_BASE(gelu_short_f32);
 void UK_BASE(clamp_f32)(float *y, const float *x, float min, float max, size_t n);
 uk_scalar_f32_f UK_BASE(leaky_relu_f32);
 void UK_BASE(add_scaled_f32)(float *y, const float *a, const float *b, float alpha, size_t n);
+void UK_BASE(affine_f32)(const struct uk_affine_f32 *a);
 
 uk_reduce_f32_f UK_BASE(sum_f32), UK_BASE(sum_squares_f32), UK_BASE(max_f32);
 float UK_BASE(dot_f32)(const float *a, const float *b, size_t n);
@@ -79,6 +81,7 @@ uint64_t UK_BYTES(probe_u8)(int32_t *out);
 
 #ifdef UK_BF16_LEVEL
 void UK_BF16(gemm_bf16)(const struct uk_gemm_f32 *g);
+void UK_PAIRS(f32_to_bf16)(uint16_t *y, const float *x, size_t n);
 void UK_PAIRS(pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 uint64_t UK_BF16(probe_bf16)(float *out);
 #endif

@@ -53,6 +53,7 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 	-mavx512vnni
 # The other functions of these levels are those of the levels below.
 %C%_libuk_avx512_bf16_a_SOURCES = \
+	%D%/convert_bf16.c \
 	%D%/gemm_bf16.c \
 	%D%/gemm_f32.h \
 	%D%/level.h \

@@ -314,6 +314,42 @@ UK_INLINE vf v_gelu(vf x)
     return x * v_select(x < 0.0f, h, 1.0f - h);
 }
 
+/* 2^x, with a relative error below 8e-5; 0 below -150. */
+UK_INLINE vf v_exp2_short(vf x)
+{
+#if defined UK_LEVEL_AVX512
+    vf r = (vf)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+#else
+    vf n = v_floor(v_greater(v_splat(-252.0f), x)), r = x - n;
+#endif
+    vf p = v_splat(0.0780245289f);
+    p = p * r + 0.226067141f;
+    p = p * r + 0.695833564f;
+    p = p * r + 0.999925196f;
+#if defined UK_LEVEL_AVX512
+    return (vf)_mm512_scalef_ps((__m512)p, (__m512)x); /* takes the floor of x itself */
+#else
+    vi whole = __builtin_convertvector(v_select(n == n, n, (vf){0}), vi), half = whole >> 1;
+    return p * v_power_of_two(half) * v_power_of_two(whole - half);
+#endif
+}
+
+/*
+ * max(x, 0) - |x| * h, with h = erfc(|x| / sqrt 2) / 2, whose logarithm to the base 2 is a
+ * polynomial: see gelu_short_f32 of uk.h. From 14 on h is 0.
+ */
+UK_INLINE vf v_gelu_short(vf x)
+{
+    vf t = v_lesser(v_splat(14.0f), v_abs(x));
+    vf q = v_splat(-0.000233251209f);
+    q = q * t + 0.00486977585f;
+    q = q * t - 0.0445990413f;
+    q = q * t - 0.469680995f;
+    q = q * t - 1.14626086f;
+    q = q * t - 1.00035906f;
+    return v_relu(x) - t * v_exp2_short(q);
+}
+
 /* As exact as 1 + tanh: far below zero the error is 2^-25 of x. */
 UK_INLINE vf v_gelu_tanh(vf x)
 {

@@ -23,8 +23,7 @@ static void round_run(uint16_t *to, const float *from, size_t count)
     }
     for (; i < count; i += UK_VL) {
         size_t n = count - i < UK_VL ? count - i : UK_VL;
-        __m256bh half = _mm512_cvtneps_pbh((__m512)v_load_part(from + i, n));
-        memcpy(to + i, &half, n * sizeof(*to));
+        store_bf16(to + i, v_load_part(from + i, n), n);
     }
 }
 

@@ -101,7 +101,7 @@
 #define UK_BYTES(name) UK_CAT(name, UK_BYTES_LEVEL)
 /* The name of a function on bfloat16, where UK_BF16_LEVEL says that there are any. */
 #define UK_BF16(name) UK_CAT(name, UK_BF16_LEVEL)
-/* The name of a function that packs pairs of them. */
+/* The name of a function that makes or packs them. */
 #ifndef UK_PAIRS_LEVEL
 #define UK_PAIRS_LEVEL UK_BF16_LEVEL
 #endif

@@ -22,6 +22,7 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .winograd_f32 = UK_BASE(winograd_f32),
     .winograd_pack_f32 = UK_BASE(winograd_pack_f32),
     .unary_f32 = {UK_UNARY_F32(UNARY)},
+    .gelu_short_f32 = UK_BASE(gelu_short_f32),
     .binary_f32 = {UK_BINARY_F32(VECTOR)},
     .scalar_f32 = {UK_BINARY_F32(SCALAR)},
     .reversed_f32 = {UK_BINARY_F32(REVERSED)},
@@ -33,6 +34,7 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .clamp_f32 = UK_BASE(clamp_f32),
     .leaky_relu_f32 = UK_BASE(leaky_relu_f32),
     .add_scaled_f32 = UK_BASE(add_scaled_f32),
+    .affine_f32 = UK_BASE(affine_f32),
     .sum_f32 = UK_BASE(sum_f32),
     .sum_squares_f32 = UK_BASE(sum_squares_f32),
     .max_f32 = UK_BASE(max_f32),
@@ -48,7 +50,11 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .f16_to_f32 = UK_BASE(f16_to_f32),
     .f32_to_f16 = UK_BASE(f32_to_f16),
     .bf16_to_f32 = UK_BASE(bf16_to_f32),
+#ifdef UK_BF16_LEVEL
+    .f32_to_bf16 = UK_PAIRS(f32_to_bf16),
+#else
     .f32_to_bf16 = UK_BASE(f32_to_bf16),
+#endif
     .probe_f32 = UK_BASE(probe_f32),
     .u8_nr = UK_NR,
     .u8_mr = UK_U8_MR,

@@ -38,6 +38,7 @@ UK_INLINE vf v_div(vf a, vf b)
         }                                                                                          \
     }
 UK_UNARY_F32(UNARY)
+UNARY(GELU_SHORT, gelu_short)
 
 #define BINARY(upper, lower)                                                                       \
     void UK_NAME(lower##_vector_f32)(float *y, const float *a, const float *b, size_t n)           \
@@ -120,5 +121,51 @@ void UK_NAME(add_scaled_f32)(float *y, const float *a, const float *b, float alp
     if (i < n) {
         vf vb = v_load_part(b + i, n - i);
         v_store_part(y + i, v_load_part(a + i, n - i) + valpha * vb, n - i);
+    }
+}
+
+/* Columns [j, j + vectors * UK_VL) of all rows, or |part| of them. */
+UK_INLINE void affine_columns(const struct uk_affine_f32 *a, size_t j, const int vectors,
+                              size_t part)
+{
+    vf min = v_splat(a->min), max = v_splat(a->max), scale[4], shift[4];
+    UK_UNROLL
+    for (int i = 0; i < vectors; i++) {
+        size_t at = j + (size_t)i * UK_VL;
+        scale[i] = part ? v_load_part(a->scale + at, part) : v_load(a->scale + at);
+        shift[i] = !a->shift ? (vf){0}
+                   : part    ? v_load_part(a->shift + at, part)
+                             : v_load(a->shift + at);
+    }
+    const float *x = a->x + j;
+    float *y = a->y + j;
+    for (size_t r = 0; r < a->rows; r++, x += a->x_row, y += a->y_row) {
+        UK_UNROLL
+        for (int i = 0; i < vectors; i++) {
+            vf in = part ? v_load_part(x, part) : v_load(x + i * UK_VL);
+            vf out = v_clamp(shift[i] + in * scale[i], min, max);
+            if (part) {
+                v_store_part(y, out, part);
+            } else {
+                v_store(y + i * UK_VL, out);
+            }
+        }
+    }
+}
+
+void UK_NAME(affine_f32)(const struct uk_affine_f32 *a)
+{
+    size_t j = 0;
+    for (; a->n - j >= 4 * UK_VL; j += 4 * UK_VL) {
+        affine_columns(a, j, 4, 0);
+    }
+    for (; a->n - j >= 2 * UK_VL; j += 2 * UK_VL) {
+        affine_columns(a, j, 2, 0);
+    }
+    for (; a->n - j >= UK_VL; j += UK_VL) {
+        affine_columns(a, j, 1, 0);
+    }
+    if (j < a->n) {
+        affine_columns(a, j, 1, a->n - j);
     }
 }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* A concatenation and the batch norm behind it, for the operator and the pass that makes it. */
+#ifndef PTED_RUNTIME_OPS_CAT_AFFINE_H
+#define PTED_RUNTIME_OPS_CAT_AFFINE_H
+
+/* Arguments of "cat_affine": those of "cat" along dim 1, then those of "conv_dw" with one tap. */
+enum rt_cat_affine_arg {
+    RT_CAT_AFFINE_LIST,
+    RT_CAT_AFFINE_DIM,
+    RT_CAT_AFFINE_SCALE, /* a number for each channel */
+    RT_CAT_AFFINE_SHIFT, /* likewise, or none */
+    RT_CAT_AFFINE_MIN,
+    RT_CAT_AFFINE_MAX,
+    RT_CAT_AFFINE_ARGS
+};
+
+#endif

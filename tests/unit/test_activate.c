@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What becomes part of its neighbour on the CPU: an activation behind a product, and a batch norm
+ * behind a concatenation. Which of them the passes join, and that the joined node gives the very
+ * same bytes as the two do, at every level and for any number of workers. Likewise convolutions of
+ * few channels in precision bf16, whose rows are multiplied as one.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hal/buffer.h"
+#include "hal/device.h"
+#include "runtime/code/fold.h"
+#include "runtime/ops/op.h"
+#include "runtime/passes/passes.h"
+#include "tests/hal/levels.h"
+#include "tests/unit/graph_support.h"
+#include "tests/unit/unit.h"
+
+#define LENGTH(list) (sizeof(list) / sizeof((list)[0]))
+#define WORKERS_MAX 3
+#define RESULTS_MAX (256 * 1024)
+
+static float numbers[128 * 1024];
+
+/* A constant whose numbers begin at |first|. What runs on a device must lie in a buffer. */
+static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
+{
+    struct shape shape = {.rank = 0};
+    for (; sizes[shape.rank] >= 0; shape.rank++) {
+        shape.dims[shape.rank] = sizes[shape.rank];
+    }
+    size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
+    assert_true(first + bytes / sizeof(float) <= LENGTH(numbers));
+    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(numbers + first, bytes));
+    if (f->device) {
+        struct hal_buffer *buffer;
+        assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
+        memcpy(hal_buffer_map(buffer), numbers + first, bytes);
+        rt_graph_set_constant(&f->graph, value, buffer);
+    }
+    return value;
+}
+
+#define CONSTANT(first, ...) constant(f, (const int64_t[]){__VA_ARGS__, -1}, first)
+
+static uint32_t count_ops(const struct fixture *f, const char *op)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
+    }
+    return count;
+}
+
+/* A node of that name, or of several: "silu" is a product in graphs. */
+static uint32_t activate(struct fixture *f, const char *name, uint32_t x)
+{
+    if (strcmp(name, "silu") == 0) {
+        uint32_t args[] = {x, apply(f, "sigmoid", &x, 1)};
+        return apply(f, "mul", args, 2);
+    }
+    bool is_gelu = strncmp(name, "gelu", 4) == 0, is_tanh = strcmp(name, "gelu_tanh") == 0;
+    uint32_t args[] = {x, rt_graph_string(&f->graph, span_str(is_tanh ? "tanh" : "none"))};
+    return apply(f, is_gelu ? "gelu" : name, args, is_gelu ? 2 : 1);
+}
+
+static uint32_t multiply(struct fixture *f, uint32_t x, int64_t k, int64_t n)
+{
+    uint32_t args[] = {x, CONSTANT(9, n, k), CONSTANT(5, n)};
+    return apply(f, "linear", args, 3);
+}
+
+static uint32_t convolve(struct fixture *f, uint32_t x, const int64_t *w, int64_t stride,
+                         int64_t padding, int64_t groups)
+{
+    uint32_t args[] = {
+        x,
+        CONSTANT(11, w[0], w[1], w[2], w[3]),
+        CONSTANT(3, w[0]),
+        INTS(stride, stride),
+        INTS(padding, padding),
+        INTS(1, 1),
+        rt_graph_bool(&f->graph, false),
+        INTS(0, 0),
+        number(f, groups),
+    };
+    return apply(f, "convolution", args, 9);
+}
+
+static void run_passes(struct fixture *f, bool joins)
+{
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_fuse(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_chain(&f->graph, &f->err));
+    if (joins) {
+        assert_ok(f->err, rt_pass_cat_affine(&f->graph, &f->err));
+        assert_ok(f->err, rt_pass_activate(&f->graph, &f->err));
+    }
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+/* The nodes that are left of a product, |name| behind it, and perhaps other readers. */
+static uint32_t left_of(const char *name, bool is_given)
+{
+    struct fixture storage = {.device = NULL}, *f = &storage;
+    graph_begin(f);
+    uint32_t product = multiply(f, INPUT(2, 16), 16, 16);
+    give(f, activate(f, name, product));
+    if (is_given) {
+        give(f, product);
+    }
+    run_passes(f, true);
+    uint32_t left = count_ops(f, name) + count_ops(f, "chain") + count_ops(f, "gelu");
+    assert_int_equal(count_ops(f, "gemm"), 1);
+    rt_graph_fini(&f->graph);
+    return left;
+}
+
+static void activations_of_their_own_product_join(void **state)
+{
+    (void)state;
+    assert_int_equal(left_of("silu", false), 0);
+    assert_int_equal(left_of("tanh", false), 0);
+    assert_int_equal(left_of("sigmoid", false), 0);
+    assert_true(left_of("gelu", false) == 0);
+    assert_int_equal(left_of("tanh", true), 1);
+    assert_int_equal(left_of("exp", false), 1);
+}
+
+static uint32_t join(struct fixture *f, const uint32_t *items, uint32_t count, int64_t dim)
+{
+    uint32_t args[] = {rt_graph_tensors(&f->graph, items, count), number(f, dim)};
+    return apply(f, "cat", args, 2);
+}
+
+/* Concatenations left before a depthwise convolution with |kernel|. */
+static uint32_t cats_left(int64_t dim, int64_t kernel, bool is_given)
+{
+    struct fixture storage = {.device = NULL}, *f = &storage;
+    graph_begin(f);
+    uint32_t items[] = {INPUT(1, 8, 6, 6), INPUT(1, 8, 6, 6)};
+    int64_t channels = dim == 1 || dim == -3 ? 16 : 8, w[] = {channels, 1, kernel, kernel};
+    items[0] = convolve(f, items[0], (const int64_t[]){8, 8, 1, 1}, 1, 0, 1);
+    items[1] = convolve(f, items[1], (const int64_t[]){8, 8, 1, 1}, 1, 0, 1);
+    uint32_t joined = join(f, items, 2, dim);
+    give(f, convolve(f, joined, w, 1, 0, channels));
+    if (is_given) {
+        give(f, joined);
+    }
+    run_passes(f, true);
+    uint32_t count = count_ops(f, "cat");
+    assert_int_equal(count_ops(f, "cat_affine"), !count);
+    rt_graph_fini(&f->graph);
+    return count;
+}
+
+static void batch_norms_of_their_own_concatenation_join(void **state)
+{
+    (void)state;
+    assert_int_equal(cats_left(1, 1, false), 0);
+    assert_int_equal(cats_left(-3, 1, false), 0);
+    assert_int_equal(cats_left(2, 1, false), 1);
+    assert_int_equal(cats_left(1, 3, false), 1);
+    assert_int_equal(cats_left(1, 1, true), 1);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+typedef uint32_t make_f(struct fixture *f, uint32_t variant);
+
+/* Computes a graph with the passes or without them. All of it is constant, so folding runs it. */
+static size_t solve(struct hal_device *device, make_f *make, uint32_t variant, bool joins,
+                    enum precision precision, float *out)
+{
+    struct fixture storage = {.device = device}, *f = &storage;
+    graph_begin(f);
+    f->graph.precision = precision;
+    give(f, make(f, variant));
+    give(f, CONSTANT(0, LENGTH(numbers))); /* folding makes some times what constants take */
+    run_passes(f, joins);
+    assert_ok(f->err, rt_pass_narrow(&f->graph, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    const struct rt_value *v = &f->graph.values[f->graph.outputs[0]];
+    size_t bytes = v->bytes.len;
+    assert_true(v->is_constant && bytes > 0 && bytes <= RESULTS_MAX * sizeof(float));
+    memcpy(out, v->bytes.ptr, bytes);
+    rt_graph_fini(&f->graph);
+    return bytes / sizeof(float);
+}
+
+static struct hal_device *open_device(enum hal_cpu_isa isa, uint32_t workers)
+{
+    const struct hal_device_options options = {.workers = workers,
+                                               .cpu_level = hal_cpu_isa_name(isa)};
+    struct hal_device *device;
+    struct error err;
+    assert_ok(err, hal_device_open("cpu", &options, &device, &err));
+    return device;
+}
+
+static void check_level(enum hal_cpu_isa isa, make_f *make, uint32_t variants)
+{
+    static float want[RESULTS_MAX], got[RESULTS_MAX];
+    for (uint32_t workers = 1; workers <= WORKERS_MAX; workers += 2) {
+        struct hal_device *device = open_device(isa, workers);
+        bool has_bf16 = hal_device_props(device)->bf16_speed > 0;
+        for (uint32_t v = 0; v < 2 * variants; v++) {
+            enum precision precision = v % 2 ? PRECISION_BF16 : PRECISION_FAST;
+            if (precision == PRECISION_BF16 && !has_bf16) {
+                continue;
+            }
+            size_t count = solve(device, make, v / 2, false, precision, want);
+            assert_int_equal(solve(device, make, v / 2, true, precision, got), count);
+            assert_memory_equal(got, want, count * sizeof(float));
+        }
+        hal_device_unref(device);
+    }
+}
+
+static void check_levels(make_f *make, uint32_t variants)
+{
+    for (unsigned l = 0; l < HAL_CPU_ISA_COUNT; l++) {
+        if (has_level((enum hal_cpu_isa)l)) {
+            check_level((enum hal_cpu_isa)l, make, variants);
+        }
+    }
+}
+
+static const char *const names[] = {"gelu", "gelu_tanh", "silu", "tanh", "sigmoid"};
+
+/* Rows and columns that fill tiles and panels or do not, sums in one block and in several. */
+static uint32_t make_product(struct fixture *f, uint32_t variant)
+{
+    static const int64_t sizes[][3] = {
+        {1, 16, 7}, {45, 24, 64}, {33, 40, 100}, {13, 2500, 33}, {29, 12, 16}};
+    const int64_t *s = sizes[variant % LENGTH(sizes)];
+    return activate(f, names[variant % LENGTH(names)],
+                    multiply(f, CONSTANT(1, s[0], s[1]), s[1], s[2]));
+}
+
+static uint32_t make_convolution(struct fixture *f, uint32_t variant)
+{
+    static const int64_t w[][4] = {{24, 8, 3, 3}, {70, 10, 1, 1}, {33, 4, 2, 5}};
+    const int64_t *kernel = w[variant % LENGTH(w)];
+    uint32_t x = CONSTANT(1, 2, kernel[1], 13, 11);
+    return activate(f, names[variant % LENGTH(names)],
+                    convolve(f, x, kernel, 1 + variant % 2, 1, 1));
+}
+
+static void activations_give_the_same_bytes(void **state)
+{
+    (void)state;
+    check_levels(make_product, 5);
+    check_levels(make_convolution, 3);
+}
+
+/* Images of several widths; more of them than a dispatch has bindings for. */
+static uint32_t make_joined(struct fixture *f, uint32_t variant)
+{
+    uint32_t items[40] = {0}, count = variant == 2 ? 40 : 3 + variant;
+    int64_t channels = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t w[] = {1 + (7 + 13 * i) % 70, 4, 1, 1};
+        uint32_t x = CONSTANT(i, 2, 4, 5 + variant, 7);
+        items[i] = convolve(f, x, w, 1, 0, 1);
+        channels += w[0];
+    }
+    uint32_t joined = join(f, items, count, 1);
+    uint32_t norm = convolve(f, joined, (const int64_t[]){channels, 1, 1, 1}, 1, 0, channels);
+    uint32_t relu = variant == 1 ? norm : apply(f, "relu", &norm, 1);
+    /* what products of bfloat16 numbers read is rounded */
+    return convolve(f, relu, (const int64_t[]){12, channels, 1, 1}, 1, 0, 1);
+}
+
+static void concatenations_give_the_same_bytes(void **state)
+{
+    (void)state;
+    check_levels(make_joined, 3);
+}
+
+/* ---- precision bf16 -------------------------------------------------------------------------- */
+
+/* Two products and a gelu between them, which is rounded. */
+static uint32_t make_pair(struct fixture *f, uint32_t variant)
+{
+    uint32_t x = multiply(f, CONSTANT(1, 21 + variant, 20), 20, 96);
+    return multiply(f, activate(f, "gelu", x), 96, 10);
+}
+
+/* Patches, rows of two taps, and kernels that reach into the padding. */
+static uint32_t make_small(struct fixture *f, uint32_t variant)
+{
+    static const struct {
+        int64_t w[4], stride, padding;
+    } convs[] = {
+        {{40, 3, 4, 4}, 4, 0}, {{8, 3, 16, 16}, 16, 0}, {{33, 5, 3, 2}, 2, 0},
+        {{20, 3, 7, 7}, 2, 3}, {{9, 6, 3, 3}, 1, 1},    {{16, 3, 3, 3}, 2, 1},
+    };
+    const int64_t *w = convs[variant].w;
+    return convolve(f, CONSTANT(1, 2, w[1], 33, 34), w, convs[variant].stride,
+                    convs[variant].padding, 1);
+}
+
+/* Is bf16, at every level that has it and for any number of workers, near float32? */
+static void check_near(make_f *make, uint32_t variants, float tolerance)
+{
+    static float want[RESULTS_MAX], first[RESULTS_MAX], got[RESULTS_MAX];
+    for (unsigned l = 0; l < HAL_CPU_ISA_COUNT; l++) {
+        for (uint32_t v = 0; v < variants * 2 && has_level((enum hal_cpu_isa)l); v++) {
+            struct hal_device *device = open_device((enum hal_cpu_isa)l, 1 + v % 2);
+            if (hal_device_props(device)->bf16_speed > 0) {
+                size_t n = solve(device, make, v / 2, true, PRECISION_EXACT, want);
+                assert_int_equal(solve(device, make, v / 2, true, PRECISION_BF16, got), n);
+                float most = 0, off = 0;
+                for (size_t i = 0; i < n; i++) {
+                    most = fmaxf(most, fabsf(want[i]));
+                    off = fmaxf(off, fabsf(want[i] - got[i]));
+                }
+                assert_true(off > 0 && off <= tolerance * most);
+                assert_true(v % 2 == 0 || memcmp(first, got, n * sizeof(float)) == 0);
+                memcpy(first, got, n * sizeof(float));
+            }
+            hal_device_unref(device);
+        }
+    }
+}
+
+static void rounded_results_are_near(void **state)
+{
+    (void)state;
+    check_near(make_pair, 3, 0.01F);
+    check_near(make_small, 6, 0.01F);
+}
+
+/* Few channels will do if rows of the kernel have an even length and do not end between a pair; the
+ * images of three channels are made so. */
+static void rows_of_few_channels_are_bfloat16(void **state)
+{
+    static const struct {
+        int64_t w[4], padding;
+        enum dtype dtype;
+    } cases[] = {
+        {{8, 3, 4, 4}, 0, DT_BF16},   {{8, 3, 4, 4}, 1, DT_BF16}, {{8, 3, 3, 3}, 0, DT_BF16},
+        {{8, 1, 16, 16}, 0, DT_BF16}, {{8, 3, 1, 1}, 0, DT_F32},  {{8, 8, 3, 3}, 1, DT_BF16},
+        {{8, 5, 3, 3}, 1, DT_F32},    {{8, 6, 3, 3}, 1, DT_BF16}, {{8, 5, 3, 3}, 0, DT_F32},
+    };
+    (void)state;
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct fixture storage = {.device = NULL}, *f = &storage;
+        graph_begin(f);
+        f->graph.precision = PRECISION_BF16;
+        uint32_t x = INPUT(1, cases[i].w[1], 32, 32);
+        give(f, convolve(f, x, cases[i].w, 1, cases[i].padding, 1));
+        run_passes(f, true);
+        for (uint32_t n = 0; n < f->graph.node_count; n++) {
+            const struct rt_node *node = &f->graph.nodes[n];
+            if (strcmp(node->op->name, "conv") == 0) {
+                assert_int_equal(rt_node_arg(&f->graph, node, 1)->dtype, cases[i].dtype);
+            }
+        }
+        assert_int_equal(count_ops(f, "conv"), 1);
+        rt_graph_fini(&f->graph);
+    }
+}
+
+int main(void)
+{
+    uint32_t random = 1;
+    for (size_t i = 0; i < LENGTH(numbers); i++) {
+        random = random * 1664525U + 1013904223U;
+        numbers[i] = (float)(random >> 8) / 0x1p23F - 1.0F;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations_of_their_own_product_join),
+        cmocka_unit_test(batch_norms_of_their_own_concatenation_join),
+        cmocka_unit_test(activations_give_the_same_bytes),
+        cmocka_unit_test(concatenations_give_the_same_bytes),
+        cmocka_unit_test(rounded_results_are_near),
+        cmocka_unit_test(rows_of_few_channels_are_bfloat16),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
