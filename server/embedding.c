@@ -618,9 +618,9 @@ const struct infer_ops embedding_ops = {
 };
 
 const struct infer_codec embedding_openai = {.parse = parse_openai,
-                                             .name_input = infer_call_name_input};
-const struct infer_codec embedding_tei = {.parse = parse_tei, .name_input = infer_call_name_input};
+                                             .name_input = infer_call_name_none};
+const struct infer_codec embedding_tei = {.parse = parse_tei, .name_input = infer_call_name_none};
 const struct infer_codec embedding_rank_tei = {.parse = parse_rank_tei,
-                                               .name_input = infer_call_name_input};
+                                               .name_input = infer_call_name_none};
 const struct infer_codec embedding_rank_jina = {.parse = parse_rank_jina,
-                                                .name_input = infer_call_name_input};
+                                                .name_input = infer_call_name_none};

@@ -328,12 +328,12 @@ enum status generation_parse(struct request *request, const struct oip_body *par
 }
 
 const struct infer_codec generation_completion = {.parse = parse_completion,
-                                                  .name_input = infer_call_name_input};
+                                                  .name_input = infer_call_name_none};
 const struct infer_codec generation_chat = {.parse = parse_chat,
-                                            .name_input = infer_call_name_input};
+                                            .name_input = infer_call_name_none};
 const struct infer_codec generation_response = {.parse = parse_response,
-                                                .name_input = infer_call_name_input};
+                                                .name_input = infer_call_name_none};
 const struct infer_codec generation_generate = {.parse = parse_generate,
-                                                .name_input = infer_call_name_input};
+                                                .name_input = infer_call_name_none};
 const struct infer_codec generation_generate_stream = {.parse = parse_generate_stream,
-                                                       .name_input = infer_call_name_input};
+                                                       .name_input = infer_call_name_none};

@@ -112,6 +112,10 @@ MUST_CHECK enum status infer_call_decode_text(struct request *request, struct in
                                               struct error *err);
 enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
                                   struct error *err);
+/* name_input() of requests whose inputs pted makes: a fault of the data is at none of the client's.
+ */
+enum status infer_call_name_none(const struct infer_call *call, uint32_t index, const char *behind,
+                                 struct error *err);
 void infer_call_note_fill(struct request *request, const struct infer_call *call);
 
 /* For codecs with the parameter top_k: the query's counts, if it has one. */

@@ -312,5 +312,14 @@ enum status infer_call_name_input(const struct infer_call *call, uint32_t index,
     return call_prefix(&call->model->call, &call->tree.leaves[index], index, behind, err);
 }
 
+enum status infer_call_name_none(const struct infer_call *call, uint32_t index, const char *behind,
+                                 struct error *err)
+{
+    (void)call;
+    (void)index;
+    (void)behind;
+    return err->code;
+}
+
 const struct infer_codec infer_codec_call = {parse, decode, print, NULL, infer_call_name_input,
                                              NULL};

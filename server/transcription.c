@@ -751,16 +751,6 @@ static enum status hand_over(struct request *request, struct hal_pool *pool, str
     return ST_OK; /* the answer is text */
 }
 
-/* A fault of the data is not the client's: no input is. */
-static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
-                              struct error *err)
-{
-    (void)call;
-    (void)index;
-    (void)behind;
-    return err->code;
-}
-
 static size_t held_bytes(const struct request *request)
 {
     const struct transcription *t = request->infer.transcription;
@@ -806,6 +796,6 @@ const struct infer_ops transcription_ops = {
 };
 
 const struct infer_codec transcription_transcribe = {.parse = parse_transcribe,
-                                                     .name_input = name_input};
+                                                     .name_input = infer_call_name_none};
 const struct infer_codec transcription_translate = {.parse = parse_translate,
-                                                    .name_input = name_input};
+                                                    .name_input = infer_call_name_none};

@@ -101,7 +101,7 @@ def prediction():
             text, plain = row["answer"], chat(client, row["messages"])
             expect("no details", "completion_tokens_details" in plain["usage"], False)
             middle = len(text) // 2
-            parts = [{"type": "text", "text": text[:middle]}, {"type": "text", "text": text[middle:]}]
+            parts = [{"type": "text", "text": part} for part in (text[:middle], text[middle:])]
             for content in (text, parts, "Something else, of which nothing comes.", ""):
                 answer = chat(client, row["messages"],
                               prediction={"type": "content", "content": content})
