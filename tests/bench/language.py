@@ -59,7 +59,7 @@ def measure_engine(args, count):
         what = f"{found['step']}, {count} thread{'s' * (count > 1)}"
         note = f"{found['pted_ms']:.1f} ms"
         if "weights" in found:
-            rows.append(row(f"weights over read bandwidth, {what}", least=0.9,
+            rows.append(row(f"bandwidth of weights, {count} thread{'s' * (count > 1)}", least=0.9,
                             got=found["weights"],
                             note=f"{note}; products {found['products']:.2f}"))
         for name, peer in found["peers"].items():
@@ -174,7 +174,7 @@ def measure_streams(args):
     p99 = streams.percentile(all_gaps, 0.99)
     return [row("tokens a second of 8 streams over one", least=3, got=rate / one,
                 note=f"{rate:.0f} and {one:.0f} tokens/s, up to {rows} rows"),
-            row("p99 between tokens of 8 streams over the step of one", most=2.5, got=p99 / alone,
+            row("p99 between tokens of 8 over one's step", most=2.5, got=p99 / alone,
                 note=f"{p99 * 1e3:.1f} and {alone * 1e3:.1f} ms, median of 8 "
                      f"{together * 1e3:.1f} ms")]
 
@@ -248,7 +248,7 @@ def measure_leave(args):
             stream.close()
             daemon.wait_idle()
             parts.append(8 * (daemon.processor_ns() - end) / (end - begin))
-    return [row("steps computed after a client has gone, by processor time", most=1.1,
+    return [row("steps computed after a client has gone", most=1.1,
                 got=statistics.median(parts),
                 note=f"{len(parts)} clients, {min(parts):.2f}-{max(parts):.2f}")]
 
