@@ -139,9 +139,9 @@ static bool read_options(int argc, char *argv[], struct options *out)
     *out = (struct options){.workers = 1, .position = -1};
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (option == 'w') {
-            out->workers = atoi(optarg);
+            out->workers = (int)strtol(optarg, NULL, 10);
         } else if (option == 'a') {
-            out->position = atol(optarg);
+            out->position = strtol(optarg, NULL, 10);
         } else {
             return false;
         }

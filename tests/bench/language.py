@@ -51,20 +51,20 @@ def row(goal, least=None, most=None, **got):
 
 # ---- the engine ----------------------------------------------------------------------------------
 
-def measure_engine(args, threads):
+def measure_engine(args, count):
     rows = []
     options = argparse.Namespace(cache=args.cache, peers="llama.cpp", rounds=args.rounds,
                                  seconds=args.seconds)
-    for found in decode.measure(threads, options):
-        what = f"{found['step']}, {threads} thread{'s' * (threads > 1)}"
+    for found in decode.measure(count, options):
+        what = f"{found['step']}, {count} thread{'s' * (count > 1)}"
         note = f"{found['pted_ms']:.1f} ms"
         if "weights" in found:
-            rows.append(row(f"weights over read bandwidth, {what}", least=0.9,
+            rows.append(row(f"bandwidth of weights, {count} thread{'s' * (count > 1)}", least=0.9,
                             got=found["weights"],
-                            note=f"{note}; products alone {found['products']:.2f}"))
+                            note=f"{note}; products {found['products']:.2f}"))
         for name, peer in found["peers"].items():
             rows.append(row(f"{what}, over {name}", most=1.0, got=peer["ratio"],
-                            note=f"{note}, {name} {peer['ms']:.1f} ms; "
+                            note=f"{found['pted_ms']:.1f} and {peer['ms']:.1f} ms; "
                                  f"{peer['least']:.2f}-{peer['most']:.2f}"))
     return rows
 
@@ -134,11 +134,12 @@ def measure_overhead(daemon, args, **sampling):
 def measure_step(args):
     rows = []
     with Served(args, "decoder.pte") as daemon:
+        daemon.wait_proven()
         for name, sampling in (("greedy", {"temperature": 0}),
                                ("sampled", {"temperature": 0.8, "top_k": 40, "top_p": 0.95}),
-                               ("sampled of all", {"temperature": 1, "top_p": 0.95})):
+                               ("all are candidates", {"temperature": 1, "top_p": 0.95})):
             ratio, step = measure_overhead(daemon, args, **sampling)
-            rows.append(row(f"time between tokens over the step, {name}", most=1.03, got=ratio,
+            rows.append(row(f"a token of a stream over the step, {name}", most=1.03, got=ratio,
                             note=f"step {step * 1e3:.2f} ms"))
         pted, times = decode.Pted(args.cache, WORKERS), []
         for i in range(args.rounds):
@@ -173,7 +174,7 @@ def measure_streams(args):
     p99 = streams.percentile(all_gaps, 0.99)
     return [row("tokens a second of 8 streams over one", least=3, got=rate / one,
                 note=f"{rate:.0f} and {one:.0f} tokens/s, up to {rows} rows"),
-            row("p99 between tokens of 8 streams over the step of one", most=2.5, got=p99 / alone,
+            row("p99 between tokens of 8 over one's step", most=2.5, got=p99 / alone,
                 note=f"{p99 * 1e3:.1f} and {alone * 1e3:.1f} ms, median of 8 "
                      f"{together * 1e3:.1f} ms")]
 
@@ -194,10 +195,13 @@ def gaps_beside(daemon, ids):
 
 def measure_prompts(args):
     with Served(args, "long.pte", "--sequence-bytes-max=8G", "--prefix-bytes-max=4G") as daemon:
+        daemon.wait_proven()
         ids = ids_of(PROMPT, 1)
         known = PROMPT - PART
-        whole = first_token(daemon, ids[:known])[0]
+        first_token(daemon, ids[:known])
         part, cached = first_token(daemon, ids)
+        if cached != known:
+            raise decode.Left(f"{cached} tokens were known, expected {known}")
         worst = []
         for i in range(args.rounds - 1):
             gaps = gaps_beside(daemon, ids_of(PROMPT, 10 + i))
@@ -205,13 +209,12 @@ def measure_prompts(args):
         turn, again, times = second_turn(daemon)
     longest = statistics.median(gap for gap, _ in worst)
     step = statistics.median(step for _, step in worst)
-    return [row(f"longest wait beside a prompt of {PROMPT}, over a part of {PROMPT - cached} and "
-                "a step", most=1.05, got=longest / (part + step),
-                note=f"{longest * 1e3:.0f} ms, part {part * 1e3:.0f} ms, step {step * 1e3:.1f} ms; "
-                     f"the {known} before {whole:.1f} s"),
-            row(f"tokens that a second turn computes, of {turn}", most=NEW + 1, got=again,
-                note=f"{NEW} are new, and the last one of the answer was never fed; first token "
-                     f"after {times[0] * 1e3:.0f} ms, without kept states {times[1] * 1e3:.0f} ms")]
+    return [row(f"longest wait beside a prompt of {PROMPT}, over a part and a step", most=1.05,
+                got=longest / (part + step),
+                note=f"{longest * 1e3:.0f} ms; {part * 1e3:.0f} and {step * 1e3:.0f}"),
+            row(f"tokens that a second turn with {NEW} new ones computes, of {turn}",
+                most=NEW + 1, got=again,
+                note=f"{times[0] * 1e3:.0f} ms, all of them {times[1] * 1e3:.0f}")]
 
 
 def second_turn(daemon):
@@ -222,7 +225,7 @@ def second_turn(daemon):
                             stream_options={"include_usage": True})
     while stream.next():
         pass
-    answer = [int(text[1:]) for text in stream.words]
+    answer = [int(text.strip()[1:]) for text in stream.words]
     stream.close()
     second = first + answer + ids_of(NEW, 6)
     seconds, cached = first_token(daemon, second)
@@ -233,6 +236,7 @@ def second_turn(daemon):
 def measure_leave(args):
     parts = []
     with Served(args, "decoder.pte") as daemon:
+        daemon.wait_proven()
         for i in range(4 * args.rounds):
             stream = streams.Stream(daemon.port, ids_of(4, i), 1000, temperature=0)
             for _ in range(4 + i):
@@ -244,7 +248,7 @@ def measure_leave(args):
             stream.close()
             daemon.wait_idle()
             parts.append(8 * (daemon.processor_ns() - end) / (end - begin))
-    return [row("steps computed after a client has gone, by processor time", most=1.1,
+    return [row("steps computed after a client has gone", most=1.1,
                 got=statistics.median(parts),
                 note=f"{len(parts)} clients, {min(parts):.2f}-{max(parts):.2f}")]
 
