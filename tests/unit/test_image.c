@@ -116,6 +116,29 @@ static void test_damaged(void **state)
     }
 }
 
+/* A file that lacks its last rows is refused also where a crop needs none of them. */
+static void test_cut(void **state)
+{
+    static const char *const cut_names[] = {"baseline.jpg", "progressive_6.jpg", "cmyk_3.jpg"};
+    static const struct image_form whole = {.colors = IMAGE_RGB};
+    static const struct image_form part = {.crop_height = 4, .crop_width = 6};
+    static uint8_t file[FILE_BYTES_MAX];
+    uint8_t all[61 * 47 * 3], few[4 * 6 * 3];
+    struct error err;
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    for (size_t i = 0; i < sizeof(cut_names) / sizeof(cut_names[0]); i++) {
+        size_t len = read_file(cut_names[i], "", file);
+        for (size_t cut = len / 2; cut <= len; cut++) {
+            struct span left = span_of(file, cut);
+            enum status status = decode(left, &whole, all, sizeof(all), &err);
+            assert_int_equal(decode(left, &part, few, sizeof(few), &err), status);
+        }
+    }
+}
+
 /* What png_write() writes is read again. */
 static void test_written(void **state)
 {
@@ -245,7 +268,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),   cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_written), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_loops),   cmocka_unit_test(test_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
