@@ -455,6 +455,18 @@ static size_t encode_bytes(const struct request *request)
     return bytes;
 }
 
+static size_t print_bytes(const struct request *request)
+{
+    const struct bundle *bundle = request->infer.bundle;
+    size_t most = 0;
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        const struct bundle_call *call = &bundle->calls[i];
+        size_t bytes = has_results(call) ? infer_answer_work_bytes(&call->call) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 /* If its results cannot be stored the call has failed; others that took them have not. */
 static void store_call(struct bundle_call *call)
 {
@@ -571,6 +583,7 @@ const struct infer_ops bundle_ops = {
     .cancel = cancel,
     .finish = finish,
     .encode_bytes = encode_bytes,
+    .print_bytes = print_bytes,
     .print = print,
     .release = release,
     .hand_over = hand_over,

@@ -685,11 +685,32 @@ static bool has_results(const struct infer *infer)
     return infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
 }
 
+/* Memory that answers take beside their text, such as maps. Nothing has been printed yet, so the
+ * request may wait for it. */
+static enum status take_for_answers(struct request *request, size_t bytes, struct error *err)
+{
+    struct hal_pool *pool = request->infer.pool;
+    if (bytes <= hal_pool_size(pool) && hal_pool_promise(pool, bytes)) {
+        return ST_OK;
+    }
+    error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
+    size_t held = request->infer.ops->held_bytes(request);
+    return infer_refuse_memory(request, held + bytes, err);
+}
+
 enum status infer_encode(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
-    TRY(infer->ops->print(request, err));
+    size_t bytes = infer->ops->print_bytes ? infer->ops->print_bytes(request) : 0;
+    bool is_counted = bytes > ARENA_KEEP_BYTES;
+    infer->is_short = false; /* what follows does not run twice */
+    TRY(is_counted ? take_for_answers(request, bytes, err) : ST_OK);
+    enum status status = infer->ops->print(request, err);
+    if (is_counted) {
+        hal_pool_discharge(infer->pool, bytes);
+    }
+    TRY(status);
     TRY(compress(request, infer->encoded.spans, infer->encoded.span_count,
                  infer->encoded.total_bytes, err));
     if (!has_results(infer)) {

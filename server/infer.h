@@ -173,6 +173,9 @@ struct infer_ops {
     bool (*is_over)(const struct request *request);
     void (*print_error_event)(const struct request *request, struct buf *out);
     size_t (*encode_bytes)(const struct request *request); /* bytes of results that become text */
+    /* Bytes of memory that print() takes at a time beside the text, at most; NULL: not worth
+     * counting. */
+    size_t (*print_bytes)(const struct request *request);
     enum status (*print)(struct request *request, struct error *err);
     /* release(): the results are text, so their memory is freed. hand_over(): |pool| holds it from
      * now on, as far as that pool may hold so much. */
@@ -200,6 +203,9 @@ MUST_CHECK enum status infer_answer_take(struct arena *arena, const struct infer
 
 /* What printing costs, in bytes of text. */
 size_t infer_answer_cost(const struct infer_call *call, const struct infer_output *output);
+
+/* Bytes of memory that printing the answers of |call| takes at a time, beside their text. */
+size_t infer_answer_work_bytes(const struct infer_call *call);
 
 extern const struct infer_ops infer_ops_one; /* infer_one.c */
 

@@ -97,6 +97,19 @@ size_t infer_answer_cost(const struct infer_call *call, const struct infer_outpu
     return answer_cost(&source);
 }
 
+size_t infer_answer_work_bytes(const struct infer_call *call)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < call->output_count; i++) {
+        if (call->outputs[i].is_answer) {
+            const struct answer_source source = source_of(call, &call->outputs[i]);
+            size_t bytes = answer_work_bytes(&source);
+            most = bytes > most ? bytes : most;
+        }
+    }
+    return most;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static enum status add_name(const struct infer_output *output, struct error *err)

@@ -159,6 +159,11 @@ static size_t encode_bytes(const struct request *request)
     return infer_text_bytes(request, &request->infer.call);
 }
 
+static size_t print_bytes(const struct request *request)
+{
+    return infer_answer_work_bytes(&request->infer.call);
+}
+
 static enum status print(struct request *request, struct error *err)
 {
     struct infer *infer = &request->infer;
@@ -236,6 +241,7 @@ const struct infer_ops infer_ops_one = {
     .cancel = infer_one_cancel,
     .finish = infer_one_finish,
     .encode_bytes = encode_bytes,
+    .print_bytes = print_bytes,
     .print = print,
     .release = release,
     .hand_over = hand_over,

@@ -862,7 +862,7 @@ static void retry_step(struct request *request)
     clients_evict_slowest(request->server, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
     request->is_run_done = false;
-    request->offload = is_long(request);
+    request->offload = is_long(request) || request->wanted == STEP_ENCODE; /* large answers wait */
     go(request, request->wanted);
     run_steps(request);
 }

@@ -14,8 +14,9 @@ the card; those of keyword arguments and of dictionaries are in the program alre
 say "x" in place of "input_0", and get "tabby" in place of 281.
 
 Other members of the card are given like max_batch=8; inputs=[{"name": "x", "image": {...}}] says
-that clients may send pictures. export_encoder(), export_chat() and export_speech()
-take models of transformers.
+that clients may send pictures. weights=MobileNet_V3_Small_Weights.DEFAULT does so for a classifier
+of torchvision, with its labels. export_encoder(), export_chat() and export_speech() take models of
+transformers.
 
 Works with ExecuTorch 1.4.1 as PyPI has it. `pte card --check CARD FILE` compares the two.
 """
@@ -31,6 +32,7 @@ from torch.utils import _pytree as pytree
 NAME = re.compile(r"(?!-)[A-Za-z0-9_:-]+([.][A-Za-z0-9_:-]+)*")
 ALIAS = re.compile(r"(input|output)_[0-9]+")
 NAME_MAX = 128
+FILTERS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
 
 
 def is_name(text):
@@ -89,8 +91,35 @@ def describe_outputs(outputs, labels):
     return list(outputs) if outputs is not None else None
 
 
-def make_card(forward, args, outputs, labels, description, shapes, more):
-    card = {"description": description, "inputs": name_inputs(forward, args),
+def describe_pictures(weights):
+    """The card's "image": what weights.transforms() of torchvision does to a picture."""
+    preset = weights.transforms()
+    kind = type(preset).__name__
+    if kind != "ImageClassification":
+        raise ValueError(f"weights: expected those of a classifier, got a preset {kind}; "
+                         "inputs=[{'name': ..., 'image': {...}}] says the same")
+    resize, crop = ([int(side) for side in one] for one in (preset.resize_size, preset.crop_size))
+    interpolation = getattr(preset.interpolation, "value", str(preset.interpolation))
+    if interpolation not in FILTERS:
+        raise ValueError(f"weights: expected one of {', '.join(FILTERS)}, got {interpolation}")
+    return {"resize": resize if len(resize) > 1 else resize[0],
+            "interpolation": interpolation, "crop": crop if len(crop) > 1 else crop[0],
+            "mean": [float(x) for x in preset.mean], "std": [float(x) for x in preset.std]}
+
+
+def name_picture(inputs, weights):
+    """The first input is a picture, as |weights| of torchvision take it."""
+    name = inputs.get("input_0")
+    about = {"name": name} if name else {}
+    return {**inputs, "input_0": {**about, "image": describe_pictures(weights)}}
+
+
+def make_card(forward, args, outputs, labels, description, shapes, weights, more):
+    inputs = name_inputs(forward, args)
+    if weights is not None:
+        inputs = name_picture(inputs, weights)
+        labels = weights.meta["categories"] if labels is None else labels
+    card = {"description": description, "inputs": inputs,
             "outputs": describe_outputs(outputs, labels),
             "labels": None if labels is None or isinstance(labels, dict) else list(labels),
             "warm_up": [{"shapes": {name: list(dims) for name, dims in one.items()}}
@@ -98,23 +127,33 @@ def make_card(forward, args, outputs, labels, description, shapes, more):
     return {name: value for name, value in card.items() if value not in (None, {}, [])}
 
 
+def check_mode(module):
+    """A network in training has operators that the exporter refuses, after minutes."""
+    for name, part in module.named_modules():
+        if part.training and isinstance(part, torch.nn.modules.batchnorm._BatchNorm):
+            raise ValueError(f"module: {name or 'it'} is in training: call eval() first")
+
+
 def export(module, args, path, kwargs=None, *, dynamic_shapes=None, backend="xnnpack",
            outputs=None, labels=None, description=None, shapes=None, compile_config=None,
-           program_config=None, **more):
+           program_config=None, weights=None, **more):
     """Writes the program at |path|, which ends in .pte, and its card beside it.
 
     |args|, |kwargs|: an example of a call. |dynamic_shapes|: as torch.export.export() has it.
     |backend|: "xnnpack", or "portable" without a delegate. |outputs|: names of outputs in their
     order, None for one that keeps its own. |labels|: a list of names of classes, or such lists by
     the names of outputs. |shapes|: for each call that pted makes before it is ready, shapes by the
-    names of inputs. |more|: further members of the card, such as max_batch=8. |compile_config|,
-    |program_config|: an EdgeCompileConfig and an ExecutorchBackendConfig. Returns the path of the
-    card.
+    names of inputs. |weights|: of a classifier of torchvision, such as
+    MobileNet_V3_Small_Weights.DEFAULT: then the card says that clients may send pictures, how they
+    become the first input, and the labels. |more|: further members of the card, such as
+    max_batch=8. |compile_config|, |program_config|: an EdgeCompileConfig and an
+    ExecutorchBackendConfig. Returns the path of the card.
     """
     path = Path(path)
     if path.suffix != ".pte":
         raise ValueError(f"path: expected NAME.pte, got {path.name!r}")
-    card = make_card(module.forward, args, outputs, labels, description, shapes, more)
+    check_mode(module)
+    card = make_card(module.forward, args, outputs, labels, description, shapes, weights, more)
     exported = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
     program = to_edge_transform_and_lower(exported, partitioner=partitioners(backend),
                                           compile_config=compile_config or EdgeCompileConfig())

@@ -426,6 +426,17 @@ enum status answer_describe(const struct answer_source *source, size_t row, stru
     return print(source, row, ANSWER_MAP_CLASSES, out, err);
 }
 
+size_t answer_work_bytes(const struct answer_source *source)
+{
+    if (source->answer->kind == ANSWER_MAP) {
+        return answer_map_work_bytes(source);
+    }
+    /* Numbers become floats or int64 that are used at once; boxes that are left are few. */
+    return sizeof(int64_t) *
+           (answer_row_numel(&source->tensor) + answer_row_numel(&source->scores) +
+            answer_row_numel(&source->classes));
+}
+
 size_t answer_cost(const struct answer_source *source)
 {
     /* Candidates are compared with boxes, and pixels are compressed: both take longer than numbers

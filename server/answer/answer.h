@@ -106,6 +106,10 @@ MUST_CHECK enum status answer_write(const struct answer_source *source, size_t r
 MUST_CHECK enum status answer_describe(const struct answer_source *source, size_t row,
                                        struct buf *out, struct error *err);
 
+/* Bytes of memory that printing a row takes beside |out|, at most; of rows that are refused for
+ * their size, as much as others may take. */
+size_t answer_work_bytes(const struct answer_source *source);
+
 /* Bytes of text that take about as long to print. */
 size_t answer_cost(const struct answer_source *source);
 

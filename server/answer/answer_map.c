@@ -14,7 +14,8 @@
 /* Of a map in the size of the picture sent, and of all maps of an answer: 2^24 take 0.2 s. */
 #define SENT_PIXELS_MAX ((size_t)1 << 24)
 #define ALL_PIXELS_MAX ((size_t)1 << 26)
-#define OUTSIDE 0 /* the class of pixels that the model has not seen */
+#define PNG_FACTOR 2 /* of bytes of a file to those of its pixels, as its buffer doubles */
+#define OUTSIDE 0    /* the class of pixels that the model has not seen */
 
 /* Bit 0 of the class is the highest bit of red, bit 1 of green, bit 2 of blue, bit 3 the next one
  * of red, and so on. */
@@ -159,6 +160,20 @@ static enum status print_row(const struct answer_source *source, size_t row, uin
     return place && source->pixels[0] && source->pixels[1]
                ? print_placed(source, place, pixels, height, width, part, out, err)
                : print_pixels(source, pixels, height, width, part, out, err);
+}
+
+/* The larger of the pixels of the model's map and those of the map in the picture that was sent. */
+size_t answer_map_work_bytes(const struct answer_source *source)
+{
+    size_t count = answer_row_numel(&source->tensor), most = 0;
+    for (size_t row = 0; row < answer_rows(source); row++) {
+        const struct image_place *place = answer_place(source, row);
+        size_t placed = place ? (size_t)place->height * place->width : 0;
+        most = placed > most ? placed : most;
+    }
+    most = most < SENT_PIXELS_MAX ? most : SENT_PIXELS_MAX;
+    size_t file = PNG_FACTOR * (count > most ? count : most);
+    return (sizeof(int64_t) + 1) * count + most + file;
 }
 
 enum status answer_print_map(const struct answer_source *source, size_t row,

@@ -26,6 +26,9 @@ void answer_print_class(const struct answer_source *source, int64_t class, struc
 /* What is printed of a map: the PNG and the rest as JSON, the PNG alone, the rest alone. */
 enum answer_map_part { ANSWER_MAP_ALL, ANSWER_MAP_FILE, ANSWER_MAP_CLASSES };
 
+/* As answer_work_bytes(). */
+size_t answer_map_work_bytes(const struct answer_source *source);
+
 MUST_CHECK enum status answer_print_map(const struct answer_source *source, size_t row,
                                         enum answer_map_part part, struct buf *out,
                                         struct error *err);

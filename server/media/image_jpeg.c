@@ -289,7 +289,33 @@ static uint32_t crop_columns(struct reader *reader, const struct resize_part *pa
     return x;
 }
 
-/* Rows below the part are skipped, not left, so that a file that lacks its end is refused. */
+/* Is the end of the file behind what has been read? Nothing else in the data of a scan has these
+ * two bytes. A file with several scans has been read as a whole. */
+static bool has_end(const struct reader *reader)
+{
+    static const uint8_t end[] = {0xff, EOI};
+    const struct jpeg_source_mgr *rest = &reader->source;
+    return reader->head->is_whole || reader->jpeg.unread_marker == EOI ||
+           memmem(rest->next_input_byte, rest->bytes_in_buffer, end, sizeof(end)) != NULL;
+}
+
+/* Libjpeg does not look at rows that are skipped up to the last one, so the last one is decoded
+ * where the file may lack its end. */
+static void skip_rest(struct reader *reader, JDIMENSION count)
+{
+    struct jpeg_decompress_struct *jpeg = &reader->jpeg;
+    JSAMPROW row = reader->row;
+    if (has_end(reader)) {
+        reader->lib->skip_scanlines(jpeg, count);
+        return;
+    }
+    if (count > 1) {
+        reader->lib->skip_scanlines(jpeg, count - 1);
+    }
+    reader->lib->read_scanlines(jpeg, &row, 1);
+}
+
+/* A file that lacks rows is refused, wherever the part ends. */
 static void read_rows(struct reader *reader)
 {
     struct jpeg_decompress_struct *jpeg = &reader->jpeg;
@@ -306,7 +332,7 @@ static void read_rows(struct reader *reader)
         resize_put(reader->resize, &reader->format, first);
     }
     if (part.y_end < height) {
-        reader->lib->skip_scanlines(jpeg, height - part.y_end);
+        skip_rest(reader, height - part.y_end);
     }
 }
 

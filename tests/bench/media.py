@@ -9,14 +9,17 @@ takes, which need no decoding. Both take turns, ROUNDS times, with one client an
 The table has, of the best round, the median latency, requests a second, the daemon's processor time
 of a request, and the part of all processors that the daemon used. "others" is the part that other
 processes used meanwhile, the clients included: latencies and rates say little where it is large.
-The last lines compare the median over the rounds of the processor time that a JPEG takes more than
-pixels with that of the pixels, which is nearly the model's, and with Pillow's, if it is installed:
-decoding, resizing to 256, cropping to 224 and normalising.
+
+The lines behind it are about one client: the mean time of the phase "decode", which is decoding and
+resizing alone, beside Pillow's with torchvision and with numpy, where they are installed (decoding,
+resizing to 256, cropping to 224, normalising); how much of the model's time that is; and the median
+latency of a JPEG over the sum of decoding and the median latency of pixels.
 
 usage: media.py --model FILE.pte --picture FILE.jpg [--clients N] [--seconds S] [--rounds N]
 """
 import argparse
 import io
+import json
 import os
 import re
 import socket
@@ -25,6 +28,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 PTED = Path(os.environ.get("top_builddir", ".")).resolve() / "pted"
@@ -59,6 +63,13 @@ class Daemon:
         """Processor time of all threads."""
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+    def decoding(self):
+        """Requests whose files have been decoded, and the ns that this took."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v2/models/m/stats") as answer:
+            phase = json.load(answer)["model_stats"][0]["inference_stats"]["decode"]
+        return phase["count"], phase["ns"]
 
 
 def machine_seconds():
@@ -130,8 +141,28 @@ def load(daemon, request, clients, seconds):
             used / room, max(0, used_by_all - used) / room)
 
 
+def torchvision_ms(picture):
+    """Milliseconds of Pillow with torchvision's transforms, one thread; None without them."""
+    try:
+        import torch
+        from PIL import Image
+        from torchvision import transforms
+    except ImportError as why:
+        print(f"media: torchvision is left out: {why}", file=sys.stderr)
+        return None
+    torch.set_num_threads(1)
+    steps = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(SIDE),
+                                transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
+    times = []
+    for _ in range(50):
+        begin = time.thread_time()
+        steps(Image.open(io.BytesIO(picture)).convert("RGB"))
+        times.append((time.thread_time() - begin) * 1e3)
+    return min(times)
+
+
 def pillow_ms(picture):
-    """The least processor time of what users write; None if a library is missing."""
+    """The same with Pillow and numpy, as users write it; None if a library is missing."""
     try:
         import numpy
         from PIL import Image
@@ -171,22 +202,29 @@ def main():
         for request in requests.values():
             with connect(daemon.port) as connection:
                 ask(connection, request)
+        readings = []
         for _ in range(args.rounds):
             for clients, form in kinds:
+                before = daemon.decoding()
                 runs[clients, form].append(load(daemon, requests[form], clients, args.seconds))
+                if (clients, form) == (1, "JPEG"):
+                    count, ns = (b - a for a, b in zip(before, daemon.decoding()))
+                    readings.append(ns / 1e6 / count)
+        reading = min(readings)
     print("| clients | as | p50 ms | requests/s | processor ms | daemon | others |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for clients, form in kinds:
         p50, rate, used, part, others = min(runs[clients, form])
         print(f"| {clients} | {form} | {p50:.2f} | {rate:.1f} | {used:.2f} | {part:.0%} | "
               f"{others:.0%} |")
-    model = statistics.median(run[2] for run in runs[1, "pixels"])
-    reading = statistics.median(jpeg[2] - pixels[2] for jpeg, pixels
-                                in zip(runs[1, "JPEG"], runs[1, "pixels"]))
-    print(f"\nreading a JPEG: {reading:.2f} ms, {reading / model:.0%} of a request with pixels")
-    pillow = pillow_ms(picture)
-    if pillow:
-        print(f"Pillow and numpy: {pillow:.2f} ms; pted takes {reading / pillow:.0%} of it")
+    model = min(run[0] for run in runs[1, "pixels"])
+    whole = min(run[0] for run in runs[1, "JPEG"])
+    print(f"\ndecoding: {reading:.2f} ms, {reading / model:.0%} of a request with pixels; "
+          f"a request with a JPEG takes {whole / (reading + model):.2f} of their sum")
+    for name, took in (("Pillow and torchvision", torchvision_ms(picture)),
+                       ("Pillow and numpy", pillow_ms(picture))):
+        if took:
+            print(f"{name}: {took:.2f} ms; pted takes {reading / took:.0%} of it")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import struct
 import sys
 import zlib
 
+from load import in_threads
 from run_cards import MODELS, ask, folder_of, pte
 from run_http import SOURCE, Client, Daemon, Report, build_request, expect
 
@@ -626,6 +627,26 @@ def test_a_map_too_large():
                 expect("why", "at most 16777216 pixels, got 4100 x 4100" in answer["error"], True)
 
 
+def test_memory_of_maps():
+    """Maps are part of --ring-bytes: they wait for each other, or are refused if one never fits."""
+    card = seen_card({"resize": [12, 16]})
+    card["methods"]["seen"]["outputs"][1:] = [{"answer": {"map": {"picture": "sent"}}}]
+    with folder_of("answers", answers=card) as folder, \
+            Daemon(["--models", str(folder), "--ring-bytes", "32M"]) as daemon:
+        def ask_for(side):
+            return call(daemon.port, "seen", [file_of(flat_png(side, side))], [candidates()],
+                        [[[0] * 8] * 6])
+
+        status, answer = ask_for(4000)
+        if status == 400 and "package" in answer["error"]:
+            return
+        expect("one that never fits", status, 413)
+        expect("why", "the memory for requests has" in answer["error"], True)
+        in_threads(6, lambda _: expect("it waits", ask_for(2000)[0], 200))
+        status, stats = ask(daemon.port, "/v2/models/stats")
+        expect("all is given back", stats["memory"]["used"], 0)
+
+
 # ---- mistakes ----------------------------------------------------------------------------------
 
 
@@ -681,7 +702,7 @@ TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_
          test_top_k_of_boxes, test_picture_to_label,
          test_picture_to_steps,
          test_boxes_in_the_picture_sent, test_boxes_of_turned_pictures, test_boxes_of_a_tensor,
-         test_maps_in_the_picture_sent, test_a_map_too_large,
+         test_maps_in_the_picture_sent, test_a_map_too_large, test_memory_of_maps,
          test_mistakes]
 
 

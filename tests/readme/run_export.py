@@ -7,6 +7,7 @@ PYTHON names an interpreter that has ExecuTorch; without it the test is skipped.
 
 usage: run_export.py, with top_srcdir and top_builddir in the environment.
 """
+import ctypes.util
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ BUILD = Path(os.environ.get("top_builddir", SOURCE)).resolve()
 sys.path.insert(0, str(SOURCE / "tests" / "http"))
 
 from run_http import Client, Daemon, Report, build_request, expect  # noqa: E402  beside this folder
+from run_media import b64, png  # noqa: E402  as above
 
 PYTHON = os.environ.get("PYTHON", sys.executable)
 PTE = Path(os.environ.get("PTE", BUILD / "pte")).resolve()
@@ -48,6 +50,34 @@ export(Pair(), (torch.rand(2, 3, 4), torch.ones(3, 4)), "pair.pte", {"bias": tor
 export(Nested(), ([torch.ones(2), torch.zeros(2)], {"shift": torch.ones(2)}), "nested.pte",
        backend="portable", labels=["left", "right"])
 export(Rest(), (torch.ones(2), torch.zeros(2)), "rest.pte", backend="portable")
+class ImageClassification:  # as torchvision's, which need not be installed
+    resize_size, crop_size, interpolation = [20], [16], "bilinear"
+    mean, std = (0.5, 0.25, 0.125), (0.5, 0.5, 0.25)
+
+class Detection:
+    pass
+
+class Weights:
+    transforms = ImageClassification
+    meta = {"categories": ["dark", "bright"]}
+
+class OtherWeights(Weights):
+    transforms = Detection
+
+class Light(torch.nn.Module):
+    def forward(self, x):
+        light = x.mean((1, 2, 3))
+        return torch.stack([-light, light], 1)
+
+pixels = torch.rand(1, 3, 16, 16)
+export(Light(), (pixels,), "light.pte", backend="portable", weights=Weights)
+for net, weights, text in ((Light(), OtherWeights, "classifier"),
+                           (torch.nn.BatchNorm2d(3), None, "eval()")):
+    try:
+        export(net, (pixels,), "x.pte", weights=weights)
+        raise SystemExit(f"{net} is taken")
+    except ValueError as why:
+        assert text in str(why), why
 for bad, text in ((dict(path="x.bin"), "NAME.pte"), (dict(path="x.pte", backend="z"), "backend"),
                   (dict(path="x.pte", outputs=["a"], labels={"b": []}), "labels")):
     try:
@@ -88,7 +118,7 @@ def names(port, model):
 def exports(folder):
     (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
     run([PYTHON, "script.py"], folder, PYTHONPATH=str(SOURCE / "contrib" / "export"))
-    for name in ("pair", "nested", "rest"):
+    for name in ("pair", "nested", "rest", "light"):
         run([PTE, "card", "--check", f"{name}.card.json", f"{name}.pte"], folder)
     with Daemon(["--models", str(folder)]) as daemon:
         port = daemon.port
@@ -106,11 +136,19 @@ def exports(folder):
         status, answer = ask(port, "/v2/models/nested/call", {
             "args": [[[1, 2], [0, 1]], {"shift": [0, 5]}], "parameters": {"top_k": 1}})
         expect("nested", answer["result"]["total"], [{"label": "right", "index": 1, "score": 6.0}])
+        white = {"base64": b64(png([(255, 255, 255)] * 600, 30))}
+        status, answer = ask(port, "/v2/models/light/call", {
+            "args": [white], "parameters": {"top_k": 1}})
+        expect("light", (status, answer["result"][0][0]),
+               (200, {"label": "bright", "index": 1, "score": 2.0}))
 
 
 def main():
     if not has_executorch():
         print(f"{PYTHON} has no ExecuTorch: skipped")
+        return 77
+    if not ctypes.util.find_library("png16"):
+        print("libpng16 is not installed: skipped")
         return 77
     report = Report()
     with tempfile.TemporaryDirectory() as folder:

@@ -267,6 +267,36 @@ static void damage(const char *name, uint32_t *random)
     }
 }
 
+static enum status read_beginning(size_t len, const struct image_form *form)
+{
+    struct image *image;
+    struct error err;
+    uint32_t height, width;
+    enum status status = image_open(span_of(file, len), &limits, &image, &err);
+    if (status == ST_OK) {
+        assert_ok(err, image_size(image, form, &height, &width, &err));
+        status = image_read(image, form, pixels, (size_t)height * width * 3, &err);
+    }
+    image_close(image);
+    return status;
+}
+
+/* A file that lacks its last rows is refused also where a crop needs none of them. */
+static void test_cut_files_are_refused_with_crops(void **state)
+{
+    static const char *const names[] = {"baseline.jpg", "progressive_6.jpg", "cmyk_3.jpg"};
+    static const struct image_form whole = {0}, part = {.crop_height = 4, .crop_width = 6};
+    (void)state;
+    need_libraries();
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t len = read_file("fuzz/corpus/image", names[i], file);
+        for (size_t cut = len / 2; cut <= len; cut++) {
+            enum status expected = read_beginning(cut, &whole);
+            assert_int_equal(read_beginning(cut, &part), expected);
+        }
+    }
+}
+
 static void test_damaged_files_are_refused_or_read(void **state)
 {
     uint32_t random = 1;
@@ -361,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_sizes_of_jpeg_files_are_checked),
         cmocka_unit_test(test_work_is_bounded),
         cmocka_unit_test(test_cut_files_are_refused),
+        cmocka_unit_test(test_cut_files_are_refused_with_crops),
         cmocka_unit_test(test_damaged_files_are_refused_or_read),
         cmocka_unit_test(test_other_formats_are_refused),
         cmocka_unit_test(test_written_pictures_are_read),
