@@ -30,8 +30,8 @@ skipped=0
 unsteady=0
 unsteady_names=
 end=$(($(date +%s) + TOTAL_SECONDS))
-# Tests wait much of their time, for a daemon or for a client: with one a processor, much of its time
-# is lost.
+# Tests wait much of their time, for a daemon or for a client. One test a processor would leave it
+# idle then.
 jobs=$((2 * $(nproc)))
 under=
 
