@@ -381,7 +381,7 @@ def large_at_once():
 
 
 class Blockers:
-    """Large pictures of |count| clients inside of the block, each sent again when it is answered."""
+    """Large pictures of |count| clients inside of the block. An answered one is sent again."""
 
     def __init__(self, daemon, count, ways):
         self.daemon, self.ways, self.is_over = daemon, ways, threading.Event()
