@@ -350,6 +350,7 @@ static void put_pool_threads(struct page *page)
 static void put_pool_tasks(struct page *page)
 {
     put_labelled(page, "kind", "request", page->look->pool_tasks[OFFLOAD_REQUEST]);
+    put_labelled(page, "kind", "heavy", page->look->pool_tasks[OFFLOAD_HEAVY]);
     put_labelled(page, "kind", "model", page->look->pool_tasks[OFFLOAD_LONG]);
 }
 

@@ -156,7 +156,8 @@ static enum status count_binary(const struct bundle_call *call, size_t *total, s
     return ST_OK;
 }
 
-/* Running out of memory fails the whole list; any other error stays with its call. */
+/* Out of memory, or out of the time of a light step, is the whole list; any other error stays with
+ * its call. */
 static enum status decode_call(struct request *request, struct bundle_call *call,
                                size_t *binary_count)
 {
@@ -172,7 +173,7 @@ static enum status decode_call(struct request *request, struct bundle_call *call
     if (status == ST_OK) {
         status = count_binary(call, binary_count, &call->err);
     }
-    return status == ST_EXHAUSTED ? status : ST_OK;
+    return status == ST_EXHAUSTED || status == ST_WOULD_BE_HEAVY ? status : ST_OK;
 }
 
 /* The list has one turn in each sequence, even if several of its calls belong to that sequence. */

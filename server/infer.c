@@ -316,6 +316,11 @@ enum status infer_settle(struct request *request, struct error *err)
     return check_memory(request, body_settle(&request->body, infer->pool, err), err);
 }
 
+uint64_t infer_work_max(const struct request *request)
+{
+    return request->is_heavy ? 0 : request->server->params->light_bytes_max;
+}
+
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
 static enum status remove_coding(struct request *request, struct error *err)
@@ -330,8 +335,16 @@ static enum status remove_coding(struct request *request, struct error *err)
     }
     infer->body = &infer->inflated;
     body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
-    return check_memory(
-        request, coding_inflate(coding, body_span(&request->body), &infer->inflated, err), err);
+    size_t max = request->server->params->body_bytes_max;
+    infer->inflated.max_bytes = infer_work_max(request) && infer_work_max(request) < max
+                                    ? (size_t)infer_work_max(request)
+                                    : max;
+    enum status status = coding_inflate(coding, body_span(&request->body), &infer->inflated, err);
+    if (status == ST_TOO_LARGE && infer->inflated.max_bytes < max) {
+        body_reset(&infer->inflated);
+        return error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+    }
+    return check_memory(request, status, err);
 }
 
 struct oip_limits infer_limits(const struct request *request)
@@ -513,6 +526,7 @@ static enum status end_decode(struct request *request, enum status status, struc
     infer_media_stop(request, status == ST_OK);
     infer->media.count = 0;
     infer->media.wanted = 0;
+    infer->media.work = 0;
     if (status != ST_OK) {
         infer->ops->undo(request); /* nobody else frees the invocations of a list */
         infer->bound_bytes = 0;
@@ -596,12 +610,18 @@ uint64_t infer_time_limit_ns(const struct request *request)
     return (timeout_us && timeout_us < limit_us ? timeout_us : limit_us) * 1000;
 }
 
+uint64_t infer_wait_due_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->arrived_ns + infer_time_limit_ns(request);
+}
+
 uint64_t infer_deadline_ns(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct infer *infer = &request->infer;
     if (!infer->ops->sample) {
-        return request->arrived_ns + infer_time_limit_ns(request);
+        return infer_wait_due_ns(request);
     }
     uint64_t step_ns = uv_hrtime() + infer->call.model->params.request_timeout * NS_PER_MS, all_ns;
     bool is_limited = infer->timeout_us &&

@@ -284,6 +284,13 @@ MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
 /* Step MEDIA: the threads that read files are back, and what was left of DECODE is done. */
 MUST_CHECK enum status infer_end_media(struct request *request, struct error *err);
+/* A tokenizer takes about as long for a byte as other work for so many. */
+#define INFER_TEXT_WEIGHT 8
+
+/* Bytes that the present step may handle; 0: it is heavy, any number. A step that finds out that it
+ * has to handle more fails with ST_WOULD_BE_HEAVY, and is repeated as a heavy one. */
+uint64_t infer_work_max(const struct request *request);
+
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
                                      struct error *err);
@@ -419,6 +426,9 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
 
 /* When the step RUN has to be over. A generation has the daemon's limit for each of its steps. */
 uint64_t infer_deadline_ns(const struct request *request);
+
+/* Until when its first heavy step waits for a thread. */
+uint64_t infer_wait_due_ns(const struct request *request);
 
 /* Bytes of memory for requests that the request holds while it waits to run. */
 size_t infer_held_bytes(const struct request *request);

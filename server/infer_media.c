@@ -35,19 +35,22 @@ struct infer_media_job {
 };
 
 struct infer_media_thread {
-    uv_work_t work;
+    struct offload_task task;
     struct request *request;
+    uint32_t index; /* of its job */
+    bool is_heavy;  /* the job is, and has not been done yet */
 };
 
 void infer_media_reset(struct infer_media *media)
 {
     must(media->open == 0);
-    media->is_any = media->is_read = false;
+    media->is_any = media->is_read = media->is_late = false;
     media->began_ns = media->ended_ns = 0;
     media->jobs = NULL;
     media->threads = NULL;
     media->count = media->capacity = 0;
     media->wanted = 0;
+    media->work = 0;
     atomic_store(&media->next, 0);
     atomic_store(&media->is_over, false);
 }
@@ -136,12 +139,17 @@ static void close_file(struct file *file, const struct medium_reader *reader,
     }
 }
 
-/* Any thread. */
-static enum status run_job(struct request *request, struct infer_media_job *job)
+/* Any thread. |work|, |work_max|: as of struct medium_reader. */
+static enum status run_job(struct request *request, struct infer_media_job *job, uint64_t *work,
+                           uint64_t work_max)
 {
     const struct medium_limits limits = limits_of(request);
     const struct medium_account account = {take, give, request->infer.pool};
-    struct medium_reader reader = {.limits = &limits, .account = &account, .place = job->place};
+    struct medium_reader reader = {.limits = &limits,
+                                   .account = &account,
+                                   .place = job->place,
+                                   .work = *work,
+                                   .work_max = work_max};
     struct file file;
     enum status status = open_file(&job->item, &reader, &file, &job->err);
     if (status == ST_OK) {
@@ -149,6 +157,7 @@ static enum status run_job(struct request *request, struct infer_media_job *job)
     }
     close_file(&file, &reader, &job->item);
     job->wanted = reader.wanted;
+    *work = reader.work;
     return status;
 }
 
@@ -190,7 +199,7 @@ static enum status add_job(struct request *request, const struct infer_media_job
 static enum status run_now(struct request *request, const struct infer_call *call,
                            struct infer_media_job *job, struct error *err)
 {
-    if (run_job(request, job) == ST_OK) {
+    if (run_job(request, job, &request->infer.media.work, infer_work_max(request)) == ST_OK) {
         return ST_OK;
     }
     *err = job->err;
@@ -252,7 +261,10 @@ static enum status hear(struct request *request, const struct medium *medium,
 {
     const struct medium_limits limits = limits_of(request);
     const struct medium_account account = {take, give, request->infer.pool};
-    struct medium_reader reader = {.limits = &limits, .account = &account};
+    struct medium_reader reader = {.limits = &limits,
+                                   .account = &account,
+                                   .work = request->infer.media.work,
+                                   .work_max = infer_work_max(request)};
     struct file file;
     *out = (struct medium_sound){.samples = NULL};
     enum status status = open_file(item, &reader, &file, err);
@@ -261,6 +273,7 @@ static enum status hear(struct request *request, const struct medium *medium,
     }
     close_file(&file, &reader, item);
     request->infer.media.wanted = reader.wanted;
+    request->infer.media.work = reader.work;
     return status;
 }
 
@@ -317,11 +330,24 @@ static enum status put_texts(struct infer_call *call, const struct medium *mediu
     return medium_put_texts(medium, ids, count, are_given, call->invocation, &shape, err);
 }
 
+static enum status weigh_texts(struct request *request, const struct call_item *items,
+                               uint32_t count, struct error *err)
+{
+    uint64_t max = infer_work_max(request);
+    for (uint32_t i = 0; i < count; i++) {
+        request->infer.media.work += items[i].data.len * (uint64_t)INFER_TEXT_WEIGHT;
+    }
+    return max == 0 || request->infer.media.work <= max
+               ? ST_OK
+               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+}
+
 static enum status decode_texts(struct request *request, struct infer_call *call,
                                 const struct medium *medium, const struct call_item *items,
                                 uint32_t count, bool is_list, struct error *err)
 {
     struct arena *arena = &request->infer.arena;
+    TRY(weigh_texts(request, items, count, err));
     struct texts_ids *ids = arena_array(arena, count, sizeof(*ids));
     if (!ids) {
         return arena_fail(arena, "the request", err);
@@ -412,29 +438,69 @@ enum status infer_media_read(struct request *request, struct error *err)
     return run_now(request, &request->infer.call, &job, err);
 }
 
+/* A job that turns out to be heavy is not done now: the loop gives it to a heavy task. */
 static void on_work(uv_work_t *work)
 {
-    const struct infer_media_thread *thread = work->data;
+    struct infer_media_thread *thread = work->data;
     struct infer_media *media = &thread->request->infer.media;
-    uint32_t index = atomic_fetch_add(&media->next, 1);
-    if (!atomic_load(&media->is_over) && index < media->count &&
-        run_job(thread->request, &media->jobs[index]) != ST_OK) {
+    uint64_t max = thread->is_heavy ? 0 : infer_work_max(thread->request), bytes = 0;
+    if (!thread->is_heavy) {
+        thread->index = atomic_fetch_add(&media->next, 1);
+    }
+    thread->is_heavy = false;
+    if (atomic_load(&media->is_over) || thread->index >= media->count) {
+        return;
+    }
+    struct infer_media_job *job = &media->jobs[thread->index];
+    enum status status = run_job(thread->request, job, &bytes, max);
+    if (status == ST_WOULD_BE_HEAVY) {
+        job->err.code = ST_OK;
+        thread->is_heavy = true;
+    } else if (status != ST_OK) {
         atomic_store(&media->is_over, true);
+    }
+}
+
+static void on_work_done(uv_work_t *work, int uv_status);
+
+static void begin_job(struct infer_media_thread *thread)
+{
+    struct request *request = thread->request;
+    offload_begin_task(request->server, thread->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
+                       &thread->task, on_work, on_work_done, infer_wait_due_ns(request));
+}
+
+static void forget_waiting(struct request *request)
+{
+    struct infer_media *media = &request->infer.media;
+    for (uint32_t i = 0; i < media->thread_count; i++) {
+        media->open -= offload_forget_task(request->server, &media->threads[i].task);
     }
 }
 
 /* Other requests wait for the same threads, so each file waits for its turn. */
 static void on_work_done(uv_work_t *work, int uv_status)
 {
-    const struct infer_media_thread *thread = work->data;
+    struct infer_media_thread *thread = work->data;
     struct request *request = thread->request;
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer_media *media = &request->infer.media;
-    must(uv_status == 0 && media->open > 0);
-    offload_end(request->server, OFFLOAD_REQUEST);
-    if (!atomic_load(&media->is_over) && atomic_load(&media->next) < media->count) {
-        offload_begin(request->server, OFFLOAD_REQUEST, work, on_work, on_work_done);
-    } else if (--media->open == 0) {
+    must((uv_status == 0 || uv_status == UV_ETIMEDOUT) && media->open > 0);
+    offload_end_task(request->server, &thread->task);
+    if (uv_status == UV_ETIMEDOUT) {
+        media->is_late = true;
+        atomic_store(&media->is_over, true);
+    }
+    if (!atomic_load(&media->is_over) &&
+        (thread->is_heavy || atomic_load(&media->next) < media->count)) {
+        begin_job(thread);
+        return;
+    }
+    media->open--;
+    if (atomic_load(&media->is_over)) {
+        forget_waiting(request);
+    }
+    if (media->open == 0) {
         media->is_read = true;
         request->next = NULL;
         turns_add(request->server, request);
@@ -453,6 +519,8 @@ enum status infer_media_begin(struct request *request, struct error *err)
     if (!media->threads) {
         return arena_fail(arena, "the request", err);
     }
+    media->thread_count = count;
+    media->is_late = false;
     for (uint32_t i = 0; i < media->count; i++) {
         media->jobs[i].err.code = ST_OK;
     }
@@ -460,10 +528,10 @@ enum status infer_media_begin(struct request *request, struct error *err)
     atomic_store(&media->is_over, false);
     for (uint32_t i = 0; i < count; i++) {
         struct infer_media_thread *thread = &media->threads[i];
-        thread->request = request;
-        thread->work.data = thread;
+        *thread = (struct infer_media_thread){.request = request};
+        offload_init_task(&thread->task, thread);
         media->open++;
-        offload_begin(request->server, OFFLOAD_REQUEST, &thread->work, on_work, on_work_done);
+        begin_job(thread);
     }
     return ST_OK;
 }
@@ -472,11 +540,10 @@ bool infer_media_leave(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer_media *media = &request->infer.media;
-    if (media->open == 0) {
-        return false;
-    }
+    must(media->open > 0);
     atomic_store(&media->is_over, true);
-    return true;
+    forget_waiting(request);
+    return media->open == 0;
 }
 
 enum status infer_media_end(struct request *request, struct error *err)
@@ -485,6 +552,10 @@ enum status infer_media_end(struct request *request, struct error *err)
     struct infer_media *media = &request->infer.media;
     must(media->open == 0 && media->is_read);
     media->is_read = false;
+    if (media->is_late) {
+        request->job.started_ns = 0; /* of an earlier use */
+        return infer_fail_late(request, err);
+    }
     for (uint32_t i = 0; i < media->count; i++) {
         struct infer_media_job *job = &media->jobs[i];
         if (job->err.code != ST_OK) {

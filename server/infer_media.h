@@ -8,9 +8,11 @@
  *     several       the request goes to the step MEDIA: several threads of the pool read a file
  *                   each, at the same time, and queue up behind other requests for the next one
  *
- * Calls of a list (server/bundle.h) read their files one after the other. The body stays until all
- * files are read. Memory that reading takes is counted in the request's pool, so it is bounded like
- * the memory for requests; where it is short the request waits, and decodes again.
+ * A large file is heavy (server/offload.h): one that is read at once makes the step heavy, one of
+ * several only the task that reads it. Calls of a list (server/bundle.h) read their files one after
+ * the other. The body stays until all files are read. Memory that reading takes is counted in the
+ * request's pool, so it is bounded like the memory for requests; where it is short the request
+ * waits, and decodes again.
  */
 #ifndef PTED_SERVER_INFER_MEDIA_H
 #define PTED_SERVER_INFER_MEDIA_H
@@ -35,12 +37,15 @@ struct infer_media {
     struct infer_media_job *jobs; /* in the arena */
     uint32_t count, capacity;
     size_t wanted; /* bytes that there was no room for */
+    uint64_t work; /* as of struct medium_reader: of what is read in step DECODE */
     /* ---- while threads read ---- */
     struct infer_media_thread *threads; /* in the arena */
     atomic_uint next;                   /* index of the job that is taken next */
     atomic_bool is_over;                /* no more jobs are to be taken */
-    uint32_t open;                      /* threads that are not back; the loop's */
-    bool is_read;                       /* they have all been back; the loop's */
+    uint32_t thread_count;
+    uint32_t open; /* threads that are not back; the loop's */
+    bool is_read;  /* they have all been back; the loop's */
+    bool is_late;  /* a heavy file has waited for too long; the loop's */
 };
 
 /* Which inputs of |call| are media: for steps that follow. */
@@ -72,7 +77,8 @@ bool infer_media_needs_threads(const struct request *request);
  * them are back. ST_EXHAUSTED. */
 MUST_CHECK enum status infer_media_begin(struct request *request, struct error *err);
 
-/* The client has gone. True: threads are reading, and take no other file. The loop. */
+/* The client has gone, and threads read its files: they take no other one. True: none has one any
+ * more. The loop. */
 bool infer_media_leave(struct request *request);
 
 /* What went wrong first, in the order of the request. */

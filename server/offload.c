@@ -9,11 +9,15 @@
 
 #include "base/check.h"
 #include "hal/thread.h"
+#include "runtime/sched/sched.h"
 #include "server/server.h"
 
 /* The limits of libuv (threadpool.c, init_threads()). */
 #define THREADS_PRESET 4
 #define THREADS_MAX 1024
+
+/* Threads that heavy tasks leave free. */
+#define LIGHT_THREADS 2
 
 static uint32_t thread_count(void)
 {
@@ -65,6 +69,8 @@ enum status offload_start(struct server *server, struct error *err)
     TRY(try_threads(offload->threads, err));
     int rc = uv_queue_work(&server->loop, &offload->first, do_nothing, NULL);
     must(rc == 0);
+    offload->heavy_max = offload->threads > LIGHT_THREADS ? offload->threads - LIGHT_THREADS : 1;
+    list_init(&offload->waiting);
     offload->magic = OFFLOAD_MAGIC;
     return ST_OK;
 }
@@ -85,4 +91,99 @@ void offload_end(struct server *server, enum offload_kind kind)
     must(kind < OFFLOAD_KIND_COUNT && server->offload.open[kind] > 0);
     server->offload.open[kind]--;
     server->offload.done[kind]++;
+}
+
+/* ---- tasks of requests ----------------------------------------------------------------------- */
+
+void offload_init_task(struct offload_task *task, void *owner)
+{
+    *task = (struct offload_task){.work = {.data = owner}};
+    list_init(&task->link);
+}
+
+static void start(struct server *server, struct offload_task *task)
+{
+    int rc = uv_queue_work(&server->loop, &task->work, task->fn, task->done);
+    must(rc == 0);
+}
+
+static void start_heavy(struct server *server)
+{
+    struct offload *offload = &server->offload;
+    while (offload->heavy_count < offload->heavy_max && !list_is_empty(&offload->waiting)) {
+        struct offload_task *task = LIST_ENTRY(offload->waiting.next, struct offload_task, link);
+        list_remove(&task->link);
+        task->is_started = true;
+        offload->heavy_count++;
+        start(server, task);
+    }
+}
+
+void offload_begin_task(struct server *server, enum offload_kind kind, struct offload_task *task,
+                        uv_work_cb fn, uv_after_work_cb done, uint64_t due_ns)
+{
+    OBJ_CHECK(&server->offload, OFFLOAD_MAGIC);
+    must(kind == OFFLOAD_REQUEST || kind == OFFLOAD_HEAVY);
+    must(list_is_empty(&task->link) && !task->is_started);
+    task->fn = fn;
+    task->done = done;
+    task->due_ns = due_ns;
+    task->kind = kind;
+    server->offload.open[kind]++;
+    if (kind == OFFLOAD_REQUEST) {
+        start(server, task);
+        return;
+    }
+    list_push_back(&server->offload.waiting, &task->link);
+    start_heavy(server);
+    if (!task->is_started) {
+        server_watch_deadline(server, due_ns);
+    }
+}
+
+void offload_end_task(struct server *server, struct offload_task *task)
+{
+    offload_end(server, task->kind);
+    if (task->is_started) {
+        task->is_started = false;
+        must(server->offload.heavy_count > 0);
+        server->offload.heavy_count--;
+        start_heavy(server);
+    }
+}
+
+bool offload_forget_task(struct server *server, struct offload_task *task)
+{
+    if (list_is_empty(&task->link)) {
+        return false;
+    }
+    list_remove(&task->link);
+    offload_end(server, task->kind);
+    return true;
+}
+
+/* What |done| leads to may forget other tasks, so those that are late are moved to a list first. */
+uint64_t offload_expire(struct server *server)
+{
+    struct offload *offload = &server->offload;
+    OBJ_CHECK(offload, OFFLOAD_MAGIC);
+    uint64_t now_ns = uv_hrtime(), next_ns = RT_SCHED_NEVER;
+    struct list late, *link = offload->waiting.next;
+    list_init(&late);
+    while (link != &offload->waiting) {
+        struct offload_task *task = LIST_ENTRY(link, struct offload_task, link);
+        link = link->next;
+        if (task->due_ns <= now_ns) {
+            list_remove(&task->link);
+            list_push_back(&late, &task->link);
+        } else {
+            next_ns = task->due_ns < next_ns ? task->due_ns : next_ns;
+        }
+    }
+    while (!list_is_empty(&late)) {
+        struct offload_task *task = LIST_ENTRY(late.next, struct offload_task, link);
+        list_remove(&task->link);
+        task->done(&task->work, UV_ETIMEDOUT);
+    }
+    return next_ns;
 }

@@ -9,6 +9,7 @@
 #include "server/request.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "hal/device.h"
@@ -40,6 +41,9 @@
 
 /* Greatest body of a request that no model gets. */
 #define CONTROL_BYTES_MAX (256 << 10)
+
+/* What a body of JSON may begin with. */
+#define JSON_FIRST "{[\" \t\r\n"
 
 enum step_result { STEP_NEXT, STEP_WAIT };
 enum step_where { LOOP, ANYWHERE };
@@ -98,6 +102,7 @@ static struct request *request_new(struct server *server)
         head_init(&request->head, server->params);
         body_init(&request->body, NULL, server->params->body_bytes_max);
         buf_init(&request->out, server->params->answer_bytes_max);
+        offload_init_task(&request->task, request);
         list_init(&request->link);
         list_init(&request->change_link);
     }
@@ -144,7 +149,8 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->is_local = exchange->is_local;
     request->http_status = 0;
     request->err.code = ST_OK;
-    request->offload = request->is_on_worker = request->is_unfinished = false;
+    request->offload = request->is_heavy = false;
+    request->is_on_worker = request->is_unfinished = false;
     request->query = (struct query){.given = 0};
     request->is_run_done = request->is_unreleased = false;
     request->body_bytes = 0;
@@ -310,9 +316,21 @@ static void go(struct request *request, enum request_step next)
     request->step = next;
 }
 
+/* The step has handled nothing yet that takes long: it begins again as a heavy one. */
+static enum step_result repeat_heavy(struct request *request)
+{
+    must(!request->is_heavy);
+    request->err.code = ST_OK;
+    request->offload = request->is_heavy = true;
+    return STEP_NEXT;
+}
+
 /* Goes on to |next|, or waits for memory, or goes to the answer with the reason. */
 static enum step_result advance(struct request *request, enum status status, enum request_step next)
 {
+    if (status == ST_WOULD_BE_HEAVY) {
+        return repeat_heavy(request);
+    }
     if (status == ST_EXHAUSTED && request->infer.is_short) {
         request->wanted = request->step;
         next = STEP_WANT;
@@ -328,8 +346,51 @@ static enum step_result advance(struct request *request, enum status status, enu
     return STEP_NEXT;
 }
 
+/* Bytes of JSON. The body of a request may also be a file, or tensors behind their JSON. */
+static size_t json_bytes(const struct request *request)
+{
+    const struct body *body = request->infer.body ? request->infer.body : &request->body;
+    struct span text = body_span(body);
+    if (head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
+        size_t announced = announced_json_bytes(request);
+        return announced < text.len ? announced : text.len;
+    }
+    return text.len > 0 && memchr(JSON_FIRST, text.ptr[0], strlen(JSON_FIRST)) ? text.len : 0;
+}
+
+/* What is known beforehand of the work of the step. Files in the body are weighed when they are
+ * opened (ST_WOULD_BE_HEAVY). */
+static uint64_t step_bytes(const struct request *request)
+{
+    const struct infer_ops *ops = request->infer.ops;
+    if (!ops || request->err.code != ST_OK) {
+        return 0;
+    }
+    if (request->step == STEP_PARSE || request->step == STEP_DECODE) {
+        return (uint64_t)json_bytes(request) * (ops->is_long ? INFER_TEXT_WEIGHT : 1);
+    }
+    return request->step == STEP_ENCODE ? infer_encode_bytes(request) : 0;
+}
+
+static bool is_heavy(const struct request *request)
+{
+    return request->is_heavy || step_bytes(request) > request->server->params->light_bytes_max;
+}
+
 static void on_work(uv_work_t *work);
 static void on_work_done(uv_work_t *work, int uv_status);
+
+/* An answer that is computed has its turn, whenever that is. */
+static void offload_steps(struct request *request)
+{
+    bool has_run = request->step == STEP_ENCODE || request->step == STEP_SAMPLE;
+    request->is_on_worker = true;
+    request->is_heavy = is_heavy(request);
+    offload_begin_task(request->server, request->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
+                       &request->task, on_work, on_work_done,
+                       has_run || !request->infer.ops ? RT_SCHED_NEVER
+                                                      : infer_wait_due_ns(request));
+}
 
 static void run_steps(struct request *request)
 {
@@ -337,31 +398,43 @@ static void run_steps(struct request *request)
     while (result == STEP_NEXT) {
         const struct step_info *info = &steps[request->step];
         if (info->where == ANYWHERE && request->offload) {
-            request->is_on_worker = true;
-            offload_begin(request->server, OFFLOAD_REQUEST, &request->work, on_work, on_work_done);
+            offload_steps(request);
             return;
         }
         result = info->run(request);
     }
 }
 
-/* On a worker: runs steps as far as a worker may. */
+/* On a worker: runs steps as far as a worker may, and heavy ones only in a heavy task. */
 static void on_work(uv_work_t *work)
 {
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
-    while (steps[request->step].where == ANYWHERE) {
+    bool may_be_heavy = request->is_heavy;
+    while (steps[request->step].where == ANYWHERE && (may_be_heavy || !is_heavy(request))) {
         enum step_result result = steps[request->step].run(request);
         must(result == STEP_NEXT);
     }
+}
+
+/* No thread was free for its heavy step in time. */
+static void give_up_waiting(struct request *request)
+{
+    request->job.started_ns = 0; /* of an earlier use */
+    enum status status = infer_fail_late(request, &request->err);
+    (void)advance(request, status, STEP_WRITE);
 }
 
 static void on_work_done(uv_work_t *work, int uv_status)
 {
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
-    must(uv_status == 0 || !request->exchange); /* only request_abandon() cancels */
-    offload_end(request->server, OFFLOAD_REQUEST);
+    bool is_late = uv_status == UV_ETIMEDOUT;
+    must(uv_status == 0 || is_late || !request->exchange); /* only request_abandon() cancels */
+    offload_end_task(request->server, &request->task);
+    if (is_late) {
+        give_up_waiting(request);
+    }
     request->next = NULL;
     turns_add(request->server, request);
 }
@@ -371,7 +444,6 @@ void request_run(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     must(request->step == STEP_READ);
     request->arrived_ns = uv_hrtime();
-    request->work.data = request;
     run_steps(request);
 }
 
@@ -570,8 +642,10 @@ void request_go_on(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
+    bool goes_on = request->is_on_worker && steps[request->step].where == ANYWHERE; /* as heavy */
     request->is_on_worker = false;
-    request->offload &= request->is_unfinished; /* a handler goes on where it asked to */
+    request->offload &= goes_on || request->is_unfinished; /* a handler goes on where it asked to */
+    request->is_heavy &= goes_on;
     if (has_run) {
         look_for_loss(request);
         server_watch_deadline(request->server, rt_sched_held_ns(request->job.queue));
@@ -804,6 +878,14 @@ static enum step_result step_done(struct request *request)
 
 /* ---- leaving early --------------------------------------------------------------------------- */
 
+/* It has waited for a thread. */
+static void leave_thread(struct request *request)
+{
+    request->is_on_worker = false;
+    go(request, STEP_DONE);
+    run_steps(request);
+}
+
 void request_abandon(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -811,11 +893,14 @@ void request_abandon(struct request *request)
     request->exchange = NULL;
     log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
-    if (infer_media_leave(request)) {
-        return;
-    }
-    if (request->is_on_worker) {
-        uv_cancel((uv_req_t *)&request->work); /* too late if it has begun: then it comes back */
+    if (request->infer.media.open > 0) {
+        if (infer_media_leave(request)) {
+            leave_thread(request);
+        }
+    } else if (request->is_on_worker && offload_forget_task(request->server, &request->task)) {
+        leave_thread(request);
+    } else if (request->is_on_worker) {
+        uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */
     } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
         changes_forget(request);
         go(request, STEP_DONE);

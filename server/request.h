@@ -5,7 +5,7 @@
  * Requests are recycled with their memory, so the usual request does not malloc.
  *
  * A request belongs to the loop, except while a worker runs its ANYWHERE steps, or while its job
- * waits and runs. Then the loop touches nothing but |exchange|, |is_on_worker|, |work| and the
+ * waits and runs. Then the loop touches nothing but |exchange|, |is_on_worker|, |task| and the
  * cancellation.
  */
 #ifndef PTED_SERVER_REQUEST_H
@@ -25,6 +25,7 @@
 #include "server/http/body.h"
 #include "server/http/head.h"
 #include "server/infer.h"
+#include "server/offload.h"
 #include "server/query.h"
 #include "server/route.h"
 #include "server/trace.h"
@@ -50,6 +51,7 @@ struct request {
      * because a compiler may read neighbouring flags as one word. */
     enum request_step step;
     bool offload;       /* there is much to do: the next ANYWHERE steps run on a worker */
+    bool is_heavy;      /* the present ANYWHERE steps are heavy, see server/offload.h */
     bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
 
     struct server *server;     /* borrowed; outlives every request */
@@ -104,7 +106,7 @@ struct request {
     bool is_run_done;         /* ...which ran the job inline, or ended it */
     enum status run_status;
 
-    uv_work_t work;
+    struct offload_task task;
     char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the maker, see exchange_scratch() */
 };
 

@@ -238,6 +238,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
             server_watch_deadline(server, rt_sequences_expire(serving->sequences));
         }
     }
+    server_watch_deadline(server, offload_expire(server));
 }
 
 /* Timers of libuv count in ms. A batch can fill up a hundred times in one ms. */

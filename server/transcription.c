@@ -244,6 +244,10 @@ static enum status reserve(struct request *request, size_t bytes, struct hal_buf
 static enum status read_samples(struct request *request, struct transcription *t,
                                 struct sound *sound, struct error *err)
 {
+    uint64_t max = infer_work_max(request);
+    if (max && sound_decoded_bytes(sound) > max) {
+        return error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+    }
     TRY(reserve(request, sound_count_max(sound) * sizeof(float), &t->sound, err));
     return sound_read(sound, hal_buffer_map(t->sound), &t->sample_count, err);
 }
@@ -267,7 +271,8 @@ static enum status read_sound(struct request *request, struct transcription *t, 
         error_set(err, ST_INVALID, "expected a sound, got no samples");
         status = err->code;
     }
-    return status == ST_OK || status == ST_EXHAUSTED || status == ST_TOO_LARGE
+    return status == ST_OK || status == ST_EXHAUSTED || status == ST_TOO_LARGE ||
+                   status == ST_WOULD_BE_HEAVY
                ? status
                : error_prefix(err, "file: ");
 }

@@ -43,9 +43,9 @@ static bool is_pool_stuck(struct server *server)
     const struct offload *offload = &server->offload;
     OBJ_CHECK(offload, OFFLOAD_MAGIC);
     struct watched now = {
-        .has_work =
-            offload->open[OFFLOAD_REQUEST] > 0 && offload->open[OFFLOAD_LONG] < offload->threads,
-        .mark = offload->done[OFFLOAD_REQUEST],
+        .has_work = offload->open[OFFLOAD_REQUEST] + offload->open[OFFLOAD_HEAVY] > 0 &&
+                    offload->open[OFFLOAD_LONG] < offload->threads,
+        .mark = offload->done[OFFLOAD_REQUEST] + offload->done[OFFLOAD_HEAVY],
     };
     return watchdog_is_stuck(&server->watchdog.pool, now);
 }

@@ -39,10 +39,10 @@ enum http_field http_field_find(const char *name, size_t len)
 }
 
 static const int statuses[STATUS_COUNT] = {
-    [ST_OK] = 200,          [ST_INVALID] = 400,     [ST_NOT_FOUND] = 404, [ST_TOO_LARGE] = 413,
-    [ST_UNSUPPORTED] = 501, [ST_EXHAUSTED] = 429,   [ST_TIMEOUT] = 504,   [ST_CANCELLED] = 503,
-    [ST_CORRUPT] = 400,     [ST_UNAVAILABLE] = 503, [ST_SYSTEM] = 500,    [ST_UNWRITTEN] = 500,
-    [ST_WOULD_PLAN] = 500,  [ST_WOULD_LOAD] = 500,  [ST_INTERNAL] = 500,
+    [ST_OK] = 200,          [ST_INVALID] = 400,     [ST_NOT_FOUND] = 404,      [ST_TOO_LARGE] = 413,
+    [ST_UNSUPPORTED] = 501, [ST_EXHAUSTED] = 429,   [ST_TIMEOUT] = 504,        [ST_CANCELLED] = 503,
+    [ST_CORRUPT] = 400,     [ST_UNAVAILABLE] = 503, [ST_SYSTEM] = 500,         [ST_UNWRITTEN] = 500,
+    [ST_WOULD_PLAN] = 500,  [ST_WOULD_LOAD] = 500,  [ST_WOULD_BE_HEAVY] = 500, [ST_INTERNAL] = 500,
 };
 _Static_assert(sizeof(statuses) / sizeof(statuses[0]) == ST_INTERNAL + 1, "a status for each code");
 

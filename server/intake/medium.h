@@ -114,6 +114,8 @@ struct medium_reader {
     const struct medium_account *account;
     struct image_place *place; /* gets where the pixels of a picture come from; NULL: not wanted */
     size_t wanted;
+    uint64_t work;     /* bytes of files, or of pixels or samples in them, so far */
+    uint64_t work_max; /* beyond it nothing is decoded: ST_WOULD_BE_HEAVY; 0: no limit */
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */

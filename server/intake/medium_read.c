@@ -28,6 +28,16 @@ static void give(const struct medium_reader *reader, size_t bytes)
     }
 }
 
+/* What a file decodes to decides how long that takes, or the file itself if it is larger. */
+static enum status weigh(struct medium_reader *reader, struct span file, uint64_t decoded,
+                         struct error *err)
+{
+    reader->work += decoded > file.len ? decoded : file.len;
+    return reader->work_max == 0 || reader->work <= reader->work_max
+               ? ST_OK
+               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+}
+
 /* ---- pictures -------------------------------------------------------------------------------- */
 
 static enum status read_pixels(const struct medium *medium, struct image *image,
@@ -50,7 +60,10 @@ static enum status read_image(const struct medium *medium, struct span file,
 {
     struct image *image;
     TRY(image_open(file, &reader->limits->image, &image, err));
-    enum status status = read_pixels(medium, image, reader, dst, bytes, err);
+    enum status status = weigh(reader, file, image_decoded_bytes(image), err);
+    if (status == ST_OK) {
+        status = read_pixels(medium, image, reader, dst, bytes, err);
+    }
     image_close(image);
     return status;
 }
@@ -78,7 +91,10 @@ enum status medium_hear(const struct medium *medium, struct span file, struct me
     struct sound *sound;
     *out = (struct medium_sound){.samples = NULL};
     TRY(sound_open(file, medium->rate, &reader->limits->sound, &sound, err));
-    enum status status = read_samples(sound, reader, out, err);
+    enum status status = weigh(reader, file, sound_decoded_bytes(sound), err);
+    if (status == ST_OK) {
+        status = read_samples(sound, reader, out, err);
+    }
     sound_close(sound);
     if (status == ST_OK && out->count == 0) {
         status = error_set(err, ST_INVALID, "expected a sound, got no samples");

@@ -16,6 +16,8 @@
 
 #define IMAGE_MAGIC 0x696d6721u
 
+#define PIXEL_BYTES 4 /* as decoders make them */
+
 enum status image_load(struct error *err)
 {
     const struct libjpeg *libjpeg;
@@ -119,6 +121,12 @@ void image_shown_size(const struct image *image, uint32_t *out_height, uint32_t 
     bool is_turned = exif_is_turned(image->head.orientation);
     *out_height = is_turned ? image->head.width : image->head.height;
     *out_width = is_turned ? image->head.height : image->head.width;
+}
+
+uint64_t image_decoded_bytes(const struct image *image)
+{
+    OBJ_CHECK(image, IMAGE_MAGIC);
+    return (uint64_t)image->head.height * image->head.width * PIXEL_BYTES;
 }
 
 static enum status find_layout(const struct image *image, const struct image_form *form,

@@ -88,6 +88,9 @@ enum media_format image_format(const struct image *image);
 /* The size of the picture as people see it, after its EXIF orientation. */
 void image_shown_size(const struct image *image, uint32_t *out_height, uint32_t *out_width);
 
+/* The decoded picture, 4 bytes a pixel: a measure of the time that image_read() takes. */
+uint64_t image_decoded_bytes(const struct image *image);
+
 /* The size of the result. ST_INVALID: not the one that the form wants, or longer than
  * IMAGE_SIDE_MAX. */
 MUST_CHECK enum status image_size(const struct image *image, const struct image_form *form,

@@ -148,13 +148,17 @@ static enum status check_limits(struct sound *sound, struct error *err)
     return ST_OK;
 }
 
-static uint64_t count_max(const struct sound *sound)
+/* Of the file. */
+static uint64_t frames_max(const struct sound *sound)
 {
     const SF_INFO *info = &sound->info;
-    uint64_t rate = (uint64_t)info->samplerate, frames = sound->limits.seconds_max * rate;
-    if (info->frames != FRAMES_UNKNOWN) {
-        frames = (uint64_t)info->frames;
-    }
+    return info->frames != FRAMES_UNKNOWN ? (uint64_t)info->frames
+                                          : sound->limits.seconds_max * (uint64_t)info->samplerate;
+}
+
+static uint64_t count_max(const struct sound *sound)
+{
+    uint64_t rate = (uint64_t)sound->info.samplerate, frames = frames_max(sound);
     uint64_t seconds = frames / rate; /* at most seconds_max, so nothing overflows */
     return seconds * sound->rate + frames % rate * sound->rate / rate + 2;
 }
@@ -230,6 +234,12 @@ uint64_t sound_count_max(const struct sound *sound)
 {
     OBJ_CHECK(sound, SOUND_MAGIC);
     return sound->count_max;
+}
+
+uint64_t sound_decoded_bytes(const struct sound *sound)
+{
+    OBJ_CHECK(sound, SOUND_MAGIC);
+    return frames_max(sound) * (uint64_t)sound->info.channels * sizeof(float);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

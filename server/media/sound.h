@@ -44,6 +44,10 @@ void sound_close(struct sound *sound); /* NULL is fine */
 /* Samples that sound_read() writes, at most. */
 uint64_t sound_count_max(const struct sound *sound);
 
+/* Bytes of all samples of all channels in the file, as floats: a measure of the time that
+ * sound_read() takes. */
+uint64_t sound_decoded_bytes(const struct sound *sound);
+
 /* Once. |out| has room for sound_count_max() samples. Errors as above. */
 MUST_CHECK enum status sound_read(struct sound *sound, float *out, uint64_t *out_count,
                                   struct error *err);

@@ -32,6 +32,7 @@ COPIES = 12  # damaged ones of each file in each form of a request
 MIB = 1 << 20
 LARGE = 3000
 CLIENTS = 12
+POOL_THREADS = 4
 
 
 def sounds():
@@ -379,6 +380,77 @@ def large_at_once():
         wait_until("memory is free", lambda: memory_of(daemon)["used"] == 0)
 
 
+class Blockers:
+    """Large pictures of |count| clients inside of the block. An answered one is sent again."""
+
+    def __init__(self, daemon, count, ways):
+        self.daemon, self.ways, self.is_over = daemon, ways, threading.Event()
+        self.statuses = []
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(count)]
+
+    def run(self, number):
+        client = Client(self.daemon.port)
+        way = self.ways[number % len(self.ways)]
+        while not self.is_over.is_set():
+            self.statuses.append(send_file(client, way, "pixels", "picture", BLOCKER))
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join(TIMEOUT_S)
+
+
+def heavy_tasks(daemon):
+    client = Client(daemon.port)
+    client.send(build_request("GET", "/metrics"))
+    expect("metrics", client.answer(), 200)
+    return int(re.search(rb'pted_pool_tasks\{kind="heavy"\} (\d+)', client.body)[1])
+
+
+def large_wait_in_a_row():
+    """Clients with large pictures hold all threads but two. A small picture is answered while more
+    of them wait than there are threads, and each of them is answered in the end."""
+    small = png([(9, 9, 9)] * 24)
+    with Media() as daemon:
+        client = Client(daemon.port)
+        with Blockers(daemon, CLIENTS, list(WAYS)) as blockers:
+            for _ in range(5):
+                wait_until("many wait", lambda: heavy_tasks(daemon) > POOL_THREADS)
+                before = len(blockers.statuses)
+                expect("a small one", post(client, call("pixels"), small,
+                                           "Content-Type: image/png"), 200)
+                expect("large ones that were answered meanwhile, at most",
+                       len(blockers.statuses) - before <= POOL_THREADS, True)
+        expect("large ones", set(blockers.statuses), {200})
+        wait_until("nothing waits", lambda: heavy_tasks(daemon) == 0)
+
+
+def waiting_ends():
+    """A large picture that waits for its turn ends at its deadline, or when its client goes."""
+    with Media("--request-timeout", "400ms", "--light-bytes-max", "1") as daemon:
+        with Blockers(daemon, CLIENTS, ["body", "base64"]) as blockers:
+            wait_until("some are late", lambda: 504 in blockers.statuses)
+        wait_until("nothing waits", lambda: heavy_tasks(daemon) == 0)
+    file = b64(BLOCKER)
+    body = json.dumps({"args": [[file] * 3]}).encode()
+    with Media() as daemon:
+        clients = [Client(daemon.port) for _ in range(CLIENTS)]
+        for client in clients:
+            client.send(build_request("POST", call("pixels"), body))
+        wait_until("many wait", lambda: heavy_tasks(daemon) > POOL_THREADS)
+        for client in clients:
+            client.reset()
+        wait_until("nothing waits", lambda: heavy_tasks(daemon) == 0)
+        wait_until("memory is free", lambda: memory_of(daemon)["used"] == 0)
+        client = Client(daemon.port)
+        expect("status after that", post(client, call("pixels"), {"args": [[file, file]]}), 200)
+
+
 def adam7_bytes(side):
     """Bytes of the rows of all seven passes of a square picture of RGB."""
     passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
@@ -387,13 +459,18 @@ def adam7_bytes(side):
                for x, y, dx, dy in passes)
 
 
+# A picture of 16 M pixels in few bytes.
+BLOCKER = png_of(4000, 4000, deflated_zeros(4000 * 12001))
+
+
 def main():
     for name in ("jpeg", "png16", "webp", "sndfile", "soxr"):
         if not ctypes.util.find_library(name):
             print(f"SKIP: lib{name} is not installed")
             return 77
     report = Report()
-    checks = (damaged, wrong_kinds, heads, bombs, scans, nested, uploads, large_at_once)
+    checks = (damaged, wrong_kinds, heads, bombs, scans, nested, uploads, large_at_once,
+              large_wait_in_a_row, waiting_ends)
     report.run_all([check for check in checks if check.__name__ in sys.argv[1:]] or checks)
     return report.finish()
 
