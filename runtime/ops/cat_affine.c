@@ -23,8 +23,9 @@
 /* Images of one dispatch; the other bindings are the output, the factors and the summands. */
 #define SOURCES_MAX (HAL_BINDINGS_MAX - 3)
 
-/* Pixels that are rounded at a time: some KiB of floats. */
+/* Pixels that are rounded at a time: some KiB of floats, of very many channels some pixels less. */
 #define ROUNDED_PIXELS 16
+#define ROUNDED_BYTES (1 << 20)
 
 struct cat_affine {
     int64_t pixels, tile;         /* all of them, and those of a tile */
@@ -34,6 +35,7 @@ struct cat_affine {
     uint32_t widths[SOURCES_MAX]; /* channels of each image */
     uint32_t count;               /* of images */
     uint32_t is_bf16;             /* the output is */
+    uint32_t rounded;             /* then: pixels that are rounded at a time */
     float min, max;
 };
 _Static_assert(sizeof(struct cat_affine) <= HAL_CONSTANTS_MAX, "constants are copied whole");
@@ -84,8 +86,8 @@ static void cat_affine_cpu(const struct hal_args *args, struct hal_tile tile)
         float *out = (float *)args->bindings[0] + pixel * c->channels + c->begin;
         join_pixels(args, pixel, end - pixel, out, c->channels);
     }
-    for (; c->is_bf16 && pixel < end; pixel += ROUNDED_PIXELS) {
-        join_rounded(args, pixel, rt_min(end - pixel, ROUNDED_PIXELS));
+    for (; c->is_bf16 && pixel < end; pixel += c->rounded) {
+        join_rounded(args, pixel, rt_min(end - pixel, c->rounded));
     }
     uk_subnormals_keep(mode);
 }
@@ -114,6 +116,7 @@ static enum status record(struct rt_emit *emit, struct cat_affine *c, struct hal
     const struct rt_machine *machine = rt_emit_machine(emit, &kernel);
     int64_t bytes = c->width * (int64_t)sizeof(float);
     c->tile = rt_cut_things(machine, RT_WORK_COPY, c->pixels, bytes, c->width);
+    c->rounded = (uint32_t)rt_max(1, rt_min(ROUNDED_PIXELS, ROUNDED_BYTES / rt_max(1, bytes)));
     return rt_emit_dispatch(emit,
                             &(struct hal_dispatch){
                                 .kernel = &kernel,
@@ -122,7 +125,7 @@ static enum status record(struct rt_emit *emit, struct cat_affine *c, struct hal
                                 .constants_bytes = sizeof(*c),
                                 .bindings = bindings,
                                 .binding_count = 3 + c->count,
-                                .scratch_bytes = c->is_bf16 ? (size_t)(bytes * ROUNDED_PIXELS) : 0,
+                                .scratch_bytes = c->is_bf16 ? (size_t)(bytes * c->rounded) : 0,
                                 .cost = (uint64_t)(c->pixels * bytes / 16),
                             },
                             err);

@@ -25,11 +25,15 @@ static enum dtype work_type(enum dtype dtype)
 #define BF16_PAIRS_MIN 8
 #define BF16_DEPTH_MAX 65536
 
+/* Passes put fewer nodes between a constant and its product. A file can have any number of them,
+ * and as many products, so that looking at all would take time that grows with the square. */
+#define FIXED_NODES_MAX 8
+
 /* Is |value| a constant, perhaps converted or padded, or parts of one in another order? */
 static bool is_fixed(const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
-    while (v->node != RT_NO_NODE) {
+    for (int i = 0; v->node != RT_NO_NODE && i < FIXED_NODES_MAX; i++) {
         const struct rt_node *node = &graph->nodes[v->node];
         if (rt_op_is(node->op, RT_KNOWN_to_dtype) || rt_op_is(node->op, RT_KNOWN_constant_pad)) {
             v = rt_node_arg(graph, node, 0);

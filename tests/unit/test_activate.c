@@ -24,7 +24,7 @@
 #define WORKERS_MAX 3
 #define RESULTS_MAX (256 * 1024)
 
-static float numbers[128 * 1024];
+static float numbers[512 * 1024];
 
 /* A constant whose numbers begin at |first|. What runs on a device must lie in a buffer. */
 static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
@@ -284,6 +284,36 @@ static void concatenations_give_the_same_bytes(void **state)
     check_levels(make_joined, 3);
 }
 
+/* So many channels that only some pixels of them fit a worker's scratch; a product reads them in
+ * another shape, so that they are rounded. */
+static uint32_t make_wide(struct fixture *f, uint32_t variant)
+{
+    uint32_t items[3], factors[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        items[i] = CONSTANT(i + variant, 1, 100000, 1, 1);
+        factors[i] = CONSTANT(2 * i, 100000, 1, 1, 1);
+    }
+    uint32_t args[] = {
+        join(f, items, 3, 1),
+        join(f, factors, 3, 0),
+        rt_graph_none(&f->graph),
+        INTS(1, 1),
+        INTS(0, 0),
+        INTS(1, 1),
+        rt_graph_bool(&f->graph, false),
+        INTS(0, 0),
+        number(f, 300000),
+    };
+    uint32_t view[] = {apply(f, "convolution", args, 9), INTS(5, 60000)};
+    return multiply(f, apply(f, "view", view, 2), 60000, 6);
+}
+
+static void wide_concatenations_give_the_same_bytes(void **state)
+{
+    (void)state;
+    check_levels(make_wide, 1);
+}
+
 /* ---- precision bf16 -------------------------------------------------------------------------- */
 
 /* Two products and a gelu between them, which is rounded. */
@@ -369,6 +399,44 @@ static void rows_of_few_channels_are_bfloat16(void **state)
     }
 }
 
+/* Weights |count| conversions, of which each one changes nothing, behind a constant. */
+static enum dtype type_behind(uint32_t count)
+{
+    struct fixture storage = {.device = NULL}, *f = &storage;
+    graph_begin(f);
+    f->graph.precision = PRECISION_BF16;
+    uint32_t w = CONSTANT(11, 8, 16, 1, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t pad[] = {w, INTS(0, 0), rt_graph_float(&f->graph, 0)};
+        w = apply(f, "constant_pad", pad, 3);
+    }
+    uint32_t args[] = {
+        INPUT(1, 16, 4, 4), w,          rt_graph_none(&f->graph),        INTS(1, 1),
+        INTS(0, 0),         INTS(1, 1), rt_graph_bool(&f->graph, false), INTS(0, 0),
+        number(f, 1),
+    };
+    give(f, apply(f, "convolution", args, 9));
+    run_passes(f, true);
+    enum dtype dtype = DT_I64;
+    for (uint32_t n = 0; n < f->graph.node_count; n++) {
+        const struct rt_node *node = &f->graph.nodes[n];
+        if (strcmp(node->op->name, "conv") == 0) {
+            dtype = rt_node_arg(&f->graph, node, 1)->dtype;
+        }
+    }
+    rt_graph_fini(&f->graph);
+    return dtype;
+}
+
+/* Only a few nodes are looked at for each product, however many a file has. */
+static void weights_far_behind_constants_are_floats(void **state)
+{
+    (void)state;
+    assert_int_equal(type_behind(0), DT_BF16);
+    assert_int_equal(type_behind(3), DT_BF16);
+    assert_int_equal(type_behind(100), DT_F32);
+}
+
 int main(void)
 {
     uint32_t random = 1;
@@ -381,8 +449,10 @@ int main(void)
         cmocka_unit_test(batch_norms_of_their_own_concatenation_join),
         cmocka_unit_test(activations_give_the_same_bytes),
         cmocka_unit_test(concatenations_give_the_same_bytes),
+        cmocka_unit_test(wide_concatenations_give_the_same_bytes),
         cmocka_unit_test(rounded_results_are_near),
         cmocka_unit_test(rows_of_few_channels_are_bfloat16),
+        cmocka_unit_test(weights_far_behind_constants_are_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
