@@ -25,13 +25,16 @@ void generation_drafts_begin(struct generation *generation)
 
 /* ---- before a step --------------------------------------------------------------------------- */
 
-/* Guesses that would still belong to the answer, and that the state has room for: the last token of
- * an answer needs no step. */
-static uint32_t room_for(const struct generation *generation, uint32_t tokens_max)
+/* Guesses that would still belong to the answer, and that the method has room for: the last token
+ * of an answer needs no step. */
+static uint32_t room_for(const struct generation *generation, const struct rt_method *method,
+                         uint32_t tokens_max)
 {
-    uint32_t left = generation->answer_max - generation->answer_count;
-    uint32_t max = left > 0 ? left - 1 : 0;
-    return max < tokens_max - 1 ? max : tokens_max - 1;
+    int64_t left = (int64_t)generation->answer_max - generation->answer_count - 1;
+    int64_t room = rt_ahead_position_max(method) - generation->fed_count;
+    int64_t max = left < room ? left : room;
+    max = max < tokens_max - 1 ? max : tokens_max - 1;
+    return max > 0 ? (uint32_t)max : 0;
 }
 
 /* The next step is one token of the answer, and the state is as guesses need it. */
@@ -52,7 +55,7 @@ void generation_drafts_choose(const struct request *request)
         return;
     }
     drafts_find(drafts, generation->tokens, generation->token_count,
-                room_for(generation, tokens_max));
+                room_for(generation, request->infer.call.model->method, tokens_max));
     if (atomic_load(&generator->active) <= 1) {
         generation->draft_count = drafts_choose(drafts, generator->ahead_ns, tokens_max);
         generation->step_count += generation->draft_count;

@@ -131,8 +131,11 @@ static enum status make_prompts(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/* The tokens of the prediction: at most as many as an answer can have. It says what text may come,
- * so it is cut into tokens as a part of one. */
+/*
+ * The tokens of the prediction: at most as many as an answer can have. It says what text may come,
+ * so it is cut into tokens as a part of one. A text that has more tokens than words_encode() counts
+ * says nothing.
+ */
 static enum status take_prediction(struct request *request, struct error *err)
 {
     struct generation *generation = generation_of(request);
@@ -143,8 +146,12 @@ static enum status take_prediction(struct request *request, struct error *err)
     if (text.len == 0 || !generator->is_positional) {
         return ST_OK;
     }
-    text.len = text.len < bytes_max ? text.len : utf8_floor(text.ptr, bytes_max);
+    bytes_max = bytes_max < WORDS_COUNT_MAX ? bytes_max : WORDS_COUNT_MAX;
+    text.len = text.len <= bytes_max ? text.len : utf8_floor(text.ptr, bytes_max);
     TRY(words_encode(generator->words, text, true, generation->tokens, max, &count, err));
+    if (count > WORDS_COUNT_MAX) {
+        return ST_OK; /* there are no ids */
+    }
     count = count < max ? count : max;
     uint32_t *said = arena_array(&request->infer.arena, count, sizeof(*said));
     if (!said) {

@@ -122,6 +122,26 @@ enum status rt_ahead_make_form(struct rt_method *method, uint32_t rows, struct e
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* Buffers that are written have their rows along dim 1: see writes_row() of runtime/passes/rows.c.
+ */
+int64_t rt_ahead_position_max(const struct rt_method *method)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    must(method->steps && method->steps->has_step);
+    const struct rt_step *step = &method->steps->step;
+    int64_t max = step->number_max;
+    for (uint32_t i = 0; i < step->state_count; i++) {
+        const struct rt_value *buffer =
+            &step->graph.values[step->graph.inputs[step->input_count + i]];
+        struct shape shape;
+        if (step->state_outputs[i] != RT_NO_OUTPUT && rt_value_shape(buffer, &shape) &&
+            shape.rank > 1 && shape.dims[1] <= max) {
+            max = shape.dims[1] - 1;
+        }
+    }
+    return max;
+}
+
 enum status rt_ahead_new(struct rt_method *method, struct hal_pool *pool, uint32_t steps,
                          struct rt_invocation **out_invocation, struct error *err)
 {
@@ -139,15 +159,16 @@ enum status rt_ahead_ready(struct rt_method *method, struct rt_invocation *inv, 
     const struct rt_step *step = &method->steps->step;
     uint32_t rows = inv->method->input_count / (step->input_count + 1);
     uint32_t first = rows * step->input_count, input = step->numbers[0].input;
+    int64_t max = rt_ahead_position_max(method);
     must(inv->method == method->steps->ahead[rows]);
     for (uint32_t row = 0; row < rows; row++) {
         const int64_t *element = rt_steps_element(inv, row * step->input_count + input);
         must(element);
         int64_t number;
         memcpy(&number, element, sizeof(number));
-        if (number < 0 || number > step->number_max) {
+        if (number < 0 || number > max) {
             return error_set(err, ST_UNSUPPORTED, "position %lld is behind the last one, %lld",
-                             (long long)number, (long long)step->number_max);
+                             (long long)number, (long long)max);
         }
         must(number == inv->given[first].number + row || row == 0);
         inv->given[first + row].number = number;

@@ -34,6 +34,9 @@ struct rt_method;
 int64_t rt_ahead_prove(struct rt_method *method, struct hal_pool *pool, int64_t steps_max,
                        uint64_t budget_ns, struct error *why_not);
 
+/* The last position that a call of several proven steps may have; later ones run alone. */
+int64_t rt_ahead_position_max(const struct rt_method *method);
+
 /* The time of a call with 1, 2, ... |steps| steps, which are proven: |out_ns| by steps. After an
  * error the times are not known. */
 MUST_CHECK enum status rt_ahead_measure(struct rt_method *method, struct hal_pool *pool,

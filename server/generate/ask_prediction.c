@@ -44,7 +44,7 @@ static enum status read_part(struct reader *r)
         if (json_string_is(&key, "type")) {
             TRY(read_type(r, "text"));
             has_type = true;
-        } else if (json_string_is(&key, "text") && !has_text) {
+        } else if (json_string_is(&key, "text")) {
             TRY(add_text(r));
             has_text = true;
         } else {
@@ -59,7 +59,6 @@ static enum status read_part(struct reader *r)
 static enum status read_content(struct reader *r)
 {
     r->has_content = true;
-    r->bytes = 0; /* of a member that is there twice the last one counts */
     if (json_peek(r->in) != JSON_ARRAY) {
         return add_text(r);
     }

@@ -12,6 +12,10 @@
 #define MATCH_MIN 2
 #define SAID_MATCH_MIN 1
 
+/* A search looks at so many tokens, which takes up to 0.2 ms of the loop's time: contexts may be
+ * much longer. */
+#define LOOKS_MAX (1u << 16)
+
 /* A new guess counts for so much of a rate. */
 #define NEWS 0.125f
 
@@ -40,12 +44,16 @@ static uint32_t match_before(const uint32_t *text, uint32_t end, const uint32_t 
 }
 
 /* The longest match of |text| that begins to be a guess at |first| or later, before |end|; the
- * first or the last one of them. Its end, or 0. */
+ * first or the last one of them. Its end, or 0. A long text is looked at from that side on. */
 static uint32_t find_match(const uint32_t *text, uint32_t first, uint32_t end,
                            const uint32_t *tokens, uint32_t count, bool is_first,
                            uint32_t *out_match)
 {
     uint32_t last = tokens[count - 1], found = 0, best = 0;
+    if (end - first > LOOKS_MAX) {
+        first = is_first ? first : end - LOOKS_MAX;
+        end = first + LOOKS_MAX;
+    }
     for (uint32_t i = first > 0 ? first : 1; i < end; i++) {
         if (text[i - 1] != last) {
             continue;

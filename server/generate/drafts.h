@@ -34,8 +34,8 @@ struct drafts {
 
 void drafts_init(struct drafts *drafts, const uint32_t *said, uint32_t said_count);
 
-/* Guesses up to |max| tokens, at most DRAFTS_MAX, that follow the |count| tokens so far. Reads all
- * of them once. */
+/* Guesses up to |max| tokens, at most DRAFTS_MAX, that follow the |count| tokens so far. Looks at
+ * the last 65536 of them, and at twice as many of the client's text. */
 void drafts_find(struct drafts *drafts, const uint32_t *tokens, uint32_t count, uint32_t max);
 
 /*

@@ -8,18 +8,23 @@ tests/unit/test_ahead compares bits, tests/unit/test_drafts says where guesses c
 usage: run_drafts.py, with top_srcdir and top_builddir in the environment.
 """
 import json
+import os
 import re
+import shutil
+import struct
 import sys
+import tempfile
+from pathlib import Path
 
 from load import in_threads, wait_until
 from run_continuous import stats, wait_proven
-from run_generate import (ANSWERS, CHAT, Stream, ask, chat, complete, delta_text, metric, post,
-                          stream, wait_idle)
+from run_generate import (ANSWERS, CHAT, FOLDER, Stream, ask, chat, complete, delta_text, metric,
+                          post, stream, wait_idle)
 from run_http import Client, Daemon, Failure, Report, expect
 
 # Without kept states: a step of many tokens and one of one token round differently.
 CHAT = [*CHAT, "--prefix-bytes-max=0"]
-CONTEXT = 256
+CONTEXT, LONGER = 256, 8192
 # Prompts that repeat themselves, so that there is something to guess.
 ECHO = "the cat sat on the mat. the cat sat on the mat. the cat sat on"
 TURNS = ANSWERS[1]["prompt"] + ANSWERS[1]["answer"] + "<|im_end|>\n" + ANSWERS[1]["prompt"]
@@ -28,8 +33,8 @@ TURNS = ANSWERS[1]["prompt"] + ANSWERS[1]["answer"] + "<|im_end|>\n" + ANSWERS[1
 class Guessing(Daemon):
     """A daemon that has found out that guesses can be checked."""
 
-    def __init__(self, *options):
-        super().__init__([*CHAT, *options])
+    def __init__(self, *options, base=CHAT, **popen):
+        super().__init__([*base, *options], **popen)
 
     def __enter__(self):
         super().__enter__()
@@ -141,8 +146,7 @@ def bad_predictions():
             text = json.loads(client.body)["error"]["message"]
             expect(f"{text} says where", bool(re.search(r"prediction", text)), True)
             expect(f"{text} says what", word in text, True)
-        for value in (None, {"type": "content", "content": "Hello!", "more": [1]},
-                      {"type": "content", "content": "a", "content": "b"}):
+        for value in (None, {"type": "content", "content": "Hello!", "more": [1]}):
             chat(client, ANSWERS[0]["messages"], prediction=value)
 
 
@@ -160,6 +164,46 @@ def whole_context():
                 expect("tokens", answer["usage"]["completion_tokens"],
                        min(tokens, CONTEXT - count))
         expect("checked", accepted(client) > 0, True)
+
+
+def longer_context(folder):
+    """The model, with a program that says that it has a longer context than its buffers."""
+    for file in FOLDER.iterdir():
+        shutil.copy(file, folder)
+    path = Path(folder) / "model.pte"
+    data = bytearray(path.read_bytes())
+    at = data.rindex(struct.pack("<q", CONTEXT), 0, data.index(b"get_max_context_len"))
+    data[at:at + 8] = struct.pack("<q", LONGER)
+    path.write_bytes(data)
+    return [f"--model=chat={path}", "--prefix-bytes-max=0"]
+
+
+def wrong_context():
+    """Guesses stay within the buffers, and a prediction of too many tokens has no ids: memory that
+    nothing was written to is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = longer_context(folder)
+        spoilt = {**os.environ, "GLIBC_TUNABLES": "glibc.malloc.perturb=165"}
+        with Guessing(base=options, env=spoilt) as daemon, \
+                Daemon([*options, "--draft-tokens-max=0"]) as plain:
+            client, other = Client(daemon.port), Client(plain.port)
+            body = {"guided_regex": "(assistant\n){1,8}[a-z ]{8}", "max_tokens": 60}
+            answer = chat(client, ANSWERS[0]["messages"], **body)
+            for text in ("q,;:" * 400000, "\u00e9" * 400000):
+                expect("answer", chat(client, ANSWERS[0]["messages"], **body,
+                                      prediction={"type": "content", "content": text})["choices"],
+                       answer["choices"])
+            body = {"model": "chat", "max_tokens": LONGER, "temperature": 0, "ignore_eos": True,
+                    "guided_regex": "( the){30}"}
+            statuses = []
+            for count in range(174, 184):
+                body["prompt"] = (ANSWERS[1]["ids"] * CONTEXT)[:count]
+                statuses += [post(one, "/v1/completions", body) for one in (client, other)]
+                answers = [json.loads(one.body).get("choices") for one in (client, other)]
+                expect(f"{count} tokens", answers[0], answers[1])
+            expect("statuses", statuses[::2], statuses[1::2])
+            expect("some answers end in time", set(statuses), {200, 400})
+            expect("checked", accepted(client) > 0, True)
 
 
 def turns():
@@ -229,8 +273,8 @@ def settings():
         expect("--max-batch=1", checked(client), 0.0)
 
 
-CHECKS = (same_answers, prediction, bad_predictions, whole_context, turns, several, leaving,
-          settings)
+CHECKS = (same_answers, prediction, bad_predictions, whole_context, wrong_context, turns, several,
+          leaving, settings)
 
 
 def main():

@@ -4,6 +4,9 @@
 
 #include "server/generate/drafts.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "tests/unit/unit.h"
 
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
@@ -121,6 +124,38 @@ static void the_client_may_have_said_it_before(void **state)
     expect_guess(&drafts, (uint32_t[]){3}, 1);
 }
 
+/* A search of a long text ends, whatever is in it; what is near is found. */
+static void long_texts_are_looked_at_in_part(void **state)
+{
+    (void)state;
+    enum { LONG = 1 << 18 };
+    struct drafts drafts;
+    uint32_t *text = calloc(LONG, sizeof(*text));
+    assert_non_null(text);
+    memcpy(text, (uint32_t[]){1, 2, 3}, 3 * sizeof(*text));
+    memcpy(text + LONG - 2, (uint32_t[]){1, 2}, 2 * sizeof(*text));
+    drafts_init(&drafts, NULL, 0);
+    drafts_find(&drafts, text, LONG, 1);
+    assert_int_equal(drafts.count, 0);
+    memcpy(text + LONG - 9, (uint32_t[]){1, 2, 4}, 3 * sizeof(*text));
+    drafts_find(&drafts, text, LONG, 1);
+    expect_guess(&drafts, (uint32_t[]){4}, 1);
+    text[LONG - 60] = 5;
+    text[LONG - 59] = 6;
+    const uint32_t early[] = {2}, late[] = {5};
+    drafts_init(&drafts, text, LONG);
+    drafts_find(&drafts, late, 1, 1);
+    assert_int_equal(drafts.count, 0);
+    drafts_find(&drafts, early, 1, 1);
+    expect_guess(&drafts, (uint32_t[]){3}, 1);
+    drafts.said_at = LONG - 100;
+    drafts_find(&drafts, late, 1, 1);
+    expect_guess(&drafts, (uint32_t[]){6}, 1);
+    drafts_find(&drafts, early, 1, 1); /* the one behind comes first */
+    expect_guess(&drafts, (uint32_t[]){4}, 1);
+    free(text);
+}
+
 /* ---- how many are worth it ------------------------------------------------------------------- */
 
 static void guess(struct drafts *drafts)
@@ -178,6 +213,7 @@ int main(void)
         cmocka_unit_test(repetition_goes_on),
         cmocka_unit_test(the_text_of_the_client_is_followed),
         cmocka_unit_test(the_client_may_have_said_it_before),
+        cmocka_unit_test(long_texts_are_looked_at_in_part),
         cmocka_unit_test(the_times_of_calls_decide),
         cmocka_unit_test(rates_follow_what_happens),
     };
