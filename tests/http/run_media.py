@@ -180,6 +180,9 @@ def json_forms():
         refuse(client, 400, "args[0][1]: malformed base64", call("pixels"),
                {"args": [[files[0], "!!!!"]]})
         refuse(client, 400, "or a file in base64", call("pixels"), {"args": [True]})
+        for url in ("http://a.example/b.png", "https://a.example/b.png"):
+            refuse(client, 400, "args[0]: expected a file in base64, got a URL", call("pixels"),
+                   {"args": [url]})
         refuse(client, 400, "args[0][1]: expected a file", call("pixels"),
                {"args": [[files[0], 1]]})
 
