@@ -128,14 +128,17 @@ def priorities():
     """An urgent request overtakes those that wait, but not those that run. The log has a line for
     each answer, in the order of the answers."""
     with Daemon([*HELD_WORKER, "--running-count-max=1", "--log-requests=all"]) as daemon:
-        held, waiting = occupy(daemon, 1), []
+        held, waiting, priorities_by_port = occupy(daemon, 1), [], {}
         for priority in (8, 0, 1):
-            waiting.append(send_hold(daemon, 1, {"priority": priority}, query=f"?{priority}"))
+            client = send_hold(daemon, 1, {"priority": priority})
+            priorities_by_port[str(client.socket.getsockname()[1])] = priority
+            waiting.append(client)
             wait_for_load(daemon, 1, len(waiting))
         release(held)
         expect("waited", answers(waiting), [200] * 3)
-        daemon.wait_for(r"(?s)(infer\?\d status=200.*){3}")
-        expect("order", re.findall(r"infer\?(\d) status=200", daemon.read_log()), ["1", "0", "8"])
+        daemon.wait_for(r"(?s)(hold/infer status=200.*){3}")
+        ports = re.findall(r"remote=\S+:(\d+) .*hold/infer status=200", daemon.read_log())
+        expect("order", [priorities_by_port[port] for port in ports], [1, 0, 8])
 
 
 def fast_beside_slow():
