@@ -343,6 +343,16 @@ static bool has_dynamic_dim(const struct call_io *io)
     return is_dynamic;
 }
 
+/* Does the client call positional arguments by their names? Then messages do, too. */
+static bool gives_names(const struct call_parser *p)
+{
+    bool has_any = false;
+    for (uint32_t i = 0; i < p->method->input_count; i++) {
+        has_any |= p->leaves[i].is_named;
+    }
+    return has_any;
+}
+
 enum status call_check_missing(const struct call_parser *p)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {
@@ -351,6 +361,7 @@ enum status call_check_missing(const struct call_parser *p)
                         (p->limits->shapes_only && !has_dynamic_dim(io));
         if (p->leaves[i].encoding == CALL_ABSENT && !may_lack) {
             char text[CALL_IO_TEXT_MAX];
+            p->leaves[i].is_named = io->name && gives_names(p);
             return call_fail(p, call_find_leaf(p->method, i), ": missing, expected %s",
                              call_print_io(io, text));
         }

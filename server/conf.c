@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -238,6 +239,19 @@ static void verify_addresses(const struct options *options, const struct option_
     }
 }
 
+/* A folder is no model, whatever the name that its path gives. */
+static enum status verify_model(const struct option_model *model, struct error *err)
+{
+    struct stat info;
+    if (stat(model->path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return error_set(err, ST_INVALID,
+                         "model file %s: is a directory, expected a file; --models %s serves the "
+                         "files in it",
+                         model->path, model->path);
+    }
+    return model_name_verify(options_model_name(model), err);
+}
+
 /* What the table does not know: forms of addresses and of names. */
 static void verify(const struct options *options, struct conf_report *report)
 {
@@ -252,8 +266,7 @@ static void verify(const struct options *options, struct conf_report *report)
     for (uint32_t i = 0; i < options->model_count; i++) {
         const struct option_model *model = &options->models[i];
         struct error err;
-        if (model->source != OPTIONS_FROM_DOCUMENT &&
-            model_name_verify(options_model_name(model), &err) != ST_OK) {
+        if (model->source != OPTIONS_FROM_DOCUMENT && verify_model(model, &err) != ST_OK) {
             bool is_argument = model->source == OPTIONS_FROM_ARGUMENTS;
             complain(report, is_argument ? EX_USAGE : EX_CONFIG, "", &err);
         }

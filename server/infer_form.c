@@ -52,7 +52,7 @@ static bool says_file(struct span type)
            begins_with(type, "video/") || is_type(type, "application/ogg");
 }
 
-/* What clients send that say nothing of their file: then its first bytes decide. */
+/* What clients send that say nothing of their body: then its first bytes decide. */
 static bool says_nothing(struct span type)
 {
     return type.len == 0 || is_type(type, "application/octet-stream") ||
@@ -98,10 +98,9 @@ static enum form form_of(const struct request *request, const struct infer_call 
         (takes(call, MEDIUM_TEXT) || !may_be_json(body_span(request->infer.body)))) {
         return FORM_TEXT;
     }
-    bool is_file =
-        says_file(type) || (says_nothing(type) && takes_files(call) &&
-                            media_find_format(body_span(request->infer.body)) != MEDIA_FORMATS);
-    return is_file ? FORM_FILE : FORM_NONE;
+    bool may_be_file =
+        says_nothing(type) && takes_files(call) && !may_be_json(body_span(request->infer.body));
+    return says_file(type) || may_be_file ? FORM_FILE : FORM_NONE;
 }
 
 bool infer_form_is(const struct request *request, const struct infer_call *call)

@@ -99,6 +99,18 @@ static struct span strip_scheme(struct span text)
     return comma ? span_of(comma + 1, (size_t)(text.ptr + text.len - comma - 1)) : text;
 }
 
+static bool is_url(struct span text)
+{
+    static const char *const schemes[] = {"http:", "https:"};
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        size_t len = strlen(schemes[i]);
+        if (text.len > len && memcmp(text.ptr, schemes[i], len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A file as bytes; those of base64 are in memory that close_file() frees. */
 struct file {
     struct span bytes;
@@ -114,6 +126,9 @@ static enum status open_file(const struct call_item *item, struct medium_reader 
     }
     struct span text = strip_scheme(item->data);
     size_t bytes = base64_bytes(text);
+    if (is_url(text)) {
+        return error_set(err, ST_INVALID, ": expected a file in base64, got a URL");
+    }
     if (text.len != base64_text_bytes(bytes)) {
         return error_set(err, ST_INVALID, ": expected base64, got %zu characters, which are none",
                          text.len);

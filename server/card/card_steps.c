@@ -49,7 +49,7 @@ static enum status read_word(const struct document *in, const struct cJSON *valu
     TRY(document_text(in, value, &text, err));
     size_t word = find_word(text);
     if (word == WORD_COUNT) {
-        return document_fail(in, value, err, ST_INVALID, "expected " WORDS);
+        return document_fail(in, value, err, ST_INVALID, "expected " WORDS ", got '%.40s'", text);
     }
     if (!words[word].is_word) {
         return document_fail(in, value, err, ST_INVALID, "expected an object: {\"%s\": %s}",

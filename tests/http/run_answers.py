@@ -654,7 +654,7 @@ def test_mistakes():
     mistakes = (
         ({"scores": [{"steps": ["softmx"]}]},
          "methods.scores.outputs[0].steps[0]: expected softmax, sigmoid, normalize, pool, arg_max "
-         "or threshold"),
+         "or threshold, got 'softmx'"),
         ({"scores": [{"steps": [{"softmax": 2}]}]},
          "methods.scores.outputs[0].steps[0]: softmax: the tensor has 2 dims, got dim 2"),
         ({"scores": [{"steps": [{"threshold": 0.5}, "sigmoid"]}]},

@@ -155,7 +155,8 @@ def calls():
                  'args[0]: given twice, by its position and as "left"'),
                 ({"args": [one], "kwargs": {"Right": two}},
                  'kwargs["Right"]: unknown member, expected "left", "right"'),
-                ({"kwargs": {"left": one}}, "args[1]: missing, expected float32[2,3]")):
+                ({"kwargs": {"left": one}}, 'kwargs["right"]: missing, expected float32[2,3]'),
+                ({"args": [one]}, "args[1]: missing, expected float32[2,3]")):
             expect("refused", call(port, model="add", **arguments)[1]["error"], text)
         status, whole = call(port, args=[picture(2)])
         status, answer = call(port, 3, args=[picture(2)])

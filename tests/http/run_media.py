@@ -180,6 +180,9 @@ def json_forms():
         refuse(client, 400, "args[0][1]: malformed base64", call("pixels"),
                {"args": [[files[0], "!!!!"]]})
         refuse(client, 400, "or a file in base64", call("pixels"), {"args": [True]})
+        for url in ("http://a.example/b.png", "https://a.example/b.png"):
+            refuse(client, 400, "args[0]: expected a file in base64, got a URL", call("pixels"),
+                   {"args": [url]})
         refuse(client, 400, "args[0][1]: expected a file", call("pixels"),
                {"args": [[files[0], 1]]})
 
@@ -463,6 +466,11 @@ def refusals():
         refuse(client, 400, "field 'picture': expected a file, got 9 bytes of an unknown format; "
                "curl sends a file as picture=@FILE", call("pixels"),
                form(("picture", b"seven.jpg", False)), f"Content-Type: {FORM}")
+        for unsaid in ("application/octet-stream", "application/x-www-form-urlencoded"):
+            refuse(client, 400, "the body is an unknown format, expected JPEG, PNG or WebP",
+                   call("pixels"), b"<\0no picture", f"Content-Type: {unsaid}")
+            refuse(client, 400, 'unknown member', call("pixels"), b' {"a": 1}',
+                   f"Content-Type: {unsaid}")
         none = "takes no {}, its card says nothing of it"
         sound = tones.wav([0.0])
         for path, data, kind_of, word in (
