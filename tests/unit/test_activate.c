@@ -399,7 +399,7 @@ static void rows_of_few_channels_are_bfloat16(void **state)
     }
 }
 
-/* Weights |count| conversions, of which each one changes nothing, behind a constant. */
+/* The type of packed weights that lie |count| nodes behind a constant, which change nothing. */
 static enum dtype type_behind(uint32_t count)
 {
     struct fixture storage = {.device = NULL}, *f = &storage;
