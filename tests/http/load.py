@@ -41,9 +41,9 @@ def deep_request(rows, parameters=None, fields=(), value=0.5, model="deep"):
                           struct.pack("<f", value) * (rows * 4), parameters, fields)
 
 
-def hold_request(rows, parameters=None, fields=(), model="hold", goes_on=False):
+def hold_request(rows, parameters=None, fields=(), model="hold", goes_on=False, query=""):
     """If |goes_on|, the call runs until its client goes."""
-    return binary_request(f"/v2/models/{model}/infer",
+    return binary_request(f"/v2/models/{model}/infer{query}",
                           [tensor("input_0", "FP32", [rows, 4], rows * 16),
                            tensor("input_1", "BOOL", [], 1)],
                           struct.pack("<f", 0.5) * (rows * 4) + bytes([goes_on]), parameters,
