@@ -15,8 +15,8 @@ say "x" in place of "input_0", and get "tabby" in place of 281.
 
 Other members of the card are given like max_batch=8; inputs=[{"name": "x", "image": {...}}] says
 that clients may send pictures. weights=MobileNet_V3_Small_Weights.DEFAULT does so for a classifier
-of torchvision, with its labels. export_encoder(), export_chat() and export_speech() take models of
-transformers.
+of torchvision, with its labels and a softmax. export_encoder(), export_chat() and export_speech()
+take models of transformers.
 
 Works with ExecuTorch 1.4.1 as PyPI has it. `pte card --check CARD FILE` compares the two.
 """
@@ -32,6 +32,8 @@ from torch.utils import _pytree as pytree
 NAME = re.compile(r"(?!-)[A-Za-z0-9_:-]+([.][A-Za-z0-9_:-]+)*")
 ALIAS = re.compile(r"(input|output)_[0-9]+")
 NAME_MAX = 128
+# What a classifier gives, for people: the best of its classes, as probabilities.
+CLASSES = {"name": "scores", "steps": ["softmax"], "answer": {"classes": 5}}
 FILTERS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
 
 
@@ -119,6 +121,8 @@ def make_card(forward, args, outputs, labels, description, shapes, weights, more
     if weights is not None:
         inputs = name_picture(inputs, weights)
         labels = weights.meta["categories"] if labels is None else labels
+        if outputs is None and not isinstance(labels, dict):
+            outputs = [CLASSES]
     card = {"description": description, "inputs": inputs,
             "outputs": describe_outputs(outputs, labels),
             "labels": None if labels is None or isinstance(labels, dict) else list(labels),
@@ -145,9 +149,10 @@ def export(module, args, path, kwargs=None, *, dynamic_shapes=None, backend="xnn
     the names of outputs. |shapes|: for each call that pted makes before it is ready, shapes by the
     names of inputs. |weights|: of a classifier of torchvision, such as
     MobileNet_V3_Small_Weights.DEFAULT: then the card says that clients may send pictures, how they
-    become the first input, and the labels. |more|: further members of the card, such as
-    max_batch=8. |compile_config|, |program_config|: an EdgeCompileConfig and an
-    ExecutorchBackendConfig. Returns the path of the card.
+    become the first input, and the labels. Without |outputs|, the answer is then the best classes
+    as probabilities. |more|: further members of the card, such as max_batch=8. |compile_config|,
+    |program_config|: an EdgeCompileConfig and an ExecutorchBackendConfig. Returns the path of the
+    card.
     """
     path = Path(path)
     if path.suffix != ".pte":
