@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
+#include "hal/semaphore.h"
 #include "runtime/call/batch.h"
 #include "runtime/call/invocation.h"
 #include "runtime/program/program.h"
@@ -188,11 +189,19 @@ static void a_cancelled_call_changes_nothing(void **state)
     struct rt_state *sequence;
     assert_ok(w->err, rt_state_new(w->program, &sequence, &w->err));
     step_ahead(w, sequence, 0, 4, 4);
+    struct hal_semaphore *gate; /* the call does not run before it is cancelled */
+    assert_ok(w->err, hal_semaphore_new(0, &gate, &w->err));
     struct rt_invocation *call = begin_ahead(w, sequence, 4, 4, 1);
+    rt_invocation_after(call, &(struct hal_timepoint){gate, 1});
     assert_ok(w->err, rt_ahead_ready(w->method, call, &w->err));
     assert_ok(w->err, rt_invocation_prepare(call, RT_PREPARE_ALL, &w->err));
-    assert_int_equal(submit_and_wait(call, true), ST_CANCELLED);
+    struct done done = DONE_INIT;
+    rt_invocation_submit(call, HAL_CALLER_QUICK, on_done, &done);
+    rt_invocation_cancel(call);
+    hal_semaphore_signal(gate, 1);
+    assert_int_equal(await_done(&done), ST_CANCELLED);
     rt_invocation_free(call);
+    hal_semaphore_unref(gate);
     step_ahead(w, sequence, 4, 8, 8);
     rt_state_unref(sequence);
 }
