@@ -156,8 +156,8 @@ static enum status count_binary(const struct bundle_call *call, size_t *total, s
     return ST_OK;
 }
 
-/* Out of memory, or out of the time of a light step, is the whole list; any other error stays with
- * its call. */
+/* Lack of memory, or more work than a light step may do, ends the step for the whole list; any
+ * other error stays with its call. */
 static enum status decode_call(struct request *request, struct bundle_call *call,
                                size_t *binary_count)
 {

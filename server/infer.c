@@ -321,6 +321,14 @@ uint64_t infer_work_max(const struct request *request)
     return request->is_heavy ? 0 : request->server->params->light_bytes_max;
 }
 
+enum status infer_check_work(const struct request *request, uint64_t bytes, struct error *err)
+{
+    uint64_t max = infer_work_max(request);
+    return max == 0 || bytes <= max
+               ? ST_OK
+               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+}
+
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
 static enum status remove_coding(struct request *request, struct error *err)
@@ -336,13 +344,12 @@ static enum status remove_coding(struct request *request, struct error *err)
     infer->body = &infer->inflated;
     body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
     size_t max = request->server->params->body_bytes_max;
-    infer->inflated.max_bytes = infer_work_max(request) && infer_work_max(request) < max
-                                    ? (size_t)infer_work_max(request)
-                                    : max;
+    uint64_t work_max = infer_work_max(request);
+    infer->inflated.max_bytes = work_max && work_max < max ? (size_t)work_max : max;
     enum status status = coding_inflate(coding, body_span(&request->body), &infer->inflated, err);
     if (status == ST_TOO_LARGE && infer->inflated.max_bytes < max) {
         body_reset(&infer->inflated);
-        return error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+        return infer_check_work(request, work_max + 1, err);
     }
     return check_memory(request, status, err);
 }
@@ -710,7 +717,7 @@ static bool has_results(const struct infer *infer)
 static enum status take_for_answers(struct request *request, size_t bytes, struct error *err)
 {
     struct hal_pool *pool = request->infer.pool;
-    if (bytes <= hal_pool_size(pool) && hal_pool_promise(pool, bytes)) {
+    if (hal_pool_promise(pool, bytes)) {
         return ST_OK;
     }
     error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);

@@ -284,12 +284,17 @@ MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
 /* Step MEDIA: the threads that read files are back, and what was left of DECODE is done. */
 MUST_CHECK enum status infer_end_media(struct request *request, struct error *err);
+
 /* A tokenizer takes about as long for a byte as other work for so many. */
 #define INFER_TEXT_WEIGHT 8
 
 /* Bytes that the present step may handle; 0: it is heavy, any number. A step that finds out that it
  * has to handle more fails with ST_WOULD_BE_HEAVY, and is repeated as a heavy one. */
 uint64_t infer_work_max(const struct request *request);
+
+/* ST_WOULD_BE_HEAVY if the present step may not handle |bytes|. */
+MUST_CHECK enum status infer_check_work(const struct request *request, uint64_t bytes,
+                                        struct error *err);
 
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,

@@ -348,13 +348,10 @@ static enum status put_texts(struct infer_call *call, const struct medium *mediu
 static enum status weigh_texts(struct request *request, const struct call_item *items,
                                uint32_t count, struct error *err)
 {
-    uint64_t max = infer_work_max(request);
     for (uint32_t i = 0; i < count; i++) {
         request->infer.media.work += items[i].data.len * (uint64_t)INFER_TEXT_WEIGHT;
     }
-    return max == 0 || request->infer.media.work <= max
-               ? ST_OK
-               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+    return infer_check_work(request, request->infer.media.work, err);
 }
 
 static enum status decode_texts(struct request *request, struct infer_call *call,

@@ -30,8 +30,10 @@ static bool has_steps(const struct model *model)
     return rt_batch_has_states(model->method);
 }
 
-/* How many tokens of one answer may run as one call, and how long that takes. Nobody reads the
- * times before publish(). */
+_Static_assert(DRAFTS_MAX + 1 == RT_AHEAD_STEPS_MAX, "a call checks all guesses");
+
+/* How many tokens of one answer may run as one call, and how long that takes. The times are read
+ * only after publish(). */
 static void prove_ahead(struct proving *proving, struct hal_pool *pool)
 {
     struct generator *generator = proving->model->generator;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The query of a request's target: what stands behind its '?'. It is read once, when the head is
- * there. A parameter that the route does not take is refused, so that a slip of the pen is not
- * taken for consent; routes that are called by the clients of other servers, by probes or by
- * browsers do not look at it (struct route). Any thread.
+ * The query of a request's target: the text behind its '?'. It is read once, when the head is
+ * there. A parameter that the route does not take is refused, so that a client notices a typo.
+ * Routes for the clients of other servers, for probes and for browsers ignore the query (struct
+ * route). Any thread.
  */
 #ifndef PTED_SERVER_QUERY_H
 #define PTED_SERVER_QUERY_H

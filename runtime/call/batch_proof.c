@@ -11,14 +11,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "hal/semaphore.h"
 #include "runtime/call/batch.h"
 #include "runtime/call/inside.h"
-#include "runtime/call/steps.h"
+#include "runtime/call/steps_trial.h"
 #include "runtime/program/method.h"
 
 /* Bytes of results that are kept for the comparison. */
@@ -35,13 +34,6 @@ struct proof {
     uint8_t *alone;           /* owned: the results of each sample, row after row */
     size_t row_bytes;         /* of all results of one sample */
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* Samples that differ in every element: small numbers, which every type can represent and which are
  * valid indices. */
@@ -208,12 +200,12 @@ static enum status measure(struct proof *proof, struct error *err)
 /* How many rows may be joined, at most |max|; 1: |err| is the reason. */
 static int64_t prove(struct proof *proof, int64_t max, uint64_t budget_ns, struct error *err)
 {
-    uint64_t begin = now_ns();
+    uint64_t begin = rt_trial_now_ns();
     int64_t proven = 1;
     error_set(err, ST_UNSUPPORTED, "there was no time to try");
     bool is_equal = try_rows(proof, 0, 1, err) == ST_OK;
     for (int64_t rows = 2; is_equal && rows <= max; rows++) {
-        if (now_ns() - begin >= budget_ns * (rows == 2 ? PATIENCE : 1)) {
+        if (rt_trial_now_ns() - begin >= budget_ns * (rows == 2 ? PATIENCE : 1)) {
             break;
         }
         is_equal =
@@ -274,7 +266,7 @@ static enum status race_prepared(struct rt_invocation **calls, uint32_t count, b
     TRY(hal_semaphore_new(0, &race.semaphore, err));
     atomic_init(&race.left, count);
     enum status status = ST_OK;
-    uint64_t begin = now_ns();
+    uint64_t begin = rt_trial_now_ns();
     for (uint32_t i = 0; i < count; i++) {
         args[i] = &race;
         if (!is_joined) {
@@ -287,7 +279,7 @@ static enum status race_prepared(struct rt_invocation **calls, uint32_t count, b
     if (status == ST_OK) {
         status = hal_semaphore_wait(race.semaphore, 1, UINT64_MAX);
         must(status == ST_OK);
-        *out_ns = now_ns() - begin;
+        *out_ns = rt_trial_now_ns() - begin;
     }
     hal_semaphore_unref(race.semaphore);
     return status;

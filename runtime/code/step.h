@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "runtime/code/code.h"
+#include "runtime/passes/rows.h"
 
 /* What the method says of its code. */
 struct rt_step_form {
@@ -30,8 +31,6 @@ struct rt_step_number {
 
 /* The greatest value that a number can have in any step. None is negative. */
 #define RT_STEP_NUMBER_MAX INT32_MAX
-
-#define RT_NO_OUTPUT UINT32_MAX
 
 struct rt_step {
     /* Owned. Inputs: the method's, its mutable buffers, the numbers. Outputs: the method's results,

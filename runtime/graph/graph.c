@@ -370,6 +370,15 @@ bool rt_value_same_dims(const struct rt_value *a, const struct rt_value *b)
     return same;
 }
 
+bool rt_ints_are(const struct rt_value *list, int64_t value)
+{
+    bool are = true;
+    for (uint32_t i = 0; are && i < list->count; i++) {
+        are = rt_dim_is(list->ints[i], value);
+    }
+    return are;
+}
+
 struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *value)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);

@@ -166,6 +166,9 @@ bool rt_value_shape(const struct rt_value *value, struct shape *out_shape);
 /* Are all dims of the two tensors the same? */
 bool rt_value_same_dims(const struct rt_value *a, const struct rt_value *b);
 
+/* Is every entry of the list of ints |value|? */
+bool rt_ints_are(const struct rt_value *list, int64_t value);
+
 /* The product of all dims. */
 struct rt_dim rt_value_numel(struct rt_graph *graph, const struct rt_value *value);
 

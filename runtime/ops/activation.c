@@ -37,32 +37,14 @@ static bool is_known(enum rt_pointwise_op op)
     return find(op) < sizeof(activations) / sizeof(activations[0]);
 }
 
-/* Has a chain one tensor and one step? */
-static bool has_one_step(const struct rt_graph *graph, const struct rt_node *chain)
-{
-    const struct rt_value *names = rt_node_arg(graph, chain, RT_CHAIN_TENSORS_MAX);
-    const struct rt_value *args = rt_node_arg(graph, chain, RT_CHAIN_TENSORS_MAX + 1);
-    return !memchr(names->bytes.ptr, ' ', names->bytes.len) &&
-           rt_node_arg(graph, chain, 1)->kind == RT_NONE && args->count == 1 &&
-           rt_dim_is(args->ints[0], 0);
-}
-
-static bool find_in_chain(struct rt_graph *graph, const struct rt_node *chain, uint32_t *out_input,
-                          uint32_t *out_name)
-{
-    *out_input = chain->args[0];
-    *out_name = chain->args[RT_CHAIN_TENSORS_MAX];
-    return has_one_step(graph, chain) &&
-           is_known(rt_chain_op_named(graph->values[*out_name].bytes));
-}
-
 bool rt_activation_find(struct rt_graph *graph, const struct rt_node *node, uint32_t *out_input,
                         uint32_t *out_name)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     struct rt_pointwise_step step;
     if (rt_op_is(node->op, RT_KNOWN_chain)) {
-        return find_in_chain(graph, node, out_input, out_name);
+        return rt_chain_find_only_step(graph, node, out_input, out_name) &&
+               is_known(rt_chain_op_named(graph->values[*out_name].bytes));
     }
     if (!rt_pointwise_read_step(graph, node, &step) || !is_known(step.op) ||
         step.values[0] == RT_PW_NUMBER) {

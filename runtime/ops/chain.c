@@ -103,6 +103,18 @@ enum rt_pointwise_op rt_chain_op_named(struct span name)
     unreachable();
 }
 
+bool rt_chain_find_only_step(const struct rt_graph *graph, const struct rt_node *chain,
+                             uint32_t *out_input, uint32_t *out_name)
+{
+    const struct rt_value *names = rt_node_arg(graph, chain, RT_CHAIN_TENSORS_MAX);
+    const struct rt_value *args = rt_node_arg(graph, chain, RT_CHAIN_TENSORS_MAX + 1);
+    *out_input = chain->args[0];
+    *out_name = chain->args[RT_CHAIN_TENSORS_MAX];
+    return names->bytes.len > 0 && !memchr(names->bytes.ptr, ' ', names->bytes.len) &&
+           rt_node_arg(graph, chain, 1)->kind == RT_NONE && args->count == 1 &&
+           rt_dim_is(args->ints[0], 0);
+}
+
 /* The next word of |text|; moves |text| past it. */
 static struct span next_word(struct span *text)
 {

@@ -76,6 +76,11 @@ uint32_t rt_chain_arg_count(enum rt_pointwise_op op);
 /* The loop with that name, which must be in a chain. */
 enum rt_pointwise_op rt_chain_op_named(struct span name);
 
+/* Has the chain one step, a loop of one tensor without parameters? Then |out_input| receives the
+ * tensor and |out_name| the value with the loop's name. */
+bool rt_chain_find_only_step(const struct rt_graph *graph, const struct rt_node *chain,
+                             uint32_t *out_input, uint32_t *out_name);
+
 /* Can the loop be a step whose operands are constants where |numbers| has a bit? */
 bool rt_chain_takes(enum rt_pointwise_op op, uint32_t numbers);
 #endif

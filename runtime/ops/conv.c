@@ -263,26 +263,6 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- conv ------------------------------------------------------------------------------------ */
 
-/* x, packed weights, bias?, residual?, kernel, stride, padding, dilation, output padding (2 entries
- * each; for rank 3 the first is unused), groups, outs, transposed, min, max, activation? */
-enum {
-    PACKED_X,
-    PACKED_W,
-    PACKED_BIAS,
-    PACKED_RESIDUAL,
-    PACKED_KERNEL,
-    PACKED_STRIDE,
-    PACKED_PADDING,
-    PACKED_DILATION,
-    PACKED_OUTPUT_PADDING,
-    PACKED_GROUPS,
-    PACKED_OUTS,
-    PACKED_TRANSPOSED,
-    PACKED_MIN,
-    PACKED_MAX,
-    PACKED_ACTIVATION /* none in conv_dw */
-};
-
 static struct window packed_window(const struct rt_value *const lists[5], uint8_t axis)
 {
     return (struct window){
@@ -296,15 +276,15 @@ static struct window packed_window(const struct rt_value *const lists[5], uint8_
 
 static enum status packed_shape(struct rt_shape_call *call)
 {
-    const struct rt_value *x = rt_shape_arg(call, PACKED_X), *lists[5];
-    struct rt_dim out[4] = {x->dims[0], rt_shape_arg(call, PACKED_OUTS)->i};
+    const struct rt_value *x = rt_shape_arg(call, RT_PACKED_X), *lists[5];
+    struct rt_dim out[4] = {x->dims[0], rt_shape_arg(call, RT_PACKED_OUTS)->i};
     for (uint32_t i = 0; i < 5; i++) {
-        lists[i] = rt_shape_arg(call, PACKED_KERNEL + i);
+        lists[i] = rt_shape_arg(call, RT_PACKED_KERNEL + i);
     }
     for (uint8_t i = 2; i < x->rank; i++) {
         struct window w = packed_window(lists, (uint8_t)(i + 2 - x->rank));
         out[i] = out_extent(&call->graph->dims, x->dims[i], &w,
-                            rt_shape_arg(call, PACKED_TRANSPOSED)->b);
+                            rt_shape_arg(call, RT_PACKED_TRANSPOSED)->b);
     }
     return rt_shape_set_out(call, 0, x->rank, out);
 }
@@ -320,7 +300,7 @@ static struct window emit_window(struct rt_emit *emit, uint8_t axis)
 {
     const struct rt_value *lists[5];
     for (uint32_t i = 0; i < 5; i++) {
-        lists[i] = rt_emit_value(emit, PACKED_KERNEL + i);
+        lists[i] = rt_emit_value(emit, RT_PACKED_KERNEL + i);
     }
     return packed_window(lists, axis);
 }
@@ -382,17 +362,17 @@ struct conv {
 
 static void describe(struct rt_emit *emit, struct conv *c)
 {
-    const struct rt_tensor *x = rt_emit_arg(emit, PACKED_X), *b = rt_emit_arg(emit, PACKED_W);
+    const struct rt_tensor *x = rt_emit_arg(emit, RT_PACKED_X), *b = rt_emit_arg(emit, RT_PACKED_W);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    const struct rt_tensor *bias = rt_emit_arg(emit, PACKED_BIAS);
-    const struct rt_tensor *residual = rt_emit_arg(emit, PACKED_RESIDUAL);
+    const struct rt_tensor *bias = rt_emit_arg(emit, RT_PACKED_BIAS);
+    const struct rt_tensor *residual = rt_emit_arg(emit, RT_PACKED_RESIDUAL);
     extents(x, &c->in_h, &c->in_w);
     extents(out, &c->out_h, &c->out_w);
     c->h = emit_window(emit, 0);
     c->w = emit_window(emit, 1);
     c->gemm = (struct rt_gemm){
         .images = x->dims[0],
-        .groups = rt_emit_int(emit, PACKED_GROUPS),
+        .groups = rt_emit_int(emit, RT_PACKED_GROUPS),
         .channels = x->dims[1],
         .outs = out->dims[1],
         .kernel_w = c->w.kernel,
@@ -403,10 +383,10 @@ static void describe(struct rt_emit *emit, struct conv *c)
         .line_out = c->out_w * out->dims[1],
         .pixel_out = out->dims[1],
         .group_b = b->dims[1] * b->dims[2] * b->dims[3],
-        .min = (float)rt_emit_number(emit, PACKED_MIN),
-        .max = (float)rt_emit_number(emit, PACKED_MAX),
+        .min = (float)rt_emit_number(emit, RT_PACKED_MIN),
+        .max = (float)rt_emit_number(emit, RT_PACKED_MAX),
         .is_rounded = out->is_half,
-        .activation = rt_activation_read(rt_emit_value(emit, PACKED_ACTIVATION)),
+        .activation = rt_activation_read(rt_emit_value(emit, RT_PACKED_ACTIVATION)),
     };
     c->tensors = (struct rt_gemm_tensors){
         .out = out->binding,
@@ -449,7 +429,7 @@ static enum status conv_emit(struct rt_emit *emit, struct error *err)
 {
     struct conv c;
     describe(emit, &c);
-    if (rt_emit_value(emit, PACKED_TRANSPOSED)->b) {
+    if (rt_emit_value(emit, RT_PACKED_TRANSPOSED)->b) {
         return emit_phases(emit, &c, err);
     }
     c.gemm.y = direct_axis(&c.h, c.in_h, c.out_h);
@@ -571,11 +551,11 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-#define PACKED_ARGS "TTT?T?LLLLLIIBFFZ?>T"
+#define SIGNATURE "TTT?T?LLLLLIIBFFZ?>T"
 
-static const struct rt_epilogue conv_epilogue = {PACKED_RESIDUAL, PACKED_MIN, PACKED_MAX, true,
-                                                 PACKED_ACTIVATION};
-static const struct rt_epilogue depthwise_epilogue = {0, PACKED_MIN, PACKED_MAX, false, 0};
+static const struct rt_epilogue conv_epilogue = {RT_PACKED_RESIDUAL, RT_PACKED_MIN, RT_PACKED_MAX,
+                                                 true, RT_PACKED_ACTIVATION};
+static const struct rt_epilogue depthwise_epilogue = {0, RT_PACKED_MIN, RT_PACKED_MAX, false, 0};
 
 const struct rt_op rt_ops_conv[] = {
     {"convolution", "aten::convolution.out", "TTT?LLLBLI>T", convolution_shape, NULL, 0,
@@ -586,10 +566,10 @@ const struct rt_op rt_ops_conv[] = {
      .becomes = "conv_gradient"},
     {"pack_conv", NULL, "TIB>T", pack_shape, pack_emit, RT_OP_MOVES, RT_LAYOUT_ROW_MAJOR, NULL,
      NULL, .dtypes = 1u << DT_F32, .runs = &rt_pack_kernel},
-    {"conv", NULL, PACKED_ARGS, packed_shape, conv_emit, RT_OP_EPILOGUE, RT_LAYOUT_CHANNELS_LAST,
+    {"conv", NULL, SIGNATURE, packed_shape, conv_emit, RT_OP_EPILOGUE, RT_LAYOUT_CHANNELS_LAST,
      &conv_epilogue, rt_batch_each, .dtypes = 1u << DT_F32 | 1u << DT_BF16,
      .runs = &rt_gemm_kernel},
-    {"conv_dw", NULL, PACKED_ARGS, packed_shape, depthwise_emit, RT_OP_EPILOGUE,
+    {"conv_dw", NULL, SIGNATURE, packed_shape, depthwise_emit, RT_OP_EPILOGUE,
      RT_LAYOUT_CHANNELS_LAST, &depthwise_epilogue, rt_batch_each, .dtypes = 1u << DT_F32,
      .runs = &depthwise_kernel},
     {0},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments of the file's convolutions, for the operators and for the pass that lowers them. */
+/* Arguments of convolutions, for the operators and for the passes that make and rewrite them. */
 #ifndef PTED_RUNTIME_OPS_CONV_H
 #define PTED_RUNTIME_OPS_CONV_H
 
@@ -22,6 +22,27 @@ enum rt_conv_arg {
     RT_CONV_OUTPUT_PADDING,
     RT_CONV_GROUPS,
     RT_CONV_ARGS
+};
+
+/* Arguments of "conv" and "conv_dw", whose weights are packed. Lists have 2 entries; for rank 3 the
+ * first is unused. */
+enum rt_packed_conv_arg {
+    RT_PACKED_X,
+    RT_PACKED_W,
+    RT_PACKED_BIAS,     /* or none */
+    RT_PACKED_RESIDUAL, /* or none */
+    RT_PACKED_KERNEL,
+    RT_PACKED_STRIDE,
+    RT_PACKED_PADDING,
+    RT_PACKED_DILATION,
+    RT_PACKED_OUTPUT_PADDING,
+    RT_PACKED_GROUPS,
+    RT_PACKED_OUTS, /* output channels */
+    RT_PACKED_TRANSPOSED,
+    RT_PACKED_MIN,
+    RT_PACKED_MAX,
+    RT_PACKED_ACTIVATION, /* or none, as always in "conv_dw" */
+    RT_PACKED_ARGS
 };
 
 /* Arguments of "convolution_backward". */

@@ -9,30 +9,20 @@
 
 #include "base/check.h"
 #include "runtime/ops/cat_affine.h"
+#include "runtime/ops/conv.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
-enum { CONV_X, CONV_W, CONV_BIAS, CONV_KERNEL = 4, CONV_STRIDE, CONV_PADDING };
-enum { CONV_MIN = 12, CONV_MAX };
 enum { CAT_LIST, CAT_DIM };
-
-static bool has_entries(const struct rt_value *list, int64_t value)
-{
-    bool are_equal = true;
-    for (uint32_t i = 0; i < list->count; i++) {
-        are_equal &= rt_dim_is(list->ints[i], value);
-    }
-    return are_equal;
-}
 
 /* Does the depthwise convolution read one pixel for each of its own? */
 static bool is_affine(const struct rt_graph *graph, const struct rt_node *conv)
 {
-    return has_entries(rt_node_arg(graph, conv, CONV_KERNEL), 1) &&
-           has_entries(rt_node_arg(graph, conv, CONV_STRIDE), 1) &&
-           has_entries(rt_node_arg(graph, conv, CONV_PADDING), 0) &&
+    return rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_KERNEL), 1) &&
+           rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_STRIDE), 1) &&
+           rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_PADDING), 0) &&
            !rt_node_out(graph, conv, 0)->is_half;
 }
 
@@ -55,7 +45,7 @@ static bool joins_images(const struct rt_graph *graph, const struct rt_node *cat
 static enum status visit(struct rt_rewrite *rw, struct rt_node *conv, struct error *err)
 {
     struct rt_graph *graph = rw->graph;
-    uint32_t joined = conv->args[CONV_X];
+    uint32_t joined = conv->args[RT_PACKED_X];
     const struct rt_node *cat = rt_rewrite_producer(rw, joined, RT_KNOWN_cat);
     if (!cat || !rt_rewrite_is_single_use(rw, joined) || !is_affine(graph, conv) ||
         !joins_images(graph, cat)) {
@@ -67,10 +57,10 @@ static enum status visit(struct rt_rewrite *rw, struct rt_node *conv, struct err
     }
     args[RT_CAT_AFFINE_LIST] = cat->args[CAT_LIST];
     args[RT_CAT_AFFINE_DIM] = cat->args[CAT_DIM];
-    args[RT_CAT_AFFINE_SCALE] = conv->args[CONV_W];
-    args[RT_CAT_AFFINE_SHIFT] = conv->args[CONV_BIAS];
-    args[RT_CAT_AFFINE_MIN] = conv->args[CONV_MIN];
-    args[RT_CAT_AFFINE_MAX] = conv->args[CONV_MAX];
+    args[RT_CAT_AFFINE_SCALE] = conv->args[RT_PACKED_W];
+    args[RT_CAT_AFFINE_SHIFT] = conv->args[RT_PACKED_BIAS];
+    args[RT_CAT_AFFINE_MIN] = conv->args[RT_PACKED_MIN];
+    args[RT_CAT_AFFINE_MAX] = conv->args[RT_PACKED_MAX];
     conv->op = RT_OP(cat_affine);
     conv->args = args;
     conv->arg_count = RT_CAT_AFFINE_ARGS;

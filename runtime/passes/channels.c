@@ -378,17 +378,17 @@ static bool is_depthwise(const struct pass *p, const struct rt_node *conv)
            p->readers[conv->outs[0]] == p->rw.uses[conv->outs[0]];
 }
 
-/* Puts argument |arg| of node |index| into the order of |places| along |dim|. */
+/* Puts argument |arg| of node |index| into the order of |weights| along |dim|. */
 static enum status order_weights(struct pass *p, uint32_t index, uint32_t arg, int64_t dim,
-                                 const struct place *places, uint32_t count)
+                                 struct parts *weights)
 {
-    struct parts parts = {.count = 0};
     uint32_t value = p->graph->nodes[index].args[arg], made;
     if (p->graph->values[value].kind == RT_NONE) {
         return ST_OK;
     }
-    must(find_weights(places, count, value, &parts));
-    TRY(make_join(p, &parts, dim, &made));
+    must(weights->item_count == 1);
+    weights->items[0] = value;
+    TRY(make_join(p, weights, dim, &made));
     p->graph->nodes[index].args[arg] = made;
     return ST_OK;
 }
@@ -424,9 +424,9 @@ static enum status visit_conv(struct pass *p, uint32_t index)
     }
     TRY(join(p, x, &parts));
     p->graph->nodes[index].args[RT_CONV_X] = p->joined[x];
-    TRY(order_weights(p, index, RT_CONV_W, product ? 1 : 0, places, count));
+    TRY(order_weights(p, index, RT_CONV_W, product ? 1 : 0, &weights));
     if (!product) {
-        TRY(order_weights(p, index, RT_CONV_BIAS, 0, places, count));
+        TRY(order_weights(p, index, RT_CONV_BIAS, 0, &weights));
         map_depthwise(p, out, places);
     }
     return rt_graph_check(p->graph, p->err);

@@ -7,18 +7,14 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "runtime/ops/chain.h"
+#include "runtime/ops/conv.h"
 #include "runtime/ops/expand_dw.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
-
-enum { CONV_X, CONV_W, CONV_BIAS, CONV_RESIDUAL, CONV_KERNEL, CONV_STRIDE, CONV_PADDING };
-enum { CONV_DILATION = 7, CONV_GROUPS = 9, CONV_OUTS, CONV_TRANSPOSED, CONV_MIN, CONV_MAX };
 
 /* Scratch memory, 16 MiB for a worker, holds the input lines of an output line. */
 #define KERNEL_MAX 7
@@ -27,48 +23,31 @@ enum { CONV_DILATION = 7, CONV_GROUPS = 9, CONV_OUTS, CONV_TRANSPOSED, CONV_MIN,
 /* A smaller expanded image stays in a second-level cache, so that storing it costs little. */
 #define EXPANDED_BYTES (512 * 1024)
 
-static bool is_pair(const struct rt_value *list, int64_t value)
-{
-    return list->count == 2 && rt_dim_is(list->ints[0], value) && rt_dim_is(list->ints[1], value);
-}
-
-/* The value that an activation reads if |node| is one, or 0. |out_name| receives its name. */
-static uint32_t activated(const struct rt_graph *graph, const struct rt_node *node,
-                          uint32_t *out_name)
-{
-    const struct rt_value *names = rt_node_arg(graph, node, RT_CHAIN_TENSORS_MAX);
-    const struct rt_value *args = rt_node_arg(graph, node, RT_CHAIN_TENSORS_MAX + 1);
-    bool has_one_step = names->bytes.len > 0 && !memchr(names->bytes.ptr, ' ', names->bytes.len) &&
-                        rt_node_arg(graph, node, 1)->kind == RT_NONE && args->count == 1 &&
-                        rt_dim_is(args->ints[0], 0);
-    *out_name = node->args[RT_CHAIN_TENSORS_MAX];
-    return has_one_step ? node->args[0] : 0;
-}
-
 /* Does a convolution use only what both kinds of them have here? */
 static bool is_plain(const struct rt_graph *graph, const struct rt_node *conv)
 {
-    return rt_node_arg(graph, conv, CONV_X)->rank == 4 &&
-           rt_node_arg(graph, conv, CONV_W)->dtype == DT_F32 &&
-           rt_node_arg(graph, conv, CONV_RESIDUAL)->kind == RT_NONE &&
-           is_pair(rt_node_arg(graph, conv, CONV_DILATION), 1) &&
-           !rt_node_arg(graph, conv, CONV_TRANSPOSED)->b && !rt_node_out(graph, conv, 0)->is_half;
+    return rt_node_arg(graph, conv, RT_PACKED_X)->rank == 4 &&
+           rt_node_arg(graph, conv, RT_PACKED_W)->dtype == DT_F32 &&
+           rt_node_arg(graph, conv, RT_PACKED_RESIDUAL)->kind == RT_NONE &&
+           rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_DILATION), 1) &&
+           !rt_node_arg(graph, conv, RT_PACKED_TRANSPOSED)->b &&
+           !rt_node_out(graph, conv, 0)->is_half;
 }
 
 static bool is_product(const struct rt_graph *graph, const struct rt_node *conv)
 {
-    return is_plain(graph, conv) && is_pair(rt_node_arg(graph, conv, CONV_KERNEL), 1) &&
-           is_pair(rt_node_arg(graph, conv, CONV_STRIDE), 1) &&
-           is_pair(rt_node_arg(graph, conv, CONV_PADDING), 0) &&
-           rt_dim_is(rt_node_arg(graph, conv, CONV_GROUPS)->i, 1) &&
-           rt_node_arg(graph, conv, CONV_X)->dims[1].value > 0;
+    return is_plain(graph, conv) && rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_KERNEL), 1) &&
+           rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_STRIDE), 1) &&
+           rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_PADDING), 0) &&
+           rt_dim_is(rt_node_arg(graph, conv, RT_PACKED_GROUPS)->i, 1) &&
+           rt_node_arg(graph, conv, RT_PACKED_X)->dims[1].value > 0;
 }
 
 static bool is_depthwise(const struct rt_graph *graph, const struct rt_node *conv)
 {
-    const struct rt_value *x = rt_node_arg(graph, conv, CONV_X);
-    const struct rt_value *kernel = rt_node_arg(graph, conv, CONV_KERNEL);
-    const struct rt_value *padding = rt_node_arg(graph, conv, CONV_PADDING);
+    const struct rt_value *x = rt_node_arg(graph, conv, RT_PACKED_X);
+    const struct rt_value *kernel = rt_node_arg(graph, conv, RT_PACKED_KERNEL);
+    const struct rt_value *padding = rt_node_arg(graph, conv, RT_PACKED_PADDING);
     bool fits =
         is_plain(graph, conv) && rt_dim_same(x->dims[1], rt_node_out(graph, conv, 0)->dims[1]);
     for (uint32_t i = 0; fits && i < 2; i++) {
@@ -96,20 +75,20 @@ static enum status absorb(struct rt_graph *graph, struct rt_node *conv,
     if (!args) {
         return arena_fail(&graph->arena, "the method", err);
     }
-    args[RT_EXPAND_X] = product->args[CONV_X];
-    args[RT_EXPAND_W] = product->args[CONV_W];
-    args[RT_EXPAND_BIAS] = product->args[CONV_BIAS];
-    args[RT_EXPAND_MIN] = product->args[CONV_MIN];
-    args[RT_EXPAND_MAX] = product->args[CONV_MAX];
+    args[RT_EXPAND_X] = product->args[RT_PACKED_X];
+    args[RT_EXPAND_W] = product->args[RT_PACKED_W];
+    args[RT_EXPAND_BIAS] = product->args[RT_PACKED_BIAS];
+    args[RT_EXPAND_MIN] = product->args[RT_PACKED_MIN];
+    args[RT_EXPAND_MAX] = product->args[RT_PACKED_MAX];
     args[RT_EXPAND_ACTIVATION] = name;
-    args[RT_EXPAND_DW_W] = conv->args[CONV_W];
-    args[RT_EXPAND_DW_BIAS] = conv->args[CONV_BIAS];
-    args[RT_EXPAND_KERNEL] = conv->args[CONV_KERNEL];
-    args[RT_EXPAND_STRIDE] = conv->args[CONV_STRIDE];
-    args[RT_EXPAND_PADDING] = conv->args[CONV_PADDING];
-    args[RT_EXPAND_DW_MIN] = conv->args[CONV_MIN];
-    args[RT_EXPAND_DW_MAX] = conv->args[CONV_MAX];
-    args[RT_EXPAND_DW_ACTIVATION] = conv->args[CONV_RESIDUAL]; /* none */
+    args[RT_EXPAND_DW_W] = conv->args[RT_PACKED_W];
+    args[RT_EXPAND_DW_BIAS] = conv->args[RT_PACKED_BIAS];
+    args[RT_EXPAND_KERNEL] = conv->args[RT_PACKED_KERNEL];
+    args[RT_EXPAND_STRIDE] = conv->args[RT_PACKED_STRIDE];
+    args[RT_EXPAND_PADDING] = conv->args[RT_PACKED_PADDING];
+    args[RT_EXPAND_DW_MIN] = conv->args[RT_PACKED_MIN];
+    args[RT_EXPAND_DW_MAX] = conv->args[RT_PACKED_MAX];
+    args[RT_EXPAND_DW_ACTIVATION] = conv->args[RT_PACKED_RESIDUAL]; /* none */
     conv->op = RT_OP(expand_dw);
     conv->args = args;
     conv->arg_count = RT_EXPAND_ARGS;
@@ -119,14 +98,16 @@ static enum status absorb(struct rt_graph *graph, struct rt_node *conv,
 static enum status visit_depthwise(struct rt_rewrite *rw, struct rt_node *conv, struct error *err)
 {
     struct rt_graph *graph = rw->graph;
-    uint32_t value = conv->args[CONV_X], name = conv->args[CONV_RESIDUAL], found;
+    uint32_t value = conv->args[RT_PACKED_X], name = conv->args[RT_PACKED_RESIDUAL];
+    uint32_t input, found;
     if (!is_depthwise(graph, conv) || !is_large(&graph->values[value])) {
         return ST_OK;
     }
     const struct rt_node *chain = rt_rewrite_producer(rw, value, RT_KNOWN_chain);
-    if (chain && rt_rewrite_is_single_use(rw, value) && activated(graph, chain, &found)) {
+    if (chain && rt_rewrite_is_single_use(rw, value) &&
+        rt_chain_find_only_step(graph, chain, &input, &found)) {
         name = found;
-        value = chain->args[0];
+        value = input;
     }
     const struct rt_node *product = rt_rewrite_producer(rw, value, RT_KNOWN_conv);
     if (!product || !rt_rewrite_is_single_use(rw, value) || !is_product(graph, product)) {
@@ -138,8 +119,10 @@ static enum status visit_depthwise(struct rt_rewrite *rw, struct rt_node *conv, 
 static void visit_activation(struct rt_rewrite *rw, const struct rt_node *chain)
 {
     struct rt_graph *graph = rw->graph;
-    uint32_t name, value = activated(graph, chain, &name);
-    struct rt_node *node = value ? rt_rewrite_producer(rw, value, RT_KNOWN_expand_dw) : NULL;
+    uint32_t value, name;
+    struct rt_node *node = rt_chain_find_only_step(graph, chain, &value, &name)
+                               ? rt_rewrite_producer(rw, value, RT_KNOWN_expand_dw)
+                               : NULL;
     if (!node || !rt_rewrite_is_single_use(rw, value) ||
         rt_node_arg(graph, node, RT_EXPAND_DW_ACTIVATION)->kind != RT_NONE) {
         return;

@@ -86,22 +86,13 @@ static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, u
     return rt_op_apply(graph, RT_OP(permute), args, 2, DT_F32, out, err);
 }
 
-static bool has_entries(const struct rt_value *list, int64_t value)
-{
-    bool are_equal = true;
-    for (uint32_t i = 0; i < list->count; i++) {
-        are_equal &= rt_dim_is(list->ints[i], value);
-    }
-    return are_equal;
-}
-
 /* Are the taps of a kernel's row neighbours in the input and in the sum, with all their channels?
  */
 static bool has_rows(const struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS])
 {
     return !graph->values[from[RT_CONV_TRANSPOSED]].b &&
            rt_dim_is(graph->values[from[RT_CONV_GROUPS]].i, 1) &&
-           has_entries(&graph->values[from[RT_CONV_DILATION]], 1);
+           rt_ints_are(&graph->values[from[RT_CONV_DILATION]], 1);
 }
 
 /* [O, I, H, W] as the matrix [O, H * W * I]. */
@@ -151,7 +142,7 @@ static enum dtype row_type(struct rt_graph *graph, const uint32_t from[RT_CONV_A
     const struct rt_value *w = &graph->values[from[RT_CONV_W]];
     bool is_even = w->dims[1].value % 2 == 0;
     if (!has_rows(graph, from) || !rt_dim_is_const(w->dims[1]) ||
-        !(is_even || has_entries(&graph->values[from[RT_CONV_PADDING]], 0))) {
+        !(is_even || rt_ints_are(&graph->values[from[RT_CONV_PADDING]], 0))) {
         return DT_F32;
     }
     struct rt_dim row = rt_dim_mul(&graph->dims, w->dims[1], w->dims[w->rank - 1]);
@@ -233,7 +224,8 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         rt_graph_float(graph, INFINITY),
         rt_graph_none(graph),
     };
-    return rt_op_apply(graph, depthwise ? RT_OP(conv_dw) : RT_OP(conv), args, 15, DT_F32, out, err);
+    return rt_op_apply(graph, depthwise ? RT_OP(conv_dw) : RT_OP(conv), args, RT_PACKED_ARGS,
+                       DT_F32, out, err);
 }
 
 /* ---- plain kernels --------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/conv.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -113,8 +114,6 @@ static void narrow_outputs(struct narrowing *n, const struct rt_node *node)
 
 /* ---- rounded copies -------------------------------------------------------------------------- */
 
-enum { CONV_STRIDE = 5 };
-
 /* The product of dims [from, to) at their upper bounds. */
 static double size_of(const struct rt_value *v, uint8_t from, uint8_t to)
 {
@@ -136,7 +135,7 @@ static double rounds_of(const struct rt_graph *graph, const struct rt_node *node
     if (rt_op_is(node->op, RT_KNOWN_gemm)) {
         rows = size_of(x, 0, x->rank - 1) / (double)w->dims[0].value;
     } else {
-        const struct rt_value *stride = rt_node_arg(graph, node, CONV_STRIDE);
+        const struct rt_value *stride = rt_node_arg(graph, node, RT_PACKED_STRIDE);
         windows = (double)w->dims[2].value * (double)w->dims[0].value / (double)x->dims[1].value;
         windows *= x->dims[1].value < CHANNELS_FEW ? 2 : 1;
         rows = size_of(x, 2, x->rank);

@@ -748,7 +748,7 @@ static enum status open_ahead_outputs(const struct making *m)
         }
     }
     for (uint32_t i = 0; i < buffers->count; i++) {
-        if (buffers->outputs[i] != RT_NOT_WRITTEN) {
+        if (buffers->outputs[i] != RT_NO_OUTPUT) {
             uint32_t value = m->from->outputs[buffers->outputs[i]];
             TRY(apart_of(m, value, 0, &graph->outputs[graph->output_count++]));
         }
@@ -783,7 +783,7 @@ static void mark_buffers(const struct making *m, bool *is_private)
 {
     const struct rt_graph_buffers *buffers = m->buffers;
     for (uint32_t i = 0; i < buffers->count; i++) {
-        is_private[buffers->first + i] = buffers->outputs[i] != RT_NOT_WRITTEN;
+        is_private[buffers->first + i] = buffers->outputs[i] != RT_NO_OUTPUT;
     }
 }
 

@@ -29,11 +29,11 @@ MUST_CHECK enum status rt_graph_rows(struct rt_graph *graph, const struct rt_gra
 /* Where |from| has its mutable buffers: inputs [first, first + count), before the only number. */
 struct rt_graph_buffers {
     uint32_t first, count;
-    const uint32_t *outputs; /* by buffer: the output that is its next content, or RT_NOT_WRITTEN */
+    const uint32_t *outputs; /* by buffer: the output that is its next content, or RT_NO_OUTPUT */
     uint32_t result_count;   /* outputs before all of these */
 };
 
-#define RT_NOT_WRITTEN UINT32_MAX
+#define RT_NO_OUTPUT UINT32_MAX
 
 /*
  * Steps that follow each other in one sequence, as rows: the number of row i is that of the first

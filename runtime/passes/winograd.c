@@ -22,14 +22,12 @@
 
 #include "base/check.h"
 #include "runtime/ops/apply.h"
+#include "runtime/ops/conv.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/winograd.h"
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
-
-enum { CONV_X, CONV_W, CONV_BIAS, CONV_RESIDUAL, CONV_KERNEL, CONV_STRIDE, CONV_PADDING };
-enum { CONV_DILATION = 7, CONV_GROUPS = 9, CONV_OUTS, CONV_TRANSPOSED, CONV_MIN, CONV_MAX };
 
 #define PADDING_MAX 2
 
@@ -113,11 +111,6 @@ static int64_t choose_side(const struct sizes *s)
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-static bool is_pair(const struct rt_value *list, int64_t value)
-{
-    return list->count == 2 && rt_dim_is(list->ints[0], value) && rt_dim_is(list->ints[1], value);
-}
-
 /* Taps that outputs along an axis read from the image, with |padding| of at most 2 on both sides.
  */
 static double taps_of(int64_t extent, int64_t padding)
@@ -131,14 +124,14 @@ static uint32_t weights_of(const struct choice *c, const struct rt_node *conv)
 {
     const struct rt_graph *graph = c->rw.graph;
     const struct rt_node *pack =
-        rt_rewrite_producer(&c->rw, conv->args[CONV_W], RT_KNOWN_pack_conv);
-    const struct rt_value *padding = rt_node_arg(graph, conv, CONV_PADDING);
-    if (!pack || rt_node_arg(graph, conv, CONV_X)->rank != 4 ||
-        rt_node_arg(graph, conv, CONV_TRANSPOSED)->b ||
-        !rt_dim_is(rt_node_arg(graph, conv, CONV_GROUPS)->i, 1) ||
-        !is_pair(rt_node_arg(graph, conv, CONV_KERNEL), 3) ||
-        !is_pair(rt_node_arg(graph, conv, CONV_STRIDE), 1) ||
-        !is_pair(rt_node_arg(graph, conv, CONV_DILATION), 1) ||
+        rt_rewrite_producer(&c->rw, conv->args[RT_PACKED_W], RT_KNOWN_pack_conv);
+    const struct rt_value *padding = rt_node_arg(graph, conv, RT_PACKED_PADDING);
+    if (!pack || rt_node_arg(graph, conv, RT_PACKED_X)->rank != 4 ||
+        rt_node_arg(graph, conv, RT_PACKED_TRANSPOSED)->b ||
+        !rt_dim_is(rt_node_arg(graph, conv, RT_PACKED_GROUPS)->i, 1) ||
+        !rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_KERNEL), 3) ||
+        !rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_STRIDE), 1) ||
+        !rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_DILATION), 1) ||
         padding->ints[0].value > PADDING_MAX || padding->ints[1].value > PADDING_MAX) {
         return 0;
     }
@@ -152,8 +145,8 @@ static struct sizes sizes_of(const struct rt_graph *graph, const struct rt_node 
                              const struct rt_value *w)
 {
     const struct rt_value *out = rt_node_out(graph, conv, 0);
-    const struct rt_value *padding = rt_node_arg(graph, conv, CONV_PADDING);
-    bool is_bf16 = rt_node_arg(graph, conv, CONV_W)->dtype == DT_BF16;
+    const struct rt_value *padding = rt_node_arg(graph, conv, RT_PACKED_PADDING);
+    bool is_bf16 = rt_node_arg(graph, conv, RT_PACKED_W)->dtype == DT_BF16;
     return (struct sizes){
         .channels = (double)w->dims[1].value,
         .outs = (double)w->dims[0].value,
@@ -190,15 +183,15 @@ static enum status replace(struct choice *c, uint32_t index, uint32_t weights, i
     uint32_t side_value = rt_graph_int(graph, rt_dim_of(side));
     const uint32_t *conv = graph->nodes[index].args;
     uint32_t args[RT_WINOGRAD_ARGS] = {
-        [RT_WINOGRAD_X] = conv[CONV_X],
+        [RT_WINOGRAD_X] = conv[RT_PACKED_X],
         [RT_WINOGRAD_W] = packed,
-        [RT_WINOGRAD_BIAS] = conv[CONV_BIAS],
-        [RT_WINOGRAD_RESIDUAL] = conv[CONV_RESIDUAL],
-        [RT_WINOGRAD_PADDING] = conv[CONV_PADDING],
-        [RT_WINOGRAD_OUTS] = conv[CONV_OUTS],
+        [RT_WINOGRAD_BIAS] = conv[RT_PACKED_BIAS],
+        [RT_WINOGRAD_RESIDUAL] = conv[RT_PACKED_RESIDUAL],
+        [RT_WINOGRAD_PADDING] = conv[RT_PACKED_PADDING],
+        [RT_WINOGRAD_OUTS] = conv[RT_PACKED_OUTS],
         [RT_WINOGRAD_SIDE] = side_value,
-        [RT_WINOGRAD_MIN] = conv[CONV_MIN],
-        [RT_WINOGRAD_MAX] = conv[CONV_MAX],
+        [RT_WINOGRAD_MIN] = conv[RT_PACKED_MIN],
+        [RT_WINOGRAD_MAX] = conv[RT_PACKED_MAX],
     };
     TRY(rt_op_apply(graph, RT_OP(conv_winograd), args, RT_WINOGRAD_ARGS, DT_F32, &out, err));
     rt_rewrite_replace(&c->rw, old, out);

@@ -335,7 +335,7 @@ static struct sampler_entry pop(struct sampler_entry *entries, uint32_t count)
     return top;
 }
 
-/* Whoever wants more than so many wants thousands: then it is faster to sort all. */
+/* A choice that needs more entries than this needs thousands: then it is faster to sort all. */
 #define POPS_MAX 1024
 
 /* The entry that has |index| larger ones, of |count|; asked for one after the other. */

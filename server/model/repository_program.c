@@ -14,8 +14,8 @@
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
 #include "server/generate/generator.h"
-#include "server/intake/intake.h"
 #include "server/generate/transcriber.h"
+#include "server/intake/intake.h"
 #include "server/model/repository_priv.h"
 
 /* Rows to try if no option gives the number. */

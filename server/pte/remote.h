@@ -95,7 +95,7 @@ void pte_remote_wish(struct pte_remote *remote, enum pte_remote_wish wish);
 const struct card_labels *pte_remote_find_labels(const struct pte_remote *remote,
                                                  const char *result);
 
-/* How the server writes a result for people; NULL: nobody knows the result. */
+/* How the server writes a result for people; NULL: it has no such result. */
 const struct pte_remote_form *pte_remote_find_form(const struct pte_remote *remote,
                                                    const char *result);
 

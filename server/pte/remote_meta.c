@@ -448,7 +448,7 @@ enum status pte_remote_describe(struct pte_remote *remote, struct error *err)
     return ask_if_known(remote, "/v2", read_extensions, err);
 }
 
-/* PTE_REMOTE_TENSORS_MAX: nobody knows it. */
+/* PTE_REMOTE_TENSORS_MAX: the server has none of that name. */
 static uint32_t find_result(const struct pte_remote *remote, const char *name)
 {
     for (uint32_t i = 0; i < remote->result_io_count; i++) {
