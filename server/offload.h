@@ -4,7 +4,7 @@
  * that the watchdog sees whether it progresses. Loop thread.
  *
  * Heavy steps of requests are those that handle more than --light-bytes-max. They have all threads
- * but two at a time (at least one), and the others wait here in a row. So a few clients with large
+ * but two at a time (at least one), and the others wait here in a queue. So a few clients with large
  * pictures or bodies cannot take all threads from those with small ones.
  */
 #ifndef PTED_SERVER_OFFLOAD_H

@@ -329,7 +329,7 @@ static void test_promises(void **state)
     hal_pool_free(b);
 }
 
-/* Nobody else holds anything, and yet there is no more to promise than there is. */
+/* Even if no other party holds memory, promises stay within the whole memory. */
 static void test_promises_to_a_party_that_is_alone(void **state)
 {
     (void)state;
