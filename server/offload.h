@@ -3,9 +3,9 @@
  * Work that is too long for the loop. It goes to the threads of libuv's pool and is counted, so
  * that the watchdog sees whether it progresses. Loop thread.
  *
- * A step of a request is heavy if it handles more than --light-bytes-max. Heavy steps run on at most
- * all threads but two, and on at least one; further ones wait here in a queue. So a few clients with
- * large pictures or bodies cannot take all threads from clients with small ones.
+ * A step of a request is heavy if it handles more than --light-bytes-max. Heavy steps run on at
+ * most all threads but two, and on at least one; further ones wait here in a queue. So a few
+ * clients with large pictures or bodies cannot take all threads from clients with small ones.
  */
 #ifndef PTED_SERVER_OFFLOAD_H
 #define PTED_SERVER_OFFLOAD_H
