@@ -8,7 +8,6 @@
 
 #include "server/request/request.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -17,7 +16,6 @@
 #include "runtime/sched/job.h"
 #include "server/http/http.h"
 #include "server/process/log.h"
-#include "server/request/access.h"
 #include "server/request/clients.h"
 #include "server/request/exchange.h"
 #include "server/request/request_log.h"
