@@ -3,6 +3,7 @@
 
 #include "server/generate/sampler.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -442,6 +443,14 @@ static double uniform(uint64_t seed, uint64_t index)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
+/* What differences of logits are multiplied with. Finite for the least temperature, too: the weight
+ * of the largest logit would be NaN otherwise. */
+static float scale_of(const struct sampler *sampler)
+{
+    double scale = 1 / sampler->options.temperature;
+    return scale < (double)FLT_MAX ? (float)scale : FLT_MAX;
+}
+
 /* The weight of a token beside the largest one, whose weight is 1. */
 static double weight(const struct sampler *sampler, float logit, float max)
 {
@@ -453,7 +462,7 @@ static uint32_t choose_of_all(const struct sampler *sampler, const float *logits
                               double u)
 {
     uint32_t vocab = sampler->vocab, last = vocab;
-    float scale = (float)(1 / sampler->options.temperature);
+    float scale = scale_of(sampler);
     double wanted = u * sum_all(logits, vocab, max, scale), seen = 0;
     for (uint32_t first = 0; first < vocab; first += BLOCK) {
         double sum = sum_from(logits, first, vocab, max, scale);
@@ -480,7 +489,7 @@ static double weigh_all(struct sampler *sampler, const float *logits, uint32_t c
 {
     double all = 0;
     if (sampler->options.top_k == 0) {
-        return sum_all(logits, sampler->vocab, max, (float)(1 / sampler->options.temperature));
+        return sum_all(logits, sampler->vocab, max, scale_of(sampler));
     }
     for (uint32_t i = 0; i < most; i++) {
         all += weight(sampler, take(sampler, count, i).logit, max);
@@ -523,7 +532,7 @@ static float least_logit(const struct sampler *sampler, const float *logits, flo
     const struct sampler_options *options = &sampler->options;
     double temperature = options->temperature, least = -HUGE_VAL;
     if (options->top_p < 1 && options->top_k == 0) {
-        double sum = sum_all(logits, sampler->vocab, max, (float)(1 / temperature));
+        double sum = sum_all(logits, sampler->vocab, max, scale_of(sampler));
         least = log((1 - options->top_p) * sum / sampler->vocab) * temperature;
     }
     if (options->min_p > 0) {

@@ -38,6 +38,8 @@ struct tile {
     uk_unary_f32_f *activation; /* behind them; NULL: none */
 #ifdef HAS_BF16
     bool is_in_place, c_is_bf16; /* |a| is the caller's; C is bfloat16 numbers */
+    const uint8_t *skips;        /* of the segments; NULL: none */
+    bool has_first, has_last;    /* rows of the line */
 #endif
 };
 
@@ -321,6 +323,7 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
         .activation = g->activation,
 #ifdef HAS_BF16
         .c_is_bf16 = g->c_is_bf16,
+        .skips = g->skips ? g->skips + k->segment_begin : NULL,
 #endif
     };
     for (size_t line = 0; line < g->lines; line++) {
@@ -332,6 +335,10 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
             t.c = move_c(g, g->c, y * g->c_line + x * g->c_row);
             t.residual =
                 g->residual ? g->residual + y * g->residual_line + x * g->residual_row : NULL;
+#ifdef HAS_BF16
+            t.has_first = row == 0;
+            t.has_last = row_end == g->m;
+#endif
             run_rows(g, &t, row_end - row, panel_begin, panel_end);
         }
     }
