@@ -26,76 +26,18 @@ include server/process/local.mk
 noinst_LIBRARIES += %D%/libserver.a
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
-	%D%/access.c %D%/access.h \
-	%D%/access_log.c %D%/access_log.h \
-	%D%/api.h \
-	%D%/api_change.c \
-	%D%/api_console.c \
-	%D%/api_graph.c \
-	%D%/api_health.c \
-	%D%/api_metrics.c \
-	%D%/api_model.c \
-	%D%/api_openapi.c \
-	%D%/api_region.c \
-	%D%/api_settings.c \
-	%D%/api_signature.c \
-	%D%/api_words.c \
-	%D%/bundle.c %D%/bundle.h \
-	%D%/bundle_read.c \
-	%D%/changes.c %D%/changes.h \
-	%D%/clients.c %D%/clients.h \
-	%D%/conf.c %D%/conf.h \
-	%D%/conf_priv.h \
-	%D%/conf_read.c \
-	%D%/conn.c %D%/conn.h \
-	%D%/conn_answer.c \
-	%D%/conn_message.c \
-	%D%/conn_priv.h \
-	%D%/dump.c %D%/dump.h \
-	%D%/embedding.c %D%/embedding.h \
-	%D%/exchange.c %D%/exchange.h \
-	%D%/generation.c %D%/generation.h %D%/generation_priv.h \
-	%D%/generation_choice.c %D%/generation_drafts.c \
-	%D%/generation_parse.c \
-	%D%/generation_prefix.c \
-	%D%/infer.c %D%/infer.h \
-	%D%/infer_answer.c \
-	%D%/infer_call.c \
-	%D%/infer_form.c \
-	%D%/infer_media.c %D%/infer_media.h \
-	%D%/infer_oip.c \
-	%D%/infer_one.c \
-	%D%/infer_predict.c \
-	%D%/infer_profile.c \
-	%D%/infer_shared.c \
-	%D%/listener.c %D%/listener.h \
-	%D%/metrics.c %D%/metrics.def %D%/metrics.h \
-	%D%/offload.c %D%/offload.h \
-	%D%/otlp.c %D%/otlp.h \
-	%D%/proving.c %D%/proving.h \
-	%D%/query.c %D%/query.def %D%/query.h \
-	%D%/recovery.c %D%/recovery.h \
-	%D%/regions.c %D%/regions.h \
-	%D%/reload.c %D%/reload.h \
-	%D%/request.c %D%/request.def %D%/request.h \
-	%D%/request_answer.c \
-	%D%/request_log.c %D%/request_log.h \
-	%D%/route.c %D%/route.def %D%/route.h \
-	%D%/routes.c %D%/routes.h \
+	%D%/routes.c \
 	%D%/server.c %D%/server.h \
-	%D%/serving.c %D%/serving.h \
-	%D%/speech_ask.c %D%/speech_ask.def %D%/speech_ask.h \
-	%D%/speech_reply.c %D%/speech_reply.h \
-	%D%/stats.c %D%/stats.h \
-	%D%/spans.c %D%/spans.h \
-	%D%/tls.c %D%/tls.h \
-	%D%/tokens.c %D%/tokens.h \
-	%D%/trace.c %D%/trace.h \
-	%D%/transcription.c %D%/transcription.h \
-	%D%/trim.c %D%/trim.h \
-	%D%/turns.c %D%/turns.h \
-	%D%/watch.c %D%/watch.h \
 	%D%/watchdog.c %D%/watchdog.h
+
+include server/api/local.mk
+include server/connection/local.mk
+include server/observe/local.mk
+include server/generation/local.mk
+include server/request/local.mk
+include server/infer/local.mk
+include server/serving/local.mk
+include server/conf/local.mk
 
 bin_PROGRAMS += pted pte
 pted_SOURCES = %D%/main.c

@@ -7,14 +7,14 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "server/conf.h"
+#include "server/conf/conf.h"
 #include "server/process/exit_status.h"
 #include "server/process/log.h"
 #include "server/process/options.h"
 #include "server/process/standard.h"
 #include "server/process/version.h"
-#include "server/reload.h"
 #include "server/server.h"
+#include "server/serving/reload.h"
 
 #define HELP_BYTES_MAX 16384
 #define USAGE "usage: pted [OPTION]... [FILE.pte]...; see pted --help\n"

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/routes.h"
+#include "server/request/routes.h"
 
 #include "base/check.h"
 #include "protocol/oip_reply.h"
-#include "server/bundle.h"
-#include "server/embedding.h"
+#include "server/api/api.h"
 #include "server/generate/embed_reply.h"
 #include "server/generate/reply.h"
-#include "server/generation.h"
-#include "server/transcription.h"
+#include "server/generation/embedding.h"
+#include "server/generation/generation.h"
+#include "server/generation/transcription.h"
+#include "server/infer/bundle.h"
 
 static void print_error(struct buf *out, const char *text, int http_status)
 {
@@ -91,7 +92,7 @@ static void print_error(struct buf *out, const char *text, int http_status)
 
 static const struct route routes[ROUTE_COUNT + 1] = {
 #define ROUTE(id, method, pattern, behaviour) [ROUTE_##id] = behaviour,
-#include "server/route.def"
+#include "server/request/route.def"
 #undef ROUTE
     [ROUTE_COUNT] = {.print_error = print_error},
 };

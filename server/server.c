@@ -23,14 +23,14 @@
 #include "base/check.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
-#include "server/conn.h"
-#include "server/dump.h"
-#include "server/listener.h"
+#include "server/connection/conn.h"
+#include "server/connection/listener.h"
+#include "server/observe/dump.h"
 #include "server/process/fetch.h"
 #include "server/process/log.h"
-#include "server/reload.h"
-#include "server/request.h"
-#include "server/serving.h"
+#include "server/request/request.h"
+#include "server/serving/reload.h"
+#include "server/serving/serving.h"
 
 #define SWEEP_MS_MAX 1000
 #define SWEEP_MS_MIN 10

@@ -7,10 +7,10 @@
 
 #include "base/check.h"
 #include "hal/device.h"
-#include "server/listener.h"
+#include "server/connection/listener.h"
 #include "server/process/log.h"
 #include "server/server.h"
-#include "server/serving.h"
+#include "server/serving/serving.h"
 
 bool watchdog_is_stuck(struct watched *seen, struct watched now)
 {

@@ -90,7 +90,7 @@ expect() {
         sed -n 3p "$page" | grep -qE '^(    |```)' || echo "$page:3: a page opens with an example"
         grep -qwF "$page" Makefile.am || echo "Makefile.am:1: the archive leaves out $page"
     done
-    sed -n 's/^ROUTE([A-Z0-9_]*, \(GET\|POST\), "\([^"]*\)".*/\1 \2/p' server/route.def |
+    sed -n 's/^ROUTE([A-Z0-9_]*, \(GET\|POST\), "\([^"]*\)".*/\1 \2/p' server/request/route.def |
         while read -r route; do
             grep -qF "\`$route\`" docs/serving.md || echo "docs/serving.md:1: no route $route"
         done
@@ -103,7 +103,7 @@ expect() {
         }
         labels = labels == "" ? "" : "; " labels
         printf "* `%s` (%s%s):\n  %s\n", $2, tolower(part[2]), labels, $8
-    }' server/metrics.def |
+    }' server/observe/metrics.def |
         while read -r row; do
             sed 's/^  //' docs/metrics.md | grep -qxF -- "$row" ||
                 echo "docs/metrics.md:1: no line $row"

@@ -94,6 +94,30 @@ include_rules() {
             if (part[2] ~ /^(card|profile|generate|intake)$/) return seen runtime_doors()
             return seen "^$)"
         }
+        # The same for a part of the daemon: itself and the parts below it. Headers follow the order
+        # of the parts. A source may also see the daemon as a whole, and the request that it is for.
+        function daemon_parts(file, part, own, below, doors) {
+            split(file, part, "/")
+            own = part[2]
+            below = "process"
+            doors = ""
+            if (own == "conf") below = below "|http|model|card"
+            if (own == "serving") below = below "|model|generate|conf"
+            if (own == "infer") below = below "|http|model|card|answer|intake|media|profile|serving"
+            if (own == "request") below = below "|http|model|serving|infer"
+            if (own == "generation") below = below "|http|generate|media|serving|infer|request"
+            if (own == "observe") below = below "|http|model|serving|infer|generation|request"
+            if (own == "connection") below = below "|http|request"
+            if (own == "api")
+                below = below "|console|generate|intake|serving|infer|generation|request|observe"
+            if (file ~ /(\.c|_priv\.h)$/ && own != "conf") doors = "server/server\\.h$|"
+            if (file ~ /\.c$/ && own == "serving") doors = doors "server/request/request\\.h$|"
+            if (file ~ /\.c$/ && own == "infer")
+                doors = doors "server/request/request(_log)?\\.h$|"
+            if (own !~ /^(conf|connection|serving)$/) doors = doors "protocol/|"
+            return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|server/(" own "|" below ")/|" doors \
+                (own ~ /^(conf|connection|observe)$/ ? "^$)" : runtime_doors())
+        }
         # The folders and files that a folder may include, as one expression.
         function allowed(file) {
             if (file ~ /^base\//) return "^(config\\.h$|base/)"
@@ -108,6 +132,9 @@ include_rules() {
             if (file ~ /^server\/(process|profile|pte|http|model|intake|generate|card)\// ||
                 file ~ /^server\/(answer|text|media)\//)
                 return server_folders(file)
+            if (file ~ /^server\/(api|conf|connection|generation|infer|observe|request)\// ||
+                file ~ /^server\/serving\//)
+                return daemon_parts(file)
             if (file ~ /^server\//)
                 return "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|server/|" runtime_doors()
             return "."

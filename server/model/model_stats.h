@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a model's requests have cost since the start, by phase: counts and times that only grow, so
- * that a client takes the difference of two looks. server/stats.c counts and prints.
+ * that a client takes the difference of two looks. server/infer/stats.c counts and prints.
  */
 #ifndef PTED_SERVER_MODEL_MODEL_STATS_H
 #define PTED_SERVER_MODEL_MODEL_STATS_H

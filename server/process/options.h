@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What pted is told: by its command line here, by a document and by the environment in
- * server/conf.h. Settings come from params.def. Strings are borrowed from where they were said,
- * which lives longer than their use.
+ * server/conf/conf.h. Settings come from params.def. Strings are borrowed from where they were
+ * said, which lives longer than their use.
  *
  * Sources come one after the other, the weakest first. A value of a later source takes the place of
  * that of an earlier one; so do its addresses, and its models and data files by the model's name.

@@ -7,6 +7,10 @@ transformers, so nothing is downloaded. Each is exported twice, once: as NAME.pt
 XNNPACK partitioner for pted and ExecuTorch, and as NAME.onnx for ONNX Runtime and OpenVINO. The
 exports stay in the folder of --cache.
 
+Names that end in `_int8` are the same networks with 8-bit weights and activations, quantised for
+each family of engines by its own tool: PT2E with the quantiser of XNNPACK, one scale a channel of
+weights, and quantize_static() of ONNX Runtime with the same choices.
+
 Each engine runs in a process of its own, on the same input, batch 1. Before anything is timed, its
 result must equal PyTorch's within the tolerance of its kind. Then the engines take turns, ROUNDS
 times. Each round gives the ratio of two medians measured one after the other. The table has the
@@ -33,7 +37,8 @@ from pathlib import Path
 PTE = Path(os.environ.get("top_builddir", ".")).resolve() / "pte"
 IMAGE = (1, 3, 224, 224)
 # Largest difference from PyTorch, over the largest number of its result.
-TOLERANCE = {"f32": 1e-3, "bf16": 1 / 4}  # deep networks of random weights amplify errors
+TOLERANCE = {"f32": 1e-3, "bf16": 1 / 4, "int8": 1 / 2}  # deep random networks amplify errors
+CALIBRATION = 8  # random inputs, of which the scales of activations are taken
 
 
 class Left(Exception):
@@ -59,7 +64,8 @@ BERT = {  # tokens and configuration
                     "intermediate_size": 1536}),
     "bert_base": (128, {}),
 }
-MODELS = [*TORCHVISION, "vit_tiny", "lraspp", *BERT]
+INT8 = {f"{name}_int8": name for name in ("mobilenet_v2", "resnet18", "resnet50")}
+MODELS = [*TORCHVISION, "vit_tiny", "lraspp", *BERT, *INT8]
 kept = []  # libraries of operators, which unregister when they are collected
 
 
@@ -88,7 +94,7 @@ def make_vision(name):
         whole = vision.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None)
         model = take_result(whole, "out")
     else:
-        model = getattr(vision, TORCHVISION[name])()
+        model = getattr(vision, TORCHVISION[INT8.get(name, name)])()
     return model, torch.randn(IMAGE)
 
 
@@ -155,6 +161,46 @@ def export_onnx(model, value, path):
     torch.onnx.export(model, (value,), path, dynamo=True, external_data=False, verbose=False)
 
 
+def calibration(value):
+    import torch
+    torch.manual_seed(1)
+    return [value, *(torch.randn_like(value) for _ in range(CALIBRATION - 1))]
+
+
+def export_pte_int8(model, value, path):
+    import torch
+    from executorch.backends.xnnpack.quantizer import xnnpack_quantizer
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    config = xnnpack_quantizer.get_symmetric_quantization_config(is_per_channel=True)
+    prepared = prepare_pt2e(torch.export.export(model, (value,)).module(),
+                            xnnpack_quantizer.XNNPACKQuantizer().set_global(config))
+    with torch.no_grad():
+        for one in calibration(value):
+            prepared(one)
+    export_pte(convert_pt2e(prepared), value, path)
+
+
+def export_onnx_int8(model, value, path):
+    from onnxruntime import quantization
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self):
+            self.values = iter(calibration(value))
+
+        def get_next(self):
+            one = next(self.values, None)
+            return None if one is None else {"x": one.numpy()}
+    with tempfile.TemporaryDirectory() as folder:
+        plain, prepared = Path(folder, "plain.onnx"), Path(folder, "prepared.onnx")
+        import torch
+        torch.onnx.export(model, (value,), plain, dynamo=True, external_data=False, verbose=False,
+                          input_names=["x"])
+        quantization.quant_pre_process(plain, prepared)
+        quantization.quantize_static(prepared, path, Reader(), per_channel=True,
+                                     activation_type=quantization.QuantType.QUInt8,
+                                     weight_type=quantization.QuantType.QInt8)
+
+
 def export(name, folder):
     """Writes NAME.pte, NAME.onnx, NAME.in.npy and NAME.out.npy, as far as they are not there."""
     import numpy
@@ -168,7 +214,9 @@ def export(name, folder):
     with torch.no_grad():
         numpy.save(paths[1], model(value).numpy())
     numpy.save(paths[0], value.numpy())
-    for write, path in ((export_pte, paths[2]), (export_onnx, paths[3])):
+    to_pte, to_onnx = ((export_pte_int8, export_onnx_int8) if name in INT8 else
+                       (export_pte, export_onnx))
+    for write, path in ((to_pte, paths[2]), (to_onnx, paths[3])):
         unfinished = path.with_name("unfinished" + path.suffix)
         try:
             write(model, value, unfinished)
@@ -330,14 +378,15 @@ class Pted:
 def verify(engine, stem):
     """The engine's result must equal PyTorch's."""
     import numpy
+    most = TOLERANCE["int8" if Path(stem).name in INT8 else engine.kind]
     expected, got = numpy.load(f"{stem}.out.npy"), numpy.load(engine.output)
     engine.output.unlink()
     if expected.shape != got.shape:
         raise Left(f"expected a result of {expected.shape}, got {got.shape}")
     error = float(abs(expected - got).max() / abs(expected).max())
-    if not error <= TOLERANCE[engine.kind]:
+    if not error <= most:
         raise Left(f"its result differs from PyTorch's by {error:.1e} of the largest number, "
-                   f"expected at most {TOLERANCE[engine.kind]:.1e}")
+                   f"expected at most {most:.1e}")
 
 
 def open_all(stem, threads, args):

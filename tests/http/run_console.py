@@ -166,7 +166,7 @@ def description():
         client = Client(daemon.port)
         expect("document", get(client, "/openapi.json"), 200)
         document = json.loads(client.body)
-    with open(os.path.join(os.environ["top_srcdir"], "server", "route.def"),
+    with open(os.path.join(os.environ["top_srcdir"], "server", "request", "route.def"),
               encoding="utf-8") as file:
         rows = re.findall(r'^ROUTE\(\w+, (GET|POST), "([^"]+)"', file.read(), re.M)
     wanted = {(path, method.lower()) for method, pattern in rows for path in paths_of(pattern)}

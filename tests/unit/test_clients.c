@@ -4,7 +4,7 @@
 
 #include "tests/unit/unit.h"
 
-#include "server/clients.h"
+#include "server/request/clients.h"
 
 #define BURST ((size_t)1 << 20)
 

@@ -3,7 +3,7 @@
  * the problems that are reported. */
 #include "config.h"
 
-#include "server/conf.h"
+#include "server/conf/conf.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "server/conn.h"
+#include "server/connection/conn.h"
 #include "server/http/head.h"
-#include "server/request.h"
+#include "server/request/request.h"
 #include "server/server.h"
 
 #define SENT_BYTES_MAX 65536

@@ -14,12 +14,12 @@
 
 #include "base/buf.h"
 #include "hal/pool.h"
-#include "server/exchange.h"
 #include "server/http/head.h"
 #include "server/process/log.h"
-#include "server/request.h"
+#include "server/request/exchange.h"
+#include "server/request/request.h"
 #include "server/server.h"
-#include "server/serving.h"
+#include "server/serving/serving.h"
 
 #define MAKERS 2
 #define MORE_MODELS 40 /* enough models for several pieces of statistics */

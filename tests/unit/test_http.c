@@ -7,7 +7,7 @@
 
 #include "server/http/head.h"
 #include "server/http/http1.h"
-#include "server/request.h"
+#include "server/request/request.h"
 
 static void fields_are_found_in_any_case(void **state)
 {

@@ -18,10 +18,10 @@
 #include "runtime/call/invocation.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/sequence.h"
+#include "server/infer/stats.h"
 #include "server/model/repository_priv.h"
 #include "server/model/update.h"
 #include "server/process/options.h"
-#include "server/stats.h"
 #include "tests/unit/call_support.h"
 
 static uint64_t fake_clock(void)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "server/route.h"
+#include "server/request/route.h"
 
 static int find(const char *target, enum route_method method, struct route_match *match)
 {

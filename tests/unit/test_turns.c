@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-#include "server/conn.h"
-#include "server/request.h"
+#include "server/connection/conn.h"
+#include "server/connection/turns.h"
+#include "server/request/request.h"
 #include "server/server.h"
-#include "server/turns.h"
 
 #define CONNS 3
 #define REQUESTS 4

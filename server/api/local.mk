@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# Handlers of the routes that call no model.
+server_libserver_a_SOURCES += \
+	%D%/api.h \
+	%D%/api_change.c \
+	%D%/api_console.c \
+	%D%/api_graph.c \
+	%D%/api_health.c \
+	%D%/api_metrics.c \
+	%D%/api_model.c \
+	%D%/api_openapi.c \
+	%D%/api_region.c \
+	%D%/api_settings.c \
+	%D%/api_signature.c \
+	%D%/api_words.c

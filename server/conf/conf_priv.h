@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What the reader of the document shares with that of the other sources. */
+#ifndef PTED_SERVER_CONF_CONF_PRIV_H
+#define PTED_SERVER_CONF_CONF_PRIV_H
+
+#include "server/conf/conf.h"
+
+/* Adds what config->document says, whose path is options.config_file. */
+void conf_read_document(struct conf *config, struct conf_report *report);
+
+/* Reports an error of server/process/document.h about the file at |path|. */
+void conf_refuse(const char *path, const struct error *err, struct conf_report *report);
+
+#endif

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/generation/generation_priv.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include <uv.h>
+
+#include "runtime/call/invocation.h"
+#include "runtime/program/program.h"
+#include "runtime/program/state.h"
+#include "runtime/sched/sequence.h"
+#include "server/infer/stats.h"
+#include "server/server.h"
+#include "server/serving/serving.h"
+
+#define NS_PER_MS 1000000u
+
+/* Steps of the loop may take 2 ms: the text of that many tokens takes some 0.5 ms. */
+#define PROMPT_INLINE_MAX 4096
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void generation_end_sequence(struct request *request)
+{
+    struct infer_call *call = &request->infer.call;
+    if (call->sequence) {
+        generation_prefix_keep(request);
+        rt_sequence_end(call->sequence);
+        rt_sequence_close(call->sequence);
+        call->sequence = NULL;
+    }
+}
+
+void generation_count_out(struct generation *generation)
+{
+    if (generation->is_counted) {
+        atomic_fetch_sub(&generation->generator->active, 1);
+        generation->is_counted = false;
+    }
+}
+
+void generation_free(struct request *request)
+{
+    struct generation *generation = request->infer.generation;
+    if (!generation) {
+        return;
+    }
+    OBJ_CHECK(generation, GENERATION_MAGIC);
+    generation_end_sequence(request);
+    rt_state_unref(generation->kept);
+    generation_count_out(generation);
+    constraint_free(generation->constraint);
+    sampler_fini(&generation->sampler);
+    stops_fini(&generation->stops);
+    words_stream_free(generation->stream);
+    buf_fini(&generation->choices);
+    free(generation->tokens);
+    free(generation->marks);
+    free(generation->row);
+    generation->magic = 0;
+    free(generation);
+    request->infer.generation = NULL;
+}
+
+uint64_t generation_random_bits(void)
+{
+    uint64_t bits = 0;
+    if (getrandom(&bits, sizeof(bits), 0) != (ssize_t)sizeof(bits)) {
+        bits ^= uv_hrtime(); /* a kernel that has no entropy yet */
+    }
+    return bits;
+}
+
+/* ---- DECODE ---------------------------------------------------------------------------------- */
+
+/* The ids of the next step: [1, n]. */
+static enum status put_tokens(struct generation *generation, struct infer_call *call,
+                              uint32_t first, struct error *err)
+{
+    const struct generator *generator = generation->generator;
+    uint32_t width = generator->is_step_fixed ? generator->step_max : generation->step_count;
+    const struct shape shape = {.rank = 2, .dims = {1, width}};
+    void *memory;
+    TRY(rt_invocation_input(call->invocation, 0, DT_I64, &shape, &memory, err));
+    int64_t *ids = memory;
+    for (uint32_t i = 0; i < width; i++) {
+        ids[i] = i < generation->step_count ? generation->tokens[first + i] : 0;
+    }
+    return ST_OK;
+}
+
+/* The position of the first of them, or of each. */
+static enum status put_position(struct generation *generation, struct infer_call *call,
+                                struct error *err)
+{
+    const struct generator *generator = generation->generator;
+    uint32_t count = generator->has_positions ? generation->step_count : 1;
+    const struct shape shape = {.rank = 1, .dims = {count}};
+    void *memory;
+    TRY(rt_invocation_input(call->invocation, generator->position_input, DT_I64, &shape, &memory,
+                            err));
+    int64_t *positions = memory;
+    for (uint32_t i = 0; i < count; i++) {
+        positions[i] = (int64_t)generation->fed_count + i;
+    }
+    return ST_OK;
+}
+
+static void choose_step(struct generation *generation, const struct params *params)
+{
+    const struct generator *generator = generation->generator;
+    uint32_t left = generation->token_count - generation->fed_count;
+    uint32_t max = (uint32_t)params->prefill_tokens_max;
+    max = max < generator->step_max ? max : generator->step_max;
+    if (generator->position_input == 0) {
+        generation->step_count = generation->token_count; /* it remembers nothing */
+    } else {
+        generation->step_count = left < max ? left : max;
+    }
+    must(generation->step_count > 0);
+}
+
+static enum status decode(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    struct infer_call *call = &request->infer.call;
+    struct infer *infer = &request->infer;
+    must(call->invocation == NULL);
+    generation_prefix_find(request);
+    generation->is_settled = false;
+    choose_step(generation, &call->model->params);
+    generation_drafts_choose(request);
+    if (generation->draft_count > 0) {
+        return generation_drafts_decode(request, err);
+    }
+    TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
+    rt_invocation_run_in(call->invocation, infer->run_pool);
+    bool has_position = generation->generator->position_input != 0;
+    TRY(put_tokens(generation, call, has_position ? generation->fed_count : 0, err));
+    return has_position ? put_position(generation, call, err) : ST_OK;
+}
+
+/* A key with a number and a name: no client has such a one. */
+static enum status open_states(struct request *request, struct error *err)
+{
+    static _Atomic(uint64_t) last_number;
+    struct infer_call *call = &request->infer.call;
+    if (rt_program_state_bytes(call->model->program) == 0) {
+        return ST_OK;
+    }
+    if (!call->sequence) {
+        const struct rt_sequence_key key = {.program = call->model->program,
+                                            .number = atomic_fetch_add(&last_number, 1) + 1,
+                                            .name = span_str("generation")};
+        if (rt_sequences_open(request->serving->sequences, &key, true, &call->sequence, err) !=
+            ST_OK) {
+            return error_prefix(err, "model '%s': ", call->model->name);
+        }
+        generation_prefix_use(generation_of(request), rt_sequence_state(call->sequence));
+    }
+    rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
+    return ST_OK;
+}
+
+static struct rt_sched_queue *enter(struct request *request)
+{
+    struct rt_sched_queue *queue = infer_one_enter(request);
+    if (generation_of(request)->draft_count > 0) {
+        request->job.rows = 0; /* its rows are those of one answer */
+    }
+    request->job.returns = request->job.rows > 0; /* the next token follows */
+    return queue;
+}
+
+/* ---- the end of RUN -------------------------------------------------------------------------- */
+
+/* On the loop: the times of the step, and of the token that it gives. */
+static void count_step(struct request *request)
+{
+    struct generation *generation = generation_of(request);
+    const struct rt_sched_job *job = &request->job;
+    struct model_stats *stats = request->infer.call.model->stats;
+    generation->queued_ns = generation->queued_ns ? generation->queued_ns : job->queued_ns;
+    generation->waited_ns += job->started_ns - job->queued_ns;
+    generation->computed_ns += job->finished_ns - job->started_ns;
+    bool is_prefill = generation->answer_count == 0;
+    stats_add_step(stats, job);
+    generation_drafts_count(request);
+    if (is_prefill) {
+        counter_add(&stats->prompt_tokens, generation->step_count);
+        counter_add(&stats->cached_tokens, generation->cached_count);
+        counter_add(&stats->prefix_hits, generation->cached_count > 0);
+        generation->cached_count = 0;
+    }
+    if (generation->fed_count + generation->step_count < generation->token_count &&
+        generation->generator->position_input != 0) {
+        return;
+    }
+    uint64_t now_ns = uv_hrtime();
+    counter_add(&stats->answer_tokens, generation->answer_max > 0);
+    if (generation->first_ns == 0) {
+        generation->first_ns = now_ns;
+        histogram_add(&stats->first_tokens, &histogram_times, now_ns - request->arrived_ns);
+    } else if (!is_prefill) {
+        histogram_add(&stats->next_tokens, &histogram_times, now_ns - generation->last_ns);
+    }
+    generation->last_ns = now_ns;
+}
+
+/* May the token begin another choice, whose prompt takes long to be copied, noted and echoed? */
+static bool may_begin_long(const struct generation *generation)
+{
+    uint32_t next = generation->choice + 1;
+    return next < generation->choice_count &&
+           generation->prompts[next / generation->ask.n].count > PROMPT_INLINE_MAX;
+}
+
+static enum status finish(struct request *request, enum status status, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    if (status == ST_OK) {
+        count_step(request);
+        bool wants_logprobs = generation->ask.wants_logprobs;
+        request->offload =
+            generation->constraint || may_begin_long(generation) ||
+            sampler_is_long(&generation->sampler, wants_logprobs, generation->draft_count + 1);
+    }
+    return infer_one_finish(request, status, err);
+}
+
+/* ---- SAMPLE ---------------------------------------------------------------------------------- */
+
+enum status generation_sample(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct generation *generation = generation_of(request);
+    struct infer_call *call = &request->infer.call;
+    must(call->invocation != NULL);
+    bool has_cache = generation->generator->position_input != 0;
+    generation_prefix_note(request);
+    uint32_t end =
+        has_cache ? generation->fed_count + generation->step_count : generation->step_count;
+    enum status status = ST_OK;
+    if (end < generation->token_count) {
+        generation->fed_count = end;
+    } else {
+        status = generation_drafts_sample(request, err);
+    }
+    rt_invocation_free(call->invocation);
+    call->invocation = NULL;
+    return status;
+}
+
+bool generation_has_events(const struct request *request)
+{
+    return generation_of(request)->ask.is_stream && request->out.len > 0;
+}
+
+bool generation_is_over(const struct request *request)
+{
+    return generation_of(request)->is_over;
+}
+
+void generation_print_error(const struct request *request, struct buf *out)
+{
+    reply_print_error_event(&generation_of(request)->reply, out, request->err.text,
+                            request->http_status);
+}
+
+struct generation_counts generation_counts(const struct request *request)
+{
+    const struct generation *generation = request->infer.generation;
+    if (!generation) {
+        return (struct generation_counts){0};
+    }
+    OBJ_CHECK(generation, GENERATION_MAGIC);
+    return (struct generation_counts){
+        .prompt_tokens = generation->reply.prompt_tokens,
+        .answer_tokens = generation->reply.answer_tokens,
+        .first_ns = generation->first_ns ? generation->first_ns - request->arrived_ns : 0,
+    };
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+static size_t encode_bytes(const struct request *request)
+{
+    return generation_of(request)->choices.len;
+}
+
+static enum status print(struct request *request, struct error *err)
+{
+    struct generation *generation = generation_of(request);
+    struct oip_encoded *encoded = &request->infer.encoded;
+    encoded->spans = arena_array(&request->infer.arena, 1, sizeof(struct span));
+    if (!encoded->spans) {
+        return arena_fail(&request->infer.arena, "the answer", err);
+    }
+    oip_encode_begin(encoded);
+    reply_print_whole(&generation->reply, buf_span(&generation->choices), &request->out);
+    oip_encode_end_json(&request->out, encoded);
+    return oip_encode_end(&request->out, encoded, err);
+}
+
+static void release(struct request *request)
+{
+    must(request->infer.call.invocation == NULL); /* each step frees its own */
+}
+
+static enum status hand_over(struct request *request, struct hal_pool *pool, struct error *err)
+{
+    (void)request;
+    (void)pool;
+    (void)err;
+    return ST_OK; /* the answer is text */
+}
+
+/* States that were kept are dropped some time after their last use. */
+static void count(const struct request *request, uint64_t now_ns)
+{
+    const struct params *params = request->server->params;
+    infer_one_count(request, now_ns);
+    if (request->infer.generation && request->infer.call.model) {
+        generation_drafts_count(request); /* of the last step */
+    }
+    server_watch_deadline(request->server, now_ns + params->sequence_timeout * NS_PER_MS);
+}
+
+const struct infer_ops generation_ops = {
+    .is_long = true,
+    .is_apart = true,
+    .find = generation_parse_find,
+    .parse = generation_parse,
+    .decode = decode,
+    .open_states = open_states,
+    .undo = infer_one_undo,
+    .prepare = infer_one_prepare,
+    .demand = infer_one_demand,
+    .held_bytes = infer_one_held_bytes,
+    .enter = enter,
+    .start = infer_one_start,
+    .cancel = infer_one_cancel,
+    .finish = finish,
+    .sample = generation_sample,
+    .has_events = generation_has_events,
+    .is_over = generation_is_over,
+    .print_error_event = generation_print_error,
+    .encode_bytes = encode_bytes,
+    .print = print,
+    .release = release,
+    .hand_over = hand_over,
+    .count = count,
+    .reset = generation_free,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Generations and the states of earlier ones (runtime/sched/prefix.h): a choice begins behind the
+ * tokens that such a state has had, and leaves its own state when it ends. */
+#include "config.h"
+
+#include "server/generation/generation_priv.h"
+
+#include "runtime/call/invocation.h"
+#include "runtime/program/state.h"
+#include "runtime/sched/prefix.h"
+#include "runtime/sched/sequence.h"
+#include "server/serving/serving.h"
+
+static struct rt_prefixes *prefixes_of(const struct request *request)
+{
+    return rt_sequences_prefixes(request->serving->sequences);
+}
+
+/* States are found by requests with the same access token only: how soon an answer comes would tell
+ * others what has been asked. */
+static struct rt_prefix_key key_of(const struct request *request, uint32_t count)
+{
+    return (struct rt_prefix_key){
+        .method = request->infer.call.model->method,
+        .owner = request->token_name ? request->token_name : "",
+        .tokens = generation_of(request)->tokens,
+        .count = count,
+    };
+}
+
+void generation_prefix_begin(struct generation *generation)
+{
+    rt_state_unref(generation->kept);
+    generation->kept = NULL;
+    generation->has_looked = false;
+    generation->is_settled = true;
+    generation->is_positional = generation->generator->is_positional;
+}
+
+void generation_prefix_find(struct request *request)
+{
+    struct generation *generation = generation_of(request);
+    if (generation->has_looked || generation->ask.computes_all ||
+        generation->generator->position_input == 0) {
+        return;
+    }
+    generation->has_looked = true;
+    must(generation->fed_count == 0 && !request->infer.call.sequence);
+    const struct rt_prefix_key key = key_of(request, generation->token_count);
+    generation->fed_count = rt_prefixes_find(prefixes_of(request), &key, &generation->kept);
+    generation->cached_count = generation->fed_count;
+    if (generation->choice % generation->ask.n == 0) { /* prompts are counted once, too */
+        generation->reply.cached_tokens += generation->cached_count;
+    }
+}
+
+void generation_prefix_use(struct generation *generation, struct rt_state *state)
+{
+    if (generation->kept) {
+        rt_state_share(state, generation->kept);
+        rt_state_unref(generation->kept);
+        generation->kept = NULL;
+    }
+}
+
+void generation_prefix_note(struct request *request)
+{
+    struct generation *generation = generation_of(request);
+    struct rt_sequence *sequence = request->infer.call.sequence;
+    int64_t first = generation->fed_count, end = first + generation->step_count;
+    generation->is_settled = true;
+    generation->is_positional = generation->is_positional && sequence &&
+                                rt_state_wrote(rt_sequence_state(sequence), first, end);
+}
+
+void generation_prefix_keep(struct request *request)
+{
+    struct generation *generation = generation_of(request);
+    struct rt_sequence *sequence = request->infer.call.sequence;
+    if (sequence && generation->is_settled && generation->generator->position_input != 0) {
+        const struct rt_prefix_key key = key_of(request, generation->fed_count);
+        rt_prefixes_keep(prefixes_of(request), &key, rt_sequence_state(sequence),
+                         generation->is_positional, &generation->generator->is_retired);
+    }
+}

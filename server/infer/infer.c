@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a body to one call or several, and from these to an answer: the parts that all codecs share.
+ * Tensors are decoded directly into the memory that the device reads, or bound in place in the
+ * body; results are sent from the memory that the device wrote.
+ */
+#include "config.h"
+
+#include "server/infer/infer.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "hal/pool.h"
+#include "protocol/number.h"
+#include "runtime/call/invocation.h"
+#include "runtime/program/oracle.h"
+#include "runtime/program/state.h"
+#include "runtime/sched/sequence.h"
+#include "server/infer/bundle.h"
+#include "server/model/repository.h"
+#include "server/request/request.h"
+#include "server/server.h"
+#include "server/serving/serving.h"
+
+#define INPUTS_MAX 256
+#define PARAMETERS_MAX 64
+#define NAME_BYTES_MAX 1024
+#define NS_PER_MS 1000000u
+#define ARENA_BYTES_MAX (4 << 20)
+#define ARENA_KEEP_BYTES (64 << 10)
+/* A smaller answer is not worth compressing. */
+#define DEFLATE_BYTES_MIN 1024
+
+enum status infer_init(struct request *request, const struct params *params, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    *infer = (struct infer){0};
+    arena_init(&infer->arena, ARENA_BYTES_MAX);
+    body_init(&infer->inflated, NULL, params->body_bytes_max);
+    buf_init(&infer->deflated, params->answer_bytes_max);
+    enum status status = hal_pool_member_new(&infer->pool, err);
+    if (status == ST_OK) {
+        status = hal_pool_member_new(&infer->run_pool, err);
+    }
+    if (status != ST_OK) {
+        hal_pool_free(infer->pool);
+    }
+    return status;
+}
+
+void infer_fini(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    infer_reset(request);
+    arena_fini(&infer->arena);
+    body_fini(&infer->inflated);
+    buf_fini(&infer->deflated);
+    hal_pool_free(infer->pool);
+    hal_pool_free(infer->run_pool);
+}
+
+void infer_end_sequence(const struct infer_call *call)
+{
+    if (call->is_sequence_end && call->sequence) {
+        rt_sequence_end(call->sequence);
+    }
+}
+
+void infer_close_sequence(struct request *request, struct infer_call *call)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (call->sequence) {
+        const struct params *params = request->server->params;
+        rt_sequence_close(call->sequence);
+        call->sequence = NULL;
+        server_watch_deadline(request->server, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
+    }
+}
+
+/* Drops what the call holds, the model excepted. */
+static void reset_call(struct request *request, struct infer_call *call)
+{
+    rt_invocation_free(call->invocation);
+    infer_close_sequence(request, call);
+    *call = (struct infer_call){0};
+}
+
+/* Memory that a request makes us allocate counts from a minimum on, which every request has. */
+static enum status count_heap(struct infer *infer, size_t bytes, struct error *err)
+{
+    if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
+        return ST_OK;
+    }
+    if (!hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
+        return error_set(err, ST_EXHAUSTED, "no memory now for a request of so many parts");
+    }
+    infer->charged_bytes = bytes;
+    return ST_OK;
+}
+
+static enum status count_arena(struct infer *infer, struct error *err)
+{
+    return count_heap(infer, infer->arena.used_bytes, err);
+}
+
+/* Steps of pipelines get their memory one by one; all of it is counted before the first step. */
+static enum status count_steps(struct infer *infer, struct error *err)
+{
+    return count_heap(infer, infer->arena.used_bytes + infer->steps_bytes, err);
+}
+
+static void join_pools(struct request *request)
+{
+    struct infer *infer = &request->infer;
+    const struct serving *serving = request->serving;
+    OBJ_CHECK(serving, SERVING_MAGIC);
+    must(infer->ops->is_apart || infer->call.model);
+    if (!infer->share) {
+        infer->share = infer->ops->is_apart ? serving->lists : infer->call.model->pool;
+        hal_pool_join(infer->pool, infer->share);
+        hal_pool_join(infer->run_pool, serving->running);
+    }
+}
+
+static void leave_pools(struct infer *infer)
+{
+    must(infer->share || infer->charged_bytes == 0);
+    if (infer->share) {
+        hal_pool_discharge(infer->pool, infer->charged_bytes);
+        infer->charged_bytes = 0;
+        hal_pool_leave(infer->pool);
+        hal_pool_leave(infer->run_pool);
+        infer->share = NULL;
+    }
+}
+
+void infer_reset(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    struct model *model = infer->call.model;
+    if (infer->ops && infer->ops->reset) {
+        infer->ops->reset(request);
+    }
+    reset_call(request, &infer->call);
+    infer_end_profile(request);
+    bundle_free(request);
+    infer_drop_regions(infer);
+    infer->ops = NULL;
+    infer->is_short = infer->is_unfit = infer->has_shared_outputs = false;
+    infer->body = NULL;
+    infer->bound_bytes = infer->steps_bytes = 0;
+    infer_media_reset(&infer->media);
+    infer->id = span_str("");
+    infer->encoded = (struct oip_encoded){0};
+    infer->coding = CODING_IDENTITY;
+    body_reset(&infer->inflated);
+    leave_pools(infer);
+    model_unref(model); /* its pool has lost this member */
+    model_unref(infer->newest);
+    infer->newest = NULL;
+    buf_fini(&infer->deflated);
+    if (infer->arena.used_bytes > ARENA_KEEP_BYTES) {
+        arena_fini(&infer->arena);
+    } else {
+        arena_reset(&infer->arena);
+    }
+}
+
+void infer_drop_model(struct infer_call *call)
+{
+    model_unref(call->model);
+    call->model = NULL;
+}
+
+enum status infer_find_model(struct request *request, struct infer_call *call, const char *name,
+                             uint32_t version, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct model *model;
+    infer_drop_model(call);
+    TRY(repository_find(&request->serving->repository, name, version, &model, err));
+    if (model_state(model) == MODEL_UNKNOWN) {
+        snprintf(request->absent, sizeof(request->absent), "%s", model->origin->name);
+        model_unref(model);
+        return error_set(err, ST_WOULD_LOAD, "model '%s' is not loaded yet", request->absent);
+    }
+    if (model_verify_ready(model, err) != ST_OK) {
+        model_unref(model);
+        return err->code;
+    }
+    call->model = model;
+    return ST_OK;
+}
+
+/* ---- before the body ------------------------------------------------------------------------- */
+
+/* X-Request-Timeout-Ms; a number too large to hold is no limit. */
+static bool read_timeout(const struct head *head, uint64_t *out_us, struct error *err)
+{
+    *out_us = 0;
+    if (!head_has(head, HTTP_X_REQUEST_TIMEOUT_MS)) {
+        return true;
+    }
+    struct span text = head_value(head, HTTP_X_REQUEST_TIMEOUT_MS);
+    const uint8_t *at = text.ptr, *end = text.ptr + text.len;
+    uint64_t ms = 0;
+    enum number_result result = number_parse_u64(&at, end, &ms);
+    if (head->counts[HTTP_X_REQUEST_TIMEOUT_MS] > 1 || result != NUMBER_OK || at != end || !ms) {
+        error_set(err, ST_INVALID, "X-Request-Timeout-Ms: expected a number from 1 on, got '%.*s'",
+                  SPAN_FMT(text));
+        return false;
+    }
+    if (!__builtin_mul_overflow(ms, 1000, &ms)) {
+        *out_us = ms;
+    }
+    return true;
+}
+
+static int check_codings(const struct head *head, struct error *err)
+{
+    struct span name = head_value(head, HTTP_CONTENT_ENCODING);
+    enum coding coding;
+    if (head->counts[HTTP_CONTENT_ENCODING] > 1 || !coding_find(name, &coding)) {
+        error_set(err, ST_UNSUPPORTED, "Content-Encoding: expected gzip or deflate, got '%.*s'",
+                  SPAN_FMT(name));
+        return 415;
+    }
+    if (head->counts[HTTP_INFERENCE_HEADER_CONTENT_LENGTH] > 1) {
+        error_set(err, ST_INVALID, "Inference-Header-Content-Length: given more than once");
+        return 400;
+    }
+    return 200;
+}
+
+int infer_begin(struct request *request, const struct infer_ops *ops,
+                const struct infer_codec *codec)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    must(infer->call.model == NULL);
+    int status = ops->find(request);
+    if (status == 200) {
+        status = check_codings(&request->head, &request->err);
+    }
+    if (status == 200 && infer->call.model) {
+        status = infer_form_check(request, &infer->call, &request->err);
+    }
+    if (status != 200) {
+        return status;
+    }
+    infer->ops = ops;
+    infer->call.codec = codec;
+    infer->priority = 0;
+    return read_timeout(&request->head, &infer->timeout_us, &request->err) ? 200 : 400;
+}
+
+/* Bytes of the memory for requests. */
+static size_t body_bytes(const struct request *request)
+{
+    return body_pool_bytes(&request->body) + body_pool_bytes(&request->infer.inflated);
+}
+
+enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct hal_pool_stats stats;
+    if (request->infer.arena.refusal == ST_EXHAUSTED) {
+        return err->code; /* it was the heap, not the memory for requests */
+    }
+    size_t size = hal_pool_size(request->infer.pool), bodies = body_bytes(request);
+    hal_pool_stats(request->infer.pool, &stats);
+    if (!add_size(demand, bodies, &demand) ||
+        !add_size(demand, request->infer.steps_bytes, &demand)) {
+        demand = SIZE_MAX;
+    }
+    bool is_alone = stats.used_bytes <= infer_held_bytes(request) + request->infer.charged_bytes;
+    request->infer.is_short = demand <= size && !is_alone;
+    return request->infer.is_short
+               ? err->code
+               : error_set(err, ST_TOO_LARGE,
+                           "the request takes %zu bytes or more at a time, the memory for requests "
+                           "has %zu",
+                           demand, size);
+}
+
+static enum status check_memory(struct request *request, enum status status, struct error *err)
+{
+    size_t demand;
+    if (status != ST_EXHAUSTED) {
+        return status;
+    }
+    if (!add_size(request->infer.ops->demand(request), request->infer.media.wanted, &demand)) {
+        demand = SIZE_MAX;
+    }
+    return infer_refuse_memory(request, demand, err);
+}
+
+enum status infer_settle(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    if (infer->ops == &infer_ops_one && !infer->call.model) {
+        TRY(infer_find_model(request, &infer->call, request->match.model, request->match.version,
+                             err));
+    }
+    join_pools(request);
+    infer->inflated.pool = infer->pool;
+    return check_memory(request, body_settle(&request->body, infer->pool, err), err);
+}
+
+uint64_t infer_work_max(const struct request *request)
+{
+    return request->is_heavy ? 0 : request->server->params->light_bytes_max;
+}
+
+enum status infer_check_work(const struct request *request, uint64_t bytes, struct error *err)
+{
+    uint64_t max = infer_work_max(request);
+    return max == 0 || bytes <= max
+               ? ST_OK
+               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+}
+
+/* ---- PARSE ----------------------------------------------------------------------------------- */
+
+static enum status remove_coding(struct request *request, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    enum coding coding;
+    bool is_known = coding_find(head_value(&request->head, HTTP_CONTENT_ENCODING), &coding);
+    must(is_known);
+    if (coding == CODING_IDENTITY) {
+        infer->body = &request->body;
+        return ST_OK;
+    }
+    infer->body = &infer->inflated;
+    body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
+    size_t max = request->server->params->body_bytes_max;
+    uint64_t work_max = infer_work_max(request);
+    infer->inflated.max_bytes = work_max && work_max < max ? (size_t)work_max : max;
+    enum status status = coding_inflate(coding, body_span(&request->body), &infer->inflated, err);
+    if (status == ST_TOO_LARGE && infer->inflated.max_bytes < max) {
+        body_reset(&infer->inflated);
+        return infer_check_work(request, work_max + 1, err);
+    }
+    return check_memory(request, status, err);
+}
+
+struct oip_limits infer_limits(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return (struct oip_limits){
+        .inputs_max = INPUTS_MAX,
+        .outputs_max = INFER_OUTPUTS_MAX,
+        .parameters_max = PARAMETERS_MAX,
+        .name_bytes_max = NAME_BYTES_MAX,
+        .tensor_bytes_max = request->server->params->ring_bytes,
+        .json_depth_max = request->server->params->json_depth_max,
+    };
+}
+
+/* Priorities begin with 1, the highest. */
+void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters)
+{
+    uint64_t priority = parameters->priority, timeout_us = parameters->timeout_us;
+    if (priority && (!infer->priority || priority < infer->priority)) {
+        infer->priority = priority < UINT32_MAX ? (uint32_t)priority : UINT32_MAX;
+    }
+    if (timeout_us && (!infer->timeout_us || timeout_us < infer->timeout_us)) {
+        infer->timeout_us = timeout_us;
+    }
+}
+
+enum status infer_parse(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    TRY(remove_coding(request, err));
+    struct span length = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    bool has_length = head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    struct oip_body parts;
+    infer->steps_bytes = 0;
+    TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
+    TRY(infer->ops->parse(request, &parts, err));
+    return count_arena(infer, err);
+}
+
+/* ---- DECODE ---------------------------------------------------------------------------------- */
+
+/* Strides are bytes on the wire and elements in the runtime. */
+static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shape,
+                                      const struct oip_layout *layout)
+{
+    struct rt_buffer_desc desc = {
+        .dtype = dtype,
+        .shape = *shape,
+        .has_strides = layout->is_given,
+        .offset = layout->is_given ? (size_t)layout->offset : 0,
+    };
+    for (uint8_t d = 0; layout->is_given && d < shape->rank; d++) {
+        desc.strides[d] = layout->strides[d] / (int64_t)dtype_bytes(dtype);
+    }
+    return desc;
+}
+
+enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
+                              struct error *err)
+{
+    call->output_count = 0;
+    if (!call->outputs) {
+        call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
+    }
+    return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
+}
+
+enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
+                       enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
+                       struct span bytes, struct error *err)
+{
+    must(call->invocation != NULL && index < call->model->call.input_count);
+    const struct body *body = infer->body;
+    const uint8_t *base = hal_buffer_map(body->buffer);
+    struct rt_buffer_desc given = describe(dtype, shape, layout);
+    given.buffer = body->buffer;
+    given.offset += (size_t)(bytes.ptr - base);
+    infer->bound_bytes += bytes.len;
+    return rt_invocation_bind_input(call->invocation, index, &given, err);
+}
+
+enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
+                        const struct shape *shape, const struct oip_layout *layout, size_t stored,
+                        void **out_ptr, struct error *err)
+{
+    must(call->invocation != NULL && index < call->model->call.input_count);
+    if (!layout->is_given) {
+        return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+    }
+    const struct rt_buffer_desc given = describe(dtype, shape, layout);
+    return rt_invocation_stage_input(call->invocation, index, &given, stored, out_ptr, err);
+}
+
+enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
+                         const union infer_scalar *value, struct error *err)
+{
+    must(call->invocation != NULL && index < call->model->call.input_count);
+    struct rt_invocation *invocation = call->invocation;
+    if (kind == RT_IO_INT) {
+        return rt_invocation_int(invocation, index, value->i, err);
+    }
+    if (kind == RT_IO_FLOAT) {
+        return rt_invocation_float(invocation, index, value->f, err);
+    }
+    must(kind == RT_IO_BOOL);
+    return rt_invocation_bool(invocation, index, value->b, err);
+}
+
+enum status infer_open_sequence(struct request *request, struct infer_call *call, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct oip_parameters *parameters = call->parameters;
+    if (parameters->sequence_id == 0 && parameters->sequence_name.len == 0) {
+        return parameters->sequence_start || parameters->sequence_end
+                   ? error_set(err, ST_INVALID,
+                               "parameters.sequence_%s: sequence_id is missing, 0 or empty",
+                               parameters->sequence_start ? "start" : "end")
+                   : ST_OK;
+    }
+    const struct rt_sequence_key key = {
+        .program = call->model->program,
+        .number = parameters->sequence_id,
+        .name = parameters->sequence_name,
+    };
+    if (rt_program_state_bytes(key.program) == 0) {
+        return ST_OK; /* there is nothing to remember */
+    }
+    call->is_sequence_end = parameters->sequence_end;
+    if (rt_sequences_open(request->serving->sequences, &key, parameters->sequence_start,
+                          &call->sequence, err) != ST_OK) {
+        return error_prefix(err, "parameters.sequence_id: ");
+    }
+    rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
+    return ST_OK;
+}
+
+bool infer_find_generation(struct request *request, struct infer_call *call,
+                           struct model **out_newest)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct oip_parameters *parameters = call->parameters;
+    struct model *model = call->model;
+    const struct rt_sequence_key key = {.number = parameters->sequence_id,
+                                        .name = parameters->sequence_name};
+    if ((key.number == 0 && key.name.len == 0) || parameters->sequence_start ||
+        rt_program_state_bytes(model->program) == 0) {
+        return false;
+    }
+    const struct serving *serving = request->serving;
+    struct model *found =
+        repository_find_generation(&request->serving->repository, model, serving->sequences, &key);
+    if (found == model) {
+        model_unref(found);
+        return false;
+    }
+    *out_newest = model;
+    call->model = found;
+    return true;
+}
+
+/* From here on inputs have memory of their own or keep the body's; nothing else borrows from the
+ * body. */
+static void drop_bodies(struct request *request)
+{
+    body_reset(&request->body);
+    body_reset(&request->infer.inflated);
+}
+
+/* All inputs have been decoded, or |status| says why not. */
+static enum status end_decode(struct request *request, enum status status, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    status = check_memory(request, status, err);
+    if (status == ST_OK) {
+        status = count_arena(infer, err);
+    }
+    infer_media_stop(request, status == ST_OK);
+    infer->media.count = 0;
+    infer->media.wanted = 0;
+    infer->media.work = 0;
+    if (status != ST_OK) {
+        infer->ops->undo(request); /* nobody else frees the invocations of a list */
+        infer->bound_bytes = 0;
+        return status;
+    }
+    TRY(infer->ops->open_states(request, err));
+    drop_bodies(request);
+    return ST_OK;
+}
+
+enum status infer_decode(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    enum status status = count_steps(infer, err);
+    if (status == ST_OK) {
+        status = infer->ops->decode(request, err);
+    }
+    if (status == ST_OK && infer_media_needs_threads(request)) {
+        return ST_OK; /* infer_end_media() does the rest */
+    }
+    if (status == ST_OK) {
+        status = infer_media_read(request, err);
+    }
+    return end_decode(request, status, err);
+}
+
+enum status infer_end_media(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return end_decode(request, infer_media_end(request, err), err);
+}
+
+/* ---- PREPARE, RUN ---------------------------------------------------------------------------- */
+
+enum status infer_prepare(struct request *request, enum rt_prepare_mode mode, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.ops != NULL);
+    struct infer *infer = &request->infer;
+    enum status status = check_memory(request, infer->ops->prepare(request, mode, err), err);
+    infer->is_short &=
+        infer->bundle == NULL; /* the calls have been freed, their bodies before them */
+    return status;
+}
+
+void infer_explain(const struct infer_call *call, const struct error *why,
+                   const struct rt_culprit *culprit, struct error *err)
+{
+    must(why->code != ST_OK);
+    char element[RT_CULPRIT_TEXT_MAX], behind[RT_CULPRIT_TEXT_MAX + 2];
+    *err = *why;
+    if (culprit->is_known) {
+        snprintf(behind, sizeof(behind), "%s: ", rt_culprit_print(culprit, element));
+        call->codec->name_input(call, culprit->input, behind, err);
+    }
+}
+
+enum status infer_fail_late(const struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return error_set(err, ST_TIMEOUT, "%s after %llu ms",
+                     request->job.started_ns ? "not done" : "still waiting",
+                     (unsigned long long)(infer_time_limit_ns(request) / NS_PER_MS));
+}
+
+enum status infer_finish(struct request *request, enum status status, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.ops != NULL);
+    return request->infer.ops->finish(request, status, err);
+}
+
+uint64_t infer_time_limit_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct model *model = request->infer.call.model; /* NULL: the request is a list */
+    const struct params *params = model ? &model->params : request->server->params;
+    uint64_t limit_us = params->request_timeout * 1000;
+    uint64_t timeout_us = request->infer.timeout_us;
+    return (timeout_us && timeout_us < limit_us ? timeout_us : limit_us) * 1000;
+}
+
+uint64_t infer_wait_due_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->arrived_ns + infer_time_limit_ns(request);
+}
+
+uint64_t infer_deadline_ns(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct infer *infer = &request->infer;
+    if (!infer->ops->sample) {
+        return infer_wait_due_ns(request);
+    }
+    uint64_t step_ns = uv_hrtime() + infer->call.model->params.request_timeout * NS_PER_MS, all_ns;
+    bool is_limited = infer->timeout_us &&
+                      !__builtin_mul_overflow(infer->timeout_us, 1000, &all_ns) &&
+                      !__builtin_add_overflow(request->arrived_ns, all_ns, &all_ns);
+    return is_limited && all_ns < step_ns ? all_ns : step_ns;
+}
+
+size_t infer_held_bytes(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->infer.ops->held_bytes(request) + request->infer.bound_bytes +
+           body_bytes(request);
+}
+
+/* ---- ENCODE ---------------------------------------------------------------------------------- */
+
+static enum coding wanted_coding(const struct request *request)
+{
+    return coding_accept(head_value(&request->head, HTTP_ACCEPT_ENCODING));
+}
+
+/* Finding and printing a class takes as long as printing that many bytes of numbers. */
+#define CLASS_TEXT_BYTES 32
+
+static size_t class_bytes(const struct infer_output *output, const struct rt_result *result)
+{
+    size_t all = (size_t)shape_numel(&result->shape);
+    size_t rows = result->shape.rank > 1 ? (size_t)result->shape.dims[0] : 1;
+    bool is_all = rows == 0 || output->class_count > all / rows;
+    return (is_all ? all : rows * output->class_count) * CLASS_TEXT_BYTES;
+}
+
+size_t infer_text_bytes(const struct request *request, const struct infer_call *call)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_compressed = wanted_coding(request) != CODING_IDENTITY;
+    size_t bytes = 0;
+    for (size_t i = 0; i < call->output_count; i++) {
+        const struct infer_output *output = &call->outputs[i];
+        const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
+        if (is_compressed || !output->is_binary) {
+            bytes += result->bytes.len;
+        }
+        bytes += output->class_count ? class_bytes(output, result) : 0;
+        bytes += output->is_answer ? infer_answer_cost(call, output) : 0;
+    }
+    return bytes;
+}
+
+size_t infer_encode_bytes(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return request->infer.ops->encode_bytes(request);
+}
+
+/* The answer is |spans|, of |bytes| in all. */
+static enum status compress(struct request *request, const struct span *spans, size_t count,
+                            size_t bytes, struct error *err)
+{
+    struct infer *infer = &request->infer;
+    infer->coding = bytes < DEFLATE_BYTES_MIN ? CODING_IDENTITY : wanted_coding(request);
+    if (infer->coding == CODING_IDENTITY) {
+        return ST_OK;
+    }
+    TRY(coding_deflate(infer->coding, spans, count, &infer->deflated, err));
+    buf_fini(&request->out);
+    return ST_OK;
+}
+
+enum status infer_compress_text(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    const struct span text = buf_span(&request->out);
+    return compress(request, &text, 1, text.len, err);
+}
+
+/* Is the answer, or the end of it, the memory of results? */
+static bool has_results(const struct infer *infer)
+{
+    return infer->encoded.has_binary && infer->coding == CODING_IDENTITY;
+}
+
+/* Memory that answers take beside their text, such as maps. Nothing has been printed yet, so the
+ * request may wait for it. */
+static enum status take_for_answers(struct request *request, size_t bytes, struct error *err)
+{
+    struct hal_pool *pool = request->infer.pool;
+    if (hal_pool_promise(pool, bytes)) {
+        return ST_OK;
+    }
+    error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
+    size_t held = request->infer.ops->held_bytes(request);
+    return infer_refuse_memory(request, held + bytes, err);
+}
+
+enum status infer_encode(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    size_t bytes = infer->ops->print_bytes ? infer->ops->print_bytes(request) : 0;
+    bool is_counted = bytes > ARENA_KEEP_BYTES;
+    infer->is_short = false; /* what follows does not run twice */
+    TRY(is_counted ? take_for_answers(request, bytes, err) : ST_OK);
+    enum status status = infer->ops->print(request, err);
+    if (is_counted) {
+        hal_pool_discharge(infer->pool, bytes);
+    }
+    TRY(status);
+    TRY(compress(request, infer->encoded.spans, infer->encoded.span_count,
+                 infer->encoded.total_bytes, err));
+    if (!has_results(infer)) {
+        infer->ops->release(request);
+    }
+    return ST_OK;
+}
+
+bool infer_hand_over(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct error err;
+    return !has_results(&request->infer) ||
+           request->infer.ops->hand_over(request, request->serving->clients, &err) == ST_OK;
+}

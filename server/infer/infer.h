@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/* The inference part of a request, shared by its steps. Functions are named after the step that
+ * calls them (request.def); functions of steps that run ANYWHERE touch nothing but the request. */
+#ifndef PTED_SERVER_INFER_INFER_H
+#define PTED_SERVER_INFER_INFER_H
+
+#include <stdbool.h>
+
+#include <uv.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/status.h"
+#include "hal/queue.h"
+#include "protocol/call.h"
+#include "protocol/oip.h"
+#include "protocol/oip_reply.h"
+#include "runtime/call/invocation.h"
+#include "runtime/sched/sched.h"
+#include "server/http/body.h"
+#include "server/http/coding.h"
+#include "server/infer/infer_media.h"
+#include "server/model/model.h"
+
+struct bundle;
+struct embedding;
+struct generation;
+struct hal_pool;
+struct infer_region;
+struct medium;
+struct region;
+struct request;
+struct transcription;
+struct rt_culprit;
+struct rt_invocation;
+struct rt_profile;
+struct rt_sequence;
+
+/* The most calls that a request may consist of, steps of pipelines included; and the most calls
+ * that the loop makes itself. */
+#define INFER_CALLS_MAX 512
+#define INFER_CALLS_INLINE_MAX 64
+
+#define INFER_OUTPUTS_MAX 256
+#define INFER_SPANS_MAX (1 + INFER_OUTPUTS_MAX) /* spans of an answer: JSON and binary tensors */
+
+/* A result that the client wants; results keep the client's order. */
+struct infer_output {
+    const struct model_io *io;
+    const char *name; /* name in the answer: the one that the client used */
+    bool is_binary;
+    uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
+    bool is_answer;             /* as the model's card says: boxes, a map, a text */
+    bool is_json;               /* then each row as `call` writes it, and not as a file */
+    bool is_part;               /* another output's answer says what this one has */
+    const struct span *classes; /* of classes and of other answers: the texts, from the step ENCODE
+                                   on; in the arena */
+    struct shape classes_shape;
+    struct region *region; /* the tensor goes there, and not into the answer; held by the request.
+                              NULL: it is in the answer */
+    uint64_t region_offset;
+    size_t region_bytes; /* room for it; when it has been stored, its bytes */
+};
+
+/* One call of a model: the whole request, or one call of its list (server/infer/bundle.h). */
+struct infer_call {
+    struct model *model; /* shared: ref held from the time when it is found; NULL: not found */
+    const struct infer_codec *codec;
+    struct oip_request oip;                  /* for infer_codec_oip; borrows from the body */
+    struct call_request tree;                /* for infer_codec_call; likewise */
+    const struct oip_parameters *parameters; /* of the codec in use */
+    struct tensor_nan nan;                   /* how the request writes NaN */
+    struct image_place *places; /* of the rows of model->picture, in the arena; set in DECODE
+                                   if they come as files */
+    uint32_t place_count;
+    struct infer_output *outputs;
+    size_t output_count;
+    struct rt_sequence *sequence; /* held; NULL: the call belongs to no sequence */
+    bool is_sequence_end;
+    struct rt_invocation *invocation; /* owned; NULL again when its results are text */
+    int64_t sample_count;             /* set after the run, for the statistics */
+    int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;
+                       -1: they count for an earlier call of the list */
+};
+
+/*
+ * How calls and their answers are written. parse() stores what it found in |call| and, unless
+ * |out_rest| is NULL, stores there the binary data that follows. decode() lists the outputs and
+ * fills the invocation, except for promised inputs. print() adds the members of the answer to
+ * request->out and to infer->encoded; print_tail() adds the part of the body that follows the JSON.
+ */
+struct infer_codec {
+    enum status (*parse)(struct request *request, struct infer_call *call,
+                         const struct oip_body *parts, struct span *out_rest, struct error *err);
+    enum status (*decode)(struct request *request, struct infer_call *call, struct error *err);
+    enum status (*print)(struct request *request, struct infer_call *call, struct error *err);
+    void (*print_tail)(struct request *request, const struct infer_call *call); /* (optional) */
+    /* Puts the client's name for raw input |index|, and |behind|, in front of the text in |err|. */
+    enum status (*name_input)(const struct infer_call *call, uint32_t index, const char *behind,
+                              struct error *err);
+    /* Writes the results that do not go into the answer, before any of it is printed. */
+    enum status (*store)(struct infer_call *call, struct error *err); /* (optional) */
+};
+
+extern const struct infer_codec infer_codec_oip;     /* infer_oip.c */
+extern const struct infer_codec infer_codec_call;    /* infer_call.c */
+extern const struct infer_codec infer_codec_predict; /* infer_predict.c */
+
+/* Of infer_codec_call, for codecs whose calls have the same form inside: decode() with an answer of
+ * text, name_input(), and what parse() does last. */
+MUST_CHECK enum status infer_call_decode_text(struct request *request, struct infer_call *call,
+                                              struct error *err);
+enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
+                                  struct error *err);
+/* name_input() of requests whose inputs pted makes: a fault of the data is at none of the client's.
+ */
+enum status infer_call_name_none(const struct infer_call *call, uint32_t index, const char *behind,
+                                 struct error *err);
+void infer_call_note_fill(struct request *request, const struct infer_call *call);
+
+/* For codecs with the parameter top_k: the query's counts, if it has one. */
+void infer_take_query(const struct request *request, struct oip_parameters *parameters);
+
+/* Likewise, for calls whose leaves do not come from one text (infer_form.c): outputs, unless they
+ * have been chosen, and inputs. And for the protocol: all outputs by name. */
+MUST_CHECK enum status infer_call_list_outputs(struct request *request, struct infer_call *call,
+                                               bool is_binary, struct error *err);
+MUST_CHECK enum status infer_call_decode_inputs(struct request *request, struct infer_call *call,
+                                                struct error *err);
+MUST_CHECK enum status infer_oip_choose_outputs(struct request *request, struct infer_call *call,
+                                                struct error *err);
+MUST_CHECK enum status infer_call_choose_classes(struct infer_call *call, struct error *err);
+
+/* Requests whose body is no JSON (infer_form.c): a file or a text alone, or a form of several
+ * parts, by its Content-Type and its first bytes. */
+extern const struct infer_codec infer_codec_form_oip, infer_codec_form_call;
+bool infer_form_is(const struct request *request, const struct infer_call *call);
+
+/* Before the body: 200, or 415 if the model takes no such body. */
+int infer_form_check(const struct request *request, const struct infer_call *call,
+                     struct error *err);
+
+/*
+ * The difference between a call and a list of calls: one row each, called by the functions below.
+ */
+struct infer_ops {
+    bool is_long;  /* parsing may take long, whatever the size of the body */
+    bool is_apart; /* models are known after the body, so its memory is that of lists */
+    /* Before the body: does the target name something that works? 200, or the status to answer
+     * with. */
+    int (*find)(struct request *request);
+    enum status (*parse)(struct request *request, const struct oip_body *parts, struct error *err);
+    enum status (*decode)(struct request *request, struct error *err);
+    /* When everything is decoded: opens the sequences that the request names. */
+    enum status (*open_states)(struct request *request, struct error *err);
+    void (*undo)(struct request *request); /* undoes decode(), to try again */
+    enum status (*prepare)(struct request *request, enum rt_prepare_mode mode, struct error *err);
+    /* Of memory for requests, bodies apart: what it takes at least in all, as far as that is known
+     * before it runs; what it holds. */
+    size_t (*demand)(const struct request *request);
+    size_t (*held_bytes)(const struct request *request);
+    struct rt_sched_queue *(*enter)(
+        struct request *request); /* fills in the job; returns the queue */
+    /* As in struct rt_sched_job_ops; if it cannot start, the request's error is the reason. */
+    bool (*start)(struct request *request, enum hal_caller caller);
+    bool (*cancel)(struct request *request); /* as in struct rt_sched_job_ops */
+    enum status (*finish)(struct request *request, enum status status, struct error *err);
+    /* Of requests with several runs, such as one for each token, otherwise NULL: step SAMPLE after
+     * each; is there an event to be sent (or NULL: there are none); was it the last run; an error
+     * as the last event of a stream. */
+    enum status (*sample)(struct request *request, struct error *err);
+    bool (*has_events)(const struct request *request);
+    bool (*is_over)(const struct request *request);
+    void (*print_error_event)(const struct request *request, struct buf *out);
+    size_t (*encode_bytes)(const struct request *request); /* bytes of results that become text */
+    /* Bytes of memory that print() takes at a time beside the text, at most; NULL: not worth
+     * counting. */
+    size_t (*print_bytes)(const struct request *request);
+    enum status (*print)(struct request *request, struct error *err);
+    /* release(): the results are text, so their memory is freed. hand_over(): |pool| holds it from
+     * now on, as far as that pool may hold so much. */
+    void (*release)(struct request *request);
+    enum status (*hand_over)(struct request *request, struct hal_pool *pool, struct error *err);
+    void (*count)(const struct request *request, uint64_t now_ns); /* statistics */
+    void (*reset)(struct request *request); /* the request is over (optional) */
+};
+
+/*
+ * Answers for people (infer_answer.c): the outputs of |call| whose card says one become that, those
+ * that they are made from are parts; an output |io| of a request that asks for it.
+ */
+void infer_answer_choose(struct infer_call *call);
+MUST_CHECK enum status infer_answer_ask(struct infer_output *output, bool is_json,
+                                        struct error *err);
+
+/* Appends the answer of |output| to |out| as JSON. */
+MUST_CHECK enum status infer_answer_print(const struct infer_call *call,
+                                          const struct infer_output *output, struct buf *out,
+                                          struct error *err);
+
+/* Makes it the texts of |output|, one for each row. */
+MUST_CHECK enum status infer_answer_take(struct arena *arena, const struct infer_call *call,
+                                         struct infer_output *output, struct error *err);
+
+/* What printing costs, in bytes of text. */
+size_t infer_answer_cost(const struct infer_call *call, const struct infer_output *output);
+
+/* Bytes of memory that printing the answers of |call| takes at a time, beside their text. */
+size_t infer_answer_work_bytes(const struct infer_call *call);
+
+extern const struct infer_ops infer_ops_one; /* infer_one.c */
+
+/* Rows of infer_ops_one that others share whose steps are calls of one model. */
+void infer_one_undo(struct request *request);
+enum status infer_one_prepare(struct request *request, enum rt_prepare_mode mode,
+                              struct error *err);
+size_t infer_one_demand(const struct request *request);
+size_t infer_one_held_bytes(const struct request *request);
+struct rt_sched_queue *infer_one_enter(struct request *request);
+bool infer_one_start(struct request *request, enum hal_caller caller);
+bool infer_one_cancel(struct request *request);
+enum status infer_one_finish(struct request *request, enum status status, struct error *err);
+void infer_one_count(const struct request *request, uint64_t now_ns);
+
+struct infer {
+    const struct infer_ops *ops;         /* NULL: the request calls no model */
+    struct infer_call call;              /* if the request is for one model */
+    struct bundle *bundle;               /* if the request is a list; in |arena| */
+    struct generation *generation;       /* owned: if the request is to a language model */
+    struct transcription *transcription; /* owned: if it is to a speech model */
+    struct embedding *embedding;         /* owned: if it is to an encoder of texts */
+    struct arena arena;                  /* memory that the request made us allocate */
+    struct body inflated;                /* the body without its content coding */
+    struct body *body;    /* the one of both that is read; empty when all is decoded */
+    bool is_short;        /* with ST_EXHAUSTED: memory for requests is short only for now */
+    bool is_unfit;        /* the model takes no body of this kind: 415 */
+    struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
+                             older generation. NULL: the call is for the newest one */
+    size_t bound_bytes;   /* bytes of the body that inputs use in place */
+    struct hal_pool
+        *pool; /* owned: holds what the request needs before it runs; a member of |share| */
+    struct hal_pool *share;     /* the model's pool, or that of lists; NULL: not yet a member */
+    struct hal_pool *run_pool;  /* owned: holds what the request needs to run; a member as well */
+    struct rt_profile *profile; /* owned: of a call with ?profile=1; NULL: of no other one */
+    size_t steps_bytes;         /* bytes of heap for the steps of pipelines that it calls */
+    size_t charged_bytes;       /* bytes of those and of |arena| that are charged to |pool| */
+    uint64_t timeout_us;        /* given by the client; 0: none */
+    uint32_t priority;          /* given by the client; 0: the default */
+    struct rt_sched_turn turn;  /* place of a call in its sequence */
+    struct infer_media media;   /* files and texts that inputs came as */
+    struct infer_region
+        *regions;               /* of shared memory that the request uses: refs held; in |arena| */
+    bool has_shared_outputs;    /* regions are written to */
+    struct span id;             /* that the body gave the request, kept in |arena|; or empty */
+    struct oip_encoded encoded; /* spans of the answer */
+    struct buf deflated;        /* the answer with a content coding */
+    enum coding coding;         /* content coding of the answer */
+};
+
+MUST_CHECK enum status infer_init(struct request *request, const struct params *params,
+                                  struct error *err);
+void infer_fini(struct request *request);
+void infer_reset(struct request *request);
+
+/* The body is complete, and its model has to be loaded (ST_WOULD_LOAD), or the pool of its model,
+ * or of lists, holds its memory and all that the request takes until it runs. */
+MUST_CHECK enum status infer_settle(struct request *request, struct error *err);
+
+/* Before the body, of a request whose route has |ops| and |codec|: does the model exist and work,
+ * and is the request's coding known? 200 or the status to answer with. */
+int infer_begin(struct request *request, const struct infer_ops *ops,
+                const struct infer_codec *codec);
+
+/*
+ * The call is for the model of that name: takes a reference, in place of one that it may have.
+ * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: request->absent says which file has to be loaded.
+ * Any thread.
+ */
+MUST_CHECK enum status infer_find_model(struct request *request, struct infer_call *call,
+                                        const char *name, uint32_t version, struct error *err);
+
+/* Drops the reference. */
+void infer_drop_model(struct infer_call *call);
+
+MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
+MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
+/* Step MEDIA: the threads that read files are back, and what was left of DECODE is done. */
+MUST_CHECK enum status infer_end_media(struct request *request, struct error *err);
+
+/* A tokenizer takes about as long for a byte as other work for so many. */
+#define INFER_TEXT_WEIGHT 8
+
+/* Bytes that the present step may handle; 0: it is heavy, any number. A step that finds out that it
+ * has to handle more fails with ST_WOULD_BE_HEAVY, and is repeated as a heavy one. */
+uint64_t infer_work_max(const struct request *request);
+
+/* ST_WOULD_BE_HEAVY if the present step may not handle |bytes|. */
+MUST_CHECK enum status infer_check_work(const struct request *request, uint64_t bytes,
+                                        struct error *err);
+
+/* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
+MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
+                                     struct error *err);
+/* The run has ended with |status|; sets what the client is told. */
+MUST_CHECK enum status infer_finish(struct request *request, enum status status, struct error *err);
+MUST_CHECK enum status infer_encode(struct request *request, struct error *err);
+
+/* The answer is the text in request->out: applies the content coding that the client accepts. */
+MUST_CHECK enum status infer_compress_text(struct request *request, struct error *err);
+
+/* The answer cannot be written at once: the pool of clients holds its memory from now on. False:
+ * that pool may not hold so much now. */
+MUST_CHECK bool infer_hand_over(struct request *request);
+
+/* The limits of every request. */
+struct call_limits infer_call_limits(const struct request *request);
+struct oip_limits infer_limits(const struct request *request);
+
+/*
+ * Checks that each input of |oip| is one of the model's and that no two are the same. The parser
+ * has compared their names, but an input has an alias beside its name. With |needs_all| none may be
+ * missing.
+ */
+MUST_CHECK enum status infer_check_names(struct arena *arena, const struct model *model,
+                                         const struct oip_request *oip, bool needs_all,
+                                         struct error *err);
+
+/* For the codecs: an empty list with room for |count| outputs. A repeated attempt to decode uses
+ * the memory of the first one, so that a request that waits takes no more and more. */
+MUST_CHECK enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
+                                         struct error *err);
+
+/* Limits given in the request beside those of its head: the shorter time and the higher priority
+ * win. */
+void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);
+
+/* Sets |why| the call failed, with the client's element that is to blame, if one is. */
+void infer_explain(const struct infer_call *call, const struct error *why,
+                   const struct rt_culprit *culprit, struct error *err);
+
+/* ST_TIMEOUT: "not done after 50 ms". */
+enum status infer_fail_late(const struct request *request, struct error *err);
+
+/*
+ * Opens the sequence that the call's parameters name, if the model has state: its invocation gets
+ * the state. Called when the rest of the call is known to be right, so that a wrong call starts no
+ * sequence.
+ */
+MUST_CHECK enum status infer_open_sequence(struct request *request, struct infer_call *call,
+                                           struct error *err);
+
+/*
+ * Between parsing and decoding: a request that goes on with a sequence is for the generation of the
+ * model in which the sequence is open. True: that is another one than |call| had, so the call has
+ * to be parsed again, for this one. |out_newest| receives the reference to the model that the call
+ * had. Any thread.
+ */
+MUST_CHECK bool infer_find_generation(struct request *request, struct infer_call *call,
+                                      struct model **out_newest);
+
+/*
+ * For a request with ?profile=1: its call is going to be measured. One at a time, because a profile
+ * takes memory; ST_EXHAUSTED: another one is under way. ST_UNSUPPORTED: the device, or the kind of
+ * the method, has no profiles.
+ */
+MUST_CHECK enum status infer_begin_profile(struct request *request, struct error *err);
+
+/* Appends the member "profile" to the answer, if the call was measured. */
+MUST_CHECK enum status infer_print_profile(struct request *request, struct error *err);
+
+/* The call is over, and its invocation is freed. */
+void infer_end_profile(struct request *request);
+
+/* The call has run; if it was the last of its sequence, the sequence ends. */
+void infer_end_sequence(const struct infer_call *call);
+
+/* Releases the sequence, if there is one. */
+void infer_close_sequence(struct request *request, struct infer_call *call);
+
+/* For the codecs: raw input |index| lies at |bytes| in the body, which is in a buffer. */
+MUST_CHECK enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
+                                  enum dtype dtype, const struct shape *shape,
+                                  const struct oip_layout *layout, struct span bytes,
+                                  struct error *err);
+
+/* The same for bytes yet to be written: gives memory for |stored| bytes in that layout. */
+MUST_CHECK enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
+                                   const struct shape *shape, const struct oip_layout *layout,
+                                   size_t stored, void **out_ptr, struct error *err);
+
+union infer_scalar {
+    int64_t i;
+    double f;
+    bool b;
+};
+
+MUST_CHECK enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
+                                    const union infer_scalar *value, struct error *err);
+
+/*
+ * Shared memory (infer_shared.c). infer_check_sharing(): may the request's client use it?
+ * ST_UNSUPPORTED says why not. The others are for the codecs: they find the region |name|, which
+ * the request holds from now on; read an input; note where an output goes; and write |result|
+ * there.
+ */
+MUST_CHECK enum status infer_check_sharing(const struct request *request, struct error *err);
+MUST_CHECK enum status infer_find_region(struct request *request, struct span name,
+                                         struct region **out_region, struct error *err);
+MUST_CHECK enum status infer_read_region(struct request *request, const struct oip_shared *shared,
+                                         void *dst, size_t bytes, struct error *err);
+MUST_CHECK enum status infer_share_output(struct request *request, struct infer_output *output,
+                                          const struct oip_shared *shared, struct error *err);
+MUST_CHECK enum status infer_write_region(struct infer_output *output,
+                                          const struct oip_result *result, struct error *err);
+
+/* The request is over. */
+void infer_drop_regions(struct infer *infer);
+
+/* Bytes of the call's results that become text or go to shared memory, and what their classes cost.
+ */
+size_t infer_text_bytes(const struct request *request, const struct infer_call *call);
+
+/* Bytes of results that ENCODE has to touch; they decide which thread does it. */
+size_t infer_encode_bytes(const struct request *request);
+
+/* The longest time that the request may wait and run: the daemon's limit, or the client's if
+ * shorter. */
+uint64_t infer_time_limit_ns(const struct request *request);
+
+/* |err|, ST_EXHAUSTED, says that there is no memory for |demand| bytes beside bodies. If that is so
+ * for now, waiting makes sense; if it is so for ever, the status becomes ST_TOO_LARGE. */
+enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err);
+
+/* When the step RUN has to be over. A generation has the daemon's limit for each of its steps. */
+uint64_t infer_deadline_ns(const struct request *request);
+
+/* Until when its first heavy step waits for a thread. */
+uint64_t infer_wait_due_ns(const struct request *request);
+
+/* Bytes of memory for requests that the request holds while it waits to run. */
+size_t infer_held_bytes(const struct request *request);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/observe/metrics.h"
+
+#include "base/check.h"
+#include "server/request/request.h"
+#include "server/server.h"
+
+void metrics_count_request(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->match.id <= ROUTE_COUNT && request->exchange);
+    struct metrics *metrics = &request->server->metrics;
+    status_counts_add(&metrics->requests[request->match.id], request_status(request));
+}
+
+struct metrics_look metrics_take_look(const struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    struct metrics_look look = {
+        .is_ready = !server->is_draining && !server->recovery.is_active,
+        .connections = server->conn_count,
+        .requests = server->busy_request_count,
+        .tls_expiry_s = tls_expiry_s(server),
+        .evictions = server->clients.evicted_count,
+        .pool_threads = server->offload.threads,
+    };
+    for (int kind = 0; kind < OFFLOAD_KIND_COUNT; kind++) {
+        look.pool_tasks[kind] = server->offload.open[kind];
+    }
+    return look;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the daemon counts beside its models (server/model/model_stats.h), for GET /metrics. The loop
+ * counts. The page is printed on a thread, because its length grows with the models: it reads
+ * counters while they grow, and takes what only the loop may read from a look that the loop has
+ * taken.
+ */
+#ifndef PTED_SERVER_OBSERVE_METRICS_H
+#define PTED_SERVER_OBSERVE_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/counter.h"
+#include "base/histogram.h"
+#include "server/model/status_counts.h"
+#include "server/request/offload.h"
+#include "server/request/route.h"
+
+struct buf;
+struct request;
+struct server;
+
+/* Zeroed at first. */
+struct metrics {
+    struct status_counts requests[ROUTE_COUNT + 1];     /* the last one: those without a route */
+    struct counter accepted, turned_away;               /* connections */
+    struct counter changes, refused_changes, displaced; /* of models */
+    struct counter received_bytes, sent_bytes;
+    struct histogram turns; /* of the loop, from their first work to their end; ns */
+};
+
+/* Numbers of the loop at one moment. */
+struct metrics_look {
+    bool is_ready;
+    uint32_t connections, requests;
+    uint64_t evictions;
+    int64_t tls_expiry_s; /* 0: there is no TLS */
+    uint32_t pool_threads, pool_tasks[OFFLOAD_KIND_COUNT];
+};
+
+/* The loop. |request| is over, or its client has gone; the exchange is still known. */
+void metrics_count_request(const struct request *request);
+
+/* The loop. */
+struct metrics_look metrics_take_look(const struct server *server);
+
+#endif

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: MIT
+# Requests: routes, who may ask, steps, memory, and exchanges with a protocol.
+server_libserver_a_SOURCES += \
+	%D%/access.c %D%/access.h \
+	%D%/clients.c %D%/clients.h \
+	%D%/exchange.c %D%/exchange.h \
+	%D%/offload.c %D%/offload.h \
+	%D%/query.c %D%/query.def %D%/query.h \
+	%D%/request.c %D%/request.def %D%/request.h \
+	%D%/request_answer.c \
+	%D%/request_log.c %D%/request_log.h \
+	%D%/route.c %D%/route.def %D%/route.h \
+	%D%/routes.h \
+	%D%/tokens.c %D%/tokens.h \
+	%D%/trace.c %D%/trace.h

@@ -1,0 +1,976 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run_steps() is the only loop over the steps, and go() the only function that changes a step. A
+ * step either moves on (STEP_NEXT) or waits until another part calls run_steps() again: the parser
+ * for READ, a worker for ANYWHERE steps, the device for RUN, the client for WRITE.
+ */
+#include "config.h"
+
+#include "server/request/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/sched/job.h"
+#include "server/http/http.h"
+#include "server/process/log.h"
+#include "server/request/access.h"
+#include "server/request/clients.h"
+#include "server/request/exchange.h"
+#include "server/request/request_log.h"
+#include "server/request/routes.h"
+#include "server/server.h"
+#include "server/serving/serving.h"
+
+/* Memory that a request keeps for its next use. */
+#define KEEP_BYTES_MAX (256 << 10)
+
+#define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
+
+/* The greatest Retry-After: a client would not believe a longer one. */
+#define RETRY_AFTER_S_MAX 60
+
+/* Memory that others have waited for this long is taken from any client. */
+#define PRESSING_MS 1000
+
+/* Greatest body of a request that no model gets. */
+#define CONTROL_BYTES_MAX (256 << 10)
+
+/* What a body of JSON may begin with. */
+#define JSON_FIRST "{[\" \t\r\n"
+
+enum step_result { STEP_NEXT, STEP_WAIT };
+enum step_where { LOOP, ANYWHERE };
+
+typedef enum step_result step_f(struct request *request);
+
+struct step_info {
+    const char *name;
+    step_f *run;
+    enum step_where where;
+    unsigned next; /* bits of the steps that may come next */
+};
+
+#define NEXT(name) (1u << STEP_##name)
+#define STEP(name, fn, where, next) static step_f fn;
+#include "server/request/request.def"
+#undef STEP
+
+static const struct step_info steps[STEP_COUNT] = {
+#define STEP(name, fn, where, next) [STEP_##name] = {#name, fn, where, next},
+#include "server/request/request.def"
+#undef STEP
+};
+
+static const struct route *route_of(const struct request *request)
+{
+    return routes_get(request->match.id);
+}
+
+bool request_step_may_follow(enum request_step from, enum request_step to)
+{
+    return from != STEP_DONE && (to == STEP_DONE || (steps[from].next & 1u << to) != 0);
+}
+
+const char *request_step_name(enum request_step step)
+{
+    return steps[step].name;
+}
+
+/* ---- taking and giving back ---------------------------------------------------------------------
+ */
+
+static struct request *request_new(struct server *server)
+{
+    struct error err;
+    struct request *request = calloc(1, sizeof(*request));
+    if (request && (hal_pool_member_new(&request->upload_pool, &err) != ST_OK ||
+                    infer_init(request, server->params, &err) != ST_OK)) {
+        hal_pool_free(request->upload_pool);
+        free(request);
+        return NULL;
+    }
+    if (request) {
+        request->magic = REQUEST_MAGIC;
+        request->server = server;
+        head_init(&request->head, server->params);
+        body_init(&request->body, NULL, server->params->body_bytes_max);
+        buf_init(&request->out, server->params->answer_bytes_max);
+        offload_init_task(&request->task, request);
+        list_init(&request->link);
+        list_init(&request->change_link);
+    }
+    return request;
+}
+
+void request_free(struct request *request)
+{
+    if (request) {
+        OBJ_CHECK(request, REQUEST_MAGIC);
+        must(!request->exchange && !request->serving);
+        list_remove(&request->link);
+        infer_fini(request);
+        buf_fini(&request->out);
+        body_fini(&request->body);
+        head_fini(&request->head);
+        hal_pool_free(request->upload_pool);
+        request->magic = 0;
+        free(request);
+    }
+}
+
+struct request *request_take(struct server *server, struct exchange *exchange)
+{
+    struct request *request;
+    if (list_is_empty(&server->idle_requests)) {
+        request = request_new(server);
+        if (!request) {
+            return NULL;
+        }
+    } else {
+        request = LIST_ENTRY(server->idle_requests.next, struct request, link);
+        list_remove(&request->link);
+        server->idle_request_count--;
+    }
+    server->busy_request_count++;
+    request->step = STEP_READ;
+    request->serving = server_hold_serving(server);
+    if (request->serving->clients) { /* otherwise the device was lost */
+        hal_pool_join(request->upload_pool, request->serving->clients);
+        request->body.pool = request->upload_pool;
+    }
+    request->exchange = exchange;
+    request->is_local = exchange->is_local;
+    request->http_status = 0;
+    request->err.code = ST_OK;
+    request->offload = request->is_heavy = false;
+    request->is_on_worker = request->is_unfinished = false;
+    request->query = (struct query){.given = 0};
+    request->is_run_done = request->is_unreleased = false;
+    request->body_bytes = 0;
+    request->method = NULL;
+    request->retry_after_s = 0;
+    request->arrived_ns = request->want_ms = 0;
+    request->listed = request->load_count = 0;
+    request->look = NULL;
+    request->token_use = NULL;
+    request->token_name = request->challenge = NULL;
+    request->has_trace = request->is_sampled = false;
+    request->content_type = NULL;
+    request->is_page = false;
+    request->match.id = ROUTE_COUNT;
+    request->match.allow = NULL;
+    request->match.model[0] = request->match.region[0] = '\0';
+    return request;
+}
+
+/* The results of the job are gone, or belong to the client. */
+static void release_job(struct request *request)
+{
+    if (request->is_unreleased) {
+        request->is_unreleased = false;
+        rt_sched_released(request->serving->sched);
+    }
+}
+
+/* Drops what belongs to this use and keeps the memory; the most recently used comes first. */
+static void give_back(struct request *request)
+{
+    struct server *server = request->server;
+    body_reset(&request->body);
+    infer_reset(request);
+    release_job(request);
+    access_end(request);
+    head_reset(&request->head);
+    if (request->out.capacity > KEEP_BYTES_MAX) {
+        buf_fini(&request->out);
+    }
+    buf_reset(&request->out);
+    if (request->body.pool) {
+        hal_pool_leave(request->upload_pool);
+    }
+    request->body.pool = request->infer.inflated.pool = NULL;
+    if (request->listing) {
+        repository_unref_index(request->listing);
+        request->listing = NULL;
+    }
+    server_let_go_serving(server, request->serving);
+    request->serving = NULL;
+    request->exchange = NULL;
+    server->busy_request_count--;
+    trim_note_use(server);
+    if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
+        list_push_front(&server->idle_requests, &request->link);
+        server->idle_request_count++;
+    } else {
+        request_free(request);
+    }
+}
+
+/* ---- the head -----------------------------------------------------------------------------------
+ */
+
+void request_refuse(struct request *request, int http_status)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->err.code != ST_OK);
+    request->http_status = http_status;
+}
+
+/* The offset of the tensors, if the client gives it; only the placing of the body depends on it. */
+static size_t announced_json_bytes(const struct request *request)
+{
+    struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    size_t bytes = 0;
+    for (size_t i = 0; i < value.len && i < 9; i++) {
+        bytes = bytes * 10 + (size_t)(value.ptr[i] - '0') % 10;
+    }
+    return bytes;
+}
+
+static enum status announce_body(struct request *request, const struct exchange_head *head)
+{
+    /* A handler parses only small bodies on the loop. */
+    size_t max = request->server->params->body_bytes_max;
+    request->body.max_bytes =
+        route_of(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
+    if (head->content_length > request->body.max_bytes) {
+        return error_set(&request->err, ST_TOO_LARGE,
+                         "Content-Length: expected at most %zu bytes, got %llu",
+                         request->body.max_bytes, (unsigned long long)head->content_length);
+    }
+    if (!head->has_body) {
+        return ST_OK;
+    }
+    return body_announce(&request->body, (size_t)head->content_length,
+                         announced_json_bytes(request), &request->err);
+}
+
+int request_add_body(struct request *request, struct span bytes)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    enum status status = body_add(&request->body, bytes, &request->err);
+    request->body_bytes = request->body.len;
+    return status == ST_OK ? 0 : http_status_of(status);
+}
+
+/* The daemon has to allow ?profile=1. */
+static int check_query(struct request *request)
+{
+    const struct route *route = route_of(request);
+    if (route->ignores_queries) {
+        return 200;
+    }
+    if (query_parse(head_target(&request->head), route->queries, &request->query, &request->err) !=
+        ST_OK) {
+        return 400;
+    }
+    if (request->query.wants_profile && request->server->params->profile_spans_max == 0) {
+        error_set(&request->err, ST_INVALID,
+                  "profile=1: calls are not profiled here, see --profile-spans-max");
+        return 403;
+    }
+    return 200;
+}
+
+static int find_route(struct request *request, const struct exchange_head *head)
+{
+    if (access_is_preflight(request, head)) {
+        request->match.id = ROUTE_PREFLIGHT;
+        return 200;
+    }
+    return route_find(head_target(&request->head), head->method, &request->match, &request->err);
+}
+
+bool request_begin(struct request *request, const struct exchange_head *head)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    request->method = head->method_name;
+    int status = find_route(request, head);
+    status = status == 200 ? access_begin(request) : status;
+    status = status == 200 ? check_query(request) : status;
+    if (status == 200) {
+        enum status announced = announce_body(request, head);
+        status = announced == ST_OK ? 200 : http_status_of(announced);
+    }
+    if (status == 200 && !route_of(request)->handler) {
+        status = infer_begin(request, route_of(request)->ops, route_of(request)->codec);
+    }
+    if (status != 200) {
+        request_refuse(request, status);
+    }
+    return status == 200;
+}
+
+/* ---- the loop over the steps ----------------------------------------------------------------- */
+
+static void go(struct request *request, enum request_step next)
+{
+    must(request_step_may_follow(request->step, next));
+    request->step = next;
+}
+
+/* The step has handled nothing yet that takes long: it begins again as a heavy one. */
+static enum step_result repeat_heavy(struct request *request)
+{
+    must(!request->is_heavy);
+    request->err.code = ST_OK;
+    request->offload = request->is_heavy = true;
+    return STEP_NEXT;
+}
+
+/* Goes on to |next|, or waits for memory, or goes to the answer with the reason. */
+static enum step_result advance(struct request *request, enum status status, enum request_step next)
+{
+    if (status == ST_WOULD_BE_HEAVY) {
+        return repeat_heavy(request);
+    }
+    if (status == ST_EXHAUSTED && request->infer.is_short) {
+        request->wanted = request->step;
+        next = STEP_WANT;
+    } else if (status == ST_WOULD_LOAD) {
+        request->wanted = request->step;
+        next = STEP_LOAD;
+    } else if (status != ST_OK) {
+        must(request->err.code == status);
+        request_refuse(request, request->infer.is_unfit ? 415 : http_status_of(status));
+        next = STEP_WRITE;
+    }
+    go(request, next);
+    return STEP_NEXT;
+}
+
+/* Bytes of JSON. The body of a request may also be a file, or tensors behind their JSON. */
+static size_t json_bytes(const struct request *request)
+{
+    const struct body *body = request->infer.body ? request->infer.body : &request->body;
+    struct span text = body_span(body);
+    if (head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
+        size_t announced = announced_json_bytes(request);
+        return announced < text.len ? announced : text.len;
+    }
+    return text.len > 0 && memchr(JSON_FIRST, text.ptr[0], strlen(JSON_FIRST)) ? text.len : 0;
+}
+
+/* What is known beforehand of the work of the step. Files in the body are weighed when they are
+ * opened (ST_WOULD_BE_HEAVY). */
+static uint64_t step_bytes(const struct request *request)
+{
+    const struct infer_ops *ops = request->infer.ops;
+    if (!ops || request->err.code != ST_OK) {
+        return 0;
+    }
+    if (request->step == STEP_PARSE || request->step == STEP_DECODE) {
+        return (uint64_t)json_bytes(request) * (ops->is_long ? INFER_TEXT_WEIGHT : 1);
+    }
+    return request->step == STEP_ENCODE ? infer_encode_bytes(request) : 0;
+}
+
+static bool is_heavy(const struct request *request)
+{
+    return request->is_heavy || step_bytes(request) > request->server->params->light_bytes_max;
+}
+
+static void on_work(uv_work_t *work);
+static void on_work_done(uv_work_t *work, int uv_status);
+
+/* An answer that is computed has its turn, whenever that is. */
+static void offload_steps(struct request *request)
+{
+    bool has_run = request->step == STEP_ENCODE || request->step == STEP_SAMPLE;
+    request->is_on_worker = true;
+    request->is_heavy = is_heavy(request);
+    offload_begin_task(request->server, request->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
+                       &request->task, on_work, on_work_done,
+                       has_run || !request->infer.ops ? RT_SCHED_NEVER
+                                                      : infer_wait_due_ns(request));
+}
+
+static void run_steps(struct request *request)
+{
+    enum step_result result = STEP_NEXT;
+    while (result == STEP_NEXT) {
+        const struct step_info *info = &steps[request->step];
+        if (info->where == ANYWHERE && request->offload) {
+            offload_steps(request);
+            return;
+        }
+        result = info->run(request);
+    }
+}
+
+/* On a worker: runs steps as far as a worker may, and heavy ones only in a heavy task. */
+static void on_work(uv_work_t *work)
+{
+    struct request *request;
+    OBJ_CAST(request, work->data, REQUEST_MAGIC);
+    bool may_be_heavy = request->is_heavy;
+    while (steps[request->step].where == ANYWHERE && (may_be_heavy || !is_heavy(request))) {
+        enum step_result result = steps[request->step].run(request);
+        must(result == STEP_NEXT);
+    }
+}
+
+/* No thread was free for its heavy step in time. */
+static void give_up_waiting(struct request *request)
+{
+    request->job.started_ns = 0; /* of an earlier use */
+    enum status status = infer_fail_late(request, &request->err);
+    (void)advance(request, status, STEP_WRITE);
+}
+
+static void on_work_done(uv_work_t *work, int uv_status)
+{
+    struct request *request;
+    OBJ_CAST(request, work->data, REQUEST_MAGIC);
+    bool is_late = uv_status == UV_ETIMEDOUT;
+    must(uv_status == 0 || is_late || !request->exchange); /* only request_abandon() cancels */
+    offload_end_task(request->server, &request->task);
+    if (is_late) {
+        give_up_waiting(request);
+    }
+    request->next = NULL;
+    turns_add(request->server, request);
+}
+
+void request_run(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->step == STEP_READ);
+    request->arrived_ns = uv_hrtime();
+    run_steps(request);
+}
+
+/* ---- steps, in their order ------------------------------------------------------------------- */
+
+/* Decoding takes long, or may do so: the size of a body with a content coding is unknown. */
+static bool is_long(const struct request *request)
+{
+    if (route_of(request)->handler) {
+        return route_of(request)->is_long;
+    }
+    if (route_of(request)->ops->is_long) {
+        return true;
+    }
+    return request->body.len > request->server->params->inline_bytes_max ||
+           request->infer.media.is_any || head_has(&request->head, HTTP_CONTENT_ENCODING);
+}
+
+static enum step_result step_read(struct request *request)
+{
+    if (request->http_status) {
+        go(request, STEP_WRITE);
+        return STEP_NEXT;
+    }
+    request->offload = is_long(request);
+    if (route_of(request)->handler) {
+        go(request, STEP_PARSE);
+        return STEP_NEXT;
+    }
+    return advance(request, infer_settle(request, &request->err), STEP_PARSE);
+}
+
+/* A handler that has more to print than a turn has time for is called again. */
+static enum step_result run_handler(struct request *request)
+{
+    request->is_unfinished = false;
+    enum status status = route_of(request)->handler(request, &request->err);
+    if (!request->is_unfinished) {
+        return advance(request, status,
+                       route_of(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
+    }
+    must(status == ST_OK && !request->is_on_worker);
+    request->next = NULL;
+    turns_add(request->server, request);
+    return STEP_WAIT;
+}
+
+static enum step_result step_parse(struct request *request)
+{
+    if (route_of(request)->handler) {
+        return run_handler(request);
+    }
+    return advance(request, infer_parse(request, &request->err), STEP_DECODE);
+}
+
+static enum step_result step_decode(struct request *request)
+{
+    enum status status = infer_decode(request, &request->err);
+    bool has_files = status == ST_OK && infer_media_needs_threads(request);
+    return advance(request, status, has_files ? STEP_MEDIA : STEP_PREPARE);
+}
+
+/* Twice: before the threads that read files, and after them. Without memory it all begins again. */
+static enum step_result step_media(struct request *request)
+{
+    if (!request->infer.media.is_read) {
+        enum status begun = infer_media_begin(request, &request->err);
+        request->is_on_worker = begun == ST_OK;
+        return begun == ST_OK ? STEP_WAIT : advance(request, begun, STEP_PREPARE);
+    }
+    enum status status = infer_end_media(request, &request->err);
+    enum step_result result = advance(request, status, STEP_PREPARE);
+    if (request->step == STEP_WANT) {
+        request->wanted = STEP_DECODE;
+    }
+    return result;
+}
+
+/* The loop uses plans that exist; a worker makes those that do not. */
+static enum step_result step_prepare(struct request *request)
+{
+    enum rt_prepare_mode mode = request->is_on_worker ? RT_PREPARE_ALL : RT_PREPARE_CACHED;
+    enum status status = infer_prepare(request, mode, &request->err);
+    if (status == ST_WOULD_PLAN) {
+        request->err.code = ST_OK;
+        request->offload = true;
+        return STEP_NEXT;
+    }
+    return advance(request, status, STEP_RUN);
+}
+
+struct request *request_of(struct rt_sched_job *job)
+{
+    struct request *request;
+    OBJ_CAST(request, LIST_ENTRY(job, struct request, job), REQUEST_MAGIC);
+    return request;
+}
+
+static bool start_job(struct rt_sched_job *job, bool may_run_inline)
+{
+    struct request *request = request_of(job);
+    return request->infer.ops->start(request, may_run_inline ? HAL_CALLER_QUICK : HAL_CALLER_BUSY);
+}
+
+static bool cancel_job(struct rt_sched_job *job)
+{
+    struct request *request = request_of(job);
+    return request->infer.ops->cancel(request);
+}
+
+/* On a worker, or on the loop while it submits, cancels or looks at deadlines. */
+static void on_job_done(struct rt_sched_job *job, enum status status)
+{
+    struct request *request = request_of(job);
+    request->run_status = status;
+    request->is_unreleased = job->started_ns != 0;
+    if (job->batch_size > 1) {
+        request->err.code = ST_OK; /* an earlier attempt, alone, may have run out of memory */
+    }
+    uv_thread_t self = uv_thread_self();
+    if (uv_thread_equal(&self, &request->server->thread) && request->is_submitting) {
+        request->is_run_done = true;
+    } else {
+        server_complete(request->server, request);
+    }
+}
+
+static enum step_result finish_run(struct request *request)
+{
+    if (request->run_status == ST_UNAVAILABLE) {
+        repository_verify_files(&request->serving->repository);
+    }
+    enum status status = infer_finish(request, request->run_status, &request->err);
+    bool has_runs = request->infer.ops->sample != NULL;
+    if (status == ST_OK && !has_runs) {
+        /* The owner of a region can make any write to it wait, by fallocate(2) for example. */
+        request->offload = request->infer.has_shared_outputs ||
+                           infer_encode_bytes(request) > request->server->params->inline_bytes_max;
+    }
+    return advance(request, status, has_runs ? STEP_SAMPLE : STEP_ENCODE);
+}
+
+/* The first call that ends without its device starts the recovery. */
+static void look_for_loss(const struct request *request)
+{
+    const struct serving *serving = request->serving;
+    if (serving == request->server->serving && hal_device_is_lost(serving->device)) {
+        recovery_begin(request->server);
+    }
+}
+
+static const struct rt_sched_job_ops job_ops = {
+    .start = start_job,
+    .start_batch = rt_job_start_batch,
+    .fits = rt_job_fits,
+    .cancel = cancel_job,
+    .done = on_job_done,
+};
+
+/* Seconds until there should be room again. */
+static uint32_t retry_after_s(struct rt_sched_queue *queue)
+{
+    uint64_t s = rt_sched_drain_ns(queue) / NS_PER_S + 1;
+    return s < RETRY_AFTER_S_MAX ? (uint32_t)s : RETRY_AFTER_S_MAX;
+}
+
+static enum step_result step_run(struct request *request)
+{
+    struct rt_sched_queue *queue = request->infer.ops->enter(request);
+    request->job.ops = &job_ops;
+    request->job.deadline_ns = infer_deadline_ns(request);
+    request->job.priority = request->infer.priority;
+    request->job.bytes = infer_held_bytes(request);
+    request->is_submitting = true;
+    /* Several runs follow each other: on the loop they would take more than a turn. */
+    bool may_run_inline = request->infer.ops->sample == NULL;
+    enum status status = rt_sched_submit(queue, &request->job, may_run_inline, &request->err);
+    request->is_submitting = false;
+    if (status != ST_OK) {
+        if (request->infer.call.model) {
+            error_prefix(&request->err, "model '%s': ", request->infer.call.model->name);
+        }
+        request->retry_after_s = retry_after_s(queue);
+        return advance(request, status, STEP_WRITE);
+    }
+    if (request->is_run_done) {
+        look_for_loss(request);
+        return finish_run(request);
+    }
+    server_watch_deadline(request->server, rt_sched_due_ns(&request->job));
+    return STEP_WAIT;
+}
+
+void request_go_on(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool has_run = !request->is_on_worker && !request->is_unfinished;
+    must(!has_run || request->step == STEP_RUN);
+    bool goes_on = request->is_on_worker && steps[request->step].where == ANYWHERE; /* as heavy */
+    request->is_on_worker = false;
+    request->offload &= goes_on || request->is_unfinished; /* a handler goes on where it asked to */
+    request->is_heavy &= goes_on;
+    if (has_run) {
+        look_for_loss(request);
+        server_watch_deadline(request->server, rt_sched_held_ns(request->job.queue));
+    }
+    if (!request->exchange) {
+        go(request, STEP_DONE);
+    } else if (has_run) {
+        finish_run(request);
+    }
+    run_steps(request);
+}
+
+static enum step_result step_sample(struct request *request)
+{
+    const struct infer_ops *ops = request->infer.ops;
+    enum status status = ops->sample(request, &request->err);
+    release_job(request);
+    request->is_run_done = false;
+    request->want_ms = 0; /* each step may wait as long as another */
+    if (status != ST_OK) {
+        return advance(request, status, STEP_WRITE);
+    }
+    bool has_events = ops->has_events && ops->has_events(request);
+    go(request, has_events ? STEP_SEND : ops->is_over(request) ? STEP_ENCODE : STEP_DECODE);
+    return STEP_NEXT;
+}
+
+/* The events are out: the next token, or the end. */
+static void go_on_sending(struct request *request)
+{
+    buf_reset(&request->out);
+    go(request, request->infer.ops->is_over(request) ? STEP_DONE : STEP_DECODE);
+}
+
+static enum step_result step_send(struct request *request)
+{
+    bool is_last = request->infer.ops->is_over(request);
+    request->encoded_ns = is_last ? uv_hrtime() : 0;
+    enum exchange_written written = request_answer_send(request, is_last);
+    if (written == EXCHANGE_WAITS) {
+        clients_update(request->exchange);
+        return STEP_WAIT;
+    }
+    if (written == EXCHANGE_BROKEN) {
+        go(request, STEP_DONE);
+    } else {
+        go_on_sending(request);
+    }
+    return STEP_NEXT;
+}
+
+/* Waits only for memory that pools lack now: see struct infer. */
+static enum step_result step_want(struct request *request)
+{
+    uint64_t now_ms = uv_now(&request->server->loop);
+    request->infer.is_short = false;
+    if (request->want_ms == 0) {
+        request->want_ms = now_ms;
+    }
+    if (now_ms - request->want_ms >= CLIENTS_WANT_MS_MAX) {
+        return advance(request, request->err.code, STEP_WRITE);
+    }
+    exchange_want(request->exchange, request->want_ms);
+    return STEP_WAIT;
+}
+
+/* Loads that one request may cause: a list can name many models, which displace each other. */
+#define LOADS_MAX 64
+
+static enum step_result step_load(struct request *request)
+{
+    request->err.code = ST_OK;
+    enum status status =
+        request->load_count++ < LOADS_MAX
+            ? changes_need(request, request->absent, &request->err)
+            : error_set(&request->err, ST_EXHAUSTED,
+                        "the models of this request are not loaded at the same time: "
+                        "--model-bytes-max is too small, or they are displaced by others");
+    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+}
+
+static enum step_result step_change(struct request *request)
+{
+    enum status status = changes_begin(request, &request->order, &request->err);
+    return status == ST_OK ? STEP_WAIT : advance(request, status, STEP_WRITE);
+}
+
+void request_note_changed(struct request *request, enum status status, const struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    bool is_load = request->step == STEP_LOAD;
+    must((is_load || request->step == STEP_CHANGE) && request->exchange);
+    request->err.code = ST_OK;
+    if (status != ST_OK) {
+        request->err = *err;
+    }
+    request->offload = is_load && is_long(request);
+    enum step_result result = advance(request, status, is_load ? request->wanted : STEP_WRITE);
+    must(result == STEP_NEXT);
+    run_steps(request);
+}
+
+static enum step_result step_encode(struct request *request)
+{
+    return advance(request, infer_encode(request, &request->err), STEP_WRITE);
+}
+
+static void print_error(struct request *request)
+{
+    request_log_error(request, request->http_status, &request->err, -1);
+    buf_reset(&request->out);
+    if (request->exchange->sent_bytes > 0) {
+        request->infer.ops->print_error_event(request, &request->out);
+    } else {
+        route_of(request)->print_error(&request->out, request->err.text, request->http_status);
+    }
+}
+
+void request_written(struct request *request, bool is_ok)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->step == STEP_SEND && request->exchange && is_ok) {
+        go_on_sending(request);
+        clients_update(request->exchange); /* the client has nothing left to take */
+    } else {
+        go(request, STEP_DONE); /* whether the bytes of a last write arrive is not known */
+    }
+    run_steps(request);
+}
+
+/* The client takes the answer at its own pace, so the clients' pool must hold its memory. */
+static bool hand_over(struct request *request)
+{
+    bool is_done = infer_hand_over(request);
+    if (is_done) {
+        release_job(request);
+    }
+    return is_done && !clients_are_over(request->exchange);
+}
+
+static enum step_result step_write(struct request *request)
+{
+    if (request->err.code != ST_OK) {
+        request->infer.encoded.has_binary = false;
+        request->infer.coding = CODING_IDENTITY;
+        request->content_type = NULL;
+        print_error(request);
+    }
+    body_reset(&request->body);
+    request->encoded_ns = request->infer.ops ? uv_hrtime() : 0;
+    enum exchange_written written = request->exchange->sent_bytes > 0
+                                        ? request_answer_send(request, true)
+                                        : request_answer_write(request);
+    if (written == EXCHANGE_WAITS) {
+        clients_update(request->exchange);
+        if (!hand_over(request)) {
+            clients_want(request->exchange);
+        }
+        return STEP_WAIT;
+    }
+    go(request, STEP_DONE);
+    return STEP_NEXT;
+}
+
+int request_status(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->exchange->sent_bytes == 0) {
+        return HTTP_GONE;
+    }
+    return request->http_status ? request->http_status : 200;
+}
+
+const struct trace *request_trace(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    uint8_t count = request->head.counts[HTTP_TRACEPARENT];
+    if (count > 0 && !request->has_trace) {
+        struct span field = head_value(&request->head, HTTP_TRACEPARENT);
+        trace_begin(&request->server->traces, count == 1 ? field : span_str(""), &request->trace);
+        request->has_trace = true;
+    } else if (count == 0 && request->infer.ops && !request->is_sampled) {
+        request->is_sampled = true;
+        request->has_trace = spans_begin_trace(request->server, &request->trace);
+    }
+    return request->has_trace ? &request->trace : NULL;
+}
+
+bool request_is_loops(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return !request->is_on_worker && request->step != STEP_RUN;
+}
+
+bool request_has_run(const struct request *request)
+{
+    const struct rt_sched_job *job = &request->job;
+    return request_is_loops(request) && request->arrived_ns > 0 && request->infer.ops &&
+           job->queued_ns >= request->arrived_ns && job->started_ns >= job->queued_ns &&
+           job->finished_ns >= job->started_ns;
+}
+
+/* The answer is out, or the client has gone; the exchange is still known. */
+static void note_end(struct request *request)
+{
+    metrics_count_request(request);
+    request_log_end(request);
+    access_log_request(request);
+    spans_request(request);
+}
+
+static enum step_result step_done(struct request *request)
+{
+    struct exchange *exchange = request->exchange;
+    struct server *server = request->server;
+    if (request->infer.ops) {
+        request->infer.ops->count(request, uv_hrtime());
+    }
+    if (exchange) {
+        note_end(request);
+    }
+    give_back(request);
+    if (exchange) {
+        exchange_end(exchange);
+    } else {
+        server_check_drained(server);
+    }
+    return STEP_WAIT;
+}
+
+/* ---- leaving early --------------------------------------------------------------------------- */
+
+/* It has waited for a thread. */
+static void leave_thread(struct request *request)
+{
+    request->is_on_worker = false;
+    go(request, STEP_DONE);
+    run_steps(request);
+}
+
+void request_abandon(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    note_end(request);
+    request->exchange = NULL;
+    log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
+             request->is_on_worker ? "of a worker" : request_step_name(request->step));
+    if (request->infer.media.open > 0) {
+        if (infer_media_leave(request)) {
+            leave_thread(request);
+        }
+    } else if (request->is_on_worker && offload_forget_task(request->server, &request->task)) {
+        leave_thread(request);
+    } else if (request->is_on_worker) {
+        uv_cancel((uv_req_t *)&request->task.work); /* too late if it has begun: it comes back */
+    } else if (request->step == STEP_CHANGE || request->step == STEP_LOAD) {
+        changes_forget(request);
+        go(request, STEP_DONE);
+        run_steps(request);
+    } else if (request->step == STEP_READ || request->step == STEP_WANT) {
+        go(request, STEP_DONE);
+        run_steps(request);
+    } else if (request->step == STEP_RUN) {
+        rt_sched_cancel(&request->job);
+    }
+}
+
+bool request_is_waited_for(const struct request *request)
+{
+    return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
+           request->step == STEP_DECODE || /* of the next token, while an answer is a stream */
+           request->step == STEP_WANT || request->step == STEP_CHANGE || request->step == STEP_LOAD;
+}
+
+/* ---- waiting for memory ---------------------------------------------------------------------- */
+
+static bool is_pressing(const struct request *request)
+{
+    return uv_now(&request->server->loop) - request->exchange->want_ms >= PRESSING_MS;
+}
+
+/* Clients hold too much unread, or this answer is still where it was computed and other calls wait
+ * for that room. */
+static bool retry_hand_over(struct request *request)
+{
+    int tries = 0;
+    while (request->exchange && !hand_over(request)) {
+        if (tries++ == CLIENTS_EVICTIONS_MAX ||
+            !clients_evict_slowest(request->server, NULL, is_pressing(request))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Runs the step that found no memory again. */
+static void retry_step(struct request *request)
+{
+    clients_evict_slowest(request->server, request->exchange, is_pressing(request));
+    request->err.code = ST_OK;
+    request->is_run_done = false;
+    request->offload = is_long(request) || request->wanted == STEP_ENCODE; /* large answers wait */
+    go(request, request->wanted);
+    run_steps(request);
+}
+
+bool request_is_parked(const struct request *request)
+{
+    return !request->is_on_worker && request->step == STEP_WANT && request->wanted == STEP_READ;
+}
+
+void request_give_up(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request_is_parked(request));
+    enum step_result result = advance(request, request->err.code, STEP_WRITE);
+    must(result == STEP_NEXT);
+    run_steps(request);
+}
+
+bool request_retry(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    if (request->step == STEP_WRITE) {
+        return retry_hand_over(request);
+    }
+    must(request->step == STEP_WANT);
+    retry_step(request);
+    return true;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests in the log: by default those that were refused or failed, so many of a kind in a window
+ * (server/process/log_limit.h); with --log-requests all each one, at its end. Loop thread.
+ */
+#ifndef PTED_SERVER_REQUEST_REQUEST_LOG_H
+#define PTED_SERVER_REQUEST_REQUEST_LOG_H
+
+#include "base/status.h"
+
+struct request;
+
+/* The answer is the error |why|, which the client gets as |http_status|; of a list, that of the
+ * call |index|, otherwise -1. */
+void request_log_error(struct request *request, int http_status, const struct error *why,
+                       int index);
+
+/* The answer is out, or the client has gone; the exchange is still known. */
+void request_log_end(struct request *request);
+
+#endif

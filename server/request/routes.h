@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What a request does once its path is known: a row for each route of route.def. */
+#ifndef PTED_SERVER_REQUEST_ROUTES_H
+#define PTED_SERVER_REQUEST_ROUTES_H
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "server/infer/infer.h"
+#include "server/request/query.h"
+#include "server/request/route.h"
+#include "server/request/tokens.h"
+
+struct request;
+
+/* Prints the answer of a route that calls no model, see server/api/api.h. */
+typedef enum status api_handler_f(struct request *request, struct error *err);
+
+struct route {
+    api_handler_f *handler; /* prints the answer; NULL: the request calls models, by |ops| */
+    bool is_long;           /* the handler runs on a thread */
+    enum token_scope scope; /* that a client of --listen needs */
+    bool is_for_probes;     /* answered at --health-listen, too */
+    bool changes_models;    /* the handler says in request->order what is to change */
+    const struct infer_ops *ops;
+    const struct infer_codec *codec;
+    uint32_t queries; /* the parameters of a query that it takes, a set of server/request/query.h */
+    bool ignores_queries; /* a query is not looked at */
+    /* The form of an error's body. */
+    void (*print_error)(struct buf *out, const char *text, int http_status);
+};
+
+/* The row of |id|. ROUTE_COUNT, a request that has no route, has one too: it prints errors. */
+const struct route *routes_get(enum route_id id);
+
+#endif

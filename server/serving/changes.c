@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/serving/changes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "runtime/sched/sequence.h"
+#include "server/conf/conf.h"
+#include "server/process/log.h"
+#include "server/request/request.h"
+#include "server/server.h"
+#include "server/serving/reload.h"
+#include "server/serving/serving.h"
+
+/* How long a retired model may lie unused. */
+#define LOOK_MS 50
+/* A file that is to be loaded waits so long for others to become unused, and looks so often. */
+#define ROOM_MS 5000
+#define ROOM_LOOK_MS 5
+
+static struct changes *changes_of(struct server *server)
+{
+    OBJ_CHECK(&server->changes, CHANGES_MAGIC);
+    return &server->changes;
+}
+
+/* ---- models that were replaced --------------------------------------------------------------- */
+
+/* Takes the retired models out that nobody uses, into changes->going. */
+static void take_unused(struct changes *changes)
+{
+    must(!changes->going && changes->retired_count > 0);
+    changes->going = calloc(changes->retired_count, sizeof(*changes->going));
+    changes->going_count = 0;
+    if (!changes->going) {
+        return; /* the next look has memory, perhaps */
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < changes->retired_count; i++) {
+        struct changes_retired *retired = &changes->retired[i];
+        if (refs_is_only(&retired->model->refs)) {
+            changes->going[changes->going_count++] = *retired;
+        } else {
+            changes->retired[kept++] = *retired;
+        }
+    }
+    changes->retired_count = kept;
+}
+
+/* A thread: the memory of a large model takes milliseconds to go back. */
+static void free_going(uv_work_t *work)
+{
+    struct changes *changes = changes_of(server_of(work->data));
+    for (uint32_t i = 0; i < changes->going_count; i++) {
+        model_unref(changes->going[i].model);
+    }
+}
+
+static void end_going(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    for (uint32_t i = 0; i < changes->going_count; i++) {
+        server_let_go_serving(server, changes->going[i].serving);
+    }
+    free(changes->going);
+    changes->going = NULL;
+    changes->going_count = 0;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void watch_retired(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    if (changes->retired_count > 0 && !changes->going && !server->is_closing) {
+        uv_timer_start(&changes->timer, on_timer, LOOK_MS, 0);
+    }
+}
+
+static void begin_next(struct server *server);
+
+/* Models have gone, or may have become unused: a change that waits for that tries again. */
+static void use_room(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    if (changes->awaits_room) {
+        changes->awaits_room = false;
+        begin_next(server);
+    }
+}
+
+static void on_going_freed(uv_work_t *work, int uv_status)
+{
+    struct server *server = server_of(work->data);
+    must(uv_status == 0);
+    offload_end(server, OFFLOAD_LONG);
+    end_going(server);
+    trim_note_use(server);
+    if (changes_of(server)->awaits_room && changes_of(server)->retired_count > 0) {
+        uv_timer_start(&changes_of(server)->timer, on_timer, 0, 0);
+        return; /* those that have just been retired go first */
+    }
+    watch_retired(server);
+    use_room(server);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct server *server = server_of(timer->data);
+    struct changes *changes = changes_of(server);
+    if (changes->going) {
+        return; /* on_going_freed() looks again */
+    }
+    if (server->serving->sequences) {
+        repository_forget_generations(&server->serving->repository, server->serving->sequences);
+    }
+    if (changes->retired_count > 0) {
+        take_unused(changes);
+    }
+    if (changes->going_count > 0) {
+        changes->going_work.data = server;
+        offload_begin(server, OFFLOAD_LONG, &changes->going_work, free_going, on_going_freed);
+        return;
+    }
+    end_going(server);
+    watch_retired(server);
+    use_room(server);
+}
+
+void changes_drop_retired(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    if (changes->retired_count == 0 || changes->going) {
+        return;
+    }
+    if (server->serving->sequences) {
+        repository_forget_generations(&server->serving->repository, NULL);
+    }
+    take_unused(changes);
+    free_going(&(uv_work_t){.data = server});
+    end_going(server);
+}
+
+static bool reserve_retired(struct changes *changes, uint32_t count)
+{
+    if (count > changes->retired_capacity) {
+        struct changes_retired *retired =
+            realloc(changes->retired, count * sizeof(*changes->retired));
+        if (!retired) {
+            return false;
+        }
+        changes->retired = retired;
+        changes->retired_capacity = count;
+    }
+    return true;
+}
+
+/* Takes the references over. */
+static void retire(struct server *server, struct model **models, uint32_t count,
+                   struct serving *serving)
+{
+    struct changes *changes = changes_of(server);
+    bool has_room = reserve_retired(changes, changes->retired_count + count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (has_room) {
+            server_hold_serving(server);
+            changes->retired[changes->retired_count++] =
+                (struct changes_retired){models[i], serving};
+        } else {
+            model_unref(models[i]); /* frees it here, or its last call does */
+        }
+    }
+    watch_retired(server);
+}
+
+/* ---- one change after the other -------------------------------------------------------------- */
+
+static struct change *new_change(void)
+{
+    struct change *change = calloc(1, sizeof(*change));
+    if (change) {
+        list_init(&change->link);
+        list_init(&change->requests);
+    }
+    return change;
+}
+
+static void free_change(struct change *change)
+{
+    update_fini(&change->update);
+    list_remove(&change->link);
+    conf_free(change->config);
+    free(change);
+}
+
+static void append(struct server *server, struct change *change)
+{
+    struct changes *changes = changes_of(server);
+    list_push_back(&changes->waiting, &change->link);
+    changes->waiting_count++;
+    begin_next(server);
+}
+
+static const char *verb_of(enum update_kind kind)
+{
+    return kind == UPDATE_UNLOAD ? "unload" : "load";
+}
+
+/* What the operator is told, whoever asked for the change. */
+static void report(struct server *server, const struct change *change)
+{
+    const struct update *update = &change->update;
+    struct repository *repository = &server->serving->repository;
+    if (change->status != ST_OK && update->kind == UPDATE_SCAN) {
+        log_line(LOG_ERROR, "looking for changed models: %s; nothing has changed",
+                 change->err.text);
+    } else if (change->status != ST_OK) {
+        log_line(LOG_WARNING, "%s of model '%s': %s; nothing has changed", verb_of(update->kind),
+                 update->name, change->err.text);
+    } else {
+        uint32_t ready = repository_ready_count(repository), count = repository_count(repository);
+        log_line(LOG_NOTICE,
+                 "models changed: %u files loaded, %u gone, %u as they were; serving %u of %u "
+                 "models",
+                 update->loaded_count, update->gone_count, update->kept_count, ready, count);
+        notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
+    }
+}
+
+static bool has_effect(const struct update *update)
+{
+    return update->kind != UPDATE_SCAN || update->loaded_count > 0 || update->gone_count > 0 ||
+           update->refusal_count > 0 || update->retries_failed;
+}
+
+static void publish(struct server *server, struct change *change)
+{
+    struct update *update = &change->update;
+    struct serving *serving = server->serving;
+    if (change->status == ST_OK && has_effect(update)) {
+        change->status = update_publish(update, serving->sequences, &change->err);
+    }
+    if (change->status == ST_OK) {
+        retire(server, update->retired, update->retired_count, serving);
+        update->retired_count = 0;
+        proving_begin(server);
+    }
+    if (change->is_reload && change->status == ST_OK) {
+        update_fini(update); /* it borrows from the settings that are replaced */
+        reload_adopt(server, change->config);
+        change->config = NULL;
+    } else if (change->is_reload) {
+        reload_refuse(server, NULL);
+    }
+    counter_add(
+        change->status == ST_OK ? &server->metrics.changes : &server->metrics.refused_changes, 1);
+    if (change->status != ST_OK || (has_effect(update) && update->kind != UPDATE_NEED)) {
+        report(server, change);
+    }
+}
+
+/* Tells the requests that wait, and is done with the change. */
+static void finish(struct change *change)
+{
+    while (!list_is_empty(&change->requests)) {
+        struct request *request = LIST_ENTRY(change->requests.next, struct request, change_link);
+        list_remove(&request->change_link);
+        request_note_changed(request, change->status, &change->err);
+    }
+    free_change(change);
+}
+
+static void prepare(uv_work_t *work)
+{
+    struct change *change = changes_of(server_of(work->data))->current;
+    change->status = update_prepare(&change->update, &change->err);
+}
+
+/* The device was lost: what was loaded for it is of no use. */
+static void begin_again(struct server *server, struct change *change)
+{
+    struct changes *changes = changes_of(server);
+    const struct update update = {
+        .kind = change->update.kind,
+        .with_dependents = change->update.with_dependents,
+        .retries_failed = change->update.retries_failed,
+    };
+    char name[sizeof(update.name)];
+    snprintf(name, sizeof(name), "%s", change->update.name);
+    update_fini(&change->update);
+    change->update = update;
+    snprintf(change->update.name, sizeof(name), "%s", name);
+    list_push_front(&changes->waiting, &change->link);
+    changes->waiting_count++;
+}
+
+/*
+ * The limit of memory for models lacks some bytes: lists files that nobody uses. False: there are
+ * none for now, and the change has waited long enough for them.
+ */
+static bool make_room(struct server *server, struct change *change)
+{
+    struct changes *changes = changes_of(server);
+    struct serving *serving = server->serving;
+    struct model **models;
+    struct error err;
+    uint32_t count;
+    uint64_t now = uv_now(&server->loop), bytes = change->update.short_bytes;
+    change->wait_ms = change->wait_ms ? change->wait_ms : now;
+    update_fini(&change->update); /* its draft holds all models */
+    if (repository_evict(&serving->repository, serving->sequences, bytes, &models, &count, &err) ==
+        ST_OK) {
+        counter_add(&server->metrics.displaced, count);
+        retire(server, models, count, serving);
+        free(models);
+        changes->awaits_room = true;
+        uv_timer_start(&changes->timer, on_timer, 0, 0);
+        return true;
+    }
+    if (now - change->wait_ms >= ROOM_MS) {
+        return false;
+    }
+    changes->awaits_room = true;
+    uv_timer_start(&changes->timer, on_timer, ROOM_LOOK_MS, 0);
+    return true;
+}
+
+static void on_prepared(uv_work_t *work, int uv_status)
+{
+    struct server *server = server_of(work->data);
+    struct changes *changes = changes_of(server);
+    struct change *change = changes->current;
+    struct serving *serving = changes->serving;
+    must(uv_status == 0 && change);
+    offload_end(server, OFFLOAD_LONG);
+    changes->current = NULL;
+    changes->serving = NULL;
+    if (server->is_closing) {
+        server_let_go_serving(server, serving);
+        free_change(change); /* no request is left, which could wait for it */
+        return;
+    }
+    if (serving != server->serving || server->recovery.is_active) {
+        begin_again(server, change);
+        server_let_go_serving(server, serving);
+    } else if (change->status == ST_EXHAUSTED && change->update.short_bytes &&
+               make_room(server, change)) {
+        begin_again(server, change);
+        server_let_go_serving(server, serving);
+        return;
+    } else {
+        publish(server, change);
+        server_let_go_serving(server, serving);
+        finish(change);
+    }
+    begin_next(server);
+    server_check_drained(server);
+}
+
+/* The daemon stops: nothing changes any more. */
+static void refuse_waiting(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    while (!list_is_empty(&changes->waiting)) {
+        struct change *change = LIST_ENTRY(changes->waiting.next, struct change, link);
+        list_remove(&change->link);
+        changes->waiting_count--;
+        change->status = error_set(&change->err, ST_UNAVAILABLE, "the daemon is stopping");
+        finish(change);
+    }
+}
+
+static void begin_next(struct server *server)
+{
+    struct changes *changes = changes_of(server);
+    if (changes->current || list_is_empty(&changes->waiting) || changes->awaits_room ||
+        server->recovery.is_active || server->watch.is_working) {
+        return;
+    }
+    if (server->is_draining || server->is_closing) {
+        refuse_waiting(server);
+        return;
+    }
+    struct change *change = LIST_ENTRY(changes->waiting.next, struct change, link);
+    list_remove(&change->link);
+    changes->waiting_count--;
+    changes->current = change;
+    changes->serving = server_hold_serving(server);
+    change->update.repository = &changes->serving->repository;
+    change->update.options = change->config ? &change->config->options : server->model_options;
+    changes->work.data = server;
+    offload_begin(server, OFFLOAD_LONG, &changes->work, prepare, on_prepared);
+}
+
+void changes_go_on(struct server *server)
+{
+    begin_next(server);
+}
+
+/* ---- asking for a change --------------------------------------------------------------------- */
+
+/* A scan that waits sees everything that happens until it begins. */
+static struct change *find_scan(struct changes *changes)
+{
+    for (struct list *l = changes->waiting.next; l != &changes->waiting; l = l->next) {
+        struct change *change = LIST_ENTRY(l, struct change, link);
+        if (change->update.kind == UPDATE_SCAN) {
+            return change;
+        }
+    }
+    return NULL;
+}
+
+static struct change *scan(struct server *server, bool retries_failed)
+{
+    struct change *change = find_scan(changes_of(server));
+    if (change) {
+        change->update.retries_failed |= retries_failed;
+        return change;
+    }
+    change = new_change();
+    if (!change) {
+        log_line(LOG_ERROR, "looking for changed models: out of memory");
+        return NULL;
+    }
+    change->update.kind = UPDATE_SCAN;
+    change->update.retries_failed = retries_failed;
+    list_push_back(&changes_of(server)->waiting, &change->link);
+    changes_of(server)->waiting_count++;
+    return change;
+}
+
+void changes_scan(struct server *server, bool retries_failed)
+{
+    scan(server, retries_failed);
+    begin_next(server);
+}
+
+void changes_reload(struct server *server, struct conf *config)
+{
+    struct change *change = scan(server, true);
+    if (!change) {
+        reload_refuse(server, config);
+        return;
+    }
+    change->is_reload = true;
+    if (config) {
+        conf_free(change->config); /* of a reload that has not begun */
+        change->config = config;
+    }
+    begin_next(server);
+}
+
+enum status changes_begin(struct request *request, const struct changes_order *order,
+                          struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct server *server = request->server;
+    if (changes_of(server)->waiting_count >= CHANGES_WAITING_MAX) {
+        return error_set(err, ST_EXHAUSTED, "%d changes of models wait already",
+                         CHANGES_WAITING_MAX);
+    }
+    if (server->is_draining) {
+        return error_set(err, ST_UNAVAILABLE, "the daemon is stopping");
+    }
+    struct change *change = new_change();
+    if (!change) {
+        return error_set(err, ST_EXHAUSTED, "no memory to change models");
+    }
+    change->update.kind = order->kind;
+    change->update.with_dependents = order->with_dependents;
+    snprintf(change->update.name, sizeof(change->update.name), "%s", order->name);
+    list_push_back(&change->requests, &request->change_link);
+    append(server, change);
+    return ST_OK;
+}
+
+/* A change that loads |name| because it was called, and that is not yet made. */
+static struct change *find_need(struct changes *changes, const char *name)
+{
+    struct change *current = changes->current;
+    if (current && current->update.kind == UPDATE_NEED && strcmp(current->update.name, name) == 0) {
+        return current;
+    }
+    for (struct list *l = changes->waiting.next; l != &changes->waiting; l = l->next) {
+        struct change *change = LIST_ENTRY(l, struct change, link);
+        if (change->update.kind == UPDATE_NEED && strcmp(change->update.name, name) == 0) {
+            return change;
+        }
+    }
+    return NULL;
+}
+
+enum status changes_need(struct request *request, const char *name, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct change *change = find_need(changes_of(request->server), name);
+    if (change) {
+        list_push_back(&change->requests, &request->change_link);
+        return ST_OK;
+    }
+    const struct changes_order order = {.kind = UPDATE_NEED, .name = name};
+    return changes_begin(request, &order, err);
+}
+
+void changes_forget(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    list_remove(&request->change_link);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void changes_init(struct server *server)
+{
+    server->changes = (struct changes){.magic = CHANGES_MAGIC};
+    list_init(&server->changes.waiting);
+    uv_timer_init(&server->loop, &server->changes.timer);
+}
+
+void changes_fini(struct server *server)
+{
+    if (server->changes.magic == 0) {
+        return; /* the start failed before */
+    }
+    struct changes *changes = changes_of(server);
+    must(!changes->current && !changes->going);
+    while (!list_is_empty(&changes->waiting)) {
+        free_change(LIST_ENTRY(changes->waiting.next, struct change, link));
+    }
+    for (uint32_t i = 0; i < changes->retired_count; i++) {
+        model_unref(changes->retired[i].model);
+        server_let_go_serving(server, changes->retired[i].serving);
+    }
+    free(changes->retired);
+    changes->magic = 0;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that has not been used for some seconds goes back to the system: that of requests in
+ * flight, little by little, and what the C library keeps when the daemon is idle. Loop thread.
+ */
+#ifndef PTED_SERVER_SERVING_TRIM_H
+#define PTED_SERVER_SERVING_TRIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+struct server;
+
+#define TRIM_MAGIC 0x7472696du
+
+struct trim {
+    uint32_t magic;
+    uv_timer_t timer; /* from the first request on until all has gone back */
+    uv_work_t work;
+    uint64_t used_ms; /* when a request ended last, on the loop's clock */
+    bool is_working;
+};
+
+void trim_init(struct server *server);
+
+/* A request has ended: its memory may be idle from now on. */
+void trim_note_use(struct server *server);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * --watch: the folders of --models, their folders and those of versions. When a file has come, was
+ * replaced or is gone, models change a moment later (server/serving/changes.h). A file that is
+ * still being written is not looked at before it is closed; one that is renamed into the folder is
+ * complete.
+ *
+ * Loop thread.
+ */
+#ifndef PTED_SERVER_SERVING_WATCH_H
+#define PTED_SERVER_SERVING_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <uv.h>
+
+#include "base/status.h"
+
+struct server;
+
+#define WATCH_MAGIC 0x77617463u
+
+struct watch {
+    uint32_t magic;
+    int fd;            /* owned; of inotify(7). -1: nothing is watched */
+    uv_poll_t poll;    /* of |fd| */
+    uv_timer_t timer;  /* files that come together are one change */
+    uint64_t since_ms; /* when the first of them came; 0: none has */
+    uv_work_t work;    /* looks for folders that have come */
+    bool is_working;
+    bool has_room; /* the result of that work: all folders are watched */
+    bool is_short; /* the system has no room for all folders; the log has said so */
+};
+
+/* Watches, if the options say so. Files that come from now on are seen, whatever is loaded when.
+ * ST_SYSTEM: the system has no more of what it takes. */
+MUST_CHECK enum status watch_init(struct server *server, struct error *err);
+/* The folders are others now. */
+void watch_look(struct server *server);
+
+void watch_fini(struct server *server);
+
+#endif
