@@ -7,7 +7,7 @@ noinst_LIBRARIES += %D%/libgenerate.a
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
 	%D%/ask_response.c %D%/ask_response.h \
-	%D%/beside.c %D%/beside.h \
+	%D%/sidecar.c %D%/sidecar.h \
 	%D%/chat.c %D%/chat.h \
 	%D%/constraint.c %D%/constraint.h \
 	%D%/drafts.c %D%/drafts.h \

@@ -73,7 +73,7 @@ static enum status count_heap(struct infer *infer, size_t bytes, struct error *e
     if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
         return ST_OK;
     }
-    if (!hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
+    if (!hal_pool_try_charge(infer->pool, bytes - infer->charged_bytes)) {
         return error_set(err, ST_EXHAUSTED, "no memory now for a request of so many parts");
     }
     infer->charged_bytes = bytes;
@@ -573,7 +573,7 @@ static bool has_results(const struct infer *infer)
 static enum status take_for_answers(struct request *request, size_t bytes, struct error *err)
 {
     struct hal_pool *pool = request->infer.pool;
-    if (hal_pool_promise(pool, bytes)) {
+    if (hal_pool_try_charge(pool, bytes)) {
         return ST_OK;
     }
     error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);

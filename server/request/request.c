@@ -93,10 +93,10 @@ static enum step_result advance(struct request *request, enum status status, enu
         return repeat_heavy(request);
     }
     if (status == ST_EXHAUSTED && request->infer.is_short) {
-        request->wanted = request->step;
-        next = STEP_WANT;
+        request->resume_step = request->step;
+        next = STEP_WAIT_MEMORY;
     } else if (status == ST_WOULD_LOAD) {
-        request->wanted = request->step;
+        request->resume_step = request->step;
         next = STEP_LOAD;
     } else if (status != ST_OK) {
         must(request->err.code == status);
@@ -277,8 +277,8 @@ static enum step_result step_media(struct request *request)
     }
     enum status status = infer_end_media(request, &request->err);
     enum step_result result = advance(request, status, STEP_PREPARE);
-    if (request->step == STEP_WANT) {
-        request->wanted = STEP_DECODE;
+    if (request->step == STEP_WAIT_MEMORY) {
+        request->resume_step = STEP_DECODE;
     }
     return result;
 }
@@ -425,7 +425,7 @@ static enum step_result step_sample(struct request *request)
     enum status status = ops->sample(request, &request->err);
     request_release_job(request);
     request->is_run_done = false;
-    request->want_ms = 0; /* each step may wait as long as another */
+    request->wait_since_ms = 0; /* each step may wait as long as another */
     if (status != ST_OK) {
         return advance(request, status, STEP_WRITE);
     }
@@ -459,17 +459,17 @@ static enum step_result step_send(struct request *request)
 }
 
 /* Waits only for memory that pools lack now: see struct infer. */
-static enum step_result step_want(struct request *request)
+static enum step_result step_wait_memory(struct request *request)
 {
     uint64_t now_ms = uv_now(&request->server->loop);
     request->infer.is_short = false;
-    if (request->want_ms == 0) {
-        request->want_ms = now_ms;
+    if (request->wait_since_ms == 0) {
+        request->wait_since_ms = now_ms;
     }
-    if (now_ms - request->want_ms >= CLIENTS_WANT_MS_MAX) {
+    if (now_ms - request->wait_since_ms >= CLIENTS_WAIT_MS_MAX) {
         return advance(request, request->err.code, STEP_WRITE);
     }
-    exchange_want(request->exchange, request->want_ms);
+    exchange_wait_for_memory(request->exchange, request->wait_since_ms);
     return STEP_WAIT;
 }
 
@@ -504,7 +504,7 @@ void request_note_changed(struct request *request, enum status status, const str
         request->err = *err;
     }
     request->offload = is_load && is_long(request);
-    enum step_result result = advance(request, status, is_load ? request->wanted : STEP_WRITE);
+    enum step_result result = advance(request, status, is_load ? request->resume_step : STEP_WRITE);
     must(result == STEP_NEXT);
     run_steps(request);
 }
@@ -563,7 +563,7 @@ static enum step_result step_write(struct request *request)
     if (written == EXCHANGE_WAITS) {
         clients_update(request->exchange);
         if (!hand_over(request)) {
-            clients_want(request->exchange);
+            clients_wait_for_memory(request->exchange);
         }
         return STEP_WAIT;
     }
@@ -651,7 +651,7 @@ void request_abandon(struct request *request)
         changes_forget(request);
         go(request, STEP_DONE);
         run_steps(request);
-    } else if (request->step == STEP_READ || request->step == STEP_WANT) {
+    } else if (request->step == STEP_READ || request->step == STEP_WAIT_MEMORY) {
         go(request, STEP_DONE);
         run_steps(request);
     } else if (request->step == STEP_RUN) {
@@ -663,14 +663,15 @@ bool request_is_waited_for(const struct request *request)
 {
     return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
            request->step == STEP_DECODE || /* of the next token, while an answer is a stream */
-           request->step == STEP_WANT || request->step == STEP_CHANGE || request->step == STEP_LOAD;
+           request->step == STEP_WAIT_MEMORY || request->step == STEP_CHANGE ||
+           request->step == STEP_LOAD;
 }
 
 /* ---- waiting for memory ---------------------------------------------------------------------- */
 
 static bool is_pressing(const struct request *request)
 {
-    return uv_now(&request->server->loop) - request->exchange->want_ms >= PRESSING_MS;
+    return uv_now(&request->server->loop) - request->exchange->wait_since_ms >= PRESSING_MS;
 }
 
 /* Clients hold too much unread, or this answer is still where it was computed and other calls wait
@@ -693,14 +694,16 @@ static void retry_step(struct request *request)
     clients_evict_slowest(request->server, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
     request->is_run_done = false;
-    request->offload = is_long(request) || request->wanted == STEP_ENCODE; /* large answers wait */
-    go(request, request->wanted);
+    request->offload =
+        is_long(request) || request->resume_step == STEP_ENCODE; /* large answers wait */
+    go(request, request->resume_step);
     run_steps(request);
 }
 
 bool request_is_parked(const struct request *request)
 {
-    return !request->is_on_worker && request->step == STEP_WANT && request->wanted == STEP_READ;
+    return !request->is_on_worker && request->step == STEP_WAIT_MEMORY &&
+           request->resume_step == STEP_READ;
 }
 
 void request_give_up(struct request *request)
@@ -718,7 +721,7 @@ bool request_retry(struct request *request)
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);
     }
-    must(request->step == STEP_WANT);
+    must(request->step == STEP_WAIT_MEMORY);
     retry_step(request);
     return true;
 }

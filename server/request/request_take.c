@@ -88,7 +88,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->body_bytes = 0;
     request->method = NULL;
     request->retry_after_s = 0;
-    request->arrived_ns = request->want_ms = 0;
+    request->arrived_ns = request->wait_since_ms = 0;
     request->listed = request->load_count = 0;
     request->look = NULL;
     request->token_use = NULL;
