@@ -164,6 +164,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->is_page = false;
     request->match.id = ROUTE_COUNT;
     request->match.allow = NULL;
+    request->match.is_v1 = false;
     request->match.model[0] = request->match.region[0] = '\0';
     return request;
 }
@@ -758,7 +759,7 @@ static void print_error(struct request *request)
     if (request->exchange->sent_bytes > 0) {
         request->infer.ops->print_error_event(request, &request->out);
     } else {
-        route_of(request)->print_error(&request->out, request->err.text, request->http_status);
+        routes_print_error(&request->match, &request->out, request->err.text, request->http_status);
     }
 }
 
