@@ -51,11 +51,15 @@ union uk_number {
  * C = A * B as in struct uk_gemm_f32, with u8 for A, packed weights for B and the epilogue above.
  *
  * |run| and the k of segments are multiples of UK_RUN_U8. If a real run is shorter, B's rows after
- * it are zero, so the elements of A there are read but have no effect. If |group| is not 0, the
- * elements of a column with the same k / group share a scale: |group_scales| is
- * [panels][groups][u8_nr], of floats, or of bfloat16 if |has_short_scales|. Then UK_COLUMN_SUM and
- * UK_COLUMN_OFFSET are floats, computed from weights times their scales, and UK_COLUMN_SCALE is an
- * additional factor of the whole sum. Groups need a single run and are multiples of 8.
+ * it are zero, so the elements of A there are read but have no effect.
+ *
+ * If |group| is not 0, the elements of a column with the same k / group share a scale: a float, or
+ * a bfloat16 if |has_short_scales|. |group_scales| is [panels][groups][u8_nr]. Without it, and
+ * without |columns|, a panel has the scales of a group behind its weights, and its columns behind
+ * the last group. Then a matrix is read as a single stream: uk_panel_bytes_u8(). With groups,
+ * UK_COLUMN_SUM and UK_COLUMN_OFFSET are floats, computed from weights times their scales, and
+ * UK_COLUMN_SCALE is an additional factor of the whole sum. Groups need a single run and are
+ * multiples of 8.
  */
 struct uk_gemm_u8 {
     const uint8_t *a;
@@ -67,10 +71,10 @@ struct uk_gemm_u8 {
     bool is_4bit;
     uint32_t group;
     bool has_short_scales;
-    const void *group_scales;
-    const union uk_number *columns;
-    const float *row_scales;  /* of line 0, row 0 and following; NULL: none */
-    const int32_t *row_zeros; /* likewise; NULL if |row_scales| is */
+    const void *group_scales;       /* NULL: in the panels, or none */
+    const union uk_number *columns; /* NULL: in the panels */
+    const float *row_scales;        /* of line 0, row 0 and following; NULL: none */
+    const int32_t *row_zeros;       /* likewise; NULL if |row_scales| is */
     ptrdiff_t rows_line;
     uint8_t *c_u8; /* set either c_u8 or c_f32 */
     float *c_f32;
@@ -80,6 +84,20 @@ struct uk_gemm_u8 {
     int32_t zero;
     void *scratch; /* uk_gemm_u8_scratch() bytes */
 };
+
+/* Bytes of a panel |nr| columns wide that has the scales of its groups, of |scale_bytes| each, and
+ * its columns. Groups begin uk_group_bytes_u8() apart: first the weights. */
+static inline size_t uk_group_bytes_u8(size_t nr, size_t group, bool is_4bit, size_t scale_bytes)
+{
+    return group * nr / (is_4bit ? 2 : 1) + nr * scale_bytes;
+}
+
+static inline size_t uk_panel_bytes_u8(size_t nr, size_t k, size_t group, bool is_4bit,
+                                       size_t scale_bytes)
+{
+    return k / group * uk_group_bytes_u8(nr, group, is_4bit, scale_bytes) +
+           UK_COLUMN_ARRAYS * nr * sizeof(union uk_number);
+}
 
 /*
  * Packs weights into panels: B[k][j] for k = (outer * run) + (mid * inner_count + inner) is

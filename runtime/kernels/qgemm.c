@@ -136,8 +136,8 @@ static void qgemm_cpu(const struct hal_args *args, struct hal_tile tile)
     b.x_end = rt_min(b.x + g->band_x, g->x.out);
     int64_t row = (image * g->y.out + b.y) * g->x.out + b.x;
     int64_t out = row * g->outs + group * group_outs + column;
-    const char *group_scales = args->bindings[RT_QGEMM_GROUPS];
-    size_t scale_bytes = g->has_short_scales ? sizeof(uint16_t) : sizeof(float);
+    const float *group_scales = args->bindings[RT_QGEMM_GROUPS];
+    const union uk_number *columns = args->bindings[RT_QGEMM_COLUMNS];
     const float *scales = args->bindings[RT_QGEMM_ROW_SCALES];
     const int32_t *zeros = args->bindings[RT_QGEMM_ROW_ZEROS];
     uint8_t *scratch = args->scratch;
@@ -148,11 +148,8 @@ static void qgemm_cpu(const struct hal_args *args, struct hal_tile tile)
         .group = g->group,
         .has_short_scales = g->has_short_scales,
         .group_scales =
-            group_scales && g->group
-                ? group_scales + (size_t)(panel * (g->k / g->group) * uk->u8_nr) * scale_bytes
-                : NULL,
-        .columns = (const union uk_number *)args->bindings[RT_QGEMM_COLUMNS] +
-                   panel * UK_COLUMN_ARRAYS * uk->u8_nr,
+            group_scales && g->group ? group_scales + panel * (g->k / g->group) * uk->u8_nr : NULL,
+        .columns = columns ? columns + panel * UK_COLUMN_ARRAYS * uk->u8_nr : NULL,
         .row_scales = scales ? scales + row : NULL,
         .row_zeros = zeros ? zeros + row : NULL,
         .rows_line = g->x.out,

@@ -23,8 +23,9 @@ static struct hal_binding optional_binding(const struct rt_tensor *t)
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
-/* x [.., k], packed weights, columns, scales of groups?, scales and zero points of rows?, n, 4
- * bits?, group (0: none), zero point of the output, bounds before it is added */
+/* x [.., k], packed weights, columns? and scales of groups? (none: in the weights), scales and zero
+ * points of rows?, n, 4 bits?, group (0: none), do the weights have bfloat16 scales in them?, zero
+ * point of the output, bounds before it is added */
 enum {
     LINEAR_X,
     LINEAR_W,
@@ -35,6 +36,7 @@ enum {
     LINEAR_N,
     LINEAR_IS_4BIT,
     LINEAR_GROUP,
+    LINEAR_HAS_SHORT_SCALES,
     LINEAR_ZERO,
     LINEAR_MIN,
     LINEAR_MAX
@@ -55,7 +57,6 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, LINEAR_X), *w = rt_emit_arg(emit, LINEAR_W);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    const struct rt_tensor *group_scales = rt_emit_arg(emit, LINEAR_GROUP_SCALES);
     int64_t k = x->dims[x->rank - 1], n = rt_emit_int(emit, LINEAR_N);
     int64_t m = n > 0 ? out->numel / n : 0;
     bool is_4bit = rt_emit_value(emit, LINEAR_IS_4BIT)->b;
@@ -72,7 +73,7 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
         .is_4bit = is_4bit,
         .is_f32 = out->dtype == DT_F32,
         .group = (uint32_t)rt_emit_int(emit, LINEAR_GROUP),
-        .has_short_scales = group_scales && group_scales->dtype == DT_BF16,
+        .has_short_scales = rt_emit_value(emit, LINEAR_HAS_SHORT_SCALES)->b,
         .zero = (int32_t)rt_emit_int(emit, LINEAR_ZERO),
         .min = (float)rt_emit_number(emit, LINEAR_MIN),
         .max = (float)rt_emit_number(emit, LINEAR_MAX),
@@ -81,8 +82,8 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
         .out = out->binding,
         .in = x->binding,
         .weights = w->binding,
-        .columns = rt_emit_arg(emit, LINEAR_COLUMNS)->binding,
-        .group_scales = optional_binding(group_scales),
+        .columns = optional_binding(rt_emit_arg(emit, LINEAR_COLUMNS)),
+        .group_scales = optional_binding(rt_emit_arg(emit, LINEAR_GROUP_SCALES)),
         .row_scales = optional_binding(rt_emit_arg(emit, LINEAR_ROW_SCALES)),
         .row_zeros = optional_binding(rt_emit_arg(emit, LINEAR_ROW_ZEROS)),
     };
@@ -334,7 +335,7 @@ static const struct rt_epilogue linear_epilogue = {0, LINEAR_MIN, LINEAR_MAX, fa
 static const struct rt_epilogue conv_epilogue = {0, CONV_MIN, CONV_MAX, false, 0};
 
 const struct rt_op rt_ops_qproduct[] = {
-    {"q_linear", NULL, "TTTT?T?T?IBIIFF>T", linear_shape, linear_emit, RT_OP_EPILOGUE,
+    {"q_linear", NULL, "TTT?T?T?T?IBIBIFF>T", linear_shape, linear_emit, RT_OP_EPILOGUE,
      RT_LAYOUT_ROW_MAJOR, &linear_epilogue, rt_batch_each, .dtypes = 1u << DT_U8,
      .runs = &rt_qgemm_kernel},
     {"q_conv", NULL, CONV_ARGS, conv_shape, conv_emit, RT_OP_EPILOGUE, RT_LAYOUT_CHANNELS_LAST,

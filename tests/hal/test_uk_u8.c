@@ -202,6 +202,58 @@ static void check(const struct hal_cpu_uk *uk, const struct problem *p, const st
     }
 }
 
+/* Panels that have scales, of |scale_bytes| each, and columns in them. */
+static uint8_t *panels_with_all(const struct hal_cpu_uk *uk, const struct problem *p,
+                                const struct operands *o, size_t scale_bytes)
+{
+    const size_t nr = uk->u8_nr, panels = uk_panels_u8(uk, p->n), groups = p->run / p->group;
+    const size_t weights = p->group * nr / (p->is_4bit ? 2 : 1);
+    const size_t columns = UK_COLUMN_ARRAYS * nr * sizeof(*o->columns);
+    const uint8_t *scales =
+        scale_bytes == sizeof(float) ? (const void *)o->scales : (const void *)o->short_scales;
+    const size_t bytes = uk_panel_bytes_u8(nr, p->run, p->group, p->is_4bit, scale_bytes);
+    uint8_t *all = random_bytes(panels * bytes, 6), *to = all;
+    assert_int_equal(bytes, groups * (weights + nr * scale_bytes) + columns);
+    for (size_t i = 0; i < panels; i++) {
+        for (size_t g = 0; g < groups; g++, to += weights + nr * scale_bytes) {
+            memcpy(to, o->packed + (i * groups + g) * weights, weights);
+            memcpy(to + weights, scales + (i * groups + g) * nr * scale_bytes, nr * scale_bytes);
+        }
+        memcpy(to, o->columns + i * UK_COLUMN_ARRAYS * nr, columns);
+        to += columns;
+    }
+    return all;
+}
+
+/* The results, which are in |o|, must be the same with scales of either size, wherever they are. */
+static void check_same(const struct hal_cpu_uk *uk, const struct problem *p,
+                       const struct operands *o, struct uk_gemm_u8 g, size_t scale_bytes,
+                       bool are_inside)
+{
+    size_t count = (size_t)p->lines * p->m * o->c_row;
+    float *c_f32 = random_floats(count, 4);
+    uint8_t *c_u8 = random_bytes(count, 3), *all = NULL;
+    g.c_f32 = p->is_f32 ? c_f32 : NULL;
+    g.c_u8 = p->is_f32 ? NULL : c_u8;
+    g.has_short_scales = scale_bytes != sizeof(float);
+    g.group_scales = g.has_short_scales ? (const void *)o->short_scales : o->scales;
+    if (are_inside) {
+        all = panels_with_all(uk, p, o, scale_bytes);
+        g.b = all;
+        g.group_scales = NULL;
+        g.columns = NULL;
+    }
+    uk->gemm_u8(&g);
+    for (size_t i = 0; i < (size_t)p->lines * p->m; i++) {
+        const size_t at = i * o->c_row;
+        assert_true(!p->is_f32 || !memcmp(c_f32 + at, o->c_f32 + at, p->n * sizeof(float)));
+        assert_true(p->is_f32 || !memcmp(c_u8 + at, o->c_u8 + at, p->n));
+    }
+    free(c_f32);
+    free(c_u8);
+    free(all);
+}
+
 static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 {
     struct operands o;
@@ -235,18 +287,10 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
     uk->gemm_u8(&g);
     check(uk, p, &o);
     if (p->group) {
-        size_t count = (size_t)p->lines * p->m * o.c_row;
-        float *c_f32 = random_floats(count, 4);
-        uint8_t *c_u8 = random_bytes(count, 3);
-        memcpy(c_f32, o.c_f32, count * sizeof(float));
-        memcpy(c_u8, o.c_u8, count);
-        g.has_short_scales = true;
-        g.group_scales = o.short_scales;
-        uk->gemm_u8(&g);
-        assert_memory_equal(c_f32, o.c_f32, count * sizeof(float));
-        assert_memory_equal(c_u8, o.c_u8, count);
-        free(c_f32);
-        free(c_u8);
+        check_same(uk, p, &o, g, sizeof(float), false);
+        check_same(uk, p, &o, g, sizeof(uint16_t), false);
+        check_same(uk, p, &o, g, sizeof(float), true);
+        check_same(uk, p, &o, g, sizeof(uint16_t), true);
     }
     teardown(&o);
 }
