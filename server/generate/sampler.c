@@ -3,6 +3,7 @@
 
 #include "server/generate/sampler.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -449,6 +450,14 @@ static double uniform(uint64_t seed, uint64_t index)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
+/* What differences of logits are multiplied with. Finite for the least temperature, too: the weight
+ * of the largest logit would be NaN otherwise. */
+static float scale_of(const struct sampler *sampler)
+{
+    double scale = 1 / sampler->options.temperature;
+    return scale < (double)FLT_MAX ? (float)scale : FLT_MAX;
+}
+
 /* The weight of a token beside the largest one, whose weight is 1. */
 static double weight(const struct sampler *sampler, float logit, float max)
 {
@@ -460,7 +469,7 @@ static uint32_t choose_of_all(const struct sampler *sampler, const float *logits
                               double u)
 {
     uint32_t vocab = sampler->vocab, last = vocab;
-    float scale = (float)(1 / sampler->options.temperature);
+    float scale = scale_of(sampler);
     double wanted = u * sum_all(logits, vocab, max, scale), seen = 0;
     for (uint32_t first = 0; first < vocab; first += BLOCK) {
         double sum = sum_from(logits, first, vocab, max, scale);
@@ -487,7 +496,7 @@ static double weigh_all(struct sampler *sampler, const float *logits, uint32_t c
 {
     double all = 0;
     if (sampler->options.top_k == 0) {
-        return sum_all(logits, sampler->vocab, max, (float)(1 / sampler->options.temperature));
+        return sum_all(logits, sampler->vocab, max, scale_of(sampler));
     }
     for (uint32_t i = 0; i < most; i++) {
         all += weight(sampler, take(sampler, count, i).logit, max);
@@ -633,8 +642,7 @@ static uint32_t find_bucket(const struct share *share, uint32_t last, double wan
 
 static uint32_t choose_of_share(struct sampler *sampler, const float *logits, float max, double u)
 {
-    struct share share = {
-        .sampler = sampler, .max = max, .scale = (float)(1 / sampler->options.temperature)};
+    struct share share = {.sampler = sampler, .max = max, .scale = scale_of(sampler)};
     double all = sum_all(logits, sampler->vocab, max, share.scale), sum, before;
     fill_buckets(&share, logits, least_logit(sampler, all, max));
     uint32_t end = find_bucket(&share, BUCKETS - 1, sampler->options.top_p * all, true, &sum);
@@ -649,8 +657,7 @@ static uint32_t choose_of_candidates(struct sampler *sampler, const float *logit
 {
     uint32_t top_k = sampler->options.top_k;
     bool are_few = top_k > 0 && top_k <= MOST_MAX && top_k < sampler->vocab;
-    float scale = (float)(1 / sampler->options.temperature);
-    double all = are_few ? 0 : sum_all(logits, sampler->vocab, max, scale);
+    double all = are_few ? 0 : sum_all(logits, sampler->vocab, max, scale_of(sampler));
     uint32_t count = are_few ? gather_most(sampler, logits, top_k)
                              : gather(sampler, logits, least_logit(sampler, all, max));
     double sum, seen = 0;

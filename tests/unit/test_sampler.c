@@ -190,6 +190,29 @@ static void odd_logits(void **state)
 }
 
 /* The same seed gives the same tokens, in any order; another seed gives others. */
+/* The least temperatures choose as 0 does, and of equal logits any. */
+static void least_temperatures(void **state)
+{
+    static const double temperatures[] = {1e-30, 2e-39, 1e-45, 1e-310, 5e-324};
+    (void)state;
+    for (size_t i = 0; i < sizeof(temperatures) / sizeof(temperatures[0]); i++) {
+        for (int way = 0; way < 4; way++) {
+            struct sampler_options options = plain();
+            struct sampler sampler;
+            options.temperature = temperatures[i];
+            options.top_p = way == 1 ? 0.9 : 1;
+            options.min_p = way == 2 ? 0.1 : 0;
+            options.top_k = way == 3 ? 3 : 0;
+            sampler_init(&sampler, &options, VOCAB);
+            assert_int_equal(choose(&sampler, LOGITS, 0), 10);
+            const float pair[VOCAB] = {-1, 5, -1, 5, -1, -1, -1, -1, -1, -1, -1, -1};
+            uint32_t id = choose(&sampler, pair, 1);
+            assert_true(id == 1 || id == 3);
+            sampler_fini(&sampler);
+        }
+    }
+}
+
 static void seeds(void **state)
 {
     (void)state;
@@ -594,13 +617,13 @@ static void tool_calls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distributions),   cmocka_unit_test(greedy),
-        cmocka_unit_test(many_candidates), cmocka_unit_test(greedy_among_many),
-        cmocka_unit_test(odd_logits),      cmocka_unit_test(seeds),
-        cmocka_unit_test(penalties),       cmocka_unit_test(logarithms),
-        cmocka_unit_test(masks),           cmocka_unit_test(grammars),
-        cmocka_unit_test(constraints),     cmocka_unit_test(stop_strings),
-        cmocka_unit_test(tool_calls),
+        cmocka_unit_test(distributions),      cmocka_unit_test(greedy),
+        cmocka_unit_test(many_candidates),    cmocka_unit_test(greedy_among_many),
+        cmocka_unit_test(odd_logits),         cmocka_unit_test(seeds),
+        cmocka_unit_test(least_temperatures), cmocka_unit_test(penalties),
+        cmocka_unit_test(logarithms),         cmocka_unit_test(masks),
+        cmocka_unit_test(grammars),           cmocka_unit_test(constraints),
+        cmocka_unit_test(stop_strings),       cmocka_unit_test(tool_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
