@@ -39,6 +39,16 @@ enum uk_column {
     UK_COLUMN_ARRAYS
 };
 
+/*
+ * Of depthwise convolutions: the taps of a window, the outputs that share one, and the pixels
+ * behind an image that are read but have no effect. See struct uk_dw_u8.
+ */
+#define UK_DW_U8_TAPS 4
+#define UK_DW_U8_SHIFTS 2
+#define UK_DW_U8_SLACK 16
+/* Windows of a kernel row: enough for the output with the largest shift. */
+#define UK_DW_U8_WINDOWS(kernel_w) (((kernel_w) + UK_DW_U8_SHIFTS - 2) / UK_DW_U8_TAPS + 1)
+
 #ifndef HAL_SHADER
 struct uk_segment;
 
@@ -116,13 +126,19 @@ struct uk_pack_u8 {
 };
 
 /*
- * Depthwise convolution of one band of an image whose borders are already filled with zero points,
- * and whose pixels are padded to blocks of uk->u8_block channels. pack_dw_u8 packs the weights of
- * each block; a panel of |columns| is a block with its channels in the order of uk_dw_u8_place().
+ * Depthwise convolution of one band of an image whose borders are already filled with zero points.
+ * Each block of uk->u8_block channels is an image of its own, whose pixels are contiguous. Behind
+ * the last one UK_DW_U8_SLACK more pixels can be read. A panel of |columns| is a block.
+ *
+ * pack_dw_u8 packs the weights of each block: [kernel_h][windows][UK_DW_U8_SHIFTS], each with
+ * UK_DW_U8_TAPS taps of all channels. A window is so many neighbouring pixels, which all outputs
+ * that begin in it share: the taps of output |shift| lie so many pixels to the right, and those
+ * which a window lacks are zeros. The taps of a channel are a word of bytes; or, with uk->u8_word
+ * 2, 16 bits wide, taps 0 and 2 of all channels in front of taps 1 and 3.
  */
 struct uk_dw_u8 {
     const uint8_t *x; /* the first tap of output 0, 0 */
-    ptrdiff_t x_line, x_pixel;
+    ptrdiff_t x_line, x_block;
     const uint8_t *w;
     const union uk_number *columns;
     uint8_t *y;
@@ -156,12 +172,6 @@ struct uk_window_u8 {
     ptrdiff_t line, row;
     size_t lines, rows, n;
 };
-
-/* The position of channel |c| of a block in the panels of a depthwise convolution. */
-static inline uint32_t uk_dw_u8_place(uint32_t block, uint32_t c)
-{
-    return c % 16 / 4 * (block / 4) + c / 16 * 4 + c % 4;
-}
 #endif
 
 #endif

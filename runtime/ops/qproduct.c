@@ -8,6 +8,8 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
@@ -201,30 +203,47 @@ static enum status conv_emit(struct rt_emit *emit, struct error *err)
 #define MACS_PER_NS 50
 #define COPY_BYTES (128 * 1024)
 
-/* Bytes of the input for |lines| x |columns| outputs, for one block of channels. */
-static int64_t copy_bytes(const struct rt_qdepthwise *d, int64_t lines, int64_t columns)
+/* Channels that are copied together: whole cache lines. */
+#define COPY_CHANNELS 64
+
+/* Bytes of the input for |lines| x |columns| outputs, for one block of channels; and for as many as
+ * are copied together. */
+static int64_t plane_bytes(const struct rt_qdepthwise *d, int64_t lines, int64_t columns)
 {
-    return rt_qaxis_reach(&d->g.y, lines) * rt_qaxis_reach(&d->g.x, columns) *
-           hal_cpu_uk()->u8_block;
+    int64_t pixels = rt_qaxis_reach(&d->g.y, lines) * rt_qaxis_reach(&d->g.x, columns);
+    return (pixels + UK_DW_U8_SLACK) * hal_cpu_uk()->u8_block;
 }
 
-/* One block of channels of a band of one image, through a copy that includes the padding. */
-static void depthwise_block(const struct hal_args *args, const struct rt_qcopy *part,
-                            struct uk_dw_u8 call, int64_t channel)
+static int64_t copy_bytes(const struct rt_qdepthwise *d, int64_t lines, int64_t columns)
+{
+    int64_t blocks = rt_min(d->g.channels, COPY_CHANNELS) / hal_cpu_uk()->u8_block + 1;
+    return plane_bytes(d, lines, columns) * blocks;
+}
+
+/* A few blocks of channels of a band of one image, through a copy that includes the padding. */
+static void depthwise_blocks(const struct hal_args *args, const struct rt_qcopy *part,
+                             struct uk_dw_u8 call, int64_t channel)
 {
     const struct rt_qdepthwise *d = args->constants;
-    int64_t block = hal_cpu_uk()->u8_block, words_rows = hal_cpu_uk()->u8_dw_taps;
-    int64_t words = (d->g.y.kernel + words_rows - 1) / words_rows;
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    int64_t pixels = part->lines * part->columns, slack = (int64_t)UK_DW_U8_SLACK * uk->u8_block;
+    uint8_t *to = args->scratch;
     struct rt_qcopy copy = *part;
     copy.image += channel;
-    copy.bytes = rt_min(block, d->g.channels - channel);
-    rt_qgemm_copy_run(&copy, args->scratch);
-    call.x = args->scratch;
-    call.w = (const uint8_t *)args->bindings[2] + channel * words * d->g.x.kernel * 4;
+    copy.bytes = rt_min(COPY_CHANNELS, d->g.channels - channel);
+    call.x = to;
+    call.x_block = pixels * uk->u8_block + slack;
+    call.w = (const uint8_t *)args->bindings[2] +
+             uk_dw_u8_bytes(uk, call.kernel_h, call.kernel_w, (size_t)channel);
     call.columns = (const union uk_number *)args->bindings[3] + channel * UK_COLUMN_ARRAYS;
     call.y += channel;
     call.channels = (uint32_t)copy.bytes;
-    hal_cpu_uk()->dw_u8(&call);
+    rt_qgemm_copy_planes(&copy, to, call.x_block);
+    for (int64_t c = 0; c < copy.bytes; c += uk->u8_block) {
+        to += call.x_block;
+        memset(to - slack, 0, (size_t)slack);
+    }
+    uk->dw_u8(&call);
 }
 
 /* Bindings: out, in, weights, columns. Grid: bands, images. */
@@ -250,7 +269,6 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
     };
     struct uk_dw_u8 call = {
         .x_line = part.columns * block,
-        .x_pixel = block,
         .y = (uint8_t *)args->bindings[0] + ((image * g->y.out + y) * g->x.out + x) * g->channels,
         .y_line = g->x.out * g->channels,
         .y_pixel = g->channels,
@@ -266,8 +284,8 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
         .max = g->max,
         .zero = g->zero,
     };
-    for (int64_t c = 0; c < g->channels; c += block) {
-        depthwise_block(args, &part, call, c);
+    for (int64_t c = 0; c < g->channels; c += COPY_CHANNELS) {
+        depthwise_blocks(args, &part, call, c);
     }
 }
 
@@ -284,7 +302,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
         return ST_OK;
     }
     d.g.width = hal_cpu_uk()->u8_block;
-    d.g.word = hal_cpu_uk()->u8_dw_taps;
+    d.g.word = hal_cpu_uk()->u8_word;
     struct rt_cut_image image = {
         .images = d.g.images,
         .lines = d.g.y.out,

@@ -309,7 +309,6 @@ struct columns {
         step;           /* elements from one column, and from one weight of a column, to the next */
     int64_t group_outs; /* columns of a matrix */
     int64_t width;      /* columns of a panel */
-    bool is_blocks;
     int64_t scale_groups; /* scales of a column; 0: one scale for all columns */
     int32_t x_zero, factor;
     double scale, x_scale, out_scale;
@@ -323,11 +322,8 @@ static int64_t panels_of_matrix(const struct columns *c)
 static union uk_number *column_at(const struct columns *c, union uk_number *columns, int64_t j)
 {
     int64_t panels = panels_of_matrix(c), i = j % c->group_outs;
-    int64_t panel = j / c->group_outs * panels + i / c->width, place = i % c->width;
-    if (c->is_blocks) {
-        place = uk_dw_u8_place((uint32_t)c->width, (uint32_t)place);
-    }
-    return columns + panel * UK_COLUMN_ARRAYS * c->width + place;
+    int64_t panel = j / c->group_outs * panels + i / c->width;
+    return columns + panel * UK_COLUMN_ARRAYS * c->width + i % c->width;
 }
 
 static int32_t sum_weights(const int8_t *w, int64_t count, int64_t step)
@@ -397,7 +393,6 @@ static enum status columns_emit(struct rt_emit *emit, struct error *err)
         .step = axis == 0 ? 1 : w->strides[0],
         .group_outs = groups > 0 ? n / groups : n,
         .width = columns_width(groups),
-        .is_blocks = groups == 0,
         .scale_groups = scales && n > 0 ? scales->numel / n : 0,
         .x_zero = (int32_t)rt_emit_int(emit, COLUMNS_X_ZERO),
         .factor = rt_emit_value(emit, COLUMNS_IS_4BIT)->b ? FACTOR_4BIT : 1,
