@@ -857,7 +857,7 @@ def limits():
         status = post(client, "/v1/chat/completions", {**body, "stream": False},
                       ["X-Request-Timeout-Ms: 20"])
         expect("too late", status, 504)
-        late = Stream(daemon.port, "/v1/chat/completions", body, ["X-Request-Timeout-Ms: 100"])
+        late = Stream(daemon.port, "/v1/chat/completions", body, ["X-Request-Timeout-Ms: 1000"])
         events = late.events()
         expect("in a stream", "ms" in events[-1]["error"]["message"], True)
         wait_idle(client)
