@@ -670,7 +670,7 @@ void hal_pool_charge(struct hal_pool *pool, size_t bytes)
     pthread_mutex_unlock(&store->lock);
 }
 
-bool hal_pool_promise(struct hal_pool *pool, size_t bytes)
+bool hal_pool_try_charge(struct hal_pool *pool, size_t bytes)
 {
     pthread_mutex_lock(&in_store(pool)->lock);
     const struct zone *shared = &pool->store->zones[SHARED];

@@ -84,17 +84,17 @@ MUST_CHECK enum status hal_pool_reserve_transient(struct hal_pool *pool, size_t 
                                                   struct error *err);
 
 /*
- * Promises |bytes| to a reservation that is going to grow: they are charged to |pool| until the
- * caller discharges them. False: the rule refuses, or the charges of |pool| would exceed the whole
- * memory, even if nobody else has any.
+ * Charges |bytes| to |pool|, as hal_pool_charge() does, if the rule permits it: for a reservation
+ * that is going to grow, for example. False: the rule refuses, or the charges of |pool| would
+ * exceed the whole memory, even if nobody else has any.
  */
-MUST_CHECK bool hal_pool_promise(struct hal_pool *pool, size_t bytes);
+MUST_CHECK bool hal_pool_try_charge(struct hal_pool *pool, size_t bytes);
 
 /*
  * Like hal_pool_reserve(), when hal_pool_resize() is going to ask for |growth| more bytes: room is
  * kept behind the reservation as long as others find memory elsewhere. The rule does not apply to
- * |excused| of the |size| bytes, because they were promised or replace memory that is about to be
- * given back. The caller discharges its promise when it has the memory.
+ * |excused| of the |size| bytes, because they are charged already or replace memory that is about
+ * to be given back. The caller discharges them when it has the memory.
  */
 MUST_CHECK enum status hal_pool_reserve_growing(struct hal_pool *pool, size_t size, size_t growth,
                                                 size_t excused, struct hal_buffer **out_buffer,

@@ -41,11 +41,20 @@ struct uk_segment {
     size_t k;    /* its first row in the panels of B */
 };
 
+/* The first, or the last, row of a line has no such run: that tap is in the padding. */
+enum uk_skip {
+    UK_SKIP_FIRST = 1,
+    UK_SKIP_LAST = 2,
+};
+
 struct uk_gemm_f32 {
     const float *a;
     ptrdiff_t a_line, a_row;
     const struct uk_segment *segments; /* |segment_count| of them; NULL: one, {0, 0} */
     uint32_t segment_count, run;
+    /* For gemm_bf16 if bf16_skips: of each segment 0, UK_SKIP_FIRST or UK_SKIP_LAST; NULL: all 0. A
+     * run that is skipped is not read. */
+    const uint8_t *skips;
     const void *b;         /* packed by pack_f32 or pack_bf16, 64-byte aligned */
     size_t k;              /* rows of a packed panel of B, including those that |segments| omits */
     const float *bias;     /* n; NULL: none */
@@ -195,6 +204,7 @@ struct hal_cpu_uk {
      */
     uint32_t bf16_mr;    /* like f32_mr */
     uint32_t bf16_speed; /* products in the time of one of floats, about */
+    bool bf16_skips;     /* gemm_bf16 takes |skips| */
     void (*gemm_bf16)(const struct uk_gemm_f32 *g);
     void (*pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 

@@ -27,13 +27,22 @@
 
 #include "base/check.h"
 #include "hal/asan.h"
+#include "hal/command_priv.h"
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/submission.h"
 #include "hal/thread.h"
 
-#define SPINS 512        /* pauses of 15 to 50 ns */
-#define PATIENCE 8       /* times SPINS: for a region that another worker is about to finish */
-#define SLICE_NS 200000u /* served on while another submission of the share has no worker */
+#define SPINS 512  /* pauses of 15 to 50 ns */
+#define PATIENCE 8 /* times SPINS: for a region that another worker is about to finish */
+
+/*
+ * How long a submission that has no worker waits at most for one that has: in proportion to its own
+ * cost, since whoever waits for a long answer hardly notices. So submissions of about the same cost
+ * follow each other, each with the caches to itself.
+ */
+#define PATIENCE_TIMES 2
+#define PATIENCE_NS_MIN 200000u
+#define PATIENCE_NS_MAX 10000000u /* if it is of another share */
 
 struct worker {
     struct hal_cpu_workers *workers;
@@ -64,9 +73,9 @@ struct hal_cpu_workers {
     atomic_uint parked;
     atomic_uint callers; /* threads that serve their own submission in a worker's place */
     /* Written under the lock: */
-    atomic_uint unserved;     /* runnable submissions without a worker */
-    _Atomic uint64_t next_ns; /* the least used_ns of the shares of unserved submissions */
-    atomic_uint next_share;   /* the share that has it */
+    atomic_uint unserved; /* runnable submissions without a worker; of the next one of them: */
+    _Atomic uint64_t next_ns, next_cost; /* the used_ns of its share, and its cost */
+    atomic_uint next_share;
     atomic_bool stop;
 
     struct worker threads[];
@@ -125,22 +134,31 @@ static bool is_unserved(const struct hal_cpu_submission *submission)
     return atomic_load_explicit(&submission->visitors, memory_order_relaxed) == 0;
 }
 
-/* Tells busy workers which share waits for a worker. With the lock held, after every change. */
-static void look_ahead(struct hal_cpu_workers *workers)
+/* The unserved submission to serve next: the oldest of the share that has had the least time; NULL:
+ * there is none. With the lock held. */
+static struct hal_cpu_submission *next_unserved(struct hal_cpu_workers *workers)
 {
-    uint64_t next_ns = UINT64_MAX;
-    uint32_t next_share = 0;
-    if (atomic_load_explicit(&workers->unserved, memory_order_relaxed) > 0) {
-        for (struct list *l = workers->runnable.next; l != &workers->runnable; l = l->next) {
-            uint32_t share = entry(l)->share;
-            if (is_unserved(entry(l)) && workers->shares[share].used_ns < next_ns) {
-                next_ns = workers->shares[share].used_ns;
-                next_share = share;
-            }
+    struct hal_cpu_submission *next = NULL;
+    for (struct list *l = workers->runnable.next; l != &workers->runnable; l = l->next) {
+        struct hal_cpu_submission *s = entry(l);
+        if (is_unserved(s) &&
+            (!next || workers->shares[s->share].used_ns < workers->shares[next->share].used_ns)) {
+            next = s;
         }
     }
-    atomic_store_explicit(&workers->next_share, next_share, memory_order_relaxed);
-    atomic_store_explicit(&workers->next_ns, next_ns, memory_order_relaxed);
+    return next;
+}
+
+/* Tells busy workers what waits for a worker. With the lock held, after every change. */
+static void look_ahead(struct hal_cpu_workers *workers)
+{
+    bool has_next = atomic_load_explicit(&workers->unserved, memory_order_relaxed) > 0;
+    const struct hal_cpu_submission *next = has_next ? next_unserved(workers) : NULL;
+    uint64_t used_ns = next ? workers->shares[next->share].used_ns : UINT64_MAX;
+    atomic_store_explicit(&workers->next_share, next ? next->share : 0, memory_order_relaxed);
+    atomic_store_explicit(&workers->next_cost, next ? next->command->cost : 0,
+                          memory_order_relaxed);
+    atomic_store_explicit(&workers->next_ns, used_ns, memory_order_relaxed);
 }
 
 /* Work for |wanted| workers has become available. */
@@ -212,23 +230,15 @@ static bool wants_help(struct hal_cpu_submission *submission)
                submission->routine->regions[hal_cpu_cursor_region(cursor)].helpers;
 }
 
-/*
- * The submission to serve next: the oldest without a worker, of the share that has had the least
- * time; if all have a worker, the oldest that wants help. NULL: nothing to do. With the lock held.
- */
+/* The submission to serve next: one without a worker; if all have one, the oldest that wants help.
+ * NULL: nothing to do. With the lock held. */
 static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
 {
-    struct hal_cpu_submission *next = NULL, *helped = NULL;
-    for (struct list *l = workers->runnable.next; l != &workers->runnable; l = l->next) {
-        struct hal_cpu_submission *s = entry(l);
-        if (is_unserved(s)) {
-            uint64_t used_ns = workers->shares[s->share].used_ns;
-            next = next && workers->shares[next->share].used_ns <= used_ns ? next : s;
-        } else if (!next && !helped && wants_help(s)) {
-            helped = s;
-        }
+    struct hal_cpu_submission *next = next_unserved(workers);
+    for (struct list *l = workers->runnable.next; !next && l != &workers->runnable; l = l->next) {
+        next = wants_help(entry(l)) ? entry(l) : NULL;
     }
-    return next ? next : helped;
+    return next;
 }
 
 /* A worker's stay in a submission. */
@@ -236,6 +246,7 @@ struct visit {
     uint64_t began_ns;
     uint64_t used_ns;   /* of the share, at the beginning */
     uint64_t others_ns; /* when unserved submissions were first seen; 0: not yet */
+    bool is_helper;     /* others were here before */
     bool from_end;      /* where it takes tiles */
 };
 
@@ -248,7 +259,8 @@ static void enter(struct hal_cpu_workers *workers, struct hal_cpu_submission *su
     if (here == 0) {
         workers->floor_ns = used_ns > workers->floor_ns ? used_ns : workers->floor_ns;
     }
-    *visit = (struct visit){.began_ns = now_ns(), .used_ns = used_ns, .from_end = here % 2};
+    *visit = (struct visit){
+        .began_ns = now_ns(), .used_ns = used_ns, .is_helper = here > 0, .from_end = here % 2};
 }
 
 /* Enters a submission, or NULL. |*out_more|: another one has no worker yet. */
@@ -281,7 +293,7 @@ static bool leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *su
     bool last = here == 1;
     must(here > 0);
     bool finished = submission->finished;
-    if (last && !finished) { /* its slice is over: behind those that have not had one */
+    if (last && !finished) { /* its turn is over: behind those that have not had one */
         list_remove(&submission->link);
         list_push_back(&workers->runnable, &submission->link);
         atomic_fetch_add_explicit(&workers->unserved, 1, memory_order_relaxed);
@@ -391,10 +403,31 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
     }
 }
 
+/* Does |visit| last while another submission waits that should not have to? It is |now|. */
+static bool is_too_long(const struct hal_cpu_workers *workers,
+                        const struct hal_cpu_submission *submission, const struct visit *visit,
+                        uint64_t now)
+{
+    uint64_t cost = atomic_load_explicit(&workers->next_cost, memory_order_relaxed);
+    uint64_t patience_ns = PATIENCE_NS_MIN;
+    if (cost > PATIENCE_NS_MIN / PATIENCE_TIMES) {
+        patience_ns = cost < UINT64_MAX / PATIENCE_TIMES ? PATIENCE_TIMES * cost : UINT64_MAX;
+    }
+    if (atomic_load_explicit(&workers->next_share, memory_order_relaxed) == submission->share) {
+        return now - visit->others_ns >= patience_ns;
+    }
+    bool is_behind = atomic_load_explicit(&workers->next_ns, memory_order_relaxed) <
+                     visit->used_ns + (now - visit->began_ns) / submission->weight;
+    bool is_small = patience_ns <= submission->command->cost;
+    patience_ns = patience_ns < PATIENCE_NS_MAX ? patience_ns : PATIENCE_NS_MAX;
+    return is_behind && (is_small || now - visit->others_ns >= patience_ns);
+}
+
 /*
- * Should the visit end, because another submission has waited for a worker long enough? A share
- * that has had less time does not wait at all; otherwise a party with short submissions would wait
- * for a slice before each of them.
+ * Should the visit end, because another submission waits for a worker? It has a helper at once.
+ * Otherwise it waits for some time. But it does not wait at all if it is small beside this one and
+ * its share has had less time; otherwise a party with short submissions would wait before each of
+ * them.
  */
 static bool is_over(const struct hal_cpu_workers *workers,
                     const struct hal_cpu_submission *submission, struct visit *visit)
@@ -403,13 +436,12 @@ static bool is_over(const struct hal_cpu_workers *workers,
         visit->others_ns = 0;
         return false;
     }
+    if (visit->is_helper && atomic_load_explicit(&submission->visitors, memory_order_relaxed) > 1) {
+        return true;
+    }
     uint64_t now = now_ns();
     visit->others_ns = visit->others_ns ? visit->others_ns : now;
-    bool is_behind = atomic_load_explicit(&workers->next_ns, memory_order_relaxed) <
-                     visit->used_ns + (now - visit->began_ns) / submission->weight;
-    bool is_other =
-        atomic_load_explicit(&workers->next_share, memory_order_relaxed) != submission->share;
-    return (is_behind && is_other) || now - visit->others_ns >= SLICE_NS;
+    return is_too_long(workers, submission, visit, now);
 }
 
 /* Has everything been run, and are the signals still to be given? */

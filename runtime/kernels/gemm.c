@@ -18,11 +18,18 @@
 #define MACS_PER_NS 50
 #define BYTES_PER_NS 20
 
+/* Rows of a line, and channels, from which on one product that skips taps of the first and the last
+ * pixel is faster than products for each of them. */
+#define SKIP_MIN 4
+#define SKIP_CHANNELS_MIN 32
+
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Output positions [begin, end) of an axis, all of which read taps [tap, tap_end). */
+/* Output positions [begin, end) of an axis, all of which read taps [tap, tap_end); if |skips|, but
+ * for some of the first and the last one. */
 struct run {
     int64_t begin, end, tap, tap_end;
+    bool skips;
 };
 
 static void valid_taps(const struct rt_axis *a, int64_t position, int64_t *tap, int64_t *tap_end)
@@ -52,7 +59,7 @@ static struct run next_run(const struct rt_axis *a, int64_t position, int64_t li
 {
     struct run run = {.begin = position, .end = position + 1};
     if (is_inside(a, position, limit)) {
-        return (struct run){position, limit, 0, a->taps};
+        return (struct run){position, limit, 0, a->taps, false};
     }
     valid_taps(a, position, &run.tap, &run.tap_end);
     for (; run.end < limit; run.end++) {
@@ -65,19 +72,52 @@ static struct run next_run(const struct rt_axis *a, int64_t position, int64_t li
     return run;
 }
 
+static size_t taps_max(const struct rt_gemm *g)
+{
+    return (size_t)(g->y.taps * g->x.taps + 1);
+}
+
+/* Which of the positions [begin, end) tap |t| lacks, as an enum uk_skip; -1: others, too. */
+static int skip_of(const struct rt_axis *a, int64_t t, int64_t begin, int64_t end)
+{
+    int64_t at = begin * a->step + a->first + t * a->spread;
+    int64_t last = at + (end - 1 - begin) * a->step;
+    bool lacks_first = at < 0 || at >= a->in, lacks_last = last < 0 || last >= a->in;
+    at += lacks_first ? a->step : 0;
+    last -= lacks_last ? a->step : 0;
+    bool has_others = at >= 0 && at < a->in && last >= 0 && last < a->in;
+    if (!has_others || (lacks_first && lacks_last)) {
+        return -1;
+    }
+    return lacks_first ? UK_SKIP_FIRST : lacks_last ? UK_SKIP_LAST : 0;
+}
+
+/* Do the positions lack no taps but some of the first and of the last one? Then they are one run.
+ */
+static bool can_skip(const struct rt_axis *a, int64_t begin, int64_t end)
+{
+    bool can = end - begin >= SKIP_MIN;
+    for (int64_t t = 0; can && t < a->taps; t++) {
+        can = skip_of(a, t, begin, end) >= 0;
+    }
+    return can;
+}
+
 /* The runs of channels that every pixel of a block gathers, from its first tap on. Taps of a line
  * that are neighbours in memory and in the weights form one run. */
 static void gather(const struct rt_gemm *g, const struct run *y, const struct run *x,
                    struct uk_segment *segments, struct uk_gemm_f32 *call)
 {
     int64_t channels = g->channels / g->groups, taps = x->tap_end - x->tap;
-    bool merge = g->groups == 1 && g->x.spread == 1 && g->x.k_spread == 1;
+    bool merge = g->groups == 1 && g->x.spread == 1 && g->x.k_spread == 1 && !x->skips;
+    uint8_t *skips = (uint8_t *)(segments + taps_max(g));
     uint32_t count = 0;
     for (int64_t ty = y->tap; taps > 0 && ty < y->tap_end; ty++) {
         int64_t line = (ty - y->tap) * g->y.spread * g->line_in;
         int64_t k_line = (g->y.k_first + ty * g->y.k_spread) * g->kernel_w;
         for (int64_t tx = x->tap; tx < x->tap_end; tx += merge ? taps : 1) {
             int64_t k = k_line + g->x.k_first + tx * g->x.k_spread;
+            skips[count] = x->skips ? (uint8_t)skip_of(&g->x, tx, x->begin, x->end) : 0;
             segments[count++] = (struct uk_segment){
                 .a = line + (tx - x->tap) * g->x.spread * g->channels,
                 .k = (size_t)(k * channels),
@@ -86,6 +126,7 @@ static void gather(const struct rt_gemm *g, const struct run *y, const struct ru
     }
     call->segments = segments;
     call->segment_count = count;
+    call->skips = x->skips ? skips : NULL;
     call->run = count ? (uint32_t)(channels * (merge ? taps : 1)) : 0;
     if (call->scratch && call->run % 2) { /* only in matrix products; packed weights are even */
         call->run++;
@@ -186,10 +227,14 @@ static void multiply_band(const struct rt_gemm *g, const struct band *band,
                           struct uk_segment *segments, const struct uk_gemm_f32 *call,
                           int64_t images)
 {
+    const struct run line = {band->x, band->x_end, 0, g->x.taps, true};
+    bool skips = call->scratch && hal_cpu_uk()->bf16_skips &&
+                 g->channels / g->groups >= SKIP_CHANNELS_MIN &&
+                 !is_inside(&g->x, line.begin, line.end) && can_skip(&g->x, line.begin, line.end);
     for (int64_t y = band->y; y < band->y_end;) {
         struct run lines = next_run(&g->y, y, band->y_end);
         for (int64_t x = band->x; x < band->x_end;) {
-            struct run pixels = next_run(&g->x, x, band->x_end);
+            struct run pixels = skips ? line : next_run(&g->x, x, band->x_end);
             multiply(g, &lines, &pixels, segments, *call, images);
             x = pixels.end;
         }
@@ -225,10 +270,11 @@ static void round_band(const struct rt_gemm *g, const struct band *band,
     }
 }
 
-/* Bytes of scratch memory for the segments of a pixel; a copied tile follows. */
+/* Bytes of scratch memory for the segments of a pixel and what skips them; a copied tile follows.
+ */
 static size_t segments_bytes(const struct rt_gemm *g)
 {
-    return align_up((size_t)(g->y.taps * g->x.taps + 1) * sizeof(struct uk_segment), 64);
+    return align_up(taps_max(g) * (sizeof(struct uk_segment) + sizeof(uint8_t)), 64);
 }
 
 /* Which tensors are bfloat16. */

@@ -7,7 +7,8 @@
  * measures both forms.
  *
  *     products     E * tiles * C * N, with E = 36 or 16 elements (plain: the taps in the image)
- *     weights      from memory, once: no product is faster than that
+ *     weights      from memory, once: no product is faster than that; beside a plain form of
+ *                  bfloat16 numbers, whose weights are an eighth, a part of that time is lost
  *     transforms   of each tile, for each input and output channel
  *     calls        of the product, one for each element of a block of tiles and columns (plain:
  *                  one for each part of the image that reads the same taps)
@@ -31,9 +32,11 @@
 
 #define PADDING_MAX 2
 
-/* Multiply-adds in the time in which a float of weights comes from memory; and of transforming one
- * channel of a patch, or of a tile of outputs. */
+/* Multiply-adds in the time in which a float of weights comes from memory; the part of it in which
+ * nothing is multiplied; and multiply-adds of transforming one channel of a patch, or of a tile of
+ * outputs. */
 #define MACS_PER_WEIGHT 12.0
+#define WEIGHTS_LOST 0.25
 #define MACS_PER_PATCH_2 115.0
 #define MACS_PER_PATCH_4 350.0
 
@@ -43,6 +46,7 @@
 #define TILES_PER_CALL 24.0
 #define COLUMNS_PER_CALL 64.0
 #define PLAIN_CALLS 9.0
+#define PLAIN_CALLS_BF16 3.0 /* the borders on the left and on the right are not apart */
 
 /* Winograd's algorithm must be estimated this much faster, because it takes memory and precision.
  */
@@ -80,8 +84,10 @@ static double multiplied(const struct sizes *s, double elements, double products
 
 static double plain_cost(const struct sizes *s)
 {
-    double elements = s->speed > 1 ? 9.0 / 2 : 9; /* half the bytes */
-    return multiplied(s, elements, s->taps / s->speed) + PLAIN_CALLS * MACS_PER_CALL;
+    bool is_bf16 = s->speed > 1;
+    double elements = is_bf16 ? 9.0 / 2 : 9; /* half the bytes */
+    double calls = is_bf16 ? PLAIN_CALLS_BF16 : PLAIN_CALLS;
+    return multiplied(s, elements, s->taps / s->speed) + calls * MACS_PER_CALL;
 }
 
 static double elements_of(int64_t side)
@@ -95,7 +101,8 @@ static double winograd_cost(const struct sizes *s, int64_t side)
     double transform = side == 2 ? MACS_PER_PATCH_2 : MACS_PER_PATCH_4;
     double calls =
         elements_of(side) * ceil(tiles / TILES_PER_CALL) * ceil(s->outs / COLUMNS_PER_CALL);
-    return multiplied(s, elements_of(side), elements_of(side) * tiles) +
+    double lost = s->speed > 1 ? WEIGHTS_LOST * MACS_PER_WEIGHT * s->channels * s->outs : 0;
+    return multiplied(s, elements_of(side), elements_of(side) * tiles) + elements_of(side) * lost +
            transform * tiles * (s->channels + s->outs) + MACS_PER_CALL * calls;
 }
 

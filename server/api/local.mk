@@ -12,4 +12,4 @@ server_libserver_a_SOURCES += \
 	%D%/api_region.c \
 	%D%/api_settings.c \
 	%D%/api_signature.c \
-	%D%/api_words.c
+	%D%/api_tokenize.c

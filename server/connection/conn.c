@@ -58,7 +58,7 @@ static void close_now(struct conn *conn)
 {
     if (conn->state != CONN_CLOSING) {
         conn_set_state(conn, CONN_CLOSING);
-        list_remove(&conn->exchange.want_link);
+        list_remove(&conn->exchange.wait_link);
         list_remove(&conn->turn_link);
         transport_close(conn->transport);
     }
@@ -262,7 +262,7 @@ static void on_no_room(struct conn *conn)
 {
     if (!has_read_enough(conn)) {
         stop_reading(conn);
-        clients_want(&conn->exchange);
+        clients_wait_for_memory(&conn->exchange);
     }
 }
 
@@ -414,7 +414,7 @@ bool conn_accept(struct server *server, struct transport *transport, enum listen
 static void check_reading(struct conn *conn, uint64_t now_ms)
 {
     struct exchange *exchange = &conn->exchange;
-    bool may_send = list_is_empty(&exchange->want_link);
+    bool may_send = list_is_empty(&exchange->wait_link);
     if (now_ms >= conn->deadline_ms || now_ms >= conn->server->incomplete_until_ms) {
         exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
     } else if (conn->state == CONN_BODY && may_send &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One connection that speaks HTTP/1: the bytes of its transport become one request at a time, and
- * the answer goes back. It is a maker of exchanges (server/request/exchange.h) and has one, which
+ * the answer goes back. It is a protocol (server/request/exchange.h) and owns one exchange, which
  * it uses again for each request. Bytes that a client sends ahead wait in a bounded buffer; when it
  * is full, reading stops until the answer before them is out. Answers are therefore always in
  * order.

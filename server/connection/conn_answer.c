@@ -76,7 +76,7 @@ static void on_copy_taken(struct transport_rest *rest, bool is_ok)
     conn->is_broken |= !is_ok;
     conn_count_bytes(conn);
     if (conn->state == CONN_FLUSH) {
-        list_remove(&conn->exchange.want_link);
+        list_remove(&conn->exchange.wait_link);
         conn_next(conn);
     }
 }
@@ -226,7 +226,7 @@ void conn_answer_end(struct exchange *exchange)
         conn_set_state(conn, CONN_FLUSH);
         conn_count_bytes(conn);
         if (clients_are_over(exchange)) {
-            clients_want(exchange);
+            clients_wait_for_memory(exchange);
         }
     } else {
         conn_next(conn);

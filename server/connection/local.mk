@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Sockets, TLS and HTTP/1: makers of exchanges.
+# Sockets, TLS and HTTP/1, a protocol that owns exchanges.
 server_libserver_a_SOURCES += \
 	%D%/conn.c %D%/conn.h \
 	%D%/conn_answer.c \

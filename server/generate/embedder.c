@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "protocol/number.h"
 #include "runtime/program/program.h"
-#include "server/generate/beside.h"
+#include "server/generate/sidecar.h"
 #include "server/generate/words.h"
 
 /* More tokens of a text, rows of a call and floats of a vector are not believed. */
@@ -180,19 +180,19 @@ static enum status take_options(struct embedder *embedder, const struct embedder
 static enum status find_words(struct embedder *embedder, const char *path, const char *tokenizer,
                               bool is_said, bool *out_is_one, struct error *err)
 {
-    struct beside beside;
+    struct sidecars sidecars;
     char found[PATH_MAX];
     *out_is_one = false;
-    if (!beside_init(&beside, path, tokenizer)) {
+    if (!sidecar_init(&sidecars, path, tokenizer)) {
         return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
     }
-    if (!beside_find_tokenizer(&beside, tokenizer, found)) {
+    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
         return is_said ? error_set(err, ST_INVALID,
                                    "embedding: there is no tokenizer beside the program")
                        : ST_OK;
     }
     if (words_load(found, &embedder->words, err) != ST_OK) {
-        return beside_forget_folder(found, err);
+        return sidecar_forget_folder(found, err);
     }
     embedder->pad = words_pad(embedder->words);
     *out_is_one =

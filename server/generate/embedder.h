@@ -3,7 +3,7 @@
  * What makes a method an encoder of texts, found when its file is loaded.
  *
  * A method is one if its inputs are named as the exporters of sentence encoders name them, and if
- * there is a tokenizer (server/generate/beside.h says where):
+ * there is a tokenizer (server/generate/sidecar.h says where):
  *
  *     input_ids, ids, tokens          int64 or int32 [b, n]; needed
  *     attention_mask, mask            integers, bool or float32 [b, n]: 1 for tokens of the text

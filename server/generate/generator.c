@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "runtime/program/program.h"
-#include "server/generate/beside.h"
+#include "server/generate/sidecar.h"
 #include "server/generate/words.h"
 #include "server/process/document.h"
 #include "server/text/grammar.h"
@@ -225,13 +225,13 @@ static enum status check_size(const struct generator *generator, struct error *e
 }
 
 /* The settings beside a tokenizer, each of which may be missing. */
-static enum status read_settings(struct generator *generator, const struct beside *beside,
+static enum status read_settings(struct generator *generator, const struct sidecars *sidecars,
                                  struct error *err)
 {
     char config[PATH_MAX], jinja[PATH_MAX], ends[PATH_MAX];
-    beside_find(beside, "tokenizer_config.json", config);
-    beside_find(beside, "chat_template.jinja", jinja);
-    beside_find(beside, "generation_config.json", ends);
+    sidecar_find(sidecars, "tokenizer_config.json", config);
+    sidecar_find(sidecars, "chat_template.jinja", jinja);
+    sidecar_find(sidecars, "generation_config.json", ends);
     if (chat_open(&generator->chat, config, jinja, err) != ST_OK) {
         return error_prefix(err, "tokenizer_config.json: ");
     }
@@ -245,22 +245,22 @@ static enum status read_settings(struct generator *generator, const struct besid
 static enum status find_words(struct generator *generator, const char *path, const char *tokenizer,
                               struct error *err)
 {
-    struct beside beside;
+    struct sidecars sidecars;
     char found[PATH_MAX];
-    if (!beside_init(&beside, path, tokenizer)) {
+    if (!sidecar_init(&sidecars, path, tokenizer)) {
         return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
     }
-    if (!beside_find_tokenizer(&beside, tokenizer, found)) {
+    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
         error_set(&generator->chat.failure, ST_UNSUPPORTED, "there is no chat template");
         return generator->vocab == WORDS_BYTES ? words_new_bytes(&generator->words, err) : ST_OK;
     }
     if (words_load(found, &generator->words, err) != ST_OK) {
-        return beside_forget_folder(found, err);
+        return sidecar_forget_folder(found, err);
     }
     if (check_size(generator, err) != ST_OK) {
         return error_prefix(err, "%.200s: ", found);
     }
-    return read_settings(generator, &beside, err);
+    return read_settings(generator, &sidecars, err);
 }
 
 enum status generator_new(struct rt_method *method, const char *path, const char *tokenizer,
@@ -285,7 +285,9 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     generator->is_positional = facts.position_input != 0 && rt_method_is_positional(method);
     atomic_init(&generator->is_retired, false);
     atomic_init(&generator->active, 0);
+    atomic_init(&generator->decoding, 0);
     atomic_init(&generator->ahead_tokens, 1);
+    atomic_init(&generator->never_guesses, false);
     error_set(&generator->why_one, ST_UNSUPPORTED, "it has not been tried yet");
     int rc = pthread_mutex_init(&generator->lock, NULL);
     must(rc == 0);

@@ -7,7 +7,7 @@ noinst_LIBRARIES += %D%/libgenerate.a
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
 	%D%/ask_response.c %D%/ask_response.h \
-	%D%/beside.c %D%/beside.h \
+	%D%/sidecar.c %D%/sidecar.h \
 	%D%/chat.c %D%/chat.h \
 	%D%/constraint.c %D%/constraint.h \
 	%D%/drafts.c %D%/drafts.h \
@@ -15,7 +15,6 @@ noinst_LIBRARIES += %D%/libgenerate.a
 	%D%/embed_reply.c %D%/embed_reply.h \
 	%D%/embedder.c %D%/embedder.h \
 	%D%/generator.c %D%/generator.h \
-	%D%/heard.c %D%/heard.h \
 	%D%/reply.c %D%/reply.h \
 	%D%/reply_response.c %D%/reply_response.h \
 	%D%/sampler.c %D%/sampler.h \
@@ -23,4 +22,5 @@ noinst_LIBRARIES += %D%/libgenerate.a
 	%D%/texts.c %D%/texts.h \
 	%D%/tools.c %D%/tools.h \
 	%D%/transcriber.c %D%/transcriber.h %D%/language.def \
+	%D%/transcript.c %D%/transcript.h \
 	%D%/words.c %D%/words.h

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "runtime/program/program.h"
-#include "server/generate/beside.h"
+#include "server/generate/sidecar.h"
 #include "server/generate/words.h"
 #include "server/media/log_mel.h"
 #include "server/media/sound.h"
@@ -257,12 +257,12 @@ static bool is_multilingual_needed(const struct transcriber *transcriber)
 static enum status open_words(struct transcriber *transcriber, const char *path,
                               const char *tokenizer, struct error *err)
 {
-    struct beside beside;
+    struct sidecars sidecars;
     char found[PATH_MAX], config[PATH_MAX];
-    if (!beside_init(&beside, path, tokenizer)) {
+    if (!sidecar_init(&sidecars, path, tokenizer)) {
         return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
     }
-    if (!beside_find_tokenizer(&beside, tokenizer, found)) {
+    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
         return ST_OK;
     }
     TRY(words_load(found, &transcriber->words, err));
@@ -273,7 +273,7 @@ static enum status open_words(struct transcriber *transcriber, const char *path,
             "more",
             found, words_count(transcriber->words), transcriber->vocab);
     }
-    beside_find(&beside, "generation_config.json", config);
+    sidecar_find(&sidecars, "generation_config.json", config);
     TRY(read_config(transcriber, config, err));
     TRY(find_tokens(transcriber, err));
     if (!is_multilingual_needed(transcriber)) {

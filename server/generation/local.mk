@@ -10,4 +10,6 @@ server_libserver_a_SOURCES += \
 	%D%/generation_priv.h \
 	%D%/speech_ask.c %D%/speech_ask.def %D%/speech_ask.h \
 	%D%/speech_reply.c %D%/speech_reply.h \
-	%D%/transcription.c %D%/transcription.h
+	%D%/transcription.c %D%/transcription.h \
+	%D%/transcription_parse.c \
+	%D%/transcription_priv.h

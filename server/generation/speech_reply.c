@@ -33,9 +33,10 @@ static struct span trim(struct span text)
     return text;
 }
 
-static struct span text_of(const struct heard *heard, const struct heard_segment *segment)
+static struct span text_of(const struct transcript *transcript,
+                           const struct transcript_segment *segment)
 {
-    return span_of(heard->text.ptr + segment->text_at, segment->text_len);
+    return span_of(transcript->text.ptr + segment->text_at, segment->text_len);
 }
 
 static double seconds(const struct speech_reply *reply, uint64_t samples)
@@ -70,10 +71,11 @@ static double compression_ratio(struct span text)
     return fits ? (double)text.len / (double)len : NAN;
 }
 
-static void print_tokens(const struct heard *heard, const struct heard_segment *segment,
-                         struct buf *out)
+static void print_tokens(const struct transcript *transcript,
+                         const struct transcript_segment *segment, struct buf *out)
 {
-    const uint32_t *ids = (const uint32_t *)(const void *)heard->tokens.ptr + segment->token_at;
+    const uint32_t *ids =
+        (const uint32_t *)(const void *)transcript->tokens.ptr + segment->token_at;
     for (size_t i = 0; i < segment->token_count; i++) {
         buf_printf(out, "%s%" PRIu32, i ? "," : "", ids[i]);
     }
@@ -81,23 +83,23 @@ static void print_tokens(const struct heard *heard, const struct heard_segment *
 
 static void print_segment(const struct speech_reply *reply, uint32_t index, struct buf *out)
 {
-    const struct heard *heard = reply->heard;
-    const struct heard_segment *segment = &heard->segments[index];
+    const struct transcript *transcript = reply->transcript;
+    const struct transcript_segment *segment = &transcript->segments[index];
     buf_printf(out, "%s{\"id\":%" PRIu32 ",\"seek\":%" PRIu64 ",\"start\":", index ? "," : "",
                index, segment->window * 100 / reply->rate);
     print_number(out, seconds(reply, segment->begin));
     buf_add_str(out, ",\"end\":");
     print_number(out, seconds(reply, segment->end));
     buf_add_str(out, ",\"text\":");
-    json_print_string(out, text_of(heard, segment));
+    json_print_string(out, text_of(transcript, segment));
     buf_add_str(out, ",\"tokens\":[");
-    print_tokens(heard, segment, out);
+    print_tokens(transcript, segment, out);
     buf_add_str(out, "],\"temperature\":");
     print_number(out, reply->temperature);
     buf_add_str(out, ",\"avg_logprob\":");
     print_number(out, (double)segment->logprob);
     buf_add_str(out, ",\"compression_ratio\":");
-    print_number(out, compression_ratio(text_of(heard, segment)));
+    print_number(out, compression_ratio(text_of(transcript, segment)));
     buf_add_str(out, ",\"no_speech_prob\":");
     print_number(out, (double)segment->no_speech);
     buf_add_char(out, '}');
@@ -115,9 +117,9 @@ static void print_verbose(const struct speech_reply *reply, struct buf *out)
     buf_add_str(out, ",\"duration\":");
     print_number(out, seconds(reply, reply->sample_count));
     buf_add_str(out, ",\"text\":");
-    json_print_string(out, trim(buf_span(&reply->heard->text)));
+    json_print_string(out, trim(buf_span(&reply->transcript->text)));
     buf_add_str(out, ",\"segments\":[");
-    for (uint32_t i = 0; i < reply->heard->segment_count; i++) {
+    for (uint32_t i = 0; i < reply->transcript->segment_count; i++) {
         print_segment(reply, i, out);
     }
     buf_add_char(out, ']');
@@ -136,11 +138,11 @@ static void print_clock(const struct speech_reply *reply, uint64_t samples, stru
 
 static void print_subtitles(const struct speech_reply *reply, struct buf *out)
 {
-    const struct heard *heard = reply->heard;
+    const struct transcript *transcript = reply->transcript;
     buf_add_str(out, reply->form == SPEECH_VTT ? "WEBVTT\n\n" : "");
-    for (uint32_t i = 0; i < heard->segment_count; i++) {
-        const struct heard_segment *segment = &heard->segments[i];
-        struct span text = trim(text_of(heard, segment));
+    for (uint32_t i = 0; i < transcript->segment_count; i++) {
+        const struct transcript_segment *segment = &transcript->segments[i];
+        struct span text = trim(text_of(transcript, segment));
         if (reply->form == SPEECH_SRT) {
             buf_printf(out, "%" PRIu32 "\n", i + 1);
         }
@@ -153,7 +155,7 @@ static void print_subtitles(const struct speech_reply *reply, struct buf *out)
 
 void speech_reply_print(const struct speech_reply *reply, struct buf *out)
 {
-    struct span text = trim(buf_span(&reply->heard->text));
+    struct span text = trim(buf_span(&reply->transcript->text));
     switch (reply->form) {
     case SPEECH_VERBOSE_JSON:
         print_verbose(reply, out);
@@ -189,7 +191,7 @@ void speech_reply_print_end(const struct speech_reply *reply, struct buf *out)
 {
     buf_add_str(out, "event: transcript.text.done\n"
                      "data: {\"type\":\"transcript.text.done\",\"text\":");
-    json_print_string(out, trim(buf_span(&reply->heard->text)));
+    json_print_string(out, trim(buf_span(&reply->transcript->text)));
     print_usage(reply, out);
     buf_add_str(out, "}\n\n");
 }

@@ -6,11 +6,11 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "server/generate/heard.h"
+#include "server/generate/transcript.h"
 #include "server/generation/speech_ask.h"
 
 struct speech_reply {
-    const struct heard *heard;
+    const struct transcript *transcript;
     enum speech_form form;
     bool is_translation;
     const char *language; /* its name, or NULL: unknown */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/generation/transcription.h"
+#include "server/generation/transcription_priv.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,80 +11,19 @@
 
 #include "base/check.h"
 #include "hal/buffer.h"
-#include "hal/pool.h"
 #include "runtime/call/invocation.h"
 #include "runtime/program/oracle.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
-#include "server/generate/heard.h"
 #include "server/generate/reply.h"
-#include "server/generate/sampler.h"
 #include "server/generate/transcriber.h"
-#include "server/generate/words.h"
-#include "server/generation/speech_ask.h"
-#include "server/generation/speech_reply.h"
 #include "server/infer/stats.h"
 #include "server/media/log_mel.h"
-#include "server/media/sound.h"
-#include "server/request/request.h"
-#include "server/server.h"
 #include "server/serving/serving.h"
-
-#define TRANSCRIPTION_MAGIC 0x74726e73u
 
 /* Choosing from a larger vocabulary takes too long for the loop. */
 #define INLINE_VOCAB_MAX 8192
-
-/* Tokens in front of an answer, beside those of the client's prompt: start, language, task, times;
- * and the one that begins the prompt. */
-#define HEAD_TOKENS_MAX 5
-
-struct transcription {
-    uint32_t magic;
-    struct speech_ask ask;           /* its texts are gone after PARSE */
-    struct transcriber *transcriber; /* of the request's model, which the request holds */
-    bool is_counted;                 /* in transcriber->active */
-    const struct transcriber_language *language; /* NULL: not known yet, or never */
-    bool has_times;
-    struct heard heard;
-    struct speech_reply reply;
-    struct sampler sampler;
-    float *logits; /* owned: those that may be chosen */
-    /* ---- the sound ---- */
-    struct hal_buffer *sound; /* owned: samples */
-    uint64_t sample_count;
-    uint64_t window; /* the first sample of the present window */
-    /* ---- the window ---- */
-    bool is_encoding;          /* the present step is the encoder's */
-    struct hal_buffer *hidden; /* owned: what the encoder gave, reserved once */
-    size_t hidden_bytes;
-    struct shape hidden_shape;
-    uint32_t *tokens; /* owned: room for the context */
-    uint32_t token_count, fed_count, step_count;
-    uint32_t start_at; /* index of the token that starts */
-    uint32_t *prompt;  /* owned: of the client, for the first window */
-    uint32_t prompt_count;
-    /* ---- the answer ---- */
-    size_t told_bytes; /* of the text */
-    bool is_over;
-    uint64_t chosen_count; /* tokens so far: the same index is never used twice by the sampler */
-    /* ---- times; the loop's ---- */
-    uint64_t queued_ns, waited_ns, computed_ns; /* of all steps */
-    uint64_t last_ns;                           /* when a token came; 0: none has */
-};
-
-static struct transcription *transcription_of(const struct request *request)
-{
-    struct transcription *t = request->infer.transcription;
-    OBJ_CHECK(t, TRANSCRIPTION_MAGIC);
-    return t;
-}
-
-static enum status no_memory(struct error *err)
-{
-    return error_set(err, ST_EXHAUSTED, "transcription: out of memory");
-}
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -111,7 +50,7 @@ void transcription_free(struct request *request)
     if (t->is_counted) {
         atomic_fetch_sub(&t->transcriber->active, 1);
     }
-    heard_fini(&t->heard);
+    transcript_fini(&t->transcript);
     sampler_fini(&t->sampler);
     hal_buffer_unref(t->sound);
     hal_buffer_unref(t->hidden);
@@ -123,170 +62,12 @@ void transcription_free(struct request *request)
     request->infer.transcription = NULL;
 }
 
-static enum status transcription_new(struct request *request, struct error *err)
-{
-    struct transcription *t = calloc(1, sizeof(*t));
-    if (!t) {
-        return no_memory(err);
-    }
-    t->magic = TRANSCRIPTION_MAGIC;
-    request->infer.transcription = t;
-    return ST_OK;
-}
-
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
 static int find(struct request *request)
 {
     (void)request;
     return 200; /* the body names the model */
-}
-
-static enum status find_model(struct request *request, struct transcription *t, struct error *err)
-{
-    struct infer_call *call = &request->infer.call;
-    TRY(infer_find_model(request, call, t->ask.model, 0, err));
-    t->transcriber = call->model->transcriber;
-    snprintf(request->match.model, sizeof(request->match.model), "%s", call->model->name);
-    return t->transcriber ? ST_OK
-                          : error_set(err, ST_INVALID,
-                                      "model '%s' is no speech model with a tokenizer, see "
-                                      "docs/speech.md",
-                                      call->model->name);
-}
-
-/* No more than so many at a time. */
-static enum status count_in(struct request *request, struct transcription *t, struct error *err)
-{
-    const struct model *model = request->infer.call.model;
-    uint32_t max = (uint32_t)model->params.generation_count_max;
-    uint32_t before = atomic_fetch_add(&t->transcriber->active, 1);
-    t->is_counted = true;
-    return before < max ? ST_OK
-                        : error_set(err, ST_EXHAUSTED,
-                                    "model '%s' has %u transcriptions under way, expected fewer "
-                                    "than %u, see --generation-count-max",
-                                    model->name, before, max);
-}
-
-static enum status find_language(struct transcription *t, struct error *err)
-{
-    const char *text = t->ask.language;
-    if (t->ask.is_translation && !t->transcriber->has_translate) {
-        return error_set(err, ST_UNSUPPORTED, "the model does not translate");
-    }
-    if (*text == '\0' || t->transcriber->language_count == 0) {
-        return ST_OK; /* it will be heard, or there is only one */
-    }
-    t->language = transcriber_find_language(t->transcriber, text);
-    return t->language ? ST_OK
-                       : error_set(err, ST_INVALID,
-                                   "language: '%s' is none of the %u that the model knows, "
-                                   "expected one as 'en' or 'english'",
-                                   text, t->transcriber->language_count);
-}
-
-/* The end of |text| in at most |len| bytes, which begins with a whole character. */
-static struct span end_of(struct span text, size_t len)
-{
-    size_t from = text.len > len ? text.len - len : 0;
-    while (from > 0 && from < text.len && (text.ptr[from] & 0xc0) == 0x80) {
-        from++;
-    }
-    return span_of(text.ptr + from, text.len - from);
-}
-
-/* The client's prompt: as many of its last tokens as half of the context has room for. */
-static enum status read_prompt(struct transcription *t, struct error *err)
-{
-    const struct transcriber *transcriber = t->transcriber;
-    uint32_t max = transcriber->context / 2, count = 0;
-    max = max > HEAD_TOKENS_MAX ? max - HEAD_TOKENS_MAX : 0;
-    struct span text = t->ask.prompt;
-    if (text.len == 0 || !transcriber->has_previous || max == 0) {
-        return ST_OK;
-    }
-    text = end_of(text, words_bytes_max(transcriber->words, max));
-    struct buf spaced; /* tokens of words begin with a blank */
-    buf_init(&spaced, text.len + 1);
-    buf_add_str(&spaced, text.ptr[0] == ' ' ? "" : " ");
-    buf_add(&spaced, text.ptr, text.len);
-    uint32_t room = text.len < WORDS_COUNT_MAX ? (uint32_t)text.len + 1 : WORDS_COUNT_MAX;
-    uint32_t *ids = malloc(room * sizeof(*ids));
-    enum status status =
-        ids && !buf_failed(&spaced)
-            ? words_encode(transcriber->words, buf_span(&spaced), true, ids, room, &count, err)
-            : no_memory(err);
-    buf_fini(&spaced);
-    t->prompt = ids;
-    TRY(status);
-    if (count > room) {
-        return error_set(err, ST_TOO_LARGE, "prompt: it has too many tokens");
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (ids[i] >= transcriber->vocab || words_is_special(transcriber->words, ids[i])) {
-            return error_set(err, ST_INVALID, "prompt: expected plain text, got a special token");
-        }
-    }
-    t->prompt_count = count < max ? count : max;
-    memmove(ids, ids + (count - t->prompt_count), t->prompt_count * sizeof(*ids));
-    return ST_OK;
-}
-
-/* Memory for requests: where it is short for now, the request waits, and begins again. */
-static enum status reserve(struct request *request, size_t bytes, struct hal_buffer **out,
-                           struct error *err)
-{
-    enum status status = hal_pool_reserve(request->infer.pool, bytes, out, err);
-    return status == ST_EXHAUSTED ? infer_refuse_memory(request, bytes, err) : status;
-}
-
-static enum status read_samples(struct request *request, struct transcription *t,
-                                struct sound *sound, struct error *err)
-{
-    TRY(infer_check_work(request, sound_decoded_bytes(sound), err));
-    TRY(reserve(request, sound_count_max(sound) * sizeof(float), &t->sound, err));
-    return sound_read(sound, hal_buffer_map(t->sound), &t->sample_count, err);
-}
-
-static enum status read_sound(struct request *request, struct transcription *t, struct error *err)
-{
-    const struct params *params = request->server->params;
-    const struct sound_limits limits = {
-        .seconds_max = params->sound_seconds_max,
-        .channels_max = (uint32_t)params->sound_channels_max,
-        .rate_max = (uint32_t)params->sound_rate_max,
-    };
-    struct sound *sound;
-    infer_media_start(request);
-    enum status status = sound_open(t->ask.file, t->transcriber->rate, &limits, &sound, err);
-    if (status == ST_OK) {
-        status = read_samples(request, t, sound, err);
-        sound_close(sound);
-    }
-    if (status == ST_OK && t->sample_count == 0) {
-        error_set(err, ST_INVALID, "expected a sound, got no samples");
-        status = err->code;
-    }
-    return status == ST_OK || status == ST_EXHAUSTED || status == ST_TOO_LARGE ||
-                   status == ST_WOULD_BE_HEAVY
-               ? status
-               : error_prefix(err, "file: ");
-}
-
-static enum status reserve_rest(struct request *request, struct transcription *t, struct error *err)
-{
-    const struct transcriber *transcriber = t->transcriber;
-    t->hidden_bytes = sizeof(float);
-    for (int i = 0; i < 3; i++) {
-        if (!mul_size(t->hidden_bytes, (size_t)transcriber->hidden[i], &t->hidden_bytes)) {
-            return error_set(err, ST_TOO_LARGE, "what the encoder gives is too large");
-        }
-    }
-    TRY(reserve(request, t->hidden_bytes, &t->hidden, err));
-    t->tokens = malloc(transcriber->context * sizeof(t->tokens[0]));
-    t->logits = malloc(transcriber->vocab * sizeof(t->logits[0]));
-    return t->tokens && t->logits ? ST_OK : no_memory(err);
 }
 
 /* What a window begins with. Its language may have to be heard first. */
@@ -308,7 +89,7 @@ static bool needs_language(const struct transcription *t)
     return t->transcriber->language_count > 0 && !t->language;
 }
 
-static void begin_window(struct transcription *t, uint64_t window)
+void transcription_begin_window(struct transcription *t, uint64_t window)
 {
     t->window = window;
     t->is_encoding = true;
@@ -323,76 +104,7 @@ static void begin_window(struct transcription *t, uint64_t window)
     if (!needs_language(t)) {
         add_task(t);
     }
-    heard_begin(&t->heard, window);
-}
-
-static void begin_reply(struct transcription *t)
-{
-    t->reply = (struct speech_reply){
-        .heard = &t->heard,
-        .form = t->ask.form,
-        .is_translation = t->ask.is_translation,
-        .temperature = t->ask.temperature,
-        .sample_count = t->sample_count,
-        .rate = t->transcriber->rate,
-    };
-}
-
-/* Times cut a long sound where nobody speaks, and answers with times need them. */
-static bool wants_times(const struct transcription *t)
-{
-    bool is_text = t->ask.form == SPEECH_JSON || t->ask.form == SPEECH_TEXT;
-    return t->transcriber->time_count > 0 &&
-           (!is_text || t->sample_count > t->transcriber->window_samples);
-}
-
-static enum status parse_form(struct request *request, bool is_translation, struct error *err)
-{
-    transcription_free(request); /* an earlier attempt may have found no file or no memory */
-    TRY(transcription_new(request, err));
-    struct transcription *t = transcription_of(request);
-    TRY(speech_ask_parse(head_value(&request->head, HTTP_CONTENT_TYPE),
-                         body_span(request->infer.body), &t->ask, err));
-    t->ask.is_translation = is_translation;
-    TRY(find_model(request, t, err));
-    if (t->transcriber->context <= HEAD_TOKENS_MAX) {
-        return error_set(err, ST_INVALID, "the context of the model has only %u tokens",
-                         t->transcriber->context);
-    }
-    TRY(count_in(request, t, err));
-    TRY(find_language(t, err));
-    TRY(read_prompt(t, err));
-    TRY(read_sound(request, t, err));
-    TRY(reserve_rest(request, t, err));
-    t->has_times = wants_times(t);
-    const struct sampler_options options = {
-        .temperature = t->ask.temperature, .top_p = 1, .repetition = 1};
-    sampler_init(&t->sampler, &options, t->transcriber->vocab);
-    TRY(heard_init(&t->heard, t->transcriber, t->has_times, err));
-    begin_reply(t);
-    request->infer.call.sample_count = 1;
-    begin_window(t, 0);
-    return ST_OK;
-}
-
-static enum status parse_transcribe(struct request *request, struct infer_call *call,
-                                    const struct oip_body *parts, struct span *out_rest,
-                                    struct error *err)
-{
-    (void)call;
-    (void)parts;
-    (void)out_rest;
-    return parse_form(request, false, err);
-}
-
-static enum status parse_translate(struct request *request, struct infer_call *call,
-                                   const struct oip_body *parts, struct span *out_rest,
-                                   struct error *err)
-{
-    (void)call;
-    (void)parts;
-    (void)out_rest;
-    return parse_form(request, true, err);
+    transcript_begin(&t->transcript, window);
 }
 
 static enum status parse(struct request *request, const struct oip_body *parts, struct error *err)
@@ -523,7 +235,7 @@ static struct rt_sched_queue *enter(struct request *request)
 static void count_step(const struct request *request, struct transcription *t)
 {
     struct model_stats *stats = request->infer.call.model->stats;
-    bool is_prompt = t->heard.count == 0;
+    bool is_prompt = t->transcript.count == 0;
     counter_add(&stats->prompt_tokens, is_prompt ? t->step_count : 0);
     if (t->fed_count + t->step_count < t->token_count) {
         return;
@@ -575,7 +287,7 @@ static void look_at_start(struct transcription *t, const float *logits)
 {
     const struct transcriber *transcriber = t->transcriber;
     if (transcriber->has_no_speech) {
-        t->heard.no_speech =
+        t->transcript.no_speech =
             expf(sampler_logprob(logits, transcriber->vocab, transcriber->no_speech));
     }
     if (needs_language(t)) {
@@ -590,18 +302,19 @@ static void look_at_start(struct transcription *t, const float *logits)
 }
 
 /* Text that will not change any more: with times, that of whole segments. */
-static size_t settled_bytes(const struct heard *heard)
+static size_t settled_bytes(const struct transcript *transcript)
 {
-    return heard->has_times && heard->is_open ? heard->open.text_at : heard->text.len;
+    return transcript->has_times && transcript->is_open ? transcript->open.text_at
+                                                        : transcript->text.len;
 }
 
 static void tell(struct request *request, struct transcription *t)
 {
-    size_t end = settled_bytes(&t->heard);
+    size_t end = settled_bytes(&t->transcript);
     if (!t->ask.is_stream || end <= t->told_bytes) {
         return;
     }
-    struct span text = span_of(t->heard.text.ptr + t->told_bytes, end - t->told_bytes);
+    struct span text = span_of(t->transcript.text.ptr + t->told_bytes, end - t->told_bytes);
     bool is_first = t->told_bytes == 0;
     t->told_bytes = end;
     for (; is_first && text.len > 0 && text.ptr[0] == ' '; text.len--) {
@@ -624,11 +337,11 @@ static enum status end_window(struct request *request, struct transcription *t, 
 {
     uint64_t next;
     end_sequence(&request->infer.call);
-    TRY(heard_end(&t->heard, t->sample_count, &next, err));
+    TRY(transcript_end(&t->transcript, t->sample_count, &next, err));
     must(next > t->window);
     tell(request, t);
     if (next < t->sample_count) {
-        begin_window(t, next);
+        transcription_begin_window(t, next);
         request->offload = true; /* features take long */
         return ST_OK;
     }
@@ -648,14 +361,14 @@ static enum status take_token(struct request *request, struct transcription *t, 
     struct sampler_choice chosen;
     uint32_t ignored;
     memcpy(t->logits, logits, transcriber->vocab * sizeof(t->logits[0]));
-    heard_limit(&t->heard, t->logits);
+    transcript_limit(&t->transcript, t->logits);
     TRY(sampler_choose(&t->sampler, t->logits, NULL, t->chosen_count++, true, &chosen, 0, NULL,
                        &ignored, err));
     t->reply.answer_tokens++;
     if (chosen.id == transcriber->end) {
         return end_window(request, t, err);
     }
-    TRY(heard_add(&t->heard, chosen.id, chosen.logprob, err));
+    TRY(transcript_add(&t->transcript, chosen.id, chosen.logprob, err));
     if (t->token_count == transcriber->context) {
         return end_window(request, t, err);
     }
@@ -682,7 +395,7 @@ static enum status take_step(struct request *request, struct transcription *t,
         t->reply.prompt_tokens += t->step_count;
         return ST_OK;
     }
-    bool is_prompt = t->heard.count == 0;
+    bool is_prompt = t->transcript.count == 0;
     t->reply.prompt_tokens += is_prompt ? t->step_count : 0;
     return take_token(request, t, logits + (size_t)(t->step_count - 1) * vocab, err);
 }
@@ -722,7 +435,7 @@ static void print_error_event(const struct request *request, struct buf *out)
 
 static size_t encode_bytes(const struct request *request)
 {
-    return transcription_of(request)->heard.text.len;
+    return transcription_of(request)->transcript.text.len;
 }
 
 static enum status print(struct request *request, struct error *err)
@@ -797,8 +510,3 @@ const struct infer_ops transcription_ops = {
     .count = count,
     .reset = transcription_free,
 };
-
-const struct infer_codec transcription_transcribe = {.parse = parse_transcribe,
-                                                     .name_input = infer_call_name_none};
-const struct infer_codec transcription_translate = {.parse = parse_translate,
-                                                    .name_input = infer_call_name_none};

@@ -23,7 +23,7 @@ void body_fini(struct body *body)
 
 void body_reset(struct body *body)
 {
-    body_unpromise(body);
+    body_drop_precharge(body);
     hal_buffer_unref(body->buffer);
     body->buffer = NULL;
     body->ptr = NULL;
@@ -74,13 +74,13 @@ static size_t final_bytes(const struct body *body)
 /* ---- growing in the pool --------------------------------------------------------------------- */
 
 /* Moves the body to another place, where it has |capacity| bytes and may grow further. */
-static enum status move_bytes(struct body *body, size_t capacity, size_t promised,
+static enum status move_bytes(struct body *body, size_t capacity, size_t precharged,
                               struct error *err)
 {
     struct hal_buffer *buffer;
     size_t replaced = body->buffer ? hal_buffer_size(body->buffer) : 0;
     TRY(hal_pool_reserve_growing(body->pool, body->pad + capacity, final_bytes(body) - capacity,
-                                 replaced + promised, &buffer, err));
+                                 replaced + precharged, &buffer, err));
     uint8_t *ptr = (uint8_t *)hal_buffer_map(buffer) + body->pad;
     if (body->len) {
         memcpy(ptr, body->ptr, body->len);
@@ -94,17 +94,17 @@ static enum status move_bytes(struct body *body, size_t capacity, size_t promise
 static enum status resize(struct body *body, size_t capacity, struct error *err)
 {
     size_t more = capacity - (body->buffer ? body->capacity : 0);
-    size_t promised = more < body->promised ? more : body->promised;
+    size_t precharged = more < body->precharged ? more : body->precharged;
     enum status status = body->buffer
-                             ? hal_pool_resize(body->buffer, body->pad + capacity, promised, err)
+                             ? hal_pool_resize(body->buffer, body->pad + capacity, precharged, err)
                              : ST_EXHAUSTED;
     if (status == ST_EXHAUSTED) {
-        status = move_bytes(body, capacity, promised + (body->buffer ? 0 : body->pad), err);
+        status = move_bytes(body, capacity, precharged + (body->buffer ? 0 : body->pad), err);
     }
     if (status == ST_OK) {
         body->capacity = capacity;
-        body->promised -= promised;
-        hal_pool_discharge(body->pool, promised);
+        body->precharged -= precharged;
+        hal_pool_discharge(body->pool, precharged);
     }
     return status;
 }
@@ -126,26 +126,26 @@ static enum status grow(struct body *body, size_t len, struct error *err)
     return status == ST_OK ? ST_OK : error_prefix(err, "request body: ");
 }
 
-bool body_promise(struct body *body, bool is_forced)
+bool body_precharge(struct body *body, bool is_forced)
 {
     size_t reserved = body->buffer ? body->capacity : 0;
-    must(body->announced > reserved && body->promised == 0);
+    must(body->announced > reserved && body->precharged == 0);
     size_t bytes = body->announced - reserved;
-    if (!body->pool || (!is_forced && !hal_pool_promise(body->pool, bytes))) {
+    if (!body->pool || (!is_forced && !hal_pool_try_charge(body->pool, bytes))) {
         return false;
     }
     if (is_forced) {
         hal_pool_charge(body->pool, bytes);
     }
-    body->promised = bytes;
+    body->precharged = bytes;
     return true;
 }
 
-void body_unpromise(struct body *body)
+void body_drop_precharge(struct body *body)
 {
-    if (body->promised) {
-        hal_pool_discharge(body->pool, body->promised);
-        body->promised = 0;
+    if (body->precharged) {
+        hal_pool_discharge(body->pool, body->precharged);
+        body->precharged = 0;
     }
 }
 
@@ -155,7 +155,7 @@ static enum status make_room(struct body *body, size_t len, struct error *err)
     if (len <= body->capacity) {
         return ST_OK;
     }
-    bool is_small = len <= BODY_SMALL_BYTES && !body->buffer && !body->promised;
+    bool is_small = len <= BODY_SMALL_BYTES && !body->buffer && !body->precharged;
     return is_small ? use_small(body, err) : grow(body, len, err);
 }
 
@@ -199,7 +199,7 @@ enum status body_settle(struct body *body, struct hal_pool *pool, struct error *
     if (!body->buffer) {
         return ST_OK;
     }
-    body_unpromise(body);
+    body_drop_precharge(body);
     TRY(hal_pool_resize(body->buffer, body->pad + body->len, 0, err));
     body->capacity = body->len;
     return hal_pool_move(body->buffer, pool, err) == ST_OK ? ST_OK

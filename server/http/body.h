@@ -27,9 +27,9 @@ struct body {
     struct hal_buffer *buffer; /* owned; NULL while the bytes are in |small| */
     uint8_t *ptr;              /* first byte */
     size_t len, capacity;
-    size_t announced; /* 0 when the length is not known */
-    size_t pad;       /* bytes in |buffer| in front of the first */
-    size_t promised;  /* promised by |pool|, of the part still to be reserved */
+    size_t announced;  /* 0 when the length is not known */
+    size_t pad;        /* bytes in |buffer| in front of the first */
+    size_t precharged; /* charged to |pool|, of the part still to be reserved */
     size_t max_bytes;
 };
 
@@ -49,12 +49,12 @@ MUST_CHECK enum status body_announce(struct body *body, size_t len, size_t json_
                                      struct error *err);
 
 /*
- * Promises memory for the whole of an announced body, which then takes it bit by bit. |is_forced|:
- * even if the pool may not hold so much. False: it may not. Withdrawing the promise leaves the body
- * the memory that it has.
+ * Charges memory for the whole of an announced body, which then takes it bit by bit. |is_forced|:
+ * even if the pool may not hold so much. False: it may not. Dropping the charge leaves the body the
+ * memory that it has.
  */
-MUST_CHECK bool body_promise(struct body *body, bool is_forced);
-void body_unpromise(struct body *body);
+MUST_CHECK bool body_precharge(struct body *body, bool is_forced);
+void body_drop_precharge(struct body *body);
 
 /* Refuses |bytes| more before they have come, as body_add() would. */
 MUST_CHECK enum status body_expect(const struct body *body, uint64_t bytes, struct error *err);

@@ -15,9 +15,6 @@
 #include "hal/pool.h"
 #include "protocol/number.h"
 #include "runtime/call/invocation.h"
-#include "runtime/program/oracle.h"
-#include "runtime/program/state.h"
-#include "runtime/sched/sequence.h"
 #include "server/infer/bundle.h"
 #include "server/model/repository.h"
 #include "server/request/request.h"
@@ -62,24 +59,6 @@ void infer_fini(struct request *request)
     hal_pool_free(infer->run_pool);
 }
 
-void infer_end_sequence(const struct infer_call *call)
-{
-    if (call->is_sequence_end && call->sequence) {
-        rt_sequence_end(call->sequence);
-    }
-}
-
-void infer_close_sequence(struct request *request, struct infer_call *call)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    if (call->sequence) {
-        const struct params *params = request->server->params;
-        rt_sequence_close(call->sequence);
-        call->sequence = NULL;
-        server_watch_deadline(request->server, uv_hrtime() + params->sequence_timeout * NS_PER_MS);
-    }
-}
-
 /* Drops what the call holds, the model excepted. */
 static void reset_call(struct request *request, struct infer_call *call)
 {
@@ -94,7 +73,7 @@ static enum status count_heap(struct infer *infer, size_t bytes, struct error *e
     if (bytes <= ARENA_KEEP_BYTES || bytes <= infer->charged_bytes) {
         return ST_OK;
     }
-    if (!hal_pool_promise(infer->pool, bytes - infer->charged_bytes)) {
+    if (!hal_pool_try_charge(infer->pool, bytes - infer->charged_bytes)) {
         return error_set(err, ST_EXHAUSTED, "no memory now for a request of so many parts");
     }
     infer->charged_bytes = bytes;
@@ -391,125 +370,6 @@ enum status infer_parse(struct request *request, struct error *err)
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
-/* Strides are bytes on the wire and elements in the runtime. */
-static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shape,
-                                      const struct oip_layout *layout)
-{
-    struct rt_buffer_desc desc = {
-        .dtype = dtype,
-        .shape = *shape,
-        .has_strides = layout->is_given,
-        .offset = layout->is_given ? (size_t)layout->offset : 0,
-    };
-    for (uint8_t d = 0; layout->is_given && d < shape->rank; d++) {
-        desc.strides[d] = layout->strides[d] / (int64_t)dtype_bytes(dtype);
-    }
-    return desc;
-}
-
-enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
-                              struct error *err)
-{
-    call->output_count = 0;
-    if (!call->outputs) {
-        call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
-    }
-    return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
-}
-
-enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
-                       enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
-                       struct span bytes, struct error *err)
-{
-    must(call->invocation != NULL && index < call->model->call.input_count);
-    const struct body *body = infer->body;
-    const uint8_t *base = hal_buffer_map(body->buffer);
-    struct rt_buffer_desc given = describe(dtype, shape, layout);
-    given.buffer = body->buffer;
-    given.offset += (size_t)(bytes.ptr - base);
-    infer->bound_bytes += bytes.len;
-    return rt_invocation_bind_input(call->invocation, index, &given, err);
-}
-
-enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
-                        const struct shape *shape, const struct oip_layout *layout, size_t stored,
-                        void **out_ptr, struct error *err)
-{
-    must(call->invocation != NULL && index < call->model->call.input_count);
-    if (!layout->is_given) {
-        return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
-    }
-    const struct rt_buffer_desc given = describe(dtype, shape, layout);
-    return rt_invocation_stage_input(call->invocation, index, &given, stored, out_ptr, err);
-}
-
-enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
-                         const union infer_scalar *value, struct error *err)
-{
-    must(call->invocation != NULL && index < call->model->call.input_count);
-    struct rt_invocation *invocation = call->invocation;
-    if (kind == RT_IO_INT) {
-        return rt_invocation_int(invocation, index, value->i, err);
-    }
-    if (kind == RT_IO_FLOAT) {
-        return rt_invocation_float(invocation, index, value->f, err);
-    }
-    must(kind == RT_IO_BOOL);
-    return rt_invocation_bool(invocation, index, value->b, err);
-}
-
-enum status infer_open_sequence(struct request *request, struct infer_call *call, struct error *err)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    const struct oip_parameters *parameters = call->parameters;
-    if (parameters->sequence_id == 0 && parameters->sequence_name.len == 0) {
-        return parameters->sequence_start || parameters->sequence_end
-                   ? error_set(err, ST_INVALID,
-                               "parameters.sequence_%s: sequence_id is missing, 0 or empty",
-                               parameters->sequence_start ? "start" : "end")
-                   : ST_OK;
-    }
-    const struct rt_sequence_key key = {
-        .program = call->model->program,
-        .number = parameters->sequence_id,
-        .name = parameters->sequence_name,
-    };
-    if (rt_program_state_bytes(key.program) == 0) {
-        return ST_OK; /* there is nothing to remember */
-    }
-    call->is_sequence_end = parameters->sequence_end;
-    if (rt_sequences_open(request->serving->sequences, &key, parameters->sequence_start,
-                          &call->sequence, err) != ST_OK) {
-        return error_prefix(err, "parameters.sequence_id: ");
-    }
-    rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
-    return ST_OK;
-}
-
-bool infer_find_generation(struct request *request, struct infer_call *call,
-                           struct model **out_newest)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    const struct oip_parameters *parameters = call->parameters;
-    struct model *model = call->model;
-    const struct rt_sequence_key key = {.number = parameters->sequence_id,
-                                        .name = parameters->sequence_name};
-    if ((key.number == 0 && key.name.len == 0) || parameters->sequence_start ||
-        rt_program_state_bytes(model->program) == 0) {
-        return false;
-    }
-    const struct serving *serving = request->serving;
-    struct model *found =
-        repository_find_generation(&request->serving->repository, model, serving->sequences, &key);
-    if (found == model) {
-        model_unref(found);
-        return false;
-    }
-    *out_newest = model;
-    call->model = found;
-    return true;
-}
-
 /* From here on inputs have memory of their own or keep the body's; nothing else borrows from the
  * body. */
 static void drop_bodies(struct request *request)
@@ -713,7 +573,7 @@ static bool has_results(const struct infer *infer)
 static enum status take_for_answers(struct request *request, size_t bytes, struct error *err)
 {
     struct hal_pool *pool = request->infer.pool;
-    if (hal_pool_promise(pool, bytes)) {
+    if (hal_pool_try_charge(pool, bytes)) {
         return ST_OK;
     }
     error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);

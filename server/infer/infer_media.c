@@ -67,7 +67,7 @@ static const struct model_io *input_at(const struct infer_call *call, uint32_t i
 
 static bool take(void *user, size_t bytes)
 {
-    return hal_pool_promise(user, bytes);
+    return hal_pool_try_charge(user, bytes);
 }
 
 static void give(void *user, size_t bytes)

@@ -12,6 +12,8 @@ server_libserver_a_SOURCES += \
 	%D%/infer_one.c \
 	%D%/infer_predict.c \
 	%D%/infer_profile.c \
+	%D%/infer_sequence.c \
 	%D%/infer_shared.c \
+	%D%/infer_tensors.c \
 	%D%/regions.c %D%/regions.h \
 	%D%/stats.c %D%/stats.h

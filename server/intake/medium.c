@@ -13,7 +13,7 @@
 #include "runtime/program/example.h"
 #include "runtime/program/program.h"
 #include "runtime/program/results.h"
-#include "server/generate/beside.h"
+#include "server/generate/sidecar.h"
 #include "server/generate/words.h"
 #include "server/media/log_mel.h"
 
@@ -163,16 +163,16 @@ static enum status take_sound(struct medium *medium, struct rt_method *method,
 static enum status load_words(struct medium *medium, const char *path, const char *tokenizer,
                               struct error *err)
 {
-    struct beside beside;
+    struct sidecars sidecars;
     char found[PATH_MAX];
-    if (!beside_init(&beside, path, tokenizer)) {
+    if (!sidecar_init(&sidecars, path, tokenizer)) {
         return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
     }
-    if (!beside_find_tokenizer(&beside, tokenizer, found)) {
+    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
         return error_set(err, ST_INVALID, "text: there is no tokenizer beside the program");
     }
     return words_load(found, &medium->words, err) == ST_OK ? ST_OK
-                                                           : beside_forget_folder(found, err);
+                                                           : sidecar_forget_folder(found, err);
 }
 
 static enum status take_text(struct medium *medium, struct rt_method *method,

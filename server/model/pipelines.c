@@ -20,7 +20,7 @@
 #define ARENA_BYTES_MAX (4 << 20)
 
 /* A pipeline of the file under construction. */
-struct maker {
+struct builder {
     struct repository_draft *draft;
     const char *name;
     const struct pipelines_document *document;
@@ -47,7 +47,7 @@ static enum status name_pipeline(const char *name, struct error *err)
     return error_prefix(err, "pipeline '%.100s': ", name);
 }
 
-static enum status name_step(const struct maker *m, uint32_t step, struct error *err)
+static enum status name_step(const struct builder *m, uint32_t step, struct error *err)
 {
     must(step < m->document->step_count && m->steps[step].name);
     return error_prefix(err, "step %u (%.64s): ", step, m->steps[step].name);
@@ -56,7 +56,7 @@ static enum status name_step(const struct maker *m, uint32_t step, struct error 
 /* ---- models ---------------------------------------------------------------------------------- */
 
 /* A method is a model of its own: NAME.METHOD is its name or its alias. */
-static const struct model *find_model(const struct maker *m, const struct pipelines_step *step)
+static const struct model *find_model(const struct builder *m, const struct pipelines_step *step)
 {
     char full[2 * MODEL_NAME_MAX];
     int len =
@@ -79,7 +79,7 @@ static enum status refuse_model(const struct pipelines_step *step, uint32_t inde
                      step->method ? "'" : "", step->version ? " of that version" : "");
 }
 
-static enum status find_method(struct maker *m, uint32_t index, struct error *err)
+static enum status find_method(struct builder *m, uint32_t index, struct error *err)
 {
     must(index < m->document->step_count);
     const struct pipelines_step *step = &m->document->steps[index];
@@ -108,7 +108,7 @@ static enum status find_method(struct maker *m, uint32_t index, struct error *er
 }
 
 /* The step with that name, or UINT32_MAX. */
-static uint32_t find_step(const struct maker *m, const char *name)
+static uint32_t find_step(const struct builder *m, const char *name)
 {
     for (uint32_t i = 0; i < m->document->step_count; i++) {
         const char *given = m->document->steps[i].name;
@@ -119,7 +119,7 @@ static uint32_t find_step(const struct maker *m, const char *name)
     return UINT32_MAX;
 }
 
-static enum status check_step_name(const struct maker *m, uint32_t index, struct error *err)
+static enum status check_step_name(const struct builder *m, uint32_t index, struct error *err)
 {
     must(index < m->document->step_count);
     const char *name = m->document->steps[index].name;
@@ -138,7 +138,7 @@ static enum status check_step_name(const struct maker *m, uint32_t index, struct
                            name, first);
 }
 
-static enum status find_methods(struct maker *m, struct error *err)
+static enum status find_methods(struct builder *m, struct error *err)
 {
     uint32_t count = m->document->step_count;
     m->steps = arena_array(m->arena, (size_t)count + 1, sizeof(*m->steps));
@@ -157,7 +157,7 @@ static enum status find_methods(struct maker *m, struct error *err)
 
 /* ---- inputs of the pipeline ------------------------------------------------------------------ */
 
-static uint32_t find_input(const struct maker *m, const char *name)
+static uint32_t find_input(const struct builder *m, const char *name)
 {
     uint32_t i = 0;
     while (i < m->input_count && strcmp(m->inputs[i], name) != 0) {
@@ -167,7 +167,7 @@ static uint32_t find_input(const struct maker *m, const char *name)
 }
 
 /* Finds an input by name: a listed one, its alias, or, if none are listed, a new one. */
-static enum status take_name(struct maker *m, const char *name, uint32_t *out, struct error *err)
+static enum status take_name(struct builder *m, const char *name, uint32_t *out, struct error *err)
 {
     must(m->input_count <= RT_PIPELINE_INPUTS_MAX);
     uint32_t index = find_input(m, name);
@@ -189,7 +189,7 @@ static enum status take_name(struct maker *m, const char *name, uint32_t *out, s
     return ST_OK;
 }
 
-static enum status take_input(struct maker *m, const struct pipelines_ref *ref,
+static enum status take_input(struct builder *m, const struct pipelines_ref *ref,
                               struct rt_source *out, struct error *err)
 {
     out->kind = RT_SOURCE_INPUT;
@@ -207,7 +207,7 @@ static enum status take_input(struct maker *m, const struct pipelines_ref *ref,
 }
 
 /* A number does not say which name it belongs to. */
-static enum status check_inputs(const struct maker *m, struct error *err)
+static enum status check_inputs(const struct builder *m, struct error *err)
 {
     return m->document->inputs || !m->has_numbers || m->input_count == 0
                ? ST_OK
@@ -220,7 +220,7 @@ static enum status check_inputs(const struct maker *m, struct error *err)
 /* ---- sources --------------------------------------------------------------------------------- */
 
 /* A result of a step; rt_pipeline_new() refuses results of later steps. */
-static enum status take_result(const struct maker *m, const struct pipelines_source *source,
+static enum status take_result(const struct builder *m, const struct pipelines_source *source,
                                uint32_t before, struct rt_source *out, struct error *err)
 {
     uint32_t step = source->from.name ? find_step(m, source->from.name) : source->from.number;
@@ -238,7 +238,7 @@ static enum status take_result(const struct maker *m, const struct pipelines_sou
                : error_prefix(err, "output of step %u (%.64s): ", step, m->steps[step].name);
 }
 
-static enum status take_source(struct maker *m, const struct pipelines_source *source,
+static enum status take_source(struct builder *m, const struct pipelines_source *source,
                                uint32_t step, struct rt_source *out, struct error *err)
 {
     switch (source->kind) {
@@ -273,7 +273,7 @@ static enum status find_taker(const struct rt_method *method, const struct pipel
 }
 
 /* By name: inputs that are not mentioned get nothing, and no input may be mentioned twice. */
-static enum status take_sources(struct maker *m, uint32_t index, struct error *err)
+static enum status take_sources(struct builder *m, uint32_t index, struct error *err)
 {
     must(index < m->document->step_count && m->steps[index].method);
     const struct pipelines_step *step = &m->document->steps[index];
@@ -302,7 +302,7 @@ static enum status take_sources(struct maker *m, uint32_t index, struct error *e
     return ST_OK;
 }
 
-static enum status take_outputs(const struct maker *m, struct rt_source **out_sources,
+static enum status take_outputs(const struct builder *m, struct rt_source **out_sources,
                                 const char *const **out_names, struct error *err)
 {
     uint32_t count = m->document->output_count;
@@ -327,7 +327,7 @@ static enum status take_outputs(const struct maker *m, struct rt_source **out_so
 
 /* ---- pipelines ------------------------------------------------------------------------------- */
 
-static enum status describe(struct maker *m, struct rt_pipeline_desc *out, struct error *err)
+static enum status describe(struct builder *m, struct rt_pipeline_desc *out, struct error *err)
 {
     struct rt_source *outputs = NULL;
     const char *const *output_names = NULL;
@@ -390,7 +390,7 @@ static bool has_classes(const struct model *step, const struct model_io *io)
 }
 
 /* The classes of a result have the names that they have in the step which gives it. */
-static enum status take_labels(const struct maker *m, const struct rt_pipeline_desc *desc,
+static enum status take_labels(const struct builder *m, const struct rt_pipeline_desc *desc,
                                struct model *model, struct error *err)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
@@ -414,7 +414,7 @@ static enum status add_pipeline(struct repository_draft *draft, const char *name
                                 const struct pipelines_policy *policy, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
-    struct maker m = {
+    struct builder m = {
         .draft = draft, .name = name, .document = document, .policy = policy, .arena = arena};
     struct rt_pipeline_desc desc;
     struct rt_program *program;

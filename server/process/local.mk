@@ -25,9 +25,11 @@ noinst_LIBRARIES += %D%/libprocess.a
 	%D%/notify.c %D%/notify.h \
 	%D%/openssl.c %D%/openssl.def %D%/openssl.h \
 	%D%/options.c %D%/options.h \
+	%D%/options_model.c %D%/options_priv.h \
 	%D%/options_print.c \
 	%D%/params.def \
 	%D%/setting.c %D%/setting.h \
+	%D%/setting_value.c \
 	%D%/sha256.c %D%/sha256.h \
 	%D%/standard.c %D%/standard.h \
 	%D%/token.c %D%/token.h \

@@ -1,92 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The values of settings, and the functions that take them. */
+/* The table of settings, and the functions that take their values. */
 #include "config.h"
 
 #include "server/process/setting.h"
 
-#include <ctype.h>
-#include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "base/precision.h"
-#include "server/process/document.h"
 #include "server/process/fetch.h"
+#include "server/process/options_priv.h"
 
-/* ---- numbers and words ----------------------------------------------------------------------- */
-
-struct suffix {
-    const char *text;
-    uint64_t factor;
-};
-
-static const struct suffix byte_suffixes[] = {
-    {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {NULL, 0}};
-static const struct suffix ms_suffixes[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {NULL, 0}};
-static const struct suffix count_suffixes[] = {{"", 1}, {NULL, 0}};
-
-static const struct suffix *suffixes_of(enum option_type type)
-{
-    return type == OPTION_BYTES ? byte_suffixes : type == OPTION_MS ? ms_suffixes : count_suffixes;
-}
-
-const char *setting_form(enum option_type type)
-{
-    return type == OPTION_BYTES ? "a size such as 65536 or 64M"
-           : type == OPTION_MS  ? "a time such as 500ms or 10s"
-                                : "a number";
-}
-
-enum status options_parse_number(const char *text, enum option_type type, uint64_t min,
-                                 uint64_t max, uint64_t *out_value, struct error *err)
-{
-    const char *p = text;
-    uint64_t value = 0;
-    bool fits = true;
-    for (; *p >= '0' && *p <= '9'; p++) {
-        fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
-               !__builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
-    }
-    const struct suffix *suffix = suffixes_of(type);
-    while (suffix->text && strcmp(suffix->text, p) != 0) {
-        suffix++;
-    }
-    if (p == text || !suffix->text) {
-        return error_set(err, ST_INVALID, "expected %s, got '%.64s'", setting_form(type), text);
-    }
-    fits = fits && !__builtin_mul_overflow(value, suffix->factor, &value);
-    if (!fits || value < min || value > max) {
-        const char *name = type == OPTION_BYTES ? " bytes" : type == OPTION_MS ? " ms" : "";
-        return error_set(err, ST_INVALID, "expected %llu to %llu%s, got '%.64s'",
-                         (unsigned long long)min, (unsigned long long)max, name, text);
-    }
-    *out_value = value;
-    return ST_OK;
-}
-
-enum status options_parse_precision(const char *text, enum precision *out_precision,
-                                    struct error *err)
-{
-    if (!precision_find(span_str(text), out_precision)) {
-        return error_set(err, ST_INVALID, "expected exact, fast or bf16, got '%.64s'", text);
-    }
-    return ST_OK;
-}
-
-enum status setting_parse(const struct setting *setting, const char *text, uint64_t *out_value,
-                          struct error *err)
-{
-    enum precision precision;
-    if (setting->type != OPTION_PRECISION) {
-        return options_parse_number(text, setting->type, setting->min, setting->max, out_value,
-                                    err);
-    }
-    TRY(options_parse_precision(text, &precision, err));
-    *out_value = precision;
-    return ST_OK;
-}
+/* ---- words ----------------------------------------------------------------------------------- */
 
 /* The length of the first of some words. */
 static size_t word_bytes(const char *word)
@@ -221,210 +146,6 @@ static enum status set_pipeline(struct options *options, const char *value, stru
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-#define SUFFIX ".pte"
-
-struct span options_model_name(const struct option_model *model)
-{
-    if (model->name) {
-        return span_of(model->name, model->name_len);
-    }
-    size_t len = fetch_is_url(model->path) ? strcspn(model->path, "?#") : strlen(model->path);
-    const char *slash = memrchr(model->path, '/', len);
-    struct span name = slash ? span_of(slash + 1, len - (size_t)(slash + 1 - model->path))
-                             : span_of(model->path, len);
-    size_t suffix = strlen(SUFFIX);
-    if (name.len > suffix && memcmp(name.ptr + name.len - suffix, SUFFIX, suffix) == 0) {
-        name.len -= suffix;
-    }
-    return name;
-}
-
-/* A model takes the place of the one with its name that a source before its own has given. */
-enum status options_add_model(struct options *options, struct option_model model, struct error *err)
-{
-    model.source = options->source;
-    for (uint32_t i = 0; i < options->model_count; i++) {
-        struct option_model *old = &options->models[i];
-        if (old->source != model.source &&
-            span_equal(options_model_name(old), options_model_name(&model))) {
-            *old = model;
-            return ST_OK;
-        }
-    }
-    if (options->model_count == OPTIONS_MODELS_MAX) {
-        return error_set(err, ST_INVALID, "more than %d models; use --models DIR",
-                         OPTIONS_MODELS_MAX);
-    }
-    options->models[options->model_count++] = model;
-    return ST_OK;
-}
-
-static enum status add_model_path(struct options *options, struct option_model model,
-                                  struct error *err)
-{
-    return options_add_model(options, model, err);
-}
-
-/* Drops the data files of the model that sources before this one have given. */
-static void drop_data(struct options *options, const struct option_model *model)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < options->data_count; i++) {
-        const struct option_model *data = &options->data[i];
-        if (data->source == options->source ||
-            !span_equal(options_model_name(data), options_model_name(model))) {
-            options->data[count++] = *data;
-        }
-    }
-    options->data_count = count;
-}
-
-static enum status add_model_data(struct options *options, struct option_model data,
-                                  struct error *err)
-{
-    data.source = options->source;
-    drop_data(options, &data);
-    if (options->data_count == OPTIONS_DATA_MAX) {
-        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_DATA_MAX);
-    }
-    options->data[options->data_count++] = data;
-    return ST_OK;
-}
-
-/* Takes the first number and the comma behind it off |*list|. False: it does not begin with one. */
-static bool take_version(const char **list, uint32_t *out_version)
-{
-    const char *p = *list;
-    uint64_t value = 0;
-    for (; *p >= '0' && *p <= '9' && value <= UINT32_MAX; p++) {
-        value = value * 10 + (uint64_t)(*p - '0');
-    }
-    bool is_good = value > 0 && value <= UINT32_MAX && (*p == '\0' || (*p == ',' && p[1]));
-    *list = p + (*p == ',');
-    *out_version = (uint32_t)value;
-    return is_good;
-}
-
-/* The last one that is given for |name| counts. */
-static const char *find_last(const struct option_model *items, uint32_t count, struct span name)
-{
-    const char *found = NULL;
-    for (uint32_t i = 0; i < count; i++) {
-        found = span_equal(options_model_name(&items[i]), name) ? items[i].path : found;
-    }
-    return found;
-}
-
-const char *options_find_versions(const struct options *options, struct span name)
-{
-    return find_last(options->versions, options->versions_count, name);
-}
-
-const struct option_model *options_find_labels(const struct options *options, struct span name)
-{
-    const struct option_model *found = NULL;
-    for (uint32_t i = 0; i < options->labels_count; i++) {
-        bool is_it = span_equal(options_model_name(&options->labels[i]), name);
-        found = is_it ? &options->labels[i] : found;
-    }
-    return found;
-}
-
-const char *options_find_card(const struct options *options, struct span name)
-{
-    return find_last(options->cards, options->card_count, name);
-}
-
-/* Where the document has members of a card. */
-const struct cJSON *options_find_members(const struct options *options, struct span name)
-{
-    for (uint32_t i = 0; i < options->member_count; i++) {
-        const struct option_members *members = &options->members[i];
-        if (span_equal(span_of(members->name, members->name_len), name)) {
-            return members->value;
-        }
-    }
-    return NULL;
-}
-
-enum status options_add_members(struct options *options, struct option_members members,
-                                struct error *err)
-{
-    if (options->member_count == OPTIONS_MODELS_MAX) {
-        return error_set(err, ST_INVALID, "more than %d models with members of a card",
-                         OPTIONS_MODELS_MAX);
-    }
-    options->members[options->member_count++] = members;
-    return ST_OK;
-}
-
-static enum status add_model_card(struct options *options, struct option_model card,
-                                  struct error *err)
-{
-    if (options->card_count == OPTIONS_CARDS_MAX) {
-        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_CARDS_MAX);
-    }
-    options->cards[options->card_count++] = card;
-    return ST_OK;
-}
-
-static enum status add_model_labels(struct options *options, struct option_model labels,
-                                    struct error *err)
-{
-    if (options->labels_count == OPTIONS_LABELS_MAX) {
-        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_LABELS_MAX);
-    }
-    labels.source = options->source;
-    options->labels[options->labels_count++] = labels;
-    return ST_OK;
-}
-
-const char *options_find_tokenizer(const struct options *options, struct span name)
-{
-    return find_last(options->tokenizers, options->tokenizer_count, name);
-}
-
-static enum status add_model_tokenizer(struct options *options, struct option_model tokenizer,
-                                       struct error *err)
-{
-    if (options->tokenizer_count == OPTIONS_LABELS_MAX) {
-        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_LABELS_MAX);
-    }
-    options->tokenizers[options->tokenizer_count++] = tokenizer;
-    return ST_OK;
-}
-
-bool options_lists_version(const char *list, uint32_t version)
-{
-    uint32_t listed = 0;
-    while (*list && take_version(&list, &listed)) {
-        if (listed == version) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum status add_model_versions(struct options *options, struct option_model versions,
-                                      struct error *err)
-{
-    uint32_t version;
-    const char *list = versions.path;
-    do {
-        if (!take_version(&list, &version)) {
-            return error_set(err, ST_INVALID,
-                             "expected versions from 1 to 4294967295 with commas between them, got "
-                             "'%.64s'",
-                             versions.path);
-        }
-    } while (*list);
-    if (options->versions_count == OPTIONS_VERSIONS_MAX) {
-        return error_set(err, ST_INVALID, "given more than %d times", OPTIONS_VERSIONS_MAX);
-    }
-    options->versions[options->versions_count++] = versions;
-    return ST_OK;
-}
-
 /* "NAME=FILE" */
 static enum status split(const struct options *options, const char *value, const char *option,
                          const char *variable, struct option_model *out_model, struct error *err)
@@ -452,28 +173,28 @@ static enum status set_data(struct options *options, const char *value, struct e
 {
     struct option_model data = {0};
     TRY(split(options, value, "--data ", "PTED_DATA ", &data, err));
-    return add_model_data(options, data, err);
+    return options_add_data(options, data, err);
 }
 
 static enum status set_labels(struct options *options, const char *value, struct error *err)
 {
     struct option_model labels = {0};
     TRY(split(options, value, "--labels ", "PTED_LABELS ", &labels, err));
-    return add_model_labels(options, labels, err);
+    return options_add_labels(options, labels, err);
 }
 
 static enum status set_card(struct options *options, const char *value, struct error *err)
 {
     struct option_model card = {0};
     TRY(split(options, value, "--card ", "PTED_CARD ", &card, err));
-    return add_model_card(options, card, err);
+    return options_add_card(options, card, err);
 }
 
 static enum status set_tokenizer(struct options *options, const char *value, struct error *err)
 {
     struct option_model tokenizer = {0};
     TRY(split(options, value, "--tokenizer ", "PTED_TOKENIZER ", &tokenizer, err));
-    return add_model_tokenizer(options, tokenizer, err);
+    return options_add_tokenizer(options, tokenizer, err);
 }
 
 static enum status set_versions(struct options *options, const char *value, struct error *err)
@@ -487,7 +208,7 @@ static enum status set_versions(struct options *options, const char *value, stru
                                           .name_len = (uint32_t)(equals - value),
                                           .path = equals + 1,
                                           .label = is_variable ? "PTED_VERSIONS " : "--versions "};
-    return add_model_versions(options, versions, err);
+    return options_add_versions(options, versions, err);
 }
 
 enum status options_add_setting(struct options *options, struct option_setting named,
@@ -706,7 +427,7 @@ const uint32_t setting_count = sizeof(settings) / sizeof(settings[0]);
 
 const struct setting_of_model settings_of_model[] = {
 #define MODEL_OPTION(name, type, example, doc)                                                     \
-    {#name, OPTION_##type, example, doc, add_model_##name},
+    {#name, OPTION_##type, example, doc, options_add_##name},
 #define PARAM(...)
 #include "server/process/params.def"
 #undef PARAM
@@ -788,77 +509,4 @@ enum status setting_set(const struct setting *setting, struct options *options, 
         TRY(options_parse_number(value, OPTION_COUNT, setting->min, setting->max, &number, err));
     }
     return setting->set(options, value, err);
-}
-
-/* ---- values of documents --------------------------------------------------------------------- */
-
-enum status setting_read(const struct setting *setting, const struct document *document,
-                         const struct cJSON *value, char room[SETTING_NUMBER_BYTES],
-                         const char **out, struct error *err)
-{
-    bool is_size = setting->type == OPTION_BYTES;
-    enum json_type type = document_type(value);
-    *out = room;
-    if (setting->type == OPTION_SWITCH) {
-        bool is_on;
-        TRY(document_bool(document, value, &is_on, err));
-        *out = is_on ? "true" : "false";
-        return ST_OK;
-    }
-    if (setting->type == OPTION_COUNT || (is_size && type == JSON_NUMBER)) {
-        uint64_t number;
-        TRY(document_u64_from(document, value, setting->min, setting->max, &number, err));
-        snprintf(room, SETTING_NUMBER_BYTES, "%" PRIu64, number);
-        return ST_OK;
-    }
-    if ((is_size || setting->type == OPTION_MS) && type != JSON_STRING) {
-        return document_fail(document, value, err, ST_INVALID, "expected %s, got %s",
-                             setting_form(setting->type), json_type_text(type));
-    }
-    TRY(document_text(document, value, out, err));
-    return **out ? ST_OK
-                 : document_fail(document, value, err, ST_INVALID,
-                                 "expected a text, got an empty one");
-}
-
-/* ---- texts ----------------------------------------------------------------------------------- */
-
-void setting_print_option(const struct setting *setting, struct buf *out)
-{
-    for (const char *c = setting->name; *c; c++) {
-        buf_add_char(out, *c == '_' ? '-' : *c);
-    }
-}
-
-void setting_variable(const struct setting *setting, char name[SETTING_VARIABLE_MAX])
-{
-    int len = snprintf(name, SETTING_VARIABLE_MAX, "PTED_%s", setting->name);
-    must(len > 0 && len < SETTING_VARIABLE_MAX);
-    for (char *c = name; *c; c++) {
-        *c = (char)toupper((unsigned char)*c);
-    }
-}
-
-void setting_print_number(const struct setting *setting, uint64_t value, struct buf *out)
-{
-    if (setting->type == OPTION_PRECISION) {
-        buf_add_str(out, precision_word((enum precision)value));
-        return;
-    }
-    const struct suffix *best = suffixes_of(setting->type);
-    for (const struct suffix *s = best; s->text; s++) {
-        if (value % s->factor == 0 && value >= s->factor) {
-            best = s;
-        }
-    }
-    buf_printf(out, "%llu%s", (unsigned long long)(value / best->factor), best->text);
-}
-
-void setting_print_preset(const struct setting *setting, struct buf *out)
-{
-    if (!setting->set) {
-        setting_print_number(setting, setting->preset, out);
-    } else if (setting->preset_text) {
-        buf_add_str(out, setting->preset_text);
-    }
 }

@@ -24,20 +24,20 @@
 #define NAMES_TEXT_MAX 160
 
 /* What the functions below make bodies from. */
-struct maker {
+struct builder {
     const struct bench_model *model;
     const struct bench_body_options *options;
     struct bench_bodies *out;
     struct bench_random random;
 };
 
-static enum status lack_memory(const struct maker *m, struct error *err)
+static enum status lack_memory(const struct builder *m, struct error *err)
 {
     return arena_fail(&m->out->arena, "the requests", err);
 }
 
 /* A further value of |to|, zeroed; NULL: no memory. */
-static struct bench_value *add_value(struct maker *m, struct bench_body_input *to)
+static struct bench_value *add_value(struct builder *m, struct bench_body_input *to)
 {
     if (to->count == to->capacity) {
         uint32_t capacity = to->capacity ? 2 * to->capacity : 1;
@@ -56,7 +56,7 @@ static struct bench_value *add_value(struct maker *m, struct bench_body_input *t
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static const char *list_inputs(const struct maker *m, char text[NAMES_TEXT_MAX])
+static const char *list_inputs(const struct builder *m, char text[NAMES_TEXT_MAX])
 {
     size_t len = 0;
     text[0] = '\0';
@@ -68,7 +68,7 @@ static const char *list_inputs(const struct maker *m, char text[NAMES_TEXT_MAX])
 }
 
 /* The input that |text|, NAME=X, names, and X. */
-static enum status find_input(const struct maker *m, const char *option, const char *text,
+static enum status find_input(const struct builder *m, const char *option, const char *text,
                               const char *form, uint32_t *out_index, const char **out_value,
                               struct error *err)
 {
@@ -87,7 +87,7 @@ static enum status find_input(const struct maker *m, const char *option, const c
 }
 
 /* The shape that --shape gives to an input; false: none. */
-static enum status find_shape(const struct maker *m, uint32_t input, struct shape *out,
+static enum status find_shape(const struct builder *m, uint32_t input, struct shape *out,
                               bool *out_is_given, struct error *err)
 {
     *out_is_given = false;
@@ -114,7 +114,7 @@ static enum status find_shape(const struct maker *m, uint32_t input, struct shap
 
 /* The files of an input, as their values are made. */
 struct files {
-    struct maker *maker;
+    struct builder *builder;
     struct bench_body_input *to;
     struct shape shape;
     bool has_shape; /* all must have that one */
@@ -150,9 +150,9 @@ static enum status take_array(const struct files *f, struct span file, struct be
                          dtype_name(dtype), dtype_name(array.dtype), dtype_name(dtype));
     }
     TRY(check_shape(f, &array.shape, err));
-    void *memory = arena_alloc(&f->maker->out->arena, array.data.len);
+    void *memory = arena_alloc(&f->builder->out->arena, array.data.len);
     if (!memory) {
-        return lack_memory(f->maker, err);
+        return lack_memory(f->builder, err);
     }
     npy_copy(&array, memory);
     *value = (struct bench_value){array.shape, span_of(memory, array.data.len)};
@@ -166,10 +166,10 @@ static enum status take_string(const struct files *f, struct span file, struct b
     if (file.len > UINT32_MAX) {
         return error_set(err, ST_TOO_LARGE, "expected at most %u bytes", UINT32_MAX);
     }
-    char *text = arena_strdup(&f->maker->out->arena, file.ptr, file.len);
+    char *text = arena_strdup(&f->builder->out->arena, file.ptr, file.len);
     value->shape = f->shape;
     value->bytes = span_of(text, file.len);
-    return text ? ST_OK : lack_memory(f->maker, err);
+    return text ? ST_OK : lack_memory(f->builder, err);
 }
 
 static enum status take_file(struct files *f, const char *path, struct error *err)
@@ -178,9 +178,9 @@ static enum status take_file(struct files *f, const char *path, struct error *er
         return error_set(err, ST_INVALID, "%.128s: expected at most %d files for an input", path,
                          BENCH_BODIES_MAX);
     }
-    struct bench_value *value = add_value(f->maker, f->to);
+    struct bench_value *value = add_value(f->builder, f->to);
     if (!value) {
-        return lack_memory(f->maker, err);
+        return lack_memory(f->builder, err);
     }
     struct buf file;
     buf_init(&file, BENCH_BODIES_BYTES_MAX);
@@ -212,9 +212,9 @@ static enum status list_folder(const struct files *f, const char *folder, DIR *d
             continue;
         }
         size_t size = strlen(folder) + strlen(entry->d_name) + 2;
-        char *path = arena_alloc(&f->maker->out->arena, size);
+        char *path = arena_alloc(&f->builder->out->arena, size);
         if (!path) {
-            return lack_memory(f->maker, err);
+            return lack_memory(f->builder, err);
         }
         if (*count == BENCH_BODIES_MAX) {
             return error_set(err, ST_INVALID, "expected at most %d files", BENCH_BODIES_MAX);
@@ -230,12 +230,12 @@ static enum status list_folder(const struct files *f, const char *folder, DIR *d
 
 static enum status take_folder(struct files *f, const char *folder, struct error *err)
 {
-    char **paths = arena_array(&f->maker->out->arena, BENCH_BODIES_MAX, sizeof(*paths));
+    char **paths = arena_array(&f->builder->out->arena, BENCH_BODIES_MAX, sizeof(*paths));
     uint32_t count = 0;
     DIR *dir = paths ? folder_open(folder) : NULL;
     if (!dir) {
         return paths ? error_set(err, status_of_errno(errno), "%.128s: %s", folder, strerror(errno))
-                     : lack_memory(f->maker, err);
+                     : lack_memory(f->builder, err);
     }
     enum status status = list_folder(f, folder, dir, paths, &count, err);
     closedir(dir);
@@ -255,10 +255,10 @@ static enum status take_path(struct files *f, const char *path, struct error *er
     return is_folder ? take_folder(f, path, err) : take_file(f, path, err);
 }
 
-static enum status take_files(struct maker *m, uint32_t input, const struct shape *shape,
+static enum status take_files(struct builder *m, uint32_t input, const struct shape *shape,
                               bool has_shape, struct error *err)
 {
-    struct files f = {.maker = m, .to = &m->out->inputs[input], .has_shape = has_shape};
+    struct files f = {.builder = m, .to = &m->out->inputs[input], .has_shape = has_shape};
     f.shape = *shape;
     for (uint32_t i = 0; i < m->options->data_count; i++) {
         const char *path;
@@ -289,7 +289,7 @@ static double random_element(struct bench_random *random, enum dtype dtype)
     unreachable();
 }
 
-static enum status make_random(struct maker *m, struct bench_body_input *to,
+static enum status make_random(struct builder *m, struct bench_body_input *to,
                                const struct shape *shape, struct error *err)
 {
     const struct bench_input *input = to->input;
@@ -346,7 +346,7 @@ static enum status check_strings(const struct bench_input *input, const struct s
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", input->name);
 }
 
-static enum status make_input(struct maker *m, uint32_t index, struct error *err)
+static enum status make_input(struct builder *m, uint32_t index, struct error *err)
 {
     struct bench_body_input *to = &m->out->inputs[index];
     const struct bench_input *input = &m->model->inputs[index];
@@ -484,7 +484,7 @@ static void print_tensors(const struct bench_bodies *bodies, uint32_t body, stru
     }
 }
 
-static uint64_t count_rows(const struct maker *m, uint32_t body)
+static uint64_t count_rows(const struct builder *m, uint32_t body)
 {
     const struct bench_body_input *inputs = m->out->inputs;
     for (uint32_t i = 0; i < m->out->input_count && m->model->has_rows; i++) {
@@ -496,7 +496,7 @@ static uint64_t count_rows(const struct maker *m, uint32_t body)
     return 1;
 }
 
-static enum status make_body(struct maker *m, uint32_t index, struct buf *text, struct error *err)
+static enum status make_body(struct builder *m, uint32_t index, struct buf *text, struct error *err)
 {
     struct bench_body *body = &m->out->items[index];
     TRY(print_document(m->out, index, text, err));
@@ -514,7 +514,7 @@ static enum status make_body(struct maker *m, uint32_t index, struct buf *text, 
     return copy ? ST_OK : lack_memory(m, err);
 }
 
-static enum status make_bodies(struct maker *m, struct error *err)
+static enum status make_bodies(struct builder *m, struct error *err)
 {
     struct bench_bodies *out = m->out;
     out->count = 1;
@@ -537,7 +537,7 @@ static enum status make_bodies(struct maker *m, struct error *err)
 }
 
 /* An option for an unknown input is refused also if the model has none. */
-static enum status check_options(const struct maker *m, struct error *err)
+static enum status check_options(const struct builder *m, struct error *err)
 {
     const char *value;
     uint32_t index;
@@ -554,7 +554,7 @@ enum status bench_bodies_make(const struct bench_model *model,
                               const struct bench_body_options *options, struct bench_bodies *out,
                               struct error *err)
 {
-    struct maker m = {model, options, out, bench_random_of(options->seed)};
+    struct builder m = {model, options, out, bench_random_of(options->seed)};
     *out = (struct bench_bodies){.is_json = options->is_json};
     arena_init(&out->arena, BENCH_BODIES_BYTES_MAX);
     out->inputs = arena_array(&out->arena, model->input_count, sizeof(*out->inputs));

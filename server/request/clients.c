@@ -118,7 +118,7 @@ void clients_enter_pool(struct server *server)
  * for memory has sent more than we have read, so it is not slow. */
 static bool find_pace(const struct exchange *exchange, uint64_t now_ms, uint64_t *out_bytes)
 {
-    bool is_waiting = exchange->phase == EXCHANGE_BODY && !list_is_empty(&exchange->want_link);
+    bool is_waiting = exchange->phase == EXCHANGE_BODY && !list_is_empty(&exchange->wait_link);
     bool is_parked = exchange_is_parked(exchange),
          has_stopped = now_ms - exchange->pace.moved_ms >= PAUSE_MS;
     *out_bytes = is_parked || has_stopped ? 0 : recent_bytes(&exchange->pace, now_ms);
@@ -212,34 +212,35 @@ static void move_all(struct list *from, struct list *to)
     }
 }
 
-/* If no upload has a promise, one goes on, however large it is. */
+/* If no upload has a precharge, one goes on, however large it is. */
 static bool is_only_upload(const struct server *server)
 {
     for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
          node = node->next) {
         const struct body *body = exchange_upload(LIST_ENTRY(node, struct exchange, link));
-        if (body && body->promised) {
+        if (body && body->precharged) {
             return false;
         }
     }
     return true;
 }
 
-static bool promise(struct exchange *exchange)
+static bool precharge(struct exchange *exchange)
 {
     struct body *body = exchange_upload(exchange);
     for (int i = 0; i < CLIENTS_EVICTIONS_MAX; i++) {
-        if (body_promise(body, false)) {
+        if (body_precharge(body, false)) {
             return true;
         }
         if (!make_room(exchange)) {
             break;
         }
     }
-    return is_only_upload(exchange->server) && body_promise(body, true);
+    return is_only_upload(exchange->server) && body_precharge(body, true);
 }
 
-/* Memory that was promised may still be in use, for example by an upload that has paused since. */
+/* Memory that was precharged may still be in use, for example by an upload that has paused since.
+ */
 static bool has_room(struct exchange *exchange)
 {
     struct body *body = exchange_upload(exchange);
@@ -261,7 +262,8 @@ static bool may_send_large(struct exchange *exchange)
     if (body->len < body->capacity) {
         return true;
     }
-    if (!body->promised && (exchange->server->clients.is_upload_waiting || !promise(exchange))) {
+    if (!body->precharged &&
+        (exchange->server->clients.is_upload_waiting || !precharge(exchange))) {
         return false;
     }
     return has_room(exchange);
@@ -292,16 +294,16 @@ bool clients_may_send(struct exchange *exchange)
     return !clients_are_over(exchange);
 }
 
-static void take_promises_back(struct server *server)
+static void take_precharges_back(struct server *server)
 {
     uint64_t now_ms = uv_now(&server->loop);
     for (struct list *node = server->clients.exchanges.next; node != &server->clients.exchanges;
          node = node->next) {
         struct exchange *exchange = LIST_ENTRY(node, struct exchange, link);
         struct body *body = exchange_upload(exchange);
-        if (body && list_is_empty(&exchange->want_link) &&
+        if (body && list_is_empty(&exchange->wait_link) &&
             now_ms - exchange->pace.moved_ms >= PAUSE_MS) {
-            body_unpromise(body);
+            body_drop_precharge(body);
         }
     }
 }
@@ -314,30 +316,30 @@ static void take_promises_back(struct server *server)
 static void on_retry(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    struct list *wanting = &server->clients.wanting, now;
+    struct list *waiting = &server->clients.waiting, now;
     list_init(&now);
-    move_all(wanting, &now);
+    move_all(waiting, &now);
     bool was_upload_waiting = server->clients.is_upload_waiting;
     if (was_upload_waiting) {
-        take_promises_back(server);
+        take_precharges_back(server);
     }
     server->clients.is_upload_waiting = false;
     bool has_time = true;
     while (has_time && !list_is_empty(&now)) {
-        struct exchange *exchange = LIST_ENTRY(now.next, struct exchange, want_link);
-        list_remove(&exchange->want_link);
+        struct exchange *exchange = LIST_ENTRY(now.next, struct exchange, wait_link);
+        list_remove(&exchange->wait_link);
         if (!exchange_retry(exchange)) {
-            list_push_back(wanting, &exchange->want_link);
+            list_push_back(waiting, &exchange->wait_link);
             server->clients.is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
         }
         has_time = turns_has_time(server);
     }
     if (!list_is_empty(&now)) {
         server->clients.is_upload_waiting |= was_upload_waiting;
-        move_all(wanting, &now);
-        move_all(&now, wanting);
+        move_all(waiting, &now);
+        move_all(&now, waiting);
     }
-    if (list_is_empty(wanting)) {
+    if (list_is_empty(waiting)) {
         uv_timer_stop(timer);
     }
 }
@@ -345,18 +347,18 @@ static void on_retry(uv_timer_t *timer)
 void clients_init(struct server *server)
 {
     list_init(&server->clients.exchanges);
-    list_init(&server->clients.wanting);
+    list_init(&server->clients.waiting);
     uv_timer_init(&server->loop, &server->clients.timer);
 }
 
-void clients_want(struct exchange *exchange)
+void clients_wait_for_memory(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct clients *clients = &exchange->server->clients;
-    must(list_is_empty(&exchange->want_link));
-    exchange->want_ms = uv_now(&exchange->server->loop);
+    must(list_is_empty(&exchange->wait_link));
+    exchange->wait_since_ms = uv_now(&exchange->server->loop);
     clients->is_upload_waiting |= exchange->phase == EXCHANGE_BODY;
-    list_push_back(&clients->wanting, &exchange->want_link);
+    list_push_back(&clients->waiting, &exchange->wait_link);
     if (!uv_is_active((const uv_handle_t *)&clients->timer)) {
         uv_timer_start(&clients->timer, on_retry, RETRY_MS, RETRY_MS);
     }

@@ -4,13 +4,13 @@
  * counts as lent. A client here is an exchange (server/request/exchange.h): where a connection
  * carries several at a time, each has its own pace and its own memory. Each one has to move a
  * minimum of bytes a second, and all together hold no more than the rule of hal/pool.h gives them.
- * A large upload is read once memory for all of it has been promised; it then takes memory as bytes
- * come. If an upload pauses, its promise goes to the next one. If memory is short the slowest give
- * theirs back: an upload is refused (429), an answer is broken off. It takes some tenths of a
- * second to see that a client has stopped. Until then others that need memory wait, for at most
- * CLIENTS_WANT_MS_MAX: an upload in progress is not read, a complete request is not begun, and an
- * answer that the client does not take stays where it was computed. Small bodies do not wait for
- * large ones.
+ * A large upload is read once memory for all of it is charged (body_precharge()); it then takes
+ * memory as bytes come. If an upload pauses, another one may be charged. If memory is short the
+ * slowest give theirs back: an upload is refused (429), an answer is broken off. It takes some
+ * tenths of a second to see that a client has stopped. Until then others that need memory wait, for
+ * at most CLIENTS_WAIT_MS_MAX: an upload in progress is not read, a complete request is not begun,
+ * and an answer that the client does not take stays where it was computed. Small bodies do not wait
+ * for large ones.
  *
  * Loop thread.
  */
@@ -30,7 +30,7 @@ struct params;
 struct server;
 
 /* The longest time that a request waits for memory; then it is refused. */
-#define CLIENTS_WANT_MS_MAX 5000
+#define CLIENTS_WAIT_MS_MAX 5000
 
 /* Exchanges that give their memory back in one turn of the loop; each choice looks at all of them.
  */
@@ -61,7 +61,7 @@ struct clients {
     struct list exchanges; /* all there are, by |link| */
     size_t heap_bytes;     /* bytes that they hold outside the pool */
     uint64_t evicted_count;
-    struct list wanting; /* exchanges that wait for memory, oldest first */
+    struct list waiting; /* exchanges that wait for memory, oldest first */
     bool is_upload_waiting;
     bool is_evicting; /* an exchange gives its memory back now */
     uv_timer_t timer; /* runs while there are any */
@@ -80,12 +80,11 @@ void clients_enter_pool(struct server *server);
 bool clients_are_over(const struct exchange *exchange);
 
 /* |exchange| waits for memory: exchange_retry() is called now and then until it reports success. */
-void clients_want(struct exchange *exchange);
+void clients_wait_for_memory(struct exchange *exchange);
 
 /*
- * May the upload of |exchange| be read on? A large upload first needs a promise of memory for all
- * of it. Uploads wait in a row; uploads that hardly move, or are far slower, give their memory
- * back.
+ * May the upload of |exchange| be read on? A large upload is first charged for all of it. Uploads
+ * wait in a row; uploads that hardly move, or are far slower, give their memory back.
  */
 bool clients_may_send(struct exchange *exchange);
 

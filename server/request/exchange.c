@@ -12,14 +12,14 @@ void exchange_init(struct exchange *exchange, struct server *server, const struc
 {
     *exchange =
         (struct exchange){.magic = EXCHANGE_MAGIC, .ops = ops, .server = server, .remote = remote};
-    list_init(&exchange->want_link);
+    list_init(&exchange->wait_link);
     list_push_back(&server->clients.exchanges, &exchange->link);
 }
 
 void exchange_fini(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    must(!exchange->request && !exchange->writer && list_is_empty(&exchange->want_link));
+    must(!exchange->request && !exchange->writer && list_is_empty(&exchange->wait_link));
     exchange->phase = EXCHANGE_IDLE;
     exchange_keep(exchange, 0);
     must(exchange->charged_bytes == 0);
@@ -118,7 +118,7 @@ bool exchange_is_refused(const struct exchange *exchange)
 void exchange_give_up(struct exchange *exchange, enum status code, const char *why, int http_status)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    list_remove(&exchange->want_link); /* the answer may have to wait as well */
+    list_remove(&exchange->wait_link); /* the answer may have to wait as well */
     if (!exchange_is_refused(exchange)) {
         const char *what = exchange->phase == EXCHANGE_HEAD ? "head" : "body";
         error_set(exchange_error(exchange), code, "request %s: %s", what, why);
@@ -139,7 +139,7 @@ void exchange_cancel(struct exchange *exchange)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     struct request *request = exchange->request;
     exchange->request = NULL;
-    list_remove(&exchange->want_link);
+    list_remove(&exchange->wait_link);
     if (request) {
         request_abandon(request);
     }
@@ -175,7 +175,7 @@ void exchange_end(struct exchange *exchange)
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
     must(exchange->request && !exchange->writer);
     exchange->request = NULL;
-    list_remove(&exchange->want_link);
+    list_remove(&exchange->wait_link);
     exchange->ops->end(exchange);
 }
 
@@ -192,11 +192,11 @@ bool exchange_is_answering(const struct exchange *exchange)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-void exchange_want(struct exchange *exchange, uint64_t since_ms)
+void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    clients_want(exchange);
-    exchange->want_ms = since_ms;
+    clients_wait_for_memory(exchange);
+    exchange->wait_since_ms = since_ms;
 }
 
 bool exchange_is_paced(const struct exchange *exchange)
@@ -242,7 +242,7 @@ size_t exchange_held_bytes(const struct exchange *exchange)
 void exchange_evict(struct exchange *exchange)
 {
     OBJ_CHECK(exchange, EXCHANGE_MAGIC);
-    list_remove(&exchange->want_link);
+    list_remove(&exchange->wait_link);
     if (exchange_is_parked(exchange)) {
         request_give_up(exchange->request);
     } else if (exchange->phase == EXCHANGE_BODY) {
@@ -257,9 +257,9 @@ void exchange_evict(struct exchange *exchange)
 static bool retry_body(struct exchange *exchange)
 {
     uint64_t now_ms = uv_now(&exchange->server->loop);
-    bool is_last = now_ms - exchange->want_ms >= CLIENTS_WANT_MS_MAX;
+    bool is_last = now_ms - exchange->wait_since_ms >= CLIENTS_WAIT_MS_MAX;
     if (clients_may_send(exchange)) {
-        pace_resume(&exchange->pace, exchange->want_ms, now_ms);
+        pace_resume(&exchange->pace, exchange->wait_since_ms, now_ms);
         exchange->ops->resume(exchange);
         return true;
     }

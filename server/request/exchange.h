@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request and its answer, between a connection and a call. The maker of an exchange speaks a
+ * One request and its answer, between a connection and a call. The owner of an exchange speaks a
  * protocol and knows no models. The call (server/request/request.h) knows models and no protocol.
- * HTTP/1 is the only maker now (server/connection/conn.h). A further maker fills in a struct
- * exchange_ops and calls the functions for makers; calls do not change.
+ * HTTP/1 is the only protocol now (server/connection/conn.h). A further one fills in a struct
+ * exchange_ops and calls the functions for protocols; calls do not change.
  *
- * The maker takes the exchange through its phases. It gives the fields of the head, then the body
- * in pieces, and says when the request is complete. The call answers with a status, fields and
- * parts, in one write or in several. Either side can end the exchange early: the maker calls
+ * The protocol takes the exchange through its phases. It gives the fields of the head, then the
+ * body in pieces, and says when the request is complete. The call answers with a status, fields and
+ * parts, in one write or in several. Either side can end the exchange early: the protocol calls
  * exchange_cancel() when the client goes, and the call refuses a request before it is complete.
  *
  * Where memory is short (server/request/clients.h), a client is an exchange: it has a pace, and it
- * may have to wait. The maker owns the storage and uses it for one request after the other. HTTP/1
- * has one exchange for each connection; a protocol with streams would have one for each stream.
+ * may have to wait. The protocol owns the storage and uses it for one request after the other.
+ * HTTP/1 has one exchange for each connection; a protocol with streams would have one for each
+ * stream.
  *
  * Loop thread.
  */
@@ -38,7 +39,7 @@ struct server;
 
 #define EXCHANGE_MAGIC 0x65786368u
 
-/* The most parts of one write; the memory for a maker's own text around them. */
+/* The most parts of one write; the memory for a protocol's own text around them. */
 #define EXCHANGE_PARTS_MAX 257
 #define EXCHANGE_SCRATCH_BYTES 2072
 
@@ -72,7 +73,7 @@ enum exchange_written {
     EXCHANGE_BROKEN, /* nothing reaches the client any more */
 };
 
-/* What each maker can do. Calls use the first two functions, the rules of memory use the others. */
+/* What a protocol can do. Calls use the first two functions, the rules of memory use the others. */
 struct exchange_ops {
     /*
      * Writes the next |parts| of the answer. |answer| is given with the first write and is NULL
@@ -93,36 +94,36 @@ struct exchange_ops {
 
 struct exchange {
     uint32_t magic;
-    enum exchange_phase phase; /* set by the maker */
+    enum exchange_phase phase; /* set by the protocol */
     const struct exchange_ops *ops;
     struct server *server;   /* borrowed; outlives it */
     struct request *request; /* the call, from HEAD to the end of CALL; borrowed */
     struct request *writer;  /* whose parts are being written, also when the client has gone */
-    const char *remote;      /* the client's address for the log; the maker's */
+    const char *remote;      /* the client's address for the log; the protocol's */
     struct list link;        /* in server->clients.exchanges */
-    struct list want_link;   /* in server->clients.wanting */
-    uint64_t want_ms;        /* since when it waits */
+    struct list wait_link;   /* in server->clients.waiting */
+    uint64_t wait_since_ms;  /* since when it waits */
     struct pace pace;        /* of the body or of the answer */
-    size_t kept_bytes;       /* heap memory that the maker holds, set by exchange_keep() */
+    size_t kept_bytes;       /* heap memory that the protocol holds, set by exchange_keep() */
     size_t charged_bytes;    /* memory that is charged for it, see clients_update() */
-    uint64_t sent_bytes;     /* of the answer, what the maker has put around it included */
+    uint64_t sent_bytes;     /* of the answer, what the protocol has put around it included */
     bool is_local;           /* it came by a way that --shared-memory names */
     enum listener_role role; /* of the address that the client came to */
-    const char *tls_version; /* "TLSv1.3"; NULL: without TLS; the maker's */
-    const char *tls_subject; /* of the client's certificate; NULL: it has none; the maker's */
+    const char *tls_version; /* "TLSv1.3"; NULL: without TLS; the protocol's */
+    const char *tls_subject; /* of the client's certificate; NULL: it has none; the protocol's */
     struct token_memory token_memory; /* of its connection; see server/request/access.h */
     bool is_head_only;                /* HEAD: the parts of the answer are not sent */
 };
 
-/* ---- for makers ------------------------------------------------------------------------------ */
+/* ---- for protocols --------------------------------------------------------------------------- */
 
 void exchange_init(struct exchange *exchange, struct server *server, const struct exchange_ops *ops,
                    const char *remote);
 
-/* The exchange has no request and no waiting write. The maker holds no memory for it any more. */
+/* The exchange has no request and no waiting write; the protocol holds no more memory for it. */
 void exchange_fini(struct exchange *exchange);
 
-/* The maker holds |bytes| of heap memory for the client, such as bytes read ahead. */
+/* The protocol holds |bytes| of heap memory for the client, such as bytes read ahead. */
 void exchange_keep(struct exchange *exchange, size_t bytes);
 
 /* A request begins. False: there is no memory. */
@@ -143,10 +144,10 @@ MUST_CHECK int exchange_expect_body(struct exchange *exchange, uint64_t bytes);
 MUST_CHECK int exchange_add_body(struct exchange *exchange, struct span bytes);
 
 /*
- * Before the maker reads more of the body. False: others need the memory, so nothing may be read
- * now; the maker stops reading and calls clients_want(). |missing| is 0, or the number of bytes
- * that are certain to come: then |*out_len| of them can be read straight to |*out_ptr|. With 0 the
- * maker uses memory of its own, and |*out_len| is 0.
+ * Before the protocol reads more of the body. False: others need the memory, so nothing may be read
+ * now; the protocol stops reading and calls clients_wait_for_memory(). |missing| is 0, or the
+ * number of bytes that are certain to come: then |*out_len| of them can be read straight to
+ * |*out_ptr|. With 0 the protocol uses memory of its own, and |*out_len| is 0.
  */
 MUST_CHECK bool exchange_room(struct exchange *exchange, size_t missing, uint8_t **out_ptr,
                               size_t *out_len);
@@ -172,7 +173,7 @@ void exchange_note_written(struct exchange *exchange, bool is_ok);
 /* The client has gone. The call ends now or as soon as it can; end() will not be called. */
 void exchange_cancel(struct exchange *exchange);
 
-/* Memory for the maker's text around the parts of a write, until the write is done. */
+/* Memory for the protocol's text around the parts of a write, until the write is done. */
 char *exchange_scratch(struct exchange *exchange);
 
 /* The answer is on its way: only the client has something left to do. */
@@ -186,7 +187,7 @@ enum exchange_written exchange_write(struct exchange *exchange, const struct htt
 void exchange_end(struct exchange *exchange);
 
 /* The call waits for memory, since |since_ms|: request_retry() will be called. */
-void exchange_want(struct exchange *exchange, uint64_t since_ms);
+void exchange_wait_for_memory(struct exchange *exchange, uint64_t since_ms);
 
 /* ---- for the rules of memory (clients.c) ----------------------------------------------------- */
 
@@ -206,7 +207,8 @@ size_t exchange_held_bytes(const struct exchange *exchange);
 void exchange_evict(struct exchange *exchange);
 
 /*
- * Tries again for an exchange that waits for memory, see clients_want(). True: it waits no more.
+ * Tries again for an exchange that waits for memory, see clients_wait_for_memory(). True: it waits
+ * no more.
  */
 bool exchange_retry(struct exchange *exchange);
 

@@ -8,7 +8,10 @@ server_libserver_a_SOURCES += \
 	%D%/query.c %D%/query.def %D%/query.h \
 	%D%/request.c %D%/request.def %D%/request.h \
 	%D%/request_answer.c \
+	%D%/request_head.c \
 	%D%/request_log.c %D%/request_log.h \
+	%D%/request_priv.h \
+	%D%/request_take.c \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/routes.h \
 	%D%/tokens.c %D%/tokens.h \

@@ -8,7 +8,6 @@
 
 #include "server/request/request.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -17,16 +16,13 @@
 #include "runtime/sched/job.h"
 #include "server/http/http.h"
 #include "server/process/log.h"
-#include "server/request/access.h"
 #include "server/request/clients.h"
 #include "server/request/exchange.h"
 #include "server/request/request_log.h"
+#include "server/request/request_priv.h"
 #include "server/request/routes.h"
 #include "server/server.h"
 #include "server/serving/serving.h"
-
-/* Memory that a request keeps for its next use. */
-#define KEEP_BYTES_MAX (256 << 10)
 
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
@@ -36,9 +32,6 @@
 
 /* Memory that others have waited for this long is taken from any client. */
 #define PRESSING_MS 1000
-
-/* Greatest body of a request that no model gets. */
-#define CONTROL_BYTES_MAX (256 << 10)
 
 /* What a body of JSON may begin with. */
 #define JSON_FIRST "{[\" \t\r\n"
@@ -66,11 +59,6 @@ static const struct step_info steps[STEP_COUNT] = {
 #undef STEP
 };
 
-static const struct route *route_of(const struct request *request)
-{
-    return routes_get(request->match.id);
-}
-
 bool request_step_may_follow(enum request_step from, enum request_step to)
 {
     return from != STEP_DONE && (to == STEP_DONE || (steps[from].next & 1u << to) != 0);
@@ -79,232 +67,6 @@ bool request_step_may_follow(enum request_step from, enum request_step to)
 const char *request_step_name(enum request_step step)
 {
     return steps[step].name;
-}
-
-/* ---- taking and giving back ---------------------------------------------------------------------
- */
-
-static struct request *request_new(struct server *server)
-{
-    struct error err;
-    struct request *request = calloc(1, sizeof(*request));
-    if (request && (hal_pool_member_new(&request->upload_pool, &err) != ST_OK ||
-                    infer_init(request, server->params, &err) != ST_OK)) {
-        hal_pool_free(request->upload_pool);
-        free(request);
-        return NULL;
-    }
-    if (request) {
-        request->magic = REQUEST_MAGIC;
-        request->server = server;
-        head_init(&request->head, server->params);
-        body_init(&request->body, NULL, server->params->body_bytes_max);
-        buf_init(&request->out, server->params->answer_bytes_max);
-        offload_init_task(&request->task, request);
-        list_init(&request->link);
-        list_init(&request->change_link);
-    }
-    return request;
-}
-
-void request_free(struct request *request)
-{
-    if (request) {
-        OBJ_CHECK(request, REQUEST_MAGIC);
-        must(!request->exchange && !request->serving);
-        list_remove(&request->link);
-        infer_fini(request);
-        buf_fini(&request->out);
-        body_fini(&request->body);
-        head_fini(&request->head);
-        hal_pool_free(request->upload_pool);
-        request->magic = 0;
-        free(request);
-    }
-}
-
-struct request *request_take(struct server *server, struct exchange *exchange)
-{
-    struct request *request;
-    if (list_is_empty(&server->idle_requests)) {
-        request = request_new(server);
-        if (!request) {
-            return NULL;
-        }
-    } else {
-        request = LIST_ENTRY(server->idle_requests.next, struct request, link);
-        list_remove(&request->link);
-        server->idle_request_count--;
-    }
-    server->busy_request_count++;
-    request->step = STEP_READ;
-    request->serving = server_hold_serving(server);
-    if (request->serving->clients) { /* otherwise the device was lost */
-        hal_pool_join(request->upload_pool, request->serving->clients);
-        request->body.pool = request->upload_pool;
-    }
-    request->exchange = exchange;
-    request->is_local = exchange->is_local;
-    request->http_status = 0;
-    request->err.code = ST_OK;
-    request->offload = request->is_heavy = false;
-    request->is_on_worker = request->is_unfinished = false;
-    request->query = (struct query){.given = 0};
-    request->is_run_done = request->is_unreleased = false;
-    request->body_bytes = 0;
-    request->method = NULL;
-    request->retry_after_s = 0;
-    request->arrived_ns = request->want_ms = 0;
-    request->listed = request->load_count = 0;
-    request->look = NULL;
-    request->token_use = NULL;
-    request->token_name = request->challenge = NULL;
-    request->has_trace = request->is_sampled = false;
-    request->content_type = NULL;
-    request->is_page = false;
-    request->match.id = ROUTE_COUNT;
-    request->match.allow = NULL;
-    request->match.is_v1 = false;
-    request->match.model[0] = request->match.region[0] = '\0';
-    return request;
-}
-
-/* The results of the job are gone, or belong to the client. */
-static void release_job(struct request *request)
-{
-    if (request->is_unreleased) {
-        request->is_unreleased = false;
-        rt_sched_released(request->serving->sched);
-    }
-}
-
-/* Drops what belongs to this use and keeps the memory; the most recently used comes first. */
-static void give_back(struct request *request)
-{
-    struct server *server = request->server;
-    body_reset(&request->body);
-    infer_reset(request);
-    release_job(request);
-    access_end(request);
-    head_reset(&request->head);
-    if (request->out.capacity > KEEP_BYTES_MAX) {
-        buf_fini(&request->out);
-    }
-    buf_reset(&request->out);
-    if (request->body.pool) {
-        hal_pool_leave(request->upload_pool);
-    }
-    request->body.pool = request->infer.inflated.pool = NULL;
-    if (request->listing) {
-        repository_unref_index(request->listing);
-        request->listing = NULL;
-    }
-    server_let_go_serving(server, request->serving);
-    request->serving = NULL;
-    request->exchange = NULL;
-    server->busy_request_count--;
-    trim_note_use(server);
-    if (server->idle_request_count < SERVER_IDLE_REQUESTS_MAX) {
-        list_push_front(&server->idle_requests, &request->link);
-        server->idle_request_count++;
-    } else {
-        request_free(request);
-    }
-}
-
-/* ---- the head -----------------------------------------------------------------------------------
- */
-
-void request_refuse(struct request *request, int http_status)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->err.code != ST_OK);
-    request->http_status = http_status;
-}
-
-/* The offset of the tensors, if the client gives it; only the placing of the body depends on it. */
-static size_t announced_json_bytes(const struct request *request)
-{
-    struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
-    size_t bytes = 0;
-    for (size_t i = 0; i < value.len && i < 9; i++) {
-        bytes = bytes * 10 + (size_t)(value.ptr[i] - '0') % 10;
-    }
-    return bytes;
-}
-
-static enum status announce_body(struct request *request, const struct exchange_head *head)
-{
-    /* A handler parses only small bodies on the loop. */
-    size_t max = request->server->params->body_bytes_max;
-    request->body.max_bytes =
-        route_of(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
-    if (head->content_length > request->body.max_bytes) {
-        return error_set(&request->err, ST_TOO_LARGE,
-                         "Content-Length: expected at most %zu bytes, got %llu",
-                         request->body.max_bytes, (unsigned long long)head->content_length);
-    }
-    if (!head->has_body) {
-        return ST_OK;
-    }
-    return body_announce(&request->body, (size_t)head->content_length,
-                         announced_json_bytes(request), &request->err);
-}
-
-int request_add_body(struct request *request, struct span bytes)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    enum status status = body_add(&request->body, bytes, &request->err);
-    request->body_bytes = request->body.len;
-    return status == ST_OK ? 0 : http_status_of(status);
-}
-
-/* The daemon has to allow ?profile=1. */
-static int check_query(struct request *request)
-{
-    const struct route *route = route_of(request);
-    if (route->ignores_queries) {
-        return 200;
-    }
-    if (query_parse(head_target(&request->head), route->queries, &request->query, &request->err) !=
-        ST_OK) {
-        return 400;
-    }
-    if (request->query.wants_profile && request->server->params->profile_spans_max == 0) {
-        error_set(&request->err, ST_INVALID,
-                  "profile=1: calls are not profiled here, see --profile-spans-max");
-        return 403;
-    }
-    return 200;
-}
-
-static int find_route(struct request *request, const struct exchange_head *head)
-{
-    if (access_is_preflight(request, head)) {
-        request->match.id = ROUTE_PREFLIGHT;
-        return 200;
-    }
-    return route_find(head_target(&request->head), head->method, &request->match, &request->err);
-}
-
-bool request_begin(struct request *request, const struct exchange_head *head)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    request->method = head->method_name;
-    int status = find_route(request, head);
-    status = status == 200 ? access_begin(request) : status;
-    status = status == 200 ? check_query(request) : status;
-    if (status == 200) {
-        enum status announced = announce_body(request, head);
-        status = announced == ST_OK ? 200 : http_status_of(announced);
-    }
-    if (status == 200 && !route_of(request)->handler) {
-        status = infer_begin(request, route_of(request)->ops, route_of(request)->codec);
-    }
-    if (status != 200) {
-        request_refuse(request, status);
-    }
-    return status == 200;
 }
 
 /* ---- the loop over the steps ----------------------------------------------------------------- */
@@ -331,10 +93,10 @@ static enum step_result advance(struct request *request, enum status status, enu
         return repeat_heavy(request);
     }
     if (status == ST_EXHAUSTED && request->infer.is_short) {
-        request->wanted = request->step;
-        next = STEP_WANT;
+        request->resume_step = request->step;
+        next = STEP_WAIT_MEMORY;
     } else if (status == ST_WOULD_LOAD) {
-        request->wanted = request->step;
+        request->resume_step = request->step;
         next = STEP_LOAD;
     } else if (status != ST_OK) {
         must(request->err.code == status);
@@ -351,7 +113,7 @@ static size_t json_bytes(const struct request *request)
     const struct body *body = request->infer.body ? request->infer.body : &request->body;
     struct span text = body_span(body);
     if (head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
-        size_t announced = announced_json_bytes(request);
+        size_t announced = request_announced_json(request);
         return announced < text.len ? announced : text.len;
     }
     return text.len > 0 && memchr(JSON_FIRST, text.ptr[0], strlen(JSON_FIRST)) ? text.len : 0;
@@ -451,10 +213,10 @@ void request_run(struct request *request)
 /* Decoding takes long, or may do so: the size of a body with a content coding is unknown. */
 static bool is_long(const struct request *request)
 {
-    if (route_of(request)->handler) {
-        return route_of(request)->is_long;
+    if (request_route(request)->handler) {
+        return request_route(request)->is_long;
     }
-    if (route_of(request)->ops->is_long) {
+    if (request_route(request)->ops->is_long) {
         return true;
     }
     return request->body.len > request->server->params->inline_bytes_max ||
@@ -468,7 +230,7 @@ static enum step_result step_read(struct request *request)
         return STEP_NEXT;
     }
     request->offload = is_long(request);
-    if (route_of(request)->handler) {
+    if (request_route(request)->handler) {
         go(request, STEP_PARSE);
         return STEP_NEXT;
     }
@@ -479,10 +241,10 @@ static enum step_result step_read(struct request *request)
 static enum step_result run_handler(struct request *request)
 {
     request->is_unfinished = false;
-    enum status status = route_of(request)->handler(request, &request->err);
+    enum status status = request_route(request)->handler(request, &request->err);
     if (!request->is_unfinished) {
         return advance(request, status,
-                       route_of(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
+                       request_route(request)->changes_models ? STEP_CHANGE : STEP_WRITE);
     }
     must(status == ST_OK && !request->is_on_worker);
     request->next = NULL;
@@ -492,7 +254,7 @@ static enum step_result run_handler(struct request *request)
 
 static enum step_result step_parse(struct request *request)
 {
-    if (route_of(request)->handler) {
+    if (request_route(request)->handler) {
         return run_handler(request);
     }
     return advance(request, infer_parse(request, &request->err), STEP_DECODE);
@@ -515,8 +277,8 @@ static enum step_result step_media(struct request *request)
     }
     enum status status = infer_end_media(request, &request->err);
     enum step_result result = advance(request, status, STEP_PREPARE);
-    if (request->step == STEP_WANT) {
-        request->wanted = STEP_DECODE;
+    if (request->step == STEP_WAIT_MEMORY) {
+        request->resume_step = STEP_DECODE;
     }
     return result;
 }
@@ -661,9 +423,9 @@ static enum step_result step_sample(struct request *request)
 {
     const struct infer_ops *ops = request->infer.ops;
     enum status status = ops->sample(request, &request->err);
-    release_job(request);
+    request_release_job(request);
     request->is_run_done = false;
-    request->want_ms = 0; /* each step may wait as long as another */
+    request->wait_since_ms = 0; /* each step may wait as long as another */
     if (status != ST_OK) {
         return advance(request, status, STEP_WRITE);
     }
@@ -697,17 +459,17 @@ static enum step_result step_send(struct request *request)
 }
 
 /* Waits only for memory that pools lack now: see struct infer. */
-static enum step_result step_want(struct request *request)
+static enum step_result step_wait_memory(struct request *request)
 {
     uint64_t now_ms = uv_now(&request->server->loop);
     request->infer.is_short = false;
-    if (request->want_ms == 0) {
-        request->want_ms = now_ms;
+    if (request->wait_since_ms == 0) {
+        request->wait_since_ms = now_ms;
     }
-    if (now_ms - request->want_ms >= CLIENTS_WANT_MS_MAX) {
+    if (now_ms - request->wait_since_ms >= CLIENTS_WAIT_MS_MAX) {
         return advance(request, request->err.code, STEP_WRITE);
     }
-    exchange_want(request->exchange, request->want_ms);
+    exchange_wait_for_memory(request->exchange, request->wait_since_ms);
     return STEP_WAIT;
 }
 
@@ -742,7 +504,7 @@ void request_note_changed(struct request *request, enum status status, const str
         request->err = *err;
     }
     request->offload = is_load && is_long(request);
-    enum step_result result = advance(request, status, is_load ? request->wanted : STEP_WRITE);
+    enum step_result result = advance(request, status, is_load ? request->resume_step : STEP_WRITE);
     must(result == STEP_NEXT);
     run_steps(request);
 }
@@ -780,7 +542,7 @@ static bool hand_over(struct request *request)
 {
     bool is_done = infer_hand_over(request);
     if (is_done) {
-        release_job(request);
+        request_release_job(request);
     }
     return is_done && !clients_are_over(request->exchange);
 }
@@ -801,7 +563,7 @@ static enum step_result step_write(struct request *request)
     if (written == EXCHANGE_WAITS) {
         clients_update(request->exchange);
         if (!hand_over(request)) {
-            clients_want(request->exchange);
+            clients_wait_for_memory(request->exchange);
         }
         return STEP_WAIT;
     }
@@ -816,21 +578,6 @@ int request_status(const struct request *request)
         return HTTP_GONE;
     }
     return request->http_status ? request->http_status : 200;
-}
-
-const struct trace *request_trace(struct request *request)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    uint8_t count = request->head.counts[HTTP_TRACEPARENT];
-    if (count > 0 && !request->has_trace) {
-        struct span field = head_value(&request->head, HTTP_TRACEPARENT);
-        trace_begin(&request->server->traces, count == 1 ? field : span_str(""), &request->trace);
-        request->has_trace = true;
-    } else if (count == 0 && request->infer.ops && !request->is_sampled) {
-        request->is_sampled = true;
-        request->has_trace = spans_begin_trace(request->server, &request->trace);
-    }
-    return request->has_trace ? &request->trace : NULL;
 }
 
 bool request_is_loops(const struct request *request)
@@ -866,7 +613,7 @@ static enum step_result step_done(struct request *request)
     if (exchange) {
         note_end(request);
     }
-    give_back(request);
+    request_give_back(request);
     if (exchange) {
         exchange_end(exchange);
     } else {
@@ -904,7 +651,7 @@ void request_abandon(struct request *request)
         changes_forget(request);
         go(request, STEP_DONE);
         run_steps(request);
-    } else if (request->step == STEP_READ || request->step == STEP_WANT) {
+    } else if (request->step == STEP_READ || request->step == STEP_WAIT_MEMORY) {
         go(request, STEP_DONE);
         run_steps(request);
     } else if (request->step == STEP_RUN) {
@@ -916,14 +663,15 @@ bool request_is_waited_for(const struct request *request)
 {
     return request->is_on_worker || request->is_unfinished || request->step == STEP_RUN ||
            request->step == STEP_DECODE || /* of the next token, while an answer is a stream */
-           request->step == STEP_WANT || request->step == STEP_CHANGE || request->step == STEP_LOAD;
+           request->step == STEP_WAIT_MEMORY || request->step == STEP_CHANGE ||
+           request->step == STEP_LOAD;
 }
 
 /* ---- waiting for memory ---------------------------------------------------------------------- */
 
 static bool is_pressing(const struct request *request)
 {
-    return uv_now(&request->server->loop) - request->exchange->want_ms >= PRESSING_MS;
+    return uv_now(&request->server->loop) - request->exchange->wait_since_ms >= PRESSING_MS;
 }
 
 /* Clients hold too much unread, or this answer is still where it was computed and other calls wait
@@ -946,14 +694,16 @@ static void retry_step(struct request *request)
     clients_evict_slowest(request->server, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
     request->is_run_done = false;
-    request->offload = is_long(request) || request->wanted == STEP_ENCODE; /* large answers wait */
-    go(request, request->wanted);
+    request->offload =
+        is_long(request) || request->resume_step == STEP_ENCODE; /* large answers wait */
+    go(request, request->resume_step);
     run_steps(request);
 }
 
 bool request_is_parked(const struct request *request)
 {
-    return !request->is_on_worker && request->step == STEP_WANT && request->wanted == STEP_READ;
+    return !request->is_on_worker && request->step == STEP_WAIT_MEMORY &&
+           request->resume_step == STEP_READ;
 }
 
 void request_give_up(struct request *request)
@@ -971,7 +721,7 @@ bool request_retry(struct request *request)
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);
     }
-    must(request->step == STEP_WANT);
+    must(request->step == STEP_WAIT_MEMORY);
     retry_step(request);
     return true;
 }

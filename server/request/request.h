@@ -57,7 +57,7 @@ struct request {
 
     struct server *server;     /* borrowed; outlives every request */
     struct serving *serving;   /* held from request_take() until the request is given back */
-    struct exchange *exchange; /* the maker's; NULL when the client has gone */
+    struct exchange *exchange; /* the protocol's; NULL when the client has gone */
     struct list link;          /* in server->idle_requests */
     struct request *next;      /* in server->completed, or server->turns.requests */
 
@@ -100,15 +100,16 @@ struct request {
     uint64_t encoded_ns; /* when the answer was complete */
     uint32_t retry_after_s;
     struct rt_sched_job job;
-    enum request_step wanted; /* in WANT: the step that found no memory; in LOAD: no model */
-    uint64_t want_ms;         /* when a step first found no memory; 0: none has */
-    bool is_unreleased;       /* the job has run, and the scheduler waits for rt_sched_released() */
-    bool is_submitting;       /* inside rt_sched_submit() on the loop */
-    bool is_run_done;         /* ...which ran the job inline, or ended it */
+    enum request_step
+        resume_step;        /* in WAIT_MEMORY: the step that found no memory; in LOAD: no model */
+    uint64_t wait_since_ms; /* when a step first found no memory; 0: none has */
+    bool is_unreleased;     /* the job has run, and the scheduler waits for rt_sched_released() */
+    bool is_submitting;     /* inside rt_sched_submit() on the loop */
+    bool is_run_done;       /* ...which ran the job inline, or ended it */
     enum status run_status;
 
     struct offload_task task;
-    char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the maker, see exchange_scratch() */
+    char scratch[EXCHANGE_SCRATCH_BYTES]; /* for the protocol, see exchange_scratch() */
 };
 
 /* A request in step READ for |exchange|; NULL without memory. */
@@ -124,8 +125,8 @@ MUST_CHECK bool request_begin(struct request *request, const struct exchange_hea
 /* More of the body. Returns 0, or the HTTP status to refuse it with; |err| explains. */
 MUST_CHECK int request_add_body(struct request *request, struct span bytes);
 
-/* A complete request whose exchange waits for memory (clients_want()) tries again: to go on, or
- * to keep its answer. True: it waits no more. */
+/* A complete request whose exchange waits for memory (clients_wait_for_memory()) tries again: to go
+ * on, or to keep its answer. True: it waits no more. */
 MUST_CHECK bool request_retry(struct request *request);
 
 /* Refuses a request whose body waits for room in the pool of its model. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server/text/grammar_priv.h"
+#include "server/text/schema_priv.h"
 
 #define PATH_BYTES 200
 #define REFERENCES_MAX 512
@@ -187,11 +188,6 @@ static void leave(struct schema *schema, size_t len)
     schema->path[len] = 0;
 }
 
-static const struct value *get(const struct value *schema, const char *name)
-{
-    return value_map_get(schema, span_str(name));
-}
-
 /* Every keyword is one of |known|, separated by blanks, or says nothing of values. */
 static bool check_keywords(struct schema *schema, const struct value *value, const char *known)
 {
@@ -221,7 +217,7 @@ static bool check_keywords(struct schema *schema, const struct value *value, con
 static bool read_count(struct schema *schema, const struct value *value, const char *name,
                        uint32_t otherwise, uint32_t *out)
 {
-    const struct value *count = get(value, name);
+    const struct value *count = schema_get(value, name);
     *out = otherwise;
     if (!count) {
         return true;
@@ -269,8 +265,9 @@ static const struct part *parse_format(struct schema *schema, const struct value
 
 static const struct part *parse_string(struct schema *schema, const struct value *value)
 {
-    const struct value *pattern = get(value, "pattern"), *format = get(value, "format");
-    bool has_length = get(value, "minLength") || get(value, "maxLength");
+    const struct value *pattern = schema_get(value, "pattern"),
+                       *format = schema_get(value, "format");
+    bool has_length = schema_get(value, "minLength") || schema_get(value, "maxLength");
     uint32_t min, max;
     if (!read_count(schema, value, "minLength", 0, &min) ||
         !read_count(schema, value, "maxLength", UINT32_MAX, &max)) {
@@ -326,7 +323,7 @@ static bool read_bounds(struct schema *schema, const struct value *value,
         bool *is_open = is_max ? &out->is_max_open : &out->is_min_open;
         int64_t *at = is_max ? &out->max : &out->min;
         for (int opens = 0; opens < 2; opens++) {
-            const struct value *bound = get(value, names[is_max][opens]);
+            const struct value *bound = schema_get(value, names[is_max][opens]);
             int64_t number;
             if (!bound) {
                 continue;
@@ -348,7 +345,7 @@ static const struct part *parse_number(struct schema *schema, const struct value
                                        bool is_integer)
 {
     struct grammar_bounds bounds = {.multiple = 0};
-    const struct value *multiple = get(value, "multipleOf");
+    const struct value *multiple = schema_get(value, "multipleOf");
     int64_t divisor = 0;
     if (!read_bounds(schema, value, &bounds) ||
         (multiple && !read_whole(schema, multiple, "multipleOf", &divisor))) {
@@ -371,7 +368,7 @@ static const struct part *parse_number(struct schema *schema, const struct value
 
 static const struct part *parse_list(struct schema *schema, const struct value *value)
 {
-    const struct value *items = get(value, "items");
+    const struct value *items = schema_get(value, "items");
     const struct part *item = grammar_rule(schema->builder, schema->any);
     uint32_t min, max;
     if (!read_count(schema, value, "minItems", 0, &min) ||
@@ -389,17 +386,6 @@ static const struct part *parse_list(struct schema *schema, const struct value *
         leave(schema, len);
     }
     return listed(schema, "[", "]", item, min, max);
-}
-
-static bool is_required(const struct value *required, const struct value *key)
-{
-    for (size_t i = 0; required && i < required->list->count; i++) {
-        const struct value *name = &required->list->items[i];
-        if (name->kind == VALUE_STRING && span_equal(name->string, key->string)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* A value as JSON, byte for byte as Python prints it. */
@@ -420,9 +406,9 @@ static const struct part *literal(struct schema *schema, const struct value *val
 
 static bool check_map(struct schema *schema, const struct value *value)
 {
-    const struct value *properties = get(value, "properties");
-    const struct value *required = get(value, "required");
-    const struct value *additional = get(value, "additionalProperties");
+    const struct value *properties = schema_get(value, "properties");
+    const struct value *required = schema_get(value, "required");
+    const struct value *additional = schema_get(value, "additionalProperties");
     bool is_closed = additional && additional->kind == VALUE_BOOL && !additional->boolean;
     if ((properties && properties->kind != VALUE_MAP) ||
         (required && required->kind != VALUE_LIST)) {
@@ -467,7 +453,7 @@ static const struct part *parse_members(struct schema *schema, const struct valu
         grammar_rule_set(builder, rules[1], later);
         const struct part *with = then(schema, one, rest);
         const struct part *comma = then(schema, mark(schema, ","), with);
-        if (is_required(required, &property->key)) {
+        if (schema_requires(required, &property->key)) {
             first = with;
             later = comma;
         } else {
@@ -480,14 +466,14 @@ static const struct part *parse_members(struct schema *schema, const struct valu
 
 static const struct part *parse_map(struct schema *schema, const struct value *value)
 {
-    const struct value *properties = get(value, "properties");
-    const struct value *additional = get(value, "additionalProperties");
+    const struct value *properties = schema_get(value, "properties");
+    const struct value *additional = schema_get(value, "additionalProperties");
     const struct part *item = grammar_rule(schema->builder, schema->any);
     if (!check_map(schema, value)) {
         return NULL;
     }
     if (properties && (properties->map->count > 0 || !additional)) {
-        return parse_members(schema, properties->map, get(value, "required"));
+        return parse_members(schema, properties->map, schema_get(value, "required"));
     }
     if (additional && additional->kind == VALUE_BOOL && !additional->boolean) {
         return then(schema, mark(schema, "{"), word(schema, "}"));
@@ -565,127 +551,6 @@ static const struct part *parse_any_of(struct schema *schema, const struct value
     return out;
 }
 
-/* ---- oneOf: schemas of which no value fits two ----------------------------------------------- */
-
-/* The kinds of values that a schema lets through, as bits. */
-enum { OF_NULL = 1, OF_BOOL = 2, OF_NUMBER = 4, OF_STRING = 8, OF_LIST = 16, OF_MAP = 32 };
-#define OF_ALL 63u
-
-static unsigned kind_of(const struct value *value)
-{
-    switch (value->kind) {
-    case VALUE_NONE:
-        return OF_NULL;
-    case VALUE_BOOL:
-        return OF_BOOL;
-    case VALUE_INT:
-    case VALUE_DOUBLE:
-        return OF_NUMBER;
-    case VALUE_STRING:
-        return OF_STRING;
-    case VALUE_LIST:
-        return OF_LIST;
-    case VALUE_MAP:
-        return OF_MAP;
-    default:
-        return OF_ALL;
-    }
-}
-
-static unsigned kind_of_type(const struct value *type)
-{
-    static const char *const names[] = {"null",  "boolean", "number", "string",
-                                        "array", "object",  "integer"};
-    for (unsigned i = 0; i < 7; i++) {
-        if (type->kind == VALUE_STRING && span_is(type->string, names[i])) {
-            return i == 6 ? OF_NUMBER : 1u << i;
-        }
-    }
-    return OF_ALL;
-}
-
-static unsigned kinds_of(const struct value *value)
-{
-    const struct value *type = get(value, "type"), *constant = get(value, "const");
-    const struct value *list = get(value, "enum");
-    unsigned kinds = 0;
-    if (constant) {
-        return kind_of(constant);
-    }
-    if (list && list->kind == VALUE_LIST) {
-        for (size_t i = 0; i < list->list->count; i++) {
-            kinds |= kind_of(&list->list->items[i]);
-        }
-        return kinds;
-    }
-    if (type && type->kind == VALUE_LIST) {
-        for (size_t i = 0; i < type->list->count; i++) {
-            kinds |= kind_of_type(&type->list->items[i]);
-        }
-        return kinds;
-    }
-    return type ? kind_of_type(type) : get(value, "properties") ? OF_MAP : OF_ALL;
-}
-
-/* The strings that a schema lets through, if it names them: |*out_count| of them at |*out|. */
-static bool strings_of(const struct value *value, const struct value **out, size_t *out_count)
-{
-    const struct value *constant = value->kind == VALUE_MAP ? get(value, "const") : NULL;
-    const struct value *list = value->kind == VALUE_MAP ? get(value, "enum") : NULL;
-    if (constant) {
-        *out = constant;
-        *out_count = 1;
-    } else if (list && list->kind == VALUE_LIST) {
-        *out = list->list->items;
-        *out_count = list->list->count;
-    } else {
-        return false;
-    }
-    for (size_t i = 0; i < *out_count; i++) {
-        if ((*out)[i].kind != VALUE_STRING) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool have_other_strings(const struct value *a, const struct value *b)
-{
-    const struct value *mine, *other;
-    size_t count, other_count;
-    if (!strings_of(a, &mine, &count) || !strings_of(b, &other, &other_count)) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < other_count; k++) {
-            if (span_equal(mine[i].string, other[k].string)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
-/* Both maps need a member whose texts differ: {"kind": {"const": "circle"}}. */
-static bool have_other_members(const struct value *a, const struct value *b)
-{
-    const struct value *mine = get(a, "properties"), *other = get(b, "properties");
-    const struct value *mine_needed = get(a, "required"), *other_needed = get(b, "required");
-    if (!mine || !other || mine->kind != VALUE_MAP || other->kind != VALUE_MAP || !mine_needed ||
-        !other_needed || mine_needed->kind != VALUE_LIST || other_needed->kind != VALUE_LIST) {
-        return false;
-    }
-    for (size_t i = 0; i < mine->map->count; i++) {
-        const struct value *key = &mine->map->members[i].key;
-        const struct value *value = value_map_get(other, key->string);
-        if (value && is_required(mine_needed, key) && is_required(other_needed, key) &&
-            have_other_strings(&mine->map->members[i].value, value)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static const struct part *parse_one_of(struct schema *schema, const struct value *list)
 {
     const struct value *items[ONE_OF_MAX];
@@ -696,15 +561,13 @@ static const struct part *parse_one_of(struct schema *schema, const struct value
     for (size_t i = 0; i < count; i++) {
         const struct value *item = &list->list->items[i], *reference;
         for (int k = 0; item && item->kind == VALUE_MAP && k < 8; k++) {
-            reference = get(item, "$ref");
+            reference = schema_get(item, "$ref");
             item = reference ? find(schema, reference) : item;
         }
         items[i] = item;
         for (size_t k = 0; k < i && items[i]; k++) {
             const struct value *a = items[k], *b = items[i];
-            bool are_maps = a->kind == VALUE_MAP && b->kind == VALUE_MAP;
-            if (!are_maps || !((kinds_of(a) & kinds_of(b)) == 0 || have_other_strings(a, b) ||
-                               have_other_members(a, b))) {
+            if (!schema_are_disjoint(a, b)) {
                 return refuse(schema, ST_UNSUPPORTED,
                               "a value could fit two schemas of 'oneOf': 'anyOf' lets it");
             }
@@ -793,18 +656,19 @@ static const struct part *parse_types(struct schema *schema, const struct value 
 
 static const struct part *parse_keywords(struct schema *schema, const struct value *value)
 {
-    const struct value *reference = get(value, "$ref"), *any_of = get(value, "anyOf");
-    const struct value *constant = get(value, "const"), *list = get(value, "enum");
-    const struct value *type = get(value, "type");
+    const struct value *reference = schema_get(value, "$ref"), *any_of = schema_get(value, "anyOf");
+    const struct value *constant = schema_get(value, "const"), *list = schema_get(value, "enum");
+    const struct value *type = schema_get(value, "type");
     if (reference) {
         return check_keywords(schema, value, " $ref ") ? parse_reference(schema, reference) : NULL;
     }
     if (any_of) {
         return check_keywords(schema, value, " anyOf ") ? parse_any_of(schema, any_of) : NULL;
     }
-    if (get(value, "oneOf")) {
-        return check_keywords(schema, value, " oneOf ") ? parse_one_of(schema, get(value, "oneOf"))
-                                                        : NULL;
+    if (schema_get(value, "oneOf")) {
+        return check_keywords(schema, value, " oneOf ")
+                   ? parse_one_of(schema, schema_get(value, "oneOf"))
+                   : NULL;
     }
     if (constant) {
         return check_keywords(schema, value, " const type ") ? literal(schema, constant) : NULL;
@@ -818,7 +682,7 @@ static const struct part *parse_keywords(struct schema *schema, const struct val
     if (type) {
         return parse_type(schema, value, type);
     }
-    if (get(value, "properties")) {
+    if (schema_get(value, "properties")) {
         const struct value object = value_string(span_str("object"));
         return parse_type(schema, value, &object);
     }

@@ -28,6 +28,7 @@ noinst_LIBRARIES += %D%/libtext.a
 	%D%/pytext.c %D%/pytext.def %D%/pytext.h \
 	%D%/ranks.c \
 	%D%/sentencepiece.c \
+	%D%/schema.c %D%/schema_priv.h \
 	%D%/split.c \
 	%D%/template.h \
 	%D%/template_arithmetic.c \
@@ -35,15 +36,21 @@ noinst_LIBRARIES += %D%/libtext.a
 	%D%/template_eval.c \
 	%D%/template_expression.c \
 	%D%/template_filters.c \
+	%D%/template_filters_list.c \
+	%D%/template_filters_priv.h \
 	%D%/template_lex.c \
+	%D%/template_literal.c \
 	%D%/template_methods.c \
 	%D%/template_parse.c %D%/template_parse_priv.h \
+	%D%/template_parser.c \
 	%D%/template_priv.h \
 	%D%/template_render.c \
 	%D%/template_tests.c \
 	%D%/template_value.c \
 	%D%/tokenizer.c %D%/tokenizer.h \
+	%D%/tokenizer_added.c \
 	%D%/tokenizer_json.c \
+	%D%/tokenizer_load.c \
 	%D%/tokenizer_priv.h \
 	%D%/trie.c %D%/trie.h \
 	%D%/unicode.c %D%/unicode.h \

@@ -2,275 +2,9 @@
 /* Expressions of templates: the grammar of jinja2.parser, with its precedences. */
 #include "config.h"
 
-#include <string.h>
-
-#include "protocol/number.h"
 #include "server/text/template_parse_priv.h"
 
 #define CHAIN_MAX 500 /* operators of one kind in a row */
-
-/* ---- what both halves use -------------------------------------------------------------------- */
-
-void *parser_refuse(struct parser *parser, struct place place, enum status code, const char *fmt,
-                    ...)
-{
-    va_list args;
-    if (parser->status == ST_OK) {
-        va_start(args, fmt);
-        parser->status = error_setv(parser->err, code, fmt, args);
-        va_end(args);
-        error_prefix(parser->err, "line %u, column %u: ", place.line, place.column);
-    }
-    return NULL;
-}
-
-struct node *parser_node(struct parser *parser, enum node_kind kind, struct place place)
-{
-    struct node *node = arena_alloc(parser->arena, sizeof(*node));
-    if (!node) {
-        if (parser->status == ST_OK) {
-            parser->status = arena_fail(parser->arena, "a template", parser->err);
-        }
-        return NULL;
-    }
-    node->kind = kind;
-    node->place = place;
-    return node;
-}
-
-bool parser_enter(struct parser *parser)
-{
-    if (parser->depth == TEMPLATE_NESTING_MAX) {
-        parser_refuse(parser, parser->at->place, ST_TOO_LARGE, "nested deeper than %d levels",
-                      TEMPLATE_NESTING_MAX);
-        return false;
-    }
-    parser->depth++;
-    return true;
-}
-
-void parser_leave(struct parser *parser)
-{
-    parser->depth--;
-}
-
-bool parser_add(struct node_list *list, struct node *node)
-{
-    if (!node) {
-        return false;
-    }
-    if (list->last) {
-        list->last->next = node;
-    } else {
-        list->first = node;
-    }
-    list->last = node;
-    return true;
-}
-
-bool parser_is_op(const struct parser *parser, uint16_t op)
-{
-    return parser->at->kind == TOKEN_OPERATOR && parser->at->op == op;
-}
-
-bool parser_is_name(const struct parser *parser, const char *name)
-{
-    return parser->at->kind == TOKEN_NAME && span_is(parser->at->text, name);
-}
-
-bool parser_skip_op(struct parser *parser, uint16_t op)
-{
-    bool is_here = parser_is_op(parser, op);
-    parser->at += is_here;
-    return is_here;
-}
-
-bool parser_skip_name(struct parser *parser, const char *name)
-{
-    bool is_here = parser_is_name(parser, name);
-    parser->at += is_here;
-    return is_here;
-}
-
-static void *refuse_token(struct parser *parser, const char *expected)
-{
-    const struct token *at = parser->at;
-    if (at->kind == TOKEN_END) {
-        return parser_refuse(parser, at->place, ST_INVALID, "expected %s, got the end", expected);
-    }
-    return parser_refuse(parser, at->place, ST_INVALID, "expected %s, got '%.*s'", expected,
-                         SPAN_SHORT(at->text));
-}
-
-bool parser_expect_op(struct parser *parser, uint16_t op)
-{
-    char text[] = {'\'', (char)op, '\'', 0};
-    if (!parser_skip_op(parser, op)) {
-        refuse_token(parser, text);
-        return false;
-    }
-    return true;
-}
-
-struct span parser_expect_name(struct parser *parser)
-{
-    if (parser->at->kind != TOKEN_NAME) {
-        refuse_token(parser, "a name");
-        return span_of(NULL, 0);
-    }
-    return parser->at++->text;
-}
-
-/* ---- literals -------------------------------------------------------------------------------- */
-
-static void add_code(uint8_t *to, size_t *len, uint32_t code)
-{
-    if (code < 0x80) {
-        to[(*len)++] = (uint8_t)code;
-        return;
-    }
-    int rest = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    static const uint8_t marks[] = {0, 0xc0, 0xe0, 0xf0};
-    to[(*len)++] = (uint8_t)(marks[rest] | code >> (6 * rest));
-    while (rest-- > 0) {
-        to[(*len)++] = (uint8_t)(0x80 | (code >> (6 * rest) & 0x3f));
-    }
-}
-
-/* Reads |count| digits of base 16 at |at|; false: there are fewer. */
-static bool read_hex(struct span text, size_t at, size_t count, uint32_t *code)
-{
-    *code = 0;
-    if (!in_range(at, count, text.len)) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        static const char digits[] = "0123456789abcdef";
-        uint8_t byte = text.ptr[at + i];
-        const char *digit = byte ? strchr(digits, byte | 0x20) : NULL;
-        if (!digit || (byte < '0')) {
-            return false;
-        }
-        *code = *code << 4 | (uint32_t)(digit - digits);
-    }
-    return *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff);
-}
-
-/* The escape behind a backslash at |at|; returns the bytes that it takes, 0: malformed. */
-static size_t decode_escape(struct span text, size_t at, uint8_t *to, size_t *len)
-{
-    static const char letters[] = "\\'\"abfnrtv", codes[] = "\\'\"\a\b\f\n\r\t\v";
-    uint8_t byte = text.ptr[at];
-    const char *letter = byte ? strchr(letters, byte) : NULL;
-    uint32_t code = 0;
-    size_t digits = byte == 'x' ? 2 : byte == 'u' ? 4 : byte == 'U' ? 8 : 0;
-    if (letter) {
-        to[(*len)++] = (uint8_t)codes[letter - letters];
-        return 1;
-    }
-    if (byte == '\n') {
-        return 1;
-    }
-    if (digits) {
-        if (!read_hex(text, at + 1, digits, &code)) {
-            return 0;
-        }
-        add_code(to, len, code);
-        return 1 + digits;
-    }
-    if (byte == 'N') {
-        return 0;
-    }
-    size_t count = 0;
-    while (count < 3 && at + count < text.len && (text.ptr[at + count] & 0xf8) == '0') {
-        code = code * 8 + (text.ptr[at + count] - (uint32_t)'0');
-        count++;
-    }
-    if (count) {
-        add_code(to, len, code);
-        return count;
-    }
-    to[(*len)++] = '\\';
-    to[(*len)++] = byte;
-    return 1;
-}
-
-/* Appends the text of one string token to |to|, which has room. */
-static bool decode_string(struct parser *parser, const struct token *token, uint8_t *to,
-                          size_t *len)
-{
-    for (size_t i = 0; i < token->text.len; i++) {
-        if (token->text.ptr[i] != '\\') {
-            to[(*len)++] = token->text.ptr[i];
-            continue;
-        }
-        size_t taken = i + 1 < token->text.len ? decode_escape(token->text, i + 1, to, len) : 0;
-        if (taken == 0) {
-            parser_refuse(parser, token->place, ST_UNSUPPORTED,
-                          "an escape of this string is not understood");
-            return false;
-        }
-        i += taken;
-    }
-    return true;
-}
-
-/* Strings that stand side by side are one. */
-static struct node *parse_string(struct parser *parser)
-{
-    struct node *node = parser_node(parser, NODE_CONSTANT, parser->at->place);
-    size_t size = 1, len = 0;
-    for (const struct token *at = parser->at; at->kind == TOKEN_STRING; at++) {
-        size += at->text.len;
-    }
-    uint8_t *text = node ? arena_alloc(parser->arena, size) : NULL;
-    if (!text) {
-        return parser_node(parser, NODE_CONSTANT, parser->at->place); /* fails again */
-    }
-    for (; parser->at->kind == TOKEN_STRING; parser->at++) {
-        if (!decode_string(parser, parser->at, text, &len)) {
-            return NULL;
-        }
-    }
-    node->constant = value_string(span_of(text, len));
-    return node;
-}
-
-static struct node *parse_number(struct parser *parser)
-{
-    const struct token *token = parser->at++;
-    struct node *node = parser_node(parser, NODE_CONSTANT, token->place);
-    uint8_t text[64];
-    size_t len = 0;
-    if (!node) {
-        return NULL;
-    }
-    for (size_t i = 0; i < token->text.len && len < sizeof(text); i++) {
-        if (token->text.ptr[i] != '_') {
-            text[len++] = token->text.ptr[i];
-        }
-    }
-    size_t zeros = 0;
-    while (zeros + 1 < len && text[zeros] == '0' && text[zeros + 1] >= '0' &&
-           text[zeros + 1] <= '9') {
-        zeros++;
-    }
-    const uint8_t *at = text + zeros;
-    bool is_read = len < sizeof(text);
-    if (token->kind == TOKEN_INT) {
-        node->constant = value_int(0);
-        is_read =
-            is_read && number_parse_i64(&at, text + len, &node->constant.integer) == NUMBER_OK;
-    } else {
-        node->constant = value_double(0);
-        is_read = is_read && number_parse_f64(&at, text + len, &node->constant.number) == NUMBER_OK;
-    }
-    if (!is_read) {
-        return parser_refuse(parser, token->place, ST_UNSUPPORTED, "the number %.*s is too large",
-                             SPAN_SHORT(token->text));
-    }
-    return node;
-}
 
 /* ---- primary expressions --------------------------------------------------------------------- */
 
@@ -386,10 +120,10 @@ static struct node *parse_primary(struct parser *parser)
     case TOKEN_NAME:
         return parse_name(parser);
     case TOKEN_STRING:
-        return parse_string(parser);
+        return parser_string(parser);
     case TOKEN_INT:
     case TOKEN_FLOAT:
-        return parse_number(parser);
+        return parser_number(parser);
     default:
         break;
     }
@@ -399,7 +133,8 @@ static struct node *parse_primary(struct parser *parser)
     if (parser_is_op(parser, '[')) {
         return parse_list(parser);
     }
-    return parser_is_op(parser, '{') ? parse_map(parser) : refuse_token(parser, "an expression");
+    return parser_is_op(parser, '{') ? parse_map(parser)
+                                     : parser_refuse_token(parser, "an expression");
 }
 
 /* ---- what follows them ----------------------------------------------------------------------- */
@@ -483,7 +218,7 @@ static struct node *parse_brackets(struct parser *parser, struct node *self)
     }
     node->a = self;
     if (parser_is_op(parser, ']')) {
-        return refuse_token(parser, "an index");
+        return parser_refuse_token(parser, "an index");
     }
     node->b = parse_bound(parser, &has_failed);
     if (!has_failed && parser_skip_op(parser, ':')) {
@@ -509,7 +244,7 @@ static struct node *parse_dot(struct parser *parser, struct node *self)
     node->a = self;
     if (parser->at->kind == TOKEN_INT) {
         node->kind = NODE_SUBSCRIPT;
-        node->b = parse_number(parser);
+        node->b = parser_number(parser);
         return node->b ? node : NULL;
     }
     node->text = parser_expect_name(parser);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The filters, as jinja2.filters has them; tojson as transformers replaces it. */
+/* The table of filters, and those of texts, numbers and JSON, as jinja2.filters has them; tojson as
+ * transformers replaces it. */
 #include "config.h"
 
 #include <math.h>
@@ -9,27 +10,22 @@
 
 #include "protocol/number.h"
 #include "server/text/pytext.h"
-#include "server/text/template_priv.h"
-
-#define FILTER(name)                                                                               \
-    static enum status filter_##name(struct render *render, const struct node *node,               \
-                                     struct value self, const struct value *args,                  \
-                                     struct value *out)
+#include "server/text/template_filters_priv.h"
 
 #define INDENT_MAX 64
 #define ROUND_MAX 300
 
-static bool is_given(const struct value *value)
+bool filter_is_given(const struct value *value)
 {
     return !template_is(value, OBJECT_MISSING);
 }
 
-static bool is_true(const struct value *value, bool otherwise)
+bool filter_is_true(const struct value *value, bool otherwise)
 {
-    return is_given(value) ? template_truth(value) : otherwise;
+    return filter_is_given(value) ? template_truth(value) : otherwise;
 }
 
-static enum status refuse(struct render *render, const struct node *node, const char *filter,
+enum status filter_refuse(struct render *render, const struct node *node, const char *filter,
                           const struct value *value)
 {
     if (template_is(value, OBJECT_UNDEFINED)) {
@@ -40,7 +36,7 @@ static enum status refuse(struct render *render, const struct node *node, const 
 }
 
 /* The method |name| of strings, on str() of |self|. */
-static enum status by_method(struct render *render, const struct node *node, const char *name,
+enum status filter_by_method(struct render *render, const struct node *node, const char *name,
                              const struct value *self, const struct value *args, struct value *out)
 {
     struct value text;
@@ -50,27 +46,27 @@ static enum status by_method(struct render *render, const struct node *node, con
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-FILTER(trim)
+static TEMPLATE_FILTER(trim)
 {
-    return by_method(render, node, "strip", &self, args, out);
+    return filter_by_method(render, node, "strip", &self, args, out);
 }
 
-FILTER(upper)
+static TEMPLATE_FILTER(upper)
 {
-    return by_method(render, node, "upper", &self, args, out);
+    return filter_by_method(render, node, "upper", &self, args, out);
 }
 
-FILTER(lower)
+static TEMPLATE_FILTER(lower)
 {
-    return by_method(render, node, "lower", &self, args, out);
+    return filter_by_method(render, node, "lower", &self, args, out);
 }
 
-FILTER(capitalize)
+static TEMPLATE_FILTER(capitalize)
 {
-    return by_method(render, node, "capitalize", &self, args, out);
+    return filter_by_method(render, node, "capitalize", &self, args, out);
 }
 
-FILTER(replace)
+static TEMPLATE_FILTER(replace)
 {
     struct value texts[3] = {args[0], args[1], args[2]};
     TRY(template_text(render, node, &args[0], &texts[0]));
@@ -78,11 +74,11 @@ FILTER(replace)
     if (texts[2].kind == VALUE_NONE) {
         texts[2] = value_int(-1);
     }
-    return by_method(render, node, "replace", &self, texts, out);
+    return filter_by_method(render, node, "replace", &self, texts, out);
 }
 
 /* Not str.title(): words begin behind blanks, hyphens and brackets only. */
-FILTER(title)
+static TEMPLATE_FILTER(title)
 {
     struct value text;
     (void)args;
@@ -103,13 +99,13 @@ FILTER(title)
     return template_text_end(render, node, begin, out);
 }
 
-FILTER(string)
+static TEMPLATE_FILTER(string)
 {
     (void)args;
     return template_text(render, node, &self, out);
 }
 
-FILTER(safe)
+static TEMPLATE_FILTER(safe)
 {
     (void)args;
     TRY(template_text(render, node, &self, out));
@@ -117,7 +113,7 @@ FILTER(safe)
     return ST_OK;
 }
 
-FILTER(escape)
+static TEMPLATE_FILTER(escape)
 {
     static const char plain[] = "&<>'\"";
     static const char *const escapes[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
@@ -150,12 +146,12 @@ static enum status read_indent(struct render *render, const struct node *node,
     static const char blanks[INDENT_MAX + 1] =
         "                                                                ";
     int64_t number = 4;
-    if (is_given(width) && width->kind == VALUE_STRING) {
+    if (filter_is_given(width) && width->kind == VALUE_STRING) {
         *out = width->string;
         return ST_OK;
     }
-    if (is_given(width) && !template_as_int(width, &number)) {
-        return refuse(render, node, "indent", width);
+    if (filter_is_given(width) && !template_as_int(width, &number)) {
+        return filter_refuse(render, node, "indent", width);
     }
     if (number > INDENT_MAX) {
         return template_fail(render, node, ST_TOO_LARGE, "an indent of more than %d blanks",
@@ -165,21 +161,21 @@ static enum status read_indent(struct render *render, const struct node *node,
     return ST_OK;
 }
 
-FILTER(indent)
+static TEMPLATE_FILTER(indent)
 {
     struct value lines;
     struct span blanks = {0};
     const struct value none = {.kind = VALUE_OBJECT, .flags = OBJECT_MISSING};
-    bool is_first = is_true(&args[1], false), is_blank = is_true(&args[2], false);
+    bool is_first = filter_is_true(&args[1], false), is_blank = filter_is_true(&args[2], false);
     if (self.kind != VALUE_STRING) {
-        return refuse(render, node, "indent", &self);
+        return filter_refuse(render, node, "indent", &self);
     }
     TRY(read_indent(render, node, &args[0], &blanks));
     size_t begin = template_text_begin(render);
     buf_add(render->out, self.string.ptr, self.string.len);
     buf_add_char(render->out, '\n');
     TRY(template_text_end(render, node, begin, &lines));
-    TRY(by_method(render, node, "splitlines", &lines, &none, &lines));
+    TRY(filter_by_method(render, node, "splitlines", &lines, &none, &lines));
     for (size_t i = 0; i < lines.list->count && !buf_failed(render->out); i++) {
         struct span line = lines.list->items[i].string;
         buf_add_str(render->out, i ? "\n" : "");
@@ -196,7 +192,7 @@ FILTER(indent)
 static enum status read_separators(struct render *render, const struct node *node,
                                    const struct value *pair, struct value_json_style *style)
 {
-    if (!is_given(pair) || pair->kind == VALUE_NONE) {
+    if (!filter_is_given(pair) || pair->kind == VALUE_NONE) {
         return ST_OK;
     }
     if (pair->kind != VALUE_LIST || pair->list->count != 2 ||
@@ -213,15 +209,15 @@ static enum status read_json_style(struct render *render, const struct node *nod
 {
     int64_t indent = 0;
     *style = VALUE_JSON_DEFAULT;
-    style->is_ascii = is_true(&args[0], false);
-    style->is_sorted = is_true(&args[3], false);
-    if (is_given(&args[1]) && args[1].kind != VALUE_NONE) {
+    style->is_ascii = filter_is_true(&args[0], false);
+    style->is_sorted = filter_is_true(&args[3], false);
+    if (filter_is_given(&args[1]) && args[1].kind != VALUE_NONE) {
         style->item_text = span_str(",");
         if (args[1].kind == VALUE_STRING) {
             style->indent_text = args[1].string;
             style->indent = 0;
         } else if (!template_as_int(&args[1], &indent)) {
-            return refuse(render, node, "tojson", &args[1]);
+            return filter_refuse(render, node, "tojson", &args[1]);
         } else if (indent > INDENT_MAX) {
             return template_fail(render, node, ST_TOO_LARGE, "an indent of more than %d blanks",
                                  INDENT_MAX);
@@ -232,7 +228,7 @@ static enum status read_json_style(struct render *render, const struct node *nod
     return read_separators(render, node, &args[2], style);
 }
 
-FILTER(tojson)
+static TEMPLATE_FILTER(tojson)
 {
     struct value_json_style style;
     TRY(read_json_style(render, node, args, &style));
@@ -248,7 +244,7 @@ FILTER(tojson)
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Reads what int() or float() of a text takes: blanks around, a sign, leading zeros. */
-static bool read_number(struct span text, bool is_float, struct value *out)
+bool filter_read_number(struct span text, bool is_float, struct value *out)
 {
     uint8_t copy[NUMBER_TEXT_MAX * 2];
     size_t len = 0, at = 0;
@@ -283,11 +279,11 @@ static bool to_int(double number, struct value *out)
     return true;
 }
 
-FILTER(int)
+static TEMPLATE_FILTER(int)
 {
     int64_t integer;
-    *out = is_given(&args[0]) ? args[0] : value_int(0);
-    if (is_given(&args[1]) && (!template_as_int(&args[1], &integer) || integer != 10)) {
+    *out = filter_is_given(&args[0]) ? args[0] : value_int(0);
+    if (filter_is_given(&args[1]) && (!template_as_int(&args[1], &integer) || integer != 10)) {
         return template_fail(render, node, ST_UNSUPPORTED, "'int' reads only base 10");
     }
     if (template_is(&self, OBJECT_UNDEFINED)) {
@@ -299,32 +295,32 @@ FILTER(int)
         to_int(self.number, out);
     } else if (self.kind == VALUE_STRING) {
         struct value number;
-        if (read_number(self.string, false, &number)) {
+        if (filter_read_number(self.string, false, &number)) {
             *out = number;
-        } else if (read_number(self.string, true, &number)) {
+        } else if (filter_read_number(self.string, true, &number)) {
             to_int(number.number, out);
         }
     }
     return ST_OK;
 }
 
-FILTER(float)
+static TEMPLATE_FILTER(float)
 {
     double number;
     struct value read;
-    *out = is_given(&args[0]) ? args[0] : value_double(0);
+    *out = filter_is_given(&args[0]) ? args[0] : value_double(0);
     if (template_is(&self, OBJECT_UNDEFINED)) {
         return template_undefined_fail(render, node, &self);
     }
     if (template_as_double(&self, &number)) {
         *out = value_double(number);
-    } else if (self.kind == VALUE_STRING && read_number(self.string, true, &read)) {
+    } else if (self.kind == VALUE_STRING && filter_read_number(self.string, true, &read)) {
         *out = read;
     }
     return ST_OK;
 }
 
-FILTER(abs)
+static TEMPLATE_FILTER(abs)
 {
     const struct value zero = value_int(0);
     (void)args;
@@ -333,7 +329,7 @@ FILTER(abs)
         return ST_OK;
     }
     if (!template_as_int(&self, &out->integer)) {
-        return refuse(render, node, "abs", &self);
+        return filter_refuse(render, node, "abs", &self);
     }
     return template_binary(render, node, out->integer < 0 ? '-' : '+', &zero, &self, out);
 }
@@ -349,28 +345,28 @@ static double round_common(double number, int64_t places)
     return strtod(text, NULL);
 }
 
-FILTER(round)
+static TEMPLATE_FILTER(round)
 {
     int64_t places = 0, integer;
     double number;
-    bool is_ceil =
-        is_given(&args[1]) && args[1].kind == VALUE_STRING && span_is(args[1].string, "ceil");
-    bool is_floor =
-        is_given(&args[1]) && args[1].kind == VALUE_STRING && span_is(args[1].string, "floor");
-    if (is_given(&args[0]) && !template_as_int(&args[0], &places)) {
-        return refuse(render, node, "round", &args[0]);
+    bool is_ceil = filter_is_given(&args[1]) && args[1].kind == VALUE_STRING &&
+                   span_is(args[1].string, "ceil");
+    bool is_floor = filter_is_given(&args[1]) && args[1].kind == VALUE_STRING &&
+                    span_is(args[1].string, "floor");
+    if (filter_is_given(&args[0]) && !template_as_int(&args[0], &places)) {
+        return filter_refuse(render, node, "round", &args[0]);
     }
     if (places < 0 || places > ROUND_MAX) {
         return template_fail(render, node, ST_UNSUPPORTED, "'round' to %lld places",
                              (long long)places);
     }
-    if (is_given(&args[1]) && !is_ceil && !is_floor &&
+    if (filter_is_given(&args[1]) && !is_ceil && !is_floor &&
         (args[1].kind != VALUE_STRING || !span_is(args[1].string, "common"))) {
         return template_fail(render, node, ST_INVALID,
                              "the method of 'round' is common, ceil or floor");
     }
     if (!template_as_double(&self, &number)) {
-        return refuse(render, node, "round", &self);
+        return filter_refuse(render, node, "round", &self);
     }
     if (is_ceil || is_floor) {
         double scale = pow(10, (double)places);
@@ -386,24 +382,24 @@ FILTER(round)
 
 /* ---- defaults, ends, lengths ----------------------------------------------------------------- */
 
-FILTER(default)
+static TEMPLATE_FILTER(default)
 {
     bool is_replaced = template_is(&self, OBJECT_UNDEFINED) ||
-                       (is_true(&args[1], false) && !template_truth(&self));
+                       (filter_is_true(&args[1], false) && !template_truth(&self));
     (void)render;
     (void)node;
-    *out = !is_replaced ? self : is_given(&args[0]) ? args[0] : value_string(span_str(""));
+    *out = !is_replaced ? self : filter_is_given(&args[0]) ? args[0] : value_string(span_str(""));
     return ST_OK;
 }
 
-FILTER(length)
+static TEMPLATE_FILTER(length)
 {
     (void)args;
     *out = value_int(0);
     return template_length(render, node, &self, &out->integer);
 }
 
-FILTER(first)
+static TEMPLATE_FILTER(first)
 {
     struct value_list *list;
     (void)args;
@@ -413,7 +409,7 @@ FILTER(first)
     return ST_OK;
 }
 
-FILTER(last)
+static TEMPLATE_FILTER(last)
 {
     struct value_list *list;
     (void)args;
@@ -423,426 +419,6 @@ FILTER(last)
     TRY(template_iterate(render, node, &self, &list));
     *out = list->count ? list->items[list->count - 1]
                        : template_undefined(render, span_str("last of an empty list"));
-    return ST_OK;
-}
-
-/* ---- lists ----------------------------------------------------------------------------------- */
-
-static enum status copy_list(struct render *render, const struct node *node,
-                             const struct value *self, struct value *out)
-{
-    struct value_list *list;
-    TRY(template_iterate(render, node, self, &list));
-    TRY(template_charge(render, node, list->count * 16));
-    *out = (struct value){.kind = VALUE_LIST};
-    struct value *items = arena_array(render->arena, list->count + 1, sizeof(*items));
-    if (!items || !value_list_new(render->arena, out)) {
-        return template_no_memory(render);
-    }
-    if (list->count) {
-        memcpy(items, list->items, list->count * sizeof(*items));
-    }
-    *out->list = (struct value_list){list->count, list->count + 1, items};
-    return ST_OK;
-}
-
-FILTER(list)
-{
-    (void)args;
-    return copy_list(render, node, &self, out);
-}
-
-FILTER(reverse)
-{
-    (void)args;
-    if (self.kind == VALUE_STRING) {
-        const struct value bounds[3] = {{0}, {0}, value_int(-1)};
-        return template_slice(render, node, &self, bounds, out);
-    }
-    TRY(copy_list(render, node, &self, out));
-    for (size_t i = 0, count = out->list->count; i < count / 2; i++) {
-        struct value one = out->list->items[i];
-        out->list->items[i] = out->list->items[count - 1 - i];
-        out->list->items[count - 1 - i] = one;
-    }
-    out->flags = VALUE_IS_ITERATOR;
-    return ST_OK;
-}
-
-static void replace_undefined(const struct value *otherwise, struct value *out)
-{
-    if (is_given(otherwise) && otherwise->kind != VALUE_NONE &&
-        template_is(out, OBJECT_UNDEFINED)) {
-        *out = *otherwise;
-    }
-}
-
-/* The value at a path such as "function.name" or 0; |otherwise|, if it is given, for each part that
- * is undefined. */
-static enum status get_path_or(struct render *render, const struct node *node,
-                               const struct value *self, const struct value *path,
-                               const struct value *otherwise, struct value *out)
-{
-    *out = *self;
-    if (path->kind != VALUE_STRING) {
-        TRY(template_item(render, node, self, path, out));
-        replace_undefined(otherwise, out);
-        return ST_OK;
-    }
-    for (struct span rest = path->string;;) {
-        size_t dot = pytext_find(rest, span_str("."));
-        struct value key = value_string(span_of(rest.ptr, dot == SIZE_MAX ? rest.len : dot));
-        struct value number, inner = *out;
-        bool is_number = key.string.len > 0;
-        for (size_t i = 0; i < key.string.len; i++) {
-            is_number &= key.string.ptr[i] >= '0' && key.string.ptr[i] <= '9';
-        }
-        if (is_number && read_number(key.string, false, &number)) {
-            key = number;
-        }
-        TRY(template_item(render, node, &inner, &key, out));
-        replace_undefined(otherwise, out);
-        if (dot == SIZE_MAX) {
-            return ST_OK;
-        }
-        rest = span_of(rest.ptr + dot + 1, rest.len - dot - 1);
-    }
-}
-
-static enum status get_path(struct render *render, const struct node *node,
-                            const struct value *self, const struct value *path, struct value *out)
-{
-    const struct value none = {.kind = VALUE_NONE};
-    return get_path_or(render, node, self, path, &none, out);
-}
-
-FILTER(join)
-{
-    struct value_list *list;
-    TRY(template_iterate(render, node, &self, &list));
-    size_t begin = template_text_begin(render);
-    for (size_t i = 0; i < list->count; i++) {
-        struct value item = list->items[i];
-        if (is_given(&args[1]) && args[1].kind != VALUE_NONE) {
-            TRY(get_path(render, node, &list->items[i], &args[1], &item));
-        }
-        if (i > 0 && is_given(&args[0])) {
-            TRY(template_print(render, node, &args[0], false));
-        }
-        TRY(template_print(render, node, &item, false));
-    }
-    return template_text_end(render, node, begin, out);
-}
-
-FILTER(items)
-{
-    const struct value none = {.kind = VALUE_MAP, .map = &(struct value_map){0}};
-    (void)args;
-    if (self.kind != VALUE_MAP && !template_is(&self, OBJECT_UNDEFINED)) {
-        return refuse(render, node, "items", &self);
-    }
-    const struct value *map = self.kind == VALUE_MAP ? &self : &none;
-    TRY(template_method_find(map, span_str("items"))->call(render, node, *map, args, out));
-    out->flags = VALUE_IS_ITERATOR;
-    return ST_OK;
-}
-
-/* ---- filters of items ------------------------------------------------------------------------ */
-
-/* The filter or test that |items| name first, with the rest as its arguments. */
-static enum status call_by_name(struct render *render, const struct node *node,
-                                const struct value_list *items, size_t from, bool is_test,
-                                const struct value *self, struct value *out)
-{
-    const struct value *name = &items->items[from];
-    const struct builtin *builtin = NULL;
-    size_t count = items->count - from - 1;
-    if (name->kind == VALUE_STRING) {
-        builtin = is_test ? template_test_find(name->string) : template_filter_find(name->string);
-    }
-    if (!builtin) {
-        return template_fail(render, node, ST_UNSUPPORTED, "there is no such %s here",
-                             is_test ? "test" : "filter");
-    }
-    struct arguments arguments = {
-        .items = arena_array(render->arena, count + 1, sizeof(*arguments.items)), .count = count};
-    if (!arguments.items) {
-        return template_no_memory(render);
-    }
-    for (size_t i = 0; i < count; i++) {
-        arguments.items[i] = (struct argument){.value = items->items[from + 1 + i]};
-    }
-    if (render->stack_depth >= TEMPLATE_STACK_MAX) {
-        return template_fail(render, node, ST_TOO_LARGE, "filters call each other too deep");
-    }
-    render->stack_depth++;
-    enum status status = template_call_builtin(render, node, builtin, *self, &arguments, out);
-    render->stack_depth--;
-    return status;
-}
-
-static enum status select_items(struct render *render, const struct node *node,
-                                const struct value *self, const struct value *args, bool by_path,
-                                bool wanted, struct value *out)
-{
-    struct value_list *list;
-    const struct value_list *given = args[0].list;
-    size_t from = by_path ? 1 : 0;
-    if (!value_list_new(render->arena, out)) {
-        return template_no_memory(render);
-    }
-    out->flags = VALUE_IS_ITERATOR;
-    if (!template_truth(self)) {
-        return ST_OK;
-    }
-    if (by_path && given->count == 0) {
-        return template_fail(render, node, ST_INVALID, "the name of an attribute is missing");
-    }
-    TRY(template_iterate(render, node, self, &list));
-    for (size_t i = 0; i < list->count; i++) {
-        struct value item = list->items[i], test;
-        TRY(template_charge(render, node, 1));
-        if (by_path) {
-            TRY(get_path(render, node, &list->items[i], &given->items[0], &item));
-        }
-        test = item;
-        if (given->count > from) {
-            TRY(call_by_name(render, node, given, from, true, &item, &test));
-        }
-        if (template_truth(&test) == wanted &&
-            !value_list_add(render->arena, out, list->items[i])) {
-            return template_no_memory(render);
-        }
-    }
-    return ST_OK;
-}
-
-FILTER(select)
-{
-    return select_items(render, node, &self, args, false, true, out);
-}
-
-FILTER(reject)
-{
-    return select_items(render, node, &self, args, false, false, out);
-}
-
-FILTER(selectattr)
-{
-    return select_items(render, node, &self, args, true, true, out);
-}
-
-FILTER(rejectattr)
-{
-    return select_items(render, node, &self, args, true, false, out);
-}
-
-static enum status map_item(struct render *render, const struct node *node,
-                            const struct value *item, const struct value *args, struct value *out)
-{
-    if (args[0].list->count > 0) {
-        return call_by_name(render, node, args[0].list, 0, false, item, out);
-    }
-    return get_path_or(render, node, item, &args[1], &args[2], out);
-}
-
-FILTER(map)
-{
-    struct value_list *list;
-    if (!value_list_new(render->arena, out)) {
-        return template_no_memory(render);
-    }
-    out->flags = VALUE_IS_ITERATOR;
-    if (!template_truth(&self)) {
-        return ST_OK;
-    }
-    if (args[0].list->count == 0 && !is_given(&args[1])) {
-        return template_fail(render, node, ST_INVALID, "'map' takes a filter or an attribute");
-    }
-    TRY(template_iterate(render, node, &self, &list));
-    for (size_t i = 0; i < list->count; i++) {
-        struct value item;
-        TRY(template_charge(render, node, 1));
-        TRY(map_item(render, node, &list->items[i], args, &item));
-        if (!value_list_add(render->arena, out, item)) {
-            return template_no_memory(render);
-        }
-    }
-    return ST_OK;
-}
-
-/* ---- order ----------------------------------------------------------------------------------- */
-
-struct sort {
-    struct render *render;
-    const struct node *node;
-    bool is_reversed;
-};
-
-/* An item with what it is ordered by. */
-struct sort_item {
-    struct value key, value;
-};
-
-static enum status make_key(struct render *render, const struct node *node,
-                            const struct value *item, const struct value *path, bool keeps_case,
-                            struct value *out)
-{
-    *out = *item;
-    if (is_given(path) && path->kind != VALUE_NONE) {
-        TRY(get_path(render, node, item, path, out));
-    }
-    if (keeps_case || out->kind != VALUE_STRING) {
-        return ST_OK;
-    }
-    struct value text = *out;
-    return by_method(render, node, "lower", &text, NULL, out);
-}
-
-/* A merge, which keeps the order of equal items. */
-static enum status merge(const struct sort *sort, struct sort_item *items, size_t half,
-                         size_t count, struct sort_item *spare)
-{
-    size_t left = 0, right = half;
-    for (size_t i = 0; i < count; i++) {
-        bool takes_right = left == half;
-        if (!takes_right && right < count) {
-            int order;
-            TRY(template_order(sort->render, sort->node, &items[left].key, &items[right].key,
-                               &order));
-            takes_right = sort->is_reversed ? order < 0 : order > 0;
-        }
-        spare[i] = items[takes_right ? right++ : left++];
-    }
-    memcpy(items, spare, count * sizeof(*items));
-    return ST_OK;
-}
-
-static enum status merge_sort(const struct sort *sort, struct sort_item *items, size_t count,
-                              struct sort_item *spare)
-{
-    if (count < 2) {
-        return ST_OK;
-    }
-    TRY(merge_sort(sort, items, count / 2, spare));
-    TRY(merge_sort(sort, items + count / 2, count - count / 2, spare));
-    return merge(sort, items, count / 2, count, spare);
-}
-
-/* Sorts |list|, a list of its own, by |path| of its items. */
-static enum status sort_list(struct render *render, const struct node *node, struct value *list,
-                             const struct value *path, bool keeps_case, bool is_reversed)
-{
-    const struct sort sort = {render, node, is_reversed};
-    size_t count = list->list->count;
-    struct sort_item *items = arena_array(render->arena, 2 * count + 1, sizeof(*items));
-    if (!items) {
-        return template_no_memory(render);
-    }
-    for (size_t i = 0; i < count; i++) {
-        items[i].value = list->list->items[i];
-        TRY(make_key(render, node, &items[i].value, path, keeps_case, &items[i].key));
-    }
-    TRY(merge_sort(&sort, items, count, items + count));
-    for (size_t i = 0; i < count; i++) {
-        list->list->items[i] = items[i].value;
-    }
-    return ST_OK;
-}
-
-FILTER(sort)
-{
-    TRY(copy_list(render, node, &self, out));
-    return sort_list(render, node, out, &args[2], is_true(&args[1], false),
-                     is_true(&args[0], false));
-}
-
-FILTER(dictsort)
-{
-    struct value place = value_int(0);
-    if (self.kind != VALUE_MAP) {
-        return refuse(render, node, "dictsort", &self);
-    }
-    if (is_given(&args[1])) {
-        bool is_value = args[1].kind == VALUE_STRING && span_is(args[1].string, "value");
-        if (!is_value && !(args[1].kind == VALUE_STRING && span_is(args[1].string, "key"))) {
-            return template_fail(render, node, ST_INVALID, "'dictsort' is by key or value");
-        }
-        place.integer = is_value;
-    }
-    TRY(filter_items(render, node, self, args, out));
-    out->flags = 0;
-    return sort_list(render, node, out, &place, is_true(&args[0], false), is_true(&args[2], false));
-}
-
-static enum status extreme(struct render *render, const struct node *node, const struct value *self,
-                           const struct value *args, int sign, struct value *out)
-{
-    struct value_list *list;
-    struct value best, key;
-    TRY(template_iterate(render, node, self, &list));
-    if (list->count == 0) {
-        *out = template_undefined(render, span_str("of an empty list"));
-        return ST_OK;
-    }
-    for (size_t i = 0; i < list->count; i++) {
-        int order = -1;
-        TRY(make_key(render, node, &list->items[i], &args[1], is_true(&args[0], false), &key));
-        if (i > 0) {
-            TRY(template_order(render, node, &key, &best, &order));
-            order *= sign;
-        }
-        if (order < 0) {
-            best = key;
-            *out = list->items[i];
-        }
-    }
-    return ST_OK;
-}
-
-FILTER(min)
-{
-    return extreme(render, node, &self, args, 1, out);
-}
-
-FILTER(max)
-{
-    return extreme(render, node, &self, args, -1, out);
-}
-
-FILTER(sum)
-{
-    struct value_list *list;
-    *out = is_given(&args[1]) ? args[1] : value_int(0);
-    TRY(template_iterate(render, node, &self, &list));
-    for (size_t i = 0; i < list->count; i++) {
-        struct value item = list->items[i], sum = *out;
-        if (is_given(&args[0]) && args[0].kind != VALUE_NONE) {
-            TRY(get_path(render, node, &list->items[i], &args[0], &item));
-        }
-        TRY(template_binary(render, node, '+', &sum, &item, out));
-    }
-    return ST_OK;
-}
-
-FILTER(unique)
-{
-    struct value_list *list;
-    struct value keys, key;
-    TRY(template_iterate(render, node, &self, &list));
-    if (!value_list_new(render->arena, out) || !value_list_new(render->arena, &keys)) {
-        return template_no_memory(render);
-    }
-    out->flags = VALUE_IS_ITERATOR;
-    for (size_t i = 0; i < list->count; i++) {
-        bool is_known;
-        TRY(make_key(render, node, &list->items[i], &args[1], is_true(&args[0], false), &key));
-        TRY(template_contains(render, node, &keys, &key, &is_known));
-        if (!is_known && (!value_list_add(render->arena, &keys, key) ||
-                          !value_list_add(render->arena, out, list->items[i]))) {
-            return template_no_memory(render);
-        }
-    }
     return ST_OK;
 }
 

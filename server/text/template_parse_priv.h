@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two halves of the templates' parser share: statements and expressions. */
+/* Shared by the files of the templates' parser: statements, expressions, literals. */
 #ifndef PTED_SERVER_TEXT_TEMPLATE_PARSE_PRIV_H
 #define PTED_SERVER_TEXT_TEMPLATE_PARSE_PRIV_H
 
@@ -24,6 +24,9 @@ struct node_list {
 struct node *parser_node(struct parser *parser, enum node_kind kind, struct place place);
 void *parser_refuse(struct parser *parser, struct place place, enum status code, const char *fmt,
                     ...) __attribute__((format(printf, 4, 5)));
+/* Says that |expected| must stand here. */
+void *parser_refuse_token(struct parser *parser, const char *expected);
+
 bool parser_enter(struct parser *parser); /* one level deeper; false: refused */
 void parser_leave(struct parser *parser);
 
@@ -38,6 +41,10 @@ bool parser_expect_op(struct parser *parser, uint16_t op); /* false: refused */
 
 /* The text of a name that must stand here; an empty span: refused. */
 struct span parser_expect_name(struct parser *parser);
+
+/* The string, or strings behind each other, or the number that stands here. */
+struct node *parser_string(struct parser *parser);
+struct node *parser_number(struct parser *parser);
 
 struct node *parser_expression(struct parser *parser);
 

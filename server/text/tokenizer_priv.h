@@ -291,6 +291,10 @@ struct encoder {
     size_t lattice_capacity;
 };
 
+/* NULL: no memory. */
+struct encoder *encoder_new(const struct tokenizer *tokenizer);
+void encoder_free(struct encoder *encoder);
+
 /* Appends a token; ST_TOO_LARGE beyond the maximum. */
 MUST_CHECK enum status encoder_add_slow(struct encoder *encoder, uint32_t id);
 static inline enum status encoder_add(struct encoder *encoder, uint32_t id)
@@ -321,6 +325,18 @@ MUST_CHECK enum status tokenizer_parse_sentencepiece(struct tokenizer *tokenizer
                                                      struct error *err);
 MUST_CHECK enum status tokenizer_parse_ranks(struct tokenizer *tokenizer, struct span file,
                                              enum tokenizer_pattern pattern, struct error *err);
+
+/* ---- added tokens ---------------------------------------------------------------------------- */
+
+/* Of the vocabulary and its flags: what added_cut() looks for. */
+MUST_CHECK enum status added_make_tries(struct tokenizer *tokenizer, struct error *err);
+
+/* |is_first|: the text begins here. */
+typedef enum status added_part_f(struct encoder *encoder, struct span text, bool is_first);
+
+/* Gives what lies between added tokens to |part|. */
+MUST_CHECK enum status added_cut(struct encoder *encoder, const struct trie *trie, struct span text,
+                                 bool is_first, added_part_f *part);
 
 /* ---- models ---------------------------------------------------------------------------------- */
 

@@ -310,10 +310,10 @@ static void test_promises(void **state)
     struct hal_pool *pool = pool_new(RING);
     struct crowd a = crowd_of(pool);
     struct hal_pool *b = share_of(pool);
-    assert_true(hal_pool_promise(a.other, RING / 2 - RING / 32));
+    assert_true(hal_pool_try_charge(a.other, RING / 2 - RING / 32));
     assert_int_equal(stats_of(a.pool).held_bytes, RING / 2);
-    assert_false(hal_pool_promise(a.other, 64));
-    assert_false(hal_pool_promise(a.other, SIZE_MAX));
+    assert_false(hal_pool_try_charge(a.other, 64));
+    assert_false(hal_pool_try_charge(a.other, SIZE_MAX));
     struct hal_buffer *other = reserve(b, RING / 2);
     assert_fails(err, hal_pool_reserve_growing(a.other, RING / 4, RING / 8, 0, &some, &err),
                  ST_EXHAUSTED, "share");
@@ -334,11 +334,11 @@ static void test_promises_to_a_party_that_is_alone(void **state)
 {
     (void)state;
     struct hal_pool *a = pool_new(RING), *one = member_of(a);
-    assert_false(hal_pool_promise(one, RING + 1));
-    assert_true(hal_pool_promise(one, RING / 4 * 3));
-    assert_false(hal_pool_promise(one, RING / 4 + 1));
-    assert_false(hal_pool_promise(one, SIZE_MAX));
-    assert_true(hal_pool_promise(one, RING / 4));
+    assert_false(hal_pool_try_charge(one, RING + 1));
+    assert_true(hal_pool_try_charge(one, RING / 4 * 3));
+    assert_false(hal_pool_try_charge(one, RING / 4 + 1));
+    assert_false(hal_pool_try_charge(one, SIZE_MAX));
+    assert_true(hal_pool_try_charge(one, RING / 4));
     hal_pool_discharge(one, RING);
     part(one);
     hal_pool_free(a);

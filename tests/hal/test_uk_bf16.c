@@ -375,6 +375,74 @@ static void level_types(const struct hal_cpu_uk *uk)
     check_types(uk, &(struct problem){1, 20, 70, 2046, 2, 0, true, false, -INFINITY, INFINITY});
 }
 
+/* Fills the runs of |p| that |skips| leaves out. */
+static void fill_skipped(const struct problem *p, float *a, const uint8_t *skips, float with)
+{
+    for (size_t row = 0; row < (size_t)p->lines * p->m; row++) {
+        bool is_first = row % p->m == 0, is_last = row % p->m == p->m - 1;
+        for (size_t s = 0; s < p->segments; s++) {
+            if ((is_first && skips[s] == UK_SKIP_FIRST) || (is_last && skips[s] == UK_SKIP_LAST)) {
+                for (size_t k = 0; k < p->run; k++) {
+                    a[row * row_floats(p) + s * (p->run + 1) + k] = with;
+                }
+            }
+        }
+    }
+}
+
+/* A run that is left out counts as zeros, and what lies there is not looked at. */
+static void check_skips(const struct hal_cpu_uk *uk, const struct problem *p, const uint8_t *skips)
+{
+    struct operands o;
+    setup(uk, p, &o);
+    size_t rows = (size_t)p->lines * p->m, c_bytes = (rows * (p->n + 3) + 3) * sizeof(float);
+    fill_skipped(p, o.a, skips, 0);
+    uk->gemm_bf16(&o.g);
+    check(p, &o, uk->name);
+    float *want = random_floats(c_bytes / sizeof(float), 0);
+    memcpy(want, o.c, c_bytes);
+    fill_skipped(p, o.a, skips, NAN);
+    uint16_t *halves = halves_of(uk, o.a, rows * row_floats(p));
+    o.g.skips = skips;
+    for (int is_bf16 = 0; is_bf16 < 2; is_bf16++) {
+        o.g.a = is_bf16 ? (const float *)(const void *)halves : o.a;
+        o.g.a_is_bf16 = is_bf16;
+        for (size_t i = 0; i < rows; i++) {
+            memset(o.c + i * (p->n + 3), 0, p->n * sizeof(float));
+        }
+        uk->gemm_bf16(&o.g);
+        assert_memory_equal(o.c, want, c_bytes);
+    }
+    free(want);
+    free(halves);
+    teardown(&o);
+}
+
+static void level_skips(const struct hal_cpu_uk *uk)
+{
+    static const uint8_t skips[][4] = {
+        {UK_SKIP_FIRST, 0, UK_SKIP_LAST}, {0, UK_SKIP_LAST}, {UK_SKIP_FIRST, UK_SKIP_FIRST, 0, 0}};
+    for (uint32_t m = 2; uk->bf16_skips && m <= 2 * uk->bf16_mr + 1; m++) {
+        check_skips(uk,
+                    &(struct problem){1 + m % 3, m, 10 + m, 32, m % 3 == 1 ? 2 : 3 + m % 3 / 2,
+                                      SEGMENTS_MAX, true, m % 2, -INFINITY, INFINITY},
+                    skips[m % 3]);
+    }
+    /* blocks of k begin between runs */
+    for (size_t i = 0; uk->bf16_skips && i < 2; i++) {
+        check_skips(uk,
+                    &(struct problem){3, 7, 40, 600, 3 - (uint32_t)i, SEGMENTS_MAX, true, false,
+                                      -INFINITY, INFINITY},
+                    skips[i]);
+    }
+}
+
+static void test_skips(void **state)
+{
+    (void)state;
+    each_bf16_level(level_skips);
+}
+
 static void test_types(void **state)
 {
     (void)state;
@@ -549,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_runs),       cmocka_unit_test(test_nan),
         cmocka_unit_test(test_pack),       cmocka_unit_test(test_types),
         cmocka_unit_test(test_odd),        cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_skips),
 #ifdef PTED_CPU_X86
         cmocka_unit_test(test_soft_tiles),
 #endif

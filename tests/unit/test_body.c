@@ -176,8 +176,8 @@ static void without_room(void **state)
     body_fini(&body);
 }
 
-/* Promised memory counts at once, and the promise is kept. */
-static void promises(void **state)
+/* Memory that is charged in advance counts at once, and is there later. */
+static void precharges(void **state)
 {
     (void)state;
     struct error err;
@@ -191,14 +191,15 @@ static void promises(void **state)
     body_init(&late, two, PLAIN_BYTES);
     assert_ok(err, body_announce(&body, PLAIN_BYTES, 0, &err));
     assert_ok(err, body_announce(&late, PLAIN_BYTES, 0, &err));
-    assert_true(body_promise(&body, false));
+    assert_true(body_precharge(&body, false));
     assert_int_equal(held_bytes(pool), PLAIN_BYTES);
-    assert_false(body_promise(&late, false));
+    assert_false(body_precharge(&late, false));
     add(&body, 0, PLAIN_BYTES / 2);
     assert_true(held_bytes(pool) < PLAIN_BYTES + 2 * BODY_ALIGN);
-    body_unpromise(&body);
+    body_drop_precharge(&body);
     assert_true(held_bytes(pool) <= PLAIN_BYTES / 2 + BODY_STEP_BYTES + 2 * BODY_ALIGN);
-    assert_true(body_promise(&late, true)); /* more than its share, but nobody else holds memory */
+    assert_true(
+        body_precharge(&late, true)); /* more than its share, but nobody else holds memory */
     add(&late, 0, PLAIN_BYTES);
     assert_memory_equal(late.ptr, plain, PLAIN_BYTES);
     body_fini(&body);
@@ -238,7 +239,7 @@ int main(void)
         cmocka_unit_test(reading_in_place),
         cmocka_unit_test(growing_past_others),
         cmocka_unit_test(without_room),
-        cmocka_unit_test(promises),
+        cmocka_unit_test(precharges),
         cmocka_unit_test(settling),
     };
     return cmocka_run_group_tests(tests, open_pool, close_pool);

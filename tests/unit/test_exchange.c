@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls without a connection. A maker of exchanges without protocol and socket drives the calls of
- * a whole server with tests/models/add.pte. It shows what a call needs from every maker.
+ * Calls without a connection. Peers, a protocol without a socket, drive the calls of a whole server
+ * with tests/models/add.pte. They show what a call needs from every protocol.
  */
 #include "config.h"
 
@@ -21,13 +21,13 @@
 #include "server/server.h"
 #include "server/serving/serving.h"
 
-#define MAKERS 2
+#define PEERS 2
 #define MORE_MODELS 40 /* enough models for several pieces of statistics */
 #define ANSWER_BYTES_MAX 65536
 #define INFER "/v2/models/add/infer"
 
 /* One client, and what the call has reported to it. */
-struct maker {
+struct peer {
     struct exchange exchange;
     struct http_answer answer;
     struct buf body;
@@ -37,43 +37,43 @@ struct maker {
 };
 
 static struct server server;
-static struct maker makers[MAKERS];
+static struct peer peers[PEERS];
 static char folder[] = "/tmp/pted-exchange-XXXXXX", socket_path[64];
 
-/* ---- the maker ------------------------------------------------------------------------------- */
+/* ---- the peer ------------------------------------------------------------------------------- */
 
-static struct maker *maker_of(struct exchange *exchange)
+static struct peer *peer_of(struct exchange *exchange)
 {
-    return LIST_ENTRY(exchange, struct maker, exchange);
+    return LIST_ENTRY(exchange, struct peer, exchange);
 }
 
 static enum exchange_written do_write(struct exchange *exchange, const struct http_answer *answer,
                                       const struct span *parts, unsigned count, bool is_last)
 {
-    struct maker *maker = maker_of(exchange);
+    struct peer *peer = peer_of(exchange);
     assert_true(is_last); /* calls answer in one write */
-    maker->answer = *answer;
-    maker->writes++;
-    maker->parts = count;
+    peer->answer = *answer;
+    peer->writes++;
+    peer->parts = count;
     exchange->sent_bytes = 1;
     for (unsigned i = 0; i < count; i++) {
-        buf_add(&maker->body, parts[i].ptr, parts[i].len);
+        buf_add(&peer->body, parts[i].ptr, parts[i].len);
     }
-    return maker->is_slow ? EXCHANGE_WAITS : EXCHANGE_WRITTEN;
+    return peer->is_slow ? EXCHANGE_WAITS : EXCHANGE_WRITTEN;
 }
 
 static void do_end(struct exchange *exchange)
 {
     exchange->phase = EXCHANGE_IDLE;
-    maker_of(exchange)->ends++;
-    if (maker_of(exchange)->is_greedy) {
+    peer_of(exchange)->ends++;
+    if (peer_of(exchange)->is_greedy) {
         assert_false(clients_evict_slowest(&server, exchange, true));
     }
 }
 
 static void do_resume(struct exchange *exchange)
 {
-    maker_of(exchange)->resumes++;
+    peer_of(exchange)->resumes++;
 }
 
 static void do_refuse(struct exchange *exchange)
@@ -85,11 +85,11 @@ static void do_refuse(struct exchange *exchange)
 static void do_abort(struct exchange *exchange)
 {
     exchange->phase = EXCHANGE_IDLE;
-    maker_of(exchange)->aborts++;
+    peer_of(exchange)->aborts++;
     exchange_cancel(exchange);
 }
 
-static const struct exchange_ops maker_ops = {
+static const struct exchange_ops peer_ops = {
     .write = do_write,
     .end = do_end,
     .resume = do_resume,
@@ -98,15 +98,15 @@ static const struct exchange_ops maker_ops = {
 };
 
 /* Gives the head. A refused request is answered at once. */
-static void begin(struct maker *maker, enum route_method method, const char *target, size_t bytes)
+static void begin(struct peer *peer, enum route_method method, const char *target, size_t bytes)
 {
-    struct exchange *exchange = &maker->exchange;
+    struct exchange *exchange = &peer->exchange;
     const struct exchange_head head = {.method = method,
                                        .method_name = method == ROUTE_GET_ONLY ? "GET" : "POST",
                                        .has_body = bytes > 0,
                                        .content_length = bytes};
-    buf_reset(&maker->body);
-    maker->writes = maker->ends = maker->resumes = maker->aborts = 0;
+    buf_reset(&peer->body);
+    peer->writes = peer->ends = peer->resumes = peer->aborts = 0;
     assert_true(exchange_begin(exchange));
     exchange->phase = EXCHANGE_HEAD;
     assert_int_equal(head_add_target(exchange_fields(exchange), server.params, span_str(target),
@@ -118,15 +118,15 @@ static void begin(struct maker *maker, enum route_method method, const char *tar
     }
 }
 
-static void add(struct maker *maker, const char *text, size_t len)
+static void add(struct peer *peer, const char *text, size_t len)
 {
-    assert_int_equal(exchange_add_body(&maker->exchange, span_of(text, len)), 0);
+    assert_int_equal(exchange_add_body(&peer->exchange, span_of(text, len)), 0);
 }
 
-static void run(struct maker *maker)
+static void run(struct peer *peer)
 {
-    maker->exchange.phase = EXCHANGE_CALL;
-    exchange_run(&maker->exchange);
+    peer->exchange.phase = EXCHANGE_CALL;
+    exchange_run(&peer->exchange);
 }
 
 static void wait_for(const unsigned *count)
@@ -136,20 +136,20 @@ static void wait_for(const unsigned *count)
     }
 }
 
-static void ask(struct maker *maker, enum route_method method, const char *target, const char *body)
+static void ask(struct peer *peer, enum route_method method, const char *target, const char *body)
 {
-    begin(maker, method, target, strlen(body));
-    if (maker->writes == 0) {
-        add(maker, body, strlen(body));
-        run(maker);
+    begin(peer, method, target, strlen(body));
+    if (peer->writes == 0) {
+        add(peer, body, strlen(body));
+        run(peer);
     }
-    wait_for(&maker->ends);
+    wait_for(&peer->ends);
 }
 
-static bool says(struct maker *maker, const char *text)
+static bool says(struct peer *peer, const char *text)
 {
-    buf_add_char(&maker->body, '\0');
-    return strstr((const char *)maker->body.ptr, text) != NULL;
+    buf_add_char(&peer->body, '\0');
+    return strstr((const char *)peer->body.ptr, text) != NULL;
 }
 
 /* ---- a server without connections ------------------------------------------------------------ */
@@ -177,9 +177,9 @@ static int set_up(void **state)
                      ST_OK);
     assert_int_equal(log_open(NULL, options.log_level, &err), ST_OK);
     assert_int_equal(server_init(&server, &options, &err), ST_OK);
-    for (size_t i = 0; i < MAKERS; i++) {
-        exchange_init(&makers[i].exchange, &server, &maker_ops, "nobody");
-        buf_init(&makers[i].body, ANSWER_BYTES_MAX);
+    for (size_t i = 0; i < PEERS; i++) {
+        exchange_init(&peers[i].exchange, &server, &peer_ops, "nobody");
+        buf_init(&peers[i].body, ANSWER_BYTES_MAX);
     }
     return 0;
 }
@@ -187,9 +187,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < MAKERS; i++) {
-        exchange_fini(&makers[i].exchange);
-        buf_fini(&makers[i].body);
+    for (size_t i = 0; i < PEERS; i++) {
+        exchange_fini(&peers[i].exchange);
+        buf_fini(&peers[i].body);
     }
     assert_int_equal(server.busy_request_count, 0);
     server_fini(&server);
@@ -211,39 +211,39 @@ static const char binary_json[] =
 
 static void a_call_is_answered_by_status_fields_and_parts(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     (void)state;
-    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
-    add(maker, json, 7);
-    add(maker, json + 7, 50);
-    add(maker, json + 57, strlen(json) - 57);
-    run(maker);
-    wait_for(&maker->ends);
-    assert_int_equal(maker->answer.status, 200);
-    assert_string_equal(maker->answer.content_type, "application/json");
-    assert_int_equal(maker->answer.content_length, maker->body.len);
-    assert_true(says(maker, "\"data\":[11.0,22.0,33.0,44.0,55.0,66.0]"));
+    begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(peer, json, 7);
+    add(peer, json + 7, 50);
+    add(peer, json + 57, strlen(json) - 57);
+    run(peer);
+    wait_for(&peer->ends);
+    assert_int_equal(peer->answer.status, 200);
+    assert_string_equal(peer->answer.content_type, "application/json");
+    assert_int_equal(peer->answer.content_length, peer->body.len);
+    assert_true(says(peer, "\"data\":[11.0,22.0,33.0,44.0,55.0,66.0]"));
 }
 
 static void a_refusal_is_an_answer_like_others(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     (void)state;
-    ask(maker, ROUTE_POST_ONLY, "/v2/models/nobody/infer", json);
-    assert_int_equal(maker->answer.status, 404);
-    assert_true(says(maker, "nobody"));
-    ask(maker, ROUTE_GET_ONLY, INFER, "");
-    assert_int_equal(maker->answer.status, 405);
-    assert_string_equal(maker->answer.allow, "POST");
-    ask(maker, ROUTE_POST_ONLY, INFER, "{\"inputs\":[]}");
-    assert_int_equal(maker->answer.status, 400);
+    ask(peer, ROUTE_POST_ONLY, "/v2/models/nobody/infer", json);
+    assert_int_equal(peer->answer.status, 404);
+    assert_true(says(peer, "nobody"));
+    ask(peer, ROUTE_GET_ONLY, INFER, "");
+    assert_int_equal(peer->answer.status, 405);
+    assert_string_equal(peer->answer.allow, "POST");
+    ask(peer, ROUTE_POST_ONLY, INFER, "{\"inputs\":[]}");
+    assert_int_equal(peer->answer.status, 400);
 }
 
 /* The memory of a request comes from its arena. If any allocation reaches the maximum, the answer
  * is that the request is too large, because waiting would not help. */
 static void a_request_beyond_its_memory_is_too_large(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     static const struct {
         const char *target, *body;
     } asks[] = {
@@ -254,22 +254,22 @@ static void a_request_beyond_its_memory_is_too_large(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
         unsigned refused = 0;
-        maker->answer.status = 0;
-        for (size_t bytes = 16; maker->answer.status != 200; bytes += 16) {
-            begin(maker, ROUTE_POST_ONLY, asks[i].target, strlen(asks[i].body));
-            struct arena *arena = &maker->exchange.request->infer.arena;
+        peer->answer.status = 0;
+        for (size_t bytes = 16; peer->answer.status != 200; bytes += 16) {
+            begin(peer, ROUTE_POST_ONLY, asks[i].target, strlen(asks[i].body));
+            struct arena *arena = &peer->exchange.request->infer.arena;
             size_t before = arena->max_bytes;
             arena->max_bytes = bytes;
-            add(maker, asks[i].body, strlen(asks[i].body));
-            run(maker);
-            wait_for(&maker->ends);
+            add(peer, asks[i].body, strlen(asks[i].body));
+            run(peer);
+            wait_for(&peer->ends);
             arena->max_bytes = before;
-            bool is_of_call = maker->answer.status == 200 && says(maker, "\"status\":413");
-            assert_true(maker->answer.status == 413 || maker->answer.status == 200);
-            maker->answer.status = is_of_call ? 413 : maker->answer.status;
-            refused += maker->answer.status == 413;
+            bool is_of_call = peer->answer.status == 200 && says(peer, "\"status\":413");
+            assert_true(peer->answer.status == 413 || peer->answer.status == 200);
+            peer->answer.status = is_of_call ? 413 : peer->answer.status;
+            refused += peer->answer.status == 413;
         }
-        assert_true(says(maker, "11.0") || says(maker, "2.0,4.0,6.0"));
+        assert_true(says(peer, "11.0") || says(peer, "2.0,4.0,6.0"));
         assert_true(refused > 2);
     }
 }
@@ -295,16 +295,16 @@ static void print_list(struct buf *out)
 }
 
 /* Runs until the answer, or until the call waits for memory. Then the client disconnects. */
-static void ask_or_leave(struct maker *maker, const struct buf *body)
+static void ask_or_leave(struct peer *peer, const struct buf *body)
 {
-    begin(maker, ROUTE_POST_ONLY, "/v2/batch", body->len);
-    add(maker, (const char *)body->ptr, body->len);
-    run(maker);
-    while (maker->ends == 0 && list_is_empty(&maker->exchange.want_link)) {
+    begin(peer, ROUTE_POST_ONLY, "/v2/batch", body->len);
+    add(peer, (const char *)body->ptr, body->len);
+    run(peer);
+    while (peer->ends == 0 && list_is_empty(&peer->exchange.wait_link)) {
         uv_run(&server.loop, UV_RUN_ONCE);
     }
-    if (maker->ends == 0) {
-        do_abort(&maker->exchange);
+    if (peer->ends == 0) {
+        do_abort(&peer->exchange);
     }
     wait_until_idle();
 }
@@ -313,24 +313,24 @@ static void ask_or_leave(struct maker *maker, const struct buf *body)
  * rest is exhausted, the list gives back what it took. */
 static void a_list_that_finds_no_memory_gives_back_what_it_had(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     struct hal_pool *pool = server.serving->lists;
     struct hal_pool_stats stats;
     struct buf body;
     unsigned refused = 0;
     (void)state;
     print_list(&body);
-    maker->answer.status = 0;
-    for (size_t left = hal_pool_size(pool) / 2; maker->answer.status != 200; left += 1024) {
+    peer->answer.status = 0;
+    for (size_t left = hal_pool_size(pool) / 2; peer->answer.status != 200; left += 1024) {
         must(left < hal_pool_size(pool));
         size_t held = hal_pool_size(pool) - left;
-        maker->answer.status = 0;
+        peer->answer.status = 0;
         hal_pool_charge(pool, held);
-        ask_or_leave(maker, &body);
+        ask_or_leave(peer, &body);
         hal_pool_stats(pool, &stats);
         assert_true(stats.held_bytes == held);
         hal_pool_discharge(pool, held);
-        refused += maker->answer.status == 429;
+        refused += peer->answer.status == 429;
     }
     assert_true(refused > 100); /* at as many places */
     buf_fini(&body);
@@ -338,7 +338,7 @@ static void a_list_that_finds_no_memory_gives_back_what_it_had(void **state)
 
 static void exchanges_of_one_client_end_in_any_order(void **state)
 {
-    struct maker *first = &makers[0], *second = &makers[1];
+    struct peer *first = &peers[0], *second = &peers[1];
     (void)state;
     begin(first, ROUTE_POST_ONLY, INFER, strlen(json));
     add(first, json, 20);
@@ -360,134 +360,134 @@ static void end_turn(void)
 
 static void statistics_of_many_models_take_several_turns(void **state)
 {
-    struct maker *maker = &makers[0], *other = &makers[1];
+    struct peer *peer = &peers[0], *other = &peers[1];
     (void)state;
-    begin(maker, ROUTE_GET_ONLY, "/v2/models/stats", 0);
+    begin(peer, ROUTE_GET_ONLY, "/v2/models/stats", 0);
     end_turn();
-    run(maker);
-    assert_int_equal(maker->writes, 0);
+    run(peer);
+    assert_int_equal(peer->writes, 0);
     ask(other, ROUTE_GET_ONLY, "/v2", ""); /* arrives in between */
     assert_int_equal(other->answer.status, 200);
-    assert_int_equal(maker->writes, 0);
-    wait_for(&maker->ends);
-    assert_int_equal(maker->answer.status, 200);
-    assert_true(says(maker, "{\"model_stats\":[{\"name\":\"add\""));
+    assert_int_equal(peer->writes, 0);
+    wait_for(&peer->ends);
+    assert_int_equal(peer->answer.status, 200);
+    assert_true(says(peer, "{\"model_stats\":[{\"name\":\"add\""));
     for (int i = 0; i < MORE_MODELS; i++) {
         char row[32];
         snprintf(row, sizeof(row), "},{\"name\":\"m%d\",", i);
-        assert_true(says(maker, row));
+        assert_true(says(peer, row));
     }
-    assert_true(says(maker, "],\"memory\":{"));
+    assert_true(says(peer, "],\"memory\":{"));
 
-    begin(maker, ROUTE_GET_ONLY, "/v2/models/stats", 0);
+    begin(peer, ROUTE_GET_ONLY, "/v2/models/stats", 0);
     end_turn();
-    run(maker);
-    do_abort(&maker->exchange); /* in the middle of it */
+    run(peer);
+    do_abort(&peer->exchange); /* in the middle of it */
     assert_int_equal(server.busy_request_count, 1);
     wait_until_idle();
-    assert_int_equal(maker->writes + maker->ends, 0);
+    assert_int_equal(peer->writes + peer->ends, 0);
 }
 
 static void a_client_that_goes_ends_its_call(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     static char padded[2048]; /* long enough for a thread */
     (void)state;
-    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
-    add(maker, json, 20);
-    do_abort(&maker->exchange);
+    begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(peer, json, 20);
+    do_abort(&peer->exchange);
     assert_int_equal(server.busy_request_count, 0);
 
     memset(padded, ' ', sizeof(padded) - 1);
     memcpy(padded, json, strlen(json));
-    begin(maker, ROUTE_POST_ONLY, INFER, strlen(padded));
-    add(maker, padded, strlen(padded));
-    run(maker);
-    assert_int_equal(maker->writes, 0); /* a thread has it */
-    do_abort(&maker->exchange);
+    begin(peer, ROUTE_POST_ONLY, INFER, strlen(padded));
+    add(peer, padded, strlen(padded));
+    run(peer);
+    assert_int_equal(peer->writes, 0); /* a thread has it */
+    do_abort(&peer->exchange);
     wait_until_idle();
-    assert_int_equal(maker->ends + maker->writes, 0);
+    assert_int_equal(peer->ends + peer->writes, 0);
 
-    ask(maker, ROUTE_POST_ONLY, INFER, padded);
-    assert_int_equal(maker->answer.status, 200);
+    ask(peer, ROUTE_POST_ONLY, INFER, padded);
+    assert_int_equal(peer->answer.status, 200);
 }
 
 /* Results stay in the memory where they were computed until the client has taken them. */
 static void an_answer_waits_for_its_client(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     (void)state;
-    maker->is_slow = true;
-    begin(maker, ROUTE_POST_ONLY, INFER, strlen(binary_json));
-    add(maker, binary_json, strlen(binary_json));
-    run(maker);
-    wait_for(&maker->writes);
-    assert_string_equal(maker->answer.content_type, "application/octet-stream");
-    assert_true(maker->answer.json_bytes > 0);
-    assert_int_equal(maker->parts, 2);
-    assert_int_equal(maker->ends, 0);
-    assert_true(exchange_is_answering(&maker->exchange) && exchange_is_paced(&maker->exchange));
-    assert_true(exchange_held_bytes(&maker->exchange) > exchange_heap_bytes(&maker->exchange));
-    assert_true(exchange_heap_bytes(&maker->exchange) == maker->exchange.charged_bytes);
-    exchange_note_written(&maker->exchange, true);
-    assert_int_equal(maker->ends, 1);
-    maker->is_slow = false;
+    peer->is_slow = true;
+    begin(peer, ROUTE_POST_ONLY, INFER, strlen(binary_json));
+    add(peer, binary_json, strlen(binary_json));
+    run(peer);
+    wait_for(&peer->writes);
+    assert_string_equal(peer->answer.content_type, "application/octet-stream");
+    assert_true(peer->answer.json_bytes > 0);
+    assert_int_equal(peer->parts, 2);
+    assert_int_equal(peer->ends, 0);
+    assert_true(exchange_is_answering(&peer->exchange) && exchange_is_paced(&peer->exchange));
+    assert_true(exchange_held_bytes(&peer->exchange) > exchange_heap_bytes(&peer->exchange));
+    assert_true(exchange_heap_bytes(&peer->exchange) == peer->exchange.charged_bytes);
+    exchange_note_written(&peer->exchange, true);
+    assert_int_equal(peer->ends, 1);
+    peer->is_slow = false;
 }
 
 /* The memory belongs to the writer until it reports that it no longer needs it. */
 static void a_client_that_goes_while_it_takes_an_answer(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     (void)state;
-    maker->is_slow = true;
-    begin(maker, ROUTE_POST_ONLY, INFER, strlen(binary_json));
-    add(maker, binary_json, strlen(binary_json));
-    run(maker);
-    wait_for(&maker->writes);
-    do_abort(&maker->exchange);
+    peer->is_slow = true;
+    begin(peer, ROUTE_POST_ONLY, INFER, strlen(binary_json));
+    add(peer, binary_json, strlen(binary_json));
+    run(peer);
+    wait_for(&peer->writes);
+    do_abort(&peer->exchange);
     assert_int_equal(server.busy_request_count, 1);
-    exchange_note_written(&maker->exchange, false);
+    exchange_note_written(&peer->exchange, false);
     assert_int_equal(server.busy_request_count, 0);
-    assert_int_equal(maker->ends, 0);
-    maker->is_slow = false;
+    assert_int_equal(peer->ends, 0);
+    peer->is_slow = false;
 }
 
 static void memory_is_taken_back_from_an_upload_and_from_an_answer(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     (void)state;
-    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
-    add(maker, json, 20);
-    assert_non_null(exchange_upload(&maker->exchange));
-    exchange_evict(&maker->exchange);
-    assert_int_equal(maker->ends, 1);
-    assert_int_equal(maker->answer.status, 429);
-    assert_int_equal(maker->answer.retry_after_s, 1);
-    assert_true(says(maker, "request body: too slow"));
+    begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(peer, json, 20);
+    assert_non_null(exchange_upload(&peer->exchange));
+    exchange_evict(&peer->exchange);
+    assert_int_equal(peer->ends, 1);
+    assert_int_equal(peer->answer.status, 429);
+    assert_int_equal(peer->answer.retry_after_s, 1);
+    assert_true(says(peer, "request body: too slow"));
 
-    maker->is_slow = true;
-    begin(maker, ROUTE_GET_ONLY, "/v2", 0);
-    run(maker);
-    exchange_evict(&maker->exchange);
-    assert_int_equal(maker->aborts, 1);
-    exchange_note_written(&maker->exchange, false);
-    assert_int_equal(maker->ends, 0);
-    maker->is_slow = false;
+    peer->is_slow = true;
+    begin(peer, ROUTE_GET_ONLY, "/v2", 0);
+    run(peer);
+    exchange_evict(&peer->exchange);
+    assert_int_equal(peer->aborts, 1);
+    exchange_note_written(&peer->exchange, false);
+    assert_int_equal(peer->ends, 0);
+    peer->is_slow = false;
 }
 
 /* An upload that began a second ago and is stalled unless bytes come. */
-static void begin_upload(struct maker *maker)
+static void begin_upload(struct peer *peer)
 {
-    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
-    add(maker, json, 20);
-    maker->exchange.pace.begun_ms -= 1000;
-    maker->exchange.pace.moved_ms -= 1000;
+    begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(peer, json, 20);
+    peer->exchange.pace.begun_ms -= 1000;
+    peer->exchange.pace.moved_ms -= 1000;
 }
 
 /* On any connection. */
 static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
 {
-    struct maker *slow = &makers[0], *fast = &makers[1];
+    struct peer *slow = &peers[0], *fast = &peers[1];
     (void)state;
     begin_upload(fast);
     begin_upload(slow);
@@ -505,7 +505,7 @@ static void the_slowest_exchange_gives_way_and_others_go_on(void **state)
 /* An eviction makes room for an upload. The work that follows the eviction must not evict it. */
 static void an_eviction_makes_no_other(void **state)
 {
-    struct maker *slow = &makers[0], *fast = &makers[1];
+    struct peer *slow = &peers[0], *fast = &peers[1];
     (void)state;
     begin_upload(fast);
     begin_upload(slow);
@@ -520,20 +520,21 @@ static void an_eviction_makes_no_other(void **state)
     assert_int_equal(fast->answer.status, 200);
 }
 
-/* As clients_want() defines it: the timer tries again, and then the maker continues to read. */
+/* As clients_wait_for_memory() defines it: the timer tries again, and then the peer continues to
+ * read. */
 static void an_upload_that_waits_for_memory_is_told_to_go_on(void **state)
 {
-    struct maker *maker = &makers[0];
+    struct peer *peer = &peers[0];
     (void)state;
-    begin(maker, ROUTE_POST_ONLY, INFER, strlen(json));
-    add(maker, json, 20);
-    clients_want(&maker->exchange);
-    wait_for(&maker->resumes);
-    assert_true(list_is_empty(&maker->exchange.want_link));
-    add(maker, json + 20, strlen(json) - 20);
-    run(maker);
-    wait_for(&maker->ends);
-    assert_int_equal(maker->answer.status, 200);
+    begin(peer, ROUTE_POST_ONLY, INFER, strlen(json));
+    add(peer, json, 20);
+    clients_wait_for_memory(&peer->exchange);
+    wait_for(&peer->resumes);
+    assert_true(list_is_empty(&peer->exchange.wait_link));
+    add(peer, json + 20, strlen(json) - 20);
+    run(peer);
+    wait_for(&peer->ends);
+    assert_int_equal(peer->answer.status, 200);
 }
 
 int main(void)

@@ -111,7 +111,7 @@ static void steps(void **state)
             bool may = request_step_may_follow((enum request_step)from, (enum request_step)to);
             /* No step comes twice, but for those that are tried again. */
             bool is_loop = from == STEP_SAMPLE || from == STEP_SEND; /* from token to token */
-            bool is_again = from == STEP_WANT || from == STEP_LOAD || to == STEP_WANT;
+            bool is_again = from == STEP_WAIT_MEMORY || from == STEP_LOAD || to == STEP_WAIT_MEMORY;
             assert_true(!may || to > from || is_again || is_loop);
             is_reached[to] = is_reached[to] || (is_reached[from] && may);
         }

@@ -200,6 +200,8 @@ static void bf16_products_compete(void **state)
         uint32_t speed;
     } rows[] = {
         {{64, 64, 56, .side = 4}, 2},
+        {{128, 128, 28, .side = 4}, 2},
+        {{256, 256, 14, .side = 0}, 2},
         {{512, 512, 7, .side = 0}, 2},
         {{64, 64, 56, .side = 0}, 8},
         {{256, 256, 14, .side = 0}, 8},

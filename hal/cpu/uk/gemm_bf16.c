@@ -36,7 +36,7 @@ UK_INLINE vi broadcast_pair(const uint16_t *p)
 }
 
 /* See accumulate() of gemm_f32.c for the base pointers. */
-UK_INLINE void accumulate(vf acc[UK_MR][2], const uint16_t *a, ptrdiff_t stride, const uint16_t *b,
+UK_INLINE void accumulate(vf acc[][2], const uint16_t *a, ptrdiff_t stride, const uint16_t *b,
                           size_t run, const int rows, const int vectors)
 {
     const uint16_t *base[(UK_MR + 2) / 3];
@@ -70,13 +70,30 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const uint16_t *a, ptrdiff_t stride,
     }
 }
 
+/* The rows of the tile that have no run |number|, of which there is one at most. */
+static unsigned skip_of(const struct tile *t, size_t number)
+{
+    unsigned there = (t->has_first ? UK_SKIP_FIRST : 0) | (t->has_last ? UK_SKIP_LAST : 0);
+    return t->skips ? t->skips[number] & there : 0;
+}
+
 /* In a copy the runs follow each other, also those whose neighbours were left out. */
 UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
                               const int vectors)
 {
     ptrdiff_t at = t->is_in_place ? t->segments[number].a : (ptrdiff_t)(number * t->run);
-    accumulate(acc, t->a + at, t->a_row, t->b + t->segments[number].k * UK_NR, t->run, rows,
-               vectors);
+    const uint16_t *a = t->a + at, *b = t->b + t->segments[number].k * UK_NR;
+    switch (skip_of(t, number)) {
+    case 0:
+        accumulate(acc, a, t->a_row, b, t->run, rows, vectors);
+        break;
+    case UK_SKIP_FIRST:
+        accumulate(acc + 1, a + t->a_row, t->a_row, b, t->run, rows - 1, vectors);
+        break;
+    default:
+        accumulate(acc, a, t->a_row, b, t->run, rows - 1, vectors);
+        break;
+    }
 }
 
 /* Rows at distances of pages would evict each other from the first-level cache. */
@@ -102,6 +119,10 @@ static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, s
     copied.a_row = (ptrdiff_t)uk_gemm_bf16_row(t->segment_count * t->run);
     for (size_t i = 0; i < rows; i++) {
         for (size_t s = 0; s < t->segment_count; s++) {
+            unsigned skip = skip_of(t, s);
+            if ((i == 0 && skip == UK_SKIP_FIRST) || (i == rows - 1 && skip == UK_SKIP_LAST)) {
+                continue;
+            }
             uint16_t *to = copy + (ptrdiff_t)i * copied.a_row + s * t->run;
             const float *from = move_a(g, t->from, (ptrdiff_t)i * t->a_row + t->segments[s].a);
             if (g->a_is_bf16) {

@@ -35,6 +35,7 @@
 #define UK_U8_MR 32
 #define UK_BF16_MR 32
 #define UK_BF16_SPEED 8
+#define UK_BF16_SKIPS false
 #elif defined UK_LEVEL_AMX_INT8
 #define UK_LEVEL amx_int8
 #define UK_BASE_LEVEL avx512
@@ -116,6 +117,10 @@
 /* Products of bfloat16 numbers in the time of one of floats, about: tiles reach 16 at most. */
 #ifndef UK_BF16_SPEED
 #define UK_BF16_SPEED 2
+#endif
+/* Do products of bfloat16 numbers leave out runs of single rows? */
+#ifndef UK_BF16_SKIPS
+#define UK_BF16_SKIPS true
 #endif
 #define UK_STRING_(a) #a
 #define UK_STRING(a) UK_STRING_(a)
@@ -218,6 +223,21 @@ typedef float vf_half __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
 UK_INLINE vf_half v_low(vf x)
 {
     return (vf_half)_mm512_castps512_ps256((__m512)x);
+}
+
+UK_INLINE vf_half v_low_splat(float x)
+{
+    return x - (vf_half){0};
+}
+
+UK_INLINE vf_half v_low_load(const float *p)
+{
+    return (vf_half)_mm256_loadu_ps(p);
+}
+
+UK_INLINE void v_low_store(float *p, vf_half v)
+{
+    _mm256_storeu_ps(p, (__m256)v);
 }
 
 /* The other half is anything. */

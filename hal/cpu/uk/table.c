@@ -69,6 +69,7 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
 #ifdef UK_BF16_LEVEL
     .bf16_mr = UK_BF16_MR,
     .bf16_speed = UK_BF16_SPEED,
+    .bf16_skips = UK_BF16_SKIPS,
     .gemm_bf16 = UK_BF16(gemm_bf16),
     .pack_bf16 = UK_PAIRS(pack_bf16),
     .probe_bf16 = UK_BF16(probe_bf16),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a speech model has heard: the tokens of the present window, by the rules of Whisper's times,
+ * The transcript of a sound: the tokens of the present window, by the rules of Whisper's times,
  * and the segments of text that they make.
  *
  * With times a segment of text stands between the tokens of its begin and its end. Times never go
@@ -11,8 +11,8 @@
  * Source: the paper (server/media/log_mel.h), and its authors' description of long sounds. Belongs
  * to one thread at a time.
  */
-#ifndef PTED_SERVER_GENERATE_HEARD_H
-#define PTED_SERVER_GENERATE_HEARD_H
+#ifndef PTED_SERVER_GENERATE_TRANSCRIPT_H
+#define PTED_SERVER_GENERATE_TRANSCRIPT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,9 +24,9 @@ struct transcriber;
 struct words_stream;
 
 /* More are not believed of a file: then the answer is too long. */
-#define HEARD_SEGMENTS_MAX (1u << 16)
+#define TRANSCRIPT_SEGMENTS_MAX (1u << 16)
 
-struct heard_segment {
+struct transcript_segment {
     uint64_t window;              /* sample at which its window begins */
     uint64_t begin, end;          /* samples */
     size_t text_at, text_len;     /* in |text| */
@@ -35,14 +35,14 @@ struct heard_segment {
     float no_speech;              /* probability that its window has no speech; NAN: unknown */
 };
 
-struct heard {
+struct transcript {
     const struct transcriber *transcriber;
     struct words_stream *stream; /* owned */
     bool has_times;
     /* ---- what is settled ---- */
     struct buf text;
-    struct buf tokens;              /* uint32_t */
-    struct heard_segment *segments; /* owned */
+    struct buf tokens;                   /* uint32_t */
+    struct transcript_segment *segments; /* owned */
     uint32_t segment_count, segment_room;
     /* ---- the window ---- */
     uint64_t window; /* its first sample */
@@ -50,29 +50,30 @@ struct heard {
     bool last_is_time, before_is_time;
     uint32_t last_time; /* index; UINT32_MAX: none yet */
     bool is_open;       /* a segment has begun, or has text */
-    struct heard_segment open;
+    struct transcript_segment open;
     double logprob_sum;
     uint32_t window_segments; /* that the window has closed */
     float no_speech;
 };
 
-MUST_CHECK enum status heard_init(struct heard *heard, const struct transcriber *transcriber,
-                                  bool has_times, struct error *err);
-void heard_fini(struct heard *heard);
+MUST_CHECK enum status transcript_init(struct transcript *transcript,
+                                       const struct transcriber *transcriber, bool has_times,
+                                       struct error *err);
+void transcript_fini(struct transcript *transcript);
 
 /* The window that begins with sample |window|. */
-void heard_begin(struct heard *heard, uint64_t window);
+void transcript_begin(struct transcript *transcript, uint64_t window);
 
 /* Takes those logits away that the next token cannot have. */
-void heard_limit(const struct heard *heard, float *logits);
+void transcript_limit(const struct transcript *transcript, float *logits);
 
 /* The next token, with its logarithm; not one that ends the window. ST_TOO_LARGE, ST_EXHAUSTED. */
-MUST_CHECK enum status heard_add(struct heard *heard, uint32_t id, float logprob,
-                                 struct error *err);
+MUST_CHECK enum status transcript_add(struct transcript *transcript, uint32_t id, float logprob,
+                                      struct error *err);
 
 /* The window is over. |sound_end| is where the sound ends; |*out_next| where the next window
  * begins, which is behind this one's begin. */
-MUST_CHECK enum status heard_end(struct heard *heard, uint64_t sound_end, uint64_t *out_next,
-                                 struct error *err);
+MUST_CHECK enum status transcript_end(struct transcript *transcript, uint64_t sound_end,
+                                      uint64_t *out_next, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/generate/beside.h"
+#include "server/generate/sidecar.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,59 +15,60 @@ static bool is_folder(const char *path)
 }
 
 /* The folder of |path|, or |path| itself if it is one. */
-static bool take_folder(struct beside *beside, const char *path)
+static bool take_folder(struct sidecars *sidecars, const char *path)
 {
     const char *name = strrchr(path, '/');
     int len = is_folder(path) ? (int)strlen(path) : name ? (int)(name - path) : 0;
     const char *slash = is_folder(path) || name ? "/" : "";
-    int written = snprintf(beside->folder, PATH_MAX, "%.*s%s", len, path, slash);
+    int written = snprintf(sidecars->folder, PATH_MAX, "%.*s%s", len, path, slash);
     return written >= 0 && written < PATH_MAX - NAME_MAX;
 }
 
-bool beside_init(struct beside *beside, const char *program, const char *tokenizer)
+bool sidecar_init(struct sidecars *sidecars, const char *program, const char *tokenizer)
 {
-    *beside = (struct beside){.folder = ""};
+    *sidecars = (struct sidecars){.folder = ""};
     if (tokenizer || !program) {
-        return !tokenizer || (strlen(tokenizer) < PATH_MAX && take_folder(beside, tokenizer));
+        return !tokenizer || (strlen(tokenizer) < PATH_MAX && take_folder(sidecars, tokenizer));
     }
-    if (strlen(program) >= PATH_MAX || !take_folder(beside, program)) {
+    if (strlen(program) >= PATH_MAX || !take_folder(sidecars, program)) {
         return false;
     }
     const char *name = strrchr(program, '/');
     name = name ? name + 1 : program;
     const char *end = strrchr(name, '.');
     int len = end && end != name ? (int)(end - name) : (int)strlen(name);
-    snprintf(beside->stem, sizeof(beside->stem), "%.*s", len, name);
+    snprintf(sidecars->stem, sizeof(sidecars->stem), "%.*s", len, name);
     return true;
 }
 
 /* |stem|, a point and |name| in the folder; false: it is too long. */
-static bool join(const struct beside *beside, const char *stem, const char *name,
+static bool join(const struct sidecars *sidecars, const char *stem, const char *name,
                  char out[PATH_MAX])
 {
     const char *point = *stem ? "." : "";
-    int len = snprintf(out, PATH_MAX, "%s%s%s%s", beside->folder, stem, point, name);
+    int len = snprintf(out, PATH_MAX, "%s%s%s%s", sidecars->folder, stem, point, name);
     return len >= 0 && len < PATH_MAX;
 }
 
-void beside_find(const struct beside *beside, const char *name, char out[PATH_MAX])
+void sidecar_find(const struct sidecars *sidecars, const char *name, char out[PATH_MAX])
 {
-    bool is_own = *beside->stem && join(beside, beside->stem, name, out) && access(out, F_OK) == 0;
-    if (!is_own && !join(beside, "", name, out)) {
+    bool is_own =
+        *sidecars->stem && join(sidecars, sidecars->stem, name, out) && access(out, F_OK) == 0;
+    if (!is_own && !join(sidecars, "", name, out)) {
         out[0] = '\0';
     }
 }
 
-bool beside_find_tokenizer(const struct beside *beside, const char *said, char out[PATH_MAX])
+bool sidecar_find_tokenizer(const struct sidecars *sidecars, const char *said, char out[PATH_MAX])
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model"};
     if (said) {
         return snprintf(out, PATH_MAX, "%s", said) < PATH_MAX;
     }
-    for (int is_shared = *beside->stem ? 0 : 1; is_shared < 2; is_shared++) {
+    for (int is_shared = *sidecars->stem ? 0 : 1; is_shared < 2; is_shared++) {
         for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-            const char *stem = is_shared ? "" : beside->stem;
-            if (join(beside, stem, names[i], out) && access(out, F_OK) == 0) {
+            const char *stem = is_shared ? "" : sidecars->stem;
+            if (join(sidecars, stem, names[i], out) && access(out, F_OK) == 0) {
                 return true;
             }
         }
@@ -75,7 +76,7 @@ bool beside_find_tokenizer(const struct beside *beside, const char *said, char o
     return false;
 }
 
-enum status beside_forget_folder(const char *path, struct error *err)
+enum status sidecar_forget_folder(const char *path, struct error *err)
 {
     const char *name = strrchr(path, '/');
     size_t folder = name ? (size_t)(name + 1 - path) : 0;

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by transcription.c and transcription_parse.c. */
+#ifndef PTED_SERVER_GENERATION_TRANSCRIPTION_PRIV_H
+#define PTED_SERVER_GENERATION_TRANSCRIPTION_PRIV_H
+
+#include "base/check.h"
+#include "server/generate/sampler.h"
+#include "server/generate/transcript.h"
+#include "server/generation/speech_ask.h"
+#include "server/generation/speech_reply.h"
+#include "server/generation/transcription.h"
+#include "server/request/request.h"
+
+struct transcriber;
+struct transcriber_language;
+
+#define TRANSCRIPTION_MAGIC 0x74726e73u
+
+struct transcription {
+    uint32_t magic;
+    struct speech_ask ask;           /* its texts are gone after PARSE */
+    struct transcriber *transcriber; /* of the request's model, which the request holds */
+    bool is_counted;                 /* in transcriber->active */
+    const struct transcriber_language *language; /* NULL: not known yet, or never */
+    bool has_times;
+    struct transcript transcript;
+    struct speech_reply reply;
+    struct sampler sampler;
+    float *logits; /* owned: those that may be chosen */
+    /* ---- the sound ---- */
+    struct hal_buffer *sound; /* owned: samples */
+    uint64_t sample_count;
+    uint64_t window; /* the first sample of the present window */
+    /* ---- the window ---- */
+    bool is_encoding;          /* the present step is the encoder's */
+    struct hal_buffer *hidden; /* owned: what the encoder gave, reserved once */
+    size_t hidden_bytes;
+    struct shape hidden_shape;
+    uint32_t *tokens; /* owned: room for the context */
+    uint32_t token_count, fed_count, step_count;
+    uint32_t start_at; /* index of the token that starts */
+    uint32_t *prompt;  /* owned: of the client, for the first window */
+    uint32_t prompt_count;
+    /* ---- the answer ---- */
+    size_t told_bytes; /* of the text */
+    bool is_over;
+    uint64_t chosen_count; /* tokens so far: the same index is never used twice by the sampler */
+    /* ---- times; the loop's ---- */
+    uint64_t queued_ns, waited_ns, computed_ns; /* of all steps */
+    uint64_t last_ns;                           /* when a token came; 0: none has */
+};
+
+static inline struct transcription *transcription_of(const struct request *request)
+{
+    struct transcription *t = request->infer.transcription;
+    OBJ_CHECK(t, TRANSCRIPTION_MAGIC);
+    return t;
+}
+
+/* The window that begins with sample |window|: its tokens in front of the answer. */
+void transcription_begin_window(struct transcription *t, uint64_t window);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* For the codecs: inputs in the body or in the memory of the device, and the list of outputs. */
+#include "config.h"
+
+#include "server/infer/infer.h"
+
+#include "base/check.h"
+#include "hal/buffer.h"
+#include "runtime/program/oracle.h"
+
+/* Strides are bytes on the wire and elements in the runtime. */
+static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shape,
+                                      const struct oip_layout *layout)
+{
+    struct rt_buffer_desc desc = {
+        .dtype = dtype,
+        .shape = *shape,
+        .has_strides = layout->is_given,
+        .offset = layout->is_given ? (size_t)layout->offset : 0,
+    };
+    for (uint8_t d = 0; layout->is_given && d < shape->rank; d++) {
+        desc.strides[d] = layout->strides[d] / (int64_t)dtype_bytes(dtype);
+    }
+    return desc;
+}
+
+enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
+                              struct error *err)
+{
+    call->output_count = 0;
+    if (!call->outputs) {
+        call->outputs = arena_array(arena, count, sizeof(call->outputs[0]));
+    }
+    return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
+}
+
+enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
+                       enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
+                       struct span bytes, struct error *err)
+{
+    must(call->invocation != NULL && index < call->model->call.input_count);
+    const struct body *body = infer->body;
+    const uint8_t *base = hal_buffer_map(body->buffer);
+    struct rt_buffer_desc given = describe(dtype, shape, layout);
+    given.buffer = body->buffer;
+    given.offset += (size_t)(bytes.ptr - base);
+    infer->bound_bytes += bytes.len;
+    return rt_invocation_bind_input(call->invocation, index, &given, err);
+}
+
+enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
+                        const struct shape *shape, const struct oip_layout *layout, size_t stored,
+                        void **out_ptr, struct error *err)
+{
+    must(call->invocation != NULL && index < call->model->call.input_count);
+    if (!layout->is_given) {
+        return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+    }
+    const struct rt_buffer_desc given = describe(dtype, shape, layout);
+    return rt_invocation_stage_input(call->invocation, index, &given, stored, out_ptr, err);
+}
+
+enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
+                         const union infer_scalar *value, struct error *err)
+{
+    must(call->invocation != NULL && index < call->model->call.input_count);
+    struct rt_invocation *invocation = call->invocation;
+    if (kind == RT_IO_INT) {
+        return rt_invocation_int(invocation, index, value->i, err);
+    }
+    if (kind == RT_IO_FLOAT) {
+        return rt_invocation_float(invocation, index, value->f, err);
+    }
+    must(kind == RT_IO_BOOL);
+    return rt_invocation_bool(invocation, index, value->b, err);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* The head of a request: its route, who may ask for that, its query, its trace; and the limits and
+ * the memory of the body that it announces. */
+#include "config.h"
+
+#include "server/request/request_priv.h"
+
+#include "base/check.h"
+#include "server/http/http.h"
+#include "server/request/access.h"
+#include "server/request/exchange.h"
+#include "server/server.h"
+
+/* Greatest body of a request that no model gets. */
+#define CONTROL_BYTES_MAX (256 << 10)
+
+void request_refuse(struct request *request, int http_status)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->err.code != ST_OK);
+    request->http_status = http_status;
+}
+
+size_t request_announced_json(const struct request *request)
+{
+    struct span value = head_value(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    size_t bytes = 0;
+    for (size_t i = 0; i < value.len && i < 9; i++) {
+        bytes = bytes * 10 + (size_t)(value.ptr[i] - '0') % 10;
+    }
+    return bytes;
+}
+
+static enum status announce_body(struct request *request, const struct exchange_head *head)
+{
+    /* A handler parses only small bodies on the loop. */
+    size_t max = request->server->params->body_bytes_max;
+    request->body.max_bytes =
+        request_route(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
+    if (head->content_length > request->body.max_bytes) {
+        return error_set(&request->err, ST_TOO_LARGE,
+                         "Content-Length: expected at most %zu bytes, got %llu",
+                         request->body.max_bytes, (unsigned long long)head->content_length);
+    }
+    if (!head->has_body) {
+        return ST_OK;
+    }
+    return body_announce(&request->body, (size_t)head->content_length,
+                         request_announced_json(request), &request->err);
+}
+
+int request_add_body(struct request *request, struct span bytes)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    enum status status = body_add(&request->body, bytes, &request->err);
+    request->body_bytes = request->body.len;
+    return status == ST_OK ? 0 : http_status_of(status);
+}
+
+/* The daemon has to allow ?profile=1. */
+static int check_query(struct request *request)
+{
+    const struct route *route = request_route(request);
+    if (route->ignores_queries) {
+        return 200;
+    }
+    if (query_parse(head_target(&request->head), route->queries, &request->query, &request->err) !=
+        ST_OK) {
+        return 400;
+    }
+    if (request->query.wants_profile && request->server->params->profile_spans_max == 0) {
+        error_set(&request->err, ST_INVALID,
+                  "profile=1: calls are not profiled here, see --profile-spans-max");
+        return 403;
+    }
+    return 200;
+}
+
+static int find_route(struct request *request, const struct exchange_head *head)
+{
+    if (access_is_preflight(request, head)) {
+        request->match.id = ROUTE_PREFLIGHT;
+        return 200;
+    }
+    return route_find(head_target(&request->head), head->method, &request->match, &request->err);
+}
+
+bool request_begin(struct request *request, const struct exchange_head *head)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    request->method = head->method_name;
+    int status = find_route(request, head);
+    status = status == 200 ? access_begin(request) : status;
+    status = status == 200 ? check_query(request) : status;
+    if (status == 200) {
+        enum status announced = announce_body(request, head);
+        status = announced == ST_OK ? 200 : http_status_of(announced);
+    }
+    if (status == 200 && !request_route(request)->handler) {
+        status = infer_begin(request, request_route(request)->ops, request_route(request)->codec);
+    }
+    if (status != 200) {
+        request_refuse(request, status);
+    }
+    return status == 200;
+}
+
+const struct trace *request_trace(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    uint8_t count = request->head.counts[HTTP_TRACEPARENT];
+    if (count > 0 && !request->has_trace) {
+        struct span field = head_value(&request->head, HTTP_TRACEPARENT);
+        trace_begin(&request->server->traces, count == 1 ? field : span_str(""), &request->trace);
+        request->has_trace = true;
+    } else if (count == 0 && request->infer.ops && !request->is_sampled) {
+        request->is_sampled = true;
+        request->has_trace = spans_begin_trace(request->server, &request->trace);
+    }
+    return request->has_trace ? &request->trace : NULL;
+}
