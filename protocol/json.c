@@ -267,6 +267,16 @@ enum status json_member(struct json *in, struct json_string *out_key, struct err
     return ST_OK;
 }
 
+void json_forget_keys(struct json *in)
+{
+    must(in->depth > 0);
+    unsigned base = in->levels[in->depth - 1].key_base;
+    if (in->key_count > base + 1u) {
+        in->keys[base] = in->keys[in->key_count - 1];
+        in->key_count = (uint16_t)(base + 1);
+    }
+}
+
 struct span json_number_text(const uint8_t *at, const uint8_t *end)
 {
     size_t len = 0;

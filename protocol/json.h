@@ -81,6 +81,10 @@ MUST_CHECK enum status json_array(struct json *in, struct error *err);
 MUST_CHECK enum status json_member(struct json *in, struct json_string *out_key, struct error *err);
 MUST_CHECK enum status json_element(struct json *in, struct error *err);
 
+/* Keys of the innermost open object are not compared with those to come, and take no room: the
+ * caller finds repeats itself. The last one stays, for paths. For objects of many members. */
+void json_forget_keys(struct json *in);
+
 /* Values. An integer is a token without fraction and exponent. */
 MUST_CHECK enum status json_read_string(struct json *in, struct json_string *out,
                                         struct error *err);

@@ -36,7 +36,7 @@ static void print_error(struct buf *out, const char *text, int http_status)
 #define LISTS(fn)                                                                                  \
     {                                                                                              \
         .handler = (fn), .scope = TOKEN_SCOPE_READ, .ignores_queries = true,                       \
-        .print_error = print_error                                                                 \
+        .print_error = reply_print_error                                                           \
     }
 #define ANSWERS_ON_THREAD(fn)                                                                      \
     {                                                                                              \
@@ -96,6 +96,16 @@ static const struct route routes[ROUTE_COUNT + 1] = {
 #undef ROUTE
     [ROUTE_COUNT] = {.print_error = print_error},
 };
+
+void routes_print_error(const struct route_match *match, struct buf *out, const char *text,
+                        int http_status)
+{
+    if (match->id == ROUTE_COUNT && match->is_v1) {
+        reply_print_error(out, text, 400); /* its 404 is about a model */
+    } else {
+        routes_get(match->id)->print_error(out, text, http_status);
+    }
+}
 
 const struct route *routes_get(enum route_id id)
 {

@@ -661,6 +661,62 @@ def scroll():
                  [Case(call, fresh=i == 0) for i, call in enumerate(calls)])
 
 
+class Recent(nn.Module):
+    """A decoder of bytes that remembers the last 8 tokens. Its weights are random, so that an
+    answer soon repeats itself. The rows of its caches are no positions."""
+    ROWS, WIDTH, VOCAB = 8, 16, 256
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Parameter(torch.randn(self.VOCAB, self.WIDTH))
+        self.key, self.value, self.query = (nn.Parameter(torch.randn(self.WIDTH, self.WIDTH) / 4)
+                                            for _ in range(3))
+        self.out = nn.Parameter(torch.randn(self.WIDTH, self.VOCAB))
+        self.register_buffer("keys", torch.zeros(1, self.ROWS, self.WIDTH))
+        self.register_buffer("values", torch.zeros(1, self.ROWS, self.WIDTH))
+
+    def attend(self, x, keys, values, is_used):
+        scores = torch.where(is_used, (x @ self.query * keys).sum(-1), -1e9)
+        mixed = (torch.softmax(scores, -1).unsqueeze(-1) * values).sum(1, keepdim=True)
+        return (x + mixed) @ self.out
+
+
+class Ring(Recent):
+    def forward(self, tokens, input_pos):
+        x, at = self.embed[tokens], input_pos % self.ROWS
+        self.keys[:, at] = x @ self.key
+        self.values[:, at] = x @ self.value
+        return self.attend(x, self.keys, self.values, torch.arange(self.ROWS) <= input_pos)
+
+
+class Window(Recent):
+    def forward(self, tokens, input_pos):
+        x = self.embed[tokens]
+        self.keys.copy_(torch.cat((self.keys[:, 1:], x @ self.key), 1))
+        self.values.copy_(torch.cat((self.values[:, 1:], x @ self.value), 1))
+        return self.attend(x, self.keys, self.values,
+                           torch.arange(self.ROWS) >= self.ROWS - 1 - input_pos)
+
+
+def recent(description, net):
+    steps = [(torch.tensor([[3 * i + 1]]), torch.tensor([i])) for i in range(12)]
+    return Model(description, {"forward": Method(net, steps[0])},
+                 [Case(step, fresh=i == 0) for i, step in enumerate(steps)],
+                 constants={"get_vocab_size": Recent.VOCAB, "get_max_seq_len": 1,
+                            "get_max_context_len": 512, "get_eos_ids": [0],
+                            "use_kv_cache": True})
+
+
+@model
+def ring():
+    return recent("a decoder of bytes whose caches are a ring of 8 rows", Ring())
+
+
+@model
+def window():
+    return recent("a decoder of bytes whose caches are a window of 8 rows that moves", Window())
+
+
 @model
 def tally():
     from torch._higher_order_ops.map import map as torch_map

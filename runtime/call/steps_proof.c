@@ -4,20 +4,26 @@
  * row has a sequence of its own, of some steps, so that positions and mutable buffers differ. From
  * there one step runs alone and, in copies of the same states, with others: first two rows, then
  * three, and so on. The results and the whole content of the buffers afterwards are compared.
+ *
+ * The states of all rows together take at most as much memory as the pool of the trials has.
  */
 #include "config.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "hal/buffer.h"
+#include "hal/pool.h"
 #include "runtime/call/batch.h"
 #include "runtime/call/steps_trial.h"
 #include "runtime/program/state_cells.h"
 
 /* Measurements of each way; the best one counts. */
 #define RACES 2
+/* Of the state of a row that are there at a time. */
+#define GENERATIONS 4
 /* Joining has to save one part in this many: less may be chance. */
 #define GAIN 10
 
@@ -45,6 +51,7 @@ static enum status copy_state(const struct rt_state *from, struct rt_state **out
     for (uint32_t i = 0; i < from->cells->count; i++) {
         hal_buffer_unref((*out_state)->current[i]);
         (*out_state)->current[i] = hal_buffer_ref(from->current[i]);
+        (*out_state)->touched[i] = from->touched[i];
     }
     return ST_OK;
 }
@@ -79,6 +86,26 @@ static enum status add_row(struct proof *proof, struct error *err)
     }
     TRY(copy_state(row->before, &row->alone, err));
     return run_alone(proof, row->alone, index, row->steps, &row->call, err);
+}
+
+/* Each row has the generation before its step, the one after it, and two of the step that runs with
+ * others. Rows differ by a few steps only, so the last one tells how much the next one takes. */
+static enum status check_room(const struct proof *proof, struct error *err)
+{
+    size_t bytes = 0, all;
+    if (proof->row_count > 0) {
+        bytes = rt_state_touched_bytes(proof->rows[proof->row_count - 1].alone);
+    }
+    if (!mul_size(bytes, GENERATIONS * ((size_t)proof->row_count + 1), &all)) {
+        all = SIZE_MAX;
+    }
+    if (all > hal_pool_size(proof->pool)) {
+        return error_set(err, ST_UNSUPPORTED,
+                         "to compare %u steps, states would take %zu bytes, more than the memory "
+                         "for requests (%zu)",
+                         proof->row_count + 1, all, hal_pool_size(proof->pool));
+    }
+    return ST_OK;
 }
 
 static void free_rows(struct proof *proof)
@@ -161,6 +188,7 @@ static enum status prove_rows(struct proof *proof, uint32_t rows, struct error *
     uint64_t ns;
     TRY(rt_steps_make_form(proof->method, rows, err));
     while (proof->row_count < rows) {
+        TRY(check_room(proof, err));
         TRY(add_row(proof, err));
     }
     return run_rows(proof, rows, true, true, &ns, err);

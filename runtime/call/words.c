@@ -31,12 +31,14 @@ void rt_words_put_stale(const struct rt_plan *plan, uint32_t result, const struc
 {
     OBJ_CHECK(plan, RT_PLAN_MAGIC);
     const struct rt_plan_result *of = &plan->results[result];
-    if (of->rows != stale->rows || of->row_bytes != stale->row_bytes) {
+    bool is_none = stale->rows == RT_ROWS_NONE;
+    if (!is_none && (of->rows != stale->rows || of->row_bytes != stale->row_bytes)) {
         return; /* another method divides the buffer into other rows */
     }
     for (uint32_t i = 0; i < plan->update_count; i++) {
         if (plan->updates[i].result == result) {
-            put_rows(&plan->updates[i], stale->first, stale->end, workspace);
+            put_rows(&plan->updates[i], is_none ? 0 : stale->first, is_none ? 0 : stale->end,
+                     workspace);
         }
     }
 }

@@ -70,6 +70,7 @@ enum status rt_state_cells_add(struct rt_state_cells *cells, struct hal_device *
         struct rt_state_cell cell = {.tensor = *tensor, .plan = plan};
         TRY(grow(cells, err));
         TRY(make_initial(device, tensor, &cell.initial, err));
+        cell.begins_zero = !tensor->bytes.ptr;
         cells->items[cells->count++] = cell;
     }
     cells->items[i].is_written |= is_written;
@@ -140,7 +141,7 @@ size_t rt_program_state_bytes(struct rt_program *program)
 /* Of a program with |cells|, and with room for |part_count| parts; NULL: no memory. */
 static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t part_count)
 {
-    size_t cell_bytes = 2 * sizeof(struct rt_rows) + 4 * sizeof(struct hal_buffer *);
+    size_t cell_bytes = 3 * sizeof(struct rt_rows) + 4 * sizeof(struct hal_buffer *);
     size_t bytes = cells->count * cell_bytes + part_count * sizeof(struct rt_state *);
     struct rt_state *state = calloc(1, sizeof(*state) + bytes);
     if (!state) {
@@ -151,13 +152,15 @@ static struct rt_state *allocate(const struct rt_state_cells *cells, uint32_t pa
     state->cells = cells;
     state->stale = (struct rt_rows *)(state + 1);
     state->unsettled = state->stale + cells->count;
-    state->current = (struct hal_buffer **)(state->unsettled + cells->count);
+    state->touched = state->unsettled + cells->count;
+    state->current = (struct hal_buffer **)(state->touched + cells->count);
     state->spare = state->current + cells->count;
     state->settled = state->spare + cells->count;
     state->shared = state->settled + cells->count;
     state->parts = (struct rt_state **)(state->shared + cells->count);
     for (uint32_t i = 0; i < cells->count; i++) {
         state->current[i] = hal_buffer_ref(cells->items[i].initial);
+        state->touched[i].rows = RT_ROWS_NONE;
     }
     return state;
 }
@@ -253,6 +256,7 @@ void rt_state_share(struct rt_state *state, struct rt_state *from)
         if (from->current[i] != from->cells->items[i].initial) {
             set_buffer(&state->current[i], from->current[i]);
             set_buffer(&state->shared[i], from->current[i]);
+            state->touched[i] = from->touched[i];
         }
     }
     for (uint32_t i = 0; i < state->part_count; i++) {
@@ -277,6 +281,33 @@ size_t rt_state_trim(struct rt_state *state)
     return bytes;
 }
 
+static size_t touched_bytes(const struct rt_state *state, uint32_t cell)
+{
+    const struct rt_rows *rows = &state->touched[cell];
+    size_t bytes = hal_buffer_size(state->current[cell]);
+    if (state->current[cell] == state->cells->items[cell].initial) {
+        return 0;
+    }
+    if (rows->rows <= 0 || !state->cells->items[cell].begins_zero) {
+        return bytes;
+    }
+    int64_t count = rows->end > rows->first ? rows->end - rows->first : 0;
+    return (size_t)((double)bytes * (double)count / (double)rows->rows);
+}
+
+size_t rt_state_touched_bytes(const struct rt_state *state)
+{
+    OBJ_CHECK(state, RT_STATE_MAGIC);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < state->cells->count; i++) {
+        bytes = add_or_max(bytes, touched_bytes(state, i));
+    }
+    for (uint32_t i = 0; i < state->part_count; i++) {
+        bytes = add_or_max(bytes, rt_state_touched_bytes(state->parts[i]));
+    }
+    return bytes;
+}
+
 bool rt_state_wrote(const struct rt_state *state, int64_t first, int64_t end)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
@@ -290,15 +321,17 @@ bool rt_state_wrote(const struct rt_state *state, int64_t first, int64_t end)
     return state->part_count == 0;
 }
 
+/* New memory has the initial content if that is zeros. */
 enum status rt_state_reserve(struct rt_state *state, uint32_t cell, struct error *err)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
-    const struct hal_buffer *initial = state->cells->items[cell].initial;
+    const struct rt_state_cell *of = &state->cells->items[cell];
     if (state->spare[cell]) {
         return ST_OK;
     }
-    return hal_buffer_new(hal_buffer_device(initial), hal_buffer_size(initial), &state->spare[cell],
-                          err);
+    state->stale[cell] = of->begins_zero ? state->touched[cell] : (struct rt_rows){0};
+    return hal_buffer_new(hal_buffer_device(of->initial), hal_buffer_size(of->initial),
+                          &state->spare[cell], err);
 }
 
 void rt_state_enter(struct rt_state *state)
@@ -369,11 +402,26 @@ struct rt_rows rt_state_spoil(struct rt_state *state, uint32_t cell)
     return stale;
 }
 
+/* Rows that hold both |a| and |b|. */
+static struct rt_rows join_rows(struct rt_rows a, struct rt_rows b)
+{
+    if (a.rows == RT_ROWS_NONE || b.rows == RT_ROWS_NONE) {
+        return a.rows == RT_ROWS_NONE ? b : a;
+    }
+    if (a.rows != b.rows || a.row_bytes != b.row_bytes) {
+        return (struct rt_rows){0};
+    }
+    a.first = b.first < a.first ? b.first : a.first;
+    a.end = b.end > a.end ? b.end : a.end;
+    return a;
+}
+
 void rt_state_advance(struct rt_state *state, uint32_t cell, struct rt_rows written)
 {
     OBJ_CHECK(state, RT_STATE_MAGIC);
     struct hal_buffer *old = state->current[cell];
     must(state->spare[cell]);
+    state->touched[cell] = join_rows(state->touched[cell], written); /* also if it is taken back */
     state->current[cell] = state->spare[cell];
     if (!state->settled[cell]) {
         state->settled[cell] = old;

@@ -55,6 +55,10 @@ void rt_state_share(struct rt_state *state, struct rt_state *from);
  * content, initial contents not counted. */
 size_t rt_state_trim(struct rt_state *state);
 
+/* Bytes of the content that calls may have written, and that differ from memory that nobody has
+ * touched: what one generation really takes. */
+size_t rt_state_touched_bytes(const struct rt_state *state);
+
 /* Has the last call written rows [first, end) of each buffer that was ever written, and no others?
  * False if that is not known. */
 bool rt_state_wrote(const struct rt_state *state, int64_t first, int64_t end);

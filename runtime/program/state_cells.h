@@ -18,6 +18,7 @@ struct rt_state_cell {
     struct pte_tensor tensor;    /* of the method that has it first */
     const struct pte_plan *plan; /* that method's */
     struct hal_buffer *initial;  /* owned: the content before any call, row-major */
+    bool begins_zero;            /* that content is zeros, as new memory is */
     bool is_written;             /* by some method: there are generations */
 };
 
@@ -38,10 +39,13 @@ MUST_CHECK enum status rt_state_cells_add(struct rt_state_cells *cells, struct h
                                           uint32_t *out_cell, struct error *err);
 void rt_state_cells_fini(struct rt_state_cells *cells);
 
-/* Rows [first, end) of a buffer of |rows| rows of |row_bytes|, once or more; 0 rows: all of it. */
+/* Rows [first, end) of a buffer of |rows| rows of |row_bytes|, once or more; 0 rows: all of it;
+ * RT_ROWS_NONE: nothing of it. */
 struct rt_rows {
     int64_t rows, row_bytes, first, end;
 };
+
+#define RT_ROWS_NONE (-1)
 
 #define RT_STATE_MAGIC 0x57a7e501u
 
@@ -60,6 +64,8 @@ struct rt_state {
                                            ended found, once it has advanced; else NULL */
     struct rt_rows *stale;              /* by cell: where |spare| may differ from |current| */
     struct rt_rows *unsettled;          /* by cell: where |settled| may */
+    struct rt_rows *touched;            /* by cell: where |current| may differ from the initial
+                                           content */
     struct rt_state **parts;            /* owned; of a pipeline: of each program of its steps that
                                            has mutable buffers */
     uint32_t part_count;

@@ -84,13 +84,14 @@ static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job 
 
 static uint64_t arrival(const struct rt_sched_job *job)
 {
-    return job->whole ? job->whole->queued_ns : job->queued_ns;
+    return job->whole ? job->whole->queued_ns : job->since_ns ? job->since_ns : job->queued_ns;
 }
 
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    struct list *level = &queue->ready[level_of(job)], *next = job->whole ? level->next : level;
+    bool is_later = !job->whole && !job->since_ns;
+    struct list *level = &queue->ready[level_of(job)], *next = is_later ? level : level->next;
     while (next != level && arrival(LIST_ENTRY(next, struct rt_sched_job, link)) <= arrival(job)) {
         next = next->next;
     }

@@ -113,6 +113,8 @@ struct rt_sched_job {
     int64_t rows;                /* that it brings to a batch; 0: it runs alone */
     bool returns;                /* it is a step: the next one like it follows soon after its end */
     void *call;                  /* what fits() and start_batch() look at; the caller's */
+    uint64_t since_ns;           /* it goes on with a job of that time, whose place among the jobs
+                                    that run alone it takes; 0: it does not */
     struct rt_sched_job *whole;  /* of which it is a part, see rt_sched_step_aside(); or NULL */
     bool is_uncounted;           /* never the one that counts for its batch */
 

@@ -17,6 +17,7 @@
 struct reader {
     struct json *in;
     bool says_cache; /* cache_prompt is given */
+    uint64_t seen;   /* rows of |members| that are given, a bit each */
     struct arena *arena;
     struct ask *ask;
     struct error *err;
@@ -215,6 +216,16 @@ static enum status read_tool_choice(struct reader *r)
                : json_fail(r->in, r->err, ST_INVALID, "expected \"none\" or \"auto\"");
 }
 
+static bool has_bias(const struct sampler_bias *biases, uint32_t count, uint64_t id)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (biases[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* {"50256": -100} */
 static enum status read_biases(struct reader *r)
 {
@@ -233,12 +244,16 @@ static enum status read_biases(struct reader *r)
             break;
         }
         TRY(json_read_f64(r->in, &value, r->err));
+        json_forget_keys(r->in); /* ids are compared here: there may be more than a reader's keys */
         const uint8_t *at = key.raw.ptr, *end = at + key.raw.len;
         bool is_id = number_parse_u64(&at, end, &id) == NUMBER_OK && at == end && id < UINT32_MAX;
         if (!is_id || count == ASK_BIASES_MAX || !(value >= -100 && value <= 100)) {
             return json_fail(r->in, r->err, ST_INVALID,
                              "expected at most %d ids of tokens with numbers from -100 to 100",
                              ASK_BIASES_MAX);
+        }
+        if (has_bias(biases, count, id)) {
+            return json_fail(r->in, r->err, ST_INVALID, "the id repeats");
         }
         biases[count++] = (struct sampler_bias){(uint32_t)id, (float)value};
     }
@@ -492,6 +507,8 @@ static const struct member members[] = {
 #undef G
 #undef R
 
+_Static_assert(sizeof(members) / sizeof(members[0]) <= 64, "a bit of |seen| for each");
+
 static enum status read_number(struct reader *r, const struct member *member)
 {
     double value;
@@ -540,8 +557,7 @@ static enum status read_value(struct reader *r, const struct member *member)
         break;
     }
     TRY(json_skip(r->in, r->err));
-    return json_fail(r->in, r->err, ST_INVALID, "%s is not done here: %s", member->name,
-                     member->why);
+    return json_fail(r->in, r->err, ST_INVALID, "it is not done here: %s", member->why);
 }
 
 static const struct member *find_member(const struct json_string *key, enum ask_form form)
@@ -552,6 +568,17 @@ static const struct member *find_member(const struct json_string *key, enum ask_
         }
     }
     return NULL;
+}
+
+/* A request to generate may have a member beside "parameters" or in it, not in both. */
+static enum status read_once(struct reader *r, const struct member *member)
+{
+    uint64_t bit = UINT64_C(1) << (member - members);
+    if (r->seen & bit) {
+        return json_fail(r->in, r->err, ST_INVALID, "it is there twice, in parameters and beside");
+    }
+    r->seen |= bit;
+    return read_value(r, member);
 }
 
 static enum status read_members(struct reader *r, bool is_inner)
@@ -570,7 +597,7 @@ static enum status read_members(struct reader *r, bool is_inner)
         } else if (is_generate && !is_inner && json_string_is(&key, "id")) {
             TRY(read_text(r, &r->ask->id));
         } else if (member) {
-            TRY(read_value(r, member));
+            TRY(read_once(r, member));
         } else {
             TRY(json_skip(r->in, r->err));
         }
@@ -599,6 +626,11 @@ static enum status check(struct reader *r)
     }
     if (ask->has_seed && !r->says_cache) {
         r->ask->computes_all = true; /* parts of another size may round otherwise */
+    }
+    if (ask->best_of && ask->best_of != ask->n) {
+        return error_set(r->err, ST_INVALID,
+                         "best_of: expected n, which is %u, got %u: all answers are told", ask->n,
+                         ask->best_of);
     }
     if (ask->echoes && ask->wants_logprobs) {
         return error_set(r->err, ST_INVALID, "echo: the tokens of a prompt have no logprobs here");

@@ -53,7 +53,7 @@ struct ask {
     uint32_t stop_id_count;
     bool ignores_ends;
     bool computes_all; /* no state of an earlier request is used */
-    uint32_t n;
+    uint32_t n, best_of; /* 0: best_of is not given */
     bool echoes;
     bool is_stream;
     bool wants_usage;    /* in the last event of a stream */

@@ -276,5 +276,6 @@ enum status chat_render(const struct chat *chat, const struct ask *ask, struct a
         return err->code;
     }
     TRY(make_context(chat, ask, arena, &context, err));
-    return template_render(chat->template, &context, &limits, arena, out, err);
+    enum status status = template_render(chat->template, &context, &limits, arena, out, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "chat template: ");
 }

@@ -285,7 +285,9 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     generator->is_positional = facts.position_input != 0 && rt_method_is_positional(method);
     atomic_init(&generator->is_retired, false);
     atomic_init(&generator->active, 0);
+    atomic_init(&generator->decoding, 0);
     atomic_init(&generator->ahead_tokens, 1);
+    atomic_init(&generator->never_guesses, false);
     error_set(&generator->why_one, ST_UNSUPPORTED, "it has not been tried yet");
     int rc = pthread_mutex_init(&generator->lock, NULL);
     must(rc == 0);

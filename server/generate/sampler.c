@@ -220,14 +220,21 @@ static bool has_entries(struct sampler *sampler)
     return sampler->entries != NULL;
 }
 
-/* A heap of the tokens whose logits are at least |least|; their number. */
-static uint32_t gather(struct sampler *sampler, const float *logits, float least)
+/* The tokens whose logits are at least |least|, in no order; their number. */
+static uint32_t collect(struct sampler *sampler, const float *logits, float least)
 {
     uint32_t count = 0;
     for (uint32_t id = 0; id < sampler->vocab; id++) {
         sampler->entries[count] = (struct sampler_entry){logits[id], id};
         count += logits[id] >= least && logits[id] > -INFINITY; /* no branch: none is foreseen */
     }
+    return count;
+}
+
+/* The same as a heap. */
+static uint32_t gather(struct sampler *sampler, const float *logits, float least)
+{
+    uint32_t count = collect(sampler, logits, least);
     make_heap(sampler->entries, count);
     sampler->popped = 0;
     return count;
@@ -527,12 +534,11 @@ static uint32_t take_candidates(struct sampler *sampler, const float *logits, ui
  * No token with a smaller logit is chosen. Tokens that have less than (1 - top_p) / vocab of all
  * weight have less than 1 - top_p together, so the others have top_p without them.
  */
-static float least_logit(const struct sampler *sampler, const float *logits, float max)
+static float least_logit(const struct sampler *sampler, double sum, float max)
 {
     const struct sampler_options *options = &sampler->options;
     double temperature = options->temperature, least = -HUGE_VAL;
     if (options->top_p < 1 && options->top_k == 0) {
-        double sum = sum_all(logits, sampler->vocab, max, scale_of(sampler));
         least = log((1 - options->top_p) * sum / sampler->vocab) * temperature;
     }
     if (options->min_p > 0) {
@@ -542,13 +548,118 @@ static float least_logit(const struct sampler *sampler, const float *logits, flo
     return (float)((double)max + least - 1e-3 * (1 + temperature)); /* rounding cannot matter */
 }
 
+/* ---- a share of all -------------------------------------------------------------------------- */
+
+/*
+ * With top_p alone there may be thousands of candidates, and their order matters only where the
+ * share ends and where the choice is. So they are put in buckets by their logits, the largest ones
+ * first, and only those two buckets are put in order.
+ */
+#define BUCKETS 1024
+
+struct share {
+    struct sampler *sampler;
+    uint32_t count; /* of candidates, the first of sampler->entries */
+    float max, scale, per_logit;
+    double weights[BUCKETS];
+};
+
+static uint32_t bucket_of(const struct share *share, const struct sampler_entry *entry)
+{
+    float bucket = (share->max - entry->logit) * share->per_logit;
+    return bucket < BUCKETS - 1 ? (uint32_t)bucket : BUCKETS - 1;
+}
+
+static void fill_buckets(struct share *share, const float *logits, float least)
+{
+    struct sampler *sampler = share->sampler;
+    share->count = collect(sampler, logits, least);
+    share->per_logit = BUCKETS / (share->max - least);
+    memset(share->weights, 0, sizeof(share->weights));
+    for (uint32_t i = 0; i < share->count; i++) {
+        const struct sampler_entry *entry = &sampler->entries[i];
+        share->weights[bucket_of(share, entry)] +=
+            (double)weigh(entry->logit, share->max, share->scale);
+    }
+}
+
+/* Makes a heap of the entries of |bucket|; their number. */
+static uint32_t open_bucket(struct share *share, uint32_t bucket)
+{
+    struct sampler_entry *entries = share->sampler->entries;
+    uint32_t front = 0;
+    for (uint32_t i = 0; i < share->count; i++) {
+        if (bucket_of(share, &entries[i]) == bucket) {
+            struct sampler_entry other = entries[front];
+            entries[front++] = entries[i];
+            entries[i] = other;
+        }
+    }
+    make_heap(entries, front);
+    share->sampler->popped = 0;
+    return front;
+}
+
+/* Takes entries of an open bucket of |count| until |*sum| is at least |wanted|, or more; the last
+ * one. */
+static uint32_t take_until(struct share *share, uint32_t count, double wanted, bool is_enough,
+                           double *sum)
+{
+    uint32_t id = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sampler_entry entry = take(share->sampler, count, i);
+        id = entry.id;
+        *sum += (double)weigh(entry.logit, share->max, share->scale);
+        if (*sum > wanted || (is_enough && *sum >= wanted)) {
+            break;
+        }
+    }
+    must(id < share->sampler->vocab);
+    return id;
+}
+
+/* The bucket in which the sum of all weights so far reaches |wanted|, or passes it; else the last
+ * one, up to |last|, that has a weight, as the first one has. |*out_before|: the sum before it. */
+static uint32_t find_bucket(const struct share *share, uint32_t last, double wanted, bool is_enough,
+                            double *out_before)
+{
+    uint32_t found = 0;
+    double sum = 0;
+    *out_before = 0;
+    for (uint32_t bucket = 0; bucket <= last; bucket++) {
+        if (share->weights[bucket] <= 0) {
+            continue;
+        }
+        found = bucket;
+        *out_before = sum;
+        sum += share->weights[bucket];
+        if (sum > wanted || (is_enough && sum >= wanted)) {
+            break;
+        }
+    }
+    return found;
+}
+
+static uint32_t choose_of_share(struct sampler *sampler, const float *logits, float max, double u)
+{
+    struct share share = {.sampler = sampler, .max = max, .scale = scale_of(sampler)};
+    double all = sum_all(logits, sampler->vocab, max, share.scale), sum, before;
+    fill_buckets(&share, logits, least_logit(sampler, all, max));
+    uint32_t end = find_bucket(&share, BUCKETS - 1, sampler->options.top_p * all, true, &sum);
+    take_until(&share, open_bucket(&share, end), sampler->options.top_p * all, true, &sum);
+    double wanted = fmin(u * sum, nextafter(sum, 0)); /* the last one passes it */
+    uint32_t bucket = find_bucket(&share, end, wanted, false, &before);
+    return take_until(&share, open_bucket(&share, bucket), wanted, false, &before);
+}
+
 static uint32_t choose_of_candidates(struct sampler *sampler, const float *logits, float max,
                                      double u)
 {
     uint32_t top_k = sampler->options.top_k;
     bool are_few = top_k > 0 && top_k <= MOST_MAX && top_k < sampler->vocab;
+    double all = are_few ? 0 : sum_all(logits, sampler->vocab, max, scale_of(sampler));
     uint32_t count = are_few ? gather_most(sampler, logits, top_k)
-                             : gather(sampler, logits, least_logit(sampler, logits, max));
+                             : gather(sampler, logits, least_logit(sampler, all, max));
     double sum, seen = 0;
     must(count > 0);
     uint32_t taken = take_candidates(sampler, logits, count, max, &sum);
@@ -582,7 +693,9 @@ static enum status choose(struct sampler *sampler, const float *logits, uint64_t
     if (!has_entries(sampler)) {
         return no_memory(err);
     }
-    *out_id = choose_of_candidates(sampler, logits, logits[best], u);
+    bool is_share = options->top_k == 0 && options->min_p <= 0 && options->top_p > 0;
+    *out_id = is_share ? choose_of_share(sampler, logits, logits[best], u)
+                       : choose_of_candidates(sampler, logits, logits[best], u);
     return ST_OK;
 }
 

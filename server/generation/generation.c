@@ -40,6 +40,10 @@ void generation_count_out(struct generation *generation)
         atomic_fetch_sub(&generation->generator->active, 1);
         generation->is_counted = false;
     }
+    if (generation->is_decoding) {
+        atomic_fetch_sub(&generation->generator->decoding, 1);
+        generation->is_decoding = false;
+    }
 }
 
 void generation_free(struct request *request)
@@ -109,12 +113,24 @@ static enum status put_position(struct generation *generation, struct infer_call
     return ST_OK;
 }
 
+/* Tokens of a prompt that a step takes. Others that wait for their next token wait for this step.
+ */
+static uint32_t prefill_max(const struct generation *generation, const struct params *params)
+{
+    const struct generator *generator = generation->generator;
+    uint32_t max = (uint32_t)params->prefill_tokens_max;
+    uint32_t shared = (uint32_t)params->prefill_tokens_shared;
+    if (atomic_load(&generator->decoding) > generation->is_decoding && !generator->is_step_fixed) {
+        max = shared < max ? shared : max;
+    }
+    return max < generator->step_max ? max : generator->step_max;
+}
+
 static void choose_step(struct generation *generation, const struct params *params)
 {
     const struct generator *generator = generation->generator;
     uint32_t left = generation->token_count - generation->fed_count;
-    uint32_t max = (uint32_t)params->prefill_tokens_max;
-    max = max < generator->step_max ? max : generator->step_max;
+    uint32_t max = prefill_max(generation, params);
     if (generator->position_input == 0) {
         generation->step_count = generation->token_count; /* it remembers nothing */
     } else {
@@ -165,13 +181,33 @@ static enum status open_states(struct request *request, struct error *err)
     return ST_OK;
 }
 
+/*
+ * Prompts take turns of --prefill-tokens-max tokens. The parts of a turn may be shorter, for the
+ * sake of answers that get tokens, but no other prompt comes between them: the first prompt is done
+ * first.
+ */
+static uint64_t keep_turn(struct generation *generation, const struct params *params)
+{
+    if (generation->turn_left < generation->step_count) {
+        uint32_t max = (uint32_t)params->prefill_tokens_max;
+        generation->turn_left = max > generation->step_count ? max : generation->step_count;
+        generation->turn_ns = uv_hrtime(); /* the scheduler's clock */
+    }
+    generation->turn_left -= generation->step_count;
+    return generation->turn_ns;
+}
+
 static struct rt_sched_queue *enter(struct request *request)
 {
     struct rt_sched_queue *queue = infer_one_enter(request);
-    if (generation_of(request)->draft_count > 0) {
+    struct generation *generation = generation_of(request);
+    if (generation->draft_count > 0) {
         request->job.rows = 0; /* its rows are those of one answer */
     }
     request->job.returns = request->job.rows > 0; /* the next token follows */
+    if (generation->answer_count == 0) {
+        request->job.since_ns = keep_turn(generation, &request->infer.call.model->params);
+    }
     return queue;
 }
 
@@ -203,6 +239,8 @@ static void count_step(struct request *request)
     counter_add(&stats->answer_tokens, generation->answer_max > 0);
     if (generation->first_ns == 0) {
         generation->first_ns = now_ns;
+        generation->is_decoding = true;
+        atomic_fetch_add(&generation->generator->decoding, 1);
         histogram_add(&stats->first_tokens, &histogram_times, now_ns - request->arrived_ns);
     } else if (!is_prefill) {
         histogram_add(&stats->next_tokens, &histogram_times, now_ns - generation->last_ns);

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/utf8.h"
+#include "runtime/call/batch.h"
 #include "server/server.h"
 
 int generation_parse_find(struct request *request)
@@ -131,6 +132,15 @@ static enum status make_prompts(struct request *request, struct error *err)
     return ST_OK;
 }
 
+/* Guesses may be checked, now or once that has been tried: else the prediction is of no use. */
+static bool may_guess(const struct request *request)
+{
+    const struct model *model = request->infer.call.model;
+    const struct generator *generator = generation_of(request)->generator;
+    return generator->is_positional && model->params.draft_tokens_max > 0 &&
+           rt_batch_has_states(model->method) && !atomic_load(&generator->never_guesses);
+}
+
 /*
  * The tokens of the prediction: at most as many as an answer can have. It says what text may come,
  * so it is cut into tokens as a part of one. A text that has more tokens than words_encode() counts
@@ -143,7 +153,7 @@ static enum status take_prediction(struct request *request, struct error *err)
     struct span text = generation->ask.prediction;
     uint32_t count, max = generator->context;
     size_t bytes_max = words_bytes_max(generator->words, max);
-    if (text.len == 0 || !generator->is_positional) {
+    if (text.len == 0 || !may_guess(request)) {
         return ST_OK;
     }
     bytes_max = bytes_max < WORDS_COUNT_MAX ? bytes_max : WORDS_COUNT_MAX;

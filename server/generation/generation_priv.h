@@ -68,9 +68,13 @@ struct generation {
     uint32_t mark_count, told_marks;
     float *row; /* owned: logits that are not float32, converted */
     /* ---- the request ---- */
-    bool is_counted; /* in generator->active */
+    bool is_counted;  /* in generator->active */
+    bool is_decoding; /* in generator->decoding */
     bool is_over;
     struct buf choices; /* of an answer that is no stream */
+    /* ---- the turn among prompts; the loop's ---- */
+    uint64_t turn_ns;   /* when it began; 0: none has */
+    uint32_t turn_left; /* tokens */
     /* ---- times; the loop's ---- */
     uint64_t queued_ns, waited_ns, computed_ns; /* of all steps */
     uint64_t first_ns, last_ns;                 /* when tokens came */

@@ -100,6 +100,7 @@ struct rt_sched_queue *infer_one_enter(struct request *request)
     bool may_join = call->model->rows_max > 1 && !request->infer.profile;
     request->job.rows = may_join ? rt_batch_rows(call->invocation) : 0;
     request->job.returns = false;
+    request->job.since_ns = 0;
     request->job.call = call->invocation;
     request->job.turns = &request->infer.turn;
     request->job.turn_count = call->sequence != NULL;

@@ -216,13 +216,16 @@ static void print_guesses(const struct generator *generator, struct buf *out)
     }
 }
 
-void model_log_batches(const struct model *model)
+void model_log_batches(const struct model *model, const struct error *why_not_more)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
     struct buf line;
     buf_init(&line, TEXT_BYTES_MAX);
     print_name(model, &line);
     print_batches(model, &line);
+    if (model->rows_max > 1 && why_not_more) {
+        buf_printf(&line, ", not more: %s", why_not_more->text);
+    }
     if (model->generator && model->generator->position_input) {
         print_guesses(model->generator, &line);
     }

@@ -3,6 +3,7 @@
 #ifndef PTED_SERVER_MODEL_MODEL_LOG_H
 #define PTED_SERVER_MODEL_MODEL_LOG_H
 
+struct error;
 struct hal_device;
 struct model;
 
@@ -13,7 +14,8 @@ struct model;
  */
 void model_log(const struct model *model, const struct hal_device *device);
 
-/* It has been tried: whether its requests run as batches. Loop thread. */
-void model_log_batches(const struct model *model);
+/* It has been tried: whether its requests run as batches. |why_not_more|: why not more rows of
+ * them; NULL: there are no more. Loop thread. */
+void model_log_batches(const struct model *model, const struct error *why_not_more);
 
 #endif

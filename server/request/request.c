@@ -521,7 +521,7 @@ static void print_error(struct request *request)
     if (request->exchange->sent_bytes > 0) {
         request->infer.ops->print_error_event(request, &request->out);
     } else {
-        request_route(request)->print_error(&request->out, request->err.text, request->http_status);
+        routes_print_error(&request->match, &request->out, request->err.text, request->http_status);
     }
 }
 

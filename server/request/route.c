@@ -141,12 +141,19 @@ static bool take_names(const struct taken *taken, struct route_match *match, str
     return true;
 }
 
+static bool is_below_v1(struct span path)
+{
+    const struct span v1 = span_str("/v1/");
+    return path.len >= v1.len && memcmp(path.ptr, v1.ptr, v1.len) == 0;
+}
+
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err)
 {
     struct span path = strip_query(strip_authority(target));
     bool has_get = false, has_post = false;
     out_match->id = ROUTE_COUNT;
+    out_match->is_v1 = false;
     if (path.len == 0 || path.ptr[0] != '/') {
         error_set(err, ST_INVALID, "request target: expected a path that begins with '/'");
         return 400;
@@ -168,11 +175,14 @@ int route_find(struct span target, enum route_method method, struct route_match 
         out_match->id = (enum route_id)i;
         return 200;
     }
+    out_match->is_v1 = is_below_v1(path);
     out_match->allow = allowed[has_get][has_post];
     if (out_match->allow) {
         error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);
         return 405;
     }
-    error_set(err, ST_NOT_FOUND, "no such path, expected /v2 or one below it such as /v2/models");
+    error_set(err, ST_NOT_FOUND, "no such path, expected %s",
+              out_match->is_v1 ? "one of /openapi.json, such as /v1/models"
+                               : "/v2 or one below it such as /v2/models");
     return 404;
 }

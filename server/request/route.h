@@ -29,6 +29,7 @@ struct route_match {
     char region[MODEL_NAME_MAX + 1]; /* of shared memory; likewise */
     uint32_t version;                /* 0: none was named */
     const char *allow;               /* of a 405 */
+    bool is_v1;                      /* no route, below /v1: errors are in the form of OpenAI's */
 };
 
 /*

@@ -94,7 +94,7 @@ static uint32_t running_max(const struct model *model, const struct hal_device *
 static void publish(const struct proving *proving)
 {
     struct model *model = proving->model;
-    bool is_alone = proving->rows_max == 1;
+    bool is_alone = proving->rows_max == 1, are_all = proving->rows_max == model->rows_form;
     OBJ_CHECK(model, MODEL_MAGIC);
     must(proving->rows_max >= 1 && proving->rows_max <= model->rows_form);
     model->rows_form = proving->rows_max;
@@ -102,6 +102,7 @@ static void publish(const struct proving *proving)
     if (model->generator) {
         model->generator->why_one = proving->why_one;
         atomic_store(&model->generator->ahead_tokens, proving->ahead_tokens);
+        atomic_store(&model->generator->never_guesses, proving->ahead_tokens == 1);
     }
     if (is_alone) {
         model->why_alone = proving->why_not;
@@ -115,7 +116,7 @@ static void publish(const struct proving *proving)
         };
         rt_sched_queue_join(model->queue, &join);
     }
-    model_log_batches(model);
+    model_log_batches(model, are_all ? NULL : &proving->why_not);
 }
 
 /* The next callable model whose form takes several rows, with their number still unknown; the

@@ -5,7 +5,8 @@
  * Within a string of JSON almost all of them may, and the walk would visit the whole trie. So each
  * node knows which kinds of characters are below it, and how many at most follow each other. A
  * state that such characters only lead to itself, or along a chain of states, allows all tokens
- * below the node, which are a range of the sorted vocabulary.
+ * below the node, which are a range of the sorted vocabulary. Where the chain ends, as a string
+ * with a greatest length does, it allows those of them that have few enough characters.
  */
 #include "config.h"
 
@@ -105,6 +106,7 @@ struct trie_node {
     uint16_t depth;  /* of its parent */
     uint8_t byte;
     uint8_t height; /* characters below it, one behind the other; UINT8_MAX: or more */
+    uint8_t chars;  /* up to its own; UINT8_MAX: or more */
 };
 
 struct grammar_vocabulary {
@@ -112,6 +114,7 @@ struct grammar_vocabulary {
     struct trie_node *nodes; /* one more is behind them */
     uint32_t node_count;
     uint32_t *tokens; /* sorted by their bytes */
+    uint8_t *chars;   /* of each of them, in that order; UINT8_MAX: or more */
 };
 
 struct entry {
@@ -148,8 +151,20 @@ static void add_below(struct trie_node *node, uint32_t kinds, size_t height)
     node->height = node->height > height ? node->height : (uint8_t)height;
 }
 
-/* Tells the nodes |open| of a token what is below them. */
-static void note_kinds(struct grammar_vocabulary *out, const uint32_t *open, struct span bytes)
+/* Counts the characters up to each of the nodes |open| of a token. */
+static uint8_t count_chars(struct grammar_vocabulary *out, const uint32_t *open,
+                           const uint8_t *starts, size_t len)
+{
+    uint8_t chars = 0;
+    for (size_t at = 0; at < len; at++) {
+        chars += starts[at] && chars < UINT8_MAX;
+        out->nodes[open[at]].chars = chars;
+    }
+    return chars;
+}
+
+/* Tells the nodes |open| of a token what is below them. Returns its characters. */
+static uint8_t note_kinds(struct grammar_vocabulary *out, const uint32_t *open, struct span bytes)
 {
     uint8_t starts[GRAMMAR_TOKEN_MAX]; /* the kind of the character that begins there + 1 */
     size_t len;
@@ -170,6 +185,7 @@ static void note_kinds(struct grammar_vocabulary *out, const uint32_t *open, str
             add_below(&out->nodes[open[at - 1]], BIT(KIND_BROKEN), UINT8_MAX);
         }
     }
+    return count_chars(out, open, starts, bytes.len);
 }
 
 /* |entries| are sorted; nodes has room. */
@@ -187,7 +203,7 @@ static void fill_trie(struct grammar_vocabulary *out, const struct entry *entrie
             out->nodes[out->node_count++] = (struct trie_node){
                 .byte = bytes.ptr[at], .depth = (uint16_t)at, .tokens = (uint32_t)i};
         }
-        note_kinds(out, open, bytes);
+        out->chars[i] = note_kinds(out, open, bytes);
         last = bytes;
     }
     close_nodes(out, open, 0, last.len);
@@ -210,7 +226,8 @@ static bool make_trie(struct grammar_vocabulary *out, const struct span *tokens,
     qsort(entries, used, sizeof(*entries), by_bytes);
     out->nodes = malloc((bytes + 1) * sizeof(*out->nodes));
     out->tokens = malloc((used + 1) * sizeof(*out->tokens));
-    bool is_made = bytes < UINT32_MAX && out->nodes && out->tokens;
+    out->chars = malloc(used + 1);
+    bool is_made = bytes < UINT32_MAX && out->nodes && out->tokens && out->chars;
     if (is_made) {
         fill_trie(out, entries, used);
         struct trie_node *nodes = realloc(out->nodes, (out->node_count + 1) * sizeof(*nodes));
@@ -241,6 +258,7 @@ void grammar_vocabulary_free(struct grammar_vocabulary *vocabulary)
     if (vocabulary) {
         free(vocabulary->nodes);
         free(vocabulary->tokens);
+        free(vocabulary->chars);
         free(vocabulary);
     }
 }
@@ -305,6 +323,27 @@ static bool four_lead_to(struct grammar_walk *walk, uint32_t at, uint32_t next)
            leads_to(walk, step(walk, at, 0xf4), 0x80, 0x8f, 2, next);
 }
 
+static bool are_dead(struct grammar_walk *walk, uint32_t at, uint8_t lo, uint8_t hi)
+{
+    for (unsigned byte = lo; byte <= hi; byte++) {
+        if (step(walk, at, (uint8_t)byte) != DEAD) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t find_dead(struct grammar_walk *walk, uint32_t at)
+{
+    uint32_t kinds = BIT(KIND_TWO) - 1;
+    for (uint8_t byte = 0; byte < 0x80; byte++) {
+        kinds &= step(walk, at, byte) == DEAD ? ~UINT32_C(0) : ~BIT(kind_of_ascii(byte));
+    }
+    kinds |= are_dead(walk, at, 0xc2, 0xdf) ? BIT(KIND_TWO) : 0;
+    kinds |= are_dead(walk, at, 0xe0, 0xef) ? BIT(KIND_THREE) : 0;
+    return kinds | (are_dead(walk, at, 0xf0, 0xf4) ? BIT(KIND_FOUR) : 0);
+}
+
 static void learn(struct grammar_walk *walk, uint32_t at)
 {
     uint32_t next = find_main_next(walk, at), kinds = 0;
@@ -317,17 +356,21 @@ static void learn(struct grammar_walk *walk, uint32_t at)
         kinds |= three_lead_to(walk, at, next) ? BIT(KIND_THREE) : 0;
         kinds |= four_lead_to(walk, at, next) ? BIT(KIND_FOUR) : 0;
     }
+    uint32_t dead = find_dead(walk, at);
     struct walk_state *state = &walk->states[at];
+    state->dead_kinds = dead;
     state->free_next = next;
     state->free_kinds = kinds;
     state->knows_free = true;
 }
 
-/* May all that is below |node| follow in the state |from|? False: perhaps not. */
+/* False: what may follow |node| in the state |from| has to be looked for. Else all that is below it
+ * may that has no more than |*out_chars| characters behind those of the node. */
 static bool is_free(struct grammar_walk *walk, uint32_t from, const struct trie_node *node,
-                    bool may_learn)
+                    bool may_learn, unsigned *out_chars)
 {
     uint32_t at = from;
+    *out_chars = UINT8_MAX;
     for (unsigned i = 0; i < node->height; i++) {
         if (!walk->states[at].knows_free) {
             if (!may_learn || i > CHAIN_MAX) {
@@ -337,7 +380,8 @@ static bool is_free(struct grammar_walk *walk, uint32_t from, const struct trie_
         }
         const struct walk_state *state = &walk->states[at];
         if (node->kinds & ~state->free_kinds) {
-            return false;
+            *out_chars = i;
+            return (node->kinds & ~state->dead_kinds) == 0 && node->chars + i < UINT8_MAX;
         }
         if (state->free_next == at) {
             return true;
@@ -358,6 +402,16 @@ static void allow(const struct grammar_vocabulary *vocabulary, uint32_t from, ui
     }
 }
 
+/* Those with at most |chars| characters. */
+static void allow_short(const struct grammar_vocabulary *vocabulary, uint32_t from, uint32_t to,
+                        unsigned chars, uint64_t *bits)
+{
+    for (uint32_t i = from; i < to; i++) {
+        uint32_t token = vocabulary->tokens[i];
+        bits[token / 64] |= (uint64_t)(vocabulary->chars[i] <= chars) << (token % 64);
+    }
+}
+
 static void make_mask(struct grammar_walk *walk, struct grammar_state state,
                       const struct grammar_vocabulary *vocabulary, uint64_t *bits)
 {
@@ -367,15 +421,20 @@ static void make_mask(struct grammar_walk *walk, struct grammar_state state,
         const struct trie_node *node = &vocabulary->nodes[i];
         uint32_t to = step(walk, states[node->depth], node->byte);
         uint32_t below = node->skip - i - 1, next = i + 1;
+        unsigned chars = UINT8_MAX;
         if (to == DEAD) {
             i = node->skip;
             continue;
         }
-        if (below > 0 && is_free(walk, to, node, below >= LEARN_NODES_MIN)) {
-            next = node->skip;
-        }
+        bool is_whole = below > 0 && is_free(walk, to, node, below >= LEARN_NODES_MIN, &chars);
+        next = is_whole ? node->skip : next;
         states[node->depth + 1] = to;
-        allow(vocabulary, node->tokens, vocabulary->nodes[next].tokens, bits);
+        if (is_whole && chars < UINT8_MAX) {
+            allow_short(vocabulary, node->tokens, vocabulary->nodes[next].tokens,
+                        node->chars + chars, bits);
+        } else {
+            allow(vocabulary, node->tokens, vocabulary->nodes[next].tokens, bits);
+        }
         i = next;
     }
 }

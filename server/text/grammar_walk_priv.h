@@ -29,8 +29,9 @@ struct walk_state {
     struct place *places; /* owned, sorted; moves by bytes only */
     uint32_t count;
     bool may_end;
-    bool knows_free;     /* the three below are known */
+    bool knows_free;     /* the four below are known */
     uint32_t free_kinds; /* a bit for each kind of character that always leads to |free_next| */
+    uint32_t dead_kinds; /* a bit for each kind of which no character may come */
     uint32_t free_next;
     uint32_t *moves; /* owned, of 256 bytes; NULL: none is known */
 };

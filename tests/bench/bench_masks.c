@@ -142,6 +142,7 @@ int main(int argc, char **argv)
         {"member: a string", "{\"a\": \"x",
          schema_grammar("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}}}")},
         {"string of 100", "\"x", schema_grammar("{\"type\":\"string\",\"maxLength\":100}")},
+        {"string of 1000", "\"x", schema_grammar("{\"type\":\"string\",\"maxLength\":1000}")},
         {"string of 8", "\"x", schema_grammar("{\"type\":\"string\",\"maxLength\":8}")},
         {"string like [a-z ]+", "\"x",
          schema_grammar("{\"type\":\"string\",\"pattern\":\"^[a-z ]+$\"}")},
@@ -149,6 +150,8 @@ int main(int argc, char **argv)
         {"enum", "\"", schema_grammar("{\"enum\":[\"the\",\"other\",\"anti\"]}")},
         {".*", "x", regex_grammar(".*")},
         {"[^,]*,[^,]*", "x", regex_grammar("[^,]*,[^,]*")},
+        {".{0,500}", "x", regex_grammar(".{0,500}")},
+        {"[a-z ]{0,500}", "x", regex_grammar("[a-z ]{0,500}")},
         {"\\w+( \\w+)*", "x", regex_grammar("\\w+( \\w+)*")},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

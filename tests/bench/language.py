@@ -225,7 +225,8 @@ def second_turn(daemon):
                             stream_options={"include_usage": True})
     while stream.next():
         pass
-    answer = [int(text.strip()[1:]) for text in stream.words]
+    # Each word is "t" and its id; an event may have several, with blanks between them or none.
+    answer = [int(number) for number in re.findall(r"t(\d+)", "".join(stream.words))]
     stream.close()
     second = first + answer + ids_of(NEW, 6)
     seconds, cached = first_token(daemon, second)

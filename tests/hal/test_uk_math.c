@@ -100,7 +100,7 @@ static const struct function {
     [UK_TANH] = {"tanh", tanh, 2, 0},
     [UK_ERF] = {"erf", erf, 2, 0},
     [UK_SIGMOID] = {"sigmoid", sigmoid, 3, 0},
-    [UK_SILU] = {"silu", silu, 4, 1e-38},
+    [UK_SILU] = {"silu", silu, 4, 1.2e-38},
     [UK_GELU] = {"gelu", gelu, 4, 1e-7},
     [UK_GELU_TANH] = {"gelu_tanh", gelu_tanh, 4, 4e-7},
     [UK_HARDSIGMOID] = {"hardsigmoid", hardsigmoid, 2, 1e-7},

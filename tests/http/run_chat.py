@@ -290,6 +290,83 @@ def interrupting():
             expect("status", user.wait(), 0)
 
 
+def children_of(parent):
+    """The processes that |parent| has started."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            stat = (folder / "stat").read_text() if folder.name.isdigit() else ""
+        except OSError:
+            continue
+        if stat and int(stat.rsplit(")", 1)[1].split()[1]) == parent:
+            found.append(int(folder.name))
+    return found
+
+
+def interrupting_a_file():
+    """Ctrl-C stops an answer of the daemon that serves a file, and not the daemon: first before its
+    first token, then in the middle, where the daemon is halted so that the answer cannot end."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as schema:
+        schema.write('{"type": "string", "minLength": 200}')
+        schema.flush()
+        with Terminal([*GREEDY, "--json-schema", schema.name, MODEL]) as user:
+            user.read(rb"> ")
+            daemon, = children_of(user.pid)
+            os.kill(daemon, signal.SIGSTOP)
+            user.type("Hello!\n")
+            user.read(rb"Hello!\r\n")
+            user.type("\x03")
+            user.read(rb"\[stopped")
+            os.kill(daemon, signal.SIGCONT)
+            user.read(rb"> ")
+            for attempt in range(50):
+                user.type("Hello!\n")
+                user.read(rb"Hello!\r\n")
+                user.read(rb'"')
+                os.kill(daemon, signal.SIGSTOP)
+                user.type("\x03")
+                text = user.read(rb"\[stopped|first after|\[[0-9]+ tokens")
+                os.kill(daemon, signal.SIGCONT)
+                user.read(rb"> ")
+                if "stopped" in text:
+                    break
+                user.type("/clear\n")
+                user.read(rb"> ")
+            expect(f"attempt {attempt}: {text}", "stopped" in text, True)
+            user.type("\x04")
+            expect("status", user.wait(), 0)
+            wait_gone(daemon)
+
+
+def wait_gone(pid):
+    deadline = time.monotonic() + TIMEOUT_S
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    expect("the daemon is gone", Path(f"/proc/{pid}").exists(), False)
+
+
+def without_libedit():
+    """Where the library is missing, or is none, the terminal edits lines: there is no history."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "libedit.so.2").write_text("no library")
+        state = Path(folder) / "state"
+        fields = {"LD_LIBRARY_PATH": folder, "XDG_STATE_HOME": str(state)}
+        with Terminal([*GREEDY, MODEL], "xterm", fields) as user:
+            text = user.read(rb"> ")
+            expect("no marks of libedit", "\x1b" in text, False)
+            user.type(f"nothing\x15{CAPITAL}?\x7f\n")
+            text = user.read(rb"first after [0-9.]+ s\]")
+            expect("answer", ROWS[CAPITAL] in text or text, True)
+            user.read(rb"> ")
+            user.type("gone\x03")
+            user.read(rb"> ")
+            user.type("/system Brief.\n/system\n")
+            user.read(rb"Brief\.\r\n")
+            user.type("\x04")
+            expect("status", user.wait(), 0)
+        expect("no history", state.exists(), False)
+
+
 # Behind it libedit has the terminal: before, the terminal itself would take keys like DEL.
 PROMPT = rb"\x1b\[\?2004h[^>]*> "
 
@@ -377,7 +454,8 @@ def hostile_answers():
         expect("silence", (done.stdout, done.returncode), (b"never ends\n", 75))
 
 
-CHECKS = (pipes, refusals, terminal, no_language, second_turn, hostile_text, interrupting, editing,
+CHECKS = (pipes, refusals, terminal, no_language, second_turn, hostile_text, interrupting,
+          interrupting_a_file, without_libedit, editing,
           hostile_answers)
 
 

@@ -156,6 +156,41 @@ def prompts():
         wait_idle(client)
 
 
+def run_count(client):
+    return sum(steps_by_rows(client).values())
+
+
+def short_parts():
+    """While others get tokens a prompt comes in shorter parts, and only then."""
+    prompt = [(7 * i) % VOCAB for i in range(200)]
+    with Together("--prefill-tokens-shared=8", "--draft-tokens-max=0") as daemon:
+        client = Client(daemon.port)
+        body = body_of(prompt, max_tokens=1)
+        before = run_count(client)
+        text = ask(client, "/v1/completions", body)["choices"][0]["text"]
+        expect("parts alone", run_count(client) - before, 1)
+
+        def is_seen():
+            """False: the stream ended too soon."""
+            before = run_count(client)
+            stream = Stream(daemon.port, "/v1/completions",
+                            body_of(PROMPTS[0], max_tokens=240, n=8, stream=True,
+                                    stream_options={"include_usage": True}))
+            stream.chunk()
+            choice = ask(client, "/v1/completions", body)["choices"][0]
+            runs = run_count(client) - before
+            is_beside = runs < 8 * 240
+            while stream.chunk():
+                pass
+            wait_idle(client)
+            if is_beside:
+                expect("text", choice["text"], text)
+                expect("parts", run_count(client) - before - 8 * 240, 25)
+            return is_beside
+
+        wait_until("a prompt beside a stream", is_seen)
+
+
 def sampling():
     """Seeds and choices of one request do not depend on who else is there."""
     body = body_of(PROMPTS[3], temperature=2, seed=11, n=2)
@@ -208,7 +243,7 @@ def alone():
         expect("reason", stats(client)["batch_refusal"], "batches are off")
 
 
-CHECKS = (together, leaving, deadlines, prompts, sampling, calls_of_sequences, alone)
+CHECKS = (together, leaving, deadlines, prompts, short_parts, sampling, calls_of_sequences, alone)
 
 
 def main():

@@ -20,7 +20,7 @@ from load import in_threads, wait_until
 from run_continuous import stats, wait_proven
 from run_generate import (ANSWERS, CHAT, FOLDER, Stream, ask, chat, complete, delta_text, metric,
                           post, stream, wait_idle)
-from run_http import Client, Daemon, Failure, Report, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
 # Without kept states: a step of many tokens and one of one token round differently.
 CHAT = [*CHAT, "--prefix-bytes-max=0"]
@@ -206,6 +206,29 @@ def wrong_context():
             expect("checked", accepted(client) > 0, True)
 
 
+def other_caches():
+    """Models that remember the last 8 tokens, in a ring or in a window that moves: a guess that is
+    wrong would stay there, so none is checked, though answers repeat themselves; neither is an
+    answer's state kept for others that only begin like it."""
+    for name in ("ring", "window"):
+        options = [f"--model=m={MODELS / name}.pte", "--max-batch=8"]
+        with Daemon(options) as daemon, \
+                Daemon([*options, "--draft-tokens-max=0", "--prefix-bytes-max=0"]) as without:
+            why = daemon.wait_for("guessed tokens are not checked: (.*)")[1]
+            expect(f"{name}: {why}", "its mutable buffers" in why or "cannot be joined" in why,
+                   True)
+            client, other = Client(daemon.port), Client(without.port)
+            body = {"model": "m", "max_tokens": 100, "ignore_eos": True, "logprobs": 1}
+            for count, temperature in ((1, 0), (5, 0), (9, 0.5), (40, 0), (33, 0), (40, 0)):
+                body.update(prompt=([2, 7, 11] * count)[:count], temperature=temperature, seed=count)
+                answer, plain = (ask(one, "/v1/completions", body) for one in (client, other))
+                expect(f"{name}, {count} tokens", answer["choices"], plain["choices"])
+            in_threads(4, lambda _: expect(f"{name}, together",
+                                           ask(Client(daemon.port), "/v1/completions",
+                                               body)["choices"], plain["choices"]))
+            expect(f"{name}, guesses", (checked(client), checked(other)), (0.0, 0.0))
+
+
 def turns():
     """A kept state whose last rows were guessed wrong is used like any other."""
     options = [option for option in CHAT if not option.startswith("--prefix")]
@@ -275,7 +298,7 @@ def settings():
         expect("--max-batch=1", checked(client), 0.0)
 
 
-CHECKS = (same_answers, prediction, bad_predictions, whole_context, wrong_context, turns, several,
+CHECKS = (same_answers, prediction, bad_predictions, whole_context, wrong_context, other_caches, turns, several,
           leaving, settings)
 
 

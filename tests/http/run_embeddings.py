@@ -8,6 +8,7 @@ the same model with OpenAI's own client.
 usage: run_embeddings.py, with top_srcdir and top_builddir in the environment.
 """
 import base64
+import gzip
 import json
 import math
 import shutil
@@ -203,6 +204,29 @@ def refusals():
         expect("alive", len(vectors[0]), WIDTH)
 
 
+def too_large():
+    """Bodies with more text than the daemon takes, as they are or inflated: 413, in the form of each
+    route, and the next request is answered."""
+    texts, ids = "cat " * 20000, [1] * 40000
+    with Daemon(ENCODER + ["--body-bytes-max=64K"]) as daemon:
+        for path, member, model in (("/v1/embeddings", "input", {"model": "enc"}),
+                                    ("/v2/models/enc/embed", "inputs", {}),
+                                    ("/v2/models/enc.score/rerank", "texts", {"query": "a"})):
+            for value in (texts, ids, ["cat"] * 20000):
+                body = json.dumps({**model, member: value}).encode()
+                for data, fields in ((body, ()),
+                                     (gzip.compress(body), ("Content-Encoding: gzip",))):
+                    client = Client(daemon.port)
+                    client.send(build_request("POST", path, data, fields))
+                    expect(f"{path} {fields}", client.answer(), 413)
+                    answer = json.loads(client.body)
+                    text = answer["error"]
+                    text = text["message"] if isinstance(text, dict) else text
+                    expect(f"{text} has the limit", "65536" in text or "64" in text, True)
+            client = Client(daemon.port)
+            expect("alive", post(client, "/v1/embeddings", {"model": "enc", "input": "cat"}), 200)
+
+
 def serve_with(card, text, methods=False):
     """A copy of the model with another card; |text|: of the error that refuses it."""
     with tempfile.TemporaryDirectory() as name:
@@ -284,7 +308,7 @@ def memory():
         wait_until("memory is free", lambda: memory_of(client)["used"] == 0)
 
 
-CHECKS = (golden, rows_together, forms, rankings, refusals, memory, cards, crowd)
+CHECKS = (golden, rows_together, forms, rankings, refusals, too_large, memory, cards, crowd)
 
 
 def main():

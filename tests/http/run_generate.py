@@ -534,12 +534,21 @@ def refusals():
                 ("completions", {"model": "chat", "prompt": "x", "n": 1000}, 400, "n: expected"),
                 ("completions", {"model": "chat", "prompt": "x", "max_tokens": "5"}, 400, ""),
                 ("completions", {"model": "chat", "prompt": "x", "best_of": 2}, 400, "best_of"),
+                ("completions", {"model": "chat", "prompt": "x", "n": 3, "best_of": 4}, 400,
+                 "best_of: expected n, which is 3, got 4"),
+                ("completions", {"model": "chat", "prompt": "x", "suffix": "y"}, 400,
+                 "suffix: it is not done here"),
                 ("completions", {"model": "chat", "prompt": "x", "logprobs": 21}, 400, "0 to 20"),
                 ("completions", {"model": "chat", "prompt": "x", "stop": [""]}, 400, "stop"),
                 ("completions", {"model": "chat", "prompt": "x", "stop": ["x"] * 17}, 400, "16"),
                 ("completions", {"model": "chat", "prompt": "x", "logit_bias": {"448": 1}}, 400,
                  "logit_bias: expected ids below 448"),
                 ("completions", {"model": "chat", "prompt": "x", "logit_bias": {"a": 1}}, 400, ""),
+                ("completions", {"model": "chat", "prompt": "x",
+                                 "logit_bias": {str(i): 1 for i in range(1025)}}, 400,
+                 "logit_bias.1024: expected at most 1024 ids"),
+                ("completions", b'{"model":"chat","prompt":"x","logit_bias":{"7":1,"8":1,"7":2}}',
+                 400, "logit_bias.7: the id repeats"),
                 ("completions", {"model": "chat", "prompt": "x", "logit_bias": {"1": 101}}, 400,
                  ""),
                 ("completions", {"model": "chat", "prompt": "x", "stop_token_ids": [500]}, 400,
@@ -558,6 +567,8 @@ def refusals():
                 ("chat/completions", {"model": "chat", "messages": [{"role": "user",
                                                                      "content": 5}]}, 400,
                  "messages[0]"),
+                ("chat/completions", {"model": "chat", "messages": [{"role": "user"}]}, 400,
+                 "chat template: line 1, column"),
                 ("chat/completions", {"model": "chat", "messages": HELLO * 200}, 400,
                  "the context of model 'chat' has 256"),
                 ("chat/completions", {"model": "chat", "messages": HELLO, "top_logprobs": 2}, 400,
@@ -585,10 +596,25 @@ def refusals():
                                ({"prompt": "x"}, "text_input is missing or empty"),
                                ({"text_input": ["x", 5]}, "text_input[0]: expected"),
                                ({"text_input": ""}, "no tokens"),
+                               ({"text_input": "x", "parameters": {"text_input": "y"}},
+                                "parameters.text_input: it is there twice"),
+                               ({"text_input": "x", "stop": "y", "parameters": {"stop": ["z"]}},
+                                "parameters.stop: it is there twice"),
+                               ({"parameters": {"seed": 1}, "text_input": "x", "seed": 1},
+                                "seed: it is there twice"),
                                ({"text_input": "x" * 70000}, "65536 bytes")):
                 expect(text, post(client, f"/v2/models/chat/{route}", body), 400)
                 error = json.loads(client.body)["error"]
                 expect(text, text in error or error, True)
+        for method, path, status in (("GET", "models/nope", 404), ("GET", "completions", 405),
+                                     ("POST", "nope", 404), ("GET", "responses/resp_1", 404)):
+            client.send(build_request(method, f"/v1/{path}", b"{}" if method == "POST" else b""))
+            expect(path, client.answer(), status)
+            expect(path, sorted(json.loads(client.body)["error"]),
+                   ["code", "message", "param", "type"])
+        biased = complete(client, "What is", max_tokens=4, best_of=1,
+                          logit_bias={str(i): -100 if i != 70 else 100 for i in range(VOCAB)})
+        expect("as many biases as there are tokens", biased["choices"][0]["text"], "eeee")
         parts = [{"role": "user", "content": [{"type": "text", "text": "Hel"},
                                               {"type": "text", "text": "lo!"}]}]
         expect("parts", chat(client, parts)["choices"][0]["message"]["content"],

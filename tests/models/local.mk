@@ -52,6 +52,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/queries.pte %D%/queries.json %D%/queries.cases \
 	%D%/reduce_ops.pte %D%/reduce_ops.json %D%/reduce_ops.cases \
 	%D%/residual.pte %D%/residual.json %D%/residual.cases \
+	%D%/ring.pte %D%/ring.json %D%/ring.cases \
 	%D%/running.pte %D%/running.json %D%/running.cases \
 	%D%/scalars.pte %D%/scalars.json %D%/scalars.cases \
 	%D%/scroll.pte %D%/scroll.json %D%/scroll.cases \
@@ -61,6 +62,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/tally.pte %D%/tally.json %D%/tally.cases \
 	%D%/traced.pte %D%/traced.json %D%/traced.cases \
 	%D%/unet.pte %D%/unet.json %D%/unet.cases \
+	%D%/window.pte %D%/window.json %D%/window.cases \
 	%D%/wide.pte %D%/wide.json %D%/wide.cases \
 	%D%/view_ops.pte %D%/view_ops.json %D%/view_ops.cases \
 	%D%/view_types.pte %D%/view_types.json %D%/view_types.cases \

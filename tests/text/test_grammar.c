@@ -179,6 +179,30 @@ static void check_case(int number, const struct value *test, int samples)
     grammar_free(grammar);
 }
 
+/* Texts of a bounded length: near its end a mask has the shorter tokens only. */
+static void check_lengths(void)
+{
+    static const char *const forms[][2] = {
+        {".{0,", "}"}, {"[a-z\xc3\xa9 ]{0,", "}"}, {"\"[^\"]{0,", "}\""}, {"x*.{", "}"}};
+    static const char *const texts[] = {"a a a a a a a a ", "\xc3\xa9Z\xc3\xa9 \xc3\xa9-",
+                                        "\"a\xc3\xa9 0aaaaaaaaaaaa\""};
+    for (unsigned i = 0; i < 13 * sizeof(forms) / sizeof(forms[0]); i++) {
+        char regex[64];
+        struct grammar *grammar;
+        struct grammar_walk *walk;
+        struct error err = {0};
+        snprintf(regex, sizeof(regex), "%s%u%s", forms[i / 13][0], i % 13, forms[i / 13][1]);
+        must(grammar_parse_regex(span_str(regex), &grammar, &err) == ST_OK);
+        must(grammar_walk_new(grammar, &walk, &err) == ST_OK);
+        for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++) {
+            accepts(walk, span_str(texts[t]));
+            passed++;
+        }
+        grammar_walk_free(walk);
+        grammar_free(grammar);
+    }
+}
+
 static void make_vocabulary(void)
 {
     struct error err;
@@ -213,6 +237,7 @@ int main(int argc, char **argv)
         return 1;
     }
     make_vocabulary();
+    check_lengths();
     arena_init(&arena, 64u << 20);
     for (int number = 0; (len = getline(&line, &capacity, file)) > 0; number++) {
         struct value test;

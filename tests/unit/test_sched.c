@@ -689,6 +689,43 @@ static void test_steps_have_every_second_turn(void **state)
     rt_sched_free(sched);
 }
 
+/* A prompt whose parts are short, for the sake of steps, goes on before prompts that came later. */
+static void test_a_prompt_keeps_its_turn(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1);
+    struct rt_sched_lane lanes[4];
+    struct rt_sched_turn turns[4];
+    struct job jobs[4];
+    make_steps(jobs, turns, lanes, 4);
+    for (unsigned i = 0; i < 3; i++) { /* a, b and c are parts of prompts; d is a step */
+        jobs[i].sched.rows = 0;
+        jobs[i].sched.returns = false;
+    }
+    submit_all(queue, jobs, 1);
+    atomic_fetch_add(&now_ns, 10);
+    submit_all(queue, jobs + 1, 3);
+    jobs[0].sched.since_ns = SECOND;
+    for (unsigned i = 0; i < 3; i++) {
+        finish(&jobs[0]);
+        assert_int_equal(submit(queue, &jobs[0]), ST_OK);
+        finish(&jobs[3]);
+        assert_int_equal(submit(queue, &jobs[3]), ST_OK);
+    }
+    expect_events("+a+da=0;+ad=0;+da=0;+ad=0;+da=0;+ad=0;");
+    jobs[0].sched.since_ns = 0; /* its turn is over */
+    finish(&jobs[0]);
+    assert_int_equal(submit(queue, &jobs[0]), ST_OK);
+    finish(&jobs[3]);
+    for (unsigned i = 1; i < 4; i++) {
+        finish(&jobs[i % 3]);
+    }
+    expect_events("+da=0;+bd=0;+cb=0;+ac=0;a=0;");
+    rt_sched_queue_unref(queue);
+    rt_sched_free(sched);
+}
+
 static void test_lanes(void **state)
 {
     (void)state;
@@ -1346,6 +1383,7 @@ int main(void)
         cmocka_unit_test(test_delay),
         cmocka_unit_test(test_steps_wait_for_each_other),
         cmocka_unit_test(test_steps_have_every_second_turn),
+        cmocka_unit_test(test_a_prompt_keeps_its_turn),
         cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_jobs_of_several_lanes),
         cmocka_unit_test(test_full),

@@ -409,6 +409,51 @@ static void test_a_step_copies_only_rows_that_differ(void **unused)
     close_world(&w);
 }
 
+/* Marks row 7, which no step has written, in the memory that holds |state| now. */
+static void mark_last_row(struct rt_state *state, uint32_t cell, float mark)
+{
+    ((float *)hal_buffer_map(state->current[cell]))[7 * CACHE_WIDTH] = mark;
+}
+
+static float last_row(const struct rt_state *state, uint32_t cell)
+{
+    return ((const float *)hal_buffer_map(state->current[cell]))[7 * CACHE_WIDTH];
+}
+
+/* New memory is zeros, as the caches are before the first step: only rows that steps have written
+ * are copied to it. So the second step of a sequence, and the first one of a state that shares the
+ * content of another, do not copy a mark in a row that no step has written. */
+static void test_new_memory_gets_only_written_rows(void **unused)
+{
+    struct world w;
+    struct rt_state *state, *other;
+    struct cache want = {0};
+    float sums[CACHES][CACHE_WIDTH];
+    (void)unused;
+    open_world(&w, "scroll");
+    assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
+    uint32_t cell = find_cell(state, sizeof(struct cache));
+    assert_true(state->cells->items[cell].begins_zero);
+    assert_int_equal(scroll(&w, state, 0, 2, 1, false, sums), ST_OK);
+    write_rows(&want, 0, 2, 1);
+    mark_last_row(state, cell, -77);
+    assert_int_equal(scroll(&w, state, 2, 1, 5, false, sums), ST_OK);
+    write_rows(&want, 2, 1, 5);
+    assert_memory_equal(hal_buffer_map(state->current[cell]), &want, sizeof(want));
+    mark_last_row(state, cell, -77);
+    assert_ok(w.err, rt_state_new(w.program, &other, &w.err));
+    rt_state_share(other, state);
+    for (int64_t i = 3; i < 6; i++) {
+        assert_int_equal(scroll(&w, other, i, 1, 3, false, sums), ST_OK);
+        write_rows(&want, i, 1, 3);
+        assert_memory_equal(hal_buffer_map(other->current[cell]), &want, sizeof(want));
+    }
+    assert_true(last_row(state, cell) == -77);
+    rt_state_unref(other);
+    rt_state_unref(state);
+    close_world(&w);
+}
+
 /* One block, with places that only the device knows, some of them wrong. */
 static void test_entries_survive_faults(void **unused)
 {
@@ -559,6 +604,7 @@ int main(void)
         cmocka_unit_test(test_rows_survive_failures_and_cancellation),
         cmocka_unit_test(test_positions_share_a_plan),
         cmocka_unit_test(test_a_step_copies_only_rows_that_differ),
+        cmocka_unit_test(test_new_memory_gets_only_written_rows),
         cmocka_unit_test(test_entries_survive_faults),
         cmocka_unit_test(test_a_program_without_buffers),
     };

@@ -19,6 +19,10 @@ typedef float a_number, b_number;
 #define B_RESIDENT (200 * 1024) /* a B of this size stays there as a whole, and k is not split */
 #define SKEW UK_VL              /* floats; maps the rows of a copied tile to different cache sets */
 
+/* Floats of B that the products ask for ahead of their use: they stream B faster than the processor
+ * notices that they do, and its own prefetches end at each page. */
+#define B_AHEAD (32 * UK_NR)
+
 #ifdef HALF_TILES
 typedef vf_half half;
 #else
@@ -26,6 +30,7 @@ typedef vf_half half;
 typedef vf half;
 #define v_low(x) (x)
 #define v_from_low(x) (x)
+#define v_low_splat(x) v_splat(x)
 #endif
 
 /*
@@ -60,7 +65,12 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
         }
         UK_UNROLL
         for (int i = 0; i < rows; i++) {
-            vf x = v_splat(base[i / 3][i % 3 * stride]);
+            const float *from = base[i / 3] + i % 3 * stride;
+            if (is_half && last == 0) { /* loads of whole vectors would take as long as all else */
+                low[i] += v_low_splat(*from) * v_low(row_of_b[0]);
+                continue;
+            }
+            vf x = v_splat(*from);
             UK_UNROLL
             for (int j = 0; j < vectors - is_half; j++) {
                 acc[i][j] += x * row_of_b[j];
@@ -72,6 +82,10 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
         UK_UNROLL
         for (int i = 0; i < (rows + 2) / 3; i++) {
             base[i]++;
+        }
+        if (rows > 1) {
+            __builtin_prefetch(b + B_AHEAD);
+            __builtin_prefetch(b + B_AHEAD + UK_VL);
         }
         b += UK_NR;
     }
@@ -93,30 +107,34 @@ UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t num
 UK_INLINE void run_half(const struct tile *t, const int rows, const int vectors)
 {
     vf acc[UK_MR][2];
-    begin(acc, t, rows, vectors);
+    begin(acc, t, rows, vectors, true);
     for (size_t s = 0; s < t->segment_count; s++) {
         const struct uk_segment *segment = &t->segments[s];
         accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run, rows,
                    vectors, true);
     }
-    finish(acc, t, rows, vectors);
+    finish(acc, t, rows, vectors, true);
 }
 
 #define HALF(rows)                                                                                 \
-    static void half_##rows(const struct tile *t)                                                  \
+    static void half_##rows##_narrow(const struct tile *t)                                         \
+    {                                                                                              \
+        run_half(t, rows, 1);                                                                      \
+    }                                                                                              \
+    static void half_##rows##_wide(const struct tile *t)                                           \
     {                                                                                              \
         run_half(t, rows, 2);                                                                      \
     }
 EACH_ROWS(HALF)
 
-#define HALF_ROW(rows) half_##rows,
-static tile_f *const halves[UK_MR] = {EACH_ROWS(HALF_ROW)};
+#define HALF_ROW(rows) {half_##rows##_narrow, half_##rows##_wide},
+static tile_f *const halves[UK_MR][2] = {EACH_ROWS(HALF_ROW)};
 
-/* With a single vector the loads of A take as long as whole products. */
-static tile_f *ragged_tile(size_t rows, size_t width)
+/* Half a vector takes half the time on processors that split whole ones. */
+static tile_f *tile_for(size_t rows, size_t width)
 {
-    bool is_half = width > UK_VL && width <= UK_VL + UK_VL / 2;
-    return is_half ? halves[rows - 1] : tiles[rows - 1][width > UK_VL];
+    bool is_half = (width - 1) % UK_VL < UK_VL / 2;
+    return (is_half ? halves : tiles)[rows - 1][width > UK_VL];
 }
 #endif
 

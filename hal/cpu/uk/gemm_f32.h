@@ -5,7 +5,7 @@
  * a_number and b_number, and defines
  *
  *     accumulate_run()  adds the products of one run to a tile
- *     ragged_tile()     only with HALF_TILES: the function for a tile of incomplete last columns
+ *     tile_for()        only with HALF_TILES: the function for a tile of so many rows and columns
  *     run_rows()        computes some panels of a row tile
  *     HAS_BF16          if A or C may be bfloat16 numbers, which the pointers to them then lead to
  *
@@ -78,25 +78,56 @@ UK_INLINE float *move_c(const struct uk_gemm_f32 *g, float *p, ptrdiff_t n)
     return p + n;
 }
 
-/* acc = |rows| x |vectors| at p. */
+#ifdef HALF_TILES
+UK_INLINE vf load(const float *p, const bool is_half)
+{
+    return is_half ? v_from_low(v_low_load(p)) : v_load(p);
+}
+
+UK_INLINE void store(float *p, vf v, const bool is_half)
+{
+    if (is_half) {
+        v_low_store(p, v_low(v));
+    } else {
+        v_store(p, v);
+    }
+}
+#else
+/* Other levels have no narrow tiles. */
+UK_INLINE vf load(const float *p, const bool is_half)
+{
+    (void)is_half;
+    return v_load(p);
+}
+
+UK_INLINE void store(float *p, vf v, const bool is_half)
+{
+    (void)is_half;
+    v_store(p, v);
+}
+#endif
+
+/* acc = |rows| x |vectors| at p. With |is_half|, here and below, there is only the lower half of
+ * the last vectors. */
 UK_INLINE void load_tile(vf acc[UK_MR][2], const float *p, ptrdiff_t row, const int rows,
-                         const int vectors)
+                         const int vectors, const bool is_half)
 {
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
-            acc[i][j] = v_load(p + i * row + j * UK_VL);
+            acc[i][j] = load(p + i * row + j * UK_VL, is_half && j == vectors - 1);
         }
     }
 }
 
-UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
+UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors,
+                     const bool is_half)
 {
     if (!t->first) {
-        load_tile(acc, t->c, t->c_row, rows, vectors);
+        load_tile(acc, t->c, t->c_row, rows, vectors, is_half);
     } else if (t->bias) {
-        load_tile(acc, t->bias, 0, rows, vectors);
+        load_tile(acc, t->bias, 0, rows, vectors, is_half);
     } else {
         UK_UNROLL
         for (int i = 0; i < rows; i++) {
@@ -105,7 +136,8 @@ UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, con
     }
 }
 
-UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors)
+UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors,
+                      const bool is_half)
 {
     vf min = v_splat(t->min), max = v_splat(t->max);
     if (t->last && t->residual) {
@@ -113,7 +145,8 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
         for (int i = 0; i < rows; i++) {
             UK_UNROLL
             for (int j = 0; j < vectors; j++) {
-                acc[i][j] += v_load(t->residual + i * t->residual_row + j * UK_VL);
+                acc[i][j] += load(t->residual + i * t->residual_row + j * UK_VL,
+                                  is_half && j == vectors - 1);
             }
         }
     }
@@ -139,11 +172,13 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
         return;
     }
 #endif
+    float *c = t->c;
+    ptrdiff_t c_row = t->c_row;
     UK_UNROLL
     for (int i = 0; i < rows; i++) {
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
-            v_store(t->c + i * t->c_row + j * UK_VL, acc[i][j]);
+            store(c + i * c_row + j * UK_VL, acc[i][j], is_half && j == vectors - 1);
         }
     }
 }
@@ -151,11 +186,11 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
 UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors)
 {
     vf acc[UK_MR][2];
-    begin(acc, t, rows, vectors);
+    begin(acc, t, rows, vectors, false);
     for (size_t s = 0; s < t->segment_count; s++) {
         accumulate_run(acc, t, s, rows, vectors);
     }
-    finish(acc, t, rows, vectors);
+    finish(acc, t, rows, vectors, false);
 }
 
 /* clang-format off */
@@ -218,60 +253,78 @@ UK_INLINE void store_ragged_bf16(uint16_t *p, const float *whole, ptrdiff_t row,
 }
 #endif
 
-/* The function for a tile of |width| < UK_NR columns. It may leave the columns behind them
- * undefined.
+/* The function for a tile of |width| columns. It computes whole vectors, or half of the last one.
  */
 #ifdef HALF_TILES
-static tile_f *ragged_tile(size_t rows, size_t width);
+#define UK_PART (UK_VL / 2)
+static tile_f *tile_for(size_t rows, size_t width);
 #else
-static tile_f *ragged_tile(size_t rows, size_t width)
+#define UK_PART UK_VL
+static tile_f *tile_for(size_t rows, size_t width)
 {
     return tiles[rows - 1][width > UK_VL];
 }
 #endif
 
-/* Columns behind |width| have no values. */
-static void activate(uk_unary_f32_f *activation, float *whole, size_t rows, size_t width)
+/* Stores C, which is computed in complete rows |whole|, behind the activation. */
+static void store_activated(const struct tile *t, float *whole, size_t rows, size_t width)
 {
-    size_t n = width == UK_NR ? rows * UK_NR : width;
-    for (size_t i = 0; i < rows * UK_NR; i += width == UK_NR ? n : UK_NR) {
-        activation(whole + i, whole + i, n);
+#ifdef HAS_BF16
+    if (t->c_is_bf16) {
+        size_t n = width == UK_NR ? rows * UK_NR : width;
+        for (size_t i = 0; i < rows * UK_NR; i += width == UK_NR ? n : UK_NR) {
+            t->activation(whole + i, whole + i, n);
+        }
+        store_ragged_bf16((uint16_t *)(void *)t->c, whole, t->c_row, rows, width);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < rows; i++) {
+        t->activation(t->c + (ptrdiff_t)i * t->c_row, whole + i * UK_NR, width);
     }
 }
 
-/* For a tile with incomplete last columns or an activation: computes it in temporary, complete
- * rows. */
+static void store_whole(const struct tile *t, float *whole, size_t rows, size_t width)
+{
+    if (t->last && t->activation) {
+        store_activated(t, whole, rows, width);
+        return;
+    }
+#ifdef HAS_BF16
+    if (t->c_is_bf16) {
+        store_ragged_bf16((uint16_t *)(void *)t->c, whole, t->c_row, rows, width);
+        return;
+    }
+#endif
+    store_ragged(t->c, whole, t->c_row, rows, width);
+}
+
+/* For a tile whose last columns are no whole vectors, or with an activation: computes it in
+ * temporary, complete rows. */
 static void run_ragged(const struct tile *t, size_t rows, size_t width)
 {
     float c[UK_MR * UK_NR], residual[UK_MR * UK_NR], bias[UK_NR];
     struct tile whole = *t;
+    bool is_ragged = width % UK_PART != 0;
     if (!t->first) {
         load_ragged(c, t->c, t->c_row, rows, width);
     }
-    if (t->residual) {
+    if (t->residual && is_ragged) {
         load_ragged(residual, t->residual, t->residual_row, rows, width);
         whole.residual = residual;
+        whole.residual_row = UK_NR;
     }
-    if (t->bias) {
+    if (t->bias && is_ragged) {
         load_ragged(bias, t->bias, 0, 1, width);
         whole.bias = bias;
     }
     whole.c = c;
-    whole.c_row = whole.residual_row = UK_NR;
+    whole.c_row = UK_NR;
 #ifdef HAS_BF16
     whole.c_is_bf16 = false;
 #endif
-    ragged_tile(rows, width)(&whole);
-    if (t->last && t->activation) {
-        activate(t->activation, c, rows, width);
-    }
-#ifdef HAS_BF16
-    if (t->c_is_bf16) {
-        store_ragged_bf16((uint16_t *)(void *)t->c, c, t->c_row, rows, width);
-        return;
-    }
-#endif
-    store_ragged(t->c, c, t->c_row, rows, width);
+    tile_for(rows, width)(&whole);
+    store_whole(t, c, rows, width);
 }
 
 /* Computes panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
@@ -282,16 +335,15 @@ static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows,
     const float *bias = t->bias, *residual = t->residual;
     float *c = t->c;
     for (size_t p = panel_begin; p < panel_end; p++) {
-        size_t column = p * UK_NR, width = g->n - column;
+        size_t column = p * UK_NR, left = g->n - column, width = left < UK_NR ? left : UK_NR;
         t->b = b + p * g->k * UK_NR;
         t->c = move_c(g, c, (ptrdiff_t)column);
         t->bias = bias ? bias + column : NULL;
         t->residual = residual ? residual + column : NULL;
-        bool is_whole = width >= UK_NR || width == UK_VL;
-        if (is_whole && !(t->last && t->activation)) {
-            tiles[rows - 1][width != UK_VL](t);
+        if (width % UK_PART == 0 && !(t->last && t->activation)) {
+            tile_for(rows, width)(t);
         } else {
-            run_ragged(t, rows, width < UK_NR ? width : UK_NR);
+            run_ragged(t, rows, width);
         }
     }
     t->b = b;

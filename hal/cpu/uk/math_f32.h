@@ -289,10 +289,32 @@ UK_INLINE vf v_sigmoid(vf x)
     return v_select(x < 0.0f, e, v_splat(1.0f)) / (1.0f + e);
 }
 
+/* x / (1 + e^-x). Below -87.33, the logarithm of the smallest normal float, it is 0. */
+#if defined UK_LEVEL_AVX512
+UK_INLINE vf v_silu(vf x)
+{
+    const __m512 bound = _mm512_set1_ps(87.33f);
+    __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, -bound, _CMP_NLT_UQ);
+    vf near = (vf)_mm512_range_ps((__m512)x, bound, 2); /* the one that is nearer to 0, sign of x */
+    vf n = (near * -1.44269504f + MAGIC) - MAGIC;
+    vf r = -(n * 0.693115234f) - near;
+    r = r - n * 3.19461850e-5f;
+    vf p = v_splat(0.00829761947f);
+    p = p * r + 0.0419156293f;
+    p = p * r + 0.166675765f;
+    p = p * r + 0.499988927f;
+    p = p * r + 0.999999691f;
+    p = p * r + 1.00000007f;
+    vf d = 1.0f + (vf)_mm512_scalef_ps((__m512)p, (__m512)n);
+    vf y = (vf)_mm512_maskz_rcp14_ps(remains, (__m512)d); /* a division takes as long as p */
+    return x * (y + y * (1.0f - d * y));
+}
+#else
 UK_INLINE vf v_silu(vf x)
 {
     return x * v_sigmoid(x);
 }
+#endif
 
 /*
  * x * h for negative x, else x * (1 - h), with h = erfc(|x| / sqrt 2) / 2. The logarithm of erfc is

@@ -225,6 +225,21 @@ UK_INLINE vf_half v_low(vf x)
     return (vf_half)_mm512_castps512_ps256((__m512)x);
 }
 
+UK_INLINE vf_half v_low_splat(float x)
+{
+    return x - (vf_half){0};
+}
+
+UK_INLINE vf_half v_low_load(const float *p)
+{
+    return (vf_half)_mm256_loadu_ps(p);
+}
+
+UK_INLINE void v_low_store(float *p, vf_half v)
+{
+    _mm256_storeu_ps(p, (__m256)v);
+}
+
 /* The other half is anything. */
 UK_INLINE vf v_from_low(vf_half x)
 {
