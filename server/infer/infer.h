@@ -257,8 +257,8 @@ struct infer {
     size_t charged_bytes;       /* bytes of those and of |arena| that are charged to |pool| */
     uint64_t timeout_us;        /* given by the client; 0: none */
     uint32_t priority;          /* given by the client; 0: the default */
-    struct rt_sched_turn turn;  /* place of a call in its sequence */
-    struct infer_media media;   /* files and texts that inputs came as */
+    struct rt_sched_ticket ticket; /* place of a call in its sequence */
+    struct infer_media media;      /* files and texts that inputs came as */
     struct infer_region
         *regions;               /* of shared memory that the request uses: refs held; in |arena| */
     bool has_shared_outputs;    /* regions are written to */
