@@ -48,13 +48,7 @@ static enum status read_text(struct reader *r, struct span *out)
 {
     struct json_string text;
     TRY(json_read_string(r->in, &text, r->err));
-    char *copy = arena_alloc(r->arena, text.bytes + 1);
-    if (!copy) {
-        return no_memory(r);
-    }
-    json_string_decode(&text, (uint8_t *)copy);
-    *out = span_of(copy, text.bytes);
-    return ST_OK;
+    return json_string_copy(&text, r->arena, "the request", out, r->err);
 }
 
 static enum status read_model(struct reader *r)
@@ -68,26 +62,10 @@ static enum status read_model(struct reader *r)
     return ST_OK;
 }
 
-/* The elements of the array that comes next, without consuming any; it may be wrong behind that. */
-static uint32_t count_elements(const struct json *in, uint32_t max)
-{
-    struct json ahead = *in;
-    struct error ignored;
-    uint32_t count = 0;
-    if (json_array(&ahead, &ignored) != ST_OK) {
-        return 0;
-    }
-    while (count < max && json_element(&ahead, &ignored) == ST_OK && !ahead.is_closed &&
-           json_skip(&ahead, &ignored) == ST_OK) {
-        count++;
-    }
-    return count;
-}
-
 /* An array of ids of tokens. */
 static enum status read_ids(struct reader *r, uint32_t max, uint32_t **out, uint32_t *out_count)
 {
-    uint32_t room = count_elements(r->in, max + 1), count = 0;
+    uint32_t room = json_count_elements(r->in, max + 1), count = 0;
     uint32_t *ids = arena_array(r->arena, (size_t)room + 1, sizeof(*ids));
     if (!ids) {
         return no_memory(r);
