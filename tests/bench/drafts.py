@@ -16,7 +16,7 @@ The answers of both must be the same. "right" is the part of the checked guesses
 The model is that of tests/bench/decode.py (`--cache FOLDER` makes it). It has no words, so a
 tokenizer and a chat template are made for it.
 
-usage: drafts.py --model FILE [--vocab N] [--tokens N] [--rounds N] [--workers N]
+usage: drafts.py --model FILE [--vocab N] [--tokens N] [--rounds N] [--workers N] [CASE...]
 """
 import argparse
 import http.client
@@ -95,6 +95,7 @@ def measure(guessing, plain, args, prediction):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="default: all of them")
     parser.add_argument("--model", required=True)
     parser.add_argument("--vocab", type=int, default=32000)
     parser.add_argument("--tokens", type=int, default=96)
@@ -116,6 +117,8 @@ def main():
             print(f"{'case':>10} {'plain/s':>8} {'guess/s':>8} {'ratio':>6} {'checked':>8} "
                   f"{'right':>6} {'a step':>7}")
             for case, prediction in cases.items():
+                if args.cases and case not in args.cases:
+                    continue
                 slow, fast, checked, right, total = measure(guessing, plain, args, prediction)
                 print(f"{case:>10} {slow:>8.1f} {fast:>8.1f} {fast / slow:>6.2f} {checked:>8.0f} "
                       f"{right / checked if checked else 0:>6.2f} {total / (total - right):>7.2f}")

@@ -455,8 +455,7 @@ def hostile_answers():
 
 
 CHECKS = (pipes, refusals, terminal, no_language, second_turn, hostile_text, interrupting,
-          interrupting_a_file, without_libedit, editing,
-          hostile_answers)
+          interrupting_a_file, without_libedit, editing, hostile_answers)
 
 
 def main():

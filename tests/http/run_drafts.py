@@ -220,7 +220,8 @@ def other_caches():
             client, other = Client(daemon.port), Client(without.port)
             body = {"model": "m", "max_tokens": 100, "ignore_eos": True, "logprobs": 1}
             for count, temperature in ((1, 0), (5, 0), (9, 0.5), (40, 0), (33, 0), (40, 0)):
-                body.update(prompt=([2, 7, 11] * count)[:count], temperature=temperature, seed=count)
+                body.update(prompt=([2, 7, 11] * count)[:count], temperature=temperature,
+                            seed=count)
                 answer, plain = (ask(one, "/v1/completions", body) for one in (client, other))
                 expect(f"{name}, {count} tokens", answer["choices"], plain["choices"])
             in_threads(4, lambda _: expect(f"{name}, together",
@@ -298,8 +299,8 @@ def settings():
         expect("--max-batch=1", checked(client), 0.0)
 
 
-CHECKS = (same_answers, prediction, bad_predictions, whole_context, wrong_context, other_caches, turns, several,
-          leaving, settings)
+CHECKS = (same_answers, prediction, bad_predictions, whole_context, wrong_context, other_caches,
+          turns, several, leaving, settings)
 
 
 def main():

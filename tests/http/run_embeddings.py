@@ -205,8 +205,8 @@ def refusals():
 
 
 def too_large():
-    """Bodies with more text than the daemon takes, as they are or inflated: 413, in the form of each
-    route, and the next request is answered."""
+    """Bodies with more text than the daemon takes, as they are or inflated: 413, in the form of
+    each route, and the next request is answered."""
     texts, ids = "cat " * 20000, [1] * 40000
     with Daemon(ENCODER + ["--body-bytes-max=64K"]) as daemon:
         for path, member, model in (("/v1/embeddings", "input", {"model": "enc"}),
