@@ -328,15 +328,18 @@ static double run_gemm_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
     return 2.0 * p[0] * p[1] * p[2];
 }
 
-/* Columns, depth, 4 bits, group, rows, bytes of a scale: bytes of weights and scales. */
+/* Columns, depth, 4 bits, group, rows, bytes of a scale: bytes of weights; with groups, also those
+ * of the scales and columns, which are in the panels. */
 static double run_gemv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     static size_t at;
     static float row_scales[8];
     static int32_t row_zeros[8];
     size_t bytes = (size_t)p[0] * p[1] / (p[2] ? 2 : 1);
-    size_t scales = p[3] ? (size_t)p[0] * p[1] / p[3] * p[5] : 0;
-    at = at + (bytes + scales) / 4 <= STREAM_FLOATS ? at : 0;
+    if (p[3]) {
+        bytes = uk_panels_u8(uk, p[0]) * uk_panel_bytes_u8(uk->u8_nr, p[1], p[3], p[2] != 0, p[5]);
+    }
+    at = at + bytes / 4 <= STREAM_FLOATS ? at : 0;
     struct uk_gemm_u8 g = {.a = (const uint8_t *)left,
                            .a_row = p[1],
                            .run = p[1],
@@ -345,8 +348,7 @@ static double run_gemv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
                            .is_4bit = p[2] != 0,
                            .group = p[3],
                            .has_short_scales = p[5] == 2,
-                           .group_scales = stream + at + bytes / 4,
-                           .columns = (const union uk_number *)(const void *)left,
+                           .columns = p[3] ? NULL : (const union uk_number *)(const void *)left,
                            .row_scales = row_scales,
                            .row_zeros = row_zeros,
                            .c_f32 = out,
@@ -357,9 +359,9 @@ static double run_gemv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
                            .min = -INFINITY,
                            .max = INFINITY,
                            .scratch = out + (8u << 20)};
-    at += (bytes + scales) / 4;
+    at += bytes / 4;
     uk->gemm_u8(&g);
-    return (double)(bytes + scales);
+    return (double)bytes;
 }
 
 /* Arguments of run_conv. */
