@@ -45,6 +45,19 @@ static inline bool span_is(struct span a, const char *text)
     return span_equal(a, span_str(text));
 }
 
+/* |text| without those of |blanks| that it begins and ends with. */
+static inline struct span span_trim(struct span text, const char *blanks)
+{
+    size_t count = strlen(blanks);
+    while (text.len > 0 && memchr(blanks, text.ptr[0], count)) {
+        text = span_of(text.ptr + 1, text.len - 1);
+    }
+    while (text.len > 0 && memchr(blanks, text.ptr[text.len - 1], count)) {
+        text.len--;
+    }
+    return text;
+}
+
 /* Does something stand in |text| before the end |end|? */
 static inline bool ends_with(const char *text, const char *end)
 {

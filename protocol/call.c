@@ -159,15 +159,8 @@ static uint32_t find_named(const struct call_parser *p, struct span name)
 static enum status find_member(struct call_parser *p, uint32_t node, const struct json_string *key,
                                uint32_t *out_child)
 {
-    struct span name = key->raw;
-    if (key->raw.len != key->bytes) {
-        uint8_t *copy = arena_alloc(p->arena, key->bytes);
-        if (!copy) {
-            return arena_fail(p->arena, "the request", p->err);
-        }
-        json_string_decode(key, copy);
-        name = span_of(copy, key->bytes);
-    }
+    struct span name;
+    TRY(json_string_take(key, p->arena, "the request", &name, p->err));
     *out_child = sip_find_name(&p->method->structure->inputs, node, name);
     if (*out_child == SIP_NO_NODE && node == sip_kwargs(p->method->structure)) {
         *out_child = find_named(p, name);

@@ -203,16 +203,7 @@ static enum status take_binary(struct call_parser *p, uint32_t node, const struc
 enum status call_keep_string(struct call_parser *p, const struct json_string *string,
                              struct span *out)
 {
-    *out = string->raw;
-    if (string->raw.len != string->bytes) {
-        uint8_t *copy = arena_alloc(p->arena, string->bytes);
-        if (!copy) {
-            return arena_fail(p->arena, "the request", p->err);
-        }
-        json_string_decode(string, copy);
-        *out = span_of(copy, string->bytes);
-    }
-    return ST_OK;
+    return json_string_take(string, p->arena, "the request", out, p->err);
 }
 
 static enum status take_base64(struct call_parser *p, uint32_t node, const struct typed *typed,

@@ -428,6 +428,21 @@ static inline bool has_bracket(const uint8_t *p)
     return words[0] | words[1];
 }
 
+uint32_t json_count_elements(const struct json *in, uint32_t max)
+{
+    struct json ahead = *in;
+    struct error ignored;
+    uint32_t count = 0;
+    if (json_array(&ahead, &ignored) != ST_OK) {
+        return 0;
+    }
+    while (count < max && json_element(&ahead, &ignored) == ST_OK && !ahead.is_closed &&
+           json_skip(&ahead, &ignored) == ST_OK) {
+        count++;
+    }
+    return count;
+}
+
 enum status json_array_text(struct json *in, struct span *out, struct error *err)
 {
     if (json_peek(in) != JSON_ARRAY) {

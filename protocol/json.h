@@ -101,6 +101,10 @@ MUST_CHECK enum status json_skip(struct json *in, struct error *err);
  * caller must check the elements later. |out| is the array's text with its brackets. */
 MUST_CHECK enum status json_array_text(struct json *in, struct span *out, struct error *err);
 
+/* The elements of the array that comes next, at most |max|, without consuming any; the array may be
+ * wrong behind them. 0: no array comes. */
+uint32_t json_count_elements(const struct json *in, uint32_t max);
+
 /* Nothing but white space is left. */
 MUST_CHECK enum status json_end(struct json *in, struct error *err);
 
@@ -117,6 +121,17 @@ const char *json_string_scan(const uint8_t **at, const uint8_t *end, struct json
 
 /* Decodes into |dst|, which has room for string->bytes. */
 void json_string_decode(const struct json_string *string, uint8_t *dst);
+
+/*
+ * Decodes the string for as long as |arena| lives. json_string_copy() makes a copy with a NUL
+ * behind it. json_string_take() makes none of a string without escapes: |*out| lies in the text
+ * then. They fail as arena_fail() does, for |what|.
+ */
+struct arena;
+MUST_CHECK enum status json_string_copy(const struct json_string *string, struct arena *arena,
+                                        const char *what, struct span *out, struct error *err);
+MUST_CHECK enum status json_string_take(const struct json_string *string, struct arena *arena,
+                                        const char *what, struct span *out, struct error *err);
 
 /* Do they decode to the same bytes? */
 bool json_string_equal(const struct json_string *a, const struct json_string *b);

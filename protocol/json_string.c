@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "base/utf8.h"
 #include "protocol/json_priv.h"
@@ -210,6 +211,35 @@ void json_string_decode(const struct json_string *string, uint8_t *dst)
         dst += len;
     }
     must((size_t)(dst - first) == string->bytes);
+}
+
+enum status json_string_copy(const struct json_string *string, struct arena *arena,
+                             const char *what, struct span *out, struct error *err)
+{
+    uint8_t *copy = arena_alloc(arena, string->bytes + 1);
+    if (!copy) {
+        return arena_fail(arena, what, err);
+    }
+    json_string_decode(string, copy);
+    copy[string->bytes] = '\0';
+    *out = span_of(copy, string->bytes);
+    return ST_OK;
+}
+
+enum status json_string_take(const struct json_string *string, struct arena *arena,
+                             const char *what, struct span *out, struct error *err)
+{
+    if (string->raw.len == string->bytes) {
+        *out = string->raw;
+        return ST_OK;
+    }
+    uint8_t *bytes = arena_alloc(arena, string->bytes);
+    if (!bytes) {
+        return arena_fail(arena, what, err);
+    }
+    json_string_decode(string, bytes);
+    *out = span_of(bytes, string->bytes);
+    return ST_OK;
 }
 
 /* Walks a string byte by decoded byte. */

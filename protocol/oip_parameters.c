@@ -30,17 +30,7 @@ static enum status keep_string(const struct oip_reader *r, const struct json_str
         return json_fail(r->in, r->err, ST_TOO_LARGE, "string of %zu bytes, at most %zu are taken",
                          string->bytes, r->limits->name_bytes_max);
     }
-    if (string->raw.len == string->bytes) {
-        *out = string->raw;
-        return ST_OK;
-    }
-    uint8_t *copy = arena_alloc(r->arena, string->bytes);
-    if (!copy) {
-        return arena_fail(r->arena, "the request", r->err);
-    }
-    json_string_decode(string, copy);
-    *out = span_of(copy, string->bytes);
-    return ST_OK;
+    return json_string_take(string, r->arena, "the request", out, r->err);
 }
 
 enum status oip_read_string(const struct oip_reader *r, struct span *out)

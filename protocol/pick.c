@@ -23,16 +23,7 @@ static enum status read_text(struct json *in, size_t bytes_max, struct arena *ar
         return json_fail(in, err, ST_TOO_LARGE, "expected at most %zu bytes of text, got %zu",
                          bytes_max, text.bytes);
     }
-    *out = text.raw;
-    if (text.raw.len != text.bytes) {
-        uint8_t *copy = arena_alloc(arena, text.bytes);
-        if (!copy) {
-            return arena_fail(arena, "the request", err);
-        }
-        json_string_decode(&text, copy);
-        *out = span_of(copy, text.bytes);
-    }
-    return ST_OK;
+    return json_string_take(&text, arena, "the request", out, err);
 }
 
 /* A key of a dict, or a position in a list. */

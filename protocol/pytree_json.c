@@ -35,22 +35,6 @@ struct reader {
 
 _Static_assert(2 * (PYTREE_DEPTH_MAX + 1) + 2 <= JSON_LEVELS_MAX, "a level of JSON is missing");
 
-static enum status decode(const struct json_string *string, struct arena *arena, struct span *out,
-                          struct error *err)
-{
-    if (string->bytes == string->raw.len) {
-        *out = string->raw;
-        return ST_OK;
-    }
-    uint8_t *bytes = arena_alloc(arena, string->bytes);
-    if (!bytes) {
-        return arena_fail(arena, "the structure", err);
-    }
-    json_string_decode(string, bytes);
-    *out = span_of(bytes, string->bytes);
-    return ST_OK;
-}
-
 /* A key as a name: text, or the digits of an integer. */
 static enum status read_key(struct json *in, struct arena *arena, struct span *out,
                             struct error *err)
@@ -67,7 +51,7 @@ static enum status read_key(struct json *in, struct arena *arena, struct span *o
         return ST_OK;
     }
     TRY(json_read_string(in, &text, err));
-    return decode(&text, arena, out, err);
+    return json_string_take(&text, arena, "the structure", out, err);
 }
 
 /* Goes to an element that must be there. */
@@ -247,7 +231,8 @@ static enum status read_context(struct reader *reader, struct frame *frame, stru
     frame->has_context = true;
     if (json_peek(in) == JSON_STRING) {
         TRY(json_read_string(in, &text, err));
-        return decode(&text, reader->builder->arena, &frame->context, err);
+        return json_string_take(&text, reader->builder->arena, "the structure", &frame->context,
+                                err);
     }
     const uint8_t *start = in->at;
     TRY(json_skip(in, err));

@@ -21,6 +21,7 @@
 #define WAKE_COST_NS 60000
 #define SHARE_COST_NS 4000
 #define BATCH_COST_NS 2000
+#define BATCH_COST_NS_FAIR 8000 /* of a batch that is larger than that requires */
 #define BATCH_COST_NS_MAX 100000
 #define BATCHES_PER_WORKER 4
 
@@ -48,8 +49,9 @@ static uint64_t grid_tiles(const uint32_t grid[3])
 }
 
 /*
- * How many tiles a worker takes at once. With helpers, each worker gets a fair part in some steps,
- * and a batch is large enough to outweigh the atomic addition; alone, a worker may take all. A
+ * How many tiles a worker takes at once. With helpers, a batch is large enough to outweigh the
+ * atomic addition, and each worker gets its part in several steps. More tiles at once would only
+ * make parts uneven: of nine batches one of two workers runs five. Alone, a worker may take all. A
  * batch costs at most BATCH_COST_NS_MAX, because a worker looks for waiting work only between
  * batches.
  */
@@ -59,8 +61,10 @@ static uint32_t batch_of(const struct builder *b, const struct hal_cpu_region *r
     uint64_t batch = region->tiles;
     if (region->helpers) {
         uint64_t fair = region->tiles / ((uint64_t)b->workers * BATCHES_PER_WORKER);
+        uint64_t cheap = BATCH_COST_NS_FAIR / tile_cost;
         uint64_t worthwhile =
             min_u32(BATCH_COST_NS / tile_cost, region->tiles / (region->helpers + 1));
+        fair = fair < cheap ? fair : cheap;
         batch = fair > worthwhile ? fair : worthwhile;
     }
     if (batch > BATCH_COST_NS_MAX / tile_cost) {

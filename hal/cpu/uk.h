@@ -254,7 +254,7 @@ struct hal_cpu_uk {
     uint32_t u8_nr;      /* columns of a packed panel of 8-bit weights */
     uint32_t u8_mr;      /* like f32_mr */
     uint32_t u8_block;   /* channels of a block in a depthwise convolution */
-    uint32_t u8_dw_taps; /* kernel rows whose weights share a word in a depthwise convolution */
+    uint32_t u8_word;    /* neighbours in k whose weights share a word */
     uint32_t u8_widened; /* bytes for each element of A in the copy of a tile */
     void (*gemm_u8)(const struct uk_gemm_u8 *g);
     void (*pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t panel_end);
@@ -321,8 +321,8 @@ static inline size_t uk_dw_u8_bytes(const struct hal_cpu_uk *uk, size_t kernel_h
                                     size_t channels)
 {
     size_t blocks = (channels + uk->u8_block - 1) / uk->u8_block;
-    size_t words = (kernel_h + uk->u8_dw_taps - 1) / uk->u8_dw_taps;
-    return blocks * words * kernel_w * uk->u8_block * 4;
+    size_t windows = kernel_h * UK_DW_U8_WINDOWS(kernel_w);
+    return blocks * windows * UK_DW_U8_SHIFTS * UK_DW_U8_TAPS * uk->u8_widened * uk->u8_block;
 }
 
 /* The table of the level in use. Any thread. */

@@ -39,6 +39,16 @@ enum uk_column {
     UK_COLUMN_ARRAYS
 };
 
+/*
+ * Of depthwise convolutions: the taps of a window, the outputs that share one, and the pixels
+ * behind an image that are read but have no effect. See struct uk_dw_u8.
+ */
+#define UK_DW_U8_TAPS 4
+#define UK_DW_U8_SHIFTS 2
+#define UK_DW_U8_SLACK 16
+/* Windows of a kernel row: enough for the output with the largest shift. */
+#define UK_DW_U8_WINDOWS(kernel_w) (((kernel_w) + UK_DW_U8_SHIFTS - 2) / UK_DW_U8_TAPS + 1)
+
 #ifndef HAL_SHADER
 struct uk_segment;
 
@@ -51,11 +61,15 @@ union uk_number {
  * C = A * B as in struct uk_gemm_f32, with u8 for A, packed weights for B and the epilogue above.
  *
  * |run| and the k of segments are multiples of UK_RUN_U8. If a real run is shorter, B's rows after
- * it are zero, so the elements of A there are read but have no effect. If |group| is not 0, the
- * elements of a column with the same k / group share a scale: |group_scales| is
- * [panels][groups][u8_nr], of floats, or of bfloat16 if |has_short_scales|. Then UK_COLUMN_SUM and
- * UK_COLUMN_OFFSET are floats, computed from weights times their scales, and UK_COLUMN_SCALE is an
- * additional factor of the whole sum. Groups need a single run and are multiples of 8.
+ * it are zero, so the elements of A there are read but have no effect.
+ *
+ * If |group| is not 0, the elements of a column with the same k / group share a scale: a float, or
+ * a bfloat16 if |has_short_scales|. |group_scales| is [panels][groups][u8_nr]. Without it, and
+ * without |columns|, a panel has the scales of a group behind its weights, and its columns behind
+ * the last group. Then a matrix is read as a single stream: uk_panel_bytes_u8(). With groups,
+ * UK_COLUMN_SUM and UK_COLUMN_OFFSET are floats, computed from weights times their scales, and
+ * UK_COLUMN_SCALE is an additional factor of the whole sum. Groups need a single run and are
+ * multiples of 8.
  */
 struct uk_gemm_u8 {
     const uint8_t *a;
@@ -67,10 +81,10 @@ struct uk_gemm_u8 {
     bool is_4bit;
     uint32_t group;
     bool has_short_scales;
-    const void *group_scales;
-    const union uk_number *columns;
-    const float *row_scales;  /* of line 0, row 0 and following; NULL: none */
-    const int32_t *row_zeros; /* likewise; NULL if |row_scales| is */
+    const void *group_scales;       /* NULL: in the panels, or none */
+    const union uk_number *columns; /* NULL: in the panels */
+    const float *row_scales;        /* of line 0, row 0 and following; NULL: none */
+    const int32_t *row_zeros;       /* likewise; NULL if |row_scales| is */
     ptrdiff_t rows_line;
     uint8_t *c_u8; /* set either c_u8 or c_f32 */
     float *c_f32;
@@ -80,6 +94,20 @@ struct uk_gemm_u8 {
     int32_t zero;
     void *scratch; /* uk_gemm_u8_scratch() bytes */
 };
+
+/* Bytes of a panel |nr| columns wide that has the scales of its groups, of |scale_bytes| each, and
+ * its columns. Groups begin uk_group_bytes_u8() apart: first the weights. */
+static inline size_t uk_group_bytes_u8(size_t nr, size_t group, bool is_4bit, size_t scale_bytes)
+{
+    return group * nr / (is_4bit ? 2 : 1) + nr * scale_bytes;
+}
+
+static inline size_t uk_panel_bytes_u8(size_t nr, size_t k, size_t group, bool is_4bit,
+                                       size_t scale_bytes)
+{
+    return k / group * uk_group_bytes_u8(nr, group, is_4bit, scale_bytes) +
+           UK_COLUMN_ARRAYS * nr * sizeof(union uk_number);
+}
 
 /*
  * Packs weights into panels: B[k][j] for k = (outer * run) + (mid * inner_count + inner) is
@@ -98,13 +126,19 @@ struct uk_pack_u8 {
 };
 
 /*
- * Depthwise convolution of one band of an image whose borders are already filled with zero points,
- * and whose pixels are padded to blocks of uk->u8_block channels. pack_dw_u8 packs the weights of
- * each block; a panel of |columns| is a block with its channels in the order of uk_dw_u8_place().
+ * Depthwise convolution of one band of an image whose borders are already filled with zero points.
+ * Each block of uk->u8_block channels is an image of its own, whose pixels are contiguous. Behind
+ * the last one UK_DW_U8_SLACK more pixels can be read. A panel of |columns| is a block.
+ *
+ * pack_dw_u8 packs the weights of each block: [kernel_h][windows][UK_DW_U8_SHIFTS], each with
+ * UK_DW_U8_TAPS taps of all channels. A window is so many neighbouring pixels, which all outputs
+ * that begin in it share: the taps of output |shift| lie so many pixels to the right, and those
+ * which a window lacks are zeros. The taps of a channel are a word of bytes; or, with uk->u8_word
+ * 2, 16 bits wide, taps 0 and 2 of all channels in front of taps 1 and 3.
  */
 struct uk_dw_u8 {
     const uint8_t *x; /* the first tap of output 0, 0 */
-    ptrdiff_t x_line, x_pixel;
+    ptrdiff_t x_line, x_block;
     const uint8_t *w;
     const union uk_number *columns;
     uint8_t *y;
@@ -138,12 +172,6 @@ struct uk_window_u8 {
     ptrdiff_t line, row;
     size_t lines, rows, n;
 };
-
-/* The position of channel |c| of a block in the panels of a depthwise convolution. */
-static inline uint32_t uk_dw_u8_place(uint32_t block, uint32_t c)
-{
-    return c % 16 / 4 * (block / 4) + c / 16 * 4 + c % 4;
-}
 #endif
 
 #endif

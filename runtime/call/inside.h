@@ -83,7 +83,7 @@ struct rt_invocation {
     struct rt_result *results;
     int64_t *numbers; /* storage of scalar results */
     uint32_t bound_count;
-    struct rt_sched_job *whole; /* borrowed: of rt_invocation_hand_over(); or NULL */
+    struct rt_sched_job *parent; /* borrowed: of rt_invocation_hand_over(); or NULL */
     void *own; /* of the method's kind, which frees it: runtime/program/callable.h */
 };
 

@@ -198,7 +198,7 @@ enum status rt_invocation_new(struct rt_method *method, struct hal_pool *pool,
     inv->conversion_count = 0;
     inv->profile = NULL;
     inv->steps = NULL;
-    inv->whole = NULL;
+    inv->parent = NULL;
     say_names(inv);
     inv->error.code = ST_OK;
     inv->culprit.is_known = false;

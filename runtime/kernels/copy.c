@@ -21,6 +21,9 @@
 #include "runtime/kernels/shaders/generated/strided_copy.spv.h"
 
 #define WIDTH_MAX 16
+#define RUN_SHORT 512 /* bytes */
+#define RUN_STEP 32
+#define LINES_FEW 8
 #define BLOCK 16 /* a cache line of f32 in each direction; 2 x 16 lines fit L1 */
 
 struct wide {
@@ -93,6 +96,36 @@ static void find_sides(const struct hal_args *args, void *sides[2])
     }
 }
 
+/* Short runs are copied faster than memcpy() can choose how. */
+static inline void copy_bytes(char *dst, const char *src, int64_t bytes)
+{
+    if (bytes > RUN_SHORT || bytes % RUN_STEP != 0) {
+        memcpy(dst, src, (size_t)bytes);
+        return;
+    }
+    for (int64_t at = 0; at < bytes; at += RUN_STEP) {
+        memcpy(dst + at, src + at, RUN_STEP);
+    }
+}
+
+/* Runs that are contiguous on both sides, whole lines of them at a time. */
+static void copy_lines(struct rt_cursor *cursor, int64_t width)
+{
+    const struct rt_loop *loop = cursor->loop;
+    uint32_t d = loop->rank >= 2 ? loop->rank - 2 : 0;
+    int64_t dst_line = loop->strides[0][d], src_line = loop->strides[1][d];
+    while (rt_loop_cursor_next(cursor)) {
+        char *dst = cursor->ptrs[0];
+        const char *src = cursor->ptrs[1];
+        int64_t bytes = cursor->count * width;
+        for (int64_t more = rt_loop_cursor_lines(cursor); more >= 0; more--) {
+            copy_bytes(dst, src, bytes);
+            dst += dst_line;
+            src += src_line;
+        }
+    }
+}
+
 static void copy_runs(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_copy_constants *c = args->constants;
@@ -101,6 +134,11 @@ static void copy_runs(const struct hal_args *args, struct hal_tile tile)
 
     find_sides(args, sides);
     rt_loop_cursor_init(&cursor, &c->loop, sides, tile.x);
+    if (rt_loop_cursor_stride(&cursor, 0) == c->width &&
+        rt_loop_cursor_stride(&cursor, 1) == c->width) {
+        copy_lines(&cursor, c->width);
+        return;
+    }
     while (rt_loop_cursor_next(&cursor)) {
         rt_copy_run(cursor.ptrs[0], rt_loop_cursor_stride(&cursor, 0), cursor.ptrs[1],
                     rt_loop_cursor_stride(&cursor, 1), cursor.count, c->width);
@@ -422,6 +460,20 @@ static bool find_plane(struct rt_copy_constants *c)
     return false;
 }
 
+/* A cursor takes longer to find short runs than they take to copy. Where only a few of them are
+ * neighbours in the target, the next dim gives longer lines of them. */
+static void lengthen_lines(struct rt_loop *loop, uint32_t width)
+{
+    uint32_t last = loop->rank - 1;
+    if (last < 2 || loop->strides[0][last] != width || loop->strides[1][last] != width) {
+        return;
+    }
+    bool is_short = loop->dims[last] * width <= RUN_SHORT && loop->dims[last - 1] < LINES_FEW;
+    if (is_short && loop->dims[last - 2] > loop->dims[last - 1]) {
+        rt_loop_swap(loop, last - 2, last - 1);
+    }
+}
+
 static uint32_t tiles_of(int64_t n, int64_t tile)
 {
     int64_t tiles = (n - 1) / tile + 1;
@@ -476,6 +528,9 @@ static void describe(const struct rt_copy *copy, const struct rt_machine *machin
     if (find_plane(c)) {
         tile_planes(c, bytes / c->width, side_of(machine), dispatch);
     } else {
+        if (machine->lanes == 1) {
+            lengthen_lines(&c->loop, c->width);
+        }
         c->loop.tile = bytes / c->width;
         dispatch->kernel = &rt_copy_kernel;
         dispatch->grid[0] = rt_loop_tiles(&c->loop);

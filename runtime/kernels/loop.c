@@ -54,7 +54,7 @@ static void move_dim(struct rt_loop *loop, uint32_t to, uint32_t from)
     }
 }
 
-static void swap_dims(struct rt_loop *loop, uint32_t a, uint32_t b)
+void rt_loop_swap(struct rt_loop *loop, uint32_t a, uint32_t b)
 {
     int64_t dim = loop->dims[a];
     loop->dims[a] = loop->dims[b];
@@ -86,7 +86,7 @@ static void sort_dims(struct rt_loop *loop)
             if ((outer < 0 ? -outer : outer) >= (inner < 0 ? -inner : inner)) {
                 break;
             }
-            swap_dims(loop, e - 1, e);
+            rt_loop_swap(loop, e - 1, e);
         }
     }
 }
@@ -194,6 +194,20 @@ static void next_line(struct rt_cursor *cursor)
         }
         step(cursor, d, -loop->dims[d]);
     }
+}
+
+int64_t rt_loop_cursor_lines(struct rt_cursor *cursor)
+{
+    const struct rt_loop *loop = cursor->loop;
+    if (loop->rank < 2 || cursor->count < loop->dims[loop->rank - 1]) {
+        return 0;
+    }
+    uint32_t d = loop->rank - 2;
+    int64_t behind = loop->dims[d] - 1 - cursor->index[d], whole = cursor->left / cursor->count;
+    int64_t lines = whole < behind ? whole : behind;
+    cursor->left -= lines * cursor->count;
+    step(cursor, d, lines);
+    return lines;
 }
 
 bool rt_loop_cursor_next(struct rt_cursor *cursor)

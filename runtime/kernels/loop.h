@@ -53,6 +53,9 @@ void rt_loop_close(struct rt_loop *loop, int64_t tile);
 /* The same with tiles chosen for |machine|; each position costs |work|. */
 void rt_loop_cut(struct rt_loop *loop, const struct rt_machine *machine, enum rt_work work);
 
+/* Exchanges two dims. After rt_loop_close() that changes only the order of positions. */
+void rt_loop_swap(struct rt_loop *loop, uint32_t a, uint32_t b);
+
 /* The grid's x; 0 if a dim is 0. */
 uint32_t rt_loop_tiles(const struct rt_loop *loop);
 
@@ -72,6 +75,13 @@ void rt_loop_cursor_init(struct rt_cursor *cursor, const struct rt_loop *loop,
 
 /* Moves to the next run; false after the last. */
 bool rt_loop_cursor_next(struct rt_cursor *cursor);
+
+/*
+ * For a kernel that takes several lines at a time: how many whole lines along the last dim but one
+ * follow this run, if it is a whole line. They count as done, and the pointers are those of the
+ * last one of them.
+ */
+int64_t rt_loop_cursor_lines(struct rt_cursor *cursor);
 
 /* For one operand, the bytes from one position of a run to the next. */
 static inline int64_t rt_loop_cursor_stride(const struct rt_cursor *cursor, uint32_t operand)

@@ -51,6 +51,72 @@ void rt_qgemm_copy_run(const struct rt_qcopy *c, uint8_t *to)
     }
 }
 
+/* Blocks of |block| channels of the pixels of a run: |count| whole ones, and |rest| channels of one
+ * more. Where these are constants, a block of a pixel is a load and a store. */
+struct split {
+    int64_t plane; /* bytes from one block's image to that of the next */
+    int64_t count;
+    size_t block, rest;
+};
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE void split_pixels(struct split s, uint8_t *to, const uint8_t *from, int64_t pixel,
+                                int64_t pixels)
+{
+    for (int64_t i = 0; i < pixels; i++, to += s.block, from += pixel) {
+#pragma GCC unroll 4
+        for (int64_t b = 0; b < s.count; b++) {
+            memcpy(to + b * s.plane, from + b * (int64_t)s.block, s.block);
+        }
+        if (s.rest > 0) {
+            memcpy(to + s.count * s.plane, from + s.count * (int64_t)s.block, s.rest);
+        }
+    }
+}
+
+ALWAYS_INLINE void fill_pixels(struct split s, uint8_t *to, uint8_t zero, int64_t pixels)
+{
+    for (int64_t i = 0; i < pixels; i++, to += s.block) {
+#pragma GCC unroll 4
+        for (int64_t b = 0; b < s.count + (s.rest > 0); b++) {
+            memset(to + b * s.plane, zero, s.block);
+        }
+    }
+}
+
+ALWAYS_INLINE void split_lines(const struct rt_qcopy *c, uint8_t *to, const struct split s)
+{
+    const int64_t before = rt_min(rt_max(-c->x, 0), c->columns);
+    const int64_t end = rt_max(before, rt_min(c->width - c->x, c->columns));
+    for (int64_t i = 0; i < c->lines; i++, to += c->columns * c->to_pixel) {
+        int64_t y = c->y + i;
+        if (y < 0 || y >= c->height) {
+            fill_pixels(s, to, c->zero, c->columns);
+            continue;
+        }
+        fill_pixels(s, to, c->zero, before);
+        split_pixels(s, to + before * c->to_pixel,
+                     c->image + y * c->line + (c->x + before) * c->pixel, c->pixel, end - before);
+        fill_pixels(s, to + end * c->to_pixel, c->zero, c->columns - end);
+    }
+}
+
+void rt_qgemm_copy_planes(const struct rt_qcopy *c, uint8_t *to, int64_t plane)
+{
+    const size_t block = (size_t)c->to_pixel, rest = (size_t)(c->bytes % c->to_pixel);
+    const int64_t count = c->bytes / c->to_pixel;
+    if (block == 16 && count == 4 && rest == 0) {
+        split_lines(c, to, (struct split){plane, 4, 16, 0});
+    } else if (block == 16 && rest == 0) {
+        split_lines(c, to, (struct split){plane, count, 16, 0});
+    } else if (block == 8 && rest == 0) {
+        split_lines(c, to, (struct split){plane, count, 8, 0});
+    } else {
+        split_lines(c, to, (struct split){plane, count, block, rest});
+    }
+}
+
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
 /* Output positions of a tile. */
@@ -136,8 +202,8 @@ static void qgemm_cpu(const struct hal_args *args, struct hal_tile tile)
     b.x_end = rt_min(b.x + g->band_x, g->x.out);
     int64_t row = (image * g->y.out + b.y) * g->x.out + b.x;
     int64_t out = row * g->outs + group * group_outs + column;
-    const char *group_scales = args->bindings[RT_QGEMM_GROUPS];
-    size_t scale_bytes = g->has_short_scales ? sizeof(uint16_t) : sizeof(float);
+    const float *group_scales = args->bindings[RT_QGEMM_GROUPS];
+    const union uk_number *columns = args->bindings[RT_QGEMM_COLUMNS];
     const float *scales = args->bindings[RT_QGEMM_ROW_SCALES];
     const int32_t *zeros = args->bindings[RT_QGEMM_ROW_ZEROS];
     uint8_t *scratch = args->scratch;
@@ -148,11 +214,8 @@ static void qgemm_cpu(const struct hal_args *args, struct hal_tile tile)
         .group = g->group,
         .has_short_scales = g->has_short_scales,
         .group_scales =
-            group_scales && g->group
-                ? group_scales + (size_t)(panel * (g->k / g->group) * uk->u8_nr) * scale_bytes
-                : NULL,
-        .columns = (const union uk_number *)args->bindings[RT_QGEMM_COLUMNS] +
-                   panel * UK_COLUMN_ARRAYS * uk->u8_nr,
+            group_scales && g->group ? group_scales + panel * (g->k / g->group) * uk->u8_nr : NULL,
+        .columns = columns ? columns + panel * UK_COLUMN_ARRAYS * uk->u8_nr : NULL,
         .row_scales = scales ? scales + row : NULL,
         .row_zeros = zeros ? zeros + row : NULL,
         .rows_line = g->x.out,
@@ -259,7 +322,7 @@ enum status rt_qgemm_emit(struct rt_emit *emit, struct rt_qgemm *g,
                          (long long)g->outs, (long long)g->images);
     }
     g->width = uk->u8_nr;
-    g->word = uk->u8_dw_taps;
+    g->word = uk->u8_word;
     g->is_direct = can_read_in_place(g);
     const struct hal_kernel *kernel = g->group ? &grouped_kernel : &rt_qgemm_kernel;
     int64_t cost = cut(g, uk, rt_emit_machine(emit, kernel));

@@ -38,8 +38,8 @@ struct rt_qgemm {
     uint32_t is_direct; /* the tile reads the input in place */
     uint32_t width;     /* columns of a panel */
     uint32_t word;      /* neighbours in k that are contiguous in a panel */
-    /* Given: scales of groups are bfloat16, never on a GPU. Here, because shaders know where the
-     * others are. */
+    /* Given: the panels have scales of groups in them, which are bfloat16; never on a GPU. Here,
+     * because shaders know where the others are. */
     uint32_t has_short_scales;
     int64_t band_y, band_x, bands_y, bands_x, panels;
 };
@@ -66,7 +66,8 @@ struct rt_qdepthwise {
 
 #ifndef HAL_SHADER
 
-/* With length 0 a binding is absent. */
+/* With length 0 a binding is absent. On the CPU the panels of weights with groups have the columns
+ * and the scales of groups in them: see struct uk_gemm_u8. */
 struct rt_qgemm_tensors {
     struct hal_binding out, in, weights, columns, group_scales, row_scales, row_zeros;
 };
@@ -102,6 +103,9 @@ struct rt_qcopy {
 };
 
 void rt_qgemm_copy_run(const struct rt_qcopy *copy, uint8_t *to);
+
+/* Makes an image of each block of |to_pixel| channels, |plane| bytes apart. */
+void rt_qgemm_copy_planes(const struct rt_qcopy *copy, uint8_t *to, int64_t plane);
 
 /* Number of input positions that |count| output positions read. */
 static inline int64_t rt_qaxis_reach(const struct rt_qaxis *a, int64_t count)

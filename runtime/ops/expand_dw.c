@@ -232,21 +232,24 @@ static struct layer at_channel(struct layer layer, const float *bias, uint32_t c
     return layer;
 }
 
-/* Bindings: out, in, packed weights, bias, depthwise weights and bias. Grid: bands of lines,
- * images, blocks of channels. */
+/*
+ * Bindings: out, in, packed weights, bias, depthwise weights and bias. Grid: blocks of channels,
+ * bands of lines, images. So two workers, of which one takes tiles from the end, have different
+ * lines, as in the layers before and behind, and both get one of the narrower last blocks.
+ */
 static void expand_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     const struct expand *e = args->constants;
-    uint32_t channel = tile.z * e->block;
-    uint32_t y = tile.x * e->band,
+    uint32_t channel = tile.x * e->block;
+    uint32_t y = tile.y * e->band,
              behind = e->out_height - y < e->band ? e->out_height : y + e->band;
     float *scratch = args->scratch;
     struct work w = {
         .e = e,
-        .in = (const float *)args->bindings[1] + tile.y * e->image_in,
+        .in = (const float *)args->bindings[1] + tile.z * e->image_in,
         .weights = (const float *)args->bindings[2] + (size_t)channel * e->ins,
-        .out = (float *)args->bindings[0] + tile.y * e->image_out + channel,
-        .n = tile.z + 1 == e->blocks ? e->channels - channel : e->block,
+        .out = (float *)args->bindings[0] + tile.z * e->image_out + channel,
+        .n = tile.x + 1 == e->blocks ? e->channels - channel : e->block,
         .taps = scratch,
         .lines = scratch + taps_floats(e),
         .image = scratch + taps_floats(e) + lines_floats(e),
@@ -396,7 +399,7 @@ static enum status expand_emit(struct rt_emit *emit, struct error *err)
     };
     struct hal_dispatch dispatch = {
         .kernel = &kernel,
-        .grid = {(uint32_t)ceil_div(e.out_height, e.band), (uint32_t)out->dims[0], e.blocks},
+        .grid = {e.blocks, (uint32_t)ceil_div(e.out_height, e.band), (uint32_t)out->dims[0]},
         .constants = &e,
         .constants_bytes = sizeof(e),
         .bindings = bindings,

@@ -8,6 +8,8 @@
  */
 #include "config.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "runtime/emit/cut.h"
 #include "runtime/emit/emit.h"
@@ -23,8 +25,9 @@ static struct hal_binding optional_binding(const struct rt_tensor *t)
 
 /* ---- linear ---------------------------------------------------------------------------------- */
 
-/* x [.., k], packed weights, columns, scales of groups?, scales and zero points of rows?, n, 4
- * bits?, group (0: none), zero point of the output, bounds before it is added */
+/* x [.., k], packed weights, columns? and scales of groups? (none: in the weights), scales and zero
+ * points of rows?, n, 4 bits?, group (0: none), do the weights have bfloat16 scales in them?, zero
+ * point of the output, bounds before it is added */
 enum {
     LINEAR_X,
     LINEAR_W,
@@ -35,6 +38,7 @@ enum {
     LINEAR_N,
     LINEAR_IS_4BIT,
     LINEAR_GROUP,
+    LINEAR_HAS_SHORT_SCALES,
     LINEAR_ZERO,
     LINEAR_MIN,
     LINEAR_MAX
@@ -55,7 +59,6 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, LINEAR_X), *w = rt_emit_arg(emit, LINEAR_W);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    const struct rt_tensor *group_scales = rt_emit_arg(emit, LINEAR_GROUP_SCALES);
     int64_t k = x->dims[x->rank - 1], n = rt_emit_int(emit, LINEAR_N);
     int64_t m = n > 0 ? out->numel / n : 0;
     bool is_4bit = rt_emit_value(emit, LINEAR_IS_4BIT)->b;
@@ -72,7 +75,7 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
         .is_4bit = is_4bit,
         .is_f32 = out->dtype == DT_F32,
         .group = (uint32_t)rt_emit_int(emit, LINEAR_GROUP),
-        .has_short_scales = group_scales && group_scales->dtype == DT_BF16,
+        .has_short_scales = rt_emit_value(emit, LINEAR_HAS_SHORT_SCALES)->b,
         .zero = (int32_t)rt_emit_int(emit, LINEAR_ZERO),
         .min = (float)rt_emit_number(emit, LINEAR_MIN),
         .max = (float)rt_emit_number(emit, LINEAR_MAX),
@@ -81,8 +84,8 @@ static enum status linear_emit(struct rt_emit *emit, struct error *err)
         .out = out->binding,
         .in = x->binding,
         .weights = w->binding,
-        .columns = rt_emit_arg(emit, LINEAR_COLUMNS)->binding,
-        .group_scales = optional_binding(group_scales),
+        .columns = optional_binding(rt_emit_arg(emit, LINEAR_COLUMNS)),
+        .group_scales = optional_binding(rt_emit_arg(emit, LINEAR_GROUP_SCALES)),
         .row_scales = optional_binding(rt_emit_arg(emit, LINEAR_ROW_SCALES)),
         .row_zeros = optional_binding(rt_emit_arg(emit, LINEAR_ROW_ZEROS)),
     };
@@ -200,30 +203,47 @@ static enum status conv_emit(struct rt_emit *emit, struct error *err)
 #define MACS_PER_NS 50
 #define COPY_BYTES (128 * 1024)
 
-/* Bytes of the input for |lines| x |columns| outputs, for one block of channels. */
-static int64_t copy_bytes(const struct rt_qdepthwise *d, int64_t lines, int64_t columns)
+/* Channels that are copied together: whole cache lines. */
+#define COPY_CHANNELS 64
+
+/* Bytes of the input for |lines| x |columns| outputs, for one block of channels; and for as many as
+ * are copied together. */
+static int64_t plane_bytes(const struct rt_qdepthwise *d, int64_t lines, int64_t columns)
 {
-    return rt_qaxis_reach(&d->g.y, lines) * rt_qaxis_reach(&d->g.x, columns) *
-           hal_cpu_uk()->u8_block;
+    int64_t pixels = rt_qaxis_reach(&d->g.y, lines) * rt_qaxis_reach(&d->g.x, columns);
+    return (pixels + UK_DW_U8_SLACK) * hal_cpu_uk()->u8_block;
 }
 
-/* One block of channels of a band of one image, through a copy that includes the padding. */
-static void depthwise_block(const struct hal_args *args, const struct rt_qcopy *part,
-                            struct uk_dw_u8 call, int64_t channel)
+static int64_t copy_bytes(const struct rt_qdepthwise *d, int64_t lines, int64_t columns)
+{
+    int64_t blocks = rt_min(d->g.channels, COPY_CHANNELS) / hal_cpu_uk()->u8_block + 1;
+    return plane_bytes(d, lines, columns) * blocks;
+}
+
+/* A few blocks of channels of a band of one image, through a copy that includes the padding. */
+static void depthwise_blocks(const struct hal_args *args, const struct rt_qcopy *part,
+                             struct uk_dw_u8 call, int64_t channel)
 {
     const struct rt_qdepthwise *d = args->constants;
-    int64_t block = hal_cpu_uk()->u8_block, words_rows = hal_cpu_uk()->u8_dw_taps;
-    int64_t words = (d->g.y.kernel + words_rows - 1) / words_rows;
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    int64_t pixels = part->lines * part->columns, slack = (int64_t)UK_DW_U8_SLACK * uk->u8_block;
+    uint8_t *to = args->scratch;
     struct rt_qcopy copy = *part;
     copy.image += channel;
-    copy.bytes = rt_min(block, d->g.channels - channel);
-    rt_qgemm_copy_run(&copy, args->scratch);
-    call.x = args->scratch;
-    call.w = (const uint8_t *)args->bindings[2] + channel * words * d->g.x.kernel * 4;
+    copy.bytes = rt_min(COPY_CHANNELS, d->g.channels - channel);
+    call.x = to;
+    call.x_block = pixels * uk->u8_block + slack;
+    call.w = (const uint8_t *)args->bindings[2] +
+             uk_dw_u8_bytes(uk, call.kernel_h, call.kernel_w, (size_t)channel);
     call.columns = (const union uk_number *)args->bindings[3] + channel * UK_COLUMN_ARRAYS;
     call.y += channel;
     call.channels = (uint32_t)copy.bytes;
-    hal_cpu_uk()->dw_u8(&call);
+    rt_qgemm_copy_planes(&copy, to, call.x_block);
+    for (int64_t c = 0; c < copy.bytes; c += uk->u8_block) {
+        to += call.x_block;
+        memset(to - slack, 0, (size_t)slack);
+    }
+    uk->dw_u8(&call);
 }
 
 /* Bindings: out, in, weights, columns. Grid: bands, images. */
@@ -249,7 +269,6 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
     };
     struct uk_dw_u8 call = {
         .x_line = part.columns * block,
-        .x_pixel = block,
         .y = (uint8_t *)args->bindings[0] + ((image * g->y.out + y) * g->x.out + x) * g->channels,
         .y_line = g->x.out * g->channels,
         .y_pixel = g->channels,
@@ -265,8 +284,8 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
         .max = g->max,
         .zero = g->zero,
     };
-    for (int64_t c = 0; c < g->channels; c += block) {
-        depthwise_block(args, &part, call, c);
+    for (int64_t c = 0; c < g->channels; c += COPY_CHANNELS) {
+        depthwise_blocks(args, &part, call, c);
     }
 }
 
@@ -283,7 +302,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
         return ST_OK;
     }
     d.g.width = hal_cpu_uk()->u8_block;
-    d.g.word = hal_cpu_uk()->u8_dw_taps;
+    d.g.word = hal_cpu_uk()->u8_word;
     struct rt_cut_image image = {
         .images = d.g.images,
         .lines = d.g.y.out,
@@ -334,7 +353,7 @@ static const struct rt_epilogue linear_epilogue = {0, LINEAR_MIN, LINEAR_MAX, fa
 static const struct rt_epilogue conv_epilogue = {0, CONV_MIN, CONV_MAX, false, 0};
 
 const struct rt_op rt_ops_qproduct[] = {
-    {"q_linear", NULL, "TTTT?T?T?IBIIFF>T", linear_shape, linear_emit, RT_OP_EPILOGUE,
+    {"q_linear", NULL, "TTT?T?T?T?IBIBIFF>T", linear_shape, linear_emit, RT_OP_EPILOGUE,
      RT_LAYOUT_ROW_MAJOR, &linear_epilogue, rt_batch_each, .dtypes = 1u << DT_U8,
      .runs = &rt_qgemm_kernel},
     {"q_conv", NULL, CONV_ARGS, conv_shape, conv_emit, RT_OP_EPILOGUE, RT_LAYOUT_CHANNELS_LAST,

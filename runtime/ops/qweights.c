@@ -41,6 +41,8 @@ static enum status set_packed(struct rt_shape_call *call, const int64_t *dims, u
 struct pack {
     struct uk_pack_u8 call; /* the constants, without pointers */
     int64_t source, packed; /* bytes from one matrix to the next */
+    int64_t group;          /* weights that share a scale, which the panels have in them; or 0 */
+    int64_t scale_bytes;
 };
 
 /* Bindings: packed, source. Grid: panels, matrices. */
@@ -53,26 +55,96 @@ static void pack_cpu(const struct hal_args *args, struct hal_tile tile)
     hal_cpu_uk()->pack_u8(&call, tile.x, tile.x + 1);
 }
 
-static const struct hal_kernel pack_kernel = {.name = "pack_u8", .cpu = pack_cpu};
+/* The upper half of a float is a bfloat16. */
+static void put_scale(uint8_t *to, float scale, size_t bytes)
+{
+    uint32_t bits;
+    memcpy(&bits, &scale, sizeof(bits));
+    uint16_t upper = (uint16_t)(bits >> 16);
+    memcpy(to, bytes == sizeof(upper) ? (const void *)&upper : &bits, bytes);
+}
 
-static enum status emit_pack(struct rt_emit *emit, const struct pack *pack, struct error *err)
+/* The weights and scales of a group of one panel, which |call| describes; |from| is the scale of
+ * its first column. */
+static void pack_group(const struct pack *p, const struct uk_pack_u8 *call, const float *from)
+{
+    int64_t groups = p->call.column / p->group, nr = hal_cpu_uk()->u8_nr;
+    uint8_t *to = call->packed + uk_group_bytes_u8((size_t)nr, (size_t)p->group, call->is_4bit, 0);
+    hal_cpu_uk()->pack_u8(call, 0, 1);
+    for (int64_t j = 0; j < nr; j++, to += p->scale_bytes) {
+        put_scale(to, j < call->n ? from[j * groups] : 0, (size_t)p->scale_bytes);
+    }
+}
+
+/* Bindings: packed, source, scales, columns. Grid: panels. */
+static void pack_grouped_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct pack *p = args->constants;
+    const int64_t nr = hal_cpu_uk()->u8_nr, k = p->call.column, groups = k / p->group;
+    const int64_t first = tile.x * nr, left = p->call.n - first;
+    const size_t numbers = (size_t)(UK_COLUMN_ARRAYS * nr);
+    const size_t group_bytes =
+        uk_group_bytes_u8((size_t)nr, (size_t)p->group, p->call.is_4bit, (size_t)p->scale_bytes);
+    const float *scales = (const float *)args->bindings[2] + first * groups;
+    struct uk_pack_u8 call = p->call;
+    call.n = (uint32_t)(left < nr ? left : nr);
+    call.inner_count = (uint32_t)p->group;
+    call.src = (const int8_t *)args->bindings[1] + first * k;
+    call.packed = (uint8_t *)args->bindings[0] +
+                  tile.x * uk_panel_bytes_u8((size_t)nr, (size_t)k, (size_t)p->group, call.is_4bit,
+                                             (size_t)p->scale_bytes);
+    for (int64_t g = 0; g < groups; g++) {
+        pack_group(p, &call, scales + g);
+        call.src += p->group;
+        call.packed += group_bytes;
+    }
+    memcpy(call.packed, (const union uk_number *)args->bindings[3] + tile.x * numbers,
+           numbers * sizeof(union uk_number));
+}
+
+static const struct hal_kernel pack_kernel = {.name = "pack_u8", .cpu = pack_cpu};
+static const struct hal_kernel pack_grouped_kernel = {.name = "pack_u8", .cpu = pack_grouped_cpu};
+
+/* |scales| and |columns| are of weights with groups, and otherwise NULL. */
+static enum status emit_pack(struct rt_emit *emit, const struct pack *pack,
+                             const struct rt_tensor *scales, const struct rt_tensor *columns,
+                             struct error *err)
 {
     const struct rt_tensor *w = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    struct hal_binding bindings[] = {out->binding, w->binding};
+    struct hal_binding bindings[4] = {out->binding, w->binding};
+    if (pack->group) {
+        bindings[2] = scales->binding;
+        bindings[3] = columns->binding;
+    }
     struct hal_dispatch dispatch = {
-        .kernel = &pack_kernel,
+        .kernel = pack->group ? &pack_grouped_kernel : &pack_kernel,
         .grid = {(uint32_t)out->dims[1], (uint32_t)out->dims[0], 1},
         .constants = pack,
         .constants_bytes = sizeof(*pack),
         .bindings = bindings,
-        .binding_count = 2,
+        .binding_count = pack->group ? 4 : 2,
         .cost = (uint64_t)w->numel * 2,
     };
     return rt_emit_dispatch(emit, &dispatch, err);
 }
 
-/* w [n, k], or [k, n] when the flag is set; 4 bits? -> [1, panels, bytes] */
-enum { LINEAR_W, LINEAR_IS_KN, LINEAR_IS_4BIT };
+/* w [n, k], or [k, n] when the flag is set; 4 bits?; for panels with the scales and columns of
+ * groups in them, which need [n, k]: scales [n, groups]?, columns?, group (0: none of this),
+ * bfloat16 scales? -> [1, panels, bytes] */
+enum {
+    LINEAR_W,
+    LINEAR_IS_KN,
+    LINEAR_IS_4BIT,
+    LINEAR_SCALES,
+    LINEAR_COLUMNS,
+    LINEAR_GROUP,
+    LINEAR_HAS_SHORT_SCALES
+};
+
+static int64_t scale_bytes(bool are_short)
+{
+    return are_short ? sizeof(uint16_t) : sizeof(float);
+}
 
 static enum status pack_linear_shape(struct rt_shape_call *call)
 {
@@ -81,6 +153,12 @@ static enum status pack_linear_shape(struct rt_shape_call *call)
          is_4bit = rt_shape_arg(call, LINEAR_IS_4BIT)->b;
     int64_t k = w->dims[is_kn ? 0 : 1].value, n = w->dims[is_kn ? 1 : 0].value;
     int64_t bytes = rt_qgemm_run(k, is_4bit) * hal_cpu_uk()->u8_nr / (is_4bit ? 2 : 1);
+    int64_t group = rt_shape_arg(call, LINEAR_GROUP)->i.value;
+    if (group) {
+        int64_t scale = scale_bytes(rt_shape_arg(call, LINEAR_HAS_SHORT_SCALES)->b);
+        bytes = (int64_t)uk_panel_bytes_u8(hal_cpu_uk()->u8_nr, (size_t)k, (size_t)group, is_4bit,
+                                           (size_t)scale);
+    }
     return set_packed(call, (int64_t[]){1, panels_of(n), bytes}, 3);
 }
 
@@ -96,8 +174,11 @@ static enum status pack_linear_emit(struct rt_emit *emit, struct error *err)
                  .mid_count = 1,
                  .inner_count = (uint32_t)w->dims[is_kn ? 0 : 1],
                  .is_4bit = rt_emit_value(emit, LINEAR_IS_4BIT)->b},
+        .group = rt_emit_int(emit, LINEAR_GROUP),
+        .scale_bytes = scale_bytes(rt_emit_value(emit, LINEAR_HAS_SHORT_SCALES)->b),
     };
-    return emit_pack(emit, &pack, err);
+    return emit_pack(emit, &pack, rt_emit_arg(emit, LINEAR_SCALES),
+                     rt_emit_arg(emit, LINEAR_COLUMNS), err);
 }
 
 /* w OIHW or OIW, groups, do the taps of a line form one run? -> [groups, panels, bytes] */
@@ -143,7 +224,7 @@ static enum status pack_conv_emit(struct rt_emit *emit, struct error *err)
         .source = w->numel / groups,
         .packed = out->dims[1] * out->dims[2],
     };
-    return emit_pack(emit, &pack, err);
+    return emit_pack(emit, &pack, NULL, NULL, err);
 }
 
 /* ---- depthwise ------------------------------------------------------------------------------- */
@@ -228,7 +309,6 @@ struct columns {
         step;           /* elements from one column, and from one weight of a column, to the next */
     int64_t group_outs; /* columns of a matrix */
     int64_t width;      /* columns of a panel */
-    bool is_blocks;
     int64_t scale_groups; /* scales of a column; 0: one scale for all columns */
     int32_t x_zero, factor;
     double scale, x_scale, out_scale;
@@ -242,11 +322,8 @@ static int64_t panels_of_matrix(const struct columns *c)
 static union uk_number *column_at(const struct columns *c, union uk_number *columns, int64_t j)
 {
     int64_t panels = panels_of_matrix(c), i = j % c->group_outs;
-    int64_t panel = j / c->group_outs * panels + i / c->width, place = i % c->width;
-    if (c->is_blocks) {
-        place = uk_dw_u8_place((uint32_t)c->width, (uint32_t)place);
-    }
-    return columns + panel * UK_COLUMN_ARRAYS * c->width + place;
+    int64_t panel = j / c->group_outs * panels + i / c->width;
+    return columns + panel * UK_COLUMN_ARRAYS * c->width + i % c->width;
 }
 
 static int32_t sum_weights(const int8_t *w, int64_t count, int64_t step)
@@ -316,7 +393,6 @@ static enum status columns_emit(struct rt_emit *emit, struct error *err)
         .step = axis == 0 ? 1 : w->strides[0],
         .group_outs = groups > 0 ? n / groups : n,
         .width = columns_width(groups),
-        .is_blocks = groups == 0,
         .scale_groups = scales && n > 0 ? scales->numel / n : 0,
         .x_zero = (int32_t)rt_emit_int(emit, COLUMNS_X_ZERO),
         .factor = rt_emit_value(emit, COLUMNS_IS_4BIT)->b ? FACTOR_4BIT : 1,
@@ -341,7 +417,7 @@ static enum status columns_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- scales of groups ------------------------------------------------------------------------ */
 
-/* scales [n, groups] -> [panels, groups, width]; the result is f32, or bf16 if that is exact */
+/* scales [n, groups] -> [panels, groups, width]: for shaders */
 static enum status group_scales_shape(struct rt_shape_call *call)
 {
     const struct rt_value *s = rt_shape_arg(call, 0);
@@ -351,29 +427,19 @@ static enum status group_scales_shape(struct rt_shape_call *call)
 
 struct group_scales {
     int64_t n, groups, width;
-    int64_t bytes; /* of a scale in the result */
 };
-
-/* The upper half of a float is a bfloat16. */
-static void put_scale(const struct group_scales *s, uint8_t *to, float scale)
-{
-    uint32_t bits;
-    memcpy(&bits, &scale, sizeof(bits));
-    uint16_t upper = (uint16_t)(bits >> 16);
-    memcpy(to, s->bytes == sizeof(upper) ? (const void *)&upper : &bits, (size_t)s->bytes);
-}
 
 static void group_scales_cpu(const struct hal_args *args, struct hal_tile tile)
 {
     const struct group_scales *s = args->constants;
-    uint8_t *to = args->bindings[0];
+    float *to = args->bindings[0];
     const float *from = args->bindings[1];
     (void)tile;
     memset(to, 0, args->lengths[0]);
     for (int64_t j = 0; j < s->n; j++) {
         for (int64_t g = 0; g < s->groups; g++) {
             int64_t at = (j / s->width * s->groups + g) * s->width + j % s->width;
-            put_scale(s, to + at * s->bytes, from[j * s->groups + g]);
+            to[at] = from[j * s->groups + g];
         }
     }
 }
@@ -386,10 +452,8 @@ static const struct hal_kernel group_scales_kernel = {
 static enum status group_scales_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *s = rt_emit_arg(emit, 0);
-    const struct rt_tensor *out = rt_emit_out(emit, 0);
-    struct group_scales constants = {s->dims[0], s->dims[1], hal_cpu_uk()->u8_nr,
-                                     (int64_t)dtype_bytes(out->dtype)};
-    struct hal_binding bindings[] = {out->binding, s->binding};
+    struct group_scales constants = {s->dims[0], s->dims[1], hal_cpu_uk()->u8_nr};
+    struct hal_binding bindings[] = {rt_emit_out(emit, 0)->binding, s->binding};
     struct hal_dispatch dispatch = {
         .kernel = &group_scales_kernel,
         .grid = {1, 1, 1},
@@ -403,8 +467,8 @@ static enum status group_scales_emit(struct rt_emit *emit, struct error *err)
 }
 
 const struct rt_op rt_ops_qweights[] = {
-    {"q_pack_linear", NULL, "TBB>T", pack_linear_shape, pack_linear_emit, 0, RT_LAYOUT_ROW_MAJOR,
-     NULL, NULL, .dtypes = 1u << DT_I8 | 1u << DT_U8, .runs = &pack_kernel},
+    {"q_pack_linear", NULL, "TBBT?T?IB>T", pack_linear_shape, pack_linear_emit, 0,
+     RT_LAYOUT_ROW_MAJOR, NULL, NULL, .dtypes = 1u << DT_I8 | 1u << DT_U8, .runs = &pack_kernel},
     {"q_pack_conv", NULL, "TIB>T", pack_conv_shape, pack_conv_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL,
      NULL, .dtypes = 1u << DT_I8 | 1u << DT_U8, .runs = &pack_kernel},
     {"q_pack_dw", NULL, "T>T", pack_dw_shape, pack_dw_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,

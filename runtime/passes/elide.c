@@ -96,6 +96,12 @@ static enum status visit_cat(struct rt_rewrite *rw, struct rt_node *cat, struct 
 /* What |node| may be a copy of; 0: of nothing. */
 static uint32_t original_of(const struct rt_graph *graph, const struct rt_node *node)
 {
+    if (rt_op_is(node->op, RT_KNOWN_expand)) {
+        return node->args[0];
+    }
+    if (rt_op_is(node->op, RT_KNOWN_constant_pad)) {
+        return rt_ints_are(rt_node_arg(graph, node, 1), 0) ? node->args[0] : 0;
+    }
     if (!rt_op_is(node->op, RT_KNOWN_cat)) {
         return node->op->flags & RT_OP_COPY ? source_of(graph, node) : 0;
     }

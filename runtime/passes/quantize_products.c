@@ -223,40 +223,58 @@ static uint32_t bound(struct q_pass *q, const struct parts *p, int64_t stored, d
     return rt_graph_float(q->graph, p->is_f32 ? unbounded : (double)(stored - p->params.zero));
 }
 
-static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_value)
+/* Weights, columns and scales, as q_linear() expects them. Packed weights with groups have the
+ * others in them on the CPU: see struct uk_gemm_u8. */
+static enum status pack_linear(struct q_pass *q, const struct parts *p, bool are_inside,
+                               bool are_scales_short, uint32_t *out_value)
 {
     struct rt_graph *graph = q->graph;
-    uint32_t packed, columns, group_scales = rt_graph_none(graph), none = rt_graph_none(graph);
-    bool has_rows = p->x.kind == Q_ROWS;
-    struct rt_dim n = graph->values[p->w.bytes].dims[p->axis];
-    p->is_4bit = fits_4bit(q, p->w.bytes);
-    uint32_t pack[] = {
+    uint32_t columns, none = rt_graph_none(graph);
+    TRY(make_columns(q, p, &columns));
+    out_value[1] = are_inside ? none : columns;
+    out_value[2] = none;
+    if (p->w.group && !are_inside) {
+        TRY(rt_op_apply(graph, RT_OP(q_group_scales), &p->scales, 1, DT_F32, &out_value[2],
+                        q->err));
+    }
+    uint32_t args[] = {
         p->w.bytes,
         rt_graph_bool(graph, p->axis == 1),
         rt_graph_bool(graph, p->is_4bit),
+        are_inside ? p->scales : none,
+        are_inside ? columns : none,
+        q_int(q, are_inside ? p->w.group : 0),
+        rt_graph_bool(graph, are_scales_short),
     };
-    TRY(rt_op_apply(graph, RT_OP(q_pack_linear), pack, 3, DT_U8, &packed, q->err));
-    TRY(make_columns(q, p, &columns));
-    if (p->w.group) {
-        enum dtype dtype = graph->is_host && are_short(q, p->scales) ? DT_BF16 : DT_F32;
-        TRY(rt_op_apply(graph, RT_OP(q_group_scales), &p->scales, 1, dtype, &group_scales, q->err));
-    }
+    return rt_op_apply(graph, RT_OP(q_pack_linear), args, 7, DT_U8, out_value, q->err);
+}
+
+static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_value)
+{
+    struct rt_graph *graph = q->graph;
+    uint32_t weights[3], none = rt_graph_none(graph);
+    bool has_rows = p->x.kind == Q_ROWS, are_inside = p->w.group != 0 && graph->is_host;
+    bool are_scales_short = are_inside && are_short(q, p->scales);
+    struct rt_dim n = graph->values[p->w.bytes].dims[p->axis];
+    p->is_4bit = fits_4bit(q, p->w.bytes);
+    TRY(pack_linear(q, p, are_inside, are_scales_short, weights));
     uint32_t args[] = {
         p->x.bytes,
-        packed,
-        columns,
-        group_scales,
+        weights[0],
+        weights[1],
+        weights[2],
         has_rows ? p->x.scales : none,
         has_rows ? p->x.zeros : none,
         rt_graph_int(graph, n),
         rt_graph_bool(graph, p->is_4bit),
         q_int(q, p->w.group),
+        rt_graph_bool(graph, are_scales_short),
         q_int(q, p->params.zero),
         bound(q, p, p->params.min, -INFINITY),
         bound(q, p, p->params.max, INFINITY),
     };
     enum dtype dtype = p->is_f32 ? DT_F32 : DT_U8;
-    return rt_op_apply(graph, RT_OP(q_linear), args, 12, dtype, out_value, q->err);
+    return rt_op_apply(graph, RT_OP(q_linear), args, 13, dtype, out_value, q->err);
 }
 
 /* The two entries for height and width; with only one axis, the height's is |idle|. */

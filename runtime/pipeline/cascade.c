@@ -62,7 +62,7 @@ void rt_cascade_reset(struct rt_cascade *cascade)
         step->rows_max = step->joined = 0;
     }
     cascade->prepared = 0;
-    atomic_store_explicit(&cascade->whole, NULL, memory_order_relaxed);
+    atomic_store_explicit(&cascade->parent, NULL, memory_order_relaxed);
     cascade->trace = NULL;
     atomic_store_explicit(&cascade->is_cancelled, false, memory_order_relaxed);
 }
@@ -361,8 +361,8 @@ static void start_late(struct rt_cascade *cascade, uint32_t index)
         return;
     }
     tell(cascade, RT_CASCADE_SUBMITTED, index);
-    if (rt_cascade_whole(cascade)) {
-        rt_cascade_submit_part(cascade, index);
+    if (rt_cascade_parent(cascade)) {
+        rt_cascade_submit_child(cascade, index);
     } else {
         rt_invocation_submit(step->invocation, HAL_CALLER_BUSY, rt_cascade_on_step_done, step);
     }
@@ -380,8 +380,8 @@ static void submit_step(struct rt_cascade *cascade, uint32_t index,
         rt_invocation_after(step->invocation, &waits[i]);
     }
     tell(cascade, RT_CASCADE_SUBMITTED, index);
-    if (rt_cascade_whole(cascade)) {
-        rt_cascade_submit_part(cascade, index);
+    if (rt_cascade_parent(cascade)) {
+        rt_cascade_submit_child(cascade, index);
     } else {
         rt_invocation_submit(step->invocation, caller, rt_cascade_on_step_done, step);
     }
@@ -504,7 +504,7 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
         }
         if (cascade->steps[i].status != ST_OK) {
             step_over(cascade, i);
-        } else if (rt_cascade_whole(cascade) || !submit_joined(cascade, i, &begun)) {
+        } else if (rt_cascade_parent(cascade) || !submit_joined(cascade, i, &begun)) {
             submit_step(cascade, i, waits, wait_count, caller);
         }
     }
@@ -512,17 +512,17 @@ void rt_cascade_submit(struct rt_cascade *cascade, const struct hal_timepoint *w
 }
 
 /*
- * The scheduler cancels parts, one by one. It calls this with its lock held, so if the steps become
- * parts at this moment none of them has been submitted, and there is no batch to cut.
+ * The scheduler cancels children, one by one. It calls this with its lock held, so if the steps
+ * become children at this moment none of them has been submitted, and there is no batch to cut.
  */
 void rt_cascade_cancel(struct rt_cascade *cascade)
 {
     OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
-    bool is_whole = rt_cascade_whole(cascade) != NULL;
+    bool has_parent = rt_cascade_parent(cascade) != NULL;
     atomic_store_explicit(cascade->cancel, true, memory_order_relaxed);
     for (uint32_t i = 0; cascade->is_partial && i < cascade->layout->step_count; i++) {
         struct rt_invocation *inv = cascade->steps[i].invocation;
-        if (inv && is_whole) {
+        if (inv && has_parent) {
             rt_invocation_cancel(inv);
         } else if (inv) {
             rt_batch_cut(inv);

@@ -121,13 +121,13 @@ void rt_cascade_join(struct rt_cascade *cascade, uint32_t step, int64_t rows_max
 int64_t rt_cascade_joined(const struct rt_cascade *cascade, uint32_t step);
 
 /*
- * Before submit, after rt_sched_step_aside() of |whole|: the steps are parts of that job. |queues|,
+ * Before submit, after rt_sched_yield() of |parent|: the steps are children of that job. |queues|,
  * which lives until done, is by step: where its call waits; NULL: it is submitted at once, but if
- * it is a call of a pipeline, then the steps of that are parts as well. What is waited for
- * elsewhere is in |whole|'s hands: nobody may wait for timepoints of the steps, and
+ * it is a call of a pipeline, then the steps of that are children as well. What is waited for
+ * elsewhere is in |parent|'s hands: nobody may wait for timepoints of the steps, and
  * rt_cascade_cancel() leaves those that run with others to rt_sched_cancel().
  */
-void rt_cascade_hand_over(struct rt_cascade *cascade, struct rt_sched_job *whole,
+void rt_cascade_hand_over(struct rt_cascade *cascade, struct rt_sched_job *parent,
                           struct rt_sched_queue *const *queues);
 
 /* Called when all steps are over; it may reset the cascade. */

@@ -41,9 +41,9 @@ struct rt_cascade {
     atomic_bool is_cancelled; /* unless another flag is used */
     atomic_bool *cancel;
     atomic_uint left;
-    /* Borrowed: the steps are its parts; NULL: they are not. Set before the first part is
+    /* Borrowed: the steps are its children; NULL: they are not. Set before the first child is
      * submitted; a thread that cancels may look at it at any time. */
-    _Atomic(struct rt_sched_job *) whole;
+    _Atomic(struct rt_sched_job *) parent;
     struct rt_sched_queue *const *queues; /* borrowed: of them */
     uint64_t submitted_ns;                /* like done_ns */
     rt_cascade_done_f *done;
@@ -52,10 +52,10 @@ struct rt_cascade {
     void *trace_arg;
 };
 
-/* The job whose parts the steps are, or NULL. */
-static inline struct rt_sched_job *rt_cascade_whole(const struct rt_cascade *cascade)
+/* The job whose children the steps are, or NULL. */
+static inline struct rt_sched_job *rt_cascade_parent(const struct rt_cascade *cascade)
 {
-    return atomic_load_explicit(&cascade->whole, memory_order_relaxed);
+    return atomic_load_explicit(&cascade->parent, memory_order_relaxed);
 }
 
 /* Both calls use one state, so one has to be over before the other begins. */
@@ -65,8 +65,8 @@ bool rt_cascade_share_state(const struct rt_cascade *cascade, uint32_t a, uint32
 uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t index);
 
 /* Step |index| of a cascade that was handed over is prepared and waits for nothing: it becomes a
- * part of the whole. */
-void rt_cascade_submit_part(struct rt_cascade *cascade, uint32_t index);
+ * child of the parent. */
+void rt_cascade_submit_child(struct rt_cascade *cascade, uint32_t index);
 
 /* |step| has run, or will not: the end of the call is that of the step. */
 void rt_cascade_end_step(struct cascade_step *step, enum status status);

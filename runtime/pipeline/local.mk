@@ -4,7 +4,7 @@ noinst_LIBRARIES += %D%/libpipeline.a
 %C%_libpipeline_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libpipeline_a_SOURCES = \
 	%D%/cascade.c %D%/cascade.h \
-	%D%/cascade_parts.c \
+	%D%/cascade_children.c \
 	%D%/cascade_prepare.c \
 	%D%/cascade_priv.h \
 	%D%/cascade_sizes.c %D%/cascade_sizes.h \

@@ -86,12 +86,12 @@ uint32_t rt_method_call_count(const struct rt_method *method);
 size_t rt_method_steps_bytes(const struct rt_method *method);
 
 /*
- * Before submit, in the start() of the call's job |whole|: the job steps aside and the steps become
- * parts of it, which run as one with other calls that wait for the same methods. Does nothing if
+ * Before submit, in the start() of the call's job |parent|: the job yields and the steps become
+ * children of it, which run as one with other calls that wait for the same methods. Does nothing if
  * |invocation| is no call of a pipeline, if no step could run as one with anything, or if the
  * device has nothing else to do: the steps then follow each other without a detour.
  */
-void rt_invocation_hand_over(struct rt_invocation *invocation, struct rt_sched_job *whole);
+void rt_invocation_hand_over(struct rt_invocation *invocation, struct rt_sched_job *parent);
 
 /* May steps of |method|, at any depth, run as one with other calls? False if it is no pipeline. */
 bool rt_pipeline_joins(const struct rt_method *method);

@@ -205,8 +205,8 @@ static enum status start(struct rt_invocation *inv, struct hal_semaphore *semaph
                          enum hal_caller caller)
 {
     (void)semaphore;
-    if (inv->whole) {
-        rt_cascade_hand_over(inv->own, inv->whole, rt_pipeline_of(inv->method)->queues);
+    if (inv->parent) {
+        rt_cascade_hand_over(inv->own, inv->parent, rt_pipeline_of(inv->method)->queues);
     }
     rt_cascade_submit(inv->own, inv->waits, inv->wait_count, caller, on_cascade_done, inv);
     return ST_OK;
@@ -232,11 +232,11 @@ static enum status move_cascade_results(struct rt_invocation *inv, struct hal_po
     return rt_cascade_move_results(inv->own, pool, err);
 }
 
-void rt_invocation_hand_over(struct rt_invocation *inv, struct rt_sched_job *whole)
+void rt_invocation_hand_over(struct rt_invocation *inv, struct rt_sched_job *parent)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
-    if (rt_pipeline_joins(inv->method) && rt_sched_step_aside(whole)) {
-        inv->whole = whole;
+    if (rt_pipeline_joins(inv->method) && rt_sched_yield(parent)) {
+        inv->parent = parent;
     }
 }
 

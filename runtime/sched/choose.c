@@ -8,8 +8,8 @@
 /* Jobs that are looked at to make a batch. */
 #define LOOKS_MAX 256
 
-/* Wholes of a queue that have stepped aside: enough for the largest batch of parts. */
-#define ASIDE_MAX RT_SCHED_BATCH_MAX
+/* Parents of a queue that have yielded: enough for the largest batch of children. */
+#define YIELDED_MAX RT_SCHED_BATCH_MAX
 
 struct rt_sched_run *rt_choose_run(struct rt_sched *sched)
 {
@@ -33,20 +33,20 @@ static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
     rt_queue_ready(queue, job);
 }
 
-static bool is_first(const struct rt_sched_turn *turn)
+static bool is_first(const struct rt_sched_ticket *ticket)
 {
-    return turn->lane->turns.next == &turn->link;
+    return ticket->lane->tickets.next == &ticket->link;
 }
 
-/* In all of them before anybody else can be in one: see struct rt_sched_turn. */
+/* In all of them before anybody else can be in one: see struct rt_sched_ticket. */
 static void enter_lanes(struct rt_sched_job *job)
 {
     job->behind_count = 0;
-    for (uint32_t i = 0; i < job->turn_count; i++) {
-        struct rt_sched_turn *turn = &job->turns[i];
-        turn->job = job;
-        list_push_back(&turn->lane->turns, &turn->link);
-        job->behind_count += !is_first(turn);
+    for (uint32_t i = 0; i < job->ticket_count; i++) {
+        struct rt_sched_ticket *ticket = &job->tickets[i];
+        ticket->job = job;
+        list_push_back(&ticket->lane->tickets, &ticket->link);
+        job->behind_count += !is_first(ticket);
     }
 }
 
@@ -97,15 +97,15 @@ void rt_choose_feed_all(struct rt_sched *sched)
 
 /* Ends the turn of a job that is over. If it was the first in its lane, the next one's turn begins.
  */
-static void pass_turn(struct rt_sched *sched, struct rt_sched_turn *turn)
+static void pass_ticket(struct rt_sched *sched, struct rt_sched_ticket *ticket)
 {
-    struct rt_sched_lane *lane = turn->lane;
-    bool was_first = is_first(turn);
-    list_remove(&turn->link);
-    if (!was_first || list_is_empty(&lane->turns)) {
+    struct rt_sched_lane *lane = ticket->lane;
+    bool was_first = is_first(ticket);
+    list_remove(&ticket->link);
+    if (!was_first || list_is_empty(&lane->tickets)) {
         return;
     }
-    struct rt_sched_job *next = LIST_ENTRY(lane->turns.next, struct rt_sched_turn, link)->job;
+    struct rt_sched_job *next = LIST_ENTRY(lane->tickets.next, struct rt_sched_ticket, link)->job;
     must(next->behind_count > 0);
     if (--next->behind_count == 0) {
         make_ready(sched, next);
@@ -114,8 +114,8 @@ static void pass_turn(struct rt_sched *sched, struct rt_sched_turn *turn)
 
 void rt_choose_leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job)
 {
-    for (uint32_t i = 0; i < job->turn_count; i++) {
-        pass_turn(sched, &job->turns[i]);
+    for (uint32_t i = 0; i < job->ticket_count; i++) {
+        pass_ticket(sched, &job->tickets[i]);
     }
 }
 
@@ -128,8 +128,8 @@ static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue 
 {
     uint32_t limit = rt_queue_running_max(queue), depth = sched->options.depth;
     bool may_grow = queue->ready_rows > 0 && queue->ready_rows < rt_sizing_rows(&queue->sizing);
-    if (queue->aside_count >= ASIDE_MAX ||
-        (limit && queue->running_count + queue->aside_count >= limit)) {
+    if (queue->yielded_count >= YIELDED_MAX ||
+        (limit && queue->running_count + queue->yielded_count >= limit)) {
         return false;
     }
     return queue->running_count == 0 || sched->running_count + may_grow < depth;
@@ -142,7 +142,7 @@ static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
     for (struct list *l = sched->ready.next; l != &sched->ready; l = l->next) {
         struct rt_sched_queue *queue = LIST_ENTRY(l, struct rt_sched_queue, link);
         uint64_t due_ns = rt_queue_tell_due(queue);
-        bool is_starved = queue->is_starved && queue->part_count == 0;
+        bool is_starved = queue->is_starved && queue->child_count == 0;
         if (is_starved || !may_start(sched, queue)) {
             queue->open_ns = 0;
         } else if (due_ns > now) {
@@ -173,10 +173,10 @@ static void set_running(struct rt_sched *sched, struct rt_sched_start *start,
     start->run->returning += job->returns ? job->rows : 0;
 }
 
-/* Those of the queue that may run together with the one that is there already. |only_parts|: others
- * wait for memory. */
+/* Those of the queue that may run together with the one that is there already. |only_children|:
+ * others wait for memory. */
 static void gather(struct rt_sched *sched, struct rt_sched_start *start,
-                   struct rt_sched_queue *queue, bool only_parts, uint64_t now)
+                   struct rt_sched_queue *queue, bool only_children, uint64_t now)
 {
     struct rt_sched_job *head = start->jobs[0];
     int64_t rows_max = rt_sizing_rows(&queue->sizing);
@@ -190,7 +190,7 @@ static void gather(struct rt_sched *sched, struct rt_sched_start *start,
                 return;
             }
             if (job->rows > 0 && job->rows <= rows_max - start->rows &&
-                (job->whole || !only_parts) && head->ops->fits(head, job)) {
+                (job->parent || !only_children) && head->ops->fits(head, job)) {
                 set_running(sched, start, job, now);
             }
         }
@@ -207,10 +207,10 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     }
     struct rt_sched_job *job = rt_queue_first(queue);
     struct rt_sched_run *run = start->run = rt_choose_run(sched);
-    bool was_starved = queue->is_starved; /* then |job| is a part */
+    bool was_starved = queue->is_starved; /* then |job| is a child */
     run->returning = run->counted = 0;
-    run->is_aside = false;
-    if (queue->aside_count == 0) { /* wholes use no time of their own: theirs stands still */
+    run->has_yielded = false;
+    if (queue->yielded_count == 0) { /* parents use no time of their own: theirs stands still */
         sched->used_ns = queue->used_ns;
     }
     sched->running_count++;

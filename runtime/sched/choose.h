@@ -22,9 +22,10 @@ struct rt_sched {
     pthread_mutex_t lock;
     struct list ready; /* queues in which something is ready */
     struct rt_deadlines deadlines;
-    struct list free_runs; /* of |depth|, one a queue and one a whole aside: see may_start() */
-    uint32_t run_count;    /* free ones included */
-    uint32_t running_count, queue_count, aside_count;
+    struct list
+        free_runs; /* of |depth|, one a queue and one a parent that has yielded: see may_start() */
+    uint32_t run_count; /* free ones included */
+    uint32_t running_count, queue_count, yielded_count;
     uint64_t used_ns; /* of the queue that was served last: what a queue begins with */
     /* Of these three a thread that changes one looks at the next: see starve(). */
     atomic_uint unreleased_count; /* jobs that have run: rt_sched_released() is still to come */
@@ -60,7 +61,7 @@ struct rt_sched_run *rt_choose_run(struct rt_sched *sched);
 void rt_choose_add(struct rt_sched *sched, struct rt_sched_job *job);
 void rt_choose_remove(struct rt_sched *sched, struct rt_sched_job *job);
 
-/* |job| is over: its turns pass to the next ones. */
+/* |job| is over: its tickets are given back, and the next ones are first. */
 void rt_choose_leave_lanes(struct rt_sched *sched, const struct rt_sched_job *job);
 
 /* The queue's first job waits for memory: call it before the counts of memory are looked at. */

@@ -39,8 +39,8 @@ enum status rt_queue_admit(const struct rt_sched_queue *queue, const struct rt_s
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     const struct rt_sched_queue_options *options = &queue->options;
-    uint32_t waiting = queue->waiting_count - queue->part_count;
-    if (job->whole) {
+    uint32_t waiting = queue->waiting_count - queue->child_count;
+    if (job->parent) {
         return ST_OK;
     }
     if (waiting >= options->waiting_max) {
@@ -66,7 +66,7 @@ void rt_queue_add(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     queue->waiting_count++;
-    queue->part_count += job->whole != NULL;
+    queue->child_count += job->parent != NULL;
     queue->waiting_bytes += job->bytes;
 }
 
@@ -84,13 +84,13 @@ static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job 
 
 static uint64_t arrival(const struct rt_sched_job *job)
 {
-    return job->whole ? job->whole->queued_ns : job->since_ns ? job->since_ns : job->queued_ns;
+    return job->parent ? job->parent->queued_ns : job->since_ns ? job->since_ns : job->queued_ns;
 }
 
 void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    bool is_later = !job->whole && !job->since_ns;
+    bool is_later = !job->parent && !job->since_ns;
     struct list *level = &queue->ready[level_of(job)], *next = is_later ? level : level->next;
     while (next != level && arrival(LIST_ENTRY(next, struct rt_sched_job, link)) <= arrival(job)) {
         next = next->next;
@@ -119,17 +119,17 @@ void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job)
     queue->ready_rows -= job->behind_count ? 0 : job->rows;
     queue->ready_steps -= !job->behind_count && is_step(job);
     queue->waiting_count--;
-    queue->part_count -= job->whole != NULL;
+    queue->child_count -= job->parent != NULL;
     queue->waiting_bytes -= job->bytes;
 }
 
-/* Parts pass requests that wait for memory: their wholes may hold that memory. */
-static struct rt_sched_job *first_part(const struct rt_sched_queue *queue)
+/* Children pass requests that wait for memory: their parents may hold that memory. */
+static struct rt_sched_job *first_child(const struct rt_sched_queue *queue)
 {
     for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {
         const struct list *level = &queue->ready[__builtin_ctz(levels)];
         for (struct list *l = level->next; l != level; l = l->next) {
-            if (LIST_ENTRY(l, struct rt_sched_job, link)->whole) {
+            if (LIST_ENTRY(l, struct rt_sched_job, link)->parent) {
                 return LIST_ENTRY(l, struct rt_sched_job, link);
             }
         }
@@ -143,8 +143,8 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
     if (!queue->levels) {
         return NULL;
     }
-    if (queue->is_starved && queue->part_count > 0) {
-        return first_part(queue);
+    if (queue->is_starved && queue->child_count > 0) {
+        return first_child(queue);
     }
     const struct list *level = &queue->ready[__builtin_ctz(queue->levels)];
     unsigned looks = queue->was_alone && queue->ready_steps > 0 ? LOOKS_MAX : 0;
@@ -185,7 +185,7 @@ uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
         return queue->held_ns;
     }
     if (queue->options.delay_ns == 0 || queue->ready_rows >= rt_sizing_rows(&queue->sizing) ||
-        first->rows == 0 || first->returns || queue->part_count > 0) {
+        first->rows == 0 || first->returns || queue->child_count > 0) {
         return 0;
     }
     for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {
@@ -251,7 +251,8 @@ uint64_t rt_queue_drain_ns(const struct rt_sched_queue *queue, uint32_t depth)
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     uint32_t limit = rt_queue_running_max(queue);
     uint32_t beside = limit && limit < depth ? limit : depth;
-    uint64_t ahead = (uint64_t)queue->waiting_count + queue->running_count + queue->aside_count + 1;
+    uint64_t ahead =
+        (uint64_t)queue->waiting_count + queue->running_count + queue->yielded_count + 1;
     uint64_t rounds = (ahead + beside - 1) / beside, ns;
     return __builtin_mul_overflow(rounds, queue->run_ns, &ns) ? RT_SCHED_NEVER : ns;
 }

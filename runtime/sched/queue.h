@@ -19,7 +19,7 @@ struct rt_sched_run {
     struct list link; /* free; the scheduler's */
     struct list jobs; /* that are not over */
     uint64_t serial;  /* another one whenever it is used again */
-    bool is_aside;    /* its one job is a whole whose parts are jobs: it takes no place */
+    bool has_yielded; /* its one job is a parent whose children are jobs: it takes no place */
     uint32_t counted; /* jobs that are not over and may count for the batch */
     uint64_t started_ns;
     uint64_t charged_ns;  /* to the queue, in advance */
@@ -43,8 +43,8 @@ struct rt_sched_queue {
     struct list ready[RT_SCHED_PRIORITIES]; /* struct rt_sched_job, oldest first */
     uint32_t levels;                        /* bit i: ready[i] is not empty */
     uint32_t waiting_count, running_count;  /* jobs; runs that take a place */
-    uint32_t part_count;                    /* of those that wait; all of them are ready */
-    uint32_t aside_count;                   /* runs that take none: wholes */
+    uint32_t child_count;                   /* of those that wait; all of them are ready */
+    uint32_t yielded_count;                 /* runs that take none: parents */
     size_t waiting_bytes;
     int64_t ready_rows;
     uint32_t ready_steps;    /* jobs with rows that return */
@@ -61,7 +61,7 @@ struct rt_sched_queue {
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
                    const struct rt_sched_queue_options *options);
 
-/* ST_EXHAUSTED when |job| would be one too many. A part never is. */
+/* ST_EXHAUSTED when |job| would be one too many. A child never is. */
 MUST_CHECK enum status rt_queue_admit(const struct rt_sched_queue *queue,
                                       const struct rt_sched_job *job, struct error *err);
 
@@ -75,8 +75,8 @@ void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job
 /* |job| no longer waits, neither ready nor behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* The oldest ready job of the highest priority, but a step if what ran last was none, and a part if
- * the queue is starved: its whole may hold the memory that the others wait for. NULL: none is
+/* The oldest ready job of the highest priority, but a step if what ran last was none, and a child
+ * if the queue is starved: its parent may hold the memory that the others wait for. NULL: none is
  * ready.
  */
 struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);

@@ -7,7 +7,7 @@
  * start() may finish its job before it returns. Then start_all(), which is still on the stack, goes
  * on with the next job. If rt_sched_finished() did so, jobs that fail at once would recurse as deep
  * as the queue is long. The same holds for all that callbacks do meanwhile, such as submitting the
- * parts of a whole: see struct pause.
+ * children of a parent: see struct pause.
  */
 #include "config.h"
 
@@ -22,7 +22,7 @@
 
 /*
  * While a thread has one, it starts no jobs: whoever made it does so, afterwards. See start_all()
- * and finish_part().
+ * and finish_child().
  */
 struct pause {
     struct rt_sched *sched;
@@ -39,11 +39,11 @@ static struct pause *begin_pause(struct pause *own, struct rt_sched *sched)
     return before;
 }
 
-/* As many runs as may be in use with |more| queues or wholes. With the lock held, or before anybody
- * else knows |sched|. */
+/* As many runs as may be in use with |more| queues or parents. With the lock held, or before
+ * anybody else knows |sched|. */
 static bool add_runs(struct rt_sched *sched, uint32_t more)
 {
-    uint32_t count = sched->options.depth + sched->queue_count + sched->aside_count + more;
+    uint32_t count = sched->options.depth + sched->queue_count + sched->yielded_count + more;
     while (sched->run_count < count) {
         struct rt_sched_run *run = calloc(1, sizeof(*run));
         if (!run) {
@@ -104,7 +104,7 @@ enum status rt_sched_new(const struct rt_sched_options *options, struct rt_sched
 
 void rt_sched_lane_init(struct rt_sched_lane *lane)
 {
-    list_init(&lane->turns);
+    list_init(&lane->tickets);
 }
 
 void rt_sched_free(struct rt_sched *sched)
@@ -112,7 +112,7 @@ void rt_sched_free(struct rt_sched *sched)
     if (sched) {
         OBJ_CHECK(sched, RT_SCHED_MAGIC);
         pthread_mutex_lock(&sched->lock);
-        must(sched->running_count == 0 && sched->queue_count == 0 && sched->aside_count == 0);
+        must(sched->running_count == 0 && sched->queue_count == 0 && sched->yielded_count == 0);
         pthread_mutex_unlock(&sched->lock);
         let_go(sched);
     }
@@ -149,7 +149,7 @@ void rt_sched_queue_unref(struct rt_sched_queue *queue)
         OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
         struct rt_sched *sched = queue->sched;
         pthread_mutex_lock(&sched->lock);
-        must(queue->waiting_count == 0 && queue->running_count == 0 && queue->aside_count == 0);
+        must(queue->waiting_count == 0 && queue->running_count == 0 && queue->yielded_count == 0);
         sched->queue_count--;
         pthread_mutex_unlock(&sched->lock);
         queue->magic = 0;
@@ -224,10 +224,10 @@ static bool put_back(struct rt_sched *sched, struct rt_sched_job *job)
 /* |job|, which is in no queue any more, is over. */
 static void leave(struct rt_sched *sched, struct rt_sched_job *job)
 {
-    must(list_is_empty(&job->parts));
+    must(list_is_empty(&job->children));
     rt_deadlines_remove(&sched->deadlines, job);
     rt_choose_leave_lanes(sched, job);
-    list_remove(&job->part_link);
+    list_remove(&job->child_link);
     job->state = RT_SCHED_IDLE;
 }
 
@@ -290,7 +290,7 @@ static void starve(struct rt_sched *sched, struct rt_sched_start *start, unsigne
     list_push_front(&sched->free_runs, &start->run->link);
     rt_choose_starve(sched, queue);
     bool is_changed = atomic_load(&sched->release_count) != releases;
-    bool is_hopeless = !is_changed && sched->running_count == 0 && sched->aside_count == 0 &&
+    bool is_hopeless = !is_changed && sched->running_count == 0 && sched->yielded_count == 0 &&
                        atomic_load(&sched->unreleased_count) == 0;
     bool is_waiting = put_back(sched, job);
     if (is_hopeless) {
@@ -366,29 +366,29 @@ static void take_or_pause(struct rt_sched *sched, uint64_t now, struct rt_sched_
     }
 }
 
-/* A part of a whole that goes on is in its list; false: it is not to run. With the lock held. */
-static bool join_whole(struct rt_sched_job *job)
+/* A child of a parent that goes on is in its list; false: it is not to run. With the lock held. */
+static bool join_parent(struct rt_sched_job *job)
 {
-    struct rt_sched_job *whole = job->whole;
-    if (!whole) {
+    struct rt_sched_job *parent = job->parent;
+    if (!parent) {
         return true;
     }
-    must(whole->state == RT_SCHED_RUNNING && whole->run->is_aside);
-    must(job->deadline_ns == RT_SCHED_NEVER && job->turn_count == 0);
-    if (whole->is_cancelled || whole->is_expired) {
+    must(parent->state == RT_SCHED_RUNNING && parent->run->has_yielded);
+    must(job->deadline_ns == RT_SCHED_NEVER && job->ticket_count == 0);
+    if (parent->is_cancelled || parent->is_expired) {
         return false;
     }
-    list_push_back(&whole->parts, &job->part_link);
+    list_push_back(&parent->children, &job->child_link);
     return true;
 }
 
-/* Takes |job| and what may start now; ST_CANCELLED: it is a part that is not to run. */
+/* Takes |job| and what may start now; ST_CANCELLED: it is a child that is not to run. */
 static enum status take_job(struct rt_sched *sched, struct rt_sched_job *job,
                             struct rt_sched_start *start, struct error *err)
 {
     TRY(rt_queue_admit(job->queue, job, err));
     TRY(rt_deadlines_add(&sched->deadlines, job, err));
-    if (!join_whole(job)) {
+    if (!join_parent(job)) {
         return ST_CANCELLED;
     }
     rt_choose_add(sched, job);
@@ -409,8 +409,8 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
     job->batch_size = 0;
     job->batch_rows = 0;
     list_init(&job->link);
-    list_init(&job->parts);
-    list_init(&job->part_link);
+    list_init(&job->children);
+    list_init(&job->child_link);
     if (job->deadline_ns <= job->queued_ns) {
         job->finished_ns = job->queued_ns;
         job->ops->done(job, ST_TIMEOUT);
@@ -430,24 +430,24 @@ enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_sched_job *j
     return status;
 }
 
-bool rt_sched_step_aside(struct rt_sched_job *job)
+bool rt_sched_yield(struct rt_sched_job *job)
 {
     struct rt_sched_queue *queue = job->queue;
     struct rt_sched *sched = queue->sched;
     struct rt_sched_run *run = job->run;
     pthread_mutex_lock(&sched->lock);
-    must(job->state == RT_SCHED_RUNNING && run->size == 1 && !run->is_aside && !job->whole);
+    must(job->state == RT_SCHED_RUNNING && run->size == 1 && !run->has_yielded && !job->parent);
     bool is_busy =
-        sched->running_count > 1 || sched->aside_count > 0 || !list_is_empty(&sched->ready);
+        sched->running_count > 1 || sched->yielded_count > 0 || !list_is_empty(&sched->ready);
     if (is_busy && add_runs(sched, 1)) {
-        run->is_aside = true;
+        run->has_yielded = true;
         rt_queue_unstarted(queue, run);
-        queue->aside_count++;
+        queue->yielded_count++;
         sched->running_count--;
-        sched->aside_count++;
+        sched->yielded_count++;
     }
     pthread_mutex_unlock(&sched->lock);
-    return run->is_aside;
+    return run->has_yielded;
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */
@@ -460,7 +460,7 @@ static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
     list_remove(&job->link);
     job->run->counted -= !job->is_uncounted;
     leave(sched, job);
-    atomic_fetch_add(&sched->unreleased_count, !job->whole);
+    atomic_fetch_add(&sched->unreleased_count, !job->parent);
 }
 
 /* |run|, which still counts, is over: what it says of the size of batches. */
@@ -481,9 +481,9 @@ static void note_cost(const struct rt_sched *sched, struct rt_sched_queue *queue
 static void end_run(struct rt_sched *sched, struct rt_sched_queue *queue, struct rt_sched_run *run,
                     uint64_t now, enum status status, struct rt_sched_start *start)
 {
-    if (run->is_aside) {
-        queue->aside_count--;
-        sched->aside_count--;
+    if (run->has_yielded) {
+        queue->yielded_count--;
+        sched->yielded_count--;
         if (status == ST_OK) {
             rt_queue_note_run(queue, now - run->started_ns);
         }
@@ -525,11 +525,11 @@ static enum status end_in_run(struct rt_sched *sched, struct rt_sched_job *job, 
 }
 
 /*
- * The end of a part often makes other parts ready. Those of a batch end one after the other on one
- * thread; if each started what follows, that would run alone, and not as one like before. So the
- * last one does it, after its own done().
+ * The end of a child often makes other children ready. Those of a batch end one after the other on
+ * one thread; if each started what follows, that would run alone, and not as one like before. So
+ * the last one does it, after its own done().
  */
-static void finish_part(struct rt_sched *sched, struct rt_sched_job *job, enum status status)
+static void finish_child(struct rt_sched *sched, struct rt_sched_job *job, enum status status)
 {
     const struct rt_sched_run *run = job->run;
     uint64_t serial = run->serial; /* constant until the job is over */
@@ -556,8 +556,8 @@ void rt_sched_finished(struct rt_sched_job *job, enum status status)
     struct rt_sched *sched = job->queue->sched;
     struct rt_sched_start start;
     start.count = 0;
-    if (job->whole) {
-        finish_part(sched, job, status);
+    if (job->parent) {
+        finish_child(sched, job, status);
         return;
     }
     status = end_in_run(sched, job, status, &start);
@@ -593,20 +593,20 @@ static void cut(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now, 
     }
 }
 
-/* The same for |job| and its parts. Parts that wait are over, too. */
+/* The same for |job| and its children. Children that wait are over, too. */
 static void cut_all(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now,
                     struct list *over)
 {
     struct list *next;
-    for (struct list *l = job->parts.next; l != &job->parts; l = next) {
-        struct rt_sched_job *part = LIST_ENTRY(l, struct rt_sched_job, part_link);
+    for (struct list *l = job->children.next; l != &job->children; l = next) {
+        struct rt_sched_job *child = LIST_ENTRY(l, struct rt_sched_job, child_link);
         next = l->next;
-        if (part->state == RT_SCHED_WAITING) {
-            withdraw(sched, part, now);
-            list_push_back(over, &part->link);
-        } else if (!part->is_cancelled) {
-            part->is_cancelled = true;
-            cut(sched, part, now, over);
+        if (child->state == RT_SCHED_WAITING) {
+            withdraw(sched, child, now);
+            list_push_back(over, &child->link);
+        } else if (!child->is_cancelled) {
+            child->is_cancelled = true;
+            cut(sched, child, now, over);
         }
     }
     cut(sched, job, now, over);
@@ -618,7 +618,7 @@ static void tell_over(struct list *over, enum status status)
     while (!list_is_empty(over)) {
         struct rt_sched_job *job = LIST_ENTRY(over->next, struct rt_sched_job, link);
         list_remove(&job->link);
-        job->ops->done(job, job->whole ? ST_CANCELLED : status);
+        job->ops->done(job, job->parent ? ST_CANCELLED : status);
     }
 }
 
@@ -642,7 +642,7 @@ void rt_sched_cancel(struct rt_sched_job *job)
 
 /*
  * Handles jobs that have passed their deadline. Waiting ones, those that leave a batch and waiting
- * parts go to |late|; other running ones are cancelled and end soon. Returns the next deadline.
+ * children go to |late|; other running ones are cancelled and end soon. Returns the next deadline.
  */
 static uint64_t expire_all(struct rt_sched *sched, uint64_t now, struct list *late)
 {
@@ -726,7 +726,7 @@ struct rt_sched_load rt_sched_load(struct rt_sched_queue *queue)
     pthread_mutex_lock(&sched->lock);
     struct rt_sched_load load = {
         .waiting = queue->waiting_count,
-        .running = queue->running_count + queue->aside_count,
+        .running = queue->running_count + queue->yielded_count,
         .waiting_bytes = queue->waiting_bytes,
     };
     pthread_mutex_unlock(&sched->lock);

@@ -14,9 +14,9 @@
  * within a small part of the time that they took, and the first waits for the last. And between two
  * jobs that run alone there is a turn for steps.
  *
- * A job may be a whole: it steps aside, and its parts are jobs of their own, each in the queue of
- * its model, where it runs as one with whatever waits there. Parts stand where their whole would
- * stand by the time of its arrival.
+ * A job may be a parent: it yields, and its children are jobs of their own, each in the queue of
+ * its model, where it runs as one with whatever waits there. Children stand where their parent
+ * would stand by the time of its arrival.
  *
  * The scheduler knows neither invocations nor sockets: a job starts, cancels and ends by callbacks,
  * and time comes from a clock that the caller gives. Each job that rt_sched_submit() took ends in
@@ -86,7 +86,8 @@ enum rt_sched_state { RT_SCHED_IDLE, RT_SCHED_WAITING, RT_SCHED_RUNNING };
  * are in different queues. It outlives its jobs.
  */
 struct rt_sched_lane {
-    struct list turns; /* struct rt_sched_turn; the job of the first is the one whose turn it is */
+    struct list
+        tickets; /* struct rt_sched_ticket; the job of the first is the one whose turn it is */
 };
 
 void rt_sched_lane_init(struct rt_sched_lane *lane);
@@ -95,7 +96,7 @@ void rt_sched_lane_init(struct rt_sched_lane *lane);
  * A job's place in a lane. A job may be in several: it takes its places in all of them at once, so
  * no two jobs ever wait for each other, and runs when it is the first in each.
  */
-struct rt_sched_turn {
+struct rt_sched_ticket {
     struct rt_sched_lane *lane; /* set before rt_sched_submit() */
     struct rt_sched_job *job;   /* the scheduler's, like the rest */
     struct list link;
@@ -105,17 +106,17 @@ struct rt_sched_turn {
 struct rt_sched_job {
     /* Set before rt_sched_submit(). */
     const struct rt_sched_job_ops *ops;
-    uint64_t deadline_ns;        /* on the scheduler's clock; RT_SCHED_NEVER */
-    uint32_t priority;           /* 0: the default; beyond the lowest: the lowest */
-    size_t bytes;                /* of memory that it holds while it waits */
-    struct rt_sched_turn *turns; /* of different lanes; the caller's until done() */
-    uint32_t turn_count;         /* 0: it is on its own */
-    int64_t rows;                /* that it brings to a batch; 0: it runs alone */
+    uint64_t deadline_ns;            /* on the scheduler's clock; RT_SCHED_NEVER */
+    uint32_t priority;               /* 0: the default; beyond the lowest: the lowest */
+    size_t bytes;                    /* of memory that it holds while it waits */
+    struct rt_sched_ticket *tickets; /* of different lanes; the caller's until done() */
+    uint32_t ticket_count;           /* 0: it is on its own */
+    int64_t rows;                    /* that it brings to a batch; 0: it runs alone */
     bool returns;                /* it is a step: the next one like it follows soon after its end */
     void *call;                  /* what fits() and start_batch() look at; the caller's */
     uint64_t since_ns;           /* it goes on with a job of that time, whose place among the jobs
                                     that run alone it takes; 0: it does not */
-    struct rt_sched_job *whole;  /* of which it is a part, see rt_sched_step_aside(); or NULL */
+    struct rt_sched_job *parent; /* of which it is a child, see rt_sched_yield(); or NULL */
     bool is_uncounted;           /* never the one that counts for its batch */
 
     /* Valid in done(): times on the scheduler's clock; started is 0 when it never ran. */
@@ -128,9 +129,9 @@ struct rt_sched_job {
     /* The scheduler's, under its lock. */
     enum rt_sched_state state;
     bool is_expired, is_cancelled;
-    struct list parts;     /* of a whole: those that are not over */
-    struct list part_link; /* in that list of |whole| */
-    uint32_t behind_count; /* lanes where it is not the first: until then no device is for it */
+    struct list children;   /* of a parent: those that are not over */
+    struct list child_link; /* in that list of |parent| */
+    uint32_t behind_count;  /* lanes where it is not the first: until then no device is for it */
     struct rt_sched_queue *queue;
     struct list link; /* in a queue's list while it is ready, then in |run|'s */
     struct rt_sched_run *run;
@@ -162,7 +163,7 @@ MUST_CHECK enum status rt_sched_queue_new(struct rt_sched *sched,
                                           const struct rt_sched_queue_options *options,
                                           struct rt_sched_queue **out_queue, struct error *err);
 
-/* Counted: a whole may need the queue of a model that is gone. The last reference is to an empty
+/* Counted: a parent may need the queue of a model that is gone. The last reference is to an empty
  * queue. NULL is fine. Any thread, but not with a job of the queue that is not over. */
 struct rt_sched_queue *rt_sched_queue_ref(struct rt_sched_queue *queue);
 void rt_sched_queue_unref(struct rt_sched_queue *queue);
@@ -205,16 +206,16 @@ MUST_CHECK enum status rt_sched_submit(struct rt_sched_queue *queue, struct rt_s
                                        bool may_run_inline, struct error *err);
 
 /*
- * In start() of |job|: it takes no place on the device from now on, since its parts are jobs that
- * the scheduler starts. It is finished when they are over. False: the device has nothing else to
- * do, so there is nothing to join, or there is no memory for it; |job| is to run by itself.
+ * In start() of |job|: it takes no place on the device from now on, since its children are jobs
+ * that the scheduler starts. It is finished when they are over. False: the device has nothing else
+ * to do, so there is nothing to join, or there is no memory for it; |job| is to run by itself.
  *
- * Parts name |job| as their |whole|. They are submitted between this call and its end, have no
+ * Children name |job| as their |parent|. They are submitted between this call and its end, have no
  * deadline and no lanes, are never refused, and never wait for others to join them. They are done
  * with ST_CANCELLED soon after |job| has been cancelled or its deadline has passed, by their own
  * cancel() if they run. rt_sched_released() is not called for them.
  */
-MUST_CHECK bool rt_sched_step_aside(struct rt_sched_job *job);
+MUST_CHECK bool rt_sched_yield(struct rt_sched_job *job);
 
 /* |job| is over and the device has room. The code that runs |job| calls it; |job| may be freed
  * then.

@@ -59,13 +59,7 @@ static enum status read_text(struct request *request, struct json *in, struct wo
 {
     struct json_string text;
     TRY(json_read_string(in, &text, err));
-    uint8_t *copy = arena_alloc(&request->infer.arena, text.bytes + 1);
-    if (!copy) {
-        return arena_fail(&request->infer.arena, "the text", err);
-    }
-    json_string_decode(&text, copy);
-    query->text = span_of(copy, text.bytes);
-    return ST_OK;
+    return json_string_copy(&text, &request->infer.arena, "the text", &query->text, err);
 }
 
 static enum status read_ids(struct json *in, const struct vocabulary *vocabulary,

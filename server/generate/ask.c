@@ -48,13 +48,7 @@ static enum status read_text(struct reader *r, struct span *out)
 {
     struct json_string text;
     TRY(json_read_string(r->in, &text, r->err));
-    char *copy = arena_alloc(r->arena, text.bytes + 1);
-    if (!copy) {
-        return no_memory(r);
-    }
-    json_string_decode(&text, (uint8_t *)copy);
-    *out = span_of(copy, text.bytes);
-    return ST_OK;
+    return json_string_copy(&text, r->arena, "the request", out, r->err);
 }
 
 static enum status read_model(struct reader *r)
@@ -68,26 +62,10 @@ static enum status read_model(struct reader *r)
     return ST_OK;
 }
 
-/* The elements of the array that comes next, without consuming any; it may be wrong behind that. */
-static uint32_t count_elements(const struct json *in, uint32_t max)
-{
-    struct json ahead = *in;
-    struct error ignored;
-    uint32_t count = 0;
-    if (json_array(&ahead, &ignored) != ST_OK) {
-        return 0;
-    }
-    while (count < max && json_element(&ahead, &ignored) == ST_OK && !ahead.is_closed &&
-           json_skip(&ahead, &ignored) == ST_OK) {
-        count++;
-    }
-    return count;
-}
-
 /* An array of ids of tokens. */
 static enum status read_ids(struct reader *r, uint32_t max, uint32_t **out, uint32_t *out_count)
 {
-    uint32_t room = count_elements(r->in, max + 1), count = 0;
+    uint32_t room = json_count_elements(r->in, max + 1), count = 0;
     uint32_t *ids = arena_array(r->arena, (size_t)room + 1, sizeof(*ids));
     if (!ids) {
         return no_memory(r);
@@ -224,18 +202,49 @@ static enum status read_background(struct reader *r)
                : ST_OK;
 }
 
+/* {"type": "function", "function": {"name": "f"}}, or without the inner object. */
+static enum status read_chosen_tool(struct reader *r, bool is_inner)
+{
+    struct json_string key, type = {0};
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            break;
+        }
+        if (json_string_is(&key, "name")) {
+            TRY(read_text(r, &r->ask->chosen_tool));
+        } else if (json_string_is(&key, "function") && !is_inner) {
+            TRY(read_chosen_tool(r, true));
+        } else if (json_string_is(&key, "type") && !is_inner) {
+            TRY(json_read_string(r->in, &type, r->err));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+    bool is_right = r->ask->chosen_tool.len > 0 && (is_inner || json_string_is(&type, "function"));
+    return is_right ? ST_OK
+                    : json_fail(r->in, r->err, ST_INVALID,
+                                "expected the type \"function\" and the name of one");
+}
+
 static enum status read_tool_choice(struct reader *r)
 {
-    struct json_string choice = {0};
-    if (json_peek(r->in) == JSON_STRING) {
-        TRY(json_read_string(r->in, &choice, r->err));
+    struct json_string choice;
+    bool is_object = json_peek(r->in) == JSON_OBJECT;
+    const uint8_t *begin = r->in->at;
+    if (is_object) {
+        TRY(read_chosen_tool(r, false));
     } else {
-        TRY(json_skip(r->in, r->err));
+        TRY(json_read_string(r->in, &choice, r->err));
+        r->ask->drops_tools = json_string_is(&choice, "none");
     }
-    r->ask->drops_tools = json_string_is(&choice, "none");
-    return r->ask->drops_tools || json_string_is(&choice, "auto")
+    r->ask->given_choice = span_of(begin, (size_t)(r->in->at - begin));
+    r->ask->needs_call = is_object || json_string_is(&choice, "required");
+    return r->ask->needs_call || r->ask->drops_tools || json_string_is(&choice, "auto")
                ? ST_OK
-               : json_fail(r->in, r->err, ST_INVALID, "expected \"none\" or \"auto\"");
+               : json_fail(r->in, r->err, ST_INVALID,
+                           "expected \"none\", \"auto\", \"required\" or a function");
 }
 
 static bool has_bias(const struct sampler_bias *biases, uint32_t count, uint64_t id)
@@ -626,6 +635,22 @@ static enum status read_members(struct reader *r, bool is_inner)
     }
 }
 
+/* What has to be a call has no other shape. */
+static enum status check_call(struct ask *ask, struct error *err)
+{
+    if (ask->tools.len == 0) {
+        return error_set(err, ST_INVALID, "tool_choice: expected tools to choose from");
+    }
+    if (ask->shape != ASK_ANY_TEXT) {
+        return error_set(err, ST_INVALID,
+                         "tool_choice: an answer that has to be a call has no other format");
+    }
+    ask->shape = ASK_CALL;
+    ask->grammar = ask->chosen_tool;
+    ask->grammar_path = "tools: ";
+    return ST_OK;
+}
+
 static enum status check(struct reader *r)
 {
     const struct ask *ask = r->ask;
@@ -645,6 +670,9 @@ static enum status check(struct reader *r)
     }
     if (ask->drops_tools) {
         r->ask->tools = span_str("");
+    }
+    if (ask->needs_call) {
+        TRY(check_call(r->ask, r->err));
     }
     if (ask->has_seed && !r->says_cache) {
         r->ask->computes_all = true; /* parts of another size may round otherwise */

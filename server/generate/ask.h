@@ -19,7 +19,7 @@
 enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
 
 /* What the text of an answer has to be. */
-enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_GBNF };
+enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_GBNF, ASK_CALL };
 
 #define ASK_PROMPTS_MAX 64
 #define ASK_STOPS_MAX 16
@@ -41,9 +41,11 @@ struct ask {
     uint32_t prompt_count;
     struct span messages, tools; /* JSON; empty: none */
     bool drops_tools;            /* tool_choice is none */
+    bool needs_call;             /* tool_choice is "required", or names |chosen_tool| */
+    struct span chosen_tool;
     struct span prediction;      /* a text that the answer may be like; without |ptr|: none */
     /* Of a response, JSON as it was given, to be repeated; empty: not given. */
-    struct span instructions, given_tools, format, metadata;
+    struct span instructions, given_tools, given_choice, format, metadata;
     uint32_t max_tokens; /* UINT32_MAX: not given */
     struct sampler_options sampler;
     bool has_seed;
@@ -60,7 +62,7 @@ struct ask {
     bool wants_logprobs; /* of the tokens, and of the |top_count| most probable ones beside each */
     uint32_t top_count;
     enum ask_shape shape;
-    struct span grammar;      /* a JSON Schema, a regular expression, or GBNF */
+    struct span grammar;      /* a JSON Schema, an expression, GBNF, or the tool to call, if one */
     const char *grammar_path; /* what stands before the text of an error in it; static */
 };
 

@@ -39,7 +39,9 @@ static enum status compile(struct chat *chat, struct span source)
     enum status status = template_parse(source, &chat->template, &chat->failure);
     if (status != ST_OK) {
         chat->template = NULL;
+        chat->is_refused = true;
         error_prefix(&chat->failure, "chat template: ");
+        chat->failure.code = ST_UNSUPPORTED; /* no client can mend it */
     }
     return status == ST_EXHAUSTED ? status : ST_OK;
 }

@@ -8,6 +8,8 @@
 #ifndef PTED_SERVER_GENERATE_CHAT_H
 #define PTED_SERVER_GENERATE_CHAT_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/bytes.h"
@@ -22,14 +24,15 @@ enum chat_token { CHAT_BOS, CHAT_EOS, CHAT_PAD, CHAT_UNK, CHAT_TOKENS };
 struct chat {
     struct template *template; /* owned; NULL: there is none, for the reason |failure| */
     struct error failure;
+    bool is_refused;           /* there is one, and it is not understood */
     char *tokens[CHAT_TOKENS]; /* owned; NULL: not given */
 };
 
 /*
  * Reads tokenizer_config.json at |config|, which may be missing, and the template at |jinja|, which
  * is used if the first has none. A template that is not understood is no error here: chats then get
- * the reason. ST_INVALID: the file is no such document; ST_EXHAUSTED. Blocks. chat_close() in each
- * case.
+ * the reason, with ST_UNSUPPORTED whatever is wrong in it. ST_INVALID: the file is no such
+ * document; ST_EXHAUSTED. Blocks. chat_close() in each case.
  */
 MUST_CHECK enum status chat_open(struct chat *chat, const char *config, const char *jinja,
                                  struct error *err);

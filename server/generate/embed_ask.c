@@ -29,36 +29,14 @@ static enum status read_text(struct reader *r, struct span *out)
 {
     struct json_string text;
     TRY(json_read_string(r->in, &text, r->err));
-    char *copy = arena_alloc(r->arena, text.bytes + 1);
-    if (!copy) {
-        return no_memory(r);
-    }
-    json_string_decode(&text, (uint8_t *)copy);
-    *out = span_of(copy, text.bytes);
-    return ST_OK;
+    return json_string_copy(&text, r->arena, "the request", out, r->err);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* The elements of the array that comes next, without consuming any; it may be wrong behind that. */
-static uint32_t count_elements(const struct json *in, uint32_t max)
-{
-    struct json ahead = *in;
-    struct error ignored;
-    uint32_t count = 0;
-    if (json_array(&ahead, &ignored) != ST_OK) {
-        return 0;
-    }
-    while (count < max && json_element(&ahead, &ignored) == ST_OK && !ahead.is_closed &&
-           json_skip(&ahead, &ignored) == ST_OK) {
-        count++;
-    }
-    return count;
-}
-
 static enum status read_ids(struct reader *r, struct embed_text *out)
 {
-    uint32_t room = count_elements(r->in, IDS_MAX + 1);
+    uint32_t room = json_count_elements(r->in, IDS_MAX + 1);
     uint32_t *ids = arena_array(r->arena, (size_t)room + 1, sizeof(*ids));
     if (!ids) {
         return no_memory(r);
@@ -135,7 +113,7 @@ static bool is_list_of_ids(const struct json *in)
 static enum status read_texts(struct reader *r)
 {
     struct embed_ask *ask = r->ask;
-    uint32_t room = count_elements(r->in, EMBED_TEXTS_MAX);
+    uint32_t room = json_count_elements(r->in, EMBED_TEXTS_MAX);
     ask->text_count = 0;
     ask->texts = arena_array(r->arena, (size_t)room + 1, sizeof(ask->texts[0]));
     if (!ask->texts) {

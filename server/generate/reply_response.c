@@ -114,7 +114,7 @@ static void print_asked(const struct ask *ask, struct buf *out)
     print_given(out, "instructions", ask->instructions, "null");
     print_given(out, "metadata", ask->metadata, "{}");
     print_given(out, "tools", ask->given_tools, "[]");
-    buf_printf(out, ",\"tool_choice\":\"%s\"", ask->drops_tools ? "none" : "auto");
+    print_given(out, "tool_choice", ask->given_choice, "\"auto\"");
     print_given(out, "text", (struct span){0}, "{\"format\":");
     buf_add(out, ask->format.ptr, ask->format.len);
     buf_add_str(out, ask->format.len ? "}" : "{\"type\":\"text\"}}");

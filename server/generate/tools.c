@@ -11,20 +11,11 @@ static const char begin_mark[] = "<tool_call>", end_mark[] = "</tool_call>";
 #define BEGIN_BYTES (sizeof(begin_mark) - 1)
 #define END_BYTES (sizeof(end_mark) - 1)
 
+#define BLANKS " \n\r\t"
+
 static bool is_blank(uint8_t c)
 {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
-static struct span trim(struct span text)
-{
-    while (text.len > 0 && is_blank(text.ptr[0])) {
-        text = span_of(text.ptr + 1, text.len - 1);
-    }
-    while (text.len > 0 && is_blank(text.ptr[text.len - 1])) {
-        text.len--;
-    }
-    return text;
+    return memchr(BLANKS, c, strlen(BLANKS)) != NULL;
 }
 
 /* ---- the tools of the request ---------------------------------------------------------------- */
@@ -156,7 +147,7 @@ static bool read_blocks(struct span tools, struct span text, struct tools_calls 
         begin += BEGIN_BYTES;
         const uint8_t *close = find(span_of(begin, (size_t)(end - begin)), end_mark, END_BYTES);
         const uint8_t *stop = close ? close : end; /* a stop token may stand for the mark */
-        if (!read_calls(tools, trim(span_of(begin, (size_t)(stop - begin))), out)) {
+        if (!read_calls(tools, span_trim(span_of(begin, (size_t)(stop - begin)), BLANKS), out)) {
             return false;
         }
         begin = close ? find(span_of(close, (size_t)(end - close)), begin_mark, BEGIN_BYTES) : NULL;
@@ -166,7 +157,7 @@ static bool read_blocks(struct span tools, struct span text, struct tools_calls 
 
 void tools_find(struct span tools, struct span text, struct tools_calls *out)
 {
-    struct span whole = trim(text);
+    struct span whole = span_trim(text, BLANKS);
     out->count = 0;
     out->text_bytes = text.len;
     if (tools.len == 0) {
@@ -178,7 +169,8 @@ void tools_find(struct span tools, struct span text, struct tools_calls *out)
         out->count = 0;
         out->text_bytes = text.len;
     } else if (has_marks) {
-        out->text_bytes = trim(span_of(text.ptr, out->text_bytes)).len ? out->text_bytes : 0;
+        out->text_bytes =
+            span_trim(span_of(text.ptr, out->text_bytes), BLANKS).len ? out->text_bytes : 0;
     } else {
         out->text_bytes = 0;
     }

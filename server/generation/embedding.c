@@ -560,17 +560,10 @@ static size_t encode_bytes(const struct request *request)
 
 static enum status print(struct request *request, struct error *err)
 {
-    struct infer *infer = &request->infer;
-    struct oip_encoded *encoded = &infer->encoded;
     const struct embed_reply reply = reply_of(request);
-    encoded->spans = arena_array(&infer->arena, 1, sizeof(struct span));
-    if (!encoded->spans) {
-        return arena_fail(&infer->arena, "the answer", err);
-    }
-    oip_encode_begin(encoded);
-    TRY(embed_reply_print(&reply, &infer->arena, &request->out, err));
-    oip_encode_end_json(&request->out, encoded);
-    return oip_encode_end(&request->out, encoded, err);
+    TRY(infer_text_begin(request, err));
+    TRY(embed_reply_print(&reply, &request->infer.arena, &request->out, err));
+    return infer_text_end(request, err);
 }
 
 static size_t held_bytes(const struct request *request)
@@ -578,19 +571,6 @@ static size_t held_bytes(const struct request *request)
     const struct embedding *embedding = request->infer.embedding;
     size_t vectors = embedding && embedding->memory ? hal_buffer_size(embedding->memory) : 0;
     return vectors + infer_one_held_bytes(request);
-}
-
-static void release(struct request *request)
-{
-    must(request->infer.call.invocation == NULL); /* each run frees its own */
-}
-
-static enum status hand_over(struct request *request, struct hal_pool *pool, struct error *err)
-{
-    (void)request;
-    (void)pool;
-    (void)err;
-    return ST_OK; /* the answer is text */
 }
 
 const struct infer_ops embedding_ops = {
@@ -612,8 +592,8 @@ const struct infer_ops embedding_ops = {
     .finish = finish,
     .encode_bytes = encode_bytes,
     .print = print,
-    .release = release,
-    .hand_over = hand_over,
+    .release = infer_text_release,
+    .hand_over = infer_text_hand_over,
     .count = infer_one_count,
     .reset = embedding_free,
 };

@@ -332,28 +332,9 @@ static size_t encode_bytes(const struct request *request)
 static enum status print(struct request *request, struct error *err)
 {
     struct generation *generation = generation_of(request);
-    struct oip_encoded *encoded = &request->infer.encoded;
-    encoded->spans = arena_array(&request->infer.arena, 1, sizeof(struct span));
-    if (!encoded->spans) {
-        return arena_fail(&request->infer.arena, "the answer", err);
-    }
-    oip_encode_begin(encoded);
+    TRY(infer_text_begin(request, err));
     reply_print_whole(&generation->reply, buf_span(&generation->choices), &request->out);
-    oip_encode_end_json(&request->out, encoded);
-    return oip_encode_end(&request->out, encoded, err);
-}
-
-static void release(struct request *request)
-{
-    must(request->infer.call.invocation == NULL); /* each step frees its own */
-}
-
-static enum status hand_over(struct request *request, struct hal_pool *pool, struct error *err)
-{
-    (void)request;
-    (void)pool;
-    (void)err;
-    return ST_OK; /* the answer is text */
+    return infer_text_end(request, err);
 }
 
 /* States that were kept are dropped some time after their last use. */
@@ -388,8 +369,8 @@ const struct infer_ops generation_ops = {
     .print_error_event = generation_print_error,
     .encode_bytes = encode_bytes,
     .print = print,
-    .release = release,
-    .hand_over = hand_over,
+    .release = infer_text_release,
+    .hand_over = infer_text_hand_over,
     .count = count,
     .reset = generation_free,
 };

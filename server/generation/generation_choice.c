@@ -203,10 +203,12 @@ static enum status settle_text(struct generation *generation, struct error *err)
 
 /* ---- what the client is told ----------------------------------------------------------------- */
 
-/* The tools that an answer may call: what has to have a form is no call, even if it looks so. */
+/* The tools that an answer may call: what has to have another form is no call, even if it looks so.
+ */
 static struct span called_tools(const struct generation *generation)
 {
-    return generation->constraint ? span_str("") : generation->ask.tools;
+    enum ask_shape shape = generation->ask.shape;
+    return shape == ASK_ANY_TEXT || shape == ASK_CALL ? generation->ask.tools : span_str("");
 }
 
 /* Text that may be told: not what may be the beginning of a call of a tool. What was told is not

@@ -21,18 +21,6 @@ const char *speech_reply_type(enum speech_form form)
     return types[form];
 }
 
-/* Tokens of words begin with a blank. */
-static struct span trim(struct span text)
-{
-    while (text.len > 0 && text.ptr[0] == ' ') {
-        text = span_of(text.ptr + 1, text.len - 1);
-    }
-    while (text.len > 0 && text.ptr[text.len - 1] == ' ') {
-        text.len--;
-    }
-    return text;
-}
-
 static struct span text_of(const struct transcript *transcript,
                            const struct transcript_segment *segment)
 {
@@ -117,7 +105,7 @@ static void print_verbose(const struct speech_reply *reply, struct buf *out)
     buf_add_str(out, ",\"duration\":");
     print_number(out, seconds(reply, reply->sample_count));
     buf_add_str(out, ",\"text\":");
-    json_print_string(out, trim(buf_span(&reply->transcript->text)));
+    json_print_string(out, span_trim(buf_span(&reply->transcript->text), " "));
     buf_add_str(out, ",\"segments\":[");
     for (uint32_t i = 0; i < reply->transcript->segment_count; i++) {
         print_segment(reply, i, out);
@@ -142,7 +130,7 @@ static void print_subtitles(const struct speech_reply *reply, struct buf *out)
     buf_add_str(out, reply->form == SPEECH_VTT ? "WEBVTT\n\n" : "");
     for (uint32_t i = 0; i < transcript->segment_count; i++) {
         const struct transcript_segment *segment = &transcript->segments[i];
-        struct span text = trim(text_of(transcript, segment));
+        struct span text = span_trim(text_of(transcript, segment), " ");
         if (reply->form == SPEECH_SRT) {
             buf_printf(out, "%" PRIu32 "\n", i + 1);
         }
@@ -155,7 +143,7 @@ static void print_subtitles(const struct speech_reply *reply, struct buf *out)
 
 void speech_reply_print(const struct speech_reply *reply, struct buf *out)
 {
-    struct span text = trim(buf_span(&reply->transcript->text));
+    struct span text = span_trim(buf_span(&reply->transcript->text), " ");
     switch (reply->form) {
     case SPEECH_VERBOSE_JSON:
         print_verbose(reply, out);
@@ -191,7 +179,7 @@ void speech_reply_print_end(const struct speech_reply *reply, struct buf *out)
 {
     buf_add_str(out, "event: transcript.text.done\n"
                      "data: {\"type\":\"transcript.text.done\",\"text\":");
-    json_print_string(out, trim(buf_span(&reply->transcript->text)));
+    json_print_string(out, span_trim(buf_span(&reply->transcript->text), " "));
     print_usage(reply, out);
     buf_add_str(out, "}\n\n");
 }

@@ -54,17 +54,6 @@ bool coding_find(struct span name, enum coding *out_coding)
 
 /* ---- Accept-Encoding ------------------------------------------------------------------------- */
 
-static struct span trim(struct span text)
-{
-    while (text.len && (text.ptr[0] == ' ' || text.ptr[0] == '\t')) {
-        text = span_of(text.ptr + 1, text.len - 1);
-    }
-    while (text.len && (text.ptr[text.len - 1] == ' ' || text.ptr[text.len - 1] == '\t')) {
-        text.len--;
-    }
-    return text;
-}
-
 /* Takes the text before |separator| from |*rest|. */
 static struct span cut(struct span *rest, char separator)
 {
@@ -72,7 +61,7 @@ static struct span cut(struct span *rest, char separator)
     struct span part = at ? span_of(rest->ptr, (size_t)(at - rest->ptr)) : *rest;
     size_t used = part.len + (at ? 1 : 0);
     *rest = span_of(rest->ptr + used, rest->len - used);
-    return trim(part);
+    return span_trim(part, " \t");
 }
 
 /* "q=0.5" in thousandths; 1000 without it, 0 when it is malformed. */
@@ -106,7 +95,7 @@ enum coding coding_accept(struct span value)
     while (value.len) {
         struct span item = cut(&value, ',');
         struct span name = cut(&item, ';');
-        int quality = parse_quality(trim(item));
+        int quality = parse_quality(span_trim(item, " \t"));
         enum coding coding;
         if (name.len && coding_find(name, &coding) && quality > best_quality) {
             best = coding;

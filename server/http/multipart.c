@@ -13,17 +13,6 @@ static bool is_blank(uint8_t c)
     return c == ' ' || c == '\t';
 }
 
-static struct span trim(struct span text)
-{
-    while (text.len > 0 && is_blank(text.ptr[0])) {
-        text = span_of(text.ptr + 1, text.len - 1);
-    }
-    while (text.len > 0 && is_blank(text.ptr[text.len - 1])) {
-        text.len--;
-    }
-    return text;
-}
-
 static bool is_word(struct span text, const char *word)
 {
     return text.len == strlen(word) && strncasecmp((const char *)text.ptr, word, text.len) == 0;
@@ -43,7 +32,7 @@ static struct span take_until(struct span *rest, uint8_t end)
     struct span taken = span_of(rest->ptr, at);
     size_t used = at < rest->len ? at + 1 : at;
     *rest = span_of(rest->ptr + used, rest->len - used);
-    return trim(taken);
+    return span_trim(taken, " \t");
 }
 
 /* The value of parameter |name| in ";"-separated |rest|. False: there is none. */
@@ -53,7 +42,7 @@ static bool find_parameter(struct span rest, const char *name, struct span *out)
         struct span value = take_until(&rest, ';');
         struct span key = take_until(&value, '=');
         if (is_word(key, name)) {
-            value = trim(value);
+            value = span_trim(value, " \t");
             bool is_quoted =
                 value.len >= 2 && value.ptr[0] == '"' && value.ptr[value.len - 1] == '"';
             *out = is_quoted ? span_of(value.ptr + 1, value.len - 2) : value;
@@ -162,7 +151,7 @@ static void take_field(struct span line, struct multipart_part *part, bool *has_
         *has_name = is_word(type, "form-data") && find_parameter(value, "name", &part->name);
         (void)find_parameter(value, "filename", &part->filename);
     } else if (is_word(name, "Content-Type")) {
-        part->content_type = trim(value);
+        part->content_type = span_trim(value, " \t");
     }
 }
 

@@ -176,16 +176,17 @@ static enum status decode_call(struct request *request, struct bundle_call *call
     return status == ST_EXHAUSTED || status == ST_WOULD_BE_HEAVY ? status : ST_OK;
 }
 
-/* The list has one turn in each sequence, even if several of its calls belong to that sequence. */
-static void add_turn(struct bundle *bundle, struct rt_sequence *sequence)
+/* The list has one ticket for each sequence, even if several of its calls belong to that sequence.
+ */
+static void add_ticket(struct bundle *bundle, struct rt_sequence *sequence)
 {
     struct rt_sched_lane *lane = rt_sequence_lane(sequence);
     uint32_t i = 0;
-    while (i < bundle->turn_count && bundle->turns[i].lane != lane) {
+    while (i < bundle->ticket_count && bundle->tickets[i].lane != lane) {
         i++;
     }
-    bundle->turns[i].lane = lane;
-    bundle->turn_count = i == bundle->turn_count ? i + 1 : bundle->turn_count;
+    bundle->tickets[i].lane = lane;
+    bundle->ticket_count = i == bundle->ticket_count ? i + 1 : bundle->ticket_count;
 }
 
 /* True if no earlier call is the last one of its sequence. */
@@ -209,10 +210,10 @@ static enum status open_sequences(struct request *request, struct error *err)
 {
     OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
-    bundle->turns = arena_array(&request->infer.arena, bundle->count, sizeof(*bundle->turns));
+    bundle->tickets = arena_array(&request->infer.arena, bundle->count, sizeof(*bundle->tickets));
     bundle->queues =
         arena_array(&request->infer.arena, bundle->count, sizeof(struct rt_sched_queue *));
-    if (!bundle->turns || !bundle->queues) {
+    if (!bundle->tickets || !bundle->queues) {
         return arena_fail(&request->infer.arena, "the list", err);
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
@@ -220,7 +221,7 @@ static enum status open_sequences(struct request *request, struct error *err)
         if (call->err.code == ST_OK &&
             infer_open_sequence(request, &call->call, &call->err) == ST_OK && call->call.sequence &&
             check_open(bundle, step, &call->err) == ST_OK) {
-            add_turn(bundle, call->call.sequence);
+            add_ticket(bundle, call->call.sequence);
         }
     }
     return ST_OK;
@@ -336,8 +337,8 @@ static struct rt_sched_queue *enter(struct request *request)
     OBJ_CHECK(request->serving, SERVING_MAGIC);
     join_calls(request->infer.bundle);
     request->job.rows = 0;
-    request->job.turns = request->infer.bundle->turns;
-    request->job.turn_count = request->infer.bundle->turn_count;
+    request->job.tickets = request->infer.bundle->tickets;
+    request->job.ticket_count = request->infer.bundle->ticket_count;
     return request->serving->bundles;
 }
 
@@ -371,7 +372,7 @@ static bool start(struct request *request, enum hal_caller caller)
 {
     OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     const struct bundle *bundle = request->infer.bundle;
-    if (joins(bundle) && rt_sched_step_aside(&request->job)) {
+    if (joins(bundle) && rt_sched_yield(&request->job)) {
         rt_cascade_hand_over(bundle->cascade, &request->job, bundle->queues);
     }
     rt_cascade_submit(bundle->cascade, NULL, 0, caller, on_cascade_done, request);

@@ -49,9 +49,9 @@ struct bundle {
     uint32_t magic;
     struct bundle_call *calls; /* in the request's arena, like the other arrays */
     uint32_t count, capacity, promise_count;
-    uint32_t *order;             /* by step: the call's index */
-    struct rt_sched_turn *turns; /* turns in the sequences of the calls */
-    uint32_t turn_count;
+    uint32_t *order;                 /* by step: the call's index */
+    struct rt_sched_ticket *tickets; /* places in the sequences of the calls */
+    uint32_t ticket_count;
     struct rt_cascade_edge *edges;
     struct rt_cascade_layout layout;
     struct rt_sched_queue **queues; /* by step: its model's; NULL: it fails */

@@ -48,13 +48,7 @@ static enum status read_text(struct reader *r, struct json *in, struct span *out
         return json_fail(in, r->err, ST_TOO_LARGE, "string of %zu bytes, at most %zu are taken",
                          string.bytes, infer_limits(r->request).name_bytes_max);
     }
-    char *copy = arena_alloc(r->arena, string.bytes + 1);
-    if (!copy) {
-        return no_memory(r);
-    }
-    json_string_decode(&string, (uint8_t *)copy);
-    *out = span_of(copy, string.bytes);
-    return ST_OK;
+    return json_string_copy(&string, r->arena, "the request", out, r->err);
 }
 
 /* Skips tensors by their brackets; the second pass checks them. */

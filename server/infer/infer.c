@@ -609,3 +609,38 @@ bool infer_hand_over(struct request *request)
     return !has_results(&request->infer) ||
            request->infer.ops->hand_over(request, request->serving->clients, &err) == ST_OK;
 }
+
+/* ---- answers of text ------------------------------------------------------------------------- */
+
+void infer_text_release(struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.call.invocation == NULL);
+}
+
+enum status infer_text_hand_over(struct request *request, struct hal_pool *pool, struct error *err)
+{
+    (void)request;
+    (void)pool;
+    (void)err;
+    return ST_OK; /* nothing of the answer is in a pool */
+}
+
+enum status infer_text_begin(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    infer->encoded.spans = arena_array(&infer->arena, 1, sizeof(struct span));
+    if (!infer->encoded.spans) {
+        return arena_fail(&infer->arena, "the answer", err);
+    }
+    oip_encode_begin(&infer->encoded);
+    return ST_OK;
+}
+
+enum status infer_text_end(struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    oip_encode_end_json(&request->out, &request->infer.encoded);
+    return oip_encode_end(&request->out, &request->infer.encoded, err);
+}

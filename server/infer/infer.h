@@ -210,6 +210,17 @@ size_t infer_answer_work_bytes(const struct infer_call *call);
 
 extern const struct infer_ops infer_ops_one; /* infer_one.c */
 
+/*
+ * Rows for requests whose results become text in each run, which frees its own invocation
+ * (infer.c). infer_text_begin(), before the text of the answer is printed to request->out, and
+ * infer_text_end() behind it, are for their print().
+ */
+void infer_text_release(struct request *request);
+MUST_CHECK enum status infer_text_hand_over(struct request *request, struct hal_pool *pool,
+                                            struct error *err);
+MUST_CHECK enum status infer_text_begin(struct request *request, struct error *err);
+MUST_CHECK enum status infer_text_end(struct request *request, struct error *err);
+
 /* Rows of infer_ops_one that others share whose steps are calls of one model. */
 void infer_one_undo(struct request *request);
 enum status infer_one_prepare(struct request *request, enum rt_prepare_mode mode,
@@ -246,8 +257,8 @@ struct infer {
     size_t charged_bytes;       /* bytes of those and of |arena| that are charged to |pool| */
     uint64_t timeout_us;        /* given by the client; 0: none */
     uint32_t priority;          /* given by the client; 0: the default */
-    struct rt_sched_turn turn;  /* place of a call in its sequence */
-    struct infer_media media;   /* files and texts that inputs came as */
+    struct rt_sched_ticket ticket; /* place of a call in its sequence */
+    struct infer_media media;      /* files and texts that inputs came as */
     struct infer_region
         *regions;               /* of shared memory that the request uses: refs held; in |arena| */
     bool has_shared_outputs;    /* regions are written to */

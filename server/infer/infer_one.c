@@ -102,10 +102,10 @@ struct rt_sched_queue *infer_one_enter(struct request *request)
     request->job.returns = false;
     request->job.since_ns = 0;
     request->job.call = call->invocation;
-    request->job.turns = &request->infer.turn;
-    request->job.turn_count = call->sequence != NULL;
+    request->job.tickets = &request->infer.ticket;
+    request->job.ticket_count = call->sequence != NULL;
     if (call->sequence) {
-        request->infer.turn.lane = rt_sequence_lane(call->sequence);
+        request->infer.ticket.lane = rt_sequence_lane(call->sequence);
     }
     return call->model->queue;
 }

@@ -178,6 +178,21 @@ static void print_name(const struct model *model, struct buf *out)
     buf_add_str(out, ": ");
 }
 
+/* A template that is not understood: the model works, but its chats do not. */
+static void log_template(const struct model *model)
+{
+    const struct chat *chat = model->generator ? &model->generator->chat : NULL;
+    struct buf line;
+    if (!chat || !chat->is_refused) {
+        return;
+    }
+    buf_init(&line, TEXT_BYTES_MAX);
+    print_name(model, &line);
+    buf_printf(&line, "chats are refused: %s", chat->failure.text);
+    log_line(LOG_WARNING, "%.*s", SPAN_FMT(buf_span(&line)));
+    buf_fini(&line);
+}
+
 void model_log(const struct model *model, const struct hal_device *device)
 {
     OBJ_CHECK(model, MODEL_MAGIC);
@@ -203,6 +218,7 @@ void model_log(const struct model *model, const struct hal_device *device)
     }
     log_line(model_is_ready(model) ? LOG_INFO : LOG_WARNING, "%.*s", SPAN_FMT(buf_span(&line)));
     buf_fini(&line);
+    log_template(model);
 }
 
 /* Of a language model whose steps have been tried. */

@@ -70,29 +70,13 @@ static enum status set_token(struct client *client, struct span token, struct er
     return ST_OK;
 }
 
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static struct span trim(struct span text)
-{
-    while (text.len > 0 && is_blank(text.ptr[0])) {
-        text = span_of(text.ptr + 1, text.len - 1);
-    }
-    while (text.len > 0 && is_blank(text.ptr[text.len - 1])) {
-        text.len--;
-    }
-    return text;
-}
-
 static enum status read_token(struct client *client, const char *path, struct error *err)
 {
     struct buf text;
     buf_init(&text, TOKEN_FILE_MAX);
     enum status status = file_read(path, &text, err);
     if (status == ST_OK) {
-        status = set_token(client, trim(buf_span(&text)), err);
+        status = set_token(client, span_trim(buf_span(&text), " \t\r\n"), err);
     }
     buf_fini(&text);
     return status == ST_OK ? ST_OK : error_prefix(err, "--token-file %.128s: ", path);
@@ -111,7 +95,7 @@ static enum status find_token(struct client *client, struct error *err)
         return read_token(client, options->token_file, err);
     }
     if (variable && *variable) {
-        return set_token(client, trim(span_str(variable)), err) == ST_OK
+        return set_token(client, span_trim(span_str(variable), " \t\r\n"), err) == ST_OK
                    ? ST_OK
                    : error_prefix(err, "PTED_TOKEN: ");
     }

@@ -71,13 +71,7 @@ static enum status read_text(struct json *in, struct arena *arena, struct span *
 {
     struct json_string text;
     TRY(json_read_string(in, &text, err));
-    uint8_t *bytes = arena_alloc(arena, text.bytes);
-    if (!bytes) {
-        return json_fail(in, err, ST_TOO_LARGE, "no memory for %zu bytes", text.bytes);
-    }
-    json_string_decode(&text, bytes);
-    *out = span_of(bytes, text.bytes);
-    return ST_OK;
+    return json_string_copy(&text, arena, "the signature", out, err);
 }
 
 static enum status read_source(struct span text, struct arena *arena, struct pytree_source *out,

@@ -40,6 +40,14 @@ struct grammar_state {
 MUST_CHECK enum status grammar_parse_schema(const struct value *schema, struct grammar **out,
                                             struct error *err);
 
+/*
+ * One call of a tool, {"name": "f", "arguments": {...}}, as models write it. |tools|: those of a
+ * request, as OpenAI's chats have them; |name|: the one to call, empty: any. The arguments keep to
+ * the schema "parameters" of the tool, whose references lead to places in itself.
+ */
+MUST_CHECK enum status grammar_parse_call(const struct value *tools, struct span name,
+                                          struct grammar **out, struct error *err);
+
 /* Any JSON object. */
 MUST_CHECK enum status grammar_parse_object(struct grammar **out, struct error *err);
 

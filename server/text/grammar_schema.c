@@ -706,20 +706,87 @@ static const struct part *parse(struct schema *schema, const struct value *value
     return part;
 }
 
-static enum status finish(const struct value *value, struct grammar **out, struct error *err)
+static const struct part *any_object(struct schema *schema)
+{
+    const struct part *any = grammar_rule(schema->builder, schema->any);
+    const struct part *string = grammar_rule(schema->builder, schema->string);
+    return listed(schema, "{", "}", member(schema, string, any), 0, UINT32_MAX);
+}
+
+/* ---- calls of tools -------------------------------------------------------------------------- */
+
+static const struct part *arguments(struct schema *schema, const struct value *name,
+                                    const struct value *parameters)
+{
+    if (!parameters || parameters->kind == VALUE_NONE ||
+        (parameters->kind == VALUE_MAP && parameters->map->count == 0)) {
+        return any_object(schema);
+    }
+    size_t len = enter(schema, name->string);
+    schema->root = parameters;
+    const struct part *part = parse(schema, parameters);
+    leave(schema, len);
+    return part;
+}
+
+static const struct part *call(struct schema *schema, const struct value *name,
+                               const struct value *parameters)
+{
+    const struct part *part = arguments(schema, name, parameters);
+    const struct part *first = member(schema, word(schema, "\"name\""), literal(schema, name));
+    const struct part *second = member(schema, word(schema, "\"arguments\""), part);
+    const struct part *end = then(schema, space(schema), word(schema, "}"));
+    first = then(schema, mark(schema, "{"), then(schema, first, space(schema)));
+    return part ? then(schema, first, then(schema, mark(schema, ","), then(schema, second, end)))
+                : NULL;
+}
+
+/* A call of one of the tools, or of the one with that name. */
+static const struct part *parse_calls(struct schema *schema, const struct value *tools,
+                                      struct span wanted)
+{
+    const struct part *out = NULL;
+    for (size_t i = 0; i < tools->list->count; i++) {
+        const struct value *function = get(&tools->list->items[i], "function");
+        const struct value *name = function ? get(function, "name") : NULL;
+        if (!name || name->kind != VALUE_STRING) {
+            return grammar_refuse(schema->builder, ST_INVALID,
+                                  "[%zu]: expected a function with a name", i);
+        }
+        if (wanted.len == 0 || span_equal(name->string, wanted)) {
+            const struct part *one = call(schema, name, get(function, "parameters"));
+            out = out && one ? or (schema, out, one) : one;
+            if (!one) {
+                return NULL;
+            }
+        }
+    }
+    return out          ? out
+           : wanted.len ? grammar_refuse(schema->builder, ST_INVALID,
+                                         "expected one with the name '%.*s'", SPAN_SHORT(wanted))
+                        : grammar_refuse(schema->builder, ST_INVALID, "expected at least one");
+}
+
+/* ---- ways in --------------------------------------------------------------------------------- */
+
+/* What the rule of the whole text is made of: a schema, tools, or neither. */
+struct source {
+    const struct value *schema, *tools;
+    struct span name; /* of a tool */
+};
+
+static enum status finish(const struct source *source, struct grammar **out, struct error *err)
 {
     struct grammar_builder builder;
-    struct schema schema = {.root = value};
+    struct schema schema = {.root = source->schema};
     grammar_builder_init(&builder, err);
     uint32_t rule = grammar_rule_new(&builder);
     prepare(&schema, &builder);
     if (builder.status == ST_OK) {
-        const struct part *any = grammar_rule(&builder, schema.any);
-        const struct part *string = grammar_rule(&builder, schema.string);
-        grammar_rule_set(
-            &builder, rule,
-            value ? parse(&schema, value)
-                  : listed(&schema, "{", "}", member(&schema, string, any), 0, UINT32_MAX));
+        grammar_rule_set(&builder, rule,
+                         source->schema  ? parse(&schema, source->schema)
+                         : source->tools ? parse_calls(&schema, source->tools, source->name)
+                                         : any_object(&schema));
     }
     return grammar_builder_finish(&builder, out);
 }
@@ -727,10 +794,19 @@ static enum status finish(const struct value *value, struct grammar **out, struc
 enum status grammar_parse_schema(const struct value *schema, struct grammar **out,
                                  struct error *err)
 {
-    return finish(schema, out, err);
+    return finish(&(struct source){.schema = schema}, out, err);
+}
+
+enum status grammar_parse_call(const struct value *tools, struct span name, struct grammar **out,
+                               struct error *err)
+{
+    if (tools->kind != VALUE_LIST) {
+        return error_set(err, ST_INVALID, "expected a list");
+    }
+    return finish(&(struct source){.tools = tools, .name = name}, out, err);
 }
 
 enum status grammar_parse_object(struct grammar **out, struct error *err)
 {
-    return finish(NULL, out, err);
+    return finish(&(struct source){0}, out, err);
 }

@@ -69,6 +69,9 @@ enum status tokenizer_parse(struct span file, enum tokenizer_pattern pattern,
     }
     enum status status = parse_any(tokenizer, file, pattern, err);
     status = status == ST_OK ? tokenizer_finish(tokenizer, err) : status;
+    if (status == ST_INVALID) {
+        status = err->code = ST_CORRUPT; /* so documents call it that somebody wrote by hand */
+    }
     if (status != ST_OK) {
         tokenizer_free(tokenizer);
         return status;

@@ -142,12 +142,9 @@ static enum status no_memory(const struct reader *reader)
 static enum status decode(struct reader *reader, const struct json_string *string,
                           struct value *out)
 {
-    uint8_t *bytes = arena_alloc(reader->arena, string->bytes ? string->bytes : 1);
-    if (!bytes) {
-        return no_memory(reader);
-    }
-    json_string_decode(string, bytes);
-    *out = value_string(span_of(bytes, string->bytes));
+    struct span text;
+    TRY(json_string_copy(string, reader->arena, "the values of the text", &text, reader->err));
+    *out = value_string(text);
     return ST_OK;
 }
 

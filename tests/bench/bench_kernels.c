@@ -393,13 +393,13 @@ static double run_conv_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
     return 2.0 * extent * extent * p[2] * depth;
 }
 
-/* Input extent, channels (whole blocks), kernel, stride. */
+/* Input extent, channels, kernel, stride. */
 static double run_dw_u8(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     uint32_t extent = (p[0] - 1) / p[3] + 1;
     struct uk_dw_u8 d = {.x = (const uint8_t *)left,
-                         .x_line = (ptrdiff_t)(p[0] + p[2] - 1) * p[1],
-                         .x_pixel = p[1],
+                         .x_line = (ptrdiff_t)(p[0] + p[2] - 1) * uk->u8_block,
+                         .x_block = (ptrdiff_t)(p[0] + p[2] - 1) * (p[0] + p[2] - 1) * uk->u8_block,
                          .w = (const uint8_t *)right,
                          .columns = (const union uk_number *)(const void *)right,
                          .y = (uint8_t *)out,

@@ -122,6 +122,20 @@ static void called_kernel(const struct hal_args *args, struct hal_tile tile)
     atomic_store(&tiles_at_first, atomic_load(&tiles_run));
 }
 
+/* Tiles of several submissions note the order in which they run. */
+#define HOURS_NS UINT64_C(10000000000000) /* a cost */
+#define FOLLOWING 3
+#define FOLLOWING_TILES 6
+static atomic_uint following_count;
+static uint32_t following_order[FOLLOWING * FOLLOWING_TILES];
+
+static void following_kernel(const struct hal_args *args, struct hal_tile tile)
+{
+    (void)tile;
+    following_order[atomic_fetch_add(&following_count, 1)] = *(const uint32_t *)args->constants;
+    usleep(1000);
+}
+
 /* Two rows of tiles; the light one notes how far it is when the heavy one has had so many. */
 #define HEAVY_TILES 60
 static atomic_uint light_tiles, heavy_tiles, light_at_last;
@@ -167,6 +181,7 @@ static const struct hal_kernel calling = {.name = "calling", .cpu = calling_kern
 static const struct hal_kernel called = {.name = "called", .cpu = called_kernel};
 static const struct hal_kernel brief = {.name = "brief", .cpu = short_kernel};
 static const struct hal_kernel patient = {.name = "patient", .cpu = patient_kernel};
+static const struct hal_kernel following = {.name = "following", .cpu = following_kernel};
 static const struct hal_kernel overtaking = {.name = "overtaking", .cpu = overtaking_kernel};
 static const struct hal_kernel cancelling = {.name = "cancelling", .cpu = cancel_kernel};
 static const struct hal_kernel company = {.name = "company", .cpu = company_kernel};
@@ -294,6 +309,71 @@ static void test_submissions_take_turns(void **state)
     assert_between(atomic_load(&tiles_run), 1, TILES - 1);
     hal_command_unref(large);
     hal_command_unref(small);
+}
+
+/* As above, but the small one is declared so dear that it would wait for the large one for hours.
+ * It does not need to: a worker that only helps leaves for it. */
+static void test_helpers_leave_at_once(void **state)
+{
+    (void)state;
+    cpu_only();
+    if (cts.props->workers < 2) {
+        skip();
+    }
+    enum { TILES = 3000 };
+    struct hal_command *commands[] = {command_of(&patient, TILES, TILES * 1000000u),
+                                      command_of(&overtaking, 1, HOURS_NS)};
+    struct hal_semaphore *done[2];
+    atomic_store(&tiles_run, 0);
+    atomic_store(&overtaken, false);
+    for (int i = 0; i < 2; i++) {
+        done[i] = cts_semaphore_new();
+        cts_submit(&(struct hal_submission){
+            .command = commands[i], .signal = {{done[i], 1}}, .signal_count = 1});
+        while (atomic_load(&tiles_run) < 2) { /* two workers are likely to be inside */
+            usleep(100);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);
+        hal_semaphore_unref(done[i]);
+        hal_command_unref(commands[i]);
+    }
+    assert_between(atomic_load(&tiles_run), 1, TILES - 1);
+}
+
+/* One worker: submissions of the same share and cost do not take turns, they follow each other. */
+static void test_equal_ones_follow_each_other(void **state)
+{
+    (void)state;
+    cpu_only();
+    if (cts.props->workers > 1) {
+        skip();
+    }
+    struct hal_command *commands[FOLLOWING];
+    struct hal_semaphore *done[FOLLOWING];
+    atomic_store(&following_count, 0);
+    for (uint32_t i = 0; i < FOLLOWING; i++) {
+        const struct hal_dispatch dispatch = {.kernel = &following,
+                                              .grid = {FOLLOWING_TILES, 1, 1},
+                                              .cost = HOURS_NS,
+                                              .constants = &i,
+                                              .constants_bytes = sizeof(i)};
+        commands[i] = cts_command_new(0);
+        done[i] = cts_semaphore_new();
+        cts_dispatch(commands[i], &dispatch);
+        cts_command_end(commands[i]);
+        cts_submit(&(struct hal_submission){
+            .command = commands[i], .signal = {{done[i], 1}}, .signal_count = 1, .share = 1});
+    }
+    for (uint32_t i = 0; i < FOLLOWING; i++) {
+        assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);
+        hal_semaphore_unref(done[i]);
+        hal_command_unref(commands[i]);
+    }
+    for (uint32_t i = 0; i < FOLLOWING * FOLLOWING_TILES; i++) {
+        assert_int_equal(following_order[i], i / FOLLOWING_TILES);
+    }
 }
 
 /*
@@ -768,6 +848,8 @@ int cts_queue(void)
         cmocka_unit_test(test_cancel_while_running),
         cmocka_unit_test(test_progress),
         cmocka_unit_test(test_submissions_take_turns),
+        cmocka_unit_test(test_helpers_leave_at_once),
+        cmocka_unit_test(test_equal_ones_follow_each_other),
         cmocka_unit_test(test_shares_have_the_same_time),
         cmocka_unit_test(test_another_share_waits_for_a_tile),
         cmocka_unit_test(test_weights),

@@ -202,6 +202,58 @@ static void check(const struct hal_cpu_uk *uk, const struct problem *p, const st
     }
 }
 
+/* Panels that have scales, of |scale_bytes| each, and columns in them. */
+static uint8_t *panels_with_all(const struct hal_cpu_uk *uk, const struct problem *p,
+                                const struct operands *o, size_t scale_bytes)
+{
+    const size_t nr = uk->u8_nr, panels = uk_panels_u8(uk, p->n), groups = p->run / p->group;
+    const size_t weights = p->group * nr / (p->is_4bit ? 2 : 1);
+    const size_t columns = UK_COLUMN_ARRAYS * nr * sizeof(*o->columns);
+    const uint8_t *scales =
+        scale_bytes == sizeof(float) ? (const void *)o->scales : (const void *)o->short_scales;
+    const size_t bytes = uk_panel_bytes_u8(nr, p->run, p->group, p->is_4bit, scale_bytes);
+    uint8_t *all = random_bytes(panels * bytes, 6), *to = all;
+    assert_int_equal(bytes, groups * (weights + nr * scale_bytes) + columns);
+    for (size_t i = 0; i < panels; i++) {
+        for (size_t g = 0; g < groups; g++, to += weights + nr * scale_bytes) {
+            memcpy(to, o->packed + (i * groups + g) * weights, weights);
+            memcpy(to + weights, scales + (i * groups + g) * nr * scale_bytes, nr * scale_bytes);
+        }
+        memcpy(to, o->columns + i * UK_COLUMN_ARRAYS * nr, columns);
+        to += columns;
+    }
+    return all;
+}
+
+/* The results, which are in |o|, must be the same with scales of either size, wherever they are. */
+static void check_same(const struct hal_cpu_uk *uk, const struct problem *p,
+                       const struct operands *o, struct uk_gemm_u8 g, size_t scale_bytes,
+                       bool are_inside)
+{
+    size_t count = (size_t)p->lines * p->m * o->c_row;
+    float *c_f32 = random_floats(count, 4);
+    uint8_t *c_u8 = random_bytes(count, 3), *all = NULL;
+    g.c_f32 = p->is_f32 ? c_f32 : NULL;
+    g.c_u8 = p->is_f32 ? NULL : c_u8;
+    g.has_short_scales = scale_bytes != sizeof(float);
+    g.group_scales = g.has_short_scales ? (const void *)o->short_scales : o->scales;
+    if (are_inside) {
+        all = panels_with_all(uk, p, o, scale_bytes);
+        g.b = all;
+        g.group_scales = NULL;
+        g.columns = NULL;
+    }
+    uk->gemm_u8(&g);
+    for (size_t i = 0; i < (size_t)p->lines * p->m; i++) {
+        const size_t at = i * o->c_row;
+        assert_true(!p->is_f32 || !memcmp(c_f32 + at, o->c_f32 + at, p->n * sizeof(float)));
+        assert_true(p->is_f32 || !memcmp(c_u8 + at, o->c_u8 + at, p->n));
+    }
+    free(c_f32);
+    free(c_u8);
+    free(all);
+}
+
 static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 {
     struct operands o;
@@ -235,18 +287,10 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
     uk->gemm_u8(&g);
     check(uk, p, &o);
     if (p->group) {
-        size_t count = (size_t)p->lines * p->m * o.c_row;
-        float *c_f32 = random_floats(count, 4);
-        uint8_t *c_u8 = random_bytes(count, 3);
-        memcpy(c_f32, o.c_f32, count * sizeof(float));
-        memcpy(c_u8, o.c_u8, count);
-        g.has_short_scales = true;
-        g.group_scales = o.short_scales;
-        uk->gemm_u8(&g);
-        assert_memory_equal(c_f32, o.c_f32, count * sizeof(float));
-        assert_memory_equal(c_u8, o.c_u8, count);
-        free(c_f32);
-        free(c_u8);
+        check_same(uk, p, &o, g, sizeof(float), false);
+        check_same(uk, p, &o, g, sizeof(uint16_t), false);
+        check_same(uk, p, &o, g, sizeof(float), true);
+        check_same(uk, p, &o, g, sizeof(uint16_t), true);
     }
     teardown(&o);
 }
@@ -332,12 +376,12 @@ static void check_depthwise(const struct hal_cpu_uk *uk, const struct depthwise 
     for (size_t at = 0; at < (size_t)p->rows * p->width * p->channels; at++) {
         size_t c = at % p->channels, x = at / p->channels % p->width,
                y = at / p->channels / p->width;
+        const uint8_t *block = d->x + c / uk->u8_block * (size_t)d->x_block + c % uk->u8_block;
         int32_t sum = (int32_t)c * 3 - 50;
         for (size_t t = 0; t < (size_t)p->kernel_h * p->kernel_w; t++) {
             size_t line = y * p->stride_h + t / p->kernel_w * p->dilation_h;
             size_t pixel = x * p->stride_w + t % p->kernel_w * p->dilation_w;
-            sum += d->x[line * (size_t)d->x_line + pixel * (size_t)d->x_pixel + c] *
-                   w[t * p->channels + c];
+            sum += block[line * (size_t)d->x_line + pixel * uk->u8_block] * w[t * p->channels + c];
         }
         double want = clamp(sum * 1e-4 * (double)(c % 9 + 1) + 0.25);
         double got = d->y[y * (size_t)d->y_line + x * (size_t)d->y_pixel + c];
@@ -350,26 +394,25 @@ static void check_depthwise(const struct hal_cpu_uk *uk, const struct depthwise 
 
 static void run_depthwise(const struct hal_cpu_uk *uk, const struct depthwise *p)
 {
-    size_t blocks = (p->channels + uk->u8_block - 1) / uk->u8_block, pixel = blocks * uk->u8_block;
+    size_t blocks = (p->channels + uk->u8_block - 1) / uk->u8_block, lanes = uk->u8_block;
     size_t width = (p->width - 1) * p->stride_w + (p->kernel_w - 1) * p->dilation_w + 1;
     size_t height = (p->rows - 1) * p->stride_h + (p->kernel_h - 1) * p->dilation_h + 1;
-    uint8_t *x = random_bytes(width * height * pixel, 1);
+    uint8_t *x = random_bytes((width * height * blocks + UK_DW_U8_SLACK) * lanes, 1);
     int8_t *w = random_bytes((size_t)p->kernel_h * p->kernel_w * p->channels, 2);
     uint8_t *packed = random_bytes(uk_dw_u8_bytes(uk, p->kernel_h, p->kernel_w, p->channels), 3);
     uint8_t *y = random_bytes((size_t)p->rows * p->width * p->channels + 1, 4);
-    union uk_number *columns = calloc(pixel * UK_COLUMN_ARRAYS, sizeof(*columns));
+    union uk_number *columns = calloc(blocks * lanes * UK_COLUMN_ARRAYS, sizeof(*columns));
     for (size_t c = 0; c < p->channels; c++) {
-        union uk_number *at = columns + c / uk->u8_block * uk->u8_block * UK_COLUMN_ARRAYS +
-                              uk_dw_u8_place(uk->u8_block, c % uk->u8_block);
-        at[UK_COLUMN_OFFSET * uk->u8_block].i = (int32_t)c * 3 - 50;
-        at[UK_COLUMN_SCALE * uk->u8_block].f = 1e-4f * (float)(c % 9 + 1);
-        at[UK_COLUMN_BIAS * uk->u8_block].f = 0.25f;
+        union uk_number *at = columns + c / lanes * lanes * UK_COLUMN_ARRAYS + c % lanes;
+        at[UK_COLUMN_OFFSET * lanes].i = (int32_t)c * 3 - 50;
+        at[UK_COLUMN_SCALE * lanes].f = 1e-4f * (float)(c % 9 + 1);
+        at[UK_COLUMN_BIAS * lanes].f = 0.25f;
     }
     y[(size_t)p->rows * p->width * p->channels] = 77;
     uk->pack_dw_u8(packed, w, p->kernel_h, p->kernel_w, p->channels);
     struct uk_dw_u8 d = {.x = x,
-                         .x_line = (ptrdiff_t)(width * pixel),
-                         .x_pixel = (ptrdiff_t)pixel,
+                         .x_line = (ptrdiff_t)(width * lanes),
+                         .x_block = (ptrdiff_t)(width * height * lanes),
                          .w = packed,
                          .columns = columns,
                          .y = y,
@@ -403,6 +446,9 @@ static void level_depthwise(const struct hal_cpu_uk *uk)
         {64, 3, 9, 3, 3, 1, 1, 1, 1},  {96, 2, 7, 3, 3, 2, 2, 1, 1},  {33, 2, 5, 5, 5, 1, 1, 1, 1},
         {130, 2, 6, 5, 5, 2, 2, 1, 1}, {20, 2, 6, 4, 2, 1, 3, 1, 1},  {7, 3, 4, 3, 3, 1, 1, 2, 3},
         {1, 1, 1, 1, 1, 1, 1, 1, 1},   {16, 1, 11, 1, 3, 1, 1, 1, 1}, {40, 5, 1, 7, 1, 2, 1, 1, 1},
+        {32, 7, 8, 3, 3, 1, 1, 1, 1},  {19, 6, 5, 3, 3, 2, 2, 1, 1},  {24, 7, 3, 5, 5, 1, 1, 1, 1},
+        {48, 5, 2, 5, 5, 2, 2, 1, 1},  {17, 4, 9, 7, 7, 1, 1, 1, 1},  {9, 2, 10, 1, 31, 1, 1, 1, 1},
+        {5, 2, 5, 3, 5, 2, 3, 2, 2},
     };
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
         run_depthwise(uk, &problems[i]);

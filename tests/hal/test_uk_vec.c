@@ -8,8 +8,8 @@
 #include "tests/hal/uk_levels.h"
 #include "tests/unit/unit.h"
 
-static const size_t lengths[] = {0,  1,  2,  3,  7,  8,   15,  16,   17,
-                                 31, 33, 63, 64, 65, 100, 127, 1000, 4099};
+static const size_t lengths[] = {0,  1,  2,  3,  7,  8,  15,  16,  17,   31,  32,
+                                 33, 48, 49, 63, 64, 65, 100, 127, 1000, 4099};
 #define LENGTH_COUNT (sizeof(lengths) / sizeof(lengths[0]))
 #define LENGTH_MAX 4099
 

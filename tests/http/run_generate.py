@@ -277,6 +277,10 @@ def logprobs():
         whole = complete(client, row["prompt"], logprobs=2, max_tokens=4)["choices"][0]
         expect("tokens", "".join(whole["logprobs"]["tokens"]), whole["text"])
         expect("offsets", whole["logprobs"]["text_offset"][0], 0)
+        wide = complete(client, "x", guided_regex="日a本b", logprobs=0, max_tokens=20)
+        wide = wide["choices"][0]
+        at = dict(zip(wide["logprobs"]["tokens"], wide["logprobs"]["text_offset"]))
+        expect("offsets of characters", (wide["text"], at["a"], at["b"]), ("日a本b", 1, 3))
         events = stream(daemon.port, "/v1/chat/completions",
                         {"model": "chat", "messages": row["messages"], "temperature": 0,
                          "logprobs": True, "top_logprobs": 3, "cache_prompt": False})
@@ -333,9 +337,66 @@ def tools():
             {"role": "tool", "content": "rain"}]
         expect("history", post(client, "/v1/chat/completions",
                                {"model": "chat", "messages": history, "tools": given}), 200)
-        expect("required", post(client, "/v1/chat/completions",
-                                {"model": "chat", "messages": HELLO, "tools": given,
-                                 "tool_choice": "required"}), 400)
+        wait_idle(client)
+
+
+def forced_calls():
+    """An answer that has to be a call is one, with the arguments that the tool has."""
+    def tool(name, parameters):
+        return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+    def named(name):
+        return {"type": "function", "function": {"name": name}}
+
+    days = {"type": "object", "properties": {"day": {"$ref": "#/$defs/day"}}, "required": ["day"],
+            "$defs": {"day": {"enum": ["Monday", "Friday"]}}}
+    city = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 6}},
+            "required": ["city"], "$defs": {"day": {"enum": ["never"]}}}
+    tools = [tool("plan", days), tool("weather", city), tool("stop", {}), tool("rest", None)]
+
+    def call_of(answer):
+        choice = answer["choices"][0]
+        expect("reason", choice["finish_reason"], "tool_calls")
+        expect("one call", (choice["message"]["content"], len(choice["message"]["tool_calls"])),
+               (None, 1))
+        function = choice["message"]["tool_calls"][0]["function"]
+        return function["name"], json.loads(function["arguments"])
+
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for seed in range(8):
+            hot = {"temperature": 5, "seed": seed, "tools": tools}
+            name, arguments = call_of(chat(client, HELLO, **hot, tool_choice=named("plan")))
+            expect("plan", (name, arguments["day"] in ("Monday", "Friday")), ("plan", True))
+            name, arguments = call_of(chat(client, HELLO, **hot, tool_choice=named("weather")))
+            expect("weather", (name, len(arguments["city"]) <= 6), ("weather", True))
+            name, arguments = call_of(chat(client, HELLO, **{**hot, "tools": tools[:2]},
+                                           tool_choice="required"))
+            expect("any", name in ("plan", "weather"), True)
+        events = stream(daemon.port, "/v1/chat/completions",
+                        {"model": "chat", "messages": HELLO, "temperature": 0, "tools": tools,
+                         "tool_choice": named("plan")})
+        calls = [c for e in events[:-1] for c in e["choices"][0]["delta"].get("tool_calls", [])]
+        expect("in a stream", [c["function"]["name"] for c in calls], ["plan"])
+        expect("no text", delta_text(events), "")
+        for members, text in (
+                ({"tool_choice": "required"}, "tool_choice: expected tools"),
+                ({"tools": [], "tool_choice": "required"}, "tools: expected at least one"),
+                ({"tools": tools, "tool_choice": named("nope")}, "with the name 'nope'"),
+                ({"tools": tools, "tool_choice": named("")}, "tool_choice.function: expected the type"),
+                ({"tools": tools, "tool_choice": {"type": "allowed_tools"}}, "tool_choice"),
+                ({"tools": tools, "tool_choice": "any"}, "\"required\" or a function"),
+                ({"tools": tools, "tool_choice": 5}, "tool_choice"),
+                ({"tools": [5], "tool_choice": "required"}, "tools: [0]: expected a function"),
+                ({"tools": [tool("f", {"type": "object", "properties": {"a": {"not": {}}}})],
+                  "tool_choice": "required"}, "tools: schema.f.a: the keyword 'not'"),
+                ({"tools": tools, "tool_choice": "required", "guided_regex": "a"},
+                 "no other format")):
+            body = {"model": "chat", "messages": HELLO, **members}
+            expect(text, post(client, "/v1/chat/completions", body), 400)
+            message = json.loads(client.body)["error"]["message"]
+            expect(text, text in message or message, True)
+        wait_idle(client)
 
 
 # ---------------------------------------------------------------- mistakes
@@ -658,6 +719,25 @@ def other_words():
             expect("said", answer["choices"][0]["message"]["content"], ANSWERS[0]["answer"])
 
 
+def odd_templates():
+    """A template that is not understood is in the log and in the answers of chats, no more."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("model.pte", "tokenizer.json"):
+            shutil.copy(FOLDER / name, folder)
+        for source, text in (("a\n{{ x|pprint }}", "line 2, column 6: the filter 'pprint' is not"),
+                             ("{% for x in y %}", "the block that begins here has no 'endfor'")):
+            (Path(folder) / "chat_template.jinja").write_text(source)
+            with Daemon(["--model", f"chat={folder}/model.pte"]) as daemon:
+                daemon.wait_for("warning: model chat: chats are refused: chat template: .*"
+                                + re.escape(text))
+                client = Client(daemon.port)
+                body = {"model": "chat", "messages": HELLO}
+                expect("a chat", post(client, "/v1/chat/completions", body), 501)
+                message = json.loads(client.body)["error"]["message"]
+                expect("why", text in message or message, True)
+                complete(client, "What", max_tokens=1)
+
+
 # ---------------------------------------------------------------- clients
 
 def leaving():
@@ -777,7 +857,7 @@ def limits():
         status = post(client, "/v1/chat/completions", {**body, "stream": False},
                       ["X-Request-Timeout-Ms: 20"])
         expect("too late", status, 504)
-        late = Stream(daemon.port, "/v1/chat/completions", body, ["X-Request-Timeout-Ms: 100"])
+        late = Stream(daemon.port, "/v1/chat/completions", body, ["X-Request-Timeout-Ms: 1000"])
         events = late.events()
         expect("in a stream", "ms" in events[-1]["error"]["message"], True)
         wait_idle(client)
@@ -808,8 +888,8 @@ def logs():
 
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
-          formats, rules,
-          format_crowd, refusals, other_words, leaving, slow_readers, crowd, limits, logs)
+          forced_calls, formats, rules, format_crowd, refusals, other_words, odd_templates,
+          leaving, slow_readers, crowd, limits, logs)
 
 
 def main():

@@ -104,6 +104,12 @@ def tools():
         expect("tools", answer["tools"], [WEATHER])
         plain = respond(client, ASKED, tools=[WEATHER], tool_choice="none")
         expect("none", plain["output"][0]["type"], "message")
+        chosen = {"type": "function", "name": "weather"}
+        for choice in (chosen, "required"):
+            forced = respond(client, "Hello!", tools=[WEATHER], tool_choice=choice)
+            expect("forced", [(item["type"], item["name"]) for item in forced["output"]],
+                   [("function_call", "weather")])
+            expect("as given", forced["tool_choice"], choice)
         events = stream(daemon.port, ASKED, tools=[WEATHER])
         expect("types", [e["type"] for e in events],
                ["response.created", "response.in_progress", "response.output_item.added",

@@ -117,11 +117,11 @@ TESTS += %D%/test_changed_files
 %C%_test_changed_files_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_changed_files_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_SCHED_TESTS = %D%/test_parts %D%/test_prefix %D%/test_sched %D%/test_sequence %D%/test_sizing
+UNIT_SCHED_TESTS = %D%/test_children %D%/test_prefix %D%/test_sched %D%/test_sequence %D%/test_sizing
 check_PROGRAMS += $(UNIT_SCHED_TESTS)
 TESTS += $(UNIT_SCHED_TESTS)
-%C%_test_parts_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_parts_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_children_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_children_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_sched_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sched_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_sizing_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

@@ -178,12 +178,31 @@ static void test_short_runs(void **ctx)
     }
 }
 
+/* Runs of heads: their lines are short or long in the target, and tiles end inside of lines. */
+static void test_lines_of_runs(void **ctx)
+{
+    static const int64_t heads[] = {2, 3, 9}, runs[] = {7, 8, 24, 96, 200};
+    (void)ctx;
+    for (size_t h = 0; h < 3; h++) {
+        for (size_t r = 0; r < 5; r++) {
+            int64_t head = heads[h], run = runs[r], row = head * run, n = 5 * 49 * row;
+            struct rt_copy copy = {.rank = 4,
+                                   .dims = {5, 49, head, run},
+                                   .dst = {49 * row, row, run, 1},
+                                   .src = {49 * row, run, 49 * run, 1}};
+            for (size_t w = 0; w < 4; w++) {
+                check(&copy, by_width[w], n, n);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_boxes), cmocka_unit_test(test_planes),
         cmocka_unit_test(test_large_planes), cmocka_unit_test(test_contiguous_is_one_run),
-        cmocka_unit_test(test_short_runs),
+        cmocka_unit_test(test_short_runs),   cmocka_unit_test(test_lines_of_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

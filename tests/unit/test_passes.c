@@ -564,6 +564,26 @@ static void other_concatenations_stay(void **state)
     assert_int_equal(count_ops(f, "cat"), 4);
 }
 
+/* Exporters expand to the same dims, and pad by nothing. */
+static void copies_that_change_nothing_go(void **state)
+{
+    struct fixture *f = *state;
+    const struct rt_dim shift[] = {rt_dim_of(1), rt_dim_of(-1)};
+    uint32_t x = INPUT(2, 3), dims = INTS(2, 3), none = INTS(0, 0);
+    uint32_t moved = rt_graph_ints(&f->graph, shift, 2);
+    uint32_t expand[] = {x, dims, rt_graph_bool(&f->graph, false)};
+    uint32_t pad[] = {apply(f, "expand", expand, 3), none, rt_graph_float(&f->graph, 0)};
+    uint32_t move[] = {apply(f, "constant_pad", pad, 3), moved, pad[2]};
+    give(f, apply(f, "constant_pad", move, 3));
+    uint32_t row[] = {INPUT(1, 3), dims, expand[2]};
+    give(f, apply(f, "expand", row, 3));
+    assert_ok(f->err, rt_pass_elide(&f->graph, &f->err));
+    assert_int_equal(f->graph.node_count, 2);
+    assert_int_equal(count_ops(f, "constant_pad"), 1);
+    assert_int_equal(f->graph.nodes[0].args[0], x);
+    assert_int_equal(count_ops(f, "expand"), 1);
+}
+
 /* Two products of |rows| rows by 512 columns, whose input is read as floats, too. */
 static enum dtype wide(struct fixture *f, int64_t rows, uint32_t *out_copies)
 {
@@ -967,6 +987,7 @@ int main(void)
         TEST(trees_of_concatenations_join_at_once),
         TEST(long_chains_of_concatenations),
         TEST(other_concatenations_stay),
+        TEST(copies_that_change_nothing_go),
         TEST(one_pixel_needs_no_reorder),
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),

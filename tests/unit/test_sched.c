@@ -598,15 +598,15 @@ static void test_delay(void **state)
 /* Jobs of one lane run one after the other, in any queues and with any priorities. Other jobs
  * overtake them. */
 /* A job of a sequence that brings a row, and whose next one follows. */
-static void make_steps(struct job *jobs, struct rt_sched_turn *turns, struct rt_sched_lane *lanes,
-                       unsigned count)
+static void make_steps(struct job *jobs, struct rt_sched_ticket *tickets,
+                       struct rt_sched_lane *lanes, unsigned count)
 {
     init_jobs(jobs, count);
     for (unsigned i = 0; i < count; i++) {
         rt_sched_lane_init(&lanes[i]);
-        turns[i].lane = &lanes[i];
-        jobs[i].sched.turns = &turns[i];
-        jobs[i].sched.turn_count = 1;
+        tickets[i].lane = &lanes[i];
+        jobs[i].sched.tickets = &tickets[i];
+        jobs[i].sched.ticket_count = 1;
         jobs[i].sched.rows = 1;
         jobs[i].sched.returns = true;
     }
@@ -619,9 +619,9 @@ static void test_steps_wait_for_each_other(void **state)
     struct rt_sched *sched = new_sched(4);
     struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1);
     struct rt_sched_lane lanes[3];
-    struct rt_sched_turn turns[3];
+    struct rt_sched_ticket tickets[3];
     struct job jobs[3];
-    make_steps(jobs, turns, lanes, 3);
+    make_steps(jobs, tickets, lanes, 3);
     submit_all(queue, jobs, 3);
     expect_events("+a");
     atomic_fetch_add(&now_ns, 800000);
@@ -649,7 +649,7 @@ static void test_steps_wait_for_each_other(void **state)
     finish(&jobs[1]);
     expect_events("c=0;b=7;");
     for (unsigned i = 0; i < 3; i++) {
-        assert_true(list_is_empty(&lanes[i].turns));
+        assert_true(list_is_empty(&lanes[i].tickets));
     }
     rt_sched_queue_unref(queue);
     rt_sched_free(sched);
@@ -662,9 +662,9 @@ static void test_steps_have_every_second_turn(void **state)
     struct rt_sched *sched = new_sched(4);
     struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1);
     struct rt_sched_lane lanes[6];
-    struct rt_sched_turn turns[6];
+    struct rt_sched_ticket tickets[6];
     struct job jobs[6];
-    make_steps(jobs, turns, lanes, 6);
+    make_steps(jobs, tickets, lanes, 6);
     for (unsigned i = 0; i < 4; i++) { /* a, b, c and d are parts of prompts */
         jobs[i].sched.rows = 0;
         jobs[i].sched.returns = false;
@@ -696,9 +696,9 @@ static void test_a_prompt_keeps_its_turn(void **state)
     struct rt_sched *sched = new_sched(4);
     struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1);
     struct rt_sched_lane lanes[4];
-    struct rt_sched_turn turns[4];
+    struct rt_sched_ticket tickets[4];
     struct job jobs[4];
-    make_steps(jobs, turns, lanes, 4);
+    make_steps(jobs, tickets, lanes, 4);
     for (unsigned i = 0; i < 3; i++) { /* a, b and c are parts of prompts; d is a step */
         jobs[i].sched.rows = 0;
         jobs[i].sched.returns = false;
@@ -732,14 +732,14 @@ static void test_lanes(void **state)
     struct rt_sched *sched = new_sched(4);
     struct rt_sched_queue *one = new_queue(sched, 10, 0, 1), *two = new_queue(sched, 10, 0, 1);
     struct rt_sched_lane lane;
-    struct rt_sched_turn turns[6];
+    struct rt_sched_ticket tickets[6];
     struct job jobs[6];
     rt_sched_lane_init(&lane);
     init_jobs(jobs, 6);
     for (unsigned i = 0; i < 6; i++) {
-        turns[i].lane = &lane;
-        jobs[i].sched.turns = &turns[i];
-        jobs[i].sched.turn_count = i != 3;
+        tickets[i].lane = &lane;
+        jobs[i].sched.tickets = &tickets[i];
+        jobs[i].sched.ticket_count = i != 3;
         jobs[i].sched.priority = i == 2 ? 1 : 0;
         assert_int_equal(submit(i % 2 ? two : one, &jobs[i]), ST_OK);
     }
@@ -755,7 +755,7 @@ static void test_lanes(void **state)
     finish(&jobs[5]);
     finish(&jobs[3]);
     expect_events("-b+eb=7;+fe=0;f=0;d=0;");
-    assert_true(list_is_empty(&lane.turns));
+    assert_true(list_is_empty(&lane.tickets));
     rt_sched_queue_unref(one);
     rt_sched_queue_unref(two);
     rt_sched_free(sched);
@@ -769,17 +769,17 @@ static void test_jobs_of_several_lanes(void **state)
     struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
     struct rt_sched_lane lanes[3];
     static const unsigned of[][2] = {{0, 0}, {1, 1}, {0, 1}, {1, 2}, {2, 2}, {0, 2}};
-    struct rt_sched_turn turns[6][2];
+    struct rt_sched_ticket tickets[6][2];
     struct job jobs[6];
     for (unsigned i = 0; i < 3; i++) {
         rt_sched_lane_init(&lanes[i]);
     }
     init_jobs(jobs, 6);
     for (unsigned i = 0; i < 6; i++) {
-        turns[i][0].lane = &lanes[of[i][0]];
-        turns[i][1].lane = &lanes[of[i][1]];
-        jobs[i].sched.turns = turns[i];
-        jobs[i].sched.turn_count = of[i][0] == of[i][1] ? 1 : 2;
+        tickets[i][0].lane = &lanes[of[i][0]];
+        tickets[i][1].lane = &lanes[of[i][1]];
+        jobs[i].sched.tickets = tickets[i];
+        jobs[i].sched.ticket_count = of[i][0] == of[i][1] ? 1 : 2;
         jobs[i].sched.deadline_ns = i == 3 ? now_ns + 5 : RT_SCHED_NEVER;
         assert_int_equal(submit(queue, &jobs[i]), ST_OK);
     }
@@ -796,7 +796,7 @@ static void test_jobs_of_several_lanes(void **state)
     finish(&jobs[2]);
     expect_events("f=7;e=0;c=0;");
     for (unsigned i = 0; i < 3; i++) {
-        assert_true(list_is_empty(&lanes[i].turns));
+        assert_true(list_is_empty(&lanes[i].tickets));
     }
     rt_sched_queue_unref(queue);
     rt_sched_free(sched);
@@ -1133,7 +1133,7 @@ enum { STRESS_JOBS = 10000, SUBMITTERS = 4, RUNNERS = 2 };
 
 struct stress_job {
     struct rt_sched_job sched;
-    struct rt_sched_turn turns[3];
+    struct rt_sched_ticket tickets[3];
     /* Under device_lock. */
     struct stress_job *head; /* of the jobs that it runs with */
     unsigned here;           /* of the head: how many of them are on the device */
@@ -1292,10 +1292,10 @@ static void *run_device(void *arg)
 static void take_lanes(struct stress_job *job, unsigned *seed)
 {
     unsigned first = (unsigned)rand_r(seed) % 5, step = 1 + (unsigned)rand_r(seed) % 4;
-    job->sched.turns = job->turns;
-    job->sched.turn_count = rand_r(seed) % 2 ? 1 + (unsigned)rand_r(seed) % 3 : 0;
-    for (unsigned i = 0; i < job->sched.turn_count; i++) {
-        job->turns[i].lane = &stress_lanes[(first + i * step) % 5];
+    job->sched.tickets = job->tickets;
+    job->sched.ticket_count = rand_r(seed) % 2 ? 1 + (unsigned)rand_r(seed) % 3 : 0;
+    for (unsigned i = 0; i < job->sched.ticket_count; i++) {
+        job->tickets[i].lane = &stress_lanes[(first + i * step) % 5];
     }
 }
 

@@ -1,165 +1,310 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution of 8-bit integers. A product's word holds one channel's numbers from
- * UK_WORD neighbouring kernel rows: rows of the image are interleaved once for each input column,
- * and all outputs that use this column share the result. Interleaving works within lanes of 16
- * bytes, so a block's channels are in the order of uk_dw_u8_place(); narrowing restores their
- * order.
+ * Depthwise convolution of 8-bit integers. A window is UK_DW_U8_TAPS neighbouring pixels of a block
+ * of channels; transposed, each of its words holds the taps of one channel in one kernel row. A
+ * tile of outputs transposes each window once, for all the outputs that it has below each other,
+ * and for two neighbours if the stride is 1: their weights differ by a shift.
  */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/simd_u8.h"
 
-#define COLUMNS_MAX 4
+/* Outputs of a tile; results are narrowed in fours. */
+#define OUTS_MAX 8
 
-/* One output row of one block of channels. */
-struct row {
+/* Weights of a 3x3 kernel, which stay in registers where there are enough. */
+#define WEIGHTS_HELD (3 * UK_DW_U8_SHIFTS * (4 / UK_WORD))
+
+/* A tile of a block of channels: where it begins, and how many columns from there exist. */
+struct part {
     const struct uk_dw_u8 *d;
     const uint8_t *x, *w;
     const union uk_number *columns;
     uint8_t *y;
-    size_t channels; /* in this block */
+    size_t left, channels;
 };
 
-/* Loads up to UK_WORD rows of a block as words; each vector has a quarter of the channels. Missing
- * rows repeat row 0: their weights are zero. */
-UK_INLINE void load_words(vi words[4], const uint8_t *x, ptrdiff_t line, size_t rows)
+/* What is constant in a compiled form. Neighbouring groups of |shifts| outputs share no window. */
+struct form {
+    size_t rows, groups, shifts, height, windows, stride_h, stride_w;
+};
+
+/* What all tiles of a block read. Stores of bytes could change it as far as the compiler knows, so
+ * it is loaded before. */
+struct numbers {
+    vi offset, weights[WEIGHTS_HELD];
+    vf scale, bias, max;
+    int16_t zero;
+    uint8_t least;
+};
+
+UK_INLINE void load_numbers(struct numbers *n, const struct part *p)
+{
+    n->offset = V_GET(vi, &p->columns[UK_COLUMN_OFFSET * UK_VL].i);
+    n->scale = v_load(&p->columns[UK_COLUMN_SCALE * UK_VL].f);
+    n->bias = v_load(&p->columns[UK_COLUMN_BIAS * UK_VL].f);
+    n->max = v_splat(p->d->max);
+    n->zero = (int16_t)p->d->zero;
+    n->least = (uint8_t)((int32_t)p->d->min + p->d->zero);
+}
+
+/* acc + the products of a transposed window and its weights, one vector or two. */
+UK_INLINE vi multiply(vi acc, vi window, const vi w[4 / UK_WORD])
 {
 #if UK_WORD == 4
-    vb r0 = V_GET(vb, x), r1 = V_GET(vb, x + (rows > 1 ? line : 0));
-    vb r2 = V_GET(vb, x + (rows > 2 ? 2 * line : 0)), r3 = V_GET(vb, x + (rows > 3 ? 3 * line : 0));
-    vb low_01 = v_zip_low_1(r0, r1), high_01 = v_zip_high_1(r0, r1);
-    vb low_23 = v_zip_low_1(r2, r3), high_23 = v_zip_high_1(r2, r3);
-    words[0] = (vi)v_zip_low_2(low_01, low_23);
-    words[1] = (vi)v_zip_high_2(low_01, low_23);
-    words[2] = (vi)v_zip_low_2(high_01, high_23);
-    words[3] = (vi)v_zip_high_2(high_01, high_23);
+    return v_dot(acc, window, w[0]);
 #else
-    vb r0 = V_GET(vb, x), r1 = V_GET(vb, x + (rows > 1 ? line : 0)), zero = {0};
-    vb low = v_zip_low_1(r0, r1), high = v_zip_high_1(r0, r1);
-    words[0] = (vi)v_zip_low_1(low, zero);
-    words[1] = (vi)v_zip_high_1(low, zero);
-    words[2] = (vi)v_zip_low_1(high, zero);
-    words[3] = (vi)v_zip_high_1(high, zero);
+    const vu low = v_splat_bits(0x00ff00ff);
+    acc = v_dot(acc, (vi)((vu)window & low), w[0]);
+    return v_dot(acc, (vi)(((vu)window >> 8) & low), w[1]);
 #endif
 }
 
-UK_INLINE void multiply(vi acc[4], const vi words[4], const uint8_t *w)
+UK_INLINE void load_weights(vi w[4 / UK_WORD], const uint8_t *from)
 {
     UK_UNROLL
-    for (int q = 0; q < 4; q++) {
-        acc[q] = v_dot(acc[q], words[q], V_GET(vi, w + q * UK_VECTOR_BYTES));
+    for (size_t i = 0; i < 4 / UK_WORD; i++) {
+        w[i] = V_GET(vi, from + i * UK_VECTOR_BYTES);
     }
 }
 
-UK_INLINE vb requantize(const vi acc[4], const struct row *r)
+UK_INLINE vb requantize(const vi acc[4], const struct numbers *n)
 {
-    vf max = v_splat(r->d->max);
     vi y[4];
     UK_UNROLL
     for (int q = 0; q < 4; q++) {
-        const union uk_number *at = r->columns + q * UK_VL;
-        vi offset = V_GET(vi, &at[UK_COLUMN_OFFSET * UK_VECTOR_BYTES].i);
-        vf scale = v_load(&at[UK_COLUMN_SCALE * UK_VECTOR_BYTES].f);
-        vf bias = v_load(&at[UK_COLUMN_BIAS * UK_VECTOR_BYTES].f);
-        vf v = __builtin_convertvector((vi)((vu)acc[q] + (vu)offset), vf) * scale + bias;
-        y[q] = v_round_int(v_lesser(v, max));
+        vf v = __builtin_convertvector(acc[q], vf) * n->scale + n->bias;
+        y[q] = v_round_int(v_lesser(v, n->max));
     }
-    return v_gather(y, (int16_t)r->d->zero, (uint8_t)((int32_t)r->d->min + r->d->zero));
+    return v_gather_in_order(y, n->zero, n->least);
 }
 
-/* Computes |columns| outputs of a row. kernel 0: a kernel of any width, with one output. */
-UK_INLINE void block(const struct row *r, size_t column, const size_t kernel, const size_t stride,
-                     const size_t columns)
+/* Stores those of |outs| outputs that exist, and only the channels that exist. */
+static __attribute__((noinline)) void store_some(const struct part *p, const uint8_t *bytes,
+                                                 size_t outs, size_t columns)
 {
-    const struct uk_dw_u8 *d = r->d;
-    const size_t kernel_w = kernel ? kernel : d->kernel_w;
-    const ptrdiff_t line = (ptrdiff_t)d->dilation_h * d->x_line;
-    const ptrdiff_t pixel = (ptrdiff_t)d->dilation_w * d->x_pixel;
-    const uint8_t *w = r->w;
-    vi acc[COLUMNS_MAX][4], words[4];
-    UK_UNROLL
-    for (size_t i = 0; i < columns; i++) {
-        acc[i][0] = acc[i][1] = acc[i][2] = acc[i][3] = (vi){0};
-    }
-    for (size_t y = 0; y < d->kernel_h; y += UK_WORD) {
-        const uint8_t *x =
-            r->x + (ptrdiff_t)y * line + (ptrdiff_t)(column * d->stride_w) * d->x_pixel;
-        if (kernel == 0) {
-            for (size_t i = 0; i < kernel_w; i++) {
-                load_words(words, x + (ptrdiff_t)i * pixel, line, d->kernel_h - y);
-                multiply(acc[0], words, w + i * UK_VECTOR_BYTES * 4);
-            }
+    for (size_t i = 0; i < outs; i++) {
+        ptrdiff_t row = (ptrdiff_t)(i / columns), column = (ptrdiff_t)(i % columns);
+        uint8_t *y = p->y + row * p->d->y_line + column * p->d->y_pixel;
+        if ((size_t)column >= p->left) {
+            continue;
+        } else if (p->channels == UK_VL) {
+            memcpy(y, bytes + i * UK_VL, UK_VL);
         } else {
-            UK_UNROLL
-            for (size_t i = 0; i < (columns - 1) * stride + kernel; i++) {
-                load_words(words, x + (ptrdiff_t)i * pixel, line, d->kernel_h - y);
-                UK_UNROLL
-                for (size_t o = 0; o < columns; o++) {
-                    if (i >= o * stride && i - o * stride < kernel) {
-                        multiply(acc[o], words, w + (i - o * stride) * UK_VECTOR_BYTES * 4);
-                    }
-                }
+            memcpy(y, bytes + i * UK_VL, p->channels);
+        }
+    }
+}
+
+/* Requantises and stores outputs in the order of a form, whose row has |columns| of them. */
+UK_INLINE void finish(const struct part *p, const struct numbers *n, const vi acc[OUTS_MAX],
+                      const size_t outs, const size_t columns)
+{
+    vb bytes[OUTS_MAX / 4];
+    UK_UNROLL
+    for (size_t i = 0; i < outs / 4; i++) {
+        bytes[i] = requantize(acc + i * 4, n);
+    }
+    if (p->left < columns || p->channels < UK_VL) {
+        uint8_t copy[sizeof(bytes)];
+        memcpy(copy, bytes, sizeof(bytes[0]) * (outs / 4));
+        store_some(p, copy, outs, columns);
+        return;
+    }
+    ptrdiff_t line = p->d->y_line, pixel = p->d->y_pixel;
+    UK_UNROLL
+    for (size_t i = 0; i < outs; i++) {
+        uint8_t *y = p->y + (ptrdiff_t)(i / columns) * line + (ptrdiff_t)(i % columns) * pixel;
+        v_store_quarter(y, bytes[i / 4], i % 4);
+    }
+}
+
+/* Adds the products of one window, which is in line |line| of the tile and of its group |group|. */
+UK_INLINE void add_window(vi acc[OUTS_MAX], vi window, const struct part *p,
+                          const struct numbers *n, const size_t line, const size_t group,
+                          const size_t at, const struct form f)
+{
+    UK_UNROLL
+    for (size_t row = 0; row < f.rows; row++) {
+        if (line < row * f.stride_h || line - row * f.stride_h >= f.height) {
+            continue;
+        }
+        size_t first = ((line - row * f.stride_h) * f.windows + at) * UK_DW_U8_SHIFTS;
+        UK_UNROLL
+        for (size_t shift = 0; shift < f.shifts; shift++) {
+            size_t i = (row * f.groups + group) * f.shifts + shift;
+            if (f.height == 3) {
+                acc[i] = multiply(acc[i], window, n->weights + (first + shift) * (4 / UK_WORD));
+            } else {
+                vi w[4 / UK_WORD];
+                load_weights(w, p->w + (first + shift) * UK_DW_WINDOW_BYTES);
+                acc[i] = multiply(acc[i], window, w);
             }
         }
-        w += kernel_w * UK_VECTOR_BYTES * 4;
+    }
+}
+
+UK_INLINE void tile(const struct part *p, const struct numbers *n, const struct form f)
+{
+    const size_t lines = (f.rows - 1) * f.stride_h + f.height;
+    const size_t outs = f.rows * f.groups * f.shifts;
+    vi acc[OUTS_MAX];
+    UK_UNROLL
+    for (size_t i = 0; i < outs; i++) {
+        acc[i] = n->offset;
     }
     UK_UNROLL
-    for (size_t i = 0; i < columns; i++) {
-        vb y = requantize(acc[i], r);
-        v_store_bytes(r->y + (ptrdiff_t)(column + i) * d->y_pixel, y, r->channels);
+    for (size_t line = 0; line < lines; line++) {
+        const uint8_t *x = p->x + (ptrdiff_t)line * p->d->x_line;
+        UK_UNROLL
+        for (size_t group = 0; group < f.groups; group++) {
+            UK_UNROLL
+            for (size_t at = 0; at < f.windows; at++) {
+                size_t pixel = group * f.shifts * f.stride_w + at * UK_DW_U8_TAPS;
+                vi window = v_transpose(V_GET(vb, x + pixel * UK_VL));
+                add_window(acc, window, p, n, line, group, at, f);
+            }
+        }
+    }
+    finish(p, n, acc, outs, f.groups * f.shifts);
+}
+
+/* Computes the rows of a form for all columns. Tiles at the end read past the line, at most as far
+ * as UK_DW_U8_SLACK allows. */
+UK_INLINE void run(struct part p, const struct form f)
+{
+    const size_t columns = f.groups * f.shifts;
+    struct numbers n;
+    load_numbers(&n, &p);
+    if (f.height == 3) {
+        UK_UNROLL
+        for (size_t i = 0; i < (size_t)3 * UK_DW_U8_SHIFTS; i++) {
+            load_weights(n.weights + i * (4 / UK_WORD), p.w + i * UK_DW_WINDOW_BYTES);
+        }
+    }
+    for (p.left = p.d->width;; p.left -= columns) {
+        tile(&p, &n, f);
+        if (p.left <= columns) {
+            break;
+        }
+        p.x += columns * f.stride_w * UK_VL;
+        p.y += (ptrdiff_t)columns * p.d->y_pixel;
     }
 }
 
-typedef void row_f(const struct row *r);
+typedef void run_f(const struct part *p);
 
-/* Computes a whole row in blocks of four outputs, and the remainder one by one. */
-#define ROW(kernel, stride)                                                                        \
-    static void row_##kernel##_##stride(const struct row *r)                                       \
-    {                                                                                              \
-        size_t i = 0;                                                                              \
-        for (; r->d->width - i >= 4; i += 4) {                                                     \
-            block(r, i, kernel, stride, 4);                                                        \
-        }                                                                                          \
-        for (; i < r->d->width; i++) {                                                             \
-            block(r, i, kernel, stride, 1);                                                        \
-        }                                                                                          \
+/* clang-format off */
+#define FORM(kernel, stride, windows, rows, groups, shifts) \
+    static void run_##kernel##_##stride##_##rows(const struct part *p) \
+    { \
+        run(*p, (struct form){rows, groups, shifts, kernel, windows, stride, stride}); \
     }
-ROW(3, 1)
-ROW(3, 2)
-ROW(5, 1)
-ROW(5, 2)
+FORM(3, 1, 1, 4, 1, 2)
+FORM(3, 1, 1, 2, 1, 2)
+FORM(3, 1, 1, 1, 2, 2)
+FORM(3, 2, 1, 4, 1, 1)
+FORM(3, 2, 1, 1, 4, 1)
+FORM(5, 1, 2, 4, 1, 2)
+FORM(5, 1, 2, 2, 1, 2)
+FORM(5, 1, 2, 1, 2, 2)
+FORM(5, 2, 2, 4, 1, 1)
+FORM(5, 2, 2, 1, 4, 1)
+/* clang-format on */
 
-static void row_any(const struct row *r)
+/* ---- any kernel ------------------------------------------------------------------------------ */
+
+/* Window |at| of a kernel row. With a dilation its pixels are apart; the taps that it lacks repeat
+ * the last one. */
+static vi window_of(const struct uk_dw_u8 *d, const uint8_t *x, size_t at)
 {
-    for (size_t i = 0; i < r->d->width; i++) {
-        block(r, i, 0, 0, 1);
+    uint8_t pixels[UK_VECTOR_BYTES];
+    for (size_t i = 0; i < UK_DW_U8_TAPS; i++) {
+        size_t tap = at * UK_DW_U8_TAPS + i, last = d->kernel_w - 1;
+        memcpy(pixels + i * UK_VL, x + (tap < last ? tap : last) * d->dilation_w * UK_VL, UK_VL);
+    }
+    return v_transpose(V_GET(vb, pixels));
+}
+
+/* Computes four outputs of a row; those which do not exist repeat the last one. */
+static void tile_any(const struct part *p)
+{
+    const struct uk_dw_u8 *d = p->d;
+    const size_t windows = UK_DW_U8_WINDOWS(d->kernel_w);
+    struct numbers n;
+    load_numbers(&n, p);
+    vi acc[OUTS_MAX] = {n.offset, n.offset, n.offset, n.offset}, weights[4 / UK_WORD];
+    for (size_t at = 0; at < d->kernel_h * windows; at++) {
+        const uint8_t *line =
+            p->x + (ptrdiff_t)(at / windows) * (ptrdiff_t)d->dilation_h * d->x_line;
+        load_weights(weights, p->w + at * UK_DW_U8_SHIFTS * UK_DW_WINDOW_BYTES);
+        UK_UNROLL
+        for (size_t i = 0; i < 4; i++) {
+            size_t pixel = (i < p->left ? i : p->left - 1) * d->stride_w;
+            acc[i] = multiply(acc[i], window_of(d, line + pixel * UK_VL, at % windows), weights);
+        }
+    }
+    finish(p, &n, acc, 4, 4);
+}
+
+static void run_any(const struct part *part)
+{
+    struct part p = *part;
+    for (p.left = p.d->width;; p.left -= 4) {
+        tile_any(&p);
+        if (p.left <= 4) {
+            break;
+        }
+        p.x += (size_t)4 * p.d->stride_w * UK_VL;
+        p.y += (ptrdiff_t)4 * p.d->y_pixel;
     }
 }
 
-static row_f *find_row(const struct uk_dw_u8 *d)
+/* ---- around them ----------------------------------------------------------------------------- */
+
+/* The forms of a kernel for four rows, two and one. */
+static run_f *const *find_forms(const struct uk_dw_u8 *d)
 {
-    static row_f *const rows[2][2] = {{row_3_1, row_3_2}, {row_5_1, row_5_2}};
-    bool fits = (d->kernel_w == 3 || d->kernel_w == 5) && d->stride_w <= 2 && d->dilation_w == 1;
-    return fits ? rows[d->kernel_w == 5][d->stride_w - 1] : row_any;
+    static run_f *const forms[2][2][3] = {
+        {{run_3_1_4, run_3_1_2, run_3_1_1}, {run_3_2_4, NULL, run_3_2_1}},
+        {{run_5_1_4, run_5_1_2, run_5_1_1}, {run_5_2_4, NULL, run_5_2_1}},
+    };
+    static run_f *const any[3] = {NULL, NULL, run_any};
+    bool fits = (d->kernel_w == 3 || d->kernel_w == 5) && d->kernel_h == d->kernel_w &&
+                d->stride_w <= 2 && d->stride_h == d->stride_w && d->dilation_w == 1 &&
+                d->dilation_h == 1;
+    return fits ? forms[d->kernel_w == 5][d->stride_w - 1] : any;
+}
+
+/* One block of channels. */
+static void run_block(struct part p, run_f *const forms[3])
+{
+    for (size_t left = p.d->rows; left > 0;) {
+        size_t i = left >= 4 && forms[0] ? 0 : left >= 2 && forms[1] ? 1 : 2;
+        size_t rows = (size_t)4 >> i;
+        forms[i](&p);
+        p.x += (ptrdiff_t)(rows * p.d->stride_h) * p.d->x_line;
+        p.y += (ptrdiff_t)rows * p.d->y_line;
+        left -= rows;
+    }
 }
 
 void UK_NAME(dw_u8)(const struct uk_dw_u8 *d)
 {
     must(d->stride_h > 0 && d->stride_w > 0 && d->dilation_h > 0 && d->dilation_w > 0);
-    row_f *do_row = find_row(d);
-    size_t words = (d->kernel_h + UK_WORD - 1) / UK_WORD;
-    for (size_t c = 0; c < d->channels; c += UK_VECTOR_BYTES) {
+    must(d->kernel_h > 0 && d->kernel_w > 0 && d->width > 0);
+    run_f *const *forms = find_forms(d);
+    size_t window_bytes = (size_t)UK_DW_U8_SHIFTS * UK_DW_WINDOW_BYTES;
+    size_t block_bytes = d->kernel_h * UK_DW_U8_WINDOWS(d->kernel_w) * window_bytes;
+    for (size_t c = 0; c < d->channels; c += UK_VL) {
         size_t left = d->channels - c;
-        struct row r = {.d = d,
-                        .w = d->w + c * words * d->kernel_w * 4,
-                        .columns = d->columns + c * UK_COLUMN_ARRAYS,
-                        .channels = left < UK_VECTOR_BYTES ? left : UK_VECTOR_BYTES};
-        for (size_t y = 0; y < d->rows; y++) {
-            r.x = d->x + (ptrdiff_t)(y * d->stride_h) * d->x_line + c;
-            r.y = d->y + (ptrdiff_t)y * d->y_line + c;
-            do_row(&r);
-        }
+        struct part p = {.d = d,
+                         .x = d->x + (ptrdiff_t)(c / UK_VL) * d->x_block,
+                         .w = d->w + c / UK_VL * block_bytes,
+                         .columns = d->columns + c * UK_COLUMN_ARRAYS,
+                         .y = d->y + c,
+                         .channels = left < UK_VL ? left : UK_VL};
+        run_block(p, forms);
     }
 }

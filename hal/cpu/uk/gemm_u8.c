@@ -6,6 +6,11 @@
  * widened, once for all panels.
  *
  * Weights with scales for groups of k need a second sum, in floats, so their tiles are smaller.
+ *
+ * One row of them takes as long as memory needs for the panels. Zen 4 fetches a single stream ahead
+ * at its full rate, but not one that alternates with others, not even with lines that are in the
+ * second-level cache. So panels may have the scales and columns in them, and nothing is asked for
+ * ahead, which takes longer: docs/figures.md has the rates.
  */
 #include "config.h"
 
@@ -21,19 +26,6 @@
 #else
 #define GROUPED_MR 2
 #endif
-
-/*
- * Few rows read panels from memory as fast as it can, in one stream that the processor follows with
- * too few lines: asking for them so many bytes ahead takes 7 % less time on Zen 4 with huge pages,
- * and no more time with small ones. Where a row is not bound by memory, nothing is asked for.
- */
-#if defined UK_LEVEL_AVX512_VNNI
-#define AHEAD 4096
-#else
-#define AHEAD 0
-#endif
-#define AHEAD_ROWS 4
-#define LINE 64
 
 typedef void tile_f(const struct tile *t);
 
@@ -145,21 +137,12 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
     finish(acc, t, rows, vectors);
 }
 
-/* Asks for the |bytes| that are AHEAD of |b|; behind the last panel that does no harm. */
-UK_INLINE void ask(const uint8_t *b, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += LINE) {
-        __builtin_prefetch((const void *)((uintptr_t)b + AHEAD + at));
-    }
-}
-
 /* For a single run. */
 UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vectors,
                            const bool is_4bit)
 {
     const uint8_t *a = t->a + (t->is_copied ? 0 : t->segments->a), *b = t->b;
     const uint8_t *scales = t->group_scales;
-    const size_t group_bytes = t->group_words * UK_NR * UK_WORD / (is_4bit ? 2 : 1);
     const size_t scale_bytes = t->has_short_scales ? sizeof(uint16_t) : sizeof(float);
     vf sums[UK_MR][2];
     UK_UNROLL
@@ -168,9 +151,6 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
     }
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
         vi acc[UK_MR][2];
-        if (AHEAD > 0 && rows <= AHEAD_ROWS) {
-            ask(b, group_bytes);
-        }
         clear(acc, rows);
         accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
         UK_UNROLL
@@ -183,8 +163,8 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
             }
         }
         a += t->group_words * 4;
-        b += group_bytes;
-        scales += UK_NR * scale_bytes;
+        b += t->group_bytes;
+        scales += t->scales_step;
     }
     finish_grouped(sums, t, rows, vectors);
 }
@@ -225,6 +205,35 @@ static tile_f *const grouped_tiles[GROUPED_MR][2][2] = {EACH_GROUPED_ROWS(GROUPE
 
 /* ---- around them ----------------------------------------------------------------------------- */
 
+static size_t bytes_of_scale(const struct uk_gemm_u8 *g)
+{
+    return g->has_short_scales ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* Sets the distances between the groups of a panel. */
+static void set_groups(const struct uk_gemm_u8 *g, struct tile *t)
+{
+    const bool are_inside = !g->columns;
+    const size_t scale_bytes = are_inside ? bytes_of_scale(g) : 0;
+    t->group_bytes = uk_group_bytes_u8(UK_NR, g->group, g->is_4bit, scale_bytes);
+    t->scales_step = are_inside ? t->group_bytes : UK_NR * bytes_of_scale(g);
+    if (are_inside) {
+        t->panel_bytes = uk_panel_bytes_u8(UK_NR, g->k, g->group, g->is_4bit, scale_bytes);
+    }
+}
+
+/* Points |t|, which is at panel |p|, to its scales and columns. */
+static void begin_groups(const struct uk_gemm_u8 *g, struct tile *t, size_t p)
+{
+    const size_t groups = g->k / g->group;
+    if (g->columns) {
+        t->group_scales = (const uint8_t *)g->group_scales + p * groups * t->scales_step;
+        return;
+    }
+    t->group_scales = t->b + uk_group_bytes_u8(UK_NR, g->group, g->is_4bit, 0);
+    t->columns = (const union uk_number *)(const void *)(t->b + groups * t->group_bytes);
+}
+
 /* Computes panels [begin, end) of |rows| rows from (line, first) on. */
 static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
                        size_t rows, size_t panel_begin, size_t panel_end)
@@ -232,9 +241,7 @@ static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, 
     for (size_t p = panel_begin; p < panel_end; p++) {
         tile_begin_panel(g, t, line, first, p);
         if (g->group) {
-            t->group_scales = (const uint8_t *)g->group_scales +
-                              p * (g->k / g->group) * UK_NR *
-                                  (g->has_short_scales ? sizeof(uint16_t) : sizeof(float));
+            begin_groups(g, t, p);
             grouped_tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
         } else {
             tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
@@ -265,7 +272,8 @@ static void check(const struct uk_gemm_u8 *g)
     for (uint32_t i = 0; g->segments && i < g->segment_count; i++) {
         must(g->segments[i].k % unit == 0 && in_range(g->segments[i].k, g->run, g->k));
     }
-    must(!g->group || (g->group % 8 == 0 && g->run % g->group == 0 && g->group_scales));
+    must(!g->group || (g->group % 8 == 0 && g->run % g->group == 0 && g->k % g->group == 0));
+    must(!g->group ? g->columns != NULL : !g->columns == !g->group_scales);
     must(!g->group || !g->segments || g->segment_count == 1);
     must(!g->c_u8 != !g->c_f32 && (!g->row_scales || g->row_zeros));
     must(g->scratch || reads_in_place(g));
@@ -279,6 +287,9 @@ void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
     size_t block = g->lines == 1 && g->m <= mr ? panels : panels_at_once(g);
     struct uk_segment from_start;
     struct tile t = tile_of(g, &from_start);
+    if (g->group) {
+        set_groups(g, &t);
+    }
     for (size_t p = 0; p < panels && g->m > 0; p += block) {
         size_t panel_end = panels - p > block ? p + block : panels;
         for (size_t line = 0; line < g->lines; line++) {

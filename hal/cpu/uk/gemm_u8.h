@@ -18,7 +18,9 @@ struct tile {
     const struct uk_segment *segments;
     size_t segment_count, run;
     const uint8_t *b;
-    size_t group_words; /* 0: no groups */
+    size_t panel_bytes;
+    size_t group_words;              /* 0: no groups */
+    size_t group_bytes, scales_step; /* from the weights and scales of a group to the next ones */
     bool has_short_scales;
     const uint8_t *group_scales;
     const union uk_number *columns;
@@ -191,6 +193,7 @@ UK_INLINE struct tile tile_of(const struct uk_gemm_u8 *g, struct uk_segment *fro
                          .segments = g->segments ? g->segments : from_start,
                          .segment_count = g->segments ? g->segment_count : 1,
                          .run = g->run,
+                         .panel_bytes = g->k * UK_NR / (g->is_4bit ? 2 : 1),
                          .group_words = g->group / UK_WORD,
                          .has_short_scales = g->has_short_scales,
                          .c_row = g->c_row,
@@ -220,8 +223,8 @@ UK_INLINE void tile_begin_panel(const struct uk_gemm_u8 *g, struct tile *t, size
     ptrdiff_t c = (ptrdiff_t)line * g->c_line + (ptrdiff_t)first * g->c_row;
     size_t column = p * UK_NR, left = g->n - column;
     t->width = left < UK_NR ? left : UK_NR;
-    t->b = g->b + p * g->k * UK_NR / (g->is_4bit ? 2 : 1);
-    t->columns = g->columns + p * UK_NR * UK_COLUMN_ARRAYS;
+    t->b = g->b + p * t->panel_bytes;
+    t->columns = g->columns ? g->columns + p * UK_NR * UK_COLUMN_ARRAYS : NULL;
     t->c_u8 = g->c_u8 ? g->c_u8 + c + (ptrdiff_t)column : NULL;
     t->c_f32 = g->c_f32 ? g->c_f32 + c + (ptrdiff_t)column : NULL;
 }

@@ -75,27 +75,33 @@ void UK_NAME(pack_u8)(const struct uk_pack_u8 *p, uint32_t panel_begin, uint32_t
     }
 }
 
-/*
- * Packs the weights of all blocks: a vector of words for each UK_WORD kernel rows, each kernel
- * column and each quarter of the block's channels. Weights are 8 or 16 bits wide, as the products
- * need.
- */
+/* Puts tap |tap| of channel |c|, which may lie in another window than the first. */
+static void put_tap(uint8_t *row, size_t tap, size_t shift, size_t c, int8_t weight)
+{
+    size_t window = tap / UK_DW_U8_TAPS * UK_DW_U8_SHIFTS + shift;
+    size_t word = tap % UK_DW_U8_TAPS % (UK_DW_U8_TAPS / UK_WORD);
+    size_t at = tap % UK_DW_U8_TAPS / (UK_DW_U8_TAPS / UK_WORD);
+    uint8_t *words = row + window * UK_DW_WINDOW_BYTES + (word * UK_VL + c) * 4;
+    int16_t wide = weight;
+    if (UK_WORD == 4) {
+        words[at] = (uint8_t)weight;
+    } else {
+        memcpy(words + at * sizeof(wide), &wide, sizeof(wide));
+    }
+}
+
 void UK_NAME(pack_dw_u8)(uint8_t *packed, const int8_t *w, uint32_t kernel_h, uint32_t kernel_w,
                          uint32_t channels)
 {
-    size_t words = (kernel_h + UK_WORD - 1) / UK_WORD;
-    size_t blocks = (channels + UK_VECTOR_BYTES - 1) / UK_VECTOR_BYTES;
-    memset(packed, 0, blocks * words * kernel_w * UK_VECTOR_BYTES * 4);
+    size_t row_bytes = UK_DW_U8_WINDOWS(kernel_w) * UK_DW_U8_SHIFTS * (size_t)UK_DW_WINDOW_BYTES;
+    size_t blocks = ((size_t)channels + UK_VL - 1) / UK_VL;
+    memset(packed, 0, blocks * kernel_h * row_bytes);
     for (size_t c = 0; c < channels; c++) {
-        size_t place = uk_dw_u8_place(UK_VECTOR_BYTES, c % UK_VECTOR_BYTES);
-        for (size_t y = 0; y < kernel_h; y++) {
-            for (size_t x = 0; x < kernel_w; x++) {
-                size_t at = (c / UK_VECTOR_BYTES * words + y / UK_WORD) * kernel_w + x;
-                uint8_t *word = packed + (at * UK_VECTOR_BYTES + place) * 4;
-                int8_t weight = w[(y * kernel_w + x) * channels + c];
-                int16_t wide = weight;
-                memcpy(word + y % UK_WORD * (4 / UK_WORD),
-                       UK_WORD == 4 ? (const void *)&weight : (const void *)&wide, 4 / UK_WORD);
+        uint8_t *block = packed + c / UK_VL * kernel_h * row_bytes;
+        for (size_t at = 0; at < (size_t)kernel_h * kernel_w; at++) {
+            uint8_t *row = block + at / kernel_w * row_bytes;
+            for (size_t shift = 0; shift < UK_DW_U8_SHIFTS; shift++) {
+                put_tap(row, at % kernel_w + shift, shift, c % UK_VL, w[at * channels + c]);
             }
         }
     }

@@ -6,7 +6,17 @@
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/math_f32.h"
 
-/* Folds halves until one element is left; compilers do this in registers. */
+#if defined UK_LEVEL_AVX512
+/* Folds halves until one element is left. */
+UK_INLINE float fold_sum(vf v)
+{
+    v += (vf)_mm512_shuffle_f32x4((__m512)v, (__m512)v, 0x4e);
+    v += (vf)_mm512_shuffle_f32x4((__m512)v, (__m512)v, 0xb1);
+    v += (vf)_mm512_permute_ps((__m512)v, 0x4e);
+    v += (vf)_mm512_permute_ps((__m512)v, 0xb1);
+    return v[0];
+}
+#else
 UK_INLINE float fold_sum(vf v)
 {
     UK_UNROLL
@@ -18,6 +28,7 @@ UK_INLINE float fold_sum(vf v)
     }
     return v[0];
 }
+#endif
 
 #if defined UK_LEVEL_AVX512
 /* Four steps of a few instructions instead of a loop over sixteen lanes. */
@@ -133,21 +144,50 @@ static float exp_sum(float *y, const float *x, float max, size_t n)
     return sum_terms(y, y, 0.0f, n, TERM_X);
 }
 
-/* For a row shorter than a vector, in registers: the same operations on the same numbers. Missing
- * lanes add e^-inf, which is 0, or do not change a NaN. */
-static void softmax_short(float *y, const float *x, size_t n)
+/* For a row of |whole| vectors, at most three, and a part of one more, in registers: the same
+ * operations on the same numbers. Missing lanes add e^-inf, which is 0, or do not change a NaN. */
+UK_INLINE void softmax_short(float *y, const float *x, size_t n, const size_t whole)
 {
-    vf row = load_part_or(x, n, v_splat(-INFINITY));
-    vf e = v_exp(row - fold_max(row));
-    v_store_part(y, e * (1.0f / fold_sum(e)), n);
+    vf row[4], sum = {0}, max;
+    size_t left = n - whole * UK_VL;
+    max = row[whole] = load_part_or(x + whole * UK_VL, left, v_splat(-INFINITY));
+    UK_UNROLL
+    for (size_t i = 0; i < whole; i++) {
+        row[i] = v_load(x + i * UK_VL);
+        max = v_max(max, row[i]);
+    }
+    vf largest = v_splat(fold_max(max));
+    UK_UNROLL
+    for (size_t i = 0; i <= whole; i++) {
+        row[i] = v_exp(row[i] - largest);
+        sum += row[i];
+    }
+    vf factor = v_splat(1.0f / fold_sum(sum));
+    UK_UNROLL
+    for (size_t i = 0; i < whole; i++) {
+        v_store(y + i * UK_VL, row[i] * factor);
+    }
+    v_store_part(y + whole * UK_VL, row[whole] * factor, left);
 }
 
 void UK_NAME(softmax_f32)(float *y, const float *x, size_t n)
 {
     must(uk_is_apart(y, x, n));
-    if (n < UK_VL) {
-        softmax_short(y, x, n);
+    switch (n / UK_VL) {
+    case 0:
+        softmax_short(y, x, n, 0);
         return;
+    case 1:
+        softmax_short(y, x, n, 1);
+        return;
+    case 2:
+        softmax_short(y, x, n, 2);
+        return;
+    case 3:
+        softmax_short(y, x, n, 3);
+        return;
+    default:
+        break;
     }
     float sum = exp_sum(y, x, UK_NAME(max_f32)(x, n), n);
     UK_NAME(mul_scalar_f32)(y, y, 1.0f / sum, n);

@@ -21,6 +21,8 @@
 
 /* Bytes of UK_VL words of weights in memory. */
 #define UK_WORDS_BYTES (UK_VL * UK_WORD)
+/* Bytes of the packed weights of UK_VL channels for one window of a depthwise convolution. */
+#define UK_DW_WINDOW_BYTES (UK_VECTOR_BYTES * (4 / UK_WORD))
 
 typedef uint8_t vb __attribute__((vector_size(UK_VECTOR_BYTES)));
 typedef uint16_t vh __attribute__((vector_size(UK_VECTOR_BYTES)));
@@ -70,9 +72,29 @@ UK_INLINE void v_store_bytes(uint8_t *p, vb v, size_t n)
 }
 #endif
 
+/* Stores quarter |i| of a vector. */
+UK_INLINE void v_store_quarter(uint8_t *p, vb v, const int i)
+{
+#if defined UK_LEVEL_AVX512
+    __m128i quarter = i == 0   ? _mm512_extracti32x4_epi32((__m512i)v, 0)
+                      : i == 1 ? _mm512_extracti32x4_epi32((__m512i)v, 1)
+                      : i == 2 ? _mm512_extracti32x4_epi32((__m512i)v, 2)
+                               : _mm512_extracti32x4_epi32((__m512i)v, 3);
+    _mm_storeu_si128((__m128i_u *)p, quarter);
+#else
+    memcpy(p, (const uint8_t *)&v + i * UK_VL, UK_VL);
+#endif
+}
+
 UK_INLINE vi v_splat_int(int32_t x)
 {
     return x - (vi){0};
+}
+
+/* Wraps around: in a malformed model sums may overflow, which gives a wrong number. */
+UK_INLINE vi v_add(vi a, vi b)
+{
+    return (vi)((vu)a + (vu)b);
 }
 
 /* acc + the products of the words of a and b; a is unsigned, b signed. */
@@ -83,14 +105,14 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
     __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
     return acc;
 #elif defined UK_LEVEL_AVX512
-    return acc + (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+    return v_add(acc, (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b));
 #elif defined UK_LEVEL_AVX2
-    return acc + (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+    return v_add(acc, (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b));
 #elif defined __SSE2__
-    return acc + (vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
+    return v_add(acc, (vi)_mm_madd_epi16((__m128i)a, (__m128i)b));
 #else
     vi low = ((vi)((vu)a << 16) >> 16) * ((vi)((vu)b << 16) >> 16);
-    return acc + low + (a >> 16) * (b >> 16);
+    return v_add(acc, v_add(low, (a >> 16) * (b >> 16)));
 #endif
 }
 
@@ -198,6 +220,28 @@ UK_INLINE vb v_zip_high_2(vb a, vb b)
                                    31);
 }
 #endif
+
+/* Four runs of UK_VL bytes as UK_VL ints: int i holds byte i of each run, in the order of the runs.
+ */
+UK_INLINE vi v_transpose(vb x)
+{
+#if defined UK_LEVEL_AVX512
+    const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    return (vi)_mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, (__m512i)x), bytes);
+#elif defined UK_LEVEL_AVX2
+    const __m256i lanes = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+    const __m256i bytes = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    return (vi)_mm256_shuffle_epi8(_mm256_permutevar8x32_epi32((__m256i)x, lanes), bytes);
+#elif defined __SSE2__
+    __m128i even = _mm_unpacklo_epi8((__m128i)x, _mm_unpackhi_epi64((__m128i)x, (__m128i)x));
+    return (vi)_mm_unpacklo_epi8(even, _mm_unpackhi_epi64(even, even));
+#else
+    return (vi)__builtin_shufflevector(x, x, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+#endif
+}
 
 /* Spreads UK_VECTOR_BYTES bytes to ints. v_gather() is the inverse: adds |zero|, and raises results
  * to |least|. */

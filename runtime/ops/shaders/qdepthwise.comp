@@ -6,26 +6,21 @@
 
 CONSTANTS(rt_qdepthwise);
 
-/* uk_dw_u8_place() */
-uint place_of(uint channel)
+/* A weight as packed by pack_dw_u8(), of the output without a shift. */
+int weight(uint channel, uint y, uint x)
 {
-    return channel % 16u / 4u * (K.g.width / 4u) + channel / 16u * 4u + channel % 4u;
-}
-
-/* A weight as packed by pack_dw_u8(): words of kernel rows, with weights of one or two bytes. */
-int weight(uint words, uint block, uint place, uint y, uint x)
-{
-    uint at = (block * words + y / K.g.word) * uint(K.g.x.kernel) + x;
-    uint64_t word = binding(2) + uint64_t(at * K.g.width + place) * 4ul;
-    return K.g.word == 4u ? int(int8_t(U8(word).at[y % 4u]))
-                          : int(int16_t(U16(word).at[y % 2u]));
+    uint width = K.g.width, lane = channel % width, tap = x % UK_DW_U8_TAPS;
+    uint windows = UK_DW_U8_WINDOWS(uint(K.g.x.kernel));
+    uint row = (channel / width * uint(K.g.y.kernel) + y) * windows + x / UK_DW_U8_TAPS;
+    uint parts = 4u / K.g.word; /* words of a window, and bytes of a tap */
+    uint64_t at = uint64_t(row * UK_DW_U8_SHIFTS * parts + tap % parts) * width + lane;
+    uint64_t word = binding(2) + at * 4ul;
+    return parts == 1u ? int(int8_t(U8(word).at[tap])) : int(int16_t(U16(word).at[tap / 2u]));
 }
 
 /* Sums the products of all taps of a pixel; tap 0 reads (y, x) of the image at |from|. */
 int multiply(uint64_t from, int y, int x, uint channel)
 {
-    uint width = K.g.width, block = channel / width, place = place_of(channel % width);
-    uint words = (uint(K.g.y.kernel) + K.g.word - 1u) / K.g.word;
     int sum = 0;
     for (uint ky = 0u; ky < uint(K.g.y.kernel); ky++) {
         int at_y = y + int(ky) * int(K.g.y.dilation);
@@ -35,7 +30,7 @@ int multiply(uint64_t from, int y, int x, uint channel)
                 int64_t pixel = int64_t(at_y) * K.g.x.in + at_x;
                 v = int(uint(U8(from + uint64_t(pixel * K.g.channels)).at[channel]));
             }
-            sum += v * weight(words, block, place, ky, kx);
+            sum += v * weight(channel, ky, kx);
         }
     }
     return sum;
@@ -43,7 +38,7 @@ int multiply(uint64_t from, int y, int x, uint channel)
 
 uint requantize(int sum, uint channel)
 {
-    uint width = K.g.width, place = place_of(channel % width);
+    uint width = K.g.width, place = channel % width;
     uint64_t columns = binding(3) + uint64_t(channel / width * UK_COLUMN_ARRAYS * width) * 4ul;
     precise float scale = F32(columns).at[UK_COLUMN_SCALE * width + place];
     precise float bias = F32(columns).at[UK_COLUMN_BIAS * width + place];

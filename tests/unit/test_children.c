@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wholes and their parts in the scheduler, with a clock of the test and a device that does nothing:
- * when a whole steps aside, where its parts stand, what joins them, and how they end. See
+ * Parents and their children in the scheduler, with a clock of the test and a device that does
+ * nothing: when a parent yields, where its children stand, what joins them, and how they end. See
  * tests/unit/test_sched.c for jobs that are neither.
  */
 #include "config.h"
@@ -17,7 +17,7 @@
 #include "tests/unit/unit.h"
 
 #define SECOND 1000000000u
-#define STEPS 3 /* of a whole, each of which follows the one before */
+#define STEPS 3 /* of a parent, each of which follows the one before */
 
 static _Atomic uint64_t now_ns;
 
@@ -26,10 +26,10 @@ static uint64_t fake_clock(void)
     return atomic_load(&now_ns);
 }
 
-/* A request, or a part of a whole. */
+/* A request, or a child of a parent. */
 struct job {
     struct rt_sched_job sched;
-    struct whole *whole; /* NULL: a request */
+    struct parent *parent; /* NULL: a request */
     char name;
     bool ends_in_start, leaves, was_cancelled;
     unsigned memory; /* of |memory_left|, to run */
@@ -38,11 +38,11 @@ struct job {
 };
 
 /* A row of steps: the end of one submits the next. */
-struct whole {
+struct parent {
     struct job job;
     struct rt_sched_queue *queue; /* of the steps */
     struct job steps[STEPS];
-    bool is_aside;
+    bool has_yielded;
 };
 
 static char events[8192];
@@ -120,36 +120,36 @@ static void done(struct rt_sched_job *sched, enum status status)
     end(job_of(sched), status);
 }
 
-static void submit_step(struct whole *whole, unsigned index)
+static void submit_step(struct parent *parent, unsigned index)
 {
     struct error err;
-    struct rt_sched_job *job = &whole->steps[index].sched;
-    job->priority = whole->job.sched.priority;
-    assert_int_equal(rt_sched_submit(whole->queue, job, false, &err), ST_OK);
+    struct rt_sched_job *job = &parent->steps[index].sched;
+    job->priority = parent->job.sched.priority;
+    assert_int_equal(rt_sched_submit(parent->queue, job, false, &err), ST_OK);
 }
 
 static void step_done(struct rt_sched_job *sched, enum status status)
 {
     struct job *step = job_of(sched);
-    struct whole *whole = step->whole;
-    unsigned index = (unsigned)(step - whole->steps);
+    struct parent *parent = step->parent;
+    unsigned index = (unsigned)(step - parent->steps);
     end(step, status);
     if (status == ST_OK && index + 1 < STEPS) {
-        submit_step(whole, index + 1);
+        submit_step(parent, index + 1);
     } else {
-        rt_sched_finished(&whole->job.sched, status);
+        rt_sched_finished(&parent->job.sched, status);
     }
 }
 
-static bool start_whole(struct rt_sched_job *sched, bool may_run_inline)
+static bool start_parent(struct rt_sched_job *sched, bool may_run_inline)
 {
-    struct whole *whole = LIST_ENTRY(sched, struct whole, job.sched);
+    struct parent *parent = LIST_ENTRY(sched, struct parent, job.sched);
     (void)may_run_inline;
     starts_max = ++starts > starts_max ? starts : starts_max;
-    whole->is_aside = rt_sched_step_aside(sched);
-    note(whole->is_aside ? "*" : "+", whole->job.name, "");
-    if (whole->is_aside) {
-        submit_step(whole, 0);
+    parent->has_yielded = rt_sched_yield(sched);
+    note(parent->has_yielded ? "*" : "+", parent->job.name, "");
+    if (parent->has_yielded) {
+        submit_step(parent, 0);
     }
     starts--;
     return true;
@@ -159,8 +159,8 @@ static const struct rt_sched_job_ops ops = {
     .start = start, .start_batch = start_batch, .fits = fits, .cancel = cancel, .done = done};
 static const struct rt_sched_job_ops step_ops = {
     .start = start, .start_batch = start_batch, .fits = fits, .cancel = cancel, .done = step_done};
-static const struct rt_sched_job_ops whole_ops = {
-    .start = start_whole, .cancel = cancel, .done = done};
+static const struct rt_sched_job_ops parent_ops = {
+    .start = start_parent, .cancel = cancel, .done = done};
 
 static struct rt_sched *new_sched(uint32_t depth)
 {
@@ -210,18 +210,18 @@ static void init_job(struct job *job, char name)
 }
 
 /* |name| and, for its steps, |name| + 1 and so on. */
-static void init_whole(struct whole *whole, char name, struct rt_sched_queue *queue)
+static void init_parent(struct parent *parent, char name, struct rt_sched_queue *queue)
 {
-    init_job(&whole->job, name);
-    whole->job.sched.ops = &whole_ops;
-    whole->job.sched.rows = 0;
-    whole->queue = queue;
+    init_job(&parent->job, name);
+    parent->job.sched.ops = &parent_ops;
+    parent->job.sched.rows = 0;
+    parent->queue = queue;
     for (unsigned i = 0; i < STEPS; i++) {
-        struct job *step = &whole->steps[i];
+        struct job *step = &parent->steps[i];
         init_job(step, (char)(name + 1 + (char)i));
-        step->whole = whole;
+        step->parent = parent;
         step->sched.ops = &step_ops;
-        step->sched.whole = &whole->job.sched;
+        step->sched.parent = &parent->job.sched;
         step->sched.is_uncounted = true;
     }
 }
@@ -245,38 +245,40 @@ static void test_alone_it_does_not_step_aside(void **state)
 {
     (void)state;
     struct rt_sched *sched = new_sched(2);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6), *wholes = new_queue(sched, 10, 0, 1);
-    struct whole w;
-    init_whole(&w, 'A', model);
-    submit(wholes, &w.job);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6),
+                          *parents = new_queue(sched, 10, 0, 1);
+    struct parent w;
+    init_parent(&w, 'A', model);
+    submit(parents, &w.job);
     expect_events("+A");
-    assert_int_equal(rt_sched_load(wholes).running, 1);
+    assert_int_equal(rt_sched_load(parents).running, 1);
     finish(&w.job);
     expect_events("A=0;");
-    assert_true(rt_sched_queue_joins(model) && !rt_sched_queue_joins(wholes));
-    close_all(sched, model, wholes);
+    assert_true(rt_sched_queue_joins(model) && !rt_sched_queue_joins(parents));
+    close_all(sched, model, parents);
 }
 
-/* Parts stand where their whole would stand, run as one with requests, and do not count. */
+/* Children stand where their parent would stand, run as one with requests, and do not count. */
 static void test_parts_join_requests(void **state)
 {
     (void)state;
     struct rt_sched *sched = new_sched(1);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 3), *wholes = new_queue(sched, 10, 0, 1);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 3),
+                          *parents = new_queue(sched, 10, 0, 1);
     struct job jobs[5];
-    struct whole w;
+    struct parent w;
     for (unsigned i = 0; i < 5; i++) {
         init_job(&jobs[i], (char)('a' + (char)i));
     }
-    init_whole(&w, 'P', model);
+    init_parent(&w, 'P', model);
     submit(model, &jobs[0]);
     submit(model, &jobs[1]);
-    submit(wholes, &w.job);
+    submit(parents, &w.job);
     submit(model, &jobs[2]);
     submit(model, &jobs[3]);
     expect_events("+a*P"); /* a queue without anything on the device may start a job */
     assert_int_equal(rt_sched_load(model).waiting, 4);
-    assert_int_equal(rt_sched_load(wholes).running, 1);
+    assert_int_equal(rt_sched_load(parents).running, 1);
     finish(&jobs[0]);
     expect_events("+[bQc]a=0;");
     finish(&w.steps[0]);
@@ -285,36 +287,37 @@ static void test_parts_join_requests(void **state)
     submit(model, &jobs[4]);
     expect_events("b=0;");
     finish(&jobs[2]);
-    expect_events("+[Rde]c=0;"); /* R came last, but its whole came first */
+    expect_events("+[Rde]c=0;"); /* R came last, but its parent came first */
     assert_true(!jobs[1].sched.is_batch_end && jobs[2].sched.is_batch_end);
     assert_int_equal(w.steps[0].sched.batch_rows, 3);
     finish(&jobs[3]);
     finish(&jobs[4]);
     expect_events("d=0;e=0;");
-    assert_true(jobs[4].sched.is_batch_end); /* the part that is over later never is */
+    assert_true(jobs[4].sched.is_batch_end); /* the child that is over later never is */
     finish(&w.steps[1]);
     expect_events("R=0;+S");
     assert_true(!w.steps[1].sched.is_batch_end);
     finish(&w.steps[2]);
     expect_events("S=0;P=0;");
     rt_sched_released(sched);
-    close_all(sched, model, wholes);
+    close_all(sched, model, parents);
 }
 
 /* Those that run as one go on as one, though they end one after the other. */
-static void test_wholes_go_together(void **state)
+static void test_parents_go_together(void **state)
 {
     (void)state;
     struct rt_sched *sched = new_sched(2);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6), *wholes = new_queue(sched, 10, 0, 1);
-    struct whole w[3];
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6),
+                          *parents = new_queue(sched, 10, 0, 1);
+    struct parent w[3];
     struct job a;
     init_job(&a, 'a');
     a.sched.rows = 6;
     submit(model, &a);
     for (unsigned i = 0; i < 3; i++) {
-        init_whole(&w[i], (char)('P' - (char)(i * 5)), model);
-        submit(wholes, &w[i].job);
+        init_parent(&w[i], (char)('P' - (char)(i * 5)), model);
+        submit(parents, &w[i].job);
     }
     expect_events("+a*P*K*F");
     finish(&a);
@@ -325,10 +328,10 @@ static void test_wholes_go_together(void **state)
         }
     }
     expect_events("Q=0;L=0;G=0;+[RMH]R=0;M=0;H=0;+[SNI]S=0;P=0;N=0;K=0;I=0;F=0;");
-    close_all(sched, model, wholes);
+    close_all(sched, model, parents);
 }
 
-/* What the end of the last whole takes with it. */
+/* What the end of the last parent takes with it. */
 static struct rt_sched *last_sched;
 static struct rt_sched_queue *last_queues[2];
 
@@ -338,23 +341,23 @@ static void done_for_good(struct rt_sched_job *sched, enum status status)
     close_all(last_sched, last_queues[0], last_queues[1]);
 }
 
-/* The thread that ends the last part looks for more when the scheduler is freed. */
+/* The thread that ends the last child looks for more when the scheduler is freed. */
 static void test_it_is_freed_with_the_last_part(void **state)
 {
     (void)state;
     const struct rt_sched_job_ops last_ops = {
-        .start = start_whole, .cancel = cancel, .done = done_for_good};
+        .start = start_parent, .cancel = cancel, .done = done_for_good};
     struct job a;
-    struct whole w;
+    struct parent w;
     last_sched = new_sched(2);
     last_queues[0] = new_queue(last_sched, 10, 0, 6);
     last_queues[1] = new_queue(last_sched, 10, 0, 1);
     init_job(&a, 'a');
-    init_whole(&w, 'P', last_queues[0]);
+    init_parent(&w, 'P', last_queues[0]);
     w.job.sched.ops = &last_ops;
     submit(last_queues[0], &a);
     submit(last_queues[1], &w.job);
-    assert_true(w.is_aside);
+    assert_true(w.has_yielded);
     finish(&a);
     for (unsigned i = 0; i < STEPS; i++) {
         finish(&w.steps[i]);
@@ -362,27 +365,27 @@ static void test_it_is_freed_with_the_last_part(void **state)
     assert_int_equal(w.job.done_count, 1);
 }
 
-/* Parts take none of the places of requests; the limit of the wholes is kept. */
+/* Children take none of the places of requests; the limit of the parents is kept. */
 static void test_limits(void **state)
 {
     (void)state;
     struct rt_sched *sched = new_sched(1);
-    struct rt_sched_queue *model = new_queue(sched, 1, 0, 6), *wholes = new_queue(sched, 1, 2, 1);
-    struct whole w[4];
+    struct rt_sched_queue *model = new_queue(sched, 1, 0, 6), *parents = new_queue(sched, 1, 2, 1);
+    struct parent w[4];
     struct job jobs[3];
     struct error err;
     for (unsigned i = 0; i < 3; i++) {
         init_job(&jobs[i], (char)('a' + (char)i));
     }
     for (unsigned i = 0; i < 4; i++) {
-        init_whole(&w[i], (char)('A' + (char)(i * 5)), model);
+        init_parent(&w[i], (char)('A' + (char)(i * 5)), model);
     }
     submit(model, &jobs[0]);
-    submit(wholes, &w[0].job);
-    submit(wholes, &w[1].job);
-    submit(wholes, &w[2].job); /* waits: two may run */
+    submit(parents, &w[0].job);
+    submit(parents, &w[1].job);
+    submit(parents, &w[2].job); /* waits: two may run */
     expect_events("+a*A*F");
-    assert_int_equal(rt_sched_submit(wholes, &w[3].job.sched, false, &err), ST_EXHAUSTED);
+    assert_int_equal(rt_sched_submit(parents, &w[3].job.sched, false, &err), ST_EXHAUSTED);
     submit(model, &jobs[1]);
     assert_int_equal(rt_sched_submit(model, &jobs[2].sched, false, &err), ST_EXHAUSTED);
     assert_string_equal(err.text, "1 requests wait already");
@@ -402,7 +405,7 @@ static void test_limits(void **state)
     expect_events("I=0;F=0;+K"); /* the device has nothing else to do */
     finish(&w[2].job);
     expect_events("K=0;");
-    close_all(sched, model, wholes);
+    close_all(sched, model, parents);
 }
 
 /* However much ends at once, one end does not lie inside the other. */
@@ -410,52 +413,52 @@ static void test_ends_are_not_nested(void **state)
 {
     (void)state;
     enum { COUNT = 200 };
-    static struct whole w[COUNT];
+    static struct parent w[COUNT];
     struct rt_sched *sched = new_sched(1);
     struct rt_sched_queue *model = new_queue(sched, 10, 0, 1);
-    struct rt_sched_queue *wholes = new_queue(sched, COUNT, 0, 1);
+    struct rt_sched_queue *parents = new_queue(sched, COUNT, 0, 1);
     struct job a;
     init_job(&a, 'a');
     submit(model, &a);
     for (unsigned i = 0; i < COUNT; i++) {
-        init_whole(&w[i], 'A', model);
+        init_parent(&w[i], 'A', model);
         for (unsigned k = 0; k < STEPS; k++) {
             w[i].steps[k].ends_in_start = true;
         }
-        submit(wholes, &w[i].job);
+        submit(parents, &w[i].job);
     }
-    assert_int_equal(rt_sched_load(wholes).running, RT_SCHED_BATCH_MAX);
+    assert_int_equal(rt_sched_load(parents).running, RT_SCHED_BATCH_MAX);
     events[0] = '\0';
     finish(&a);
     for (unsigned i = 0; i < COUNT; i++) {
         assert_int_equal(w[i].job.done_count, 1);
     }
     assert_int_equal(starts_max, 1);
-    close_all(sched, model, wholes);
+    close_all(sched, model, parents);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-/* Of three wholes one has a part that waits, one a part that leaves a batch, and one a part that
- * runs alone. */
+/* Of three parents one has a child that waits, one a child that leaves a batch, and one a child
+ * that runs alone. */
 static void cut(bool is_late)
 {
     struct rt_sched *sched = new_sched(2);
     struct rt_sched_queue *model = new_queue(sched, 10, 1, 6), *other = new_queue(sched, 10, 1, 1);
-    struct rt_sched_queue *wholes = new_queue(sched, 10, 0, 1);
+    struct rt_sched_queue *parents = new_queue(sched, 10, 0, 1);
     struct job a, b;
-    struct whole w[3];
+    struct parent w[3];
     init_job(&a, 'a');
     init_job(&b, 'b');
     submit(model, &a);
     submit(model, &b);
-    init_whole(&w[0], 'P', model); /* in a batch with b */
-    init_whole(&w[1], 'K', other); /* alone */
-    init_whole(&w[2], 'F', other); /* waits */
+    init_parent(&w[0], 'P', model); /* in a batch with b */
+    init_parent(&w[1], 'K', other); /* alone */
+    init_parent(&w[2], 'F', other); /* waits */
     w[0].steps[0].leaves = true;
     for (unsigned i = 0; i < 3; i++) {
         w[i].job.sched.deadline_ns = is_late ? SECOND + SECOND : RT_SCHED_NEVER;
-        submit(wholes, &w[i].job);
+        submit(parents, &w[i].job);
     }
     finish(&a);
     expect_events("+a*P*K+L*F+[bQ]a=0;");
@@ -483,7 +486,7 @@ static void cut(bool is_late)
     expect_events("b=0;");
     assert_true(b.sched.is_batch_end);
     rt_sched_queue_unref(other);
-    close_all(sched, model, wholes);
+    close_all(sched, model, parents);
 }
 
 static void test_cancel(void **state)
@@ -498,18 +501,19 @@ static void test_deadlines(void **state)
     cut(true);
 }
 
-/* The whole is cancelled before the end of a step is known: the next one does not begin. */
-static void test_a_part_of_a_cancelled_whole(void **state)
+/* The parent is cancelled before the end of a step is known: the next one does not begin. */
+static void test_a_child_of_a_cancelled_parent(void **state)
 {
     (void)state;
     struct rt_sched *sched = new_sched(2);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 1), *wholes = new_queue(sched, 10, 0, 1);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 1),
+                          *parents = new_queue(sched, 10, 0, 1);
     struct job a;
-    struct whole w;
+    struct parent w;
     init_job(&a, 'a');
-    init_whole(&w, 'P', model);
+    init_parent(&w, 'P', model);
     submit(model, &a);
-    submit(wholes, &w.job);
+    submit(parents, &w.job);
     expect_events("+a*P+Q");
     rt_sched_cancel(&w.job.sched);
     expect_events("-Q-P");
@@ -530,29 +534,30 @@ static void test_a_part_of_a_cancelled_whole(void **state)
     expect_events(ends);
     finish(&a);
     events[0] = '\0';
-    close_all(sched, model, wholes);
+    close_all(sched, model, parents);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* A request waits for memory that a whole holds: the parts of the whole pass it. */
+/* A request waits for memory that a parent holds: the children of the parent pass it. */
 static void test_parts_pass_what_waits_for_memory(void **state)
 {
     (void)state;
     struct rt_sched *sched = new_sched(1);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6), *wholes = new_queue(sched, 10, 0, 1);
+    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6),
+                          *parents = new_queue(sched, 10, 0, 1);
     struct job jobs[3];
-    struct whole w;
+    struct parent w;
     for (unsigned i = 0; i < 3; i++) {
         init_job(&jobs[i], (char)('a' + (char)i));
     }
-    init_whole(&w, 'P', model);
+    init_parent(&w, 'P', model);
     memory_left = 10;
     jobs[0].memory = 4;
     jobs[1].memory = jobs[2].memory = 8;
     submit(model, &jobs[0]);
     submit(model, &jobs[1]);
-    submit(wholes, &w.job);
+    submit(parents, &w.job);
     submit(model, &jobs[2]);
     expect_events("+a*P");
     memory_left = 6;
@@ -573,26 +578,27 @@ static void test_parts_pass_what_waits_for_memory(void **state)
     rt_sched_released(sched);
     rt_sched_released(sched);
     expect_events("S=0;P=0;c=0;");
-    close_all(sched, model, wholes);
+    close_all(sched, model, parents);
 }
 
 /* ---- everything at once ---------------------------------------------------------------------- */
 
-/* Threads submit requests and wholes, cancel them and let their time pass; others end what runs. */
+/* Threads submit requests and parents, cancel them and let their time pass; others end what runs.
+ */
 enum { STRESS = 3000, SUBMITTERS = 3, RUNNERS = 2 };
 
 struct stress {
     struct rt_sched_job job;
-    struct stress *whole; /* NULL: it is a request or a whole */
-    struct stress *parts; /* STEPS of them; NULL: a request or a part */
-    unsigned index, here; /* of the head of a batch: those that run */
+    struct stress *parent;   /* NULL: it is a request or a parent */
+    struct stress *children; /* STEPS of them; NULL: a request or a child */
+    unsigned index, here;    /* of the head of a batch: those that run */
     struct stress *head;
     bool is_on_device;
     atomic_bool is_cancelled;
     atomic_uint done_count;
 };
 
-static struct stress stress[STRESS], stress_parts[STRESS][STEPS];
+static struct stress stress[STRESS], stress_children[STRESS][STEPS];
 static struct rt_sched *stress_sched;
 static struct rt_sched_queue *stress_queues[3];
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -668,16 +674,16 @@ static void stress_done(struct rt_sched_job *job, enum status status)
     atomic_fetch_add(&over, 1);
 }
 
-static void submit_stress_part(struct stress *whole, unsigned index);
+static void submit_stress_part(struct stress *parent, unsigned index);
 
 static void stress_part_done(struct rt_sched_job *job, enum status status)
 {
-    struct stress *part = stress_of(job);
-    atomic_fetch_add(&part->done_count, 1);
-    if (status == ST_OK && part->index + 1 < STEPS && !atomic_load(&part->whole->is_cancelled)) {
-        submit_stress_part(part->whole, part->index + 1);
+    struct stress *child = stress_of(job);
+    atomic_fetch_add(&child->done_count, 1);
+    if (status == ST_OK && child->index + 1 < STEPS && !atomic_load(&child->parent->is_cancelled)) {
+        submit_stress_part(child->parent, child->index + 1);
     } else {
-        rt_sched_finished(&part->whole->job, status);
+        rt_sched_finished(&child->parent->job, status);
     }
 }
 
@@ -687,26 +693,26 @@ static const struct rt_sched_job_ops stress_part_ops = {.start = stress_start,
                                                         .cancel = stress_cancel,
                                                         .done = stress_part_done};
 
-static void submit_stress_part(struct stress *whole, unsigned index)
+static void submit_stress_part(struct stress *parent, unsigned index)
 {
-    struct stress *part = &whole->parts[index];
+    struct stress *child = &parent->children[index];
     struct error err;
-    part->job.ops = &stress_part_ops;
-    part->job.deadline_ns = RT_SCHED_NEVER;
-    part->job.rows = whole->job.bytes % 3;
-    part->job.bytes = whole->job.bytes + index;
-    part->job.priority = whole->job.priority;
-    part->job.whole = &whole->job;
-    part->job.is_uncounted = whole->job.bytes % 2;
-    part->whole = whole;
-    part->index = index;
-    must(rt_sched_submit(stress_queues[whole->job.bytes % 2], &part->job, false, &err) == ST_OK);
+    child->job.ops = &stress_part_ops;
+    child->job.deadline_ns = RT_SCHED_NEVER;
+    child->job.rows = parent->job.bytes % 3;
+    child->job.bytes = parent->job.bytes + index;
+    child->job.priority = parent->job.priority;
+    child->job.parent = &parent->job;
+    child->job.is_uncounted = parent->job.bytes % 2;
+    child->parent = parent;
+    child->index = index;
+    must(rt_sched_submit(stress_queues[parent->job.bytes % 2], &child->job, false, &err) == ST_OK);
 }
 
-static bool stress_start_whole(struct rt_sched_job *job, bool may_run_inline)
+static bool stress_start_parent(struct rt_sched_job *job, bool may_run_inline)
 {
     (void)may_run_inline;
-    if (rt_sched_step_aside(job)) {
+    if (rt_sched_yield(job)) {
         submit_stress_part(stress_of(job), 0);
         return true;
     }
@@ -718,8 +724,8 @@ static const struct rt_sched_job_ops stress_ops = {.start = stress_start,
                                                    .fits = stress_fits,
                                                    .cancel = stress_cancel,
                                                    .done = stress_done};
-static const struct rt_sched_job_ops stress_whole_ops = {
-    .start = stress_start_whole, .cancel = stress_cancel, .done = stress_done};
+static const struct rt_sched_job_ops stress_parent_ops = {
+    .start = stress_start_parent, .cancel = stress_cancel, .done = stress_done};
 
 static void *submit_many(void *arg)
 {
@@ -727,15 +733,15 @@ static void *submit_many(void *arg)
     for (unsigned i = number; i < STRESS; i += SUBMITTERS) {
         struct rt_sched_job *job = &stress[i].job;
         struct error err;
-        bool is_whole = rand_r(&seed) % 2;
-        job->ops = is_whole ? &stress_whole_ops : &stress_ops;
-        stress[i].parts = is_whole ? stress_parts[i] : NULL;
+        bool is_parent = rand_r(&seed) % 2;
+        job->ops = is_parent ? &stress_parent_ops : &stress_ops;
+        stress[i].children = is_parent ? stress_children[i] : NULL;
         job->bytes = 1 + (unsigned)rand_r(&seed) % 9;
         job->priority = (unsigned)rand_r(&seed) % 9;
-        job->rows = is_whole ? 0 : rand_r(&seed) % 3;
+        job->rows = is_parent ? 0 : rand_r(&seed) % 3;
         job->deadline_ns =
             rand_r(&seed) % 4 ? RT_SCHED_NEVER : fake_clock() + (unsigned)rand_r(&seed) % 100;
-        unsigned at = is_whole ? 2 : (unsigned)rand_r(&seed) % 2;
+        unsigned at = is_parent ? 2 : (unsigned)rand_r(&seed) % 2;
         if (rt_sched_submit(stress_queues[at], job, false, &err) != ST_OK) {
             atomic_fetch_add(&stress[i].done_count, 1);
             atomic_fetch_add(&over, 1);
@@ -796,7 +802,7 @@ static void test_stress(void **state)
     for (unsigned i = 0; i < STRESS; i++) {
         assert_int_equal(atomic_load(&stress[i].done_count), 1);
         for (unsigned k = 0; k < STEPS; k++) {
-            assert_true(atomic_load(&stress_parts[i][k].done_count) <= 1);
+            assert_true(atomic_load(&stress_children[i][k].done_count) <= 1);
         }
     }
     rt_sched_queue_unref(rt_sched_queue_ref(stress_queues[0]));
@@ -809,13 +815,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alone_it_does_not_step_aside),
         cmocka_unit_test(test_parts_join_requests),
-        cmocka_unit_test(test_wholes_go_together),
+        cmocka_unit_test(test_parents_go_together),
         cmocka_unit_test(test_it_is_freed_with_the_last_part),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_ends_are_not_nested),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_deadlines),
-        cmocka_unit_test(test_a_part_of_a_cancelled_whole),
+        cmocka_unit_test(test_a_child_of_a_cancelled_parent),
         cmocka_unit_test(test_parts_pass_what_waits_for_memory),
         cmocka_unit_test(test_stress),
     };

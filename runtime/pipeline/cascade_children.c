@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps as jobs of the scheduler, parts of a whole that has stepped aside. A step becomes a job
+ * Steps as jobs of the scheduler, children of a parent that has yielded. A step becomes a job
  * when all that it follows is over, so it waits for nothing but its turn. It may then run as one
  * with any calls of its method.
  */
@@ -55,27 +55,27 @@ static int64_t part_rows(const struct rt_sched_queue *queue, const struct rt_inv
     return may_join ? rt_batch_rows(inv) : 0;
 }
 
-void rt_cascade_submit_part(struct rt_cascade *cascade, uint32_t index)
+void rt_cascade_submit_child(struct rt_cascade *cascade, uint32_t index)
 {
     struct cascade_step *step = &cascade->steps[index];
     struct rt_invocation *inv = step->invocation;
-    struct rt_sched_job *whole = rt_cascade_whole(cascade);
+    struct rt_sched_job *parent = rt_cascade_parent(cascade);
     struct error err;
     inv->is_awaited = false;
     if (!cascade->queues[index] || rt_pipeline_step_count(inv->method) > 0) {
-        inv->whole = whole;
+        inv->parent = parent;
         rt_invocation_submit(inv, HAL_CALLER_BUSY, rt_cascade_on_step_done, step);
         return;
     }
     step->job.ops = &part_ops;
     step->job.deadline_ns = RT_SCHED_NEVER;
-    step->job.priority = whole->priority;
+    step->job.priority = parent->priority;
     step->job.rows = part_rows(cascade->queues[index], inv);
     step->job.call = inv;
-    step->job.whole = whole;
+    step->job.parent = parent;
     step->job.is_uncounted = !cascade->is_partial; /* only calls of lists count for their models */
     enum status status = rt_sched_submit(cascade->queues[index], &step->job, false, &err);
-    must(status == ST_OK); /* a part is not refused, and needs no memory: rt_sched_step_aside() */
+    must(status == ST_OK); /* a child is not refused, and needs no memory: rt_sched_yield() */
 }
 
 /* Only the end of a step lets those behind it begin. */
@@ -87,12 +87,12 @@ static void make_all_late(struct rt_cascade *cascade)
     }
 }
 
-void rt_cascade_hand_over(struct rt_cascade *cascade, struct rt_sched_job *whole,
+void rt_cascade_hand_over(struct rt_cascade *cascade, struct rt_sched_job *parent,
                           struct rt_sched_queue *const *queues)
 {
     OBJ_CHECK(cascade, RT_CASCADE_MAGIC);
-    must(cascade->prepared == cascade->layout->step_count && !rt_cascade_whole(cascade));
-    atomic_store_explicit(&cascade->whole, whole, memory_order_relaxed);
+    must(cascade->prepared == cascade->layout->step_count && !rt_cascade_parent(cascade));
+    atomic_store_explicit(&cascade->parent, parent, memory_order_relaxed);
     cascade->queues = queues;
     make_all_late(cascade);
 }
