@@ -76,7 +76,7 @@ include_rules() {
         }
         # The doors of the runtime for the server, and the end of the expression.
         function runtime_doors() {
-            return "runtime/(load/load|call/(ahead|invocation|batch|profile)|" \
+            return "runtime/(load/load|call/(speculation|invocation|batch|profile)|" \
                 "pipeline/(pipeline|cascade)|" \
                 "program/(adapt|example|names|oracle|outline|program|resident|results|" \
                 "signature|state|summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"

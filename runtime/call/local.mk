@@ -3,8 +3,8 @@
 noinst_LIBRARIES += %D%/libcall.a
 %C%_libcall_a_CFLAGS = $(STRICT_CFLAGS)
 %C%_libcall_a_SOURCES = \
-	%D%/ahead.c %D%/ahead.h %D%/ahead_priv.h \
-	%D%/ahead_proof.c \
+	%D%/speculation.c %D%/speculation.h %D%/speculation_priv.h \
+	%D%/speculation_proof.c \
 	%D%/batch.c %D%/batch.h \
 	%D%/batch_proof.c \
 	%D%/inputs.c \

@@ -43,7 +43,7 @@ void rt_steps_free(struct rt_method *method)
         return;
     }
     free_forms(steps->forms, RT_STEPS_ROWS_MAX + 1);
-    free_forms(steps->ahead, RT_AHEAD_STEPS_MAX + 1);
+    free_forms(steps->speculation, RT_SPECULATION_STEPS_MAX + 1);
     if (steps->has_step) {
         rt_step_fini(&steps->step);
     }

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/call/ahead.h"
+#include "runtime/call/speculation.h"
 #include "runtime/call/inside.h"
 #include "runtime/code/step.h"
 #include "runtime/program/method.h"
@@ -30,8 +30,9 @@ struct rt_steps {
     bool has_step;
     atomic_bool is_stopped; /* nobody wants to know any more whether steps may be joined */
     bool *is_private;       /* by input of the step's graph */
-    struct rt_method *forms[RT_STEPS_ROWS_MAX + 1];  /* owned; by rows; NULL: not made */
-    struct rt_method *ahead[RT_AHEAD_STEPS_MAX + 1]; /* the same for steps of one sequence */
+    struct rt_method *forms[RT_STEPS_ROWS_MAX + 1]; /* owned; by rows; NULL: not made */
+    struct rt_method
+        *speculation[RT_SPECULATION_STEPS_MAX + 1]; /* the same for steps of one sequence */
 };
 
 /* Steps that run as one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls that find out whether steps give the same bits in another way, and how long that takes:
- * steps of several sequences (steps_proof.c), steps of one sequence (ahead_proof.c). Inputs are
- * numbers that every type can represent. Waits for the device; one thread.
+ * steps of several sequences (steps_proof.c), steps of one sequence (speculation_proof.c). Inputs
+ * are numbers that every type can represent. Waits for the device; one thread.
  */
 #ifndef PTED_RUNTIME_CALL_STEPS_TRIAL_H
 #define PTED_RUNTIME_CALL_STEPS_TRIAL_H

@@ -150,13 +150,13 @@ enum status rt_block_rows(struct rt_block *block, struct hal_device *device,
     return end_rows(block, joined, status, err);
 }
 
-enum status rt_block_ahead(struct rt_block *block, struct hal_device *device,
-                           const struct rt_graph *from, uint32_t rows,
-                           const struct rt_graph_buffers *buffers, struct error *err)
+enum status rt_block_speculation(struct rt_block *block, struct hal_device *device,
+                                 const struct rt_graph *from, uint32_t rows,
+                                 const struct rt_graph_buffers *buffers, struct error *err)
 {
     uint32_t joined;
     rt_block_init(block, from->name, device, NULL);
-    enum status status = rt_graph_ahead(&block->graph, from, rows, buffers, &joined, err);
+    enum status status = rt_graph_speculation(&block->graph, from, rows, buffers, &joined, err);
     block->given_count = rows * (buffers->first + 1);
     block->result_count = rows * buffers->result_count;
     return end_rows(block, joined, status, err);

@@ -89,10 +89,11 @@ MUST_CHECK enum status rt_block_rows(struct rt_block *block, struct hal_device *
                                      const struct rt_graph *from, uint32_t rows,
                                      const bool *is_private, struct error *err);
 
-/* The same for steps of one sequence that follow each other: see rt_graph_ahead(). */
-MUST_CHECK enum status rt_block_ahead(struct rt_block *block, struct hal_device *device,
-                                      const struct rt_graph *from, uint32_t rows,
-                                      const struct rt_graph_buffers *buffers, struct error *err);
+/* The same for steps of one sequence that follow each other: see rt_graph_speculation(). */
+MUST_CHECK enum status rt_block_speculation(struct rt_block *block, struct hal_device *device,
+                                            const struct rt_graph *from, uint32_t rows,
+                                            const struct rt_graph_buffers *buffers,
+                                            struct error *err);
 
 /*
  * The plan for |inputs| (by graph input), from the cache or made now; and the words for its run,

@@ -25,7 +25,7 @@ struct making {
     struct rt_graph *graph;
     const struct rt_graph *from;
     uint32_t rows;
-    const struct rt_graph_buffers *buffers; /* of rt_graph_ahead(), else NULL */
+    const struct rt_graph_buffers *buffers; /* of rt_graph_speculation(), else NULL */
     struct error *err;
     /* ---- by value of |from| ---- */
     bool *differs;
@@ -814,9 +814,9 @@ enum status rt_graph_rows(struct rt_graph *graph, const struct rt_graph *from, u
     return make(&m, is_private, out_joined);
 }
 
-enum status rt_graph_ahead(struct rt_graph *graph, const struct rt_graph *from, uint32_t rows,
-                           const struct rt_graph_buffers *buffers, uint32_t *out_joined,
-                           struct error *err)
+enum status rt_graph_speculation(struct rt_graph *graph, const struct rt_graph *from, uint32_t rows,
+                                 const struct rt_graph_buffers *buffers, uint32_t *out_joined,
+                                 struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     OBJ_CHECK(from, RT_GRAPH_MAGIC);

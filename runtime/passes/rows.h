@@ -45,8 +45,8 @@ struct rt_graph_buffers {
  * Inputs of |graph|: those before the buffers for the first row, then for the second, and so on;
  * the numbers of all rows; the buffers. Outputs: the results of each row, then the written buffers.
  */
-MUST_CHECK enum status rt_graph_ahead(struct rt_graph *graph, const struct rt_graph *from,
-                                      uint32_t rows, const struct rt_graph_buffers *buffers,
-                                      uint32_t *out_joined, struct error *err);
+MUST_CHECK enum status rt_graph_speculation(struct rt_graph *graph, const struct rt_graph *from,
+                                            uint32_t rows, const struct rt_graph_buffers *buffers,
+                                            uint32_t *out_joined, struct error *err);
 
 #endif

@@ -286,7 +286,7 @@ enum status generator_new(struct rt_method *method, const char *path, const char
     atomic_init(&generator->is_retired, false);
     atomic_init(&generator->active, 0);
     atomic_init(&generator->decoding, 0);
-    atomic_init(&generator->ahead_tokens, 1);
+    atomic_init(&generator->speculation_tokens, 1);
     atomic_init(&generator->never_guesses, false);
     error_set(&generator->why_one, ST_UNSUPPORTED, "it has not been tried yet");
     int rc = pthread_mutex_init(&generator->lock, NULL);

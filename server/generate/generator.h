@@ -62,10 +62,10 @@ struct generator {
     struct chat chat;
     _Atomic(uint32_t) active;   /* generations that are under way */
     _Atomic(uint32_t) decoding; /* those of them that have got a token */
-    /* Tokens of one answer that one call takes, see runtime/call/ahead.h; 1: not known yet, or not
-     * possible. Set once, after |ahead_ns|: the times of such calls, by tokens. */
-    _Atomic(uint32_t) ahead_tokens;
-    uint64_t ahead_ns[DRAFTS_MAX + 2];
+    /* Tokens of one answer that one call takes, see runtime/call/speculation.h; 1: not known yet,
+     * or not possible. Set once, after |speculation_ns|: the times of such calls, by tokens. */
+    _Atomic(uint32_t) speculation_tokens;
+    uint64_t speculation_ns[DRAFTS_MAX + 2];
     struct error why_one;      /* the loop's: why it is 1 */
     atomic_bool never_guesses; /* it was tried, and stays 1 */
     pthread_mutex_t lock;

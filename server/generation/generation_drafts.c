@@ -13,7 +13,7 @@
 
 #include "server/generation/generation_priv.h"
 
-#include "runtime/call/ahead.h"
+#include "runtime/call/speculation.h"
 #include "runtime/call/invocation.h"
 #include "server/infer/stats.h"
 
@@ -31,7 +31,7 @@ static uint32_t room_for(const struct generation *generation, const struct rt_me
                          uint32_t tokens_max)
 {
     int64_t left = (int64_t)generation->answer_max - generation->answer_count - 1;
-    int64_t room = rt_ahead_position_max(method) - generation->fed_count;
+    int64_t room = rt_speculation_position_max(method) - generation->fed_count;
     int64_t max = left < room ? left : room;
     max = max < tokens_max - 1 ? max : tokens_max - 1;
     return max > 0 ? (uint32_t)max : 0;
@@ -49,7 +49,7 @@ void generation_drafts_choose(const struct request *request)
     struct generation *generation = generation_of(request);
     struct generator *generator = generation->generator;
     struct drafts *drafts = &generation->drafts;
-    uint32_t tokens_max = atomic_load(&generator->ahead_tokens);
+    uint32_t tokens_max = atomic_load(&generator->speculation_tokens);
     generation->draft_count = drafts->count = 0;
     if (!may_guess(generation, tokens_max)) {
         return;
@@ -57,7 +57,7 @@ void generation_drafts_choose(const struct request *request)
     drafts_find(drafts, generation->tokens, generation->token_count,
                 room_for(generation, request->infer.call.model->method, tokens_max));
     if (atomic_load(&generator->active) <= 1) {
-        generation->draft_count = drafts_choose(drafts, generator->ahead_ns, tokens_max);
+        generation->draft_count = drafts_choose(drafts, generator->speculation_ns, tokens_max);
         generation->step_count += generation->draft_count;
     }
 }
@@ -81,7 +81,8 @@ enum status generation_drafts_decode(struct request *request, struct error *err)
     struct rt_method *method = call->model->method;
     uint32_t inputs = rt_method_input_count(method);
     uint32_t position = generation->generator->position_input;
-    TRY(rt_ahead_new(method, request->infer.pool, generation->step_count, &call->invocation, err));
+    TRY(rt_speculation_new(method, request->infer.pool, generation->step_count, &call->invocation,
+                           err));
     rt_invocation_run_in(call->invocation, request->infer.run_pool);
     for (uint32_t i = 0; i < generation->step_count; i++) {
         uint32_t id =
@@ -90,7 +91,7 @@ enum status generation_drafts_decode(struct request *request, struct error *err)
         TRY(put_input(call->invocation, i * inputs + position, 1,
                       (int64_t)generation->fed_count + i, err));
     }
-    return rt_ahead_ready(method, call->invocation, err);
+    return rt_speculation_ready(method, call->invocation, err);
 }
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */

@@ -224,7 +224,7 @@ void model_log(const struct model *model, const struct hal_device *device)
 /* Of a language model whose steps have been tried. */
 static void print_guesses(const struct generator *generator, struct buf *out)
 {
-    uint32_t tokens = atomic_load(&generator->ahead_tokens);
+    uint32_t tokens = atomic_load(&generator->speculation_tokens);
     if (tokens > 1) {
         buf_printf(out, "; a step of an answer checks up to %u guessed tokens", tokens - 1);
     } else {

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "hal/device.h"
 #include "hal/pool.h"
-#include "runtime/call/ahead.h"
+#include "runtime/call/speculation.h"
 #include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
 #include "server/generate/generator.h"
@@ -30,26 +30,26 @@ static bool has_steps(const struct model *model)
     return rt_batch_has_states(model->method);
 }
 
-_Static_assert(DRAFTS_MAX + 1 == RT_AHEAD_STEPS_MAX, "a call checks all guesses");
+_Static_assert(DRAFTS_MAX + 1 == RT_SPECULATION_STEPS_MAX, "a call checks all guesses");
 
 /* How many tokens of one answer may run as one call, and how long that takes. The times are read
  * only after publish(). */
-static void prove_ahead(struct proving *proving, struct hal_pool *pool)
+static void prove_speculation(struct proving *proving, struct hal_pool *pool)
 {
     struct generator *generator = proving->model->generator;
     int64_t guesses = (int64_t)proving->model->params.draft_tokens_max;
     struct error *why_not = &proving->why_one;
-    proving->ahead_tokens = 1;
+    proving->speculation_tokens = 1;
     error_set(why_not, ST_UNSUPPORTED, "its steps are not joined, or none are to be checked");
     if (!generator || generator->position_input == 0 || guesses == 0 || proving->rows_max == 1) {
         return;
     }
     int64_t max = guesses < proving->rows_max ? guesses + 1 : proving->rows_max;
     uint32_t tokens =
-        (uint32_t)rt_ahead_prove(proving->model->method, pool, max, STEPS_PROOF_NS, why_not);
-    if (tokens > 1 && rt_ahead_measure(proving->model->method, pool, tokens, generator->ahead_ns,
-                                       why_not) == ST_OK) {
-        proving->ahead_tokens = tokens;
+        (uint32_t)rt_speculation_prove(proving->model->method, pool, max, STEPS_PROOF_NS, why_not);
+    if (tokens > 1 && rt_speculation_measure(proving->model->method, pool, tokens,
+                                             generator->speculation_ns, why_not) == ST_OK) {
+        proving->speculation_tokens = tokens;
     }
 }
 
@@ -65,7 +65,7 @@ static void prove(uv_work_t *work)
     must(model->rows_form > 1); /* else there is nothing to try */
     struct hal_pool *pool;
     proving->rows_max = proving->rows = 1;
-    proving->ahead_tokens = 1;
+    proving->speculation_tokens = 1;
     if (hal_pool_new(proving->serving->device, proving->ring_bytes, &pool, why_not) != ST_OK) {
         return;
     }
@@ -76,7 +76,7 @@ static void prove(uv_work_t *work)
         struct error ignored; /* real runs will tell */
         proving->rows = rt_batch_measure(model->method, pool, proving->rows_max, &ignored);
     }
-    prove_ahead(proving, pool);
+    prove_speculation(proving, pool);
     hal_pool_free(pool);
 }
 
@@ -101,8 +101,8 @@ static void publish(const struct proving *proving)
     model->rows_max = proving->rows_max;
     if (model->generator) {
         model->generator->why_one = proving->why_one;
-        atomic_store(&model->generator->ahead_tokens, proving->ahead_tokens);
-        atomic_store(&model->generator->never_guesses, proving->ahead_tokens == 1);
+        atomic_store(&model->generator->speculation_tokens, proving->speculation_tokens);
+        atomic_store(&model->generator->never_guesses, proving->speculation_tokens == 1);
     }
     if (is_alone) {
         model->why_alone = proving->why_not;

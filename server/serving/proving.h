@@ -30,7 +30,7 @@ struct proving {
     int64_t rows_max;        /* the result, and the reason if it is 1 */
     int64_t rows;            /* of these, the number to begin with */
     struct error why_not;
-    uint32_t ahead_tokens; /* of a language model: see struct generator */
+    uint32_t speculation_tokens; /* of a language model: see struct generator */
     struct error why_one;
 };
 

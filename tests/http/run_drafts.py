@@ -3,7 +3,7 @@
 """Guesses at the next tokens of an answer: steps that check them give the answers of steps that do
 not, whatever a request asks for, and statistics show that guesses were checked.
 
-tests/unit/test_ahead compares bits, tests/unit/test_drafts says where guesses come from.
+tests/unit/test_speculation compares bits, tests/unit/test_drafts says where guesses come from.
 
 usage: run_drafts.py, with top_srcdir and top_builddir in the environment.
 """

@@ -225,7 +225,7 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_watchdog_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
-UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_ahead %D%/test_batch \
+UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch \
 	%D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_cut %D%/test_dim \
 	%D%/test_example %D%/test_expand_dw %D%/test_forms %D%/test_halves %D%/test_invocation %D%/test_names \
 	%D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute %D%/test_pipeline \
@@ -246,9 +246,9 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_batch_SOURCES = %D%/test_batch.c %D%/call_support.c %D%/call_support.h
 %C%_test_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_batch_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
-%C%_test_ahead_SOURCES = %D%/test_ahead.c %D%/call_support.c %D%/call_support.h
-%C%_test_ahead_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_ahead_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_speculation_SOURCES = %D%/test_speculation.c %D%/call_support.c %D%/call_support.h
+%C%_test_speculation_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_speculation_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_steps_SOURCES = %D%/test_steps.c %D%/call_support.c %D%/call_support.h
 %C%_test_steps_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_steps_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

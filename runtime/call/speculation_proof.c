@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "hal/buffer.h"
-#include "runtime/call/ahead_priv.h"
+#include "runtime/call/speculation_priv.h"
 #include "runtime/call/steps_trial.h"
 #include "runtime/program/state_cells.h"
 
@@ -124,18 +124,18 @@ static enum status give_all(const struct trial *trial, struct rt_invocation *cal
             spoil_inputs(trial, call, row);
         }
     }
-    TRY(rt_ahead_ready(trial->method, call, err));
+    TRY(rt_speculation_ready(trial->method, call, err));
     return rt_invocation_plan(call, RT_PREPARE_ALL, err);
 }
 
 /* |rows| steps from |first| on as one call, which the caller frees; |is_wrong|: all but the first
  * are other ones. */
-static enum status run_ahead(const struct trial *trial, struct rt_state *state, uint32_t first,
-                             uint32_t rows, bool is_wrong, uint64_t *out_ns,
-                             struct rt_invocation **out_call, struct error *err)
+static enum status run_speculation(const struct trial *trial, struct rt_state *state,
+                                   uint32_t first, uint32_t rows, bool is_wrong, uint64_t *out_ns,
+                                   struct rt_invocation **out_call, struct error *err)
 {
     TRY(check_goes_on(trial, err));
-    TRY(rt_ahead_new(trial->method, trial->pool, rows, out_call, err));
+    TRY(rt_speculation_new(trial->method, trial->pool, rows, out_call, err));
     rt_invocation_set_state(*out_call, state);
     enum status status = give_all(trial, *out_call, first, rows, is_wrong, err);
     if (status == ST_OK) {
@@ -169,7 +169,7 @@ static enum status walk(struct trial *trial, struct error *err)
     }
     trial->results = calloc(trial->step_count, trial->result_bytes + 1);
     if (!trial->results) {
-        return error_set(err, ST_EXHAUSTED, "no memory for steps ahead");
+        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
     }
     TRY(share(trial, &trial->alone, err));
     for (uint32_t i = 0; i < trial->step_count; i++) {
@@ -221,18 +221,19 @@ static enum status compare_right(const struct trial *trial, const struct rt_stat
 {
     for (uint32_t row = 0; row < rows; row++) {
         if (!has_results(trial, call, row * step_of(trial)->result_count, row)) {
-            return error_set(err, ST_UNSUPPORTED, "step %u of %u ahead has other bits than alone",
-                             row, rows);
+            return error_set(err, ST_UNSUPPORTED,
+                             "speculative step %u of %u has other bits than alone", row, rows);
         }
     }
     if (!rt_state_wrote(state, BEFORE, BEFORE + rows)) {
-        return error_set(err, ST_UNSUPPORTED, "%u steps ahead write other rows than their own",
-                         rows);
+        return error_set(err, ST_UNSUPPORTED,
+                         "%u speculative steps write other rows than their own", rows);
     }
     return has_rows(trial, state, BEFORE + rows)
                ? ST_OK
                : error_set(err, ST_UNSUPPORTED,
-                           "%u steps ahead leave other mutable buffers than one by one", rows);
+                           "%u speculative steps leave other mutable buffers than one by one",
+                           rows);
 }
 
 static enum status try_right(const struct trial *trial, struct rt_state *state, uint32_t rows,
@@ -240,7 +241,7 @@ static enum status try_right(const struct trial *trial, struct rt_state *state, 
 {
     struct rt_invocation *call;
     uint64_t ns;
-    TRY(run_ahead(trial, state, BEFORE, rows, false, &ns, &call, err));
+    TRY(run_speculation(trial, state, BEFORE, rows, false, &ns, &call, err));
     enum status status = compare_right(trial, state, call, rows, err);
     rt_invocation_free(call);
     return status;
@@ -251,7 +252,7 @@ static enum status try_wrong(const struct trial *trial, struct rt_state *state, 
 {
     struct rt_invocation *call;
     uint64_t ns;
-    TRY(run_ahead(trial, state, BEFORE, rows, true, &ns, &call, err));
+    TRY(run_speculation(trial, state, BEFORE, rows, true, &ns, &call, err));
     bool is_same = has_results(trial, call, 0, 0);
     rt_invocation_free(call);
     TRY(run_alone(trial, state, BEFORE + 1, &ns, &call, err));
@@ -267,7 +268,7 @@ static enum status prove_rows(const struct trial *trial, uint32_t rows, struct e
 {
     typedef enum status try_f(const struct trial *, struct rt_state *, uint32_t, struct error *);
     static try_f *const tries[] = {try_right, try_wrong};
-    TRY(rt_ahead_make_form(trial->method, rows, err));
+    TRY(rt_speculation_make_form(trial->method, rows, err));
     for (unsigned i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
         struct rt_state *state;
         TRY(share(trial, &state, err));
@@ -278,14 +279,15 @@ static enum status prove_rows(const struct trial *trial, uint32_t rows, struct e
     return ST_OK;
 }
 
-int64_t rt_ahead_prove(struct rt_method *method, struct hal_pool *pool, int64_t steps_max,
-                       uint64_t budget_ns, struct error *why_not)
+int64_t rt_speculation_prove(struct rt_method *method, struct hal_pool *pool, int64_t steps_max,
+                             uint64_t budget_ns, struct error *why_not)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    int64_t max = steps_max < RT_AHEAD_STEPS_MAX ? steps_max : RT_AHEAD_STEPS_MAX, proven = 1;
+    int64_t max = steps_max < RT_SPECULATION_STEPS_MAX ? steps_max : RT_SPECULATION_STEPS_MAX,
+            proven = 1;
     uint64_t stop_ns = rt_trial_now_ns() + budget_ns;
     error_set(why_not, ST_UNSUPPORTED, "there was no time to try");
-    if (max < 2 || rt_ahead_make_form(method, 2, why_not) != ST_OK) {
+    if (max < 2 || rt_speculation_make_form(method, 2, why_not) != ST_OK) {
         return 1; /* most methods: before any step runs */
     }
     struct trial trial = {.method = method, .pool = pool, .step_count = (uint32_t)max};
@@ -312,7 +314,7 @@ static enum status time_rows(const struct trial *trial, uint32_t rows, uint64_t 
     for (uint32_t i = 0; status == ST_OK && i < WARM_UP + RACES; i++) {
         uint64_t ns;
         status = rows == 1 ? run_alone(trial, state, BEFORE, &ns, &call, err)
-                           : run_ahead(trial, state, BEFORE, rows, false, &ns, &call, err);
+                           : run_speculation(trial, state, BEFORE, rows, false, &ns, &call, err);
         if (status == ST_OK) {
             rt_invocation_free(call);
             *out_ns = i >= WARM_UP && ns < *out_ns ? ns : *out_ns;
@@ -322,11 +324,11 @@ static enum status time_rows(const struct trial *trial, uint32_t rows, uint64_t 
     return status;
 }
 
-enum status rt_ahead_measure(struct rt_method *method, struct hal_pool *pool, uint32_t steps,
-                             uint64_t *out_ns, struct error *err)
+enum status rt_speculation_measure(struct rt_method *method, struct hal_pool *pool, uint32_t steps,
+                                   uint64_t *out_ns, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    must(steps >= 1 && steps <= RT_AHEAD_STEPS_MAX);
+    must(steps >= 1 && steps <= RT_SPECULATION_STEPS_MAX);
     struct trial trial = {.method = method, .pool = pool, .step_count = 1};
     enum status status = walk(&trial, err);
     for (uint32_t rows = 1; status == ST_OK && rows <= steps; rows++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps of one sequence, ahead of the answer: a call with the inputs of several steps that follow
+ * Speculative steps of one sequence: a call with the inputs of several steps that follow
  * each other, for a caller that has guessed the inputs of all but the first. The products read the
  * weights once for all, and each step gives the bits that it gives alone. Afterwards the caller
  * keeps as many steps as it has guessed right. What the others have written stays behind the
@@ -11,8 +11,8 @@
  * states. Other methods are refused with the reason. Whether the bits are the same is found out by
  * running the steps both ways, as for steps of several sequences (runtime/call/steps.h).
  */
-#ifndef PTED_RUNTIME_CALL_AHEAD_H
-#define PTED_RUNTIME_CALL_AHEAD_H
+#ifndef PTED_RUNTIME_CALL_SPECULATION_H
+#define PTED_RUNTIME_CALL_SPECULATION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,36 +24,37 @@ struct rt_invocation;
 struct rt_method;
 
 /* Steps of a call, at most. */
-#define RT_AHEAD_STEPS_MAX 8
+#define RT_SPECULATION_STEPS_MAX 8
 
 /*
  * After rt_batch_prove() of |method|, which has states, and on the same thread: how many steps, up
  * to |steps_max|, give the same bits as one by one. 1: none; |why_not| is the reason. Stops after
  * |budget_ns|, or when rt_batch_stop_proving() says so. Waits for the device.
  */
-int64_t rt_ahead_prove(struct rt_method *method, struct hal_pool *pool, int64_t steps_max,
-                       uint64_t budget_ns, struct error *why_not);
+int64_t rt_speculation_prove(struct rt_method *method, struct hal_pool *pool, int64_t steps_max,
+                             uint64_t budget_ns, struct error *why_not);
 
 /* The last position that a call of several proven steps may have; later ones run alone. */
-int64_t rt_ahead_position_max(const struct rt_method *method);
+int64_t rt_speculation_position_max(const struct rt_method *method);
 
 /* The time of a call with 1, 2, ... |steps| steps, which are proven: |out_ns| by steps. After an
  * error the times are not known. */
-MUST_CHECK enum status rt_ahead_measure(struct rt_method *method, struct hal_pool *pool,
-                                        uint32_t steps, uint64_t *out_ns, struct error *err);
+MUST_CHECK enum status rt_speculation_measure(struct rt_method *method, struct hal_pool *pool,
+                                              uint32_t steps, uint64_t *out_ns, struct error *err);
 
 /*
  * A call of |steps| proven steps, at least 2. Its input i * inputs + j is input j of step i, and
  * its result i * results + j is result j, where the method has so many. The caller gives all inputs
- * and the state, and calls rt_ahead_ready() before the call is planned. Otherwise it is a call like
- * any other; but it is not joined with others. Any thread.
+ * and the state, and calls rt_speculation_ready() before the call is planned. Otherwise it is a
+ * call like any other; but it is not joined with others. Any thread.
  */
-MUST_CHECK enum status rt_ahead_new(struct rt_method *method, struct hal_pool *pool, uint32_t steps,
-                                    struct rt_invocation **out_invocation, struct error *err);
+MUST_CHECK enum status rt_speculation_new(struct rt_method *method, struct hal_pool *pool,
+                                          uint32_t steps, struct rt_invocation **out_invocation,
+                                          struct error *err);
 
 /* All inputs are there. ST_UNSUPPORTED: the last step is behind the last position at which steps
  * can be joined. The positions follow each other (asserted). */
-MUST_CHECK enum status rt_ahead_ready(struct rt_method *method, struct rt_invocation *invocation,
-                                      struct error *err);
+MUST_CHECK enum status rt_speculation_ready(struct rt_method *method,
+                                            struct rt_invocation *invocation, struct error *err);
 
 #endif

@@ -3,14 +3,14 @@
  * all steps, the positions as numbers, and the mutable buffers of the method. */
 #include "config.h"
 
-#include "runtime/call/ahead.h"
+#include "runtime/call/speculation.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "hal/buffer.h"
-#include "runtime/call/ahead_priv.h"
+#include "runtime/call/speculation_priv.h"
 #include "runtime/call/steps.h"
 #include "runtime/passes/rows.h"
 
@@ -44,7 +44,7 @@ static enum status describe_all(struct rt_method *form, const struct rt_method *
     form->inputs = calloc((size_t)form->input_count, sizeof(*form->inputs));
     form->results = calloc((size_t)form->result_count + 1, sizeof(*form->results));
     if (!form->inputs || !form->results) {
-        return error_set(err, ST_EXHAUSTED, "no memory for steps ahead");
+        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
     }
     for (uint32_t i = 0; i < form->input_count; i++) {
         bool is_number = i >= rows * step->input_count;
@@ -65,7 +65,7 @@ static enum status take_states(struct rt_method *form, const struct rt_method *m
     size_t count = method->state_count;
     form->states = arena_array(&form->code.arena, count, sizeof(*form->states));
     if (!form->states) {
-        return error_set(err, ST_EXHAUSTED, "no memory for steps ahead");
+        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
     }
     memcpy(form->states, method->states, count * sizeof(*form->states));
     form->state_count = method->state_count;
@@ -86,9 +86,9 @@ static enum status fill_form(struct rt_method *form, const struct rt_method *met
     struct rt_block *block = malloc(sizeof(*block));
     if (!blocks || !block) {
         free(block);
-        return error_set(err, ST_EXHAUSTED, "no memory for steps ahead");
+        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
     }
-    if (rt_block_ahead(block, method->device, &step->graph, rows, &buffers, err) != ST_OK) {
+    if (rt_block_speculation(block, method->device, &step->graph, rows, &buffers, err) != ST_OK) {
         free(block);
         return err->code;
     }
@@ -99,24 +99,24 @@ static enum status fill_form(struct rt_method *form, const struct rt_method *met
     return describe_all(form, method, rows, err);
 }
 
-enum status rt_ahead_make_form(struct rt_method *method, uint32_t rows, struct error *err)
+enum status rt_speculation_make_form(struct rt_method *method, uint32_t rows, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    must(rows > 1 && rows <= RT_AHEAD_STEPS_MAX);
+    must(rows > 1 && rows <= RT_SPECULATION_STEPS_MAX);
     TRY(check_step(method, err));
-    if (method->steps->ahead[rows]) {
+    if (method->steps->speculation[rows]) {
         return ST_OK;
     }
     struct rt_method *form = rt_steps_new_form(method);
     if (!form) {
-        return error_set(err, ST_EXHAUSTED, "no memory for steps ahead");
+        return error_set(err, ST_EXHAUSTED, "no memory for speculative steps");
     }
     if (fill_form(form, method, rows, err) != ST_OK) {
         rt_method_fini(form);
         free(form);
         return err->code;
     }
-    method->steps->ahead[rows] = form;
+    method->steps->speculation[rows] = form;
     return ST_OK;
 }
 
@@ -124,7 +124,7 @@ enum status rt_ahead_make_form(struct rt_method *method, uint32_t rows, struct e
 
 /* Buffers that are written have their rows along dim 1: see writes_row() of runtime/passes/rows.c.
  */
-int64_t rt_ahead_position_max(const struct rt_method *method)
+int64_t rt_speculation_position_max(const struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     must(method->steps && method->steps->has_step);
@@ -142,25 +142,26 @@ int64_t rt_ahead_position_max(const struct rt_method *method)
     return max;
 }
 
-enum status rt_ahead_new(struct rt_method *method, struct hal_pool *pool, uint32_t steps,
-                         struct rt_invocation **out_invocation, struct error *err)
+enum status rt_speculation_new(struct rt_method *method, struct hal_pool *pool, uint32_t steps,
+                               struct rt_invocation **out_invocation, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    must(method->steps && steps > 1 && steps <= RT_AHEAD_STEPS_MAX);
-    struct rt_method *form = method->steps->ahead[steps];
+    must(method->steps && steps > 1 && steps <= RT_SPECULATION_STEPS_MAX);
+    struct rt_method *form = method->steps->speculation[steps];
     must(form);
     return rt_invocation_new(form, pool, out_invocation, err);
 }
 
-enum status rt_ahead_ready(struct rt_method *method, struct rt_invocation *inv, struct error *err)
+enum status rt_speculation_ready(struct rt_method *method, struct rt_invocation *inv,
+                                 struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     const struct rt_step *step = &method->steps->step;
     uint32_t rows = inv->method->input_count / (step->input_count + 1);
     uint32_t first = rows * step->input_count, input = step->numbers[0].input;
-    int64_t max = rt_ahead_position_max(method);
-    must(inv->method == method->steps->ahead[rows]);
+    int64_t max = rt_speculation_position_max(method);
+    must(inv->method == method->steps->speculation[rows]);
     for (uint32_t row = 0; row < rows; row++) {
         const int64_t *element = rt_steps_element(inv, row * step->input_count + input);
         must(element);

@@ -5,7 +5,7 @@
  */
 #include "config.h"
 
-#include "runtime/call/ahead.h"
+#include "runtime/call/speculation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #include "tests/unit/call_support.h"
 #include "tests/unit/unit.h"
 
-#define STEPS_MAX RT_AHEAD_STEPS_MAX
+#define STEPS_MAX RT_SPECULATION_STEPS_MAX
 #define CONTEXT 256
 #define WALK 60
 #define VOCAB 448
@@ -63,11 +63,11 @@ static void put(struct world *w, struct rt_invocation *call, uint32_t index, uin
 }
 
 /* |right|: so many of the tokens are those of the walk. */
-static struct rt_invocation *begin_ahead(struct world *w, struct rt_state *state, int64_t position,
-                                         uint32_t steps, uint32_t right)
+static struct rt_invocation *begin_speculation(struct world *w, struct rt_state *state,
+                                               int64_t position, uint32_t steps, uint32_t right)
 {
     struct rt_invocation *call;
-    assert_ok(w->err, rt_ahead_new(w->method, w->pool, steps, &call, &w->err));
+    assert_ok(w->err, rt_speculation_new(w->method, w->pool, steps, &call, &w->err));
     rt_invocation_set_state(call, state);
     for (uint32_t i = 0; i < steps; i++) {
         int64_t token = token_at(position + i);
@@ -87,11 +87,11 @@ static void expect_steps(struct world *w, const struct rt_invocation *call, int6
     }
 }
 
-static void step_ahead(struct world *w, struct rt_state *state, int64_t position, uint32_t steps,
-                       uint32_t right)
+static void step_speculation(struct world *w, struct rt_state *state, int64_t position,
+                             uint32_t steps, uint32_t right)
 {
-    struct rt_invocation *call = begin_ahead(w, state, position, steps, right);
-    assert_ok(w->err, rt_ahead_ready(w->method, call, &w->err));
+    struct rt_invocation *call = begin_speculation(w, state, position, steps, right);
+    assert_ok(w->err, rt_speculation_ready(w->method, call, &w->err));
     assert_ok(w->err, rt_invocation_prepare(call, RT_PREPARE_ALL, &w->err));
     assert_int_equal(rt_batch_rows(call), 0); /* never one of several sequences */
     assert_int_equal(submit_and_wait(call, false), ST_OK);
@@ -111,7 +111,7 @@ static int set_up(void **state)
     w.method = rt_program_find_method(w.program, span_str("forward"));
     assert_ok(w.err, rt_batch_open(w.method, &rows, &w.err));
     assert_int_equal(rt_batch_prove(w.method, w.pool, rows, 600ull * SECOND, &w.err), rows);
-    int64_t steps = rt_ahead_prove(w.method, w.pool, STEPS_MAX, 600ull * SECOND, &w.err);
+    int64_t steps = rt_speculation_prove(w.method, w.pool, STEPS_MAX, 600ull * SECOND, &w.err);
     assert_int_equal(steps, STEPS_MAX);
     w.expected = malloc(CONTEXT * sizeof(*w.expected));
     must(w.expected);
@@ -153,7 +153,7 @@ static void guesses_are_right_and_wrong(void **state)
                 step_alone(w, sequence, position, logits);
                 assert_memory_equal(logits, w->expected[position], sizeof(logits));
             } else {
-                step_ahead(w, sequence, position, steps, right);
+                step_speculation(w, sequence, position, steps, right);
             }
             position += right;
         }
@@ -169,12 +169,12 @@ static void a_shared_state_stays(void **state)
     float logits[VOCAB];
     assert_ok(w->err, rt_state_new(w->program, &first, &w->err));
     for (int64_t i = 0; i < 4; i++) {
-        step_ahead(w, first, 2 * i, 2, 2);
+        step_speculation(w, first, 2 * i, 2, 2);
     }
     for (unsigned i = 0; i < 3; i++) {
         assert_ok(w->err, rt_state_new(w->program, &second, &w->err));
         rt_state_share(second, first);
-        step_ahead(w, second, 8, 8, 1 + i);
+        step_speculation(w, second, 8, 8, 1 + i);
         step_alone(w, second, 9 + i, logits);
         assert_memory_equal(logits, w->expected[9 + i], sizeof(logits));
         rt_state_unref(second);
@@ -188,12 +188,12 @@ static void a_cancelled_call_changes_nothing(void **state)
     struct world *w = *state;
     struct rt_state *sequence;
     assert_ok(w->err, rt_state_new(w->program, &sequence, &w->err));
-    step_ahead(w, sequence, 0, 4, 4);
+    step_speculation(w, sequence, 0, 4, 4);
     struct hal_semaphore *gate; /* the call does not run before it is cancelled */
     assert_ok(w->err, hal_semaphore_new(0, &gate, &w->err));
-    struct rt_invocation *call = begin_ahead(w, sequence, 4, 4, 1);
+    struct rt_invocation *call = begin_speculation(w, sequence, 4, 4, 1);
     rt_invocation_after(call, &(struct hal_timepoint){gate, 1});
-    assert_ok(w->err, rt_ahead_ready(w->method, call, &w->err));
+    assert_ok(w->err, rt_speculation_ready(w->method, call, &w->err));
     assert_ok(w->err, rt_invocation_prepare(call, RT_PREPARE_ALL, &w->err));
     struct done done = DONE_INIT;
     rt_invocation_submit(call, HAL_CALLER_QUICK, on_done, &done);
@@ -202,7 +202,7 @@ static void a_cancelled_call_changes_nothing(void **state)
     assert_int_equal(await_done(&done), ST_CANCELLED);
     rt_invocation_free(call);
     hal_semaphore_unref(gate);
-    step_ahead(w, sequence, 4, 8, 8);
+    step_speculation(w, sequence, 4, 8, 8);
     rt_state_unref(sequence);
 }
 
@@ -213,16 +213,16 @@ static void the_end_of_the_caches(void **state)
     struct rt_state *sequence;
     assert_ok(w->err, rt_state_new(w->program, &sequence, &w->err));
     for (int64_t i = 0; i < CONTEXT - 8; i += 8) {
-        step_ahead(w, sequence, i, 8, 8);
+        step_speculation(w, sequence, i, 8, 8);
     }
-    struct rt_invocation *call = begin_ahead(w, sequence, CONTEXT - 8 + 1, 8, 8);
-    enum status status = rt_ahead_ready(w->method, call, &w->err);
+    struct rt_invocation *call = begin_speculation(w, sequence, CONTEXT - 8 + 1, 8, 8);
+    enum status status = rt_speculation_ready(w->method, call, &w->err);
     if (status == ST_OK) {
         status = rt_invocation_plan(call, RT_PREPARE_ALL, &w->err);
     }
     assert_true(status == ST_UNSUPPORTED || status == ST_INVALID);
     rt_invocation_free(call);
-    step_ahead(w, sequence, CONTEXT - 8, 8, 8);
+    step_speculation(w, sequence, CONTEXT - 8, 8, 8);
     rt_state_unref(sequence);
 }
 
@@ -230,7 +230,7 @@ static void times_are_measured(void **state)
 {
     struct world *w = *state;
     uint64_t ns[STEPS_MAX + 1] = {0};
-    assert_ok(w->err, rt_ahead_measure(w->method, w->pool, STEPS_MAX, ns, &w->err));
+    assert_ok(w->err, rt_speculation_measure(w->method, w->pool, STEPS_MAX, ns, &w->err));
     for (unsigned i = 1; i <= STEPS_MAX; i++) {
         assert_true(ns[i] > 0 && ns[i] < 600ull * SECOND);
     }
@@ -250,7 +250,7 @@ static void other_states_are_refused(void **state)
         if (rt_batch_open(method, &rows, &w->err) == ST_OK && rows > 1) {
             rows = rt_batch_prove(method, w->pool, rows, 600ull * SECOND, &w->err);
         }
-        assert_int_equal(rt_ahead_prove(method, w->pool, 8, 600ull * SECOND, &w->err), 1);
+        assert_int_equal(rt_speculation_prove(method, w->pool, 8, 600ull * SECOND, &w->err), 1);
         assert_int_equal(w->err.code, ST_UNSUPPORTED);
         rt_program_unref(program);
     }
@@ -259,10 +259,10 @@ static void other_states_are_refused(void **state)
 static void nobody_waits_for_the_proof(void **state)
 {
     struct world *w = *state;
-    assert_int_equal(rt_ahead_prove(w->method, w->pool, 1, 600ull * SECOND, &w->err), 1);
-    assert_int_equal(rt_ahead_prove(w->method, w->pool, 8, 0, &w->err), 1);
+    assert_int_equal(rt_speculation_prove(w->method, w->pool, 1, 600ull * SECOND, &w->err), 1);
+    assert_int_equal(rt_speculation_prove(w->method, w->pool, 8, 0, &w->err), 1);
     rt_batch_stop_proving(w->method); /* for good: the last test */
-    assert_int_equal(rt_ahead_prove(w->method, w->pool, 8, 600ull * SECOND, &w->err), 1);
+    assert_int_equal(rt_speculation_prove(w->method, w->pool, 8, 600ull * SECOND, &w->err), 1);
     assert_non_null(strstr(w->err.text, "no time"));
 }
 
