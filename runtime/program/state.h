@@ -8,8 +8,8 @@
  * one cell of the program. A cell is generational: a call reads generation g and writes g + 1
  * beside it. If the call succeeds the state advances; if it fails or is cancelled the state stays
  * as it was. A buffer that no call has written yet is the program's own initial content and is not
- * copied. If a call writes only some rows of a buffer, the others are copied only where the two
- * generations differ.
+ * copied; if that is zeros, neither are rows that no call has written. If a call writes only some
+ * rows of a buffer, the others are copied only where the two generations differ.
  *
  * The state of a pipeline has the states of its steps as parts. Steps of one program share one part
  * and follow each other; their writes are kept if the whole call succeeds, and dropped otherwise.
@@ -46,8 +46,8 @@ void rt_state_unref(struct rt_state *state); /* NULL is fine */
 
 /*
  * Copies on write. |state|, which no call has had, gets the content of |from|, which gets no calls
- * any more: both hold the same memory until a call of |state| writes. That call copies what it does
- * not write, as the first call of any state copies initial contents, so it takes no longer.
+ * any more: both hold the same memory until a call of |state| writes. That call copies what calls
+ * have written before, and what it does not write itself.
  */
 void rt_state_share(struct rt_state *state, struct rt_state *from);
 

@@ -18,6 +18,7 @@ noinst_LIBRARIES += %D%/libgenerate.a
 	%D%/reply.c %D%/reply.h \
 	%D%/reply_response.c %D%/reply_response.h \
 	%D%/sampler.c %D%/sampler.h \
+	%D%/sampler_order.c %D%/sampler_order.h \
 	%D%/stops.c %D%/stops.h \
 	%D%/texts.c %D%/texts.h \
 	%D%/tools.c %D%/tools.h \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
 
-#include "server/generate/sampler.h"
+#include "server/generate/sampler_order.h"
 
 #include <float.h>
 #include <math.h>
@@ -16,11 +16,6 @@
 #define INLINE_MAX 65536
 #define INLINE_TOP_MAX 256
 #define INLINE_EXP_MAX 32768
-
-struct sampler_entry {
-    float logit;
-    uint32_t id;
-};
 
 void sampler_init(struct sampler *sampler, const struct sampler_options *options, uint32_t vocab)
 {
@@ -184,184 +179,6 @@ static uint32_t find_largest(const float *logits, uint32_t vocab)
     return best;
 }
 
-static bool is_above(const struct sampler_entry *a, const struct sampler_entry *b)
-{
-    return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
-}
-
-static void sift_down(struct sampler_entry *entries, uint32_t count, uint32_t at)
-{
-    struct sampler_entry moved = entries[at];
-    while (true) {
-        uint32_t child = 2 * at + 1;
-        if (child >= count) {
-            break;
-        }
-        child += child + 1 < count && is_above(&entries[child + 1], &entries[child]);
-        if (!is_above(&entries[child], &moved)) {
-            break;
-        }
-        entries[at] = entries[child];
-        at = child;
-    }
-    entries[at] = moved;
-}
-
-static void make_heap(struct sampler_entry *entries, uint32_t count)
-{
-    for (uint32_t at = count / 2; at-- > 0;) {
-        sift_down(entries, count, at);
-    }
-}
-
-static bool has_entries(struct sampler *sampler)
-{
-    if (!sampler->entries) {
-        sampler->entries = malloc(sampler->vocab * sizeof(sampler->entries[0]));
-    }
-    return sampler->entries != NULL;
-}
-
-/* The tokens whose logits are at least |least|, in no order; their number. */
-static uint32_t collect(struct sampler *sampler, const float *logits, float least)
-{
-    uint32_t count = 0;
-    for (uint32_t id = 0; id < sampler->vocab; id++) {
-        sampler->entries[count] = (struct sampler_entry){logits[id], id};
-        count += logits[id] >= least && logits[id] > -INFINITY; /* no branch: none is foreseen */
-    }
-    return count;
-}
-
-/* The same as a heap. */
-static uint32_t gather(struct sampler *sampler, const float *logits, float least)
-{
-    uint32_t count = collect(sampler, logits, least);
-    make_heap(sampler->entries, count);
-    sampler->popped = 0;
-    return count;
-}
-
-/* The least one goes to the root: |entries| are a heap of that kind but for the root. */
-static void sink_least(struct sampler_entry *entries, uint32_t count)
-{
-    struct sampler_entry moved = entries[0];
-    uint32_t at = 0;
-    for (uint32_t child = 1; child < count; child = 2 * at + 1) {
-        child += child + 1 < count && is_above(&entries[child], &entries[child + 1]);
-        if (!is_above(&moved, &entries[child])) {
-            break;
-        }
-        entries[at] = entries[child];
-        at = child;
-    }
-    entries[at] = moved;
-}
-
-/* A heap of the |most| largest: each logit is compared with the least of those so far. */
-static uint32_t gather_most(struct sampler *sampler, const float *logits, uint32_t most)
-{
-    struct sampler_entry *entries = sampler->entries;
-    must(most > 0 && most <= sampler->vocab);
-    for (uint32_t i = 0; i < most; i++) {
-        entries[i] = (struct sampler_entry){-INFINITY, UINT32_MAX};
-    }
-    for (uint32_t id = 0; id < sampler->vocab; id++) {
-        if (logits[id] > entries[0].logit) {
-            entries[0] = (struct sampler_entry){logits[id], id};
-            sink_least(entries, most);
-        }
-    }
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < most; i++) {
-        if (entries[i].id != UINT32_MAX) {
-            entries[count++] = entries[i];
-        }
-    }
-    make_heap(entries, count);
-    sampler->popped = 0;
-    return count;
-}
-
-/* ---- all of them in order -------------------------------------------------------------------- */
-
-#define DIGIT_BITS 11
-#define DIGITS (1u << DIGIT_BITS)
-
-/* Grows as is_above() has it. */
-static uint64_t key_of(const struct sampler_entry *entry)
-{
-    float logit = entry->logit + 0.0F; /* there is one zero */
-    uint32_t bits;
-    memcpy(&bits, &logit, sizeof(bits));
-    bits = bits >> 31 ? ~bits : bits | 0x80000000u;
-    return (uint64_t)bits << 32 | (uint32_t)~entry->id;
-}
-
-/* From |in| to |out|, by one digit of the keys; equal ones stay in their order. */
-static void sort_digit(const struct sampler_entry *in, struct sampler_entry *out, uint32_t count,
-                       int shift)
-{
-    uint32_t places[DIGITS] = {0}, place = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        places[key_of(&in[i]) >> shift & (DIGITS - 1)]++;
-    }
-    for (uint32_t digit = 0; digit < DIGITS; digit++) {
-        uint32_t here = places[digit];
-        places[digit] = place;
-        place += here;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        out[places[key_of(&in[i]) >> shift & (DIGITS - 1)]++] = in[i];
-    }
-}
-
-/* The smallest comes first. False: there is no memory. */
-static bool sort(struct sampler_entry *entries, uint32_t count)
-{
-    static const int shifts[] = {0, DIGIT_BITS, 32, 32 + DIGIT_BITS, 32 + 2 * DIGIT_BITS};
-    struct sampler_entry *spare = malloc(count * sizeof(*spare)), *from = entries, *to = spare;
-    if (!spare) {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
-        sort_digit(from, to, count, shifts[i]);
-        struct sampler_entry *next = from;
-        from = to;
-        to = next;
-    }
-    memcpy(entries, spare, count * sizeof(*entries)); /* the number of digits is odd */
-    free(spare);
-    return true;
-}
-
-/* Moves the largest of |count| entries to the place behind the others. */
-static struct sampler_entry pop(struct sampler_entry *entries, uint32_t count)
-{
-    struct sampler_entry top = entries[0];
-    entries[0] = entries[count - 1];
-    entries[count - 1] = top;
-    sift_down(entries, count - 1, 0);
-    return top;
-}
-
-/* A choice that needs more entries than this needs thousands: then it is faster to sort all. */
-#define POPS_MAX 1024
-
-/* The entry that has |index| larger ones, of |count|; asked for one after the other. */
-static struct sampler_entry take(struct sampler *sampler, uint32_t count, uint32_t index)
-{
-    must(index < count && index <= sampler->popped);
-    if (index == POPS_MAX && index == sampler->popped && sort(sampler->entries, count)) {
-        sampler->popped = count;
-    }
-    if (index == sampler->popped) {
-        sampler->popped++;
-        return pop(sampler->entries, count - index);
-    }
-    return sampler->entries[count - 1 - index];
-}
-
 /* ---- probabilities --------------------------------------------------------------------------- */
 
 /*
@@ -501,7 +318,7 @@ static double weigh_all(struct sampler *sampler, const float *logits, uint32_t c
         return sum_all(logits, sampler->vocab, max, scale_of(sampler));
     }
     for (uint32_t i = 0; i < most; i++) {
-        all += weight(sampler, take(sampler, count, i).logit, max);
+        all += weight(sampler, sampler_take(sampler, count, i).logit, max);
     }
     return all;
 }
@@ -518,7 +335,7 @@ static uint32_t take_candidates(struct sampler *sampler, const float *logits, ui
     uint32_t taken = 0;
     *out_sum = 0;
     while (taken < most && (taken == 0 || !has_share || *out_sum < options->top_p * all)) {
-        struct sampler_entry entry = take(sampler, count, taken);
+        struct sampler_entry entry = sampler_take(sampler, count, taken);
         double w = weight(sampler, entry.logit, max);
         if (taken > 0 && w < options->min_p) {
             break;
@@ -575,7 +392,7 @@ static uint32_t bucket_of(const struct share *share, const struct sampler_entry 
 static void fill_buckets(struct share *share, const float *logits, float least)
 {
     struct sampler *sampler = share->sampler;
-    share->count = collect(sampler, logits, least);
+    share->count = sampler_collect(sampler, logits, least);
     share->per_logit = BUCKETS / (share->max - least);
     memset(share->weights, 0, sizeof(share->weights));
     for (uint32_t i = 0; i < share->count; i++) {
@@ -597,8 +414,7 @@ static uint32_t open_bucket(struct share *share, uint32_t bucket)
             entries[i] = other;
         }
     }
-    make_heap(entries, front);
-    share->sampler->popped = 0;
+    sampler_order(share->sampler, front);
     return front;
 }
 
@@ -609,7 +425,7 @@ static uint32_t take_until(struct share *share, uint32_t count, double wanted, b
 {
     uint32_t id = UINT32_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        const struct sampler_entry entry = take(share->sampler, count, i);
+        const struct sampler_entry entry = sampler_take(share->sampler, count, i);
         id = entry.id;
         *sum += (double)weigh(entry.logit, share->max, share->scale);
         if (*sum > wanted || (is_enough && *sum >= wanted)) {
@@ -660,8 +476,8 @@ static uint32_t choose_of_candidates(struct sampler *sampler, const float *logit
     uint32_t top_k = sampler->options.top_k;
     bool are_few = top_k > 0 && top_k <= MOST_MAX && top_k < sampler->vocab;
     double all = are_few ? 0 : sum_all(logits, sampler->vocab, max, scale_of(sampler));
-    uint32_t count = are_few ? gather_most(sampler, logits, top_k)
-                             : gather(sampler, logits, least_logit(sampler, all, max));
+    uint32_t count = are_few ? sampler_gather_most(sampler, logits, top_k)
+                             : sampler_gather(sampler, logits, least_logit(sampler, all, max));
     double sum, seen = 0;
     must(count > 0);
     uint32_t taken = take_candidates(sampler, logits, count, max, &sum);
@@ -692,7 +508,7 @@ static enum status choose(struct sampler *sampler, const float *logits, uint64_t
         *out_id = choose_of_all(sampler, logits, logits[best], u);
         return ST_OK;
     }
-    if (!has_entries(sampler)) {
+    if (!sampler_has_entries(sampler)) {
         return no_memory(err);
     }
     bool is_share = options->top_k == 0 && options->min_p <= 0 && options->top_p > 0;
@@ -706,14 +522,14 @@ static enum status list_top(struct sampler *sampler, const float *logits, double
                             struct error *err)
 {
     must(top_count <= SAMPLER_TOP_MAX);
-    if (!has_entries(sampler)) {
+    if (!sampler_has_entries(sampler)) {
         return no_memory(err);
     }
     uint32_t most = top_count < sampler->vocab ? top_count : sampler->vocab;
-    uint32_t count = gather_most(sampler, logits, most);
+    uint32_t count = sampler_gather_most(sampler, logits, most);
     *out_count = count < top_count ? count : top_count;
     for (uint32_t i = 0; i < *out_count; i++) {
-        struct sampler_entry entry = take(sampler, count, i);
+        struct sampler_entry entry = sampler_take(sampler, count, i);
         out_top[i] = (struct sampler_choice){entry.id, (float)((double)entry.logit - sum)};
     }
     return ST_OK;

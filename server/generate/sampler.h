@@ -7,8 +7,9 @@
  *     top_k, then top_p of what is left, then min_p of the largest probability
  *
  * The number that chooses comes from a counter: it is a function of the seed and of the index of
- * the token, so the same request gives the same tokens whatever else the daemon does. Nothing is
- * sorted as a whole: a heap gives the largest logits one by one, as many as the choice looks at.
+ * the token, so the same request gives the same tokens whatever else the daemon does. A heap gives
+ * the largest logits one by one, as many as the choice looks at; with top_p alone, buckets of
+ * logits tell where to look.
  *
  * A sampler belongs to one generation and one thread at a time. Its memory is bounded by the
  * vocabulary, and is allocated when a step first needs it.

@@ -434,8 +434,11 @@ static void test_new_memory_gets_only_written_rows(void **unused)
     assert_ok(w.err, rt_state_new(w.program, &state, &w.err));
     uint32_t cell = find_cell(state, sizeof(struct cache));
     assert_true(state->cells->items[cell].begins_zero);
+    assert_int_equal(rt_state_touched_bytes(state), 0);
     assert_int_equal(scroll(&w, state, 0, 2, 1, false, sums), ST_OK);
     write_rows(&want, 0, 2, 1);
+    size_t touched = rt_state_touched_bytes(state), rows = sizeof(want) / CACHE_ROWS * 2;
+    assert_true(touched >= rows && touched < sizeof(want));
     mark_last_row(state, cell, -77);
     assert_int_equal(scroll(&w, state, 2, 1, 5, false, sums), ST_OK);
     write_rows(&want, 2, 1, 5);
