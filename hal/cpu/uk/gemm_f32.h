@@ -17,6 +17,8 @@
 #ifndef PTED_HAL_CPU_UK_GEMM_F32_H
 #define PTED_HAL_CPU_UK_GEMM_F32_H
 
+#include <math.h>
+
 #include "hal/cpu/uk/level.h"
 #include "hal/cpu/uk/simd.h"
 
@@ -136,10 +138,12 @@ UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, con
     }
 }
 
+/* A sum is stored as soon as it is clamped: the next tile begins meanwhile. */
 UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors,
                       const bool is_half)
 {
-    vf min = v_splat(t->min), max = v_splat(t->max);
+    /* Sums between blocks of k are not clamped. */
+    vf min = v_splat(t->last ? t->min : -INFINITY), max = v_splat(t->last ? t->max : INFINITY);
     if (t->last && t->residual) {
         UK_UNROLL
         for (int i = 0; i < rows; i++) {
@@ -150,15 +154,6 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
             }
         }
     }
-    if (t->last) {
-        UK_UNROLL
-        for (int i = 0; i < rows; i++) {
-            UK_UNROLL
-            for (int j = 0; j < vectors; j++) {
-                acc[i][j] = v_clamp(acc[i][j], min, max);
-            }
-        }
-    }
 #ifdef HAS_BF16
     if (t->c_is_bf16) {
         uint16_t *c = (uint16_t *)(void *)t->c;
@@ -166,7 +161,7 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
         for (int i = 0; i < rows; i++) {
             UK_UNROLL
             for (int j = 0; j < vectors; j++) {
-                store_bf16(c + i * t->c_row + j * UK_VL, acc[i][j], UK_VL);
+                store_bf16(c + i * t->c_row + j * UK_VL, v_clamp(acc[i][j], min, max), UK_VL);
             }
         }
         return;
@@ -178,7 +173,8 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
     for (int i = 0; i < rows; i++) {
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
-            store(c + i * c_row + j * UK_VL, acc[i][j], is_half && j == vectors - 1);
+            store(c + i * c_row + j * UK_VL, v_clamp(acc[i][j], min, max),
+                  is_half && j == vectors - 1);
         }
     }
 }
@@ -266,36 +262,35 @@ static tile_f *tile_for(size_t rows, size_t width)
 }
 #endif
 
-/* Stores C, which is computed in complete rows |whole|, behind the activation. */
-static void store_activated(const struct tile *t, float *whole, size_t rows, size_t width)
+/* Columns behind |width| have no values. A call has constants to load, so there are few. */
+static void activate(uk_unary_f32_f *activation, float *whole, size_t rows, size_t width)
 {
+    size_t n = width == UK_NR ? rows * UK_NR : width;
+    for (size_t i = 0; i < rows * UK_NR; i += width == UK_NR ? n : UK_NR) {
+        activation(whole + i, whole + i, n);
+    }
+}
+
+/* Stores C, which is computed in complete rows |whole|. */
+static void store_whole(const struct tile *t, float *whole, size_t rows, size_t width)
+{
+    bool is_active = t->last && t->activation;
 #ifdef HAS_BF16
     if (t->c_is_bf16) {
-        size_t n = width == UK_NR ? rows * UK_NR : width;
-        for (size_t i = 0; i < rows * UK_NR; i += width == UK_NR ? n : UK_NR) {
-            t->activation(whole + i, whole + i, n);
+        if (is_active) {
+            activate(t->activation, whole, rows, width);
         }
         store_ragged_bf16((uint16_t *)(void *)t->c, whole, t->c_row, rows, width);
         return;
     }
 #endif
-    for (size_t i = 0; i < rows; i++) {
-        t->activation(t->c + (ptrdiff_t)i * t->c_row, whole + i * UK_NR, width);
-    }
-}
-
-static void store_whole(const struct tile *t, float *whole, size_t rows, size_t width)
-{
-    if (t->last && t->activation) {
-        store_activated(t, whole, rows, width);
+    if (is_active && width == UK_NR && t->c_row == UK_NR) {
+        t->activation(t->c, whole, rows * UK_NR);
         return;
     }
-#ifdef HAS_BF16
-    if (t->c_is_bf16) {
-        store_ragged_bf16((uint16_t *)(void *)t->c, whole, t->c_row, rows, width);
-        return;
+    if (is_active) {
+        activate(t->activation, whole, rows, width);
     }
-#endif
     store_ragged(t->c, whole, t->c_row, rows, width);
 }
 
