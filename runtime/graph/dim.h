@@ -108,6 +108,10 @@ struct rt_dim rt_dim_mod(struct rt_dims *dims, struct rt_dim a, struct rt_dim b)
 struct rt_dim rt_dim_max(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 struct rt_dim rt_dim_min(struct rt_dims *dims, struct rt_dim a, struct rt_dim b);
 
+/* The one of them that makes an expression of |kind|, which is no symbol. */
+struct rt_dim rt_dim_apply(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
+                           struct rt_dim b);
+
 /* Lower bound of |d|. */
 int64_t rt_dim_lo(const struct rt_dims *dims, struct rt_dim d);
 

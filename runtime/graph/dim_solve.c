@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "runtime/graph/dim_priv.h"
 
-static struct rt_dim apply(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
+struct rt_dim rt_dim_apply(struct rt_dims *dims, enum rt_expr_kind kind, struct rt_dim a,
                            struct rt_dim b)
 {
     switch (kind) {
@@ -51,7 +51,7 @@ struct rt_dim rt_dim_resolve(struct rt_dims *dims, struct rt_dim d)
         if (rt_dim_same(a, e.a) && rt_dim_same(b, e.b)) {
             dims->solved[i] = rt_dim_of_expr(dims, i);
         } else {
-            struct rt_dim to = apply(dims, e.kind, a, b);
+            struct rt_dim to = rt_dim_apply(dims, e.kind, a, b);
             dims->solved[i] = to;
         }
     }

@@ -67,24 +67,9 @@ static struct rt_dim dim_of(const struct making *m, struct rt_dim dim, uint32_t 
 static struct rt_dim make_dim(const struct making *m, const struct rt_expr *e, uint32_t row)
 {
     struct rt_dims *dims = &m->graph->dims;
-    struct rt_dim a = dim_of(m, e->a, row), b = dim_of(m, e->b, row);
-    switch (e->kind) {
-    case RT_EXPR_SYMBOL:
-        return rt_dim_symbol(dims, e->hi);
-    case RT_EXPR_SUM:
-        return rt_dim_add(dims, a, b);
-    case RT_EXPR_PRODUCT:
-        return rt_dim_mul(dims, a, b);
-    case RT_EXPR_FLOORDIV:
-        return rt_dim_floordiv(dims, a, b);
-    case RT_EXPR_MOD:
-        return rt_dim_mod(dims, a, b);
-    case RT_EXPR_MAX:
-        return rt_dim_max(dims, a, b);
-    case RT_EXPR_MIN:
-        return rt_dim_min(dims, a, b);
-    }
-    unreachable();
+    return e->kind == RT_EXPR_SYMBOL
+               ? rt_dim_symbol(dims, e->hi)
+               : rt_dim_apply(dims, e->kind, dim_of(m, e->a, row), dim_of(m, e->b, row));
 }
 
 static enum status make_dims(const struct making *m)
