@@ -199,12 +199,9 @@ static void bf16_products_compete(void **state)
         struct conv conv;
         uint32_t speed;
     } rows[] = {
-        {{64, 64, 56, .side = 4}, 2},
-        {{128, 128, 28, .side = 4}, 2},
-        {{256, 256, 14, .side = 0}, 2},
-        {{512, 512, 7, .side = 0}, 2},
-        {{64, 64, 56, .side = 0}, 8},
-        {{256, 256, 14, .side = 0}, 8},
+        {{64, 64, 56, .side = 4}, 2},   {{128, 128, 28, .side = 4}, 2},
+        {{256, 256, 14, .side = 0}, 2}, {{512, 512, 7, .side = 0}, 2},
+        {{64, 64, 56, .side = 0}, 8},   {{256, 256, 14, .side = 0}, 8},
     };
     for (size_t i = 0; i < LENGTH(rows); i++) {
         const struct conv *c = &rows[i].conv;
@@ -428,6 +425,79 @@ static void results_are_those_of_the_plain_form(void **state)
     }
 }
 
+/* ---- plain products of bfloat16 numbers ------------------------------------------------------ */
+
+/* Two images whose lines have |extent| + 1 pixels, by folding. */
+static size_t solve_plain(struct hal_device *device, const struct conv *c, enum precision precision,
+                          float *out)
+{
+    struct fixture storage = {.device = device}, *f = &storage;
+    int64_t kernel = or_else(c->kernel, 3), ins = c->channels / or_else(c->groups, 1);
+    graph_begin(f);
+    f->graph.precision = precision;
+    f->graph.bf16_speed = 2;
+    uint32_t x = CONSTANT(0, 2, c->channels, c->extent, c->extent + 1);
+    uint32_t w = c->is_transposed ? CONSTANT(5, c->channels, c->outs, kernel, kernel)
+                                  : CONSTANT(5, c->outs, ins, kernel, kernel);
+    give(f, convolve(f, c, x, w));
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    const struct rt_node *node = find_op(f, "conv");
+    assert_non_null(node);
+    assert_int_equal(rt_node_arg(&f->graph, node, 1)->dtype,
+                     precision == PRECISION_BF16 ? DT_BF16 : DT_F32);
+    assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    const struct rt_value *v = &f->graph.values[f->outputs[0]];
+    size_t bytes = v->bytes.len;
+    assert_true(v->is_constant && bytes <= RESULTS_MAX * sizeof(float));
+    memcpy(out, v->bytes.ptr, bytes);
+    rt_graph_fini(&f->graph);
+    return bytes / sizeof(float);
+}
+
+/* Quarters are exact in bfloat16, and so are their sums in float32: however lines are cut into
+ * products, and whatever taps these skip, the results are those of floats. */
+static void products_of_quarters_are_exact(void **state)
+{
+    static const struct conv convs[] = {
+        {64, 40, 7, .side = 0},
+        {32, 33, 13, .side = 0},
+        {64, 40, 4, .side = 0},
+        {64, 40, 2, .side = 0},
+        {32, 32, 20, .stride = 2},
+        {64, 32, 15, .stride = 2},
+        {32, 32, 9, .dilation = 2, .padding = 2},
+        {32, 32, 9, .padding = 2},
+        {32, 32, 9, .kernel = 5, .padding = 2},
+        {32, 32, 9, .kernel = 5, .padding = 1},
+        {64, 32, 9, .groups = 2},
+        {32, 32, 8, .stride = 2, .is_transposed = true},
+        {64, 32, 9, .stride = 3, .kernel = 5, .is_transposed = true},
+        {64, 32, 7, .padding = -1},
+        {30, 32, 7, .side = 0},
+    };
+    static float want[RESULTS_MAX], got[RESULTS_MAX];
+    (void)state;
+    if (!has_level(HAL_CPU_AVX512_BF16)) {
+        skip();
+    }
+    for (int i = 0; i < NUMBERS; i++) {
+        numbers[i] = roundf(numbers[i] * 4) / 4;
+    }
+    struct hal_device *device = open_cpu(2, hal_cpu_isa_name(HAL_CPU_AVX512_BF16));
+    for (size_t i = 0; i < LENGTH(convs); i++) {
+        size_t count = solve_plain(device, &convs[i], PRECISION_EXACT, want);
+        assert_int_equal(solve_plain(device, &convs[i], PRECISION_BF16, got), count);
+        for (size_t j = 0; j < count; j++) {
+            if (got[j] != want[j]) {
+                fail_msg("convolution %zu: result %zu is %g, not %g", i, j, (double)got[j],
+                         (double)want[j]);
+            }
+        }
+    }
+    hal_device_unref(device);
+}
+
 int main(void)
 {
     uint32_t random = 1;
@@ -446,6 +516,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(memory_of_weights_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(epilogues_and_orders, set_up, tear_down),
         cmocka_unit_test(results_are_those_of_the_plain_form),
+        cmocka_unit_test(products_of_quarters_are_exact), /* the last: it changes the numbers */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
