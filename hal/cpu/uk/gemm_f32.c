@@ -134,7 +134,8 @@ static tile_f *const halves[UK_MR][2] = {EACH_ROWS(HALF_ROW)};
 static tile_f *tile_for(size_t rows, size_t width)
 {
     bool is_half = (width - 1) % UK_VL < UK_VL / 2;
-    return (is_half ? halves : tiles)[rows - 1][width > UK_VL];
+    bool is_wide = width > UK_VL;
+    return is_half ? halves[rows - 1][is_wide] : tiles[rows - 1][is_wide];
 }
 #endif
 
