@@ -748,13 +748,13 @@ static const struct part *parse_calls(struct schema *schema, const struct value 
     const struct part *out = NULL;
     for (size_t i = 0; i < tools->list->count; i++) {
         const struct value *function = get(&tools->list->items[i], "function");
-        const struct value *name = function ? get(function, "name") : NULL;
+        const struct value *name = function ? schema_get(function, "name") : NULL;
         if (!name || name->kind != VALUE_STRING) {
             return grammar_refuse(schema->builder, ST_INVALID,
                                   "[%zu]: expected a function with a name", i);
         }
         if (wanted.len == 0 || span_equal(name->string, wanted)) {
-            const struct part *one = call(schema, name, get(function, "parameters"));
+            const struct part *one = call(schema, name, schema_get(function, "parameters"));
             out = out && one ? or (schema, out, one) : one;
             if (!one) {
                 return NULL;
