@@ -747,7 +747,7 @@ static const struct part *parse_calls(struct schema *schema, const struct value 
 {
     const struct part *out = NULL;
     for (size_t i = 0; i < tools->list->count; i++) {
-        const struct value *function = get(&tools->list->items[i], "function");
+        const struct value *function = schema_get(&tools->list->items[i], "function");
         const struct value *name = function ? schema_get(function, "name") : NULL;
         if (!name || name->kind != VALUE_STRING) {
             return grammar_refuse(schema->builder, ST_INVALID,
