@@ -3,7 +3,7 @@
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
 SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
-	%D%/model/libmodel.a %D%/intake/libintake.a %D%/generate/libgenerate.a \
+	%D%/model/libmodel.a %D%/intake/libintake.a %D%/language/liblanguage.a \
 	%D%/card/libcard.a %D%/answer/libanswer.a \
 	%D%/console/libconsole.a %D%/text/libtext.a %D%/media/libmedia.a %D%/http/libhttp.a \
 	%D%/process/libprocess.a \
@@ -14,7 +14,7 @@ include server/pte/local.mk
 include server/profile/local.mk
 include server/model/local.mk
 include server/intake/local.mk
-include server/generate/local.mk
+include server/language/local.mk
 include server/card/local.mk
 include server/answer/local.mk
 include server/console/local.mk

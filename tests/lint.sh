@@ -86,12 +86,12 @@ include_rules() {
             split(file, part, "/")
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
                 "server/(process|" part[2] (part[2] == "pte" ? "|profile|text|intake|media" : "") \
-                (part[2] == "model" ? "|generate|text|intake" : "") \
-                (part[2] == "intake" ? "|card|generate|media" : "") \
+                (part[2] == "model" ? "|language|text|intake" : "") \
+                (part[2] == "intake" ? "|card|language|media" : "") \
                 (part[2] == "card" ? "|answer" : "") (part[2] == "answer" ? "|media" : "") \
-                (part[2] == "generate" ? "|text|media" : "") ")/|"
+                (part[2] == "language" ? "|text|media" : "") ")/|"
             if (part[2] ~ /^(model|pte)$/) return seen "server/card/|" runtime_doors()
-            if (part[2] ~ /^(card|profile|generate|intake)$/) return seen runtime_doors()
+            if (part[2] ~ /^(card|profile|language|intake)$/) return seen runtime_doors()
             return seen "^$)"
         }
         # The same for a part of the daemon: itself and the parts below it. Headers follow the order
@@ -102,14 +102,14 @@ include_rules() {
             below = "process"
             doors = ""
             if (own == "conf") below = below "|http|model|card"
-            if (own == "serving") below = below "|model|generate|conf"
+            if (own == "serving") below = below "|model|language|conf"
             if (own == "infer") below = below "|http|model|card|answer|intake|media|profile|serving"
             if (own == "request") below = below "|http|model|serving|infer"
-            if (own == "generation") below = below "|http|generate|media|serving|infer|request"
+            if (own == "generation") below = below "|http|language|media|serving|infer|request"
             if (own == "observe") below = below "|http|model|serving|infer|generation|request"
             if (own == "connection") below = below "|http|request"
             if (own == "api")
-                below = below "|console|generate|intake|serving|infer|generation|request|observe"
+                below = below "|console|language|intake|serving|infer|generation|request|observe"
             if (file ~ /(\.c|_priv\.h)$/ && own != "conf") doors = "server/server\\.h$|"
             if (file ~ /\.c$/ && own == "serving") doors = doors "server/request/request\\.h$|"
             if (file ~ /\.c$/ && own == "infer")
@@ -129,7 +129,7 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return layers(file)
-            if (file ~ /^server\/(process|profile|pte|http|model|intake|generate|card)\// ||
+            if (file ~ /^server\/(process|profile|pte|http|model|intake|language|card)\// ||
                 file ~ /^server\/(answer|text|media)\//)
                 return server_folders(file)
             if (file ~ /^server\/(api|conf|connection|generation|infer|observe|request)\// ||

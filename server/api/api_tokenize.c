@@ -5,9 +5,9 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "server/api/api.h"
-#include "server/generate/embedder.h"
-#include "server/generate/generator.h"
-#include "server/generate/words.h"
+#include "server/language/embedder.h"
+#include "server/language/generator.h"
+#include "server/language/words.h"
 #include "server/request/request.h"
 #include "server/server.h"
 

@@ -166,7 +166,7 @@ struct card_warm_ups {
     struct card_place place; /* as in struct card_ios */
 };
 
-/* What a card says of an encoder of texts (server/generate/encoder.h). */
+/* What a card says of an encoder of texts (server/language/encoder.h). */
 enum card_pooling { CARD_POOLING_UNSAID, CARD_MEAN, CARD_CLS, CARD_LAST, CARD_NONE };
 
 struct card_embedding {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request to an encoder of texts (server/generate/embedder.h): vectors of texts, or how well
+ * A request to an encoder of texts (server/language/embedder.h): vectors of texts, or how well
  * texts answer a query. It takes the steps of request.def like a call, but DECODE to SAMPLE once
  * for each run of the model:
  *

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "server/generate/ask.h"
+#include "server/language/ask.h"
 #include "server/infer/infer.h"
 
 struct generation;

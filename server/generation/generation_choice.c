@@ -10,7 +10,7 @@
 
 #include "protocol/number.h"
 #include "runtime/call/invocation.h"
-#include "server/generate/tools.h"
+#include "server/language/tools.h"
 
 /* Tokens of an answer when the request does not say, as other servers have it. */
 #define COMPLETION_TOKENS 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Generations and guesses at their tokens (server/generate/drafts.h). A step may check guesses: its
+ * Generations and guesses at their tokens (server/language/drafts.h). A step may check guesses: its
  * call has the last token and the guesses behind it as steps of one sequence, and gives the logits
  * behind each. Each token is chosen as in a step of its own, from the same logits and with the same
  * random number, and the first one that is not the guess ends the step. So an answer has the tokens

@@ -5,11 +5,11 @@
 #define PTED_SERVER_GENERATION_GENERATION_PRIV_H
 
 #include "base/check.h"
-#include "server/generate/constraint.h"
-#include "server/generate/generator.h"
-#include "server/generate/reply.h"
-#include "server/generate/stops.h"
-#include "server/generate/words.h"
+#include "server/language/constraint.h"
+#include "server/language/generator.h"
+#include "server/language/reply.h"
+#include "server/language/stops.h"
+#include "server/language/words.h"
 #include "server/generation/generation.h"
 #include "server/request/request.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "server/generate/transcript.h"
+#include "server/language/transcript.h"
 #include "server/generation/speech_ask.h"
 
 struct speech_reply {

@@ -8,7 +8,7 @@
  *     DECODE  of the encoder: the features of a window; of the decoder: the ids of tokens that it
  *             has not had yet, what the encoder gave, which stays where the device wrote it
  *     RUN     a job of the scheduler
- *     SAMPLE  the next token (server/generate/transcript.h), or the next window, or the end
+ *     SAMPLE  the next token (server/language/transcript.h), or the next window, or the end
  *     SEND    an event of a stream
  *
  * The caches of the decoder are a sequence with a key that no client can name, one for each window.

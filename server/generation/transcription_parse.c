@@ -9,8 +9,8 @@
 
 #include "hal/buffer.h"
 #include "hal/pool.h"
-#include "server/generate/transcriber.h"
-#include "server/generate/words.h"
+#include "server/language/transcriber.h"
+#include "server/language/words.h"
 #include "server/media/sound.h"
 #include "server/server.h"
 

@@ -4,8 +4,8 @@
 #define PTED_SERVER_GENERATION_TRANSCRIPTION_PRIV_H
 
 #include "base/check.h"
-#include "server/generate/sampler.h"
-#include "server/generate/transcript.h"
+#include "server/language/sampler.h"
+#include "server/language/transcript.h"
 #include "server/generation/speech_ask.h"
 #include "server/generation/speech_reply.h"
 #include "server/generation/transcription.h"

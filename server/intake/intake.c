@@ -5,9 +5,9 @@
 
 #include "runtime/program/program.h"
 #include "server/card/card.h"
-#include "server/generate/embedder.h"
-#include "server/generate/generator.h"
-#include "server/generate/transcriber.h"
+#include "server/language/embedder.h"
+#include "server/language/generator.h"
+#include "server/language/transcriber.h"
 #include "server/intake/medium.h"
 
 _Static_assert((int)CARD_MEAN == (int)EMBEDDER_MEAN && (int)CARD_NONE == (int)EMBEDDER_NONE,

@@ -13,8 +13,8 @@
 #include "runtime/program/example.h"
 #include "runtime/program/program.h"
 #include "runtime/program/results.h"
-#include "server/generate/sidecar.h"
-#include "server/generate/words.h"
+#include "server/language/sidecar.h"
+#include "server/language/words.h"
 #include "server/media/log_mel.h"
 
 #define SHAPES_BYTES_MAX (1 << 20)

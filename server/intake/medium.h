@@ -24,7 +24,7 @@
 #include "base/shape.h"
 #include "base/status.h"
 #include "server/card/card.h"
-#include "server/generate/texts.h"
+#include "server/language/texts.h"
 #include "server/media/image.h"
 #include "server/media/sound.h"
 

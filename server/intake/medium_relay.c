@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "runtime/program/program.h"
-#include "server/generate/words.h"
+#include "server/language/words.h"
 #include "server/intake/medium.h"
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -10,9 +10,9 @@
 #include "base/check.h"
 #include "hal/pool.h"
 #include "runtime/sched/sched.h"
-#include "server/generate/embedder.h"
-#include "server/generate/generator.h"
-#include "server/generate/transcriber.h"
+#include "server/language/embedder.h"
+#include "server/language/generator.h"
+#include "server/language/transcriber.h"
 #include "server/intake/medium.h"
 
 #define ARENA_BYTES_MAX (64 << 20)

@@ -13,7 +13,7 @@
 #include "hal/device.h"
 #include "runtime/program/resident.h"
 #include "runtime/program/results.h"
-#include "server/generate/generator.h"
+#include "server/language/generator.h"
 #include "server/model/model.h"
 #include "server/process/amount.h"
 #include "server/process/log.h"

@@ -13,8 +13,8 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
-#include "server/generate/generator.h"
-#include "server/generate/transcriber.h"
+#include "server/language/generator.h"
+#include "server/language/transcriber.h"
 #include "server/intake/intake.h"
 #include "server/model/repository_priv.h"
 

@@ -14,7 +14,7 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/prefix.h"
 #include "runtime/sched/sequence.h"
-#include "server/generate/generator.h"
+#include "server/language/generator.h"
 #include "server/model/model_log.h"
 #include "server/model/pipelines.h"
 #include "server/process/log.h"

@@ -9,7 +9,7 @@
 #include "runtime/call/speculation.h"
 #include "runtime/call/batch.h"
 #include "runtime/sched/sched.h"
-#include "server/generate/generator.h"
+#include "server/language/generator.h"
 #include "server/model/model_log.h"
 #include "server/server.h"
 #include "server/serving/serving.h"

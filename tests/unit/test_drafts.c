@@ -2,7 +2,7 @@
 /* Guesses at the next tokens of an answer: where they come from, and how many are worth a call. */
 #include "config.h"
 
-#include "server/generate/drafts.h"
+#include "server/language/drafts.h"
 
 #include <stdlib.h>
 #include <string.h>

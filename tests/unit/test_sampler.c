@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
-#include "server/generate/constraint.h"
-#include "server/generate/sampler.h"
-#include "server/generate/stops.h"
-#include "server/generate/tools.h"
-#include "server/generate/words.h"
+#include "server/language/constraint.h"
+#include "server/language/sampler.h"
+#include "server/language/stops.h"
+#include "server/language/tools.h"
+#include "server/language/words.h"
 #include "server/text/grammar.h"
 
 #define VOCAB 12

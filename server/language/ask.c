@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/ask.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/json.h"
+#include "protocol/number.h"
+#include "server/language/ask_prediction.h"
+#include "server/language/ask_response.h"
+
+#define IDS_MAX (1 << 20) /* of a prompt that is given as ids */
+
+struct reader {
+    struct json *in;
+    bool says_cache; /* cache_prompt is given */
+    uint64_t seen;   /* rows of |members| that are given, a bit each */
+    struct arena *arena;
+    struct ask *ask;
+    struct error *err;
+};
+
+typedef enum status reader_f(struct reader *r);
+
+enum kind { NUMBER, COUNT, SWITCH, OTHER, REFUSED };
+
+struct member {
+    const char *name;
+    enum kind kind;
+    unsigned forms;
+    size_t offset;
+    double min, max;
+    reader_f *read;
+    const char *why;
+};
+
+static enum status no_memory(struct reader *r)
+{
+    return arena_fail(r->arena, "the request", r->err);
+}
+
+/* ---- values that are not plain --------------------------------------------------------------- */
+
+static enum status read_text(struct reader *r, struct span *out)
+{
+    struct json_string text;
+    TRY(json_read_string(r->in, &text, r->err));
+    return json_string_copy(&text, r->arena, "the request", out, r->err);
+}
+
+static enum status read_model(struct reader *r)
+{
+    struct span text;
+    TRY(read_text(r, &text));
+    if (memchr(text.ptr, 0, text.len)) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected the name of a model");
+    }
+    r->ask->model = (const char *)text.ptr;
+    return ST_OK;
+}
+
+/* An array of ids of tokens. */
+static enum status read_ids(struct reader *r, uint32_t max, uint32_t **out, uint32_t *out_count)
+{
+    uint32_t room = json_count_elements(r->in, max + 1), count = 0;
+    uint32_t *ids = arena_array(r->arena, (size_t)room + 1, sizeof(*ids));
+    if (!ids) {
+        return no_memory(r);
+    }
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        uint64_t id;
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            break;
+        }
+        TRY(json_read_u64(r->in, &id, r->err));
+        if (id >= UINT32_MAX || count == max) {
+            return json_fail(r->in, r->err, ST_INVALID, "expected at most %u ids of tokens", max);
+        }
+        must(count < room);
+        ids[count++] = (uint32_t)id;
+    }
+    *out = ids;
+    *out_count = count;
+    return ST_OK;
+}
+
+static enum status add_prompt(struct reader *r)
+{
+    struct ask *ask = r->ask;
+    struct ask_prompt *prompt = &ask->prompts[ask->prompt_count];
+    if (ask->prompt_count == ASK_PROMPTS_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected at most %d prompts", ASK_PROMPTS_MAX);
+    }
+    if (json_peek(r->in) == JSON_ARRAY) {
+        uint32_t *ids;
+        TRY(read_ids(r, IDS_MAX, &ids, &prompt->id_count));
+        prompt->ids = ids;
+    } else {
+        TRY(read_text(r, &prompt->text));
+    }
+    ask->prompt_count++;
+    return ST_OK;
+}
+
+static enum status make_prompts(struct reader *r)
+{
+    r->ask->prompts = arena_array(r->arena, ASK_PROMPTS_MAX, sizeof(r->ask->prompts[0]));
+    return r->ask->prompts ? ST_OK : no_memory(r);
+}
+
+static bool is_list_of_ids(const struct json *in)
+{
+    struct json ahead = *in;
+    struct error ignored;
+    return json_array(&ahead, &ignored) == ST_OK && json_element(&ahead, &ignored) == ST_OK &&
+           !ahead.is_closed && json_peek(&ahead) == JSON_NUMBER;
+}
+
+/* A text, ids, texts, or lists of ids. */
+static enum status read_prompt(struct reader *r)
+{
+    TRY(make_prompts(r));
+    if (json_peek(r->in) != JSON_ARRAY || is_list_of_ids(r->in)) {
+        return add_prompt(r);
+    }
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        TRY(add_prompt(r));
+    }
+}
+
+static enum status read_text_input(struct reader *r)
+{
+    TRY(make_prompts(r));
+    return add_prompt(r);
+}
+
+/* The text of the value that comes next, which is checked. */
+static enum status take_json(struct reader *r, enum json_type type, struct span *out)
+{
+    enum json_type got = json_peek(r->in);
+    const uint8_t *begin = r->in->at;
+    TRY(json_skip(r->in, r->err));
+    if (got != type) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected %s, got %s", json_type_text(type),
+                         json_type_text(got));
+    }
+    *out = span_of(begin, (size_t)(r->in->at - begin));
+    return ST_OK;
+}
+
+static enum status read_messages(struct reader *r)
+{
+    return take_json(r, JSON_ARRAY, &r->ask->messages);
+}
+
+static enum status read_tools(struct reader *r)
+{
+    return take_json(r, JSON_ARRAY, &r->ask->tools);
+}
+
+static enum status read_prediction(struct reader *r)
+{
+    return ask_prediction(r->in, r->arena, &r->ask->prediction, r->err);
+}
+
+static enum status read_input(struct reader *r)
+{
+    return ask_response_input(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_instructions(struct reader *r)
+{
+    return ask_response_instructions(r->in, r->ask, r->err);
+}
+
+static enum status read_flat_tools(struct reader *r)
+{
+    return ask_response_tools(r->in, r->arena, r->ask, r->err);
+}
+
+static enum status read_metadata(struct reader *r)
+{
+    return take_json(r, JSON_OBJECT, &r->ask->metadata);
+}
+
+static enum status read_background(struct reader *r)
+{
+    bool is_wanted;
+    TRY(json_read_bool(r->in, &is_wanted, r->err));
+    return is_wanted
+               ? json_fail(r->in, r->err, ST_INVALID, "expected false: answers are not stored")
+               : ST_OK;
+}
+
+/* {"type": "function", "function": {"name": "f"}}, or without the inner object. */
+static enum status read_chosen_tool(struct reader *r, bool is_inner)
+{
+    struct json_string key, type = {0};
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            break;
+        }
+        if (json_string_is(&key, "name")) {
+            TRY(read_text(r, &r->ask->chosen_tool));
+        } else if (json_string_is(&key, "function") && !is_inner) {
+            TRY(read_chosen_tool(r, true));
+        } else if (json_string_is(&key, "type") && !is_inner) {
+            TRY(json_read_string(r->in, &type, r->err));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+    bool is_right = r->ask->chosen_tool.len > 0 && (is_inner || json_string_is(&type, "function"));
+    return is_right ? ST_OK
+                    : json_fail(r->in, r->err, ST_INVALID,
+                                "expected the type \"function\" and the name of one");
+}
+
+static enum status read_tool_choice(struct reader *r)
+{
+    struct json_string choice;
+    bool is_object = json_peek(r->in) == JSON_OBJECT;
+    const uint8_t *begin = r->in->at;
+    if (is_object) {
+        TRY(read_chosen_tool(r, false));
+    } else {
+        TRY(json_read_string(r->in, &choice, r->err));
+        r->ask->drops_tools = json_string_is(&choice, "none");
+    }
+    r->ask->given_choice = span_of(begin, (size_t)(r->in->at - begin));
+    r->ask->needs_call = is_object || json_string_is(&choice, "required");
+    return r->ask->needs_call || r->ask->drops_tools || json_string_is(&choice, "auto")
+               ? ST_OK
+               : json_fail(r->in, r->err, ST_INVALID,
+                           "expected \"none\", \"auto\", \"required\" or a function");
+}
+
+static bool has_bias(const struct sampler_bias *biases, uint32_t count, uint64_t id)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (biases[i].id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* {"50256": -100} */
+static enum status read_biases(struct reader *r)
+{
+    struct sampler_bias *biases = arena_array(r->arena, ASK_BIASES_MAX, sizeof(*biases));
+    uint32_t count = 0;
+    if (!biases) {
+        return no_memory(r);
+    }
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        double value;
+        uint64_t id;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            break;
+        }
+        TRY(json_read_f64(r->in, &value, r->err));
+        json_forget_keys(r->in); /* ids are compared here: there may be more than a reader's keys */
+        const uint8_t *at = key.raw.ptr, *end = at + key.raw.len;
+        bool is_id = number_parse_u64(&at, end, &id) == NUMBER_OK && at == end && id < UINT32_MAX;
+        if (!is_id || count == ASK_BIASES_MAX || !(value >= -100 && value <= 100)) {
+            return json_fail(r->in, r->err, ST_INVALID,
+                             "expected at most %d ids of tokens with numbers from -100 to 100",
+                             ASK_BIASES_MAX);
+        }
+        if (has_bias(biases, count, id)) {
+            return json_fail(r->in, r->err, ST_INVALID, "the id repeats");
+        }
+        biases[count++] = (struct sampler_bias){(uint32_t)id, (float)value};
+    }
+    r->ask->sampler.biases = biases;
+    r->ask->sampler.bias_count = count;
+    return ST_OK;
+}
+
+static enum status read_seed(struct reader *r)
+{
+    int64_t seed;
+    TRY(json_read_i64(r->in, &seed, r->err));
+    r->ask->sampler.seed = (uint64_t)seed;
+    r->ask->has_seed = true;
+    return ST_OK;
+}
+
+static enum status add_stop(struct reader *r)
+{
+    struct ask *ask = r->ask;
+    struct span text;
+    TRY(read_text(r, &text));
+    if (text.len == 0 || text.len > ASK_STOP_BYTES_MAX || ask->stop_count == ASK_STOPS_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected at most %d strings of 1 to %d bytes",
+                         ASK_STOPS_MAX, ASK_STOP_BYTES_MAX);
+    }
+    ask->stops[ask->stop_count++] = text;
+    return ST_OK;
+}
+
+static enum status read_stops(struct reader *r)
+{
+    r->ask->stops = arena_array(r->arena, ASK_STOPS_MAX, sizeof(r->ask->stops[0]));
+    if (!r->ask->stops) {
+        return no_memory(r);
+    }
+    if (json_peek(r->in) != JSON_ARRAY) {
+        return add_stop(r);
+    }
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        TRY(add_stop(r));
+    }
+}
+
+static enum status read_stop_ids(struct reader *r)
+{
+    return read_ids(r, ASK_BIASES_MAX, &r->ask->stop_ids, &r->ask->stop_id_count);
+}
+
+static enum status read_cache_prompt(struct reader *r)
+{
+    bool is_used;
+    TRY(json_read_bool(r->in, &is_used, r->err));
+    r->ask->computes_all = !is_used;
+    r->says_cache = true;
+    return ST_OK;
+}
+
+static enum status read_stream_options(struct reader *r)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        if (json_string_is(&key, "include_usage")) {
+            TRY(json_read_bool(r->in, &r->ask->wants_usage, r->err));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+}
+
+/* Of completions a number of tokens, of chats a switch beside top_logprobs. */
+static enum status read_logprobs(struct reader *r)
+{
+    if (r->ask->form == ASK_CHAT) {
+        return json_read_bool(r->in, &r->ask->wants_logprobs, r->err);
+    }
+    uint64_t count;
+    TRY(json_read_u64(r->in, &count, r->err));
+    if (count > SAMPLER_TOP_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected a number from 0 to %d",
+                         SAMPLER_TOP_MAX);
+    }
+    r->ask->wants_logprobs = true;
+    r->ask->top_count = (uint32_t)count;
+    return ST_OK;
+}
+
+/* ---- the shape of an answer ------------------------------------------------------------------ */
+
+static enum status set_shape(struct reader *r, enum ask_shape shape, struct span grammar,
+                             const char *path)
+{
+    if (r->ask->shape != ASK_ANY_TEXT) {
+        return json_fail(r->in, r->err, ST_INVALID,
+                         "expected one of response_format, guided_json, guided_regex, "
+                         "guided_grammar and grammar");
+    }
+    r->ask->shape = shape;
+    r->ask->grammar = grammar;
+    r->ask->grammar_path = path;
+    return ST_OK;
+}
+
+/* {"name": "...", "schema": {...}, "strict": true}; |*out| stays if there is no schema. */
+static enum status read_named_schema(struct reader *r, struct span *out)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        if (json_string_is(&key, "schema")) {
+            TRY(take_json(r, JSON_OBJECT, out));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+}
+
+static enum status set_format(struct reader *r, const struct json_string *type, struct span schema)
+{
+    if (json_string_is(type, "text")) {
+        return ST_OK;
+    }
+    if (json_string_is(type, "json_object")) {
+        return set_shape(r, ASK_OBJECT, span_str(""), "response_format: ");
+    }
+    if (!json_string_is(type, "json_schema")) {
+        return json_fail(r->in, r->err, ST_INVALID,
+                         "expected the type \"text\", \"json_object\" or \"json_schema\", got "
+                         "\"%.*s\"",
+                         SPAN_SHORT(type->raw));
+    }
+    bool is_response = r->ask->form == ASK_RESPONSE;
+    return schema.len ? set_shape(r, ASK_SCHEMA, schema,
+                                  is_response ? "text.format." : "response_format.json_schema.")
+                      : json_fail(r->in, r->err, ST_INVALID, "%sschema is missing",
+                                  is_response ? "" : "json_schema.");
+}
+
+static enum status read_format(struct reader *r)
+{
+    struct json_string key, type = {0};
+    struct span schema = {0};
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return set_format(r, &type, schema);
+        }
+        if (json_string_is(&key, "type")) {
+            TRY(json_read_string(r->in, &type, r->err));
+        } else if (json_string_is(&key, "json_schema") && json_peek(r->in) != JSON_NULL) {
+            TRY(read_named_schema(r, &schema));
+        } else if (r->ask->form == ASK_RESPONSE && json_string_is(&key, "schema")) {
+            TRY(take_json(r, JSON_OBJECT, &schema)); /* there it is not inside of json_schema */
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+}
+
+/* {"format": {...}} */
+static enum status read_text_format(struct reader *r)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        if (!json_string_is(&key, "format") || json_peek(r->in) == JSON_NULL) {
+            TRY(json_skip(r->in, r->err));
+            continue;
+        }
+        const uint8_t *begin = r->in->at;
+        TRY(read_format(r));
+        r->ask->format = span_of(begin, (size_t)(r->in->at - begin));
+    }
+}
+
+/* A schema, or its text in a string. */
+static enum status read_guided_json(struct reader *r)
+{
+    struct span schema;
+    if (json_peek(r->in) == JSON_STRING) {
+        TRY(read_text(r, &schema));
+    } else {
+        TRY(take_json(r, JSON_OBJECT, &schema));
+    }
+    return set_shape(r, ASK_SCHEMA, schema, "guided_json: ");
+}
+
+static enum status read_guided_regex(struct reader *r)
+{
+    struct span regex;
+    TRY(read_text(r, &regex));
+    return set_shape(r, ASK_REGEX, regex, "guided_regex: ");
+}
+
+static enum status read_gbnf(struct reader *r, const char *path)
+{
+    struct span grammar;
+    TRY(read_text(r, &grammar));
+    return set_shape(r, ASK_GBNF, grammar, path);
+}
+
+static enum status read_guided_grammar(struct reader *r)
+{
+    return read_gbnf(r, "guided_grammar: ");
+}
+
+static enum status read_grammar(struct reader *r)
+{
+    return read_gbnf(r, "grammar: ");
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+#define C ASK_COMPLETION
+#define M ASK_CHAT
+#define G ASK_GENERATE
+#define R ASK_RESPONSE
+#define AT(member) offsetof(struct ask, member)
+#define ASK_NUMBER(name, member, forms, min, max)                                                  \
+    {#name, NUMBER, forms, AT(member), min, max, NULL, NULL},
+#define ASK_COUNT(name, member, forms, min, max)                                                   \
+    {#name, COUNT, forms, AT(member), min, max, NULL, NULL},
+#define ASK_SWITCH(name, member, forms) {#name, SWITCH, forms, AT(member), 0, 0, NULL, NULL},
+#define ASK_OTHER(name, function, forms) {#name, OTHER, forms, 0, 0, 0, function, NULL},
+#define ASK_REFUSED(name, forms, why) {#name, REFUSED, forms, 0, 0, 0, NULL, why},
+
+static const struct member members[] = {
+#include "server/language/ask.def"
+};
+#undef C
+#undef M
+#undef G
+#undef R
+
+_Static_assert(sizeof(members) / sizeof(members[0]) <= 64, "a bit of |seen| for each");
+
+static enum status read_number(struct reader *r, const struct member *member)
+{
+    double value;
+    TRY(json_read_f64(r->in, &value, r->err));
+    if (!(value >= member->min && value <= member->max)) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected a number from %g to %g", member->min,
+                         member->max);
+    }
+    memcpy((char *)r->ask + member->offset, &value, sizeof(value));
+    return ST_OK;
+}
+
+static enum status read_count(struct reader *r, const struct member *member)
+{
+    int64_t value;
+    TRY(json_read_i64(r->in, &value, r->err));
+    if (value < (int64_t)member->min || value > (int64_t)member->max) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected a number from %.0f to %.0f",
+                         member->min, member->max);
+    }
+    uint32_t count = (uint32_t)value;
+    memcpy((char *)r->ask + member->offset, &count, sizeof(count));
+    return ST_OK;
+}
+
+static enum status read_switch(struct reader *r, const struct member *member)
+{
+    return json_read_bool(r->in, (bool *)((char *)r->ask + member->offset), r->err);
+}
+
+static enum status read_value(struct reader *r, const struct member *member)
+{
+    if (json_peek(r->in) == JSON_NULL) {
+        return json_read_null(r->in, r->err);
+    }
+    switch (member->kind) {
+    case NUMBER:
+        return read_number(r, member);
+    case COUNT:
+        return read_count(r, member);
+    case SWITCH:
+        return read_switch(r, member);
+    case OTHER:
+        return member->read(r);
+    case REFUSED:
+        break;
+    }
+    TRY(json_skip(r->in, r->err));
+    return json_fail(r->in, r->err, ST_INVALID, "it is not done here: %s", member->why);
+}
+
+static const struct member *find_member(const struct json_string *key, enum ask_form form)
+{
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if ((members[i].forms & form) && json_string_is(key, members[i].name)) {
+            return &members[i];
+        }
+    }
+    return NULL;
+}
+
+/* A request to generate may have a member beside "parameters" or in it, not in both. */
+static enum status read_once(struct reader *r, const struct member *member)
+{
+    uint64_t bit = UINT64_C(1) << (member - members);
+    if (r->seen & bit) {
+        return json_fail(r->in, r->err, ST_INVALID, "it is there twice, in parameters and beside");
+    }
+    r->seen |= bit;
+    return read_value(r, member);
+}
+
+static enum status read_members(struct reader *r, bool is_inner)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        bool is_generate = r->ask->form == ASK_GENERATE;
+        const struct member *member = find_member(&key, r->ask->form);
+        if (is_generate && !is_inner && json_string_is(&key, "parameters")) {
+            TRY(read_members(r, true));
+        } else if (is_generate && !is_inner && json_string_is(&key, "id")) {
+            TRY(read_text(r, &r->ask->id));
+        } else if (member) {
+            TRY(read_once(r, member));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+}
+
+/* What has to be a call has no other shape. */
+static enum status check_call(struct ask *ask, struct error *err)
+{
+    if (ask->tools.len == 0) {
+        return error_set(err, ST_INVALID, "tool_choice: expected tools to choose from");
+    }
+    if (ask->shape != ASK_ANY_TEXT) {
+        return error_set(err, ST_INVALID,
+                         "tool_choice: an answer that has to be a call has no other format");
+    }
+    ask->shape = ASK_CALL;
+    ask->grammar = ask->chosen_tool;
+    ask->grammar_path = "tools: ";
+    return ST_OK;
+}
+
+static enum status check(struct reader *r)
+{
+    const struct ask *ask = r->ask;
+    bool is_response = ask->form == ASK_RESPONSE, is_chat = ask->form == ASK_CHAT || is_response;
+    const char *needed = is_response                   ? "input"
+                         : is_chat                     ? "messages"
+                         : ask->form == ASK_COMPLETION ? "prompt"
+                                                       : "text_input";
+    if (is_chat ? ask->messages.len == 0 : ask->prompt_count == 0) {
+        return error_set(r->err, ST_INVALID, "%s is missing or empty", needed);
+    }
+    if (ask->form != ASK_GENERATE && !ask->model) {
+        return error_set(r->err, ST_INVALID, "model is missing");
+    }
+    if (is_chat && ask->top_count > 0 && !ask->wants_logprobs) {
+        return error_set(r->err, ST_INVALID, "top_logprobs: expected logprobs to be true");
+    }
+    if (ask->drops_tools) {
+        r->ask->tools = span_str("");
+    }
+    if (ask->needs_call) {
+        TRY(check_call(r->ask, r->err));
+    }
+    if (ask->has_seed && !r->says_cache) {
+        r->ask->computes_all = true; /* parts of another size may round otherwise */
+    }
+    if (ask->best_of && ask->best_of != ask->n) {
+        return error_set(r->err, ST_INVALID,
+                         "best_of: expected n, which is %u, got %u: all answers are told", ask->n,
+                         ask->best_of);
+    }
+    if (ask->echoes && ask->wants_logprobs) {
+        return error_set(r->err, ST_INVALID, "echo: the tokens of a prompt have no logprobs here");
+    }
+    return is_response ? ask_response_end(r->arena, r->ask, r->err) : ST_OK;
+}
+
+enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max, struct arena *arena,
+                      struct ask *out, struct error *err)
+{
+    struct json *in = arena_alloc(arena, sizeof(*in));
+    struct reader r = {.in = in, .arena = arena, .ask = out, .err = err};
+    *out = (struct ask){.form = form, .n = 1, .max_tokens = UINT32_MAX};
+    out->sampler = (struct sampler_options){.temperature = 1, .top_p = 1, .repetition = 1};
+    if (!in) {
+        return no_memory(&r);
+    }
+    json_init(in, body);
+    in->depth_max = (uint16_t)(depth_max < JSON_DEPTH_MAX ? depth_max : JSON_DEPTH_MAX);
+    TRY(read_members(&r, false));
+    TRY(json_end(in, err));
+    return check(&r);
+}

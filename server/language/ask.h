@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a request asks of a language model, read from its body: completions and chats as clients of
+ * OpenAI's API send them, and generate of the Open Inference Protocol. server/language/ask.def has
+ * the members. Reading knows no model: ids are compared with a vocabulary later.
+ */
+#ifndef PTED_SERVER_LANGUAGE_ASK_H
+#define PTED_SERVER_LANGUAGE_ASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/status.h"
+#include "server/language/sampler.h"
+
+/* Bits, because a member may belong to several. */
+enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
+
+/* What the text of an answer has to be. */
+enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_GBNF, ASK_CALL };
+
+#define ASK_PROMPTS_MAX 64
+#define ASK_STOPS_MAX 16
+#define ASK_STOP_BYTES_MAX 256
+#define ASK_BIASES_MAX 1024
+
+struct ask_prompt {
+    struct span text;
+    const uint32_t *ids; /* instead of a text; NULL: there is a text */
+    uint32_t id_count;
+};
+
+/* Everything is in the arena or borrows from the body. */
+struct ask {
+    enum ask_form form;
+    const char *model; /* NULL: the target names it */
+    struct span id;    /* of a request to generate, to be repeated */
+    struct ask_prompt *prompts;
+    uint32_t prompt_count;
+    struct span messages, tools; /* JSON; empty: none */
+    bool drops_tools;            /* tool_choice is none */
+    bool needs_call;             /* tool_choice is "required", or names |chosen_tool| */
+    struct span chosen_tool;
+    struct span prediction; /* a text that the answer may be like; without |ptr|: none */
+    /* Of a response, JSON as it was given, to be repeated; empty: not given. */
+    struct span instructions, given_tools, given_choice, format, metadata;
+    uint32_t max_tokens; /* UINT32_MAX: not given */
+    struct sampler_options sampler;
+    bool has_seed;
+    struct span *stops;
+    uint32_t stop_count;
+    uint32_t *stop_ids;
+    uint32_t stop_id_count;
+    bool ignores_ends;
+    bool computes_all;   /* no state of an earlier request is used */
+    uint32_t n, best_of; /* 0: best_of is not given */
+    bool echoes;
+    bool is_stream;
+    bool wants_usage;    /* in the last event of a stream */
+    bool wants_logprobs; /* of the tokens, and of the |top_count| most probable ones beside each */
+    uint32_t top_count;
+    enum ask_shape shape;
+    struct span grammar;      /* a JSON Schema, an expression, GBNF, or the tool to call, if one */
+    const char *grammar_path; /* what stands before the text of an error in it; static */
+};
+
+/*
+ * Reads |body|. Fails with ST_INVALID, with the path and the byte of what is wrong; with
+ * ST_UNSUPPORTED for what is not done here; with ST_TOO_LARGE and ST_EXHAUSTED for memory.
+ */
+MUST_CHECK enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max,
+                                 struct arena *arena, struct ask *out, struct error *err);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/chat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/language/ask.h"
+#include "server/process/document.h"
+#include "server/process/file.h"
+#include "server/text/template.h"
+
+/* tokenizer_config.json lists thousands of added tokens. */
+#define CONFIG_BYTES_MAX (16 << 20)
+#define CONFIG_VALUES_MAX (1 << 20)
+
+static const struct {
+    const char *name;
+    enum chat_token token;
+} token_names[] = {{"bos_token", CHAT_BOS},
+                   {"eos_token", CHAT_EOS},
+                   {"pad_token", CHAT_PAD},
+                   {"unk_token", CHAT_UNK}};
+
+#define TOKEN_NAMES (sizeof(token_names) / sizeof(token_names[0]))
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "chat template: out of memory");
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static enum status compile(struct chat *chat, struct span source)
+{
+    enum status status = template_parse(source, &chat->template, &chat->failure);
+    if (status != ST_OK) {
+        chat->template = NULL;
+        chat->is_refused = true;
+        error_prefix(&chat->failure, "chat template: ");
+        chat->failure.code = ST_UNSUPPORTED; /* no client can mend it */
+    }
+    return status == ST_EXHAUSTED ? status : ST_OK;
+}
+
+static const struct cJSON *find(const struct cJSON *object, const char *key)
+{
+    const struct cJSON *member =
+        document_type(object) == JSON_OBJECT ? document_first(object) : NULL;
+    while (member && !document_is(member, key)) {
+        member = document_next(member);
+    }
+    return member;
+}
+
+/* A text, or {"content": TEXT}. */
+static enum status take_token(const struct document *document, const struct cJSON *value,
+                              char **out, struct error *err)
+{
+    const struct cJSON *content = find(value, "content");
+    const char *text;
+    value = content ? content : value;
+    if (document_type(value) == JSON_NULL) {
+        return ST_OK;
+    }
+    TRY(document_text(document, value, &text, err));
+    *out = strdup(text);
+    return *out ? ST_OK : no_memory(err);
+}
+
+/* A text; or several, of which the one called "default" counts. */
+static enum status take_template(struct chat *chat, const struct document *document,
+                                 const struct cJSON *value, struct error *err)
+{
+    const char *source;
+    if (document_type(value) == JSON_ARRAY) {
+        const struct cJSON *item = document_first(value), *chosen = NULL;
+        for (; item; item = document_next(item)) {
+            const struct cJSON *name = find(item, "name");
+            const char *text;
+            if (name && document_text(document, name, &text, err) == ST_OK &&
+                (strcmp(text, "default") == 0 || !chosen)) {
+                chosen = find(item, "template");
+            }
+        }
+        value = chosen;
+    }
+    if (!value || document_type(value) == JSON_NULL) {
+        return ST_OK;
+    }
+    TRY(document_text(document, value, &source, err));
+    return compile(chat, span_str(source)) == ST_OK ? ST_OK : no_memory(err);
+}
+
+static enum status read_config(struct chat *chat, const struct document *document,
+                               struct error *err)
+{
+    TRY(document_need(document, document->root, JSON_OBJECT, err));
+    for (size_t i = 0; i < TOKEN_NAMES; i++) {
+        const struct cJSON *value = find(document->root, token_names[i].name);
+        if (value) {
+            TRY(take_token(document, value, &chat->tokens[token_names[i].token], err));
+        }
+    }
+    const struct cJSON *source = find(document->root, "chat_template");
+    return source ? take_template(chat, document, source, err) : ST_OK;
+}
+
+static enum status open_config(struct chat *chat, const char *path, struct error *err)
+{
+    const struct document_limits limits = {CONFIG_BYTES_MAX, CONFIG_VALUES_MAX};
+    struct document document;
+    if (access(path, F_OK) != 0) {
+        return ST_OK;
+    }
+    TRY(document_open(path, &limits, &document, err));
+    enum status status = read_config(chat, &document, err);
+    document_close(&document);
+    return status;
+}
+
+static enum status open_jinja(struct chat *chat, const char *path, struct error *err)
+{
+    struct buf source;
+    if (access(path, F_OK) != 0) {
+        return ST_OK;
+    }
+    buf_init(&source, TEMPLATE_SOURCE_MAX);
+    enum status status = file_read(path, &source, err);
+    if (status == ST_OK && compile(chat, buf_span(&source)) != ST_OK) {
+        status = no_memory(err);
+    }
+    buf_fini(&source);
+    return status;
+}
+
+enum status chat_open(struct chat *chat, const char *config, const char *jinja, struct error *err)
+{
+    *chat = (struct chat){0};
+    error_set(&chat->failure, ST_UNSUPPORTED, "there is no chat template");
+    TRY(open_config(chat, config, err));
+    return chat->template ? ST_OK : open_jinja(chat, jinja, err);
+}
+
+void chat_close(struct chat *chat)
+{
+    template_free(chat->template);
+    for (int i = 0; i < CHAT_TOKENS; i++) {
+        free(chat->tokens[i]);
+    }
+    *chat = (struct chat){0};
+}
+
+/* ---- prompts --------------------------------------------------------------------------------- */
+
+static struct span key(const char *name)
+{
+    return span_str(name);
+}
+
+/* The texts of content in parts, one behind the other; other parts are for other models. */
+static enum status join_parts(const struct value *parts, struct arena *arena, struct value *out,
+                              struct error *err)
+{
+    size_t bytes = 0, at = 0;
+    for (size_t i = 0; i < parts->list->count; i++) {
+        const struct value *text = value_map_get(&parts->list->items[i], key("text"));
+        if (!text || text->kind != VALUE_STRING) {
+            return error_set(err, ST_INVALID, "content[%zu]: expected a part of type text", i);
+        }
+        bytes += text->string.len;
+    }
+    uint8_t *all = arena_alloc(arena, bytes + 1);
+    if (!all) {
+        return arena_fail(arena, "messages", err);
+    }
+    for (size_t i = 0; i < parts->list->count; i++) {
+        struct span text = value_map_get(&parts->list->items[i], key("text"))->string;
+        memcpy(all + at, text.ptr, text.len);
+        at += text.len;
+    }
+    *out = value_string(span_of(all, bytes));
+    return ST_OK;
+}
+
+/* Templates know the arguments of earlier calls as objects; clients send their text. */
+static void settle_calls(struct value *message, struct arena *arena)
+{
+    const struct value *calls = value_map_get(message, key("tool_calls"));
+    for (size_t i = 0; calls && calls->kind == VALUE_LIST && i < calls->list->count; i++) {
+        const struct value *given = value_map_get(&calls->list->items[i], key("function"));
+        const struct value *text = given ? value_map_get(given, key("arguments")) : NULL;
+        const struct value_limits limits = VALUE_LIMITS_DEFAULT;
+        struct value function, arguments;
+        struct error ignored;
+        if (text && text->kind == VALUE_STRING &&
+            value_parse(text->string, &limits, arena, &arguments, &ignored) == ST_OK) {
+            function = *given;                                              /* the same map */
+            (void)!value_map_set(arena, &function, "arguments", arguments); /* it is there */
+        }
+    }
+}
+
+/* A message is a map with a role; its content becomes one text. */
+static enum status settle_message(struct value *message, struct arena *arena, struct error *err)
+{
+    const struct value *role = value_map_get(message, key("role"));
+    const struct value *content = value_map_get(message, key("content"));
+    if (message->kind != VALUE_MAP || !role || role->kind != VALUE_STRING) {
+        return error_set(err, ST_INVALID, "expected an object with a role");
+    }
+    settle_calls(message, arena);
+    if (content && content->kind == VALUE_LIST) {
+        struct value text;
+        TRY(join_parts(content, arena, &text, err));
+        return value_map_set(arena, message, "content", text) ? ST_OK
+                                                              : arena_fail(arena, "messages", err);
+    }
+    if (content && content->kind != VALUE_STRING && content->kind != VALUE_NONE) {
+        return error_set(err, ST_INVALID, "content: expected a string or a list, got %s",
+                         value_kind_text(content->kind));
+    }
+    return ST_OK;
+}
+
+static enum status read_messages(const struct ask *ask, struct arena *arena, struct value *out,
+                                 struct error *err)
+{
+    const struct value_limits limits = VALUE_LIMITS_DEFAULT;
+    if (value_parse(ask->messages, &limits, arena, out, err) != ST_OK) {
+        return error_prefix(err, "messages: ");
+    }
+    if (out->list->count == 0) {
+        return error_set(err, ST_INVALID, "messages: expected at least one");
+    }
+    for (size_t i = 0; i < out->list->count; i++) {
+        if (settle_message(&out->list->items[i], arena, err) != ST_OK) {
+            return error_prefix(err, "messages[%zu]: ", i);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status make_context(const struct chat *chat, const struct ask *ask, struct arena *arena,
+                                struct value *out, struct error *err)
+{
+    struct value messages, tools = {0};
+    TRY(read_messages(ask, arena, &messages, err));
+    if (ask->tools.len) {
+        const struct value_limits limits = VALUE_LIMITS_DEFAULT;
+        if (value_parse(ask->tools, &limits, arena, &tools, err) != ST_OK) {
+            return error_prefix(err, "tools: ");
+        }
+    }
+    bool is_made = value_map_new(arena, out) && value_map_set(arena, out, "messages", messages) &&
+                   value_map_set(arena, out, "add_generation_prompt", value_bool(true));
+    if (tools.kind == VALUE_LIST && tools.list->count > 0) {
+        is_made = is_made && value_map_set(arena, out, "tools", tools);
+    }
+    for (size_t i = 0; is_made && i < TOKEN_NAMES; i++) {
+        const char *text = chat->tokens[token_names[i].token];
+        is_made =
+            !text || value_map_set(arena, out, token_names[i].name, value_string(span_str(text)));
+    }
+    return is_made ? ST_OK : arena_fail(arena, "messages", err);
+}
+
+enum status chat_render(const struct chat *chat, const struct ask *ask, struct arena *arena,
+                        struct buf *out, struct error *err)
+{
+    const struct template_limits limits = TEMPLATE_LIMITS_DEFAULT;
+    struct value context;
+    if (!chat->template) {
+        *err = chat->failure;
+        return err->code;
+    }
+    TRY(make_context(chat, ask, arena, &context, err));
+    enum status status = template_render(chat->template, &context, &limits, arena, out, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "chat template: ");
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/constraint.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "server/language/words.h"
+#include "server/text/grammar.h"
+
+#define CONSTRAINT_MAGIC 0x636f6e73u
+
+/* Of the tree of a schema while it is compiled. */
+#define SCHEMA_BYTES_MAX (32 << 20)
+#define SCHEMA_VALUES_MAX (1u << 16)
+
+struct constraint {
+    uint32_t magic;
+    const struct ask *ask;
+    const struct generator *generator;
+    const struct grammar_vocabulary *vocabulary; /* the generator's */
+    struct grammar *grammar;                     /* owned */
+    struct grammar_walk *walk;                   /* owned: of the present answer */
+    struct grammar_state state;
+    uint64_t *bits;   /* owned: a bit for each token */
+    size_t bit_words; /* of |bits| */
+    struct buf token; /* the bytes of one */
+};
+
+static enum status no_memory(struct error *err)
+{
+    return error_set(err, ST_EXHAUSTED, "constrained output: out of memory");
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static enum status parse_schema(const struct ask *ask, struct grammar **out, struct error *err)
+{
+    bool is_call = ask->shape == ASK_CALL;
+    struct value_limits limits = VALUE_LIMITS_DEFAULT;
+    struct value schema;
+    struct arena arena;
+    limits.values_max = SCHEMA_VALUES_MAX;
+    arena_init(&arena, SCHEMA_BYTES_MAX);
+    enum status status =
+        value_parse(is_call ? ask->tools : ask->grammar, &limits, &arena, &schema, err);
+    if (status == ST_OK) {
+        status = is_call ? grammar_parse_call(&schema, ask->grammar, out, err)
+                         : grammar_parse_schema(&schema, out, err);
+    }
+    arena_fini(&arena);
+    return status;
+}
+
+static enum status parse_grammar(const struct ask *ask, struct grammar **out, struct error *err)
+{
+    enum status status = ask->shape == ASK_OBJECT  ? grammar_parse_object(out, err)
+                         : ask->shape == ASK_REGEX ? grammar_parse_regex(ask->grammar, out, err)
+                         : ask->shape == ASK_GBNF  ? grammar_parse_gbnf(ask->grammar, out, err)
+                                                   : parse_schema(ask, out, err);
+    if (status == ST_UNSUPPORTED || status == ST_TOO_LARGE) {
+        err->code = ST_INVALID; /* the client's affair, as all that it may write */
+    }
+    return status == ST_OK ? ST_OK : error_prefix(err, "%s", ask->grammar_path);
+}
+
+static enum status fill(struct constraint *constraint, struct generator *generator,
+                        struct error *err)
+{
+    constraint->bit_words = ((size_t)generator->vocab + 63) / 64;
+    constraint->bits = calloc(constraint->bit_words, sizeof(constraint->bits[0]));
+    if (!constraint->bits) {
+        return no_memory(err);
+    }
+    TRY(parse_grammar(constraint->ask, &constraint->grammar, err));
+    return generator_find_vocabulary(generator, &constraint->vocabulary, err);
+}
+
+enum status constraint_new(const struct ask *ask, struct generator *generator,
+                           struct constraint **out, struct error *err)
+{
+    *out = NULL;
+    if (ask->shape == ASK_ANY_TEXT) {
+        return ST_OK;
+    }
+    struct constraint *constraint = calloc(1, sizeof(*constraint));
+    if (!constraint) {
+        return no_memory(err);
+    }
+    constraint->magic = CONSTRAINT_MAGIC;
+    constraint->ask = ask;
+    constraint->generator = generator;
+    buf_init(&constraint->token, GENERATOR_TOKEN_BYTES_MAX);
+    enum status status = fill(constraint, generator, err);
+    if (status != ST_OK) {
+        constraint_free(constraint);
+        return status;
+    }
+    *out = constraint;
+    return ST_OK;
+}
+
+void constraint_free(struct constraint *constraint)
+{
+    if (constraint) {
+        OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
+        grammar_walk_free(constraint->walk);
+        grammar_free(constraint->grammar);
+        buf_fini(&constraint->token);
+        free(constraint->bits);
+        constraint->magic = 0;
+        free(constraint);
+    }
+}
+
+/* ---- an answer ------------------------------------------------------------------------------- */
+
+enum status constraint_begin(struct constraint *constraint, struct error *err)
+{
+    OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
+    grammar_walk_free(constraint->walk); /* its bounds are those of one text */
+    constraint->walk = NULL;
+    TRY(grammar_walk_new(constraint->grammar, &constraint->walk, err));
+    constraint->state = grammar_walk_begin(constraint->walk);
+    return ST_OK;
+}
+
+static void set_ends(struct constraint *constraint, const uint32_t *ids, uint32_t count,
+                     bool may_end)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        must(ids[i] < constraint->generator->vocab);
+        uint64_t bit = (uint64_t)1 << ids[i] % 64, *word = &constraint->bits[ids[i] / 64];
+        *word = may_end ? *word | bit : *word & ~bit;
+    }
+}
+
+static bool is_empty(const struct constraint *constraint)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < constraint->bit_words; i++) {
+        all |= constraint->bits[i];
+    }
+    return all == 0;
+}
+
+enum status constraint_mask(struct constraint *constraint, const uint64_t **out, struct error *err)
+{
+    OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
+    const struct generator *generator = constraint->generator;
+    const struct ask *ask = constraint->ask;
+    *out = NULL;
+    TRY(grammar_mask(constraint->walk, constraint->state, constraint->vocabulary, constraint->bits,
+                     err));
+    bool may_end = grammar_state_may_end(constraint->walk, constraint->state);
+    set_ends(constraint, ask->stop_ids, ask->stop_id_count, may_end);
+    if (!ask->ignores_ends) {
+        set_ends(constraint, generator->ends, generator->end_count, may_end);
+    }
+    if (!is_empty(constraint)) {
+        *out = constraint->bits;
+        return ST_OK;
+    }
+    return may_end ? ST_OK
+                   : error_set(err, ST_INVALID,
+                               "constrained output: no token of the model may come next, and the "
+                               "text is not complete");
+}
+
+enum status constraint_advance(struct constraint *constraint, uint32_t id, bool *out_is_complete,
+                               struct error *err)
+{
+    OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
+    buf_reset(&constraint->token);
+    TRY(words_bytes(constraint->generator->words, id, &constraint->token, err));
+    if (buf_failed(&constraint->token)) {
+        return no_memory(err);
+    }
+    if (!grammar_state_advance(constraint->walk, &constraint->state,
+                               buf_span(&constraint->token))) {
+        TRY(grammar_walk_check(constraint->walk, err));
+        return error_set(err, ST_INTERNAL, "constrained output: token %u was not allowed", id);
+    }
+    *out_is_complete = grammar_state_must_end(constraint->walk, constraint->state);
+    return grammar_walk_check(constraint->walk, err);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the text of an answer has to be, because the request says so (response_format, guided_json,
+ * guided_regex): before each token the set of tokens that may come, and behind it the move.
+ *
+ * Tokens that end an answer are allowed exactly where the text may end. Special tokens stand for no
+ * text and are never allowed otherwise. docs/grammars.md has what is understood, and the bounds.
+ *
+ * A constraint belongs to one generation and one thread at a time. Masks take milliseconds with
+ * large vocabularies, so the loop may not make them.
+ */
+#ifndef PTED_SERVER_LANGUAGE_CONSTRAINT_H
+#define PTED_SERVER_LANGUAGE_CONSTRAINT_H
+
+#include "server/language/ask.h"
+#include "server/language/generator.h"
+
+struct constraint;
+
+/*
+ * |*out| is NULL if any text will do. Both |ask| and |generator| are borrowed and must outlive it.
+ * ST_INVALID: the grammar is not understood, or is too large, with its path; ST_EXHAUSTED. Takes
+ * long: it compiles the grammar, and the first call makes the generator's vocabulary.
+ */
+MUST_CHECK enum status constraint_new(const struct ask *ask, struct generator *generator,
+                                      struct constraint **out, struct error *err);
+void constraint_free(struct constraint *constraint); /* NULL is fine */
+
+/* An answer begins. ST_EXHAUSTED. */
+MUST_CHECK enum status constraint_begin(struct constraint *constraint, struct error *err);
+
+/*
+ * The tokens that may come next, a bit for each one of the model's vocabulary, valid until the next
+ * call. NULL: there is none, and the text is complete. ST_INVALID: there is none, and it is not;
+ * ST_TOO_LARGE: a bound of one text; ST_EXHAUSTED.
+ */
+MUST_CHECK enum status constraint_mask(struct constraint *constraint, const uint64_t **out,
+                                       struct error *err);
+
+/* The token, which was allowed and does not end the answer, has come. |*out_is_complete|: nothing
+ * may come behind it. */
+MUST_CHECK enum status constraint_advance(struct constraint *constraint, uint32_t id,
+                                          bool *out_is_complete, struct error *err);
+
+#endif

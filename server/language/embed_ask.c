@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/embed_ask.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "protocol/json.h"
+
+#define IDS_MAX (1u << 20) /* of a text that is given as ids */
+#define DIMENSIONS_MAX (1u << 20)
+
+struct reader {
+    struct json *in;
+    struct arena *arena;
+    struct embed_ask *ask;
+    struct error *err;
+};
+
+typedef enum status reader_f(struct reader *r);
+
+static enum status no_memory(struct reader *r)
+{
+    return arena_fail(r->arena, "the request", r->err);
+}
+
+static enum status read_text(struct reader *r, struct span *out)
+{
+    struct json_string text;
+    TRY(json_read_string(r->in, &text, r->err));
+    return json_string_copy(&text, r->arena, "the request", out, r->err);
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static enum status read_ids(struct reader *r, struct embed_text *out)
+{
+    uint32_t room = json_count_elements(r->in, IDS_MAX + 1);
+    uint32_t *ids = arena_array(r->arena, (size_t)room + 1, sizeof(*ids));
+    if (!ids) {
+        return no_memory(r);
+    }
+    out->ids = ids;
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        uint64_t id;
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            return out->id_count > 0 ? ST_OK
+                                     : json_fail(r->in, r->err, ST_INVALID,
+                                                 "expected at least one id of a token");
+        }
+        TRY(json_read_u64(r->in, &id, r->err));
+        if (id >= UINT32_MAX || out->id_count == IDS_MAX) {
+            return json_fail(r->in, r->err, ST_INVALID, "expected at most %u ids of tokens",
+                             IDS_MAX);
+        }
+        must(out->id_count < room);
+        ids[out->id_count++] = (uint32_t)id;
+    }
+}
+
+/* {"text": "..."}, as Jina's clients may send documents. */
+static enum status read_document(struct reader *r, struct span *out)
+{
+    bool is_given = false;
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return is_given ? ST_OK : json_fail(r->in, r->err, ST_INVALID, "text is missing");
+        }
+        if (json_string_is(&key, "text")) {
+            is_given = true;
+            TRY(read_text(r, out));
+        } else {
+            TRY(json_skip(r->in, r->err));
+        }
+    }
+}
+
+static bool takes_ids(const struct reader *r)
+{
+    return r->ask->form & (EMBED_OPENAI | EMBED_TEI);
+}
+
+static enum status add_text(struct reader *r)
+{
+    struct embed_ask *ask = r->ask;
+    if (ask->text_count == EMBED_TEXTS_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected at most %d texts", EMBED_TEXTS_MAX);
+    }
+    struct embed_text *text = &ask->texts[ask->text_count++];
+    enum json_type type = json_peek(r->in);
+    if (type == JSON_ARRAY && takes_ids(r)) {
+        return read_ids(r, text);
+    }
+    return type == JSON_OBJECT && ask->form == RANK_JINA ? read_document(r, &text->text)
+                                                         : read_text(r, &text->text);
+}
+
+static bool is_list_of_ids(const struct json *in)
+{
+    struct json ahead = *in;
+    struct error ignored;
+    return json_array(&ahead, &ignored) == ST_OK && json_element(&ahead, &ignored) == ST_OK &&
+           !ahead.is_closed && json_peek(&ahead) == JSON_NUMBER;
+}
+
+/* A text, texts, and of encoders ids or lists of ids. */
+static enum status read_texts(struct reader *r)
+{
+    struct embed_ask *ask = r->ask;
+    uint32_t room = json_count_elements(r->in, EMBED_TEXTS_MAX);
+    ask->text_count = 0;
+    ask->texts = arena_array(r->arena, (size_t)room + 1, sizeof(ask->texts[0]));
+    if (!ask->texts) {
+        return no_memory(r);
+    }
+    if (takes_ids(r) && (json_peek(r->in) != JSON_ARRAY || is_list_of_ids(r->in))) {
+        return add_text(r);
+    }
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            return ask->text_count > 0
+                       ? ST_OK
+                       : json_fail(r->in, r->err, ST_INVALID, "expected at least one text");
+        }
+        TRY(add_text(r));
+    }
+}
+
+/* ---- other members --------------------------------------------------------------------------- */
+
+static enum status read_model(struct reader *r)
+{
+    struct span text;
+    TRY(read_text(r, &text));
+    if (memchr(text.ptr, 0, text.len)) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected the name of a model");
+    }
+    r->ask->model = (const char *)text.ptr;
+    return ST_OK;
+}
+
+static enum status read_query(struct reader *r)
+{
+    r->ask->has_query = true;
+    return read_text(r, &r->ask->query);
+}
+
+static enum status read_format(struct reader *r)
+{
+    struct json_string format;
+    TRY(json_read_string(r->in, &format, r->err));
+    r->ask->is_base64 = json_string_is(&format, "base64");
+    return r->ask->is_base64 || json_string_is(&format, "float")
+               ? ST_OK
+               : json_fail(r->in, r->err, ST_INVALID, "expected \"float\" or \"base64\"");
+}
+
+static enum status read_count(struct reader *r, uint32_t *out)
+{
+    uint64_t count;
+    TRY(json_read_u64(r->in, &count, r->err));
+    if (count < 1 || count > DIMENSIONS_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected a number from 1 to %u",
+                         DIMENSIONS_MAX);
+    }
+    *out = (uint32_t)count;
+    return ST_OK;
+}
+
+static enum status read_dimensions(struct reader *r)
+{
+    return read_count(r, &r->ask->dimensions);
+}
+
+static enum status read_top(struct reader *r)
+{
+    return read_count(r, &r->ask->top_count);
+}
+
+static enum status read_normalize(struct reader *r)
+{
+    r->ask->says_normalize = true;
+    return json_read_bool(r->in, &r->ask->normalizes, r->err);
+}
+
+static enum status read_truncate(struct reader *r)
+{
+    return json_read_bool(r->in, &r->ask->cuts, r->err);
+}
+
+static enum status read_direction(struct reader *r)
+{
+    struct json_string side;
+    TRY(json_read_string(r->in, &side, r->err));
+    return json_string_is(&side, "Right") || json_string_is(&side, "right")
+               ? ST_OK
+               : json_fail(r->in, r->err, ST_UNSUPPORTED,
+                           "texts are cut at their end: expected "
+                           "\"Right\"");
+}
+
+static enum status read_raw_scores(struct reader *r)
+{
+    return json_read_bool(r->in, &r->ask->wants_raw_scores, r->err);
+}
+
+static enum status read_wants_texts(struct reader *r)
+{
+    return json_read_bool(r->in, &r->ask->wants_texts, r->err);
+}
+
+/* ---- all members ----------------------------------------------------------------------------- */
+
+static const struct member {
+    const char *name;
+    unsigned forms;
+    reader_f *read;
+} members[] = {
+    {"model", EMBED_OPENAI | RANK_JINA, read_model},
+    {"input", EMBED_OPENAI, read_texts},
+    {"inputs", EMBED_TEI, read_texts},
+    {"texts", RANK_TEI, read_texts},
+    {"documents", RANK_JINA, read_texts},
+    {"query", RANK_TEI | RANK_JINA, read_query},
+    {"encoding_format", EMBED_OPENAI, read_format},
+    {"dimensions", EMBED_OPENAI | EMBED_TEI, read_dimensions},
+    {"normalize", EMBED_TEI, read_normalize},
+    {"truncate", EMBED_OPENAI | EMBED_TEI | RANK_TEI | RANK_JINA, read_truncate},
+    {"truncation_direction", EMBED_TEI | RANK_TEI, read_direction},
+    {"raw_scores", RANK_TEI, read_raw_scores},
+    {"return_text", RANK_TEI, read_wants_texts},
+    {"return_documents", RANK_JINA, read_wants_texts},
+    {"top_n", RANK_JINA, read_top},
+};
+
+static enum status read_member(struct reader *r, const struct json_string *key)
+{
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        const struct member *member = &members[i];
+        if ((member->forms & r->ask->form) && json_string_is(key, member->name)) {
+            return json_peek(r->in) == JSON_NULL ? json_read_null(r->in, r->err) : member->read(r);
+        }
+    }
+    return json_skip(r->in, r->err);
+}
+
+static enum status read_members(struct reader *r)
+{
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return json_end(r->in, r->err);
+        }
+        TRY(read_member(r, &key));
+    }
+}
+
+const char *embed_ask_member(const struct embed_ask *ask)
+{
+    return ask->form == EMBED_OPENAI ? "input"
+           : ask->form == EMBED_TEI  ? "inputs"
+           : ask->form == RANK_TEI   ? "texts"
+                                     : "documents";
+}
+
+enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t depth_max,
+                            struct arena *arena, struct embed_ask *out, struct error *err)
+{
+    struct json in;
+    json_init(&in, body);
+    in.depth_max = depth_max < JSON_LEVELS_MAX ? (uint16_t)depth_max : JSON_LEVELS_MAX;
+    *out = (struct embed_ask){.form = form, .wants_texts = form == RANK_JINA};
+    struct reader reader = {.in = &in, .arena = arena, .ask = out, .err = err};
+    TRY(read_members(&reader));
+    if (!out->texts) {
+        return error_set(err, ST_INVALID, "%s is missing", embed_ask_member(out));
+    }
+    return (form & (RANK_TEI | RANK_JINA)) && !out->has_query
+               ? error_set(err, ST_INVALID, "query is missing")
+               : ST_OK;
+}

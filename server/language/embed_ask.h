@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a request asks of an encoder, read from its body, in one of these forms:
+ *
+ *     EMBED_OPENAI  /v1/embeddings as OpenAI's API has it: model, input, encoding_format,
+ * dimensions EMBED_TEI     /embed as Text Embeddings Inference has it: inputs, normalize,
+ * dimensions RANK_TEI      /rerank likewise: query, texts, raw_scores, return_text RANK_JINA
+ * /v1/rerank as Jina and Cohere have it: model, query, documents, top_n, return_documents
+ *
+ * All have truncate: a text that is too long is cut. The value null stands for the default
+ * everywhere; members that are not known are passed over. Reading knows no model.
+ */
+#ifndef PTED_SERVER_LANGUAGE_EMBED_ASK_H
+#define PTED_SERVER_LANGUAGE_EMBED_ASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/status.h"
+
+enum embed_form { EMBED_OPENAI = 1, EMBED_TEI = 2, RANK_TEI = 4, RANK_JINA = 8 };
+
+#define EMBED_TEXTS_MAX 2048 /* as OpenAI's API takes */
+
+struct embed_text {
+    struct span text;
+    const uint32_t *ids; /* instead of a text; NULL: there is a text */
+    uint32_t id_count;
+};
+
+/* Everything is in the arena. */
+struct embed_ask {
+    enum embed_form form;
+    const char *model; /* NULL: not named */
+    struct embed_text *texts;
+    uint32_t text_count;
+    bool has_query;
+    struct span query;
+    bool is_base64;
+    uint32_t dimensions; /* 0: all */
+    bool says_normalize, normalizes;
+    bool cuts;
+    bool wants_raw_scores;
+    bool wants_texts; /* of documents, in the answer */
+    uint32_t top_count;
+};
+
+/* Fails with ST_INVALID, with the path and the byte of what is wrong; with ST_UNSUPPORTED for what
+ * is not done here; with ST_TOO_LARGE and ST_EXHAUSTED for memory. */
+MUST_CHECK enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t depth_max,
+                                       struct arena *arena, struct embed_ask *out,
+                                       struct error *err);
+
+/* The member that has texts: "input", "inputs", "texts" or "documents". */
+const char *embed_ask_member(const struct embed_ask *ask);
+
+#endif

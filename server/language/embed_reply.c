@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/embed_reply.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "protocol/base64.h"
+#include "protocol/json.h"
+#include "protocol/number.h"
+
+#define FLOAT_TEXT_BYTES 13 /* of a number in text, with its comma, as most have it */
+
+static bool is_ranking(const struct embed_reply *reply)
+{
+    return reply->ask->form & (RANK_TEI | RANK_JINA);
+}
+
+size_t embed_reply_bytes(const struct embed_reply *reply)
+{
+    return (size_t)reply->ask->text_count * reply->width * FLOAT_TEXT_BYTES;
+}
+
+static void print_float(struct buf *out, float value)
+{
+    uint8_t text[NUMBER_TEXT_MAX];
+    buf_add(out, text, number_print_f32(text, value, NUMBER_NAN_NULL));
+}
+
+static void print_vector(const struct embed_reply *reply, uint32_t index, struct buf *out)
+{
+    const float *vector = reply->vectors + (size_t)index * reply->width;
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < reply->width; i++) {
+        if (i) {
+            buf_add_char(out, ',');
+        }
+        print_float(out, vector[i]);
+    }
+    buf_add_char(out, ']');
+}
+
+/* ---- vectors --------------------------------------------------------------------------------- */
+
+/* The bytes of the floats, little-endian, as the machine has them. */
+static void print_base64(const struct embed_reply *reply, uint32_t index, struct buf *out)
+{
+    size_t bytes = reply->width * sizeof(float);
+    buf_add_char(out, '"');
+    base64_print(out, span_of(reply->vectors + (size_t)index * reply->width, bytes));
+    buf_add_char(out, '"');
+}
+
+static void print_usage(const struct embed_reply *reply, struct buf *out)
+{
+    buf_add_str(out, "\"model\":");
+    json_print_string(out, span_str(reply->model));
+    buf_printf(out, ",\"usage\":{\"prompt_tokens\":%" PRIu64 ",\"total_tokens\":%" PRIu64 "}",
+               reply->token_count, reply->token_count);
+}
+
+static void print_openai(const struct embed_reply *reply, struct buf *out)
+{
+    buf_add_str(out, "{\"object\":\"list\",\"data\":[");
+    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
+        buf_printf(out, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":", i ? "," : "", i);
+        if (reply->ask->is_base64) {
+            print_base64(reply, i, out);
+        } else {
+            print_vector(reply, i, out);
+        }
+        buf_add_char(out, '}');
+    }
+    buf_add_str(out, "],");
+    print_usage(reply, out);
+    buf_add_char(out, '}');
+}
+
+static void print_tei(const struct embed_reply *reply, struct buf *out)
+{
+    buf_add_char(out, '[');
+    for (uint32_t i = 0; i < reply->ask->text_count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_vector(reply, i, out);
+    }
+    buf_add_char(out, ']');
+}
+
+/* ---- rankings -------------------------------------------------------------------------------- */
+
+struct rank {
+    float score;
+    uint32_t index;
+};
+
+/* The greatest score first, then the order of the request; what is no number comes last. */
+static int compare_ranks(const void *a, const void *b)
+{
+    const struct rank *x = a, *y = b;
+    bool x_is_nan = x->score != x->score, y_is_nan = y->score != y->score;
+    if (x_is_nan != y_is_nan) {
+        return x_is_nan ? 1 : -1;
+    }
+    if (!x_is_nan && x->score != y->score) {
+        return x->score > y->score ? -1 : 1;
+    }
+    return x->index < y->index ? -1 : 1;
+}
+
+static void print_rank(const struct embed_reply *reply, const struct rank *rank, struct buf *out)
+{
+    bool is_jina = reply->ask->form == RANK_JINA;
+    buf_printf(out, "{\"index\":%u,\"%s\":", rank->index, is_jina ? "relevance_score" : "score");
+    print_float(out, rank->score);
+    if (reply->ask->wants_texts) {
+        buf_add_str(out, is_jina ? ",\"document\":{\"text\":" : ",\"text\":");
+        json_print_string(out, reply->ask->texts[rank->index].text);
+        buf_add_str(out, is_jina ? "}" : "");
+    }
+    buf_add_char(out, '}');
+}
+
+static enum status print_ranking(const struct embed_reply *reply, struct arena *arena,
+                                 struct buf *out, struct error *err)
+{
+    uint32_t count = reply->ask->text_count, top = reply->ask->top_count;
+    bool is_jina = reply->ask->form == RANK_JINA;
+    struct rank *ranks = arena_array(arena, count, sizeof(*ranks));
+    if (!ranks) {
+        return arena_fail(arena, "the answer", err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        ranks[i] = (struct rank){reply->vectors[i], i};
+    }
+    qsort(ranks, count, sizeof(*ranks), compare_ranks);
+    count = top && top < count ? top : count;
+    buf_add_str(out, is_jina ? "{\"results\":[" : "[");
+    for (uint32_t i = 0; i < count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_rank(reply, &ranks[i], out);
+    }
+    buf_add_char(out, ']');
+    if (is_jina) {
+        buf_add_char(out, ',');
+        print_usage(reply, out);
+        buf_add_char(out, '}');
+    }
+    return ST_OK;
+}
+
+enum status embed_reply_print(const struct embed_reply *reply, struct arena *arena, struct buf *out,
+                              struct error *err)
+{
+    if (is_ranking(reply)) {
+        TRY(print_ranking(reply, arena, out, err));
+    } else if (reply->ask->form == EMBED_OPENAI) {
+        print_openai(reply, out);
+    } else {
+        print_tei(reply, out);
+    }
+    return buf_failed(out) ? error_set(err, ST_TOO_LARGE, "the answer is too long") : ST_OK;
+}
+
+void embed_reply_print_error(struct buf *out, const char *text, int http_status)
+{
+    const char *type = http_status == 429 || http_status == 503 ? "overloaded"
+                       : http_status >= 500                     ? "backend"
+                                                                : "validation";
+    buf_add_str(out, "{\"error\":");
+    json_print_string(out, span_str(text));
+    buf_printf(out, ",\"error_type\":\"%s\"}", type);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Answers of encoders, in the form of the request (server/language/embed_ask.h). Any thread. */
+#ifndef PTED_SERVER_LANGUAGE_EMBED_REPLY_H
+#define PTED_SERVER_LANGUAGE_EMBED_REPLY_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/status.h"
+#include "server/language/embed_ask.h"
+
+/* Vectors of |width| floats each, one for each text of |ask|; of a ranking one float each. */
+struct embed_reply {
+    const struct embed_ask *ask;
+    const char *model;
+    const float *vectors;
+    uint32_t width;
+    uint64_t token_count;
+};
+
+/* Bytes that the answer has at most, about. */
+size_t embed_reply_bytes(const struct embed_reply *reply);
+
+/* The arena has the order of a ranking. ST_EXHAUSTED, ST_TOO_LARGE: it has no room. */
+MUST_CHECK enum status embed_reply_print(const struct embed_reply *reply, struct arena *arena,
+                                         struct buf *out, struct error *err);
+
+/* {"error": "...", "error_type": "validation"} */
+void embed_reply_print_error(struct buf *out, const char *text, int http_status);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/generator.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/check.h"
+#include "runtime/program/program.h"
+#include "server/language/sidecar.h"
+#include "server/language/words.h"
+#include "server/process/document.h"
+#include "server/text/grammar.h"
+
+/* A context longer than that is not believed; the memory of a generation grows with it. */
+#define CONTEXT_MAX (1 << 20)
+#define VOCAB_MAX (1 << 22)
+
+/* The texts of all tokens together. */
+#define TEXTS_BYTES_MAX (256 << 20)
+
+/* Of generation_config.json. */
+#define CONFIG_BYTES_MAX (1 << 20)
+#define CONFIG_VALUES_MAX (1 << 14)
+
+/* ---- constant methods ------------------------------------------------------------------------ */
+
+/* The numbers that constant method |name| gives, up to |max| of them; their number. */
+static uint32_t constants(const struct rt_program *program, const char *name, int64_t *out,
+                          uint32_t max)
+{
+    const struct rt_method *method = rt_program_find_method(program, span_str(name));
+    uint32_t count = 0;
+    if (!method || rt_method_input_count(method) > 0) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < rt_method_result_count(method); i++) {
+        const struct rt_io *io = rt_method_result(method, i);
+        struct span bytes;
+        bool is_known = rt_method_constant_result(method, i, &bytes);
+        bool is_number = io->dtype == DT_I64 || io->dtype == DT_BOOL;
+        size_t width = io->dtype == DT_BOOL ? 1 : sizeof(int64_t);
+        for (size_t at = 0; is_known && is_number && at + width <= bytes.len && count < max;
+             at += width) {
+            out[count] = 0;
+            memcpy(&out[count++], bytes.ptr + at, width); /* the machine is little-endian */
+        }
+    }
+    return count;
+}
+
+static bool constant(const struct rt_program *program, const char *name, int64_t *out)
+{
+    return constants(program, name, out, 1) == 1;
+}
+
+/* Does the exporter say that the program is a language model? */
+static bool is_declared(const struct rt_program *program)
+{
+    static const char *const names[] = {"get_vocab_size", "get_max_seq_len", "get_max_context_len",
+                                        "use_kv_cache"};
+    int64_t value;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (constant(program, names[i], &value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_end(struct generator *generator, int64_t id)
+{
+    if (id >= 0 && id < generator->vocab && generator->end_count < GENERATOR_ENDS_MAX &&
+        !generator_is_end(generator, (uint32_t)id)) {
+        generator->ends[generator->end_count++] = (uint32_t)id;
+    }
+}
+
+static void read_constants(struct generator *generator, const struct rt_program *program)
+{
+    int64_t value, ids[GENERATOR_ENDS_MAX];
+    static const char *const ends[] = {"get_eos_ids", "get_eos_id"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        uint32_t count = constants(program, ends[i], ids, GENERATOR_ENDS_MAX);
+        for (uint32_t j = 0; j < count; j++) {
+            add_end(generator, ids[j]);
+        }
+    }
+    if (constant(program, "get_bos_id", &value) && value >= 0 && value < generator->vocab) {
+        generator->has_bos = true;
+        generator->bos = (uint32_t)value;
+    }
+    if ((constant(program, "get_max_context_len", &value) ||
+         constant(program, "get_max_seq_len", &value)) &&
+        value > 0 && value < CONTEXT_MAX) {
+        generator->context = (uint32_t)value;
+    }
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+static bool is_dynamic(const struct rt_io *io, uint32_t dim)
+{
+    return io->dynamic_dims >> dim & 1;
+}
+
+static bool takes_tokens(const struct rt_io *io)
+{
+    return io->kind == RT_IO_TENSOR && io->dtype == DT_I64 && io->shape.rank == 2 &&
+           io->shape.dims[0] == 1 && io->shape.dims[1] >= 1 && io->shape.dims[1] <= CONTEXT_MAX;
+}
+
+static bool takes_position(const struct rt_io *io, const struct rt_io *tokens)
+{
+    return io->kind == RT_IO_TENSOR && io->dtype == DT_I64 && io->shape.rank == 1 &&
+           (io->shape.dims[0] == 1 || io->shape.dims[0] == tokens->shape.dims[1]);
+}
+
+static bool gives_logits(const struct rt_io *io)
+{
+    uint8_t rank = io->shape.rank;
+    bool is_float = io->dtype == DT_F32 || io->dtype == DT_F16 || io->dtype == DT_BF16;
+    return io->kind == RT_IO_TENSOR && is_float && (rank == 2 || rank == 3) &&
+           io->shape.dims[rank - 1] > 1 && io->shape.dims[rank - 1] <= VOCAB_MAX &&
+           !is_dynamic(io, rank - 1u);
+}
+
+/* False: the method is no language model. */
+static bool read_shapes(struct generator *generator, const struct rt_method *method)
+{
+    uint32_t inputs = rt_method_input_count(method);
+    if (inputs < 1 || inputs > 2 || rt_method_result_count(method) != 1) {
+        return false;
+    }
+    const struct rt_io *tokens = rt_method_input(method, 0), *logits = rt_method_result(method, 0);
+    if (!takes_tokens(tokens) || !gives_logits(logits)) {
+        return false;
+    }
+    if (inputs == 2) {
+        const struct rt_io *position = rt_method_input(method, 1);
+        if (!takes_position(position, tokens)) {
+            return false;
+        }
+        generator->position_input = 1;
+        generator->has_positions = position->shape.dims[0] > 1 || is_dynamic(position, 0);
+    }
+    generator->step_max = (uint32_t)tokens->shape.dims[1];
+    generator->is_step_fixed = !is_dynamic(tokens, 1);
+    generator->has_all_logits = logits->shape.rank == 3;
+    generator->logits = logits->dtype;
+    generator->vocab = (uint32_t)logits->shape.dims[logits->shape.rank - 1];
+    generator->context = generator->step_max; /* unless a constant method says more */
+    return generator->position_input == 0 || !generator->is_step_fixed || generator->step_max == 1;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* Ids that end an answer, of generation_config.json: one, or several. */
+static enum status take_ends(struct generator *generator, const struct document *document,
+                             const struct cJSON *value, struct error *err)
+{
+    uint64_t id;
+    if (document_type(value) == JSON_ARRAY) {
+        const struct cJSON *item = document_first(value);
+        for (; item; item = document_next(item)) {
+            TRY(document_u64(document, item, UINT32_MAX, &id, err));
+            add_end(generator, (int64_t)id);
+        }
+    } else if (document_type(value) != JSON_NULL) {
+        TRY(document_u64(document, value, UINT32_MAX, &id, err));
+        add_end(generator, (int64_t)id);
+    }
+    return ST_OK;
+}
+
+static enum status read_ends(struct generator *generator, const char *path, struct error *err)
+{
+    const struct document_limits limits = {CONFIG_BYTES_MAX, CONFIG_VALUES_MAX};
+    struct document document;
+    enum status status = ST_OK;
+    if (access(path, F_OK) != 0) {
+        return ST_OK;
+    }
+    TRY(document_open(path, &limits, &document, err));
+    const struct cJSON *member =
+        document_type(document.root) == JSON_OBJECT ? document_first(document.root) : NULL;
+    for (; status == ST_OK && member; member = document_next(member)) {
+        if (document_is(member, "eos_token_id")) {
+            status = take_ends(generator, &document, member, err);
+        }
+    }
+    document_close(&document);
+    return status;
+}
+
+/* What the texts of tokens say, where ids are not given. */
+static void take_tokens(struct generator *generator)
+{
+    const char *end = generator->chat.tokens[CHAT_EOS], *bos = generator->chat.tokens[CHAT_BOS];
+    uint32_t id;
+    if (end && words_find(generator->words, span_str(end), &id)) {
+        add_end(generator, id);
+    }
+    if (bos && !generator->has_bos && words_find(generator->words, span_str(bos), &id) &&
+        id < generator->vocab) {
+        generator->has_bos = true;
+        generator->bos = id;
+    }
+}
+
+/* Vocabularies are padded, but not by so much. */
+static enum status check_size(const struct generator *generator, struct error *err)
+{
+    uint32_t size = words_count(generator->words), vocab = generator->vocab;
+    return size <= vocab && size >= vocab - vocab / 8
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "the tokenizer has %u tokens, the model's vocabulary %u: expected as "
+                           "many, or up to an eighth fewer",
+                           size, vocab);
+}
+
+/* The settings beside a tokenizer, each of which may be missing. */
+static enum status read_settings(struct generator *generator, const struct sidecars *sidecars,
+                                 struct error *err)
+{
+    char config[PATH_MAX], jinja[PATH_MAX], ends[PATH_MAX];
+    sidecar_find(sidecars, "tokenizer_config.json", config);
+    sidecar_find(sidecars, "chat_template.jinja", jinja);
+    sidecar_find(sidecars, "generation_config.json", ends);
+    if (chat_open(&generator->chat, config, jinja, err) != ST_OK) {
+        return error_prefix(err, "tokenizer_config.json: ");
+    }
+    if (read_ends(generator, ends, err) != ST_OK) {
+        return error_prefix(err, "generation_config.json: ");
+    }
+    take_tokens(generator);
+    return ST_OK;
+}
+
+static enum status find_words(struct generator *generator, const char *path, const char *tokenizer,
+                              struct error *err)
+{
+    struct sidecars sidecars;
+    char found[PATH_MAX];
+    if (!sidecar_init(&sidecars, path, tokenizer)) {
+        return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
+    }
+    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
+        error_set(&generator->chat.failure, ST_UNSUPPORTED, "there is no chat template");
+        return generator->vocab == WORDS_BYTES ? words_new_bytes(&generator->words, err) : ST_OK;
+    }
+    if (words_load(found, &generator->words, err) != ST_OK) {
+        return sidecar_forget_folder(found, err);
+    }
+    if (check_size(generator, err) != ST_OK) {
+        return error_prefix(err, "%.200s: ", found);
+    }
+    return read_settings(generator, &sidecars, err);
+}
+
+enum status generator_new(struct rt_method *method, const char *path, const char *tokenizer,
+                          struct generator **out, struct error *err)
+{
+    const struct rt_program *program = rt_method_program(method);
+    struct generator facts = {.magic = GENERATOR_MAGIC};
+    *out = NULL;
+    if (rt_method_failure(method) || !(tokenizer || is_declared(program)) ||
+        !read_shapes(&facts, method)) {
+        return ST_OK;
+    }
+    read_constants(&facts, program);
+    if (!facts.position_input && facts.context > facts.step_max) {
+        facts.context = facts.step_max;
+    }
+    struct generator *generator = malloc(sizeof(*generator));
+    if (!generator) {
+        return error_set(err, ST_EXHAUSTED, "language model: out of memory");
+    }
+    *generator = facts;
+    generator->is_positional = facts.position_input != 0 && rt_method_is_positional(method);
+    atomic_init(&generator->is_retired, false);
+    atomic_init(&generator->active, 0);
+    atomic_init(&generator->decoding, 0);
+    atomic_init(&generator->speculation_tokens, 1);
+    atomic_init(&generator->never_guesses, false);
+    error_set(&generator->why_one, ST_UNSUPPORTED, "it has not been tried yet");
+    int rc = pthread_mutex_init(&generator->lock, NULL);
+    must(rc == 0);
+    enum status status = find_words(generator, path, tokenizer, err);
+    if (status != ST_OK || !generator->words) {
+        generator_free(generator);
+        return status;
+    }
+    *out = generator;
+    return ST_OK;
+}
+
+void generator_free(struct generator *generator)
+{
+    if (generator) {
+        OBJ_CHECK(generator, GENERATOR_MAGIC);
+        chat_close(&generator->chat);
+        words_free(generator->words);
+        grammar_vocabulary_free(generator->vocabulary);
+        pthread_mutex_destroy(&generator->lock);
+        generator->magic = 0;
+        free(generator);
+    }
+}
+
+/* ---- texts of all tokens --------------------------------------------------------------------- */
+
+/* Appends the texts to |texts|, and where each ends to |ends|. */
+static enum status list_texts(const struct generator *generator, struct buf *texts, size_t *ends,
+                              struct error *err)
+{
+    uint32_t count = words_count(generator->words);
+    for (uint32_t id = 0; id < generator->vocab; id++) {
+        if (id < count && !words_is_special(generator->words, id)) {
+            TRY(words_bytes(generator->words, id, texts, err));
+        }
+        ends[id] = texts->len;
+    }
+    return buf_failed(texts)
+               ? error_set(err, ST_EXHAUSTED, "constrained output: the tokens need too much memory")
+               : ST_OK;
+}
+
+static enum status make_vocabulary(struct generator *generator, struct buf *texts, size_t *ends,
+                                   struct span *tokens, struct error *err)
+{
+    if (!ends || !tokens) {
+        return error_set(err, ST_EXHAUSTED, "constrained output: out of memory");
+    }
+    TRY(list_texts(generator, texts, ends, err));
+    for (uint32_t id = 0; id < generator->vocab; id++) {
+        size_t begin = id ? ends[id - 1] : 0;
+        tokens[id] =
+            begin < ends[id] ? span_of(texts->ptr + begin, ends[id] - begin) : (struct span){0};
+    }
+    return grammar_vocabulary_new(tokens, generator->vocab, &generator->vocabulary, err);
+}
+
+enum status generator_find_vocabulary(struct generator *generator,
+                                      const struct grammar_vocabulary **out, struct error *err)
+{
+    OBJ_CHECK(generator, GENERATOR_MAGIC);
+    enum status status = ST_OK;
+    int rc = pthread_mutex_lock(&generator->lock);
+    must(rc == 0);
+    if (!generator->vocabulary) {
+        struct buf texts;
+        buf_init(&texts, TEXTS_BYTES_MAX);
+        size_t *ends = malloc(generator->vocab * sizeof(*ends));
+        struct span *tokens = malloc(generator->vocab * sizeof(*tokens));
+        status = make_vocabulary(generator, &texts, ends, tokens, err);
+        free(tokens);
+        free(ends);
+        buf_fini(&texts);
+    }
+    *out = generator->vocabulary;
+    rc = pthread_mutex_unlock(&generator->lock);
+    must(rc == 0);
+    return status;
+}
+
+bool generator_is_end(const struct generator *generator, uint32_t id)
+{
+    for (uint32_t i = 0; i < generator->end_count; i++) {
+        if (generator->ends[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}

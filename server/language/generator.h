@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What makes a method a language model, found when its file is loaded.
+ *
+ * A method is one if it takes the ids of tokens (int64, [1, n]), perhaps the position of the first
+ * of them (int64, [1], or one for each token), and gives logits as floats ([1, n, vocab] or
+ * [1, vocab]), and if its program says so: by one of the constant methods that ExecuTorch's
+ * exporter writes (get_vocab_size, get_max_seq_len, get_max_context_len, use_kv_cache), or because
+ * a tokenizer was given for it. With a position, earlier tokens are in the program's mutable
+ * buffers; without one, each step computes all tokens again.
+ *
+ * Its words come from a tokenizer (server/language/words.h): what was said, or NAME.tokenizer.json,
+ * NAME.tokenizer.model, tokenizer.json or tokenizer.model beside NAME.pte. The files
+ * tokenizer_config.json, chat_template.jinja and generation_config.json are read from the same
+ * folder, if they are there. A program without a tokenizer, with 256 words, reads and writes bytes.
+ *
+ * Constant after generator_new(), but for what the first constrained answer needs, and for the
+ * calls of several tokens, which are tried while the model is served; any thread.
+ */
+#ifndef PTED_SERVER_LANGUAGE_GENERATOR_H
+#define PTED_SERVER_LANGUAGE_GENERATOR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "server/language/chat.h"
+#include "server/language/drafts.h"
+
+struct grammar_vocabulary;
+struct rt_method;
+struct words;
+
+/* Tokens that end an answer, at most. */
+#define GENERATOR_ENDS_MAX 32
+
+/* The text of one token, at most. */
+#define GENERATOR_TOKEN_BYTES_MAX (1 << 20)
+
+#define GENERATOR_MAGIC 0x67656e72u
+
+struct generator {
+    uint32_t magic;
+    uint32_t position_input; /* raw index; 0: there is none (tokens are input 0) */
+    bool has_positions;      /* one for each token, not for the first alone */
+    bool has_all_logits;     /* [1, n, vocab]: those of the last token are wanted */
+    enum dtype logits;
+    uint32_t vocab;
+    uint32_t context;       /* tokens of a prompt and its answer, at most */
+    uint32_t step_max;      /* tokens that one call takes */
+    bool is_step_fixed;     /* it takes just as many, not fewer */
+    bool is_positional;     /* see rt_method_is_positional() */
+    atomic_bool is_retired; /* a newer model has its place: its states are not kept */
+    uint32_t ends[GENERATOR_ENDS_MAX];
+    uint32_t end_count;
+    bool has_bos;
+    uint32_t bos;
+    struct words *words; /* owned */
+    struct chat chat;
+    _Atomic(uint32_t) active;   /* generations that are under way */
+    _Atomic(uint32_t) decoding; /* those of them that have got a token */
+    /* Tokens of one answer that one call takes, see runtime/call/speculation.h; 1: not known yet,
+     * or not possible. Set once, after |speculation_ns|: the times of such calls, by tokens. */
+    _Atomic(uint32_t) speculation_tokens;
+    uint64_t speculation_ns[DRAFTS_MAX + 2];
+    struct error why_one;      /* the loop's: why it is 1 */
+    atomic_bool never_guesses; /* it was tried, and stays 1 */
+    pthread_mutex_t lock;
+    struct grammar_vocabulary *vocabulary; /* under |lock|; owned; NULL: not needed yet */
+};
+
+/*
+ * |path|: of the program, or NULL if the tokenizer is not looked for beside it; |tokenizer|: a file
+ * or folder that was said, or NULL. |*out| is NULL if the method is no language model, or has no
+ * tokenizer. ST_INVALID: the tokenizer is of another model; and errors of reading it. Blocks.
+ */
+MUST_CHECK enum status generator_new(struct rt_method *method, const char *path,
+                                     const char *tokenizer, struct generator **out,
+                                     struct error *err);
+void generator_free(struct generator *generator); /* NULL is fine */
+
+/*
+ * The texts of all tokens, for constrained output: made by the first call, which takes long; others
+ * wait meanwhile. It lives as long as the generator. ST_TOO_LARGE, ST_EXHAUSTED.
+ */
+MUST_CHECK enum status generator_find_vocabulary(struct generator *generator,
+                                                 const struct grammar_vocabulary **out,
+                                                 struct error *err);
+
+bool generator_is_end(const struct generator *generator, uint32_t id);
+
+#endif

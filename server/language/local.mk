@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# Language models: what they are, what is asked of them, the next token, the answer.
+noinst_LIBRARIES += %D%/liblanguage.a
+# Comparisons of the sampler need not trap, so that the compiler can use vectors.
+%C%_liblanguage_a_CFLAGS = $(SERVER_CFLAGS) -fno-trapping-math
+%C%_liblanguage_a_SOURCES = \
+	%D%/ask.c %D%/ask.def %D%/ask.h \
+	%D%/ask_prediction.c %D%/ask_prediction.h \
+	%D%/ask_response.c %D%/ask_response.h \
+	%D%/sidecar.c %D%/sidecar.h \
+	%D%/chat.c %D%/chat.h \
+	%D%/constraint.c %D%/constraint.h \
+	%D%/drafts.c %D%/drafts.h \
+	%D%/embed_ask.c %D%/embed_ask.h \
+	%D%/embed_reply.c %D%/embed_reply.h \
+	%D%/embedder.c %D%/embedder.h \
+	%D%/generator.c %D%/generator.h \
+	%D%/reply.c %D%/reply.h \
+	%D%/reply_response.c %D%/reply_response.h \
+	%D%/sampler.c %D%/sampler.h \
+	%D%/sampler_order.c %D%/sampler_order.h \
+	%D%/stops.c %D%/stops.h \
+	%D%/texts.c %D%/texts.h \
+	%D%/tools.c %D%/tools.h \
+	%D%/transcriber.c %D%/transcriber.h %D%/language.def \
+	%D%/transcript.c %D%/transcript.h \
+	%D%/words.c %D%/words.h

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/reply.h"
+
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "protocol/json.h"
+#include "protocol/number.h"
+#include "protocol/oip_reply.h"
+#include "server/language/reply_response.h"
+#include "server/language/tools.h"
+#include "server/language/words.h"
+
+#define WORD_BYTES_MAX 4096 /* of a token in a list of logarithms */
+
+static const char *reason_text(enum reply_reason reason)
+{
+    static const char *const texts[] = {[REPLY_GOES_ON] = "null",
+                                        [REPLY_STOP] = "\"stop\"",
+                                        [REPLY_LENGTH] = "\"length\"",
+                                        [REPLY_TOOLS] = "\"tool_calls\""};
+    return texts[reason];
+}
+
+/* ---- logarithms ------------------------------------------------------------------------------ */
+
+static void print_f32(struct buf *out, float value)
+{
+    uint8_t text[NUMBER_TEXT_MAX];
+    /* A client expects a number. No token is that improbable. */
+    size_t len = number_print_f32(text, value > -9999 ? value : -9999, NUMBER_NAN_NULL);
+    buf_add(out, text, len);
+}
+
+static void word_of(const struct reply *reply, uint32_t id, struct buf *word)
+{
+    struct error ignored;
+    buf_reset(word);
+    (void)!words_bytes(reply->words, id, word, &ignored); /* then it is shorter, or empty */
+}
+
+/* "token", "logprob", "bytes": members of a list of chats. */
+static void print_chosen(const struct reply *reply, const struct sampler_choice *choice,
+                         struct buf *word, struct buf *out)
+{
+    word_of(reply, choice->id, word);
+    buf_add_str(out, "\"token\":");
+    json_print_string(out, buf_span(word));
+    buf_add_str(out, ",\"logprob\":");
+    print_f32(out, choice->logprob);
+    buf_add_str(out, ",\"bytes\":[");
+    for (size_t i = 0; i < word->len; i++) {
+        buf_printf(out, "%s%u", i ? "," : "", word->ptr[i]);
+    }
+    buf_add_char(out, ']');
+}
+
+static void print_chat_marks(const struct reply *reply, const struct reply_piece *piece,
+                             struct buf *word, struct buf *out)
+{
+    buf_add_str(out, "{\"content\":[");
+    for (uint32_t i = 0; i < piece->mark_count; i++) {
+        const struct reply_mark *mark = &piece->marks[i];
+        buf_add_str(out, i ? ",{" : "{");
+        print_chosen(reply, &mark->chosen, word, out);
+        buf_add_str(out, ",\"top_logprobs\":[");
+        for (uint32_t j = 0; j < mark->top_count; j++) {
+            buf_add_str(out, j ? ",{" : "{");
+            print_chosen(reply, &mark->top[j], word, out);
+            buf_add_char(out, '}');
+        }
+        buf_add_str(out, "]}");
+    }
+    buf_add_str(out, "],\"refusal\":null}");
+}
+
+/* Each token has a member, so a token whose text another has is left out. */
+static bool is_repeated(const struct reply *reply, const struct reply_mark *mark, uint32_t index,
+                        struct buf *word, struct buf *other)
+{
+    word_of(reply, mark->top[index].id, word);
+    for (uint32_t i = 0; i < index; i++) {
+        word_of(reply, mark->top[i].id, other);
+        if (span_equal(buf_span(word), buf_span(other))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_tops(const struct reply *reply, const struct reply_mark *mark, struct buf *word,
+                       struct buf *out)
+{
+    struct buf other;
+    const char *before = "";
+    buf_init(&other, WORD_BYTES_MAX);
+    buf_add_char(out, '{');
+    for (uint32_t i = 0; i < mark->top_count; i++) {
+        if (!is_repeated(reply, mark, i, word, &other)) {
+            buf_add_str(out, before);
+            json_print_string(out, buf_span(word));
+            buf_add_char(out, ':');
+            print_f32(out, mark->top[i].logprob);
+            before = ",";
+        }
+    }
+    buf_add_char(out, '}');
+    buf_fini(&other);
+}
+
+/* Those that begin in |text|, which may end in the middle of one. */
+static size_t count_characters(struct span text)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        count += (text.ptr[i] & 0xc0) != 0x80;
+    }
+    return count;
+}
+
+/* Offsets count characters, as clients index strings. */
+static void print_text_marks(const struct reply *reply, const struct reply_piece *piece,
+                             struct buf *word, struct buf *out)
+{
+    size_t offset =
+        count_characters(span_of(piece->text.ptr - piece->text_offset, piece->text_offset));
+    buf_add_str(out, "{\"tokens\":[");
+    for (uint32_t i = 0; i < piece->mark_count; i++) {
+        word_of(reply, piece->marks[i].chosen.id, word);
+        buf_add_str(out, i ? "," : "");
+        json_print_string(out, buf_span(word));
+    }
+    buf_add_str(out, "],\"token_logprobs\":[");
+    for (uint32_t i = 0; i < piece->mark_count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_f32(out, piece->marks[i].chosen.logprob);
+    }
+    buf_add_str(out, "],\"top_logprobs\":[");
+    for (uint32_t i = 0; i < piece->mark_count; i++) {
+        buf_add_str(out, i ? "," : "");
+        print_tops(reply, &piece->marks[i], word, out);
+    }
+    buf_add_str(out, "],\"text_offset\":[");
+    for (uint32_t i = 0; i < piece->mark_count; i++) {
+        buf_printf(out, "%s%zu", i ? "," : "", offset);
+        word_of(reply, piece->marks[i].chosen.id, word);
+        offset += count_characters(buf_span(word));
+    }
+    buf_add_str(out, "]}");
+}
+
+static void print_marks(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    struct buf word;
+    buf_add_str(out, ",\"logprobs\":");
+    if (!reply->ask->wants_logprobs) {
+        buf_add_str(out, "null");
+        return;
+    }
+    buf_init(&word, WORD_BYTES_MAX);
+    (reply->ask->form == ASK_CHAT ? print_chat_marks : print_text_marks)(reply, piece, &word, out);
+    buf_fini(&word);
+}
+
+/* ---- OpenAI's API ---------------------------------------------------------------------------- */
+
+static void begin_object(const struct reply *reply, const char *object, struct buf *out)
+{
+    buf_printf(out, "{\"id\":\"%s-%s\",\"object\":\"%s\",\"created\":%" PRId64 ",\"model\":",
+               reply->ask->form == ASK_CHAT ? "chatcmpl" : "cmpl", reply->id, object,
+               reply->created);
+    json_print_string(out, span_str(reply->model));
+    buf_add_str(out, ",\"choices\":[");
+}
+
+static void print_usage(const struct reply *reply, struct buf *out)
+{
+    buf_printf(out,
+               "{\"prompt_tokens\":%" PRIu64 ",\"completion_tokens\":%" PRIu64
+               ",\"total_tokens\":%" PRIu64 ",\"prompt_tokens_details\":{\"cached_tokens\":%" PRIu64
+               "}",
+               reply->prompt_tokens, reply->answer_tokens,
+               reply->prompt_tokens + reply->answer_tokens, reply->cached_tokens);
+    if (reply->ask->prediction.ptr) {
+        buf_printf(out,
+                   ",\"completion_tokens_details\":{\"accepted_prediction_tokens\":%" PRIu64
+                   ",\"rejected_prediction_tokens\":%" PRIu64 "}",
+                   reply->accepted_tokens, reply->rejected_tokens);
+    }
+    buf_add_char(out, '}');
+}
+
+static void end_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    print_marks(reply, piece, out);
+    buf_printf(out, ",\"finish_reason\":%s}", reason_text(piece->reason));
+}
+
+static void print_text(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    buf_printf(out, "{\"index\":%u,\"text\":", piece->choice);
+    json_print_string(out, piece->text);
+    end_choice(reply, piece, out);
+}
+
+/* "tool_calls": [...]; pieces of a stream have an index each. */
+static void print_calls(const struct reply *reply, const struct reply_piece *piece, bool has_index,
+                        struct buf *out)
+{
+    buf_add_str(out, "\"tool_calls\":[");
+    for (uint32_t i = 0; i < piece->calls->count; i++) {
+        const struct tools_call *call = &piece->calls->calls[i];
+        buf_add_str(out, i ? ",{" : "{");
+        if (has_index) {
+            buf_printf(out, "\"index\":%u,", i);
+        }
+        buf_printf(out, "\"id\":\"call_%s_%u_%u\",\"type\":\"function\",\"function\":{\"name\":",
+                   reply->id, piece->choice, i);
+        buf_add(out, call->name.ptr, call->name.len);
+        buf_add_str(out, ",\"arguments\":");
+        json_print_string(out, call->arguments);
+        buf_add_str(out, "}}");
+    }
+    buf_add_char(out, ']');
+}
+
+static void print_message(const struct reply *reply, const struct reply_piece *piece,
+                          struct buf *out)
+{
+    buf_printf(out,
+               "{\"index\":%u,\"message\":{\"role\":\"assistant\",\"content\":", piece->choice);
+    if (piece->calls && piece->text.len == 0) {
+        buf_add_str(out, "null");
+    } else {
+        json_print_string(out, piece->text);
+    }
+    buf_add_str(out, ",\"refusal\":null");
+    if (piece->calls) {
+        buf_add_char(out, ',');
+        print_calls(reply, piece, false, out);
+    }
+    buf_add_char(out, '}');
+    end_choice(reply, piece, out);
+}
+
+static void print_delta(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    const char *before = "";
+    buf_printf(out, "{\"index\":%u,\"delta\":{", piece->choice);
+    if (piece->is_first) {
+        buf_add_str(out, "\"role\":\"assistant\"");
+        before = ",";
+    }
+    if ((piece->is_first && !piece->calls) || piece->text.len > 0 ||
+        piece->reason == REPLY_GOES_ON) {
+        buf_printf(out, "%s\"content\":", before);
+        json_print_string(out, piece->text);
+        before = ",";
+    }
+    if (piece->calls) {
+        buf_add_str(out, before);
+        print_calls(reply, piece, true, out);
+    }
+    buf_add_char(out, '}');
+    end_choice(reply, piece, out);
+}
+
+/* ---- generate -------------------------------------------------------------------------------- */
+
+/* Also an event: there is one choice, so the answer is the choice. */
+static void print_generated(const struct reply *reply, const struct reply_piece *piece,
+                            struct buf *out)
+{
+    buf_add_char(out, '{');
+    if (reply->ask->id.len) {
+        oip_print_id(out, reply->ask->id);
+    }
+    buf_add_str(out, "\"model_name\":");
+    json_print_string(out, span_str(reply->model));
+    buf_printf(out, ",\"model_version\":\"%s\",\"text_output\":", reply->version);
+    json_print_string(out, piece->text);
+    if (piece->reason != REPLY_GOES_ON) {
+        buf_printf(out, ",\"finish_reason\":%s,\"usage\":", reason_text(piece->reason));
+        print_usage(reply, out);
+    }
+    buf_add_char(out, '}');
+}
+
+/* ---- whole answers --------------------------------------------------------------------------- */
+
+void reply_print_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    switch (reply->ask->form) {
+    case ASK_COMPLETION:
+        buf_add_str(out, out->len ? "," : "");
+        print_text(reply, piece, out);
+        return;
+    case ASK_CHAT:
+        buf_add_str(out, out->len ? "," : "");
+        print_message(reply, piece, out);
+        return;
+    case ASK_GENERATE:
+        print_generated(reply, piece, out);
+        return;
+    case ASK_RESPONSE:
+        reply_response_print_output(reply, piece, out);
+        return;
+    }
+    unreachable();
+}
+
+void reply_print_whole(const struct reply *reply, struct span choices, struct buf *out)
+{
+    bool is_chat = reply->ask->form == ASK_CHAT;
+    if (reply->ask->form == ASK_GENERATE) {
+        buf_add(out, choices.ptr, choices.len);
+        return;
+    }
+    if (reply->ask->form == ASK_RESPONSE) {
+        reply_response_print_whole(reply, choices, out);
+        return;
+    }
+    begin_object(reply, is_chat ? "chat.completion" : "text_completion", out);
+    buf_add(out, choices.ptr, choices.len);
+    buf_add_str(out, "],\"usage\":");
+    print_usage(reply, out);
+    buf_add_char(out, '}');
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+static void begin_event(const struct reply *reply, struct buf *out)
+{
+    bool is_chat = reply->ask->form == ASK_CHAT;
+    buf_add_str(out, "data: ");
+    begin_object(reply, is_chat ? "chat.completion.chunk" : "text_completion", out);
+}
+
+void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    if (reply->ask->form == ASK_RESPONSE) {
+        reply_response_print_events(reply, piece, out);
+        return;
+    }
+    if (reply->ask->form == ASK_GENERATE) {
+        buf_add_str(out, "data: ");
+        print_generated(reply, piece, out);
+    } else {
+        begin_event(reply, out);
+        (reply->ask->form == ASK_CHAT ? print_delta : print_text)(reply, piece, out);
+        buf_add_str(out, reply->ask->wants_usage ? "],\"usage\":null}" : "]}");
+    }
+    buf_add_str(out, "\n\n");
+}
+
+void reply_print_end(const struct reply *reply, struct buf *out)
+{
+    if (reply->ask->form == ASK_GENERATE || reply->ask->form == ASK_RESPONSE) {
+        return; /* the connection, or the last chunk, says so */
+    }
+    if (reply->ask->wants_usage) {
+        begin_event(reply, out);
+        buf_add_str(out, "],\"usage\":");
+        print_usage(reply, out);
+        buf_add_str(out, "}\n\n");
+    }
+    buf_add_str(out, "data: [DONE]\n\n");
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+struct kind {
+    int status;
+    const char *type, *param, *code;
+};
+
+static const struct kind *kind_of(int http_status)
+{
+    static const struct kind kinds[] = {
+        {400, "\"invalid_request_error\"", "null", "null"},
+        {401, "\"invalid_request_error\"", "null", "\"invalid_api_key\""},
+        {403, "\"permission_error\"", "null", "null"},
+        {404, "\"invalid_request_error\"", "\"model\"", "\"model_not_found\""},
+        {413, "\"invalid_request_error\"", "null", "\"request_too_large\""},
+        {429, "\"rate_limit_error\"", "null", "\"rate_limit_exceeded\""},
+        {503, "\"server_error\"", "null", "\"unavailable\""},
+        {504, "\"server_error\"", "null", "\"timeout\""},
+    };
+    static const struct kind client = {0, "\"invalid_request_error\"", "null", "null"};
+    static const struct kind server = {0, "\"server_error\"", "null", "null"};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (kinds[i].status == http_status) {
+            return &kinds[i];
+        }
+    }
+    return http_status < 500 ? &client : &server;
+}
+
+void reply_print_error(struct buf *out, const char *text, int http_status)
+{
+    const struct kind *kind = kind_of(http_status);
+    buf_add_str(out, "{\"error\":{\"message\":");
+    json_print_string(out, span_str(text));
+    buf_printf(out, ",\"type\":%s,\"param\":%s,\"code\":%s}}", kind->type, kind->param, kind->code);
+}
+
+void reply_print_error_data(struct buf *out, const char *text, int http_status)
+{
+    buf_add_str(out, "data: ");
+    reply_print_error(out, text, http_status);
+    buf_add_str(out, "\n\n");
+}
+
+void reply_print_error_event(struct reply *reply, struct buf *out, const char *text,
+                             int http_status)
+{
+    if (reply->ask->form == ASK_RESPONSE) {
+        reply_response_print_error_event(reply, out, text, http_status);
+        return;
+    }
+    if (reply->ask->form == ASK_GENERATE) {
+        buf_add_str(out, "data: ");
+        oip_print_error(out, text);
+        buf_add_str(out, "\n\n");
+    } else {
+        reply_print_error_data(out, text, http_status);
+    }
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers of language models as text: one JSON object, or a stream of server-sent events. A row of
+ * functions for each form (server/language/ask.h) prints its choices; what stands around them is
+ * the same for the forms of OpenAI's API.
+ *
+ *     not a stream    reply_print_choice() for each choice to a buffer of their own, then
+ *                     reply_print_whole() puts them into the answer
+ *     a stream        reply_print_event() for each piece of a choice, with the reason at its end;
+ *                     after the last choice reply_print_end()
+ */
+#ifndef PTED_SERVER_LANGUAGE_REPLY_H
+#define PTED_SERVER_LANGUAGE_REPLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "server/language/ask.h"
+#include "server/language/sampler.h"
+
+struct tools_calls;
+struct words;
+
+/* Why a choice ended. */
+enum reply_reason { REPLY_GOES_ON, REPLY_STOP, REPLY_LENGTH, REPLY_TOOLS };
+
+/* A token of an answer, with the most probable ones in its place. */
+struct reply_mark {
+    struct sampler_choice chosen;
+    uint32_t top_count;
+    struct sampler_choice top[SAMPLER_TOP_MAX];
+};
+
+#define REPLY_ID_CHARS 16
+
+struct reply {
+    const struct ask *ask;
+    const struct words *words;
+    const char *model, *version;
+    char id[REPLY_ID_CHARS + 1];
+    int64_t created; /* s since 1970 */
+    uint64_t prompt_tokens, answer_tokens;
+    uint64_t cached_tokens; /* of the prompts: those that were not computed again */
+    uint64_t accepted_tokens, rejected_tokens; /* of the prediction: those that were checked */
+    /* Of a response. */
+    enum reply_reason reason; /* of its only choice, when that has ended */
+    uint32_t event_count;
+    bool has_item; /* the stream has told of a message */
+};
+
+/* A piece of a choice, or all of it. */
+struct reply_piece {
+    uint32_t choice;
+    struct span text;
+    const struct reply_mark *marks; /* if logarithms are wanted */
+    uint32_t mark_count;
+    size_t text_offset; /* bytes of the choice before |text| */
+    bool is_first;
+    const struct tools_calls *calls; /* behind the text; NULL: none */
+    enum reply_reason reason;
+};
+
+void reply_print_choice(const struct reply *reply, const struct reply_piece *piece,
+                        struct buf *out);
+void reply_print_whole(const struct reply *reply, struct span choices, struct buf *out);
+
+void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out);
+void reply_print_end(const struct reply *reply, struct buf *out);
+
+/* An error as clients of OpenAI's API know it; the same as an event without a name; and as the last
+ * event of a stream of |reply|, in its form. */
+void reply_print_error(struct buf *out, const char *text, int http_status);
+void reply_print_error_data(struct buf *out, const char *text, int http_status);
+void reply_print_error_event(struct reply *reply, struct buf *out, const char *text,
+                             int http_status);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/reply_response.h"
+
+#include <inttypes.h>
+
+#include "protocol/json.h"
+#include "protocol/number.h"
+#include "server/language/tools.h"
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+static void print_number(struct buf *out, double value)
+{
+    uint8_t text[NUMBER_TEXT_MAX];
+    buf_add(out, text, number_print_f64(text, value, NUMBER_NAN_NULL));
+}
+
+/* JSON of the request, or |otherwise|. */
+static void print_given(struct buf *out, const char *name, struct span given, const char *otherwise)
+{
+    buf_printf(out, ",\"%s\":", name);
+    if (given.len) {
+        buf_add(out, given.ptr, given.len);
+    } else {
+        buf_add_str(out, otherwise);
+    }
+}
+
+/* All of the text so far: |piece| is its end. */
+static struct span text_so_far(const struct reply_piece *piece)
+{
+    return span_of(piece->text.ptr - piece->text_offset, piece->text_offset + piece->text.len);
+}
+
+static const char *end_status(enum reply_reason reason)
+{
+    return reason == REPLY_LENGTH ? "incomplete" : "completed";
+}
+
+static void print_part(struct buf *out, struct span text)
+{
+    buf_add_str(out, "{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":");
+    json_print_string(out, text);
+    buf_add_char(out, '}');
+}
+
+/* |has_part|: its text is |text|; otherwise it has no content yet. */
+static void print_message(const struct reply *reply, const char *status, bool has_part,
+                          struct span text, struct buf *out)
+{
+    buf_printf(out,
+               "{\"id\":\"msg_%s\",\"type\":\"message\",\"status\":\"%s\",\"role\":\"assistant\","
+               "\"content\":[",
+               reply->id, status);
+    if (has_part) {
+        print_part(out, text);
+    }
+    buf_add_str(out, "]}");
+}
+
+static void print_call(const struct reply *reply, const struct tools_call *call, uint32_t index,
+                       bool is_complete, struct buf *out)
+{
+    buf_printf(out,
+               "{\"id\":\"fc_%s_%u\",\"type\":\"function_call\",\"status\":\"%s\","
+               "\"call_id\":\"call_%s_%u\",\"name\":",
+               reply->id, index, is_complete ? "completed" : "in_progress", reply->id, index);
+    buf_add(out, call->name.ptr, call->name.len);
+    buf_add_str(out, ",\"arguments\":");
+    json_print_string(out, is_complete ? call->arguments : span_str(""));
+    buf_add_char(out, '}');
+}
+
+static uint32_t call_count(const struct reply_piece *piece)
+{
+    return piece->calls ? piece->calls->count : 0;
+}
+
+/* An answer of calls alone has no message. */
+static bool has_message(const struct reply_piece *piece)
+{
+    return text_so_far(piece).len > 0 || call_count(piece) == 0;
+}
+
+void reply_response_print_output(const struct reply *reply, const struct reply_piece *piece,
+                                 struct buf *out)
+{
+    if (has_message(piece)) {
+        print_message(reply, end_status(piece->reason), true, text_so_far(piece), out);
+    }
+    for (uint32_t i = 0; i < call_count(piece); i++) {
+        buf_add_str(out, i > 0 || has_message(piece) ? "," : "");
+        print_call(reply, &piece->calls->calls[i], i, true, out);
+    }
+}
+
+/* ---- the object ------------------------------------------------------------------------------ */
+
+static void print_usage(const struct reply *reply, struct buf *out)
+{
+    buf_printf(out,
+               ",\"usage\":{\"input_tokens\":%" PRIu64
+               ",\"input_tokens_details\":{\"cached_tokens\":%" PRIu64
+               "},\"output_tokens\":%" PRIu64
+               ",\"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":%" PRIu64 "}",
+               reply->prompt_tokens, reply->cached_tokens, reply->answer_tokens,
+               reply->prompt_tokens + reply->answer_tokens);
+}
+
+static void print_asked(const struct ask *ask, struct buf *out)
+{
+    print_given(out, "instructions", ask->instructions, "null");
+    print_given(out, "metadata", ask->metadata, "{}");
+    print_given(out, "tools", ask->given_tools, "[]");
+    print_given(out, "tool_choice", ask->given_choice, "\"auto\"");
+    print_given(out, "text", (struct span){0}, "{\"format\":");
+    buf_add(out, ask->format.ptr, ask->format.len);
+    buf_add_str(out, ask->format.len ? "}" : "{\"type\":\"text\"}}");
+    buf_add_str(out, ",\"temperature\":");
+    print_number(out, ask->sampler.temperature);
+    buf_add_str(out, ",\"top_p\":");
+    print_number(out, ask->sampler.top_p);
+    if (ask->max_tokens != UINT32_MAX) {
+        buf_printf(out, ",\"max_output_tokens\":%u", ask->max_tokens);
+    } else {
+        buf_add_str(out, ",\"max_output_tokens\":null");
+    }
+}
+
+/* With the items of |piece|, or |output|. */
+static void print_object(const struct reply *reply, const char *status,
+                         const struct reply_piece *piece, struct span output, struct buf *out)
+{
+    bool is_over = reply->reason != REPLY_GOES_ON;
+    buf_printf(out,
+               "{\"id\":\"resp_%s\",\"object\":\"response\",\"created_at\":%" PRId64
+               ",\"status\":\"%s\",\"error\":null,\"incomplete_details\":%s,\"model\":",
+               reply->id, reply->created, status,
+               reply->reason == REPLY_LENGTH ? "{\"reason\":\"max_output_tokens\"}" : "null");
+    json_print_string(out, span_str(reply->model));
+    buf_add_str(out, ",\"output\":[");
+    if (piece) {
+        reply_response_print_output(reply, piece, out);
+    }
+    buf_add(out, output.ptr, output.len);
+    buf_add_char(out, ']');
+    print_asked(reply->ask, out);
+    buf_add_str(out, ",\"parallel_tool_calls\":true,\"previous_response_id\":null,\"store\":false,"
+                     "\"background\":false,\"truncation\":\"disabled\",\"user\":null,"
+                     "\"reasoning\":{\"effort\":null,\"summary\":null}");
+    if (is_over) {
+        print_usage(reply, out);
+    } else {
+        buf_add_str(out, ",\"usage\":null");
+    }
+    buf_add_char(out, '}');
+}
+
+void reply_response_print_whole(const struct reply *reply, struct span output, struct buf *out)
+{
+    print_object(reply, end_status(reply->reason), NULL, output, out);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void begin_event(struct reply *reply, const char *type, struct buf *out)
+{
+    buf_printf(out, "event: %s\ndata: {\"type\":\"%s\",\"sequence_number\":%u", type, type,
+               reply->event_count++);
+}
+
+static void end_event(struct buf *out)
+{
+    buf_add_str(out, "}\n\n");
+}
+
+static void tell_object(struct reply *reply, const char *type, const char *status,
+                        const struct reply_piece *piece, struct buf *out)
+{
+    begin_event(reply, type, out);
+    buf_add_str(out, ",\"response\":");
+    print_object(reply, status, piece, (struct span){0}, out);
+    end_event(out);
+}
+
+/* Of the message, which is the first item, and its only part. */
+static void begin_text_event(struct reply *reply, const char *type, struct buf *out)
+{
+    begin_event(reply, type, out);
+    buf_printf(out, ",\"item_id\":\"msg_%s\",\"output_index\":0,\"content_index\":0", reply->id);
+}
+
+static void begin_message(struct reply *reply, struct buf *out)
+{
+    begin_event(reply, "response.output_item.added", out);
+    buf_add_str(out, ",\"output_index\":0,\"item\":");
+    print_message(reply, "in_progress", false, span_str(""), out);
+    end_event(out);
+    begin_text_event(reply, "response.content_part.added", out);
+    buf_add_str(out, ",\"part\":");
+    print_part(out, span_str(""));
+    end_event(out);
+    reply->has_item = true;
+}
+
+static void tell_delta(struct reply *reply, struct span text, struct buf *out)
+{
+    begin_text_event(reply, "response.output_text.delta", out);
+    buf_add_str(out, ",\"logprobs\":[],\"delta\":");
+    json_print_string(out, text);
+    end_event(out);
+}
+
+static void end_message(struct reply *reply, const struct reply_piece *piece, struct buf *out)
+{
+    struct span text = text_so_far(piece);
+    begin_text_event(reply, "response.output_text.done", out);
+    buf_add_str(out, ",\"logprobs\":[],\"text\":");
+    json_print_string(out, text);
+    end_event(out);
+    begin_text_event(reply, "response.content_part.done", out);
+    buf_add_str(out, ",\"part\":");
+    print_part(out, text);
+    end_event(out);
+    begin_event(reply, "response.output_item.done", out);
+    buf_add_str(out, ",\"output_index\":0,\"item\":");
+    print_message(reply, end_status(piece->reason), true, text, out);
+    end_event(out);
+}
+
+static void tell_item(struct reply *reply, const struct tools_call *call, uint32_t index,
+                      uint32_t place, bool is_complete, struct buf *out)
+{
+    begin_event(reply, is_complete ? "response.output_item.done" : "response.output_item.added",
+                out);
+    buf_printf(out, ",\"output_index\":%u,\"item\":", place);
+    print_call(reply, call, index, is_complete, out);
+    end_event(out);
+}
+
+static void tell_arguments(struct reply *reply, const struct tools_call *call, uint32_t index,
+                           uint32_t place, bool is_complete, struct buf *out)
+{
+    begin_event(reply,
+                is_complete ? "response.function_call_arguments.done"
+                            : "response.function_call_arguments.delta",
+                out);
+    buf_printf(out, ",\"item_id\":\"fc_%s_%u\",\"output_index\":%u", reply->id, index, place);
+    if (is_complete) {
+        buf_add_str(out, ",\"name\":");
+        buf_add(out, call->name.ptr, call->name.len);
+    }
+    buf_printf(out, ",\"%s\":", is_complete ? "arguments" : "delta");
+    json_print_string(out, call->arguments);
+    end_event(out);
+}
+
+static void tell_call(struct reply *reply, const struct tools_call *call, uint32_t index,
+                      uint32_t place, struct buf *out)
+{
+    tell_item(reply, call, index, place, false, out);
+    tell_arguments(reply, call, index, place, false, out);
+    tell_arguments(reply, call, index, place, true, out);
+    tell_item(reply, call, index, place, true, out);
+}
+
+void reply_response_print_events(struct reply *reply, const struct reply_piece *piece,
+                                 struct buf *out)
+{
+    bool is_end = piece->reason != REPLY_GOES_ON;
+    enum reply_reason reason = reply->reason;
+    if (piece->is_first) {
+        reply->reason = REPLY_GOES_ON; /* as it was then */
+        tell_object(reply, "response.created", "in_progress", NULL, out);
+        tell_object(reply, "response.in_progress", "in_progress", NULL, out);
+        reply->reason = reason;
+    }
+    if (!reply->has_item && has_message(piece)) {
+        begin_message(reply, out);
+    }
+    if (piece->text.len > 0) {
+        tell_delta(reply, piece->text, out);
+    }
+    if (!is_end) {
+        return;
+    }
+    if (reply->has_item) {
+        end_message(reply, piece, out);
+    }
+    for (uint32_t i = 0; i < call_count(piece); i++) {
+        tell_call(reply, &piece->calls->calls[i], i, i + reply->has_item, out);
+    }
+    tell_object(reply, piece->reason == REPLY_LENGTH ? "response.incomplete" : "response.completed",
+                end_status(piece->reason), piece, out);
+}
+
+void reply_response_print_error_event(struct reply *reply, struct buf *out, const char *text,
+                                      int http_status)
+{
+    begin_event(reply, "error", out);
+    buf_printf(out, ",\"code\":\"%s\",\"param\":null,\"message\":",
+               http_status < 500 ? "invalid_request" : "server_error");
+    json_print_string(out, span_str(text));
+    end_event(out);
+}

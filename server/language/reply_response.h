@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers of POST /v1/responses (server/language/reply.h): an object with a list of items, a
+ * message or calls of functions, or a stream of events that build it. Each event has its type as
+ * its name, a number that counts up, and what it changes; the last one has the whole object.
+ */
+#ifndef PTED_SERVER_LANGUAGE_REPLY_RESPONSE_H
+#define PTED_SERVER_LANGUAGE_REPLY_RESPONSE_H
+
+#include "server/language/reply.h"
+
+/* The items of the whole answer |piece|, with commas between them. */
+void reply_response_print_output(const struct reply *reply, const struct reply_piece *piece,
+                                 struct buf *out);
+
+/* The object. Its status is that of |reply->reason|. */
+void reply_response_print_whole(const struct reply *reply, struct span output, struct buf *out);
+
+/* The events of one piece; of the last one also those that end the items and the object. */
+void reply_response_print_events(struct reply *reply, const struct reply_piece *piece,
+                                 struct buf *out);
+
+void reply_response_print_error_event(struct reply *reply, struct buf *out, const char *text,
+                                      int http_status);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Texts and pairs of texts as the ids that an encoder takes: within its length, cut if the client
+ * wants that. Any thread.
+ */
+#ifndef PTED_SERVER_LANGUAGE_TEXTS_H
+#define PTED_SERVER_LANGUAGE_TEXTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/status.h"
+
+struct words;
+
+struct texts_ids {
+    const uint32_t *ids; /* in the arena */
+    uint32_t count;
+    uint32_t second; /* tokens from this one on are of the second text of a pair */
+};
+
+/*
+ * The ids of a text, or of a pair if |count| is 2. Of one that is longer than |max| the ends of the
+ * texts are cut off, as the library tokenizers does it (for pairs "longest_first"), and what stands
+ * around them stays; without |cuts| it is refused with both numbers.
+ */
+MUST_CHECK enum status texts_encode(const struct words *words, const struct span *texts,
+                                    uint32_t count, uint32_t max, bool cuts, struct arena *arena,
+                                    struct texts_ids *out, struct error *err);
+
+/* "it has 900 tokens, the model takes at most 512". */
+enum status texts_refuse_length(size_t count, uint32_t max, struct error *err);
+
+#endif

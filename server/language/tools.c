@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/language/tools.h"
+
+#include <string.h>
+
+#include "protocol/json.h"
+
+static const char begin_mark[] = "<tool_call>", end_mark[] = "</tool_call>";
+#define BEGIN_BYTES (sizeof(begin_mark) - 1)
+#define END_BYTES (sizeof(end_mark) - 1)
+
+#define BLANKS " \n\r\t"
+
+static bool is_blank(uint8_t c)
+{
+    return memchr(BLANKS, c, strlen(BLANKS)) != NULL;
+}
+
+/* ---- the tools of the request ---------------------------------------------------------------- */
+
+/* The string at |name| of the object that comes next, or of the object at its "function". */
+static bool read_name(struct json *in, struct json_string *out, int depth)
+{
+    struct error ignored;
+    bool is_found = false;
+    if (depth > 1 || json_peek(in) != JSON_OBJECT || json_object(in, &ignored) != ST_OK) {
+        return false;
+    }
+    while (true) {
+        struct json_string key;
+        if (json_member(in, &key, &ignored) != ST_OK) {
+            return false;
+        }
+        if (in->is_closed) {
+            return is_found;
+        }
+        if (json_string_is(&key, "name") && json_peek(in) == JSON_STRING) {
+            is_found = json_read_string(in, out, &ignored) == ST_OK;
+        } else if (json_string_is(&key, "function") && json_peek(in) == JSON_OBJECT) {
+            is_found = read_name(in, out, depth + 1);
+        } else if (json_skip(in, &ignored) != ST_OK) {
+            return false;
+        }
+    }
+}
+
+static bool has_tool(struct span tools, const struct json_string *name)
+{
+    struct json in;
+    struct error ignored;
+    json_init(&in, tools);
+    if (json_array(&in, &ignored) != ST_OK) {
+        return false;
+    }
+    while (json_element(&in, &ignored) == ST_OK && !in.is_closed) {
+        struct json_string known;
+        if (json_peek(&in) != JSON_OBJECT) {
+            return false;
+        }
+        if (read_name(&in, &known, 0) && json_string_equal(&known, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* {"name": ..., "arguments": ...} comes next. False: it is no call of one of the tools. */
+static bool read_call(struct span tools, struct json *in, struct tools_calls *out)
+{
+    struct error ignored;
+    struct json_string name = {0};
+    struct tools_call call = {.arguments = span_str("{}")};
+    if (out->count == TOOLS_CALLS_MAX || json_peek(in) != JSON_OBJECT ||
+        json_object(in, &ignored) != ST_OK) {
+        return false;
+    }
+    while (true) {
+        struct json_string key;
+        if (json_member(in, &key, &ignored) != ST_OK) {
+            return false;
+        }
+        if (in->is_closed) {
+            break;
+        }
+        bool are_arguments =
+            json_string_is(&key, "arguments") || json_string_is(&key, "parameters");
+        bool is_object = json_peek(in) == JSON_OBJECT; /* moves to the value */
+        const uint8_t *begin = in->at;
+        if (json_string_is(&key, "name") && json_peek(in) == JSON_STRING) {
+            if (json_read_string(in, &name, &ignored) != ST_OK) {
+                return false;
+            }
+            call.name = span_of(begin, (size_t)(in->at - begin));
+        } else if (json_skip(in, &ignored) != ST_OK || (are_arguments && !is_object)) {
+            return false;
+        } else if (are_arguments) {
+            call.arguments = span_of(begin, (size_t)(in->at - begin));
+        }
+    }
+    if (call.name.len == 0 || !has_tool(tools, &name)) {
+        return false;
+    }
+    out->calls[out->count++] = call;
+    return true;
+}
+
+/* One call, or an array of calls, and nothing else. */
+static bool read_calls(struct span tools, struct span text, struct tools_calls *out)
+{
+    struct json in;
+    struct error ignored;
+    json_init(&in, text);
+    if (json_peek(&in) != JSON_ARRAY) {
+        return read_call(tools, &in, out) && json_end(&in, &ignored) == ST_OK;
+    }
+    if (json_array(&in, &ignored) != ST_OK) {
+        return false;
+    }
+    while (true) {
+        if (json_element(&in, &ignored) != ST_OK) {
+            return false;
+        }
+        if (in.is_closed) {
+            return json_end(&in, &ignored) == ST_OK;
+        }
+        if (!read_call(tools, &in, out)) {
+            return false;
+        }
+    }
+}
+
+static const uint8_t *find(struct span text, const char *mark, size_t bytes)
+{
+    return text.len >= bytes ? memmem(text.ptr, text.len, mark, bytes) : NULL;
+}
+
+/* All calls between marks; a block that is no call ends the search, and none counts. */
+static bool read_blocks(struct span tools, struct span text, struct tools_calls *out)
+{
+    const uint8_t *begin = find(text, begin_mark, BEGIN_BYTES), *end = text.ptr + text.len;
+    out->text_bytes = begin ? (size_t)(begin - text.ptr) : 0;
+    while (begin) {
+        begin += BEGIN_BYTES;
+        const uint8_t *close = find(span_of(begin, (size_t)(end - begin)), end_mark, END_BYTES);
+        const uint8_t *stop = close ? close : end; /* a stop token may stand for the mark */
+        if (!read_calls(tools, span_trim(span_of(begin, (size_t)(stop - begin)), BLANKS), out)) {
+            return false;
+        }
+        begin = close ? find(span_of(close, (size_t)(end - close)), begin_mark, BEGIN_BYTES) : NULL;
+    }
+    return out->count > 0;
+}
+
+void tools_find(struct span tools, struct span text, struct tools_calls *out)
+{
+    struct span whole = span_trim(text, BLANKS);
+    out->count = 0;
+    out->text_bytes = text.len;
+    if (tools.len == 0) {
+        return;
+    }
+    bool has_marks = find(text, begin_mark, BEGIN_BYTES) != NULL;
+    bool is_read = has_marks ? read_blocks(tools, text, out) : read_calls(tools, whole, out);
+    if (!is_read) {
+        out->count = 0;
+        out->text_bytes = text.len;
+    } else if (has_marks) {
+        out->text_bytes =
+            span_trim(span_of(text.ptr, out->text_bytes), BLANKS).len ? out->text_bytes : 0;
+    } else {
+        out->text_bytes = 0;
+    }
+}
+
+size_t tools_plain_bytes(struct span text, size_t known)
+{
+    size_t at = 0;
+    while (known == 0 && at < text.len && is_blank(text.ptr[at])) {
+        at++;
+    }
+    if (known == 0 && (at == text.len || text.ptr[at] == '{' || text.ptr[at] == '[')) {
+        return 0;
+    }
+    for (at = known; at < text.len; at++) {
+        size_t left = text.len - at, len = left < BEGIN_BYTES ? left : BEGIN_BYTES;
+        if (memcmp(text.ptr + at, begin_mark, len) == 0) {
+            break;
+        }
+    }
+    return at;
+}
