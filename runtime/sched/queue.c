@@ -75,6 +75,16 @@ static bool is_step(const struct rt_sched_job *job)
     return job->returns && job->rows > 0;
 }
 
+/* The thread that brings steps back may be late with all of them. So they wait for each other from
+ * the first one that comes, too. */
+static void note_first_step(struct rt_sched_queue *queue, const struct rt_sched_job *job)
+{
+    uint64_t held_ns = job->queued_ns + queue->hold_ns;
+    if (is_step(job) && queue->ready_steps == 0 && queue->held_ns < held_ns) {
+        queue->held_ns = held_ns;
+    }
+}
+
 static void count_ready(struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
     queue->ready_steps += is_step(job);
@@ -96,6 +106,7 @@ void rt_queue_ready(struct rt_sched_queue *queue, struct rt_sched_job *job)
         next = next->next;
     }
     list_push_back(next, &job->link); /* before |next| */
+    note_first_step(queue, job);
     count_ready(queue, job);
 }
 
@@ -173,7 +184,8 @@ void rt_queue_await_steps(struct rt_sched_queue *queue, const struct rt_sched_ru
         return;
     }
     queue->expected_rows = run->returning + queue->ready_rows;
-    queue->held_ns = now_ns + (hold_ns < HOLD_NS_MAX ? hold_ns : HOLD_NS_MAX);
+    queue->hold_ns = hold_ns < HOLD_NS_MAX ? hold_ns : HOLD_NS_MAX;
+    queue->held_ns = now_ns + queue->hold_ns;
 }
 
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)

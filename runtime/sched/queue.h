@@ -47,12 +47,13 @@ struct rt_sched_queue {
     uint32_t yielded_count;                 /* runs that take none: parents */
     size_t waiting_bytes;
     int64_t ready_rows;
-    uint32_t ready_steps;    /* jobs with rows that return */
-    bool is_starved;         /* its first job found no memory: not before some has become free */
-    uint64_t open_ns;        /* since when it only waits for jobs to be joined; 0: it does not */
-    bool was_alone;          /* what ran last was no step: the next one is, if one is ready */
-    int64_t expected_rows;   /* of steps, once those that ran last have come back */
-    uint64_t held_ns;        /* which is awaited until then */
+    uint32_t ready_steps;  /* jobs with rows that return */
+    bool is_starved;       /* its first job found no memory: not before some has become free */
+    uint64_t open_ns;      /* since when it only waits for jobs to be joined; 0: it does not */
+    bool was_alone;        /* what ran last was no step: the next one is, if one is ready */
+    int64_t expected_rows; /* of steps, once those that ran last have come back */
+    uint64_t held_ns;      /* which is awaited until then: |hold_ns| after the last run, or after */
+    uint64_t hold_ns;      /* the first of them has come back */
     _Atomic uint64_t due_ns; /* rt_queue_due_ns() as it was last; 0: also if nothing is ready */
     uint64_t used_ns;        /* of the device, over the weight; comparable between queues */
     uint64_t run_ns;         /* what a job usually takes of the device; 0: none has finished */

@@ -655,6 +655,44 @@ static void test_steps_wait_for_each_other(void **state)
     rt_sched_free(sched);
 }
 
+/* All steps come back late, because the thread that brings them was busy: the first one still waits
+ * for the others, and no longer than for a late one. */
+static void test_late_steps_wait_for_each_other(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(4);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 1, 1);
+    struct rt_sched_lane lanes[3];
+    struct rt_sched_ticket tickets[3];
+    struct job jobs[3];
+    make_steps(jobs, tickets, lanes, 3);
+    submit_all(queue, jobs, 3);
+    atomic_fetch_add(&now_ns, 800000);
+    finish(&jobs[0]);
+    assert_int_equal(submit(queue, &jobs[0]), ST_OK);
+    expect_events("+aa=0;+[bca]");
+    atomic_fetch_add(&now_ns, 800000);
+    for (unsigned i = 0; i < 3; i++) {
+        finish(&jobs[i]);
+    }
+    expect_events("a=0;b=0;c=0;");
+    atomic_fetch_add(&now_ns, 700000);
+    assert_int_equal(submit(queue, &jobs[0]), ST_OK);
+    assert_int_equal(rt_sched_held_ns(queue), SECOND + 2400000);
+    atomic_fetch_add(&now_ns, 50000);
+    assert_int_equal(submit(queue, &jobs[1]), ST_OK);
+    expect_events("");
+    assert_int_equal(rt_sched_held_ns(queue), SECOND + 2400000);
+    assert_int_equal(submit(queue, &jobs[2]), ST_OK);
+    expect_events("+[abc]");
+    for (unsigned i = 0; i < 3; i++) {
+        finish(&jobs[i]);
+    }
+    expect_events("a=0;b=0;c=0;");
+    rt_sched_queue_unref(queue);
+    rt_sched_free(sched);
+}
+
 /* Between two jobs that run alone, the parts of long prompts, there is a turn for steps. */
 static void test_steps_have_every_second_turn(void **state)
 {
@@ -1382,6 +1420,7 @@ int main(void)
         cmocka_unit_test(test_late_but_done),
         cmocka_unit_test(test_delay),
         cmocka_unit_test(test_steps_wait_for_each_other),
+        cmocka_unit_test(test_late_steps_wait_for_each_other),
         cmocka_unit_test(test_steps_have_every_second_turn),
         cmocka_unit_test(test_a_prompt_keeps_its_turn),
         cmocka_unit_test(test_lanes),
