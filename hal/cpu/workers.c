@@ -149,6 +149,15 @@ static struct hal_cpu_submission *next_unserved(struct hal_cpu_workers *workers)
     return next;
 }
 
+/* One that is not wanted any more takes no time. */
+static uint64_t cost_of(const struct hal_cpu_submission *submission)
+{
+    bool is_wanted =
+        !submission->nothing_to_run &&
+        !(submission->cancel && atomic_load_explicit(submission->cancel, memory_order_relaxed));
+    return is_wanted ? submission->command->cost : 0;
+}
+
 /* Tells busy workers what waits for a worker. With the lock held, after every change. */
 static void look_ahead(struct hal_cpu_workers *workers)
 {
@@ -156,8 +165,7 @@ static void look_ahead(struct hal_cpu_workers *workers)
     const struct hal_cpu_submission *next = has_next ? next_unserved(workers) : NULL;
     uint64_t used_ns = next ? workers->shares[next->share].used_ns : UINT64_MAX;
     atomic_store_explicit(&workers->next_share, next ? next->share : 0, memory_order_relaxed);
-    atomic_store_explicit(&workers->next_cost, next ? next->command->cost : 0,
-                          memory_order_relaxed);
+    atomic_store_explicit(&workers->next_cost, next ? cost_of(next) : 0, memory_order_relaxed);
     atomic_store_explicit(&workers->next_ns, used_ns, memory_order_relaxed);
 }
 
@@ -243,8 +251,8 @@ static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
 
 /* A worker's stay in a submission. */
 struct visit {
-    uint64_t began_ns;
-    uint64_t used_ns;   /* of the share, at the beginning */
+    uint64_t began_ns;  /* or until when its time has been counted */
+    uint64_t used_ns;   /* of the share, at that time */
     uint64_t others_ns; /* when unserved submissions were first seen; 0: not yet */
     bool is_helper;     /* others were here before */
     bool from_end;      /* where it takes tiles */
@@ -282,6 +290,20 @@ static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *ou
     return best;
 }
 
+/* Does another submission of its share wait whose turn it is, or that is small beside it? With the
+ * lock held. */
+static bool has_to_line_up(struct hal_cpu_workers *workers,
+                           const struct hal_cpu_submission *submission)
+{
+    const struct hal_cpu_submission *next = next_unserved(workers);
+    bool has_to = next && next->share == submission->share;
+    for (struct list *l = workers->runnable.next; !has_to && l != &workers->runnable; l = l->next) {
+        has_to = is_unserved(entry(l)) && entry(l)->share == submission->share &&
+                 cost_of(entry(l)) <= submission->command->cost / PATIENCE_TIMES;
+    }
+    return has_to;
+}
+
 /* Ends a visit of |served_ns|. True: the submission is not complete, and no worker serves it now.
  */
 static bool leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
@@ -289,13 +311,16 @@ static bool leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *su
 {
     pthread_mutex_lock(&workers->lock);
     workers->shares[submission->share].used_ns += served_ns / submission->weight;
+    bool lines_up = !submission->finished && has_to_line_up(workers, submission);
     uint32_t here = atomic_fetch_sub_explicit(&submission->visitors, 1, memory_order_relaxed);
     bool last = here == 1;
     must(here > 0);
     bool finished = submission->finished;
-    if (last && !finished) { /* its turn is over: behind those that have not had one */
-        list_remove(&submission->link);
-        list_push_back(&workers->runnable, &submission->link);
+    if (last && !finished) { /* its turn is over, or it only lets another share pass */
+        if (lines_up) {
+            list_remove(&submission->link);
+            list_push_back(&workers->runnable, &submission->link);
+        }
         atomic_fetch_add_explicit(&workers->unserved, 1, memory_order_relaxed);
     }
     look_ahead(workers);
@@ -423,14 +448,27 @@ static bool is_too_long(const struct hal_cpu_workers *workers,
     return is_behind && (is_small || now - visit->others_ns >= patience_ns);
 }
 
+/* Counts the time of |visit| until |now|. Otherwise a submission of the same share would seem to be
+ * the next one all the time, and hide those of other shares. */
+static void count_time(struct hal_cpu_workers *workers, const struct hal_cpu_submission *submission,
+                       struct visit *visit, uint64_t now)
+{
+    pthread_mutex_lock(&workers->lock);
+    workers->shares[submission->share].used_ns += (now - visit->began_ns) / submission->weight;
+    visit->began_ns = now;
+    visit->used_ns = workers->shares[submission->share].used_ns;
+    look_ahead(workers);
+    pthread_mutex_unlock(&workers->lock);
+}
+
 /*
  * Should the visit end, because another submission waits for a worker? It has a helper at once.
  * Otherwise it waits for some time. But it does not wait at all if it is small beside this one and
  * its share has had less time; otherwise a party with short submissions would wait before each of
  * them.
  */
-static bool is_over(const struct hal_cpu_workers *workers,
-                    const struct hal_cpu_submission *submission, struct visit *visit)
+static bool is_over(struct hal_cpu_workers *workers, const struct hal_cpu_submission *submission,
+                    struct visit *visit)
 {
     if (atomic_load_explicit(&workers->unserved, memory_order_relaxed) == 0) {
         visit->others_ns = 0;
@@ -441,6 +479,9 @@ static bool is_over(const struct hal_cpu_workers *workers,
     }
     uint64_t now = now_ns();
     visit->others_ns = visit->others_ns ? visit->others_ns : now;
+    if (now - visit->began_ns >= PATIENCE_NS_MIN) {
+        count_time(workers, submission, visit, now);
+    }
     return is_too_long(workers, submission, visit, now);
 }
 

@@ -46,8 +46,8 @@ void rt_state_unref(struct rt_state *state); /* NULL is fine */
 
 /*
  * Copies on write. |state|, which no call has had, gets the content of |from|, which gets no calls
- * any more: both hold the same memory until a call of |state| writes. That call copies what calls
- * have written before, and what it does not write itself.
+ * any more: both hold the same memory until a call of |state| writes. That call copies what was
+ * written before, except what it writes itself.
  */
 void rt_state_share(struct rt_state *state, struct rt_state *from);
 

@@ -14,6 +14,8 @@ _Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
 /* Steps wait for others for this part of the time that they ran, but not longer than that. */
 #define HOLD_PART 8
 #define HOLD_NS_MAX 5000000u
+/* Steps that come back later than that are no longer expected together. */
+#define LATE_NS_MAX 20000000u
 
 /* The usual time is a moving average; each new measurement has a weight of an eighth. */
 #define RUN_SHIFT 3
@@ -80,7 +82,8 @@ static bool is_step(const struct rt_sched_job *job)
 static void note_first_step(struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
     uint64_t held_ns = job->queued_ns + queue->hold_ns;
-    if (is_step(job) && queue->ready_steps == 0 && queue->held_ns < held_ns) {
+    bool is_expected = job->queued_ns < queue->held_ns + LATE_NS_MAX;
+    if (is_step(job) && is_expected && queue->ready_steps == 0 && queue->held_ns < held_ns) {
         queue->held_ns = held_ns;
     }
 }
