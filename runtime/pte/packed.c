@@ -24,10 +24,6 @@
 #define ROUNDS_MAX (1u << 16)
 #define PARTS_MAX (1u << 20)
 #define WRITE_BYTES_MAX ((size_t)1 << 30) /* of one write(2) */
-/* Of a program larger than SAMPLED_MIN, the name of the file depends on a page in SAMPLE_PAGES. */
-#define SAMPLED_MIN ((size_t)16 << 20)
-#define SAMPLE_BYTES 4096
-#define SAMPLE_PAGES 16
 
 struct header {
     uint64_t magic;
@@ -107,21 +103,6 @@ static bool make_folder(struct rt_packed *packed, const char *folder)
     return packed->state != RT_PACKED_BROKEN;
 }
 
-/* Tells programs apart well enough for a name. Fingerprints of rounds read all constants anyway, so
- * two programs with one name would only replace each other's files. */
-static void digest_program(struct span program, uint64_t out[2])
-{
-    struct digest digest;
-    digest_init(&digest);
-    digest_add_number(&digest, program.len);
-    size_t step = program.len > SAMPLED_MIN ? SAMPLE_PAGES * SAMPLE_BYTES : SAMPLE_BYTES;
-    for (size_t i = 0; i < program.len; i += step) {
-        size_t rest = program.len - i;
-        digest_add(&digest, span_of(program.ptr + i, rest < SAMPLE_BYTES ? rest : SAMPLE_BYTES));
-    }
-    digest_end(&digest, out);
-}
-
 /* FOLDER/PROGRAM-MACHINE.packed */
 static bool name_file(struct rt_packed *packed, const char *folder, struct span program,
                       const char *machine)
@@ -134,7 +115,10 @@ static bool name_file(struct rt_packed *packed, const char *folder, struct span 
         give_up(packed, "this program was linked without --build-id");
         return false;
     }
-    digest_program(program, of_program);
+    /* The whole file: fingerprints leave out constants that lie in it. */
+    digest_init(&digest);
+    digest_add(&digest, program);
+    digest_end(&digest, of_program);
     digest_init(&digest);
     digest_add(&digest, id);
     digest_add_text(&digest, machine);

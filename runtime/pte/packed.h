@@ -9,11 +9,10 @@
  * the table it takes their results from the mapping, which processes share. At the first difference
  * the load computes again, and a new file takes the place of the old one when loading has ended.
  *
- * The name of a file says for what it is: a digest of the program (of a part of its pages, if it is
- * large; the fingerprints have the rest), and that of everything else that decides the bytes of
- * results: this very build of pted, the instruction set, the precision. The contents are trusted
- * like the program itself, so the folder and its files must belong to the user and be writable for
- * nobody else.
+ * The name of a file says for what it is: the digest of the program's bytes, and that of everything
+ * else that decides the bytes of results: this very build of pted, the instruction set, the
+ * precision. The contents are trusted like the program itself, so the folder and its files must
+ * belong to the user and be writable for nobody else.
  *
  * No failure here is one of the load: without the file constants are computed, as always.
  *

@@ -74,7 +74,8 @@ static int close_all(void **state)
 
 /* ---- a program and its result ---------------------------------------------------------------- */
 
-static uint8_t expected[RESULT_BYTES_MAX], got[RESULT_BYTES_MAX];
+static uint8_t expected[RESULT_BYTES_MAX], got[RESULT_BYTES_MAX], first_result[RESULT_BYTES_MAX];
+static size_t call_bytes; /* of |got| */
 
 /* The first result of a call whose inputs are full of one number. */
 static size_t call(struct rt_program *program, uint8_t *out)
@@ -105,25 +106,47 @@ static size_t call(struct rt_program *program, uint8_t *out)
     return bytes;
 }
 
-/* Loads |model| with the folder, expects the same result as without it, and what became of the
- * folder's file. */
-static void expect(const char *model, const char *packed)
+static struct rt_program *load(const char *path, const struct rt_load_options *options)
+{
+    struct rt_program *program;
+    struct error err;
+    assert_int_equal(rt_load_program(path, options, &program, &err), ST_OK);
+    return program;
+}
+
+/* Loads the file |path| with the folder, expects the same result as without it, and what became of
+ * the folder's file. */
+static void expect_file(const char *path, const char *packed)
 {
     struct rt_load_options options = {.device = device, .packed_folder = folder};
     const struct rt_load_options plain = {.device = device};
     struct buf text;
-    struct rt_program *program = load_model(model, &plain);
+    struct rt_program *program = load(path, &plain);
     size_t bytes = call(program, expected);
     rt_program_unref(program);
-    program = load_model(model, &options);
+    program = load(path, &options);
     assert_int_equal(call(program, got), bytes);
     assert_memory_equal(got, expected, bytes);
+    call_bytes = bytes;
     buf_init(&text, 4096);
     rt_program_print_packed(program, &text);
     buf_add_char(&text, '\0');
     assert_non_null(strstr((const char *)buf_span(&text).ptr, packed));
     buf_fini(&text);
     rt_program_unref(program);
+}
+
+static void find_model(const char *model, char path[PATH_MAX])
+{
+    const char *top = getenv("top_srcdir");
+    snprintf(path, PATH_MAX, "%s/tests/models/%s.pte", top ? top : ".", model);
+}
+
+static void expect(const char *model, const char *packed)
+{
+    char path[PATH_MAX];
+    find_model(model, path);
+    expect_file(path, packed);
 }
 
 #define COMPUTED "packed weights computed"
@@ -222,6 +245,36 @@ static void test_wrong_file(void **state)
     each_file(delete);
 }
 
+/* A file that takes another's place, with the same structure and other weights. */
+static void test_other_weights(void **state)
+{
+    (void)state;
+    static uint8_t bytes[1 << 20];
+    char path[PATH_MAX];
+    expect("mobile", COMPUTED);
+    size_t before = call_bytes, len;
+    memcpy(first_result, got, before);
+    find_model("mobile", path);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    len = fread(bytes, 1, sizeof(bytes), file);
+    fclose(file);
+    for (size_t i = len / 2; i < len - len / 4; i++) {
+        bytes[i] ^= i % 4 == 3 ? 0x80 : 0; /* signs of weights, which are the end of the file */
+    }
+    snprintf(path, sizeof(path), "%s/changed.pte", folder);
+    file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, len, file), len);
+    fclose(file);
+    expect_file(path, COMPUTED);
+    assert_int_equal(call_bytes, before);
+    assert_memory_not_equal(got, first_result, before);
+    expect_file(path, READ);
+    expect("mobile", READ);
+    each_file(delete);
+}
+
 /* ---- digests --------------------------------------------------------------------------------- */
 
 static void digest_of(const uint8_t *bytes, size_t len, size_t step, uint64_t out[2])
@@ -268,7 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_digests),       cmocka_unit_test(test_second_load),
         cmocka_unit_test(test_damaged_files), cmocka_unit_test(test_permissions),
-        cmocka_unit_test(test_wrong_file),
+        cmocka_unit_test(test_wrong_file),    cmocka_unit_test(test_other_weights),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
