@@ -651,6 +651,23 @@ static enum status check_call(struct ask *ask, struct error *err)
     return ST_OK;
 }
 
+/* The body is freed before the first step: what the answer needs is copied. */
+static enum status keep_texts(struct reader *r)
+{
+    struct ask *ask = r->ask;
+    struct span *const texts[] = {&ask->tools,        &ask->instructions, &ask->given_tools,
+                                  &ask->given_choice, &ask->format,       &ask->metadata};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *copy =
+            texts[i]->len ? arena_strdup(r->arena, texts[i]->ptr, texts[i]->len) : "";
+        if (!copy) {
+            return no_memory(r);
+        }
+        *texts[i] = span_of(copy, texts[i]->len);
+    }
+    return ST_OK;
+}
+
 static enum status check(struct reader *r)
 {
     const struct ask *ask = r->ask;
@@ -685,6 +702,7 @@ static enum status check(struct reader *r)
     if (ask->echoes && ask->wants_logprobs) {
         return error_set(r->err, ST_INVALID, "echo: the tokens of a prompt have no logprobs here");
     }
+    TRY(keep_texts(r));
     return is_response ? ask_response_end(r->arena, r->ask, r->err) : ST_OK;
 }
 

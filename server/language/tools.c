@@ -56,10 +56,14 @@ static bool has_tool(struct span tools, const struct json_string *name)
     }
     while (json_element(&in, &ignored) == ST_OK && !in.is_closed) {
         struct json_string known;
-        if (json_peek(&in) != JSON_OBJECT) {
+        struct json one; /* read_name() may end within the tool */
+        bool is_object = json_peek(&in) == JSON_OBJECT;
+        const uint8_t *begin = in.at;
+        if (!is_object || json_skip(&in, &ignored) != ST_OK) {
             return false;
         }
-        if (read_name(&in, &known, 0) && json_string_equal(&known, name)) {
+        json_init(&one, span_of(begin, (size_t)(in.at - begin)));
+        if (read_name(&one, &known, 0) && json_string_equal(&known, name)) {
             return true;
         }
     }
@@ -163,8 +167,10 @@ void tools_find(struct span tools, struct span text, struct tools_calls *out)
     if (tools.len == 0) {
         return;
     }
-    bool has_marks = find(text, begin_mark, BEGIN_BYTES) != NULL;
-    bool is_read = has_marks ? read_blocks(tools, text, out) : read_calls(tools, whole, out);
+    bool is_whole = read_calls(tools, whole, out); /* then marks are in its texts */
+    bool has_marks = !is_whole && find(text, begin_mark, BEGIN_BYTES) != NULL;
+    out->count = is_whole ? out->count : 0;
+    bool is_read = is_whole || (has_marks && read_blocks(tools, text, out));
     if (!is_read) {
         out->count = 0;
         out->text_bytes = text.len;

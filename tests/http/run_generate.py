@@ -379,6 +379,14 @@ def forced_calls():
         calls = [c for e in events[:-1] for c in e["choices"][0]["delta"].get("tool_calls", [])]
         expect("in a stream", [c["function"]["name"] for c in calls], ["plan"])
         expect("no text", delta_text(events), "")
+        # A list that is larger than what a request keeps of its body; members named like a tool.
+        many = [tool(f"tool{i}", {"description": "x" * 1000}) for i in range(99)]
+        nested = {"type": "function", "function": {"name": "x", "function": {"function": {}}}}
+        for others in (many, [nested]):
+            name, arguments = call_of(chat(client, HELLO, tools=[*others, tools[0]],
+                                           temperature=0, tool_choice=named("plan")))
+            expect("behind others", (name, arguments["day"] in ("Monday", "Friday")),
+                   ("plan", True))
         for members, text in (
                 ({"tool_choice": "required"}, "tool_choice: expected tools"),
                 ({"tools": [], "tool_choice": "required"}, "tools: expected at least one"),

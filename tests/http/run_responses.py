@@ -89,6 +89,14 @@ def answers():
         wait_idle(client)
 
 
+def repeated():
+    """Members that the answer repeats, in a body larger than what a request keeps of it."""
+    large = {"instructions": "Hi! " * 9, "metadata": {"a": "x" * 100000}}
+    with Daemon(CHAT) as daemon:
+        answer = respond(Client(daemon.port), ANSWERS[0]["messages"], **large)
+        expect("repeated", {name: answer[name] for name in large}, large)
+
+
 def tools():
     """Calls of functions and what they gave."""
     with Daemon(CHAT) as daemon:
@@ -236,7 +244,7 @@ def refusals():
         wait_idle(client)
 
 
-CHECKS = (answers, tools, events, formats, refusals)
+CHECKS = (answers, repeated, tools, events, formats, refusals)
 
 
 def main():
