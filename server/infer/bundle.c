@@ -337,6 +337,8 @@ static struct rt_sched_queue *enter(struct request *request)
     OBJ_CHECK(request->serving, SERVING_MAGIC);
     join_calls(request->infer.bundle);
     request->job.rows = 0;
+    request->job.returns = false;
+    request->job.since_ns = 0; /* of an earlier use of the request */
     request->job.tickets = request->infer.bundle->tickets;
     request->job.ticket_count = request->infer.bundle->ticket_count;
     return request->serving->bundles;
