@@ -120,7 +120,9 @@ static uint32_t prefill_max(const struct generation *generation, const struct pa
     const struct generator *generator = generation->generator;
     uint32_t max = (uint32_t)params->prefill_tokens_max;
     uint32_t shared = (uint32_t)params->prefill_tokens_shared;
-    if (atomic_load(&generator->decoding) > generation->is_decoding && !generator->is_step_fixed) {
+    bool are_others = atomic_load(&generator->decoding) > generation->is_decoding;
+    /* With a seed the parts are the same, whoever else is there. */
+    if ((are_others || generation->ask.has_seed) && !generator->is_step_fixed) {
         max = shared < max ? shared : max;
     }
     return max < generator->step_max ? max : generator->step_max;
