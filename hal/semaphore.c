@@ -133,13 +133,18 @@ static void call(struct hal_semaphore_waiter *waiter, enum status status)
     calls--;
 }
 
-/* Wakes the sleepers, releases the lock and calls the waiters of the chain from take_waiters(). */
+/*
+ * Wakes the sleepers, releases the lock and calls the waiters of the chain from take_waiters(). A
+ * thread that sees the new value without the lock may drop the last reference of others at once, so
+ * the semaphore is held until the lock is released.
+ */
 static void tell_and_unlock(struct hal_semaphore *semaphore, struct list *chain, enum status status)
 {
     if (semaphore->sleepers) {
         pthread_cond_broadcast(&semaphore->changed);
     }
     pthread_mutex_unlock(&semaphore->lock);
+    hal_semaphore_unref(semaphore);
     while (chain) {
         struct hal_semaphore_waiter *waiter = LIST_ENTRY(chain, struct hal_semaphore_waiter, link);
         chain = chain->next;
@@ -156,6 +161,7 @@ void hal_semaphore_signal(struct hal_semaphore *semaphore, uint64_t value)
         return;
     }
     must(value > atomic_load_explicit(&semaphore->value, memory_order_relaxed));
+    hal_semaphore_ref(semaphore);
     atomic_store_explicit(&semaphore->value, value, memory_order_release);
     tell_and_unlock(semaphore, take_waiters(semaphore, value), ST_OK);
 }
@@ -169,6 +175,7 @@ void hal_semaphore_fail(struct hal_semaphore *semaphore, enum status status)
         pthread_mutex_unlock(&semaphore->lock);
         return;
     }
+    hal_semaphore_ref(semaphore);
     atomic_store_explicit(&semaphore->failure, (int)status, memory_order_release);
     tell_and_unlock(semaphore, take_waiters(semaphore, UINT64_MAX), status);
 }
