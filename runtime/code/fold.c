@@ -19,6 +19,9 @@
 /* A node is not folded if its output is much larger than its inputs: `full([1000, 1000], 0)`. All
  * of them together are bounded as well, so that a chain of such nodes cannot fill the memory. */
 #define FOLD_GROWTH 8
+/* Packed weights have whole panels and blocks: up to so much for each byte of a matrix with few
+ * columns, or of a narrow depthwise kernel. The bound for all nodes holds for them, too. */
+#define FOLD_PACKED_GROWTH 32
 #define FOLD_SMALL (64u << 10)
 
 /* Bytes after which a round takes no more nodes: what only it needs is freed at its end. */
@@ -72,6 +75,7 @@ static bool args_are_known(const struct fold *f, const struct rt_node *node, siz
 static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in)
 {
     size_t bytes = 0;
+    size_t growth = FOLD_GROWTH;
     if (node->out_count > FOLD_OUTPUTS_MAX - f->out_count || f->made >= FOLD_ROUND_BYTES) {
         return false;
     }
@@ -80,8 +84,9 @@ static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in
         if (v->kind != RT_TENSOR || !is_static(v, &bytes)) {
             return false;
         }
+        growth = v->is_packed ? FOLD_PACKED_GROWTH : growth;
     }
-    if (bytes > f->budget || (bytes > FOLD_SMALL && bytes / FOLD_GROWTH > bytes_in)) {
+    if (bytes > f->budget || (bytes > FOLD_SMALL && bytes / growth > bytes_in)) {
         return false;
     }
     f->budget -= bytes;

@@ -215,49 +215,70 @@ FORM(5, 2, 2, 1, 4, 1)
 
 /* ---- any kernel ------------------------------------------------------------------------------ */
 
-/* Window |at| of a kernel row. With a dilation its pixels are apart; the taps that it lacks repeat
- * the last one. */
-static vi window_of(const struct uk_dw_u8 *d, const uint8_t *x, size_t at)
+/* The window of a kernel row that begins at |tap|. With a dilation its pixels are apart, and those
+ * of taps that it lacks repeat the last one; else they are read past the line: see UK_DW_U8_SLACK.
+ */
+UK_INLINE vi window_of(const struct uk_dw_u8 *d, const uint8_t *x, size_t tap, const bool is_dense)
 {
-    uint8_t pixels[UK_VECTOR_BYTES];
-    for (size_t i = 0; i < UK_DW_U8_TAPS; i++) {
-        size_t tap = at * UK_DW_U8_TAPS + i, last = d->kernel_w - 1;
-        memcpy(pixels + i * UK_VL, x + (tap < last ? tap : last) * d->dilation_w * UK_VL, UK_VL);
+    if (is_dense) {
+        return v_transpose(V_GET(vb, x + tap * UK_VL));
     }
-    return v_transpose(V_GET(vb, pixels));
+    const uint8_t *pixels[UK_DW_U8_TAPS];
+    UK_UNROLL
+    for (size_t i = 0; i < UK_DW_U8_TAPS; i++) {
+        size_t last = d->kernel_w - 1, at = tap + i < last ? tap + i : last;
+        pixels[i] = x + at * d->dilation_w * UK_VL;
+    }
+    return v_transpose(v_load_quarters(pixels));
 }
 
 /* Computes four outputs of a row; those which do not exist repeat the last one. */
-static void tile_any(const struct part *p)
+UK_INLINE void tile_any(const struct part *p, const struct numbers *n, const bool is_dense)
 {
     const struct uk_dw_u8 *d = p->d;
-    const size_t windows = UK_DW_U8_WINDOWS(d->kernel_w);
-    struct numbers n;
-    load_numbers(&n, p);
-    vi acc[OUTS_MAX] = {n.offset, n.offset, n.offset, n.offset}, weights[4 / UK_WORD];
-    for (size_t at = 0; at < d->kernel_h * windows; at++) {
-        const uint8_t *line =
-            p->x + (ptrdiff_t)(at / windows) * (ptrdiff_t)d->dilation_h * d->x_line;
-        load_weights(weights, p->w + at * UK_DW_U8_SHIFTS * UK_DW_WINDOW_BYTES);
-        UK_UNROLL
-        for (size_t i = 0; i < 4; i++) {
-            size_t pixel = (i < p->left ? i : p->left - 1) * d->stride_w;
-            acc[i] = multiply(acc[i], window_of(d, line + pixel * UK_VL, at % windows), weights);
+    const ptrdiff_t line = (ptrdiff_t)d->dilation_h * d->x_line;
+    const size_t window = (size_t)UK_DW_U8_SHIFTS * UK_DW_WINDOW_BYTES;
+    const uint8_t *x[4], *w = p->w;
+    vi acc[OUTS_MAX], weights[4 / UK_WORD];
+    UK_UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        x[i] = p->x + (i < p->left ? i : p->left - 1) * d->stride_w * UK_VL;
+        acc[i] = n->offset;
+    }
+    for (size_t y = 0; y < d->kernel_h; y++, w += UK_DW_U8_WINDOWS(d->kernel_w) * window) {
+        const uint8_t *from = w;
+        for (size_t tap = 0; tap < d->kernel_w; tap += UK_DW_U8_TAPS, from += window) {
+            load_weights(weights, from);
+            UK_UNROLL
+            for (size_t i = 0; i < 4; i++) {
+                const uint8_t *at = x[i] + (ptrdiff_t)y * line;
+                acc[i] = multiply(acc[i], window_of(d, at, tap, is_dense), weights);
+            }
         }
     }
-    finish(p, &n, acc, 4, 4);
+    finish(p, n, acc, 4, 4);
 }
 
-static void run_any(const struct part *part)
+UK_INLINE void run_all(struct part p, const bool is_dense)
 {
-    struct part p = *part;
+    struct numbers n;
+    load_numbers(&n, &p);
     for (p.left = p.d->width;; p.left -= 4) {
-        tile_any(&p);
+        tile_any(&p, &n, is_dense);
         if (p.left <= 4) {
             break;
         }
         p.x += (size_t)4 * p.d->stride_w * UK_VL;
         p.y += (ptrdiff_t)4 * p.d->y_pixel;
+    }
+}
+
+static void run_any(const struct part *p)
+{
+    if (p->d->dilation_w == 1) {
+        run_all(*p, true);
+    } else {
+        run_all(*p, false);
     }
 }
 

@@ -86,6 +86,30 @@ UK_INLINE void v_store_quarter(uint8_t *p, vb v, const int i)
 #endif
 }
 
+/* A vector of four quarters. Loaded through memory it would wait for all four stores. */
+UK_INLINE vb v_load_quarters(const uint8_t *const p[4])
+{
+#if defined UK_LEVEL_AVX512
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i_u *)p[0]));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)p[1]), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)p[2]), 2);
+    return (vb)_mm512_inserti32x4(v, _mm_loadu_si128((const __m128i_u *)p[3]), 3);
+#elif defined UK_LEVEL_AVX2
+    __m128i a = _mm_loadl_epi64((const __m128i_u *)p[0]),
+            b = _mm_loadl_epi64((const __m128i_u *)p[1]);
+    __m128i c = _mm_loadl_epi64((const __m128i_u *)p[2]),
+            d = _mm_loadl_epi64((const __m128i_u *)p[3]);
+    return (vb)_mm256_setr_m128i(_mm_unpacklo_epi64(a, b), _mm_unpacklo_epi64(c, d));
+#else
+    uint32_t words[4];
+    memcpy(&words[0], p[0], UK_VL);
+    memcpy(&words[1], p[1], UK_VL);
+    memcpy(&words[2], p[2], UK_VL);
+    memcpy(&words[3], p[3], UK_VL);
+    return (vb)(vu){words[0], words[1], words[2], words[3]};
+#endif
+}
+
 UK_INLINE vi v_splat_int(int32_t x)
 {
     return x - (vi){0};
