@@ -118,7 +118,7 @@ step() {
     threads)
         # The sanitizer's shadow memory does not fit every random layout of the address space.
         setarch "$(uname -m)" -R true 2>/dev/null && under="setarch $(uname -m) -R"
-        jobs=1
+        jobs=$(nproc)
         export TSAN_OPTIONS=halt_on_error=1
         compile CC=gcc --enable-tsan && check_twice TESTS="$(thread_tests)"
         ;;
