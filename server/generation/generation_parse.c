@@ -273,7 +273,10 @@ static enum status parse_counted(struct request *request, struct error *err)
 static enum status parse_form(struct request *request, enum ask_form form, bool is_stream,
                               const struct oip_body *parts, struct error *err)
 {
-    generation_free(request); /* an earlier attempt may have found no file or no memory */
+    if (request->infer.generation) { /* an earlier attempt has found no file or no memory */
+        generation_free(request);
+        arena_reset(&request->infer.arena);
+    }
     TRY(generation_new(request, err));
     struct generation *generation = generation_of(request);
     struct ask *ask = &generation->ask;

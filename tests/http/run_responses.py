@@ -7,10 +7,13 @@ run_openai.py asks the same with OpenAI's own client.
 usage: run_responses.py, with top_srcdir and top_builddir in the environment.
 """
 import json
+import shutil
 import sys
+import tempfile
+from pathlib import Path
 
-from run_generate import ANSWERS, CHAT, HELLO, Stream, ask, chat, post, wait_idle
-from run_http import Client, Daemon, Failure, Report, expect
+from run_generate import ANSWERS, CHAT, FOLDER, HELLO, Stream, ask, chat, post, wait_idle
+from run_http import MODELS, Client, Daemon, Failure, Report, expect
 
 WEATHER = {"type": "function", "name": "weather", "description": "of a city",
            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
@@ -95,6 +98,22 @@ def repeated():
     with Daemon(CHAT) as daemon:
         answer = respond(Client(daemon.port), ANSWERS[0]["messages"], **large)
         expect("repeated", {name: answer[name] for name in large}, large)
+
+
+def parsed_twice():
+    """The request for a model that is only listed is parsed again when the file has been loaded.
+    What it keeps for its answer does not count twice: it would be more than a request may have."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(FOLDER, Path(folder) / "chat")
+        shutil.copy(MODELS / "mobile.pte", Path(folder) / "a.pte")
+        room = (FOLDER / "model.pte").stat().st_size + 10
+        with Daemon(["--models", folder, "--model-bytes-max", str(room)]) as daemon:
+            client = Client(daemon.port)
+            expect("listed", post(client, "/v2/repository/index", {"ready": True}), 200)
+            expect("the first model", [m["name"] for m in json.loads(client.body)], ["a"])
+            metadata = {"a": "x" * 2500000}
+            answer = respond(client, HELLO, metadata=metadata, max_output_tokens=2)
+            expect("repeated", answer["metadata"] == metadata, True)
 
 
 def tools():
@@ -244,7 +263,7 @@ def refusals():
         wait_idle(client)
 
 
-CHECKS = (answers, repeated, tools, events, formats, refusals)
+CHECKS = (answers, repeated, parsed_twice, tools, events, formats, refusals)
 
 
 def main():
