@@ -208,21 +208,6 @@ static enum status make_chat(struct request *request, struct error *err)
                : status;
 }
 
-/* No more than so many at a time. */
-static enum status count_in(struct request *request, struct error *err)
-{
-    struct generation *generation = generation_of(request);
-    const struct model *model = request->infer.call.model;
-    uint32_t max = (uint32_t)model->params.generation_count_max;
-    uint32_t before = atomic_fetch_add(&generation->generator->active, 1);
-    generation->is_counted = true;
-    return before < max ? ST_OK
-                        : error_set(err, ST_EXHAUSTED,
-                                    "model '%s' has %u generations under way, expected fewer than "
-                                    "%u, see --generation-count-max",
-                                    model->name, before, max);
-}
-
 static void begin_reply(struct request *request)
 {
     struct generation *generation = generation_of(request);
@@ -285,7 +270,9 @@ static enum status parse_form(struct request *request, enum ask_form form, bool 
     ask->is_stream |= is_stream;
     TRY(find_model(request, generation, err));
     TRY(check_bounds(generation, err));
-    enum status status = count_in(request, err);
+    generation->is_counted = true;
+    enum status status = model_count_in(request->infer.call.model, &generation->generator->active,
+                                        "generations", err);
     if (status == ST_OK) {
         status = parse_counted(request, err);
     }

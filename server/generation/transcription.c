@@ -37,6 +37,14 @@ static void end_sequence(struct infer_call *call)
     }
 }
 
+void transcription_count_out(struct transcription *t)
+{
+    if (t->is_counted) {
+        atomic_fetch_sub(&t->transcriber->active, 1);
+        t->is_counted = false;
+    }
+}
+
 void transcription_free(struct request *request)
 {
     struct transcription *t = request->infer.transcription;
@@ -47,9 +55,7 @@ void transcription_free(struct request *request)
     rt_invocation_free(request->infer.call.invocation); /* before the memory that it uses */
     request->infer.call.invocation = NULL;
     end_sequence(&request->infer.call);
-    if (t->is_counted) {
-        atomic_fetch_sub(&t->transcriber->active, 1);
-    }
+    transcription_count_out(t);
     transcript_fini(&t->transcript);
     sampler_fini(&t->sampler);
     hal_buffer_unref(t->sound);

@@ -47,20 +47,6 @@ static enum status find_model(struct request *request, struct transcription *t, 
                                       call->model->name);
 }
 
-/* No more than so many at a time. */
-static enum status count_in(struct request *request, struct transcription *t, struct error *err)
-{
-    const struct model *model = request->infer.call.model;
-    uint32_t max = (uint32_t)model->params.generation_count_max;
-    uint32_t before = atomic_fetch_add(&t->transcriber->active, 1);
-    t->is_counted = true;
-    return before < max ? ST_OK
-                        : error_set(err, ST_EXHAUSTED,
-                                    "model '%s' has %u transcriptions under way, expected fewer "
-                                    "than %u, see --generation-count-max",
-                                    model->name, before, max);
-}
-
 static enum status find_language(struct transcription *t, struct error *err)
 {
     const char *text = t->ask.language;
@@ -201,20 +187,10 @@ static bool wants_times(const struct transcription *t)
            (!is_text || t->sample_count > t->transcriber->window_samples);
 }
 
-static enum status parse_form(struct request *request, bool is_translation, struct error *err)
+/* The model is known, and the request has been counted. */
+static enum status parse_counted(struct request *request, struct transcription *t,
+                                 struct error *err)
 {
-    transcription_free(request); /* an earlier attempt may have found no file or no memory */
-    TRY(transcription_new(request, err));
-    struct transcription *t = transcription_of(request);
-    TRY(speech_ask_parse(head_value(&request->head, HTTP_CONTENT_TYPE),
-                         body_span(request->infer.body), &t->ask, err));
-    t->ask.is_translation = is_translation;
-    TRY(find_model(request, t, err));
-    if (t->transcriber->context <= HEAD_TOKENS_MAX) {
-        return error_set(err, ST_INVALID, "the context of the model has only %u tokens",
-                         t->transcriber->context);
-    }
-    TRY(count_in(request, t, err));
     TRY(find_language(t, err));
     TRY(read_prompt(t, err));
     TRY(read_sound(request, t, err));
@@ -228,6 +204,31 @@ static enum status parse_form(struct request *request, bool is_translation, stru
     request->infer.call.sample_count = 1;
     transcription_begin_window(t, 0);
     return ST_OK;
+}
+
+static enum status parse_form(struct request *request, bool is_translation, struct error *err)
+{
+    transcription_free(request); /* an earlier attempt may have found no file or no memory */
+    TRY(transcription_new(request, err));
+    struct transcription *t = transcription_of(request);
+    TRY(speech_ask_parse(head_value(&request->head, HTTP_CONTENT_TYPE),
+                         body_span(request->infer.body), &t->ask, err));
+    t->ask.is_translation = is_translation;
+    TRY(find_model(request, t, err));
+    if (t->transcriber->context <= HEAD_TOKENS_MAX) {
+        return error_set(err, ST_INVALID, "the context of the model has only %u tokens",
+                         t->transcriber->context);
+    }
+    t->is_counted = true;
+    enum status status =
+        model_count_in(request->infer.call.model, &t->transcriber->active, "transcriptions", err);
+    if (status == ST_OK) {
+        status = parse_counted(request, t, err);
+    }
+    if (status != ST_OK) {
+        transcription_count_out(t); /* its error may take a while to be sent */
+    }
+    return status;
 }
 
 static enum status parse_transcribe(struct request *request, struct infer_call *call,

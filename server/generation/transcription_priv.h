@@ -57,6 +57,9 @@ static inline struct transcription *transcription_of(const struct request *reque
     return t;
 }
 
+/* It no longer counts as under way; any number of times. */
+void transcription_count_out(struct transcription *t);
+
 /* The window that begins with sample |window|: its tokens in front of the answer. */
 void transcription_begin_window(struct transcription *t, uint64_t window);
 
