@@ -56,6 +56,7 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation->token_count = generation->prompt_count = prompt->count;
     generation->answer_max = answer_max(generation, prompt->count);
     generation->answer_count = generation->fed_count = generation->step_count = 0;
+    generation->turn_left = 0; /* this prompt has a turn of its own */
     generation_prefix_begin(generation);
     generation_drafts_begin(generation);
     generation->reason = REPLY_GOES_ON;
