@@ -42,6 +42,19 @@ static enum status no_memory(struct reader *r)
     return arena_fail(r->arena, "the request", r->err);
 }
 
+/* Calls |read| for each element of the array that comes next. */
+static enum status read_each(struct reader *r, reader_f *read)
+{
+    TRY(json_array(r->in, r->err));
+    while (true) {
+        TRY(json_element(r->in, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        TRY(read(r));
+    }
+}
+
 /* ---- values that are not plain --------------------------------------------------------------- */
 
 static enum status read_text(struct reader *r, struct span *out)
@@ -128,14 +141,7 @@ static enum status read_prompt(struct reader *r)
     if (json_peek(r->in) != JSON_ARRAY || is_list_of_ids(r->in)) {
         return add_prompt(r);
     }
-    TRY(json_array(r->in, r->err));
-    while (true) {
-        TRY(json_element(r->in, r->err));
-        if (r->in->is_closed) {
-            return ST_OK;
-        }
-        TRY(add_prompt(r));
-    }
+    return read_each(r, add_prompt);
 }
 
 static enum status read_text_input(struct reader *r)
@@ -324,14 +330,7 @@ static enum status read_stops(struct reader *r)
     if (json_peek(r->in) != JSON_ARRAY) {
         return add_stop(r);
     }
-    TRY(json_array(r->in, r->err));
-    while (true) {
-        TRY(json_element(r->in, r->err));
-        if (r->in->is_closed) {
-            return ST_OK;
-        }
-        TRY(add_stop(r));
-    }
+    return read_each(r, add_stop);
 }
 
 static enum status read_stop_ids(struct reader *r)
