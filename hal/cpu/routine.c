@@ -21,7 +21,7 @@
 #define WAKE_COST_NS 60000
 #define SHARE_COST_NS 4000
 #define BATCH_COST_NS 2000
-#define BATCH_COST_NS_FAIR 8000 /* of a batch that is larger than that requires */
+#define BATCH_COST_NS_FAIR 8000 /* a worker's fair part of a region has at most this cost */
 #define BATCH_COST_NS_MAX 100000
 #define BATCHES_PER_WORKER 4
 

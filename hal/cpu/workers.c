@@ -36,9 +36,10 @@
 #define PATIENCE 8 /* times SPINS: for a region that another worker is about to finish */
 
 /*
- * How long a submission that has no worker waits at most for one that has: in proportion to its own
- * cost, since whoever waits for a long answer hardly notices. So submissions of about the same cost
- * follow each other, each with the caches to itself.
+ * After this time a worker may leave what it runs for a submission that has none: if they are of
+ * one share, or if the share of the other has had less time. The time is in proportion to the cost
+ * of the one that waits: a client that waits for a long answer hardly notices it. So submissions of
+ * about the same cost follow each other, each with the caches to itself.
  */
 #define PATIENCE_TIMES 2
 #define PATIENCE_NS_MIN 200000u

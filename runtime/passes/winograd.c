@@ -46,16 +46,17 @@
 #define TILES_PER_CALL 24.0
 #define COLUMNS_PER_CALL 64.0
 #define PLAIN_CALLS 9.0
-#define PLAIN_CALLS_BF16 3.0 /* the borders on the left and on the right are not apart */
+#define PLAIN_CALLS_BF16 3.0 /* left and right borders are not apart, but with AMX they are */
 
 /* Winograd's algorithm must be estimated this much faster, because it takes memory and precision.
  */
 #define ADVANTAGE 0.9
 
 /* Folding has limits for what it computes from constants: eight times their size, for one node and
- * for all. Packed weights stay below: those of one convolution because there are enough outputs to
- * half fill the widest panel, those of all because they are counted. Only weights that many
- * convolutions derive from one constant come near the second limit. */
+ * for all; only a packing node may grow more. Packed weights stay below: those of one convolution
+ * because there are enough outputs to half fill the widest panel, those of all because they are
+ * counted. Only weights that many convolutions derive from one constant come near the second limit.
+ */
 #define PANEL_MAX 32
 #define GROWTH_MAX 5
 #define FLOATS_MIN (64 * 1024.0) /* may always be made */

@@ -18,19 +18,19 @@ static struct cascade_step *step_of(struct rt_sched_job *job)
     return LIST_ENTRY(job, struct cascade_step, job);
 }
 
-static bool start_part(struct rt_sched_job *job, bool may_run_inline)
+static bool start_child(struct rt_sched_job *job, bool may_run_inline)
 {
     (void)may_run_inline;
     rt_invocation_submit(step_of(job)->invocation, HAL_CALLER_BUSY, rt_job_end, job);
     return true;
 }
 
-static bool cancel_part(struct rt_sched_job *job)
+static bool cancel_child(struct rt_sched_job *job)
 {
     return rt_batch_leave(step_of(job)->invocation);
 }
 
-static void on_part_done(struct rt_sched_job *job, enum status status)
+static void on_child_done(struct rt_sched_job *job, enum status status)
 {
     struct cascade_step *step = step_of(job);
     if (job->batch_size > 1) {
@@ -39,16 +39,16 @@ static void on_part_done(struct rt_sched_job *job, enum status status)
     rt_cascade_end_step(step, status);
 }
 
-static const struct rt_sched_job_ops part_ops = {
-    .start = start_part,
+static const struct rt_sched_job_ops child_ops = {
+    .start = start_child,
     .start_batch = rt_job_start_batch,
     .fits = rt_job_fits,
-    .cancel = cancel_part,
-    .done = on_part_done,
+    .cancel = cancel_child,
+    .done = on_child_done,
 };
 
 /* Steps with states run alone: their memory is in use until they are over, whoever leaves. */
-static int64_t part_rows(const struct rt_sched_queue *queue, const struct rt_invocation *inv)
+static int64_t child_rows(const struct rt_sched_queue *queue, const struct rt_invocation *inv)
 {
     bool may_join = rt_sched_queue_joins(queue) && !inv->method->callable->why_alone && inv->plan &&
                     !inv->method->steps;
@@ -67,10 +67,10 @@ void rt_cascade_submit_child(struct rt_cascade *cascade, uint32_t index)
         rt_invocation_submit(inv, HAL_CALLER_BUSY, rt_cascade_on_step_done, step);
         return;
     }
-    step->job.ops = &part_ops;
+    step->job.ops = &child_ops;
     step->job.deadline_ns = RT_SCHED_NEVER;
     step->job.priority = parent->priority;
-    step->job.rows = part_rows(cascade->queues[index], inv);
+    step->job.rows = child_rows(cascade->queues[index], inv);
     step->job.call = inv;
     step->job.parent = parent;
     step->job.is_uncounted = !cascade->is_partial; /* only calls of lists count for their models */
