@@ -80,38 +80,136 @@ static void copy_rows(const struct product *p, struct place place, size_t rows)
     }
 }
 
-/* Stores columns [column, column + width) of one row. */
-static void finish_row(const struct uk_gemm_f32 *g, const struct place *place, const float *sums,
-                       size_t column, size_t width)
+/* ---- from sums to results -------------------------------------------------------------------- */
+
+/* The columns of a panel as two vectors: how many there are in each, and what all rows share. */
+struct columns {
+    size_t first, n[2];
+    vf bias[2], min, max;
+};
+
+static struct columns columns_of(const struct uk_gemm_f32 *g, size_t panel)
 {
-    ptrdiff_t at = offset(place, g->c_line, g->c_row) + (ptrdiff_t)column;
-    const float *bias = g->bias ? g->bias + column : NULL;
-    const float *residual =
-        g->residual ? g->residual + offset(place, g->residual_line, g->residual_row) + column
-                    : NULL;
-    float activated[UK_VL];
-    for (size_t j = 0; j < width; j += UK_VL) {
-        size_t n = width - j < UK_VL ? width - j : UK_VL;
-        vf y = v_load_aligned(sums + j);
-        if (bias) {
-            y += v_load_part(bias + j, n);
-        }
+    size_t first = panel * UK_NR, width = g->n - first < UK_NR ? g->n - first : UK_NR;
+    struct columns c = {.first = first, .min = v_splat(g->min), .max = v_splat(g->max)};
+    c.n[0] = width < UK_VL ? width : UK_VL;
+    c.n[1] = width - c.n[0];
+    for (size_t i = 0; g->bias && i < 2; i++) {
+        c.bias[i] = v_load_part(g->bias + first + i * UK_VL, c.n[i]);
+    }
+    return c;
+}
+
+/* Bias, residual and clamp of a row. */
+UK_INLINE void complete(const struct columns *c, const float *sums, const float *residual, vf y[2])
+{
+    UK_UNROLL
+    for (size_t i = 0; i < 2; i++) {
+        y[i] = v_load_aligned(sums + i * UK_VL) + c->bias[i];
         if (residual) {
-            y += v_load_part(residual + j, n);
+            y[i] += v_load_part(residual + i * UK_VL, c->n[i]);
         }
-        y = v_clamp(y, v_splat(g->min), v_splat(g->max));
-        if (g->activation) {
-            v_store(activated, y);
-            g->activation(activated, activated, n);
-            y = v_load(activated);
-        }
-        if (g->c_is_bf16) {
-            store_bf16((uint16_t *)(void *)g->c + at + j, y, n);
-        } else {
-            v_store_part(g->c + at + j, y, n);
-        }
+        y[i] = v_clamp(y[i], c->min, c->max);
     }
 }
+
+UK_INLINE void store_row(void *row, const struct columns *c, const vf y[2], const bool is_bf16,
+                         const bool is_whole)
+{
+    if (is_bf16 && is_whole) {
+        __m512bh pair = _mm512_cvtne2ps_pbh((__m512)y[1], (__m512)y[0]);
+        memcpy((uint16_t *)row + c->first, &pair, sizeof(pair));
+    } else if (is_bf16) {
+        store_bf16((uint16_t *)row + c->first, y[0], c->n[0]);
+        store_bf16((uint16_t *)row + c->first + UK_VL, y[1], c->n[1]);
+    } else if (is_whole) {
+        v_store((float *)row + c->first, y[0]);
+        v_store((float *)row + c->first + UK_VL, y[1]);
+    } else {
+        v_store_part((float *)row + c->first, y[0], c->n[0]);
+        v_store_part((float *)row + c->first + UK_VL, y[1], c->n[1]);
+    }
+}
+
+/* Rows of one line: from |sums| to |to|. */
+struct rows {
+    float (*sums)[UK_NR];
+    size_t count;
+    const float *residual; /* or NULL */
+    uint8_t *to;
+};
+
+UK_INLINE void store_rows(const struct uk_gemm_f32 *g, const struct columns *columns,
+                          const struct rows *r, const bool is_bf16, const bool is_whole)
+{
+    const struct columns c = *columns; /* registers: what is stored is not part of it */
+    const ptrdiff_t c_bytes = g->c_row * (ptrdiff_t)(is_bf16 ? sizeof(uint16_t) : sizeof(float));
+    const bool is_complete = g->activation != NULL;
+    for (size_t i = 0; i < r->count; i++) {
+        vf y[2] = {v_load_aligned(r->sums[i]), v_load_aligned(r->sums[i] + UK_VL)};
+        if (!is_complete) {
+            const float *residual =
+                r->residual ? r->residual + (ptrdiff_t)i * g->residual_row : NULL;
+            complete(&c, r->sums[i], residual, y);
+        }
+        store_row(r->to + (ptrdiff_t)i * c_bytes, &c, y, is_bf16, is_whole);
+    }
+}
+
+/* The activation takes all rows at once, with the columns of a panel that are not there. */
+static void activate_rows(const struct uk_gemm_f32 *g, const struct columns *c,
+                          const struct rows *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        vf y[2];
+        complete(c, r->sums[i],
+                 r->residual ? r->residual + (ptrdiff_t)i * g->residual_row : NULL, y);
+        v_store(r->sums[i], y[0]);
+        v_store(r->sums[i] + UK_VL, y[1]);
+    }
+    g->activation(r->sums[0], r->sums[0], r->count * UK_NR);
+}
+
+static void finish_rows(const struct uk_gemm_f32 *g, const struct columns *c, const struct rows *r)
+{
+    bool is_whole = c->n[1] == UK_VL;
+    if (g->activation) {
+        activate_rows(g, c, r);
+    }
+    if (g->c_is_bf16 && is_whole) {
+        store_rows(g, c, r, true, true);
+    } else if (g->c_is_bf16) {
+        store_rows(g, c, r, true, false);
+    } else if (is_whole) {
+        store_rows(g, c, r, false, true);
+    } else {
+        store_rows(g, c, r, false, false);
+    }
+}
+
+/* Makes results of |rows| rows of sums from |place| on, a line at a time. */
+static void finish_tile(const struct product *p, struct place place, size_t rows, size_t panel,
+                        float (*sums)[UK_NR])
+{
+    const struct uk_gemm_f32 *g = p->g;
+    const struct columns columns = columns_of(g, panel);
+    while (rows > 0) {
+        size_t count = g->m - place.at < rows ? g->m - place.at : rows;
+        ptrdiff_t at = offset(&place, g->c_line, g->c_row);
+        const float *residual = g->residual
+                                    ? g->residual + columns.first +
+                                          offset(&place, g->residual_line, g->residual_row)
+                                    : NULL;
+        uint8_t *to =
+            (uint8_t *)g->c + at * (ptrdiff_t)(g->c_is_bf16 ? sizeof(uint16_t) : sizeof(float));
+        finish_rows(g, &columns, &(struct rows){sums, count, residual, to});
+        sums += count;
+        rows -= count;
+        place = (struct place){place.line + 1, 0};
+    }
+}
+
+/* ---- the product ----------------------------------------------------------------------------- */
 
 static size_t run_bytes(const struct product *p)
 {
@@ -138,9 +236,8 @@ static void run_tile(const struct product *p, struct place place, size_t rows, s
 {
     _Alignas(64) float sums[UK_BF16_MR][UK_NR];
     const struct uk_gemm_f32 *g = p->g;
-    size_t column = panel * UK_NR, width = g->n - column < UK_NR ? g->n - column : UK_NR;
     const uint16_t *b = (const uint16_t *)g->b + panel * g->k * UK_NR;
-    bool is_wide = width > UK_VL, is_tall = rows > p->height;
+    bool is_wide = g->n - panel * UK_NR > UK_VL, is_tall = rows > p->height;
     size_t run_count = p->is_one_run ? 1 : p->segment_count;
     struct amx_run run = rows_of(p, &place);
     const uint8_t *a = run.a;
@@ -162,9 +259,7 @@ static void run_tile(const struct product *p, struct place place, size_t rows, s
         AMX_STORE(2, &sums[second][0], sizeof(sums[0]));
         AMX_STORE(3, &sums[second][UK_VL], sizeof(sums[0]));
     }
-    for (size_t i = 0; i < rows; i++, go_on(p, &place)) {
-        finish_row(g, &place, sums[i], column, width);
-    }
+    finish_tile(p, place, rows, panel, sums);
 }
 
 static void choose_runs(struct product *p, struct uk_segment *from_start)
