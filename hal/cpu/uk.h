@@ -207,6 +207,9 @@ struct hal_cpu_uk {
     bool bf16_skips;     /* gemm_bf16 takes |skips| */
     void (*gemm_bf16)(const struct uk_gemm_f32 *g);
     void (*pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
+    /* Rounds rows of |n| floats, one behind the other, to rows |y_row| apart, as gemm_bf16 rounds
+     * what it multiplies. */
+    void (*rows_to_bf16)(uint16_t *y, ptrdiff_t y_row, const float *x, size_t rows, size_t n);
 
     uk_unary_f32_f *unary_f32[UK_UNARY_COUNT];
     /* gelu for results that are rounded to bfloat16: the relative error is below 3.4e-4, a sixth of

@@ -10,6 +10,10 @@
  * lines: some lines of the product into scratch memory that stays in a near cache, and from them
  * the output's lines. Lines that the next ones need again are kept. Each number is the result of
  * the same operations in the same order as in the two layers.
+ *
+ * The product may be one of bfloat16 numbers; the expanded lines are floats all the same, because
+ * the depthwise convolution multiplies floats. Without a product, the depthwise convolution reads
+ * the input where it lies.
  */
 #include "config.h"
 
@@ -22,6 +26,7 @@
 #include "hal/cpu/uk_subnormals.h"
 #include "runtime/emit/emit.h"
 #include "runtime/emit/minmax.h"
+#include "runtime/ops/activation.h"
 #include "runtime/ops/chain.h"
 #include "runtime/ops/op.h"
 
@@ -38,11 +43,12 @@
 /* Bands compute the lines between them twice: so many times as many lines they must have. */
 #define BAND_OVERLAPS 8
 
-/* A layer's activation; RT_PW_COUNT: none. */
+/* A layer's activation: a loop; RT_PW_COUNT: none. Products of bfloat16 numbers compute it, if it
+ * has a number, an enum uk_unary + 1. */
 struct layer {
     const float *bias; /* only in a tile */
     float min, max;
-    uint32_t activation;
+    uint32_t activation, unary;
 };
 
 struct expand {
@@ -53,6 +59,7 @@ struct expand {
     uint32_t kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left;
     uint32_t band, lines; /* output lines of a tile, and of a step */
     struct layer product, depthwise;
+    bool has_product, is_bf16, in_is_bf16, out_is_bf16; /* is_bf16: the product's weights */
 };
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
@@ -64,11 +71,12 @@ struct step {
 
 struct work {
     const struct expand *e;
-    const float *in, *weights;
-    float *out;           /* of the tile's channels */
+    const uint8_t *in, *weights;
+    uint8_t *out;         /* of the tile's channels */
     uint32_t n;           /* of them */
     float *taps;          /* depthwise weights of these channels, side by side */
-    float *lines, *image; /* expanded lines; output lines, if there is an activation */
+    float *lines, *image; /* expanded lines; output lines, if they are not stored at once */
+    void *rows;           /* scratch memory of products of bfloat16 numbers */
     struct layer product, depthwise;
 };
 
@@ -101,6 +109,17 @@ static bool is_active(const struct layer *layer)
     return layer->activation != RT_PW_COUNT;
 }
 
+/* Does the product compute its activation? */
+static bool activates(const struct expand *e)
+{
+    return e->is_bf16 && e->product.unary > 0;
+}
+
+static size_t number_bytes(bool is_bf16)
+{
+    return is_bf16 ? sizeof(uint16_t) : sizeof(float);
+}
+
 /* Computes lines [begin, end) of the expanded image into |to|. */
 static void expand_lines(const struct work *w, uint32_t begin, uint32_t end, float *to,
                          uint64_t mode)
@@ -109,8 +128,12 @@ static void expand_lines(const struct work *w, uint32_t begin, uint32_t end, flo
     if (begin == end) {
         return;
     }
-    hal_cpu_uk()->gemm_f32(&(struct uk_gemm_f32){
-        .a = w->in + (size_t)begin * e->width * e->ins,
+    const uint8_t *in =
+        w->in + (size_t)begin * e->width * e->ins * number_bytes(e->in_is_bf16);
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    (e->is_bf16 ? uk->gemm_bf16 : uk->gemm_f32)(&(struct uk_gemm_f32){
+        .a = (const float *)(const void *)in,
+        .a_is_bf16 = e->in_is_bf16,
         .a_row = e->ins,
         .segment_count = 1,
         .run = e->ins,
@@ -124,28 +147,53 @@ static void expand_lines(const struct work *w, uint32_t begin, uint32_t end, flo
         .n = w->n,
         .min = w->product.min,
         .max = w->product.max,
+        .activation = activates(e) ? uk->unary_f32[e->product.unary - 1] : NULL,
+        .scratch = w->rows,
     });
-    if (is_active(&w->product)) {
+    if (is_active(&w->product) && !activates(e)) {
         activate(&w->product, to, (size_t)(end - begin) * e->width * w->n, mode);
     }
 }
 
-/* Computes the output's lines of |s|, whose input lines are at the beginning of the scratch. */
+/* Are the results of the depthwise convolution stored at once? */
+static bool is_direct(const struct expand *e)
+{
+    return !is_active(&e->depthwise) && !e->out_is_bf16;
+}
+
+/* Moves |pixels| of the output's lines to |out|. */
+static void store_image(const struct work *w, uint8_t *out, size_t pixels)
+{
+    size_t row = w->e->channels;
+    if (w->e->out_is_bf16) {
+        hal_cpu_uk()->rows_to_bf16((uint16_t *)(void *)out, (ptrdiff_t)row, w->image, pixels, w->n);
+        return;
+    }
+    for (size_t i = 0; i < pixels; i++) {
+        memcpy(out + i * row * sizeof(float), w->image + i * w->n, w->n * sizeof(float));
+    }
+}
+
+/* Computes the output's lines of |s|, whose input lines are at the beginning of the scratch, or
+ * where they lie if there is no product. */
 static void convolve(const struct work *w, const struct step *s, uint64_t mode)
 {
     const struct expand *e = w->e;
-    bool is_direct = !is_active(&w->depthwise);
-    float *out = w->out + (size_t)s->y * e->out_width * e->channels;
+    uint8_t *out =
+        w->out + (size_t)s->y * e->out_width * e->channels * number_bytes(e->out_is_bf16);
     size_t pixels = (size_t)(s->y_end - s->y) * e->out_width;
+    size_t pixel = e->has_product ? w->n : e->channels;
+    size_t y_pixel = is_direct(e) ? e->channels : w->n;
+    const float *in = (const float *)(const void *)w->in + s->begin * e->width * pixel;
     hal_cpu_uk()->dw_f32(&(struct uk_dw_f32){
-        .x = w->lines,
-        .x_line = (ptrdiff_t)e->width * w->n,
-        .x_pixel = w->n,
+        .x = e->has_product ? w->lines : in,
+        .x_line = (ptrdiff_t)(e->width * pixel),
+        .x_pixel = (ptrdiff_t)pixel,
         .w = w->taps,
         .bias = w->depthwise.bias,
-        .y = is_direct ? out : w->image,
-        .y_line = (ptrdiff_t)e->out_width * (is_direct ? e->channels : w->n),
-        .y_pixel = is_direct ? e->channels : w->n,
+        .y = is_direct(e) ? (float *)(void *)out : w->image,
+        .y_line = (ptrdiff_t)(e->out_width * y_pixel),
+        .y_pixel = (ptrdiff_t)y_pixel,
         .channels = w->n,
         .height = s->end - s->begin,
         .width = e->width,
@@ -162,13 +210,13 @@ static void convolve(const struct work *w, const struct step *s, uint64_t mode)
         .min = w->depthwise.min,
         .max = w->depthwise.max,
     });
-    if (is_direct) {
+    if (is_direct(e)) {
         return;
     }
-    activate(&w->depthwise, w->image, pixels * w->n, mode);
-    for (size_t i = 0; i < pixels; i++) {
-        memcpy(out + i * e->channels, w->image + i * w->n, w->n * sizeof(*out));
+    if (is_active(&w->depthwise)) {
+        activate(&w->depthwise, w->image, pixels * w->n, mode);
     }
+    store_image(w, out, pixels);
 }
 
 static void gather_taps(const struct work *w, const float *from)
@@ -191,6 +239,13 @@ static uint32_t keep_lines(const struct work *w, const struct step *s, uint32_t 
 
 static void run_steps(const struct work *w, uint32_t y, uint32_t behind, uint64_t mode)
 {
+    if (!w->e->has_product) {
+        for (; y < behind; y += w->e->lines) {
+            struct step s = step_at(w->e, y, behind);
+            convolve(w, &s, mode);
+        }
+        return;
+    }
     struct step s = step_at(w->e, y, behind);
     expand_lines(w, s.begin, s.end, w->lines, mode);
     convolve(w, &s, mode);
@@ -217,13 +272,16 @@ static size_t taps_floats(const struct expand *e)
 
 static size_t lines_floats(const struct expand *e)
 {
+    if (!e->has_product) {
+        return 0;
+    }
     uint32_t reach = (e->lines - 1) * e->stride_h + e->kernel_h;
     return aligned((size_t)(reach < e->height ? reach : e->height) * e->width * e->widest);
 }
 
 static size_t image_floats(const struct expand *e)
 {
-    return is_active(&e->depthwise) ? aligned((size_t)e->lines * e->out_width * e->widest) : 0;
+    return is_direct(e) ? 0 : aligned((size_t)e->lines * e->out_width * e->widest);
 }
 
 static struct layer at_channel(struct layer layer, const float *bias, uint32_t channel)
@@ -246,13 +304,18 @@ static void expand_cpu(const struct hal_args *args, struct hal_tile tile)
     float *scratch = args->scratch;
     struct work w = {
         .e = e,
-        .in = (const float *)args->bindings[1] + tile.z * e->image_in,
-        .weights = (const float *)args->bindings[2] + (size_t)channel * e->ins,
-        .out = (float *)args->bindings[0] + tile.z * e->image_out + channel,
+        .in = (const uint8_t *)args->bindings[1] +
+              (size_t)(tile.z * e->image_in + (e->has_product ? 0 : channel)) *
+                  number_bytes(e->in_is_bf16),
+        .weights = (const uint8_t *)args->bindings[2] +
+                   (size_t)channel * e->ins * number_bytes(e->is_bf16),
+        .out = (uint8_t *)args->bindings[0] +
+               (size_t)(tile.z * e->image_out + channel) * number_bytes(e->out_is_bf16),
         .n = tile.x + 1 == e->blocks ? e->channels - channel : e->block,
         .taps = scratch,
         .lines = scratch + taps_floats(e),
         .image = scratch + taps_floats(e) + lines_floats(e),
+        .rows = scratch + taps_floats(e) + lines_floats(e) + image_floats(e),
         .product = at_channel(e->product, args->bindings[3], channel),
         .depthwise = at_channel(e->depthwise, args->bindings[5], channel),
     };
@@ -263,6 +326,7 @@ static void expand_cpu(const struct hal_args *args, struct hal_tile tile)
 }
 
 static const struct hal_kernel kernel = {.name = "expand_dw_f32", .cpu = expand_cpu};
+static const struct hal_kernel bf16_kernel = {.name = "expand_dw_bf16", .cpu = expand_cpu};
 
 /* ---- the operator ---------------------------------------------------------------------------- */
 
@@ -301,12 +365,14 @@ static struct layer read_layer(struct rt_emit *emit, uint32_t min, uint32_t max,
         .min = (float)rt_emit_number(emit, min),
         .max = (float)rt_emit_number(emit, max),
         .activation = name->kind == RT_NONE ? RT_PW_COUNT : rt_chain_op_named(name->bytes),
+        .unary = rt_activation_read(name),
     };
 }
 
 static enum status describe(struct rt_emit *emit, struct expand *e, struct error *err)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, RT_EXPAND_X), *out = rt_emit_out(emit, 0);
+    const struct rt_tensor *weights = rt_emit_arg(emit, RT_EXPAND_W);
     for (uint8_t d = 1; d < 4; d++) {
         if (x->dims[d] > INT32_MAX || out->dims[d] > INT32_MAX) {
             return error_set(err, ST_TOO_LARGE, "the image is too large");
@@ -329,6 +395,10 @@ static enum status describe(struct rt_emit *emit, struct expand *e, struct error
         .pad_left = (uint32_t)rt_emit_ints(emit, RT_EXPAND_PADDING, 1),
         .product = read_layer(emit, RT_EXPAND_MIN, RT_EXPAND_MAX, RT_EXPAND_ACTIVATION),
         .depthwise = read_layer(emit, RT_EXPAND_DW_MIN, RT_EXPAND_DW_MAX, RT_EXPAND_DW_ACTIVATION),
+        .has_product = weights != NULL,
+        .is_bf16 = weights && weights->dtype == DT_BF16,
+        .in_is_bf16 = x->dtype == DT_BF16,
+        .out_is_bf16 = out->dtype == DT_BF16,
     };
     return ST_OK;
 }
@@ -340,14 +410,15 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 static double macs_of(const struct expand *e, int64_t images)
 {
-    double product = (double)e->height * e->width * e->ins;
+    double product = e->has_product ? (double)e->height * e->width * e->ins : 0;
     double depthwise = (double)e->out_height * e->out_width * e->kernel_h * e->kernel_w;
     return (double)images * e->channels * (product + depthwise);
 }
 
 static int64_t cost_ns(const struct expand *e, int64_t images)
 {
-    double product = (double)e->height * e->width * e->ins / MACS_PER_NS;
+    double speed = MACS_PER_NS * (e->is_bf16 ? hal_cpu_uk()->bf16_speed : 1);
+    double product = e->has_product ? (double)e->height * e->width * e->ins / speed : 0;
     double depthwise =
         (double)e->out_height * e->out_width * e->kernel_h * e->kernel_w / DEPTHWISE_MACS_PER_NS;
     double ns = (double)images * e->channels * (product + depthwise);
@@ -377,6 +448,7 @@ static void cut(struct expand *e, int64_t images, int64_t ns, const struct rt_ma
 static enum status expand_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, RT_EXPAND_X), *out = rt_emit_out(emit, 0);
+    const struct rt_tensor *weights = rt_emit_arg(emit, RT_EXPAND_W);
     const struct rt_tensor *bias = rt_emit_arg(emit, RT_EXPAND_BIAS);
     const struct rt_tensor *dw_bias = rt_emit_arg(emit, RT_EXPAND_DW_BIAS);
     struct expand e;
@@ -392,19 +464,21 @@ static enum status expand_emit(struct rt_emit *emit, struct error *err)
     struct hal_binding bindings[] = {
         out->binding,
         x->binding,
-        rt_emit_arg(emit, RT_EXPAND_W)->binding,
+        weights ? weights->binding : (struct hal_binding){0},
         bias ? bias->binding : (struct hal_binding){0},
         rt_emit_arg(emit, RT_EXPAND_DW_W)->binding,
         dw_bias ? dw_bias->binding : (struct hal_binding){0},
     };
+    size_t floats = taps_floats(&e) + lines_floats(&e) + image_floats(&e);
+    size_t rows = e.is_bf16 ? uk_gemm_bf16_scratch(hal_cpu_uk(), e.ins) : 0;
     struct hal_dispatch dispatch = {
-        .kernel = &kernel,
+        .kernel = e.is_bf16 ? &bf16_kernel : &kernel,
         .grid = {e.blocks, (uint32_t)ceil_div(e.out_height, e.band), (uint32_t)out->dims[0]},
         .constants = &e,
         .constants_bytes = sizeof(e),
         .bindings = bindings,
         .binding_count = 6,
-        .scratch_bytes = (taps_floats(&e) + lines_floats(&e) + image_floats(&e)) * sizeof(float),
+        .scratch_bytes = floats * sizeof(float) + rows,
         .cost = (uint64_t)ns,
         .macs = macs_of(&e, out->dims[0]),
     };
@@ -413,12 +487,12 @@ static enum status expand_emit(struct rt_emit *emit, struct error *err)
 
 const struct rt_op rt_ops_expand_dw[] = {
     {.name = "expand_dw",
-     .args = "TTT?FFZ?TT?LLLFFZ?>T",
+     .args = "TT?T?FFZ?TT?LLLFFZ?>T",
      .shape = expand_shape,
      .emit = expand_emit,
      .layout = RT_LAYOUT_CHANNELS_LAST,
      .batch = rt_batch_each,
-     .dtypes = 1u << DT_F32,
+     .dtypes = 1u << DT_F32 | 1u << DT_BF16,
      .runs = &kernel},
     {.name = NULL},
 };

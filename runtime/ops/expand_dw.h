@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A product and the depthwise convolution behind it, for the operator and the pass that makes it.
- */
+/* A depthwise convolution and the product in front of it, for the operator and the pass that makes
+ * it. */
 #ifndef PTED_RUNTIME_OPS_EXPAND_DW_H
 #define PTED_RUNTIME_OPS_EXPAND_DW_H
 
@@ -10,7 +10,7 @@
  */
 enum rt_expand_arg {
     RT_EXPAND_X,
-    RT_EXPAND_W,
+    RT_EXPAND_W, /* none: there is no product */
     RT_EXPAND_BIAS,
     RT_EXPAND_MIN,
     RT_EXPAND_MAX,

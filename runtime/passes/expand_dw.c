@@ -4,6 +4,10 @@
  * activations behind both: see runtime/ops/expand_dw.c. Clamps are already part of the
  * convolutions, and other activations are chains of one step, so the pass runs behind fuse and
  * chain.
+ *
+ * Where products of bfloat16 numbers are fast, each depthwise convolution becomes such a node, even
+ * if no product is in front of it: it computes its activation and can store its results as
+ * bfloat16.
  */
 #include "config.h"
 
@@ -23,20 +27,30 @@
 /* A smaller expanded image stays in a second-level cache, so that storing it costs little. */
 #define EXPANDED_BYTES (512 * 1024)
 
+/* Products of bfloat16 numbers that are so many times as fast as those of floats take less time
+ * than to store the expanded image, whatever its size. */
+#define FAST_PRODUCTS 4
+
 /* Does a convolution use only what both kinds of them have here? */
 static bool is_plain(const struct rt_graph *graph, const struct rt_node *conv)
 {
     return rt_node_arg(graph, conv, RT_PACKED_X)->rank == 4 &&
-           rt_node_arg(graph, conv, RT_PACKED_W)->dtype == DT_F32 &&
            rt_node_arg(graph, conv, RT_PACKED_RESIDUAL)->kind == RT_NONE &&
            rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_DILATION), 1) &&
            !rt_node_arg(graph, conv, RT_PACKED_TRANSPOSED)->b &&
            !rt_node_out(graph, conv, 0)->is_half;
 }
 
+static bool has_fast_products(const struct rt_graph *graph)
+{
+    return graph->precision == PRECISION_BF16 && graph->bf16_speed >= FAST_PRODUCTS;
+}
+
 static bool is_product(const struct rt_graph *graph, const struct rt_node *conv)
 {
-    return is_plain(graph, conv) && rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_KERNEL), 1) &&
+    bool is_f32 = rt_node_arg(graph, conv, RT_PACKED_W)->dtype == DT_F32;
+    return is_plain(graph, conv) && (is_f32 || has_fast_products(graph)) &&
+           rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_KERNEL), 1) &&
            rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_STRIDE), 1) &&
            rt_ints_are(rt_node_arg(graph, conv, RT_PACKED_PADDING), 0) &&
            rt_dim_is(rt_node_arg(graph, conv, RT_PACKED_GROUPS)->i, 1) &&
@@ -67,7 +81,8 @@ static bool is_large(const struct rt_value *image)
     return bytes >= EXPANDED_BYTES;
 }
 
-/* The convolution turns into the node that also computes |product|, whose activation is |name|. */
+/* The convolution turns into the node that also computes |product|, whose activation is |name|; or,
+ * if there is no product, into one that can have an activation and round its results. */
 static enum status absorb(struct rt_graph *graph, struct rt_node *conv,
                           const struct rt_node *product, uint32_t name, struct error *err)
 {
@@ -75,11 +90,12 @@ static enum status absorb(struct rt_graph *graph, struct rt_node *conv,
     if (!args) {
         return arena_fail(&graph->arena, "the method", err);
     }
-    args[RT_EXPAND_X] = product->args[RT_PACKED_X];
-    args[RT_EXPAND_W] = product->args[RT_PACKED_W];
-    args[RT_EXPAND_BIAS] = product->args[RT_PACKED_BIAS];
-    args[RT_EXPAND_MIN] = product->args[RT_PACKED_MIN];
-    args[RT_EXPAND_MAX] = product->args[RT_PACKED_MAX];
+    const uint32_t *from = product ? product->args : conv->args;
+    args[RT_EXPAND_X] = from[RT_PACKED_X];
+    args[RT_EXPAND_W] = product ? from[RT_PACKED_W] : name;
+    args[RT_EXPAND_BIAS] = product ? from[RT_PACKED_BIAS] : name;
+    args[RT_EXPAND_MIN] = from[RT_PACKED_MIN];
+    args[RT_EXPAND_MAX] = from[RT_PACKED_MAX];
     args[RT_EXPAND_ACTIVATION] = name;
     args[RT_EXPAND_DW_W] = conv->args[RT_PACKED_W];
     args[RT_EXPAND_DW_BIAS] = conv->args[RT_PACKED_BIAS];
@@ -98,9 +114,10 @@ static enum status absorb(struct rt_graph *graph, struct rt_node *conv,
 static enum status visit_depthwise(struct rt_rewrite *rw, struct rt_node *conv, struct error *err)
 {
     struct rt_graph *graph = rw->graph;
-    uint32_t value = conv->args[RT_PACKED_X], name = conv->args[RT_PACKED_RESIDUAL];
+    uint32_t value = conv->args[RT_PACKED_X], none = conv->args[RT_PACKED_RESIDUAL], name = none;
     uint32_t input, found;
-    if (!is_depthwise(graph, conv) || !is_large(&graph->values[value])) {
+    bool is_fast = has_fast_products(graph);
+    if (!is_depthwise(graph, conv) || !(is_fast || is_large(&graph->values[value]))) {
         return ST_OK;
     }
     const struct rt_node *chain = rt_rewrite_producer(rw, value, RT_KNOWN_chain);
@@ -110,10 +127,10 @@ static enum status visit_depthwise(struct rt_rewrite *rw, struct rt_node *conv, 
         value = input;
     }
     const struct rt_node *product = rt_rewrite_producer(rw, value, RT_KNOWN_conv);
-    if (!product || !rt_rewrite_is_single_use(rw, value) || !is_product(graph, product)) {
-        return ST_OK;
+    if (product && rt_rewrite_is_single_use(rw, value) && is_product(graph, product)) {
+        return absorb(graph, conv, product, name, err);
     }
-    return absorb(graph, conv, product, name, err);
+    return is_fast ? absorb(graph, conv, NULL, none, err) : ST_OK;
 }
 
 static void visit_activation(struct rt_rewrite *rw, const struct rt_node *chain)

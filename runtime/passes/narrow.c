@@ -37,7 +37,8 @@ struct narrowing {
 /* Are the node's weights bfloat16? */
 static bool is_product(const struct rt_graph *graph, const struct rt_node *node)
 {
-    return (rt_op_is(node->op, RT_KNOWN_gemm) || rt_op_is(node->op, RT_KNOWN_conv)) &&
+    return (rt_op_is(node->op, RT_KNOWN_gemm) || rt_op_is(node->op, RT_KNOWN_conv) ||
+            rt_op_is(node->op, RT_KNOWN_expand_dw)) &&
            rt_node_arg(graph, node, 1)->dtype == DT_BF16;
 }
 
@@ -62,6 +63,7 @@ static bool rounds(const struct rt_graph *graph, const struct rt_node *node)
     bool is_pointwise = (node->op->flags & RT_OP_POINTWISE) && !(node->op->flags & RT_OP_COPY) &&
                         !rt_op_is(node->op, RT_KNOWN_chain);
     return is_product(graph, node) || is_pointwise || rt_op_is(node->op, RT_KNOWN_layer_norm) ||
+           rt_op_is(node->op, RT_KNOWN_expand_dw) ||
            rt_op_is(node->op, RT_KNOWN_cat_affine);
 }
 
@@ -134,6 +136,8 @@ static double rounds_of(const struct rt_graph *graph, const struct rt_node *node
     double panels = (double)w->dims[1].value, rows, windows = 1;
     if (rt_op_is(node->op, RT_KNOWN_gemm)) {
         rows = size_of(x, 0, x->rank - 1) / (double)w->dims[0].value;
+    } else if (rt_op_is(node->op, RT_KNOWN_expand_dw)) {
+        return panels;
     } else {
         const struct rt_value *stride = rt_node_arg(graph, node, RT_PACKED_STRIDE);
         windows = (double)w->dims[2].value * (double)w->dims[0].value / (double)x->dims[1].value;

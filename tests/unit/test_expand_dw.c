@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "hal/buffer.h"
+#include "hal/cpu/uk.h"
 #include "hal/device.h"
 #include "runtime/code/fold.h"
 #include "runtime/ops/expand_dw.h"
@@ -151,6 +152,26 @@ static void other_layers_stay(void **state)
     assert_int_equal(count_joined(&plain, false), 1);
 }
 
+/* Beside fast products of bfloat16 numbers any size is joined, and a depthwise convolution alone
+ * becomes the node that can round its results. */
+static void fast_products_join_all(void **state)
+{
+    struct fixture storage = {.device = NULL}, *f = &storage;
+    struct block small = usual;
+    (void)state;
+    small.height = small.width = 7;
+    graph_begin(f);
+    f->graph.precision = PRECISION_BF16;
+    f->graph.bf16_speed = 8;
+    give(f, convolve(f, &small, convolve(f, &small, INPUT(1, 16, 7, 7), false), true));
+    give(f, convolve(f, &small, INPUT(1, 96, 7, 7), true));
+    run_passes(f);
+    assert_ok(f->err, rt_pass_expand_dw(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "expand_dw"), 2);
+    assert_int_equal(count_ops(f, "conv") + count_ops(f, "conv_dw") + count_ops(f, "chain"), 0);
+    rt_graph_fini(&f->graph);
+}
+
 /* A chain of several steps is no activation of a layer, and neither is one of several tensors. */
 static void longer_chains_stay(void **state)
 {
@@ -170,41 +191,72 @@ static void longer_chains_stay(void **state)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* Computes the block as one node or as layers. All of it is constant, so that folding runs it. */
-static size_t solve(struct hal_device *device, const struct block *b, bool is_joined, float *out)
+/* How a block is computed. */
+struct way {
+    bool is_bf16; /* products of bfloat16 numbers, where the block permits them */
+    bool is_joined, is_rounded; /* the result is stored as bfloat16; not by layers */
+};
+
+/* Computes the block as one node or as layers; returns the bytes of the result. All of it is
+ * constant, so that folding runs it. */
+static size_t solve(struct hal_device *device, const struct block *b, struct way way, void *out)
 {
     struct fixture storage = {.device = device}, *f = &storage;
     graph_begin(f);
+    f->graph.precision = way.is_bf16 ? PRECISION_BF16 : PRECISION_FAST;
+    f->graph.bf16_speed = way.is_bf16 ? 8 : 0;
     uint32_t x = CONSTANT(1, b->images, b->ins, b->height, b->width);
     give(f, convolve(f, b, convolve(f, b, x, false), true));
     give(f, CONSTANT(0, LENGTH(numbers))); /* folding makes some times what constants take */
     run_passes(f);
-    if (is_joined) {
+    if (way.is_joined) {
         assert_ok(f->err, rt_pass_expand_dw(&f->graph, &f->err));
+        assert_int_equal(count_ops(f, "conv_dw") + count_ops(f, "conv"), 0);
     }
-    assert_int_equal(count_ops(f, "expand_dw"), is_joined);
+    assert_int_equal(count_ops(f, "expand_dw"), way.is_joined);
+    for (uint32_t i = 0; way.is_rounded && i < f->graph.node_count; i++) {
+        bool is_joined = strcmp(f->graph.nodes[i].op->name, "expand_dw") == 0;
+        bool is_last = f->graph.nodes[i].outs[0] == f->graph.outputs[0];
+        if (is_joined || is_last) { /* the last one puts it in order */
+            f->graph.values[f->graph.nodes[i].outs[0]].dtype = DT_BF16;
+        }
+    }
     assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     const struct rt_value *v = &f->graph.values[f->graph.outputs[0]];
     size_t bytes = v->bytes.len;
     assert_true(v->is_constant && bytes > 0 && bytes <= RESULTS_MAX * sizeof(float));
     memcpy(out, v->bytes.ptr, bytes);
     rt_graph_fini(&f->graph);
-    return bytes / sizeof(float);
+    return bytes;
 }
 
-static void check_block(const struct block *b, enum hal_cpu_isa isa)
+static struct hal_device *open_device(enum hal_cpu_isa isa, uint32_t workers)
+{
+    const struct hal_device_options options = {.workers = workers,
+                                               .cpu_level = hal_cpu_isa_name(isa)};
+    struct hal_device *device;
+    struct error err;
+    assert_ok(err, hal_device_open("cpu", &options, &device, &err));
+    return device;
+}
+
+static void check_block(const struct block *b, enum hal_cpu_isa isa, bool is_bf16)
 {
     static float want[RESULTS_MAX], got[RESULTS_MAX];
+    static uint16_t rounded[RESULTS_MAX];
     for (uint32_t workers = 1; workers <= WORKERS_MAX; workers++) {
-        const struct hal_device_options options = {.workers = workers,
-                                                   .cpu_level = hal_cpu_isa_name(isa)};
-        struct hal_device *device;
-        struct error err;
-        assert_ok(err, hal_device_open("cpu", &options, &device, &err));
-        size_t count = workers == 1 ? solve(device, b, false, want) : 0;
-        size_t joined = solve(device, b, true, got);
-        assert_true(workers > 1 || joined == count);
-        assert_memory_equal(got, want, joined * sizeof(float));
+        struct hal_device *device = open_device(isa, workers);
+        size_t bytes =
+            workers == 1 ? solve(device, b, (struct way){.is_bf16 = is_bf16}, want) : 0;
+        size_t joined = solve(device, b, (struct way){is_bf16, true, false}, got);
+        assert_true(workers > 1 || joined == bytes);
+        assert_memory_equal(got, want, joined);
+        if (is_bf16) {
+            size_t count = joined / sizeof(float);
+            hal_cpu_uk()->f32_to_bf16(rounded, want, count);
+            assert_int_equal(solve(device, b, (struct way){true, true, true}, got), joined / 2);
+            assert_memory_equal(got, rounded, count * sizeof(*rounded));
+        }
         hal_device_unref(device);
     }
 }
@@ -226,7 +278,10 @@ static void results_are_those_of_the_layers(void **state)
     (void)state;
     for (unsigned l = 0; l < HAL_CPU_ISA_COUNT; l++) {
         for (size_t i = 0; i < LENGTH(blocks) && has_level((enum hal_cpu_isa)l); i++) {
-            check_block(&blocks[i], (enum hal_cpu_isa)l);
+            check_block(&blocks[i], (enum hal_cpu_isa)l, false);
+            if (hal_cpu_isa_kernels((enum hal_cpu_isa)l)->gemm_bf16) {
+                check_block(&blocks[i], (enum hal_cpu_isa)l, true);
+            }
         }
     }
 }
@@ -241,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_join),
         cmocka_unit_test(other_layers_stay),
+        cmocka_unit_test(fast_products_join_all),
         cmocka_unit_test(longer_chains_stay),
         cmocka_unit_test(results_are_those_of_the_layers),
     };

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"
+#include "hal/cpu/uk/round_bf16.h"
 
 /* Is there a number other than 0 below the smallest normal float? Whatever the thread's mode. */
 UK_INLINE bool has_subnormal(vf x)
@@ -33,5 +34,13 @@ void UK_NAME(f32_to_bf16)(uint16_t *y, const float *x, size_t n)
     }
     if (i < n) {
         round_vector(y + i, v_load_part(x + i, n - i), n - i);
+    }
+}
+
+/* By the instruction alone: where small numbers are zero. */
+void UK_NAME(rows_to_bf16)(uint16_t *y, ptrdiff_t y_row, const float *x, size_t rows, size_t n)
+{
+    for (size_t i = 0; i < rows; i++) {
+        round_run(y + (ptrdiff_t)i * y_row, x + i * n, n);
     }
 }
