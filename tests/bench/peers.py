@@ -100,6 +100,7 @@ def make_vision(name):
 
 def make_text(name):
     import torch
+    import_torchvision()  # which transformers imports, if it is there
     transformers = importlib.import_module("transformers")
     tokens, options = BERT[name]
     config = transformers.BertConfig(**options)
