@@ -102,6 +102,7 @@ GBNF = [
     ('root ::=\n  "a"\n  | "b" |\n  ( "c"\n    "d" )*\n', 'a|b|(cd)*'),
     ('root ::= "\\x41" "\\u00e9"', 'Aé'), ('root ::= "é" | "東"+', 'é|東+'),
     ('root ::= .', '(?s:.)'), ('root ::= ""', ''), ('root ::= "\\\\" "." "*"', r'\\\.\*'),
+    ('root ::= (((("" "b"{0}){65536}){65536}){65536}){65536} "a"', 'a'),
     ('root ::= "(" root? ")" root?', is_balanced),
     ('root ::= term ("+" term)*\nterm ::= item ("*" item)*\n'
      'item ::= number | "(" root ")"\nnumber ::= "0" | [1-9] [0-9]*\n', is_sum),

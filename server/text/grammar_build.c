@@ -32,6 +32,9 @@ void *grammar_refuse(struct grammar_builder *builder, enum status code, const ch
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
+/* Parts that are empty are PART_EMPTY, and nothing else: each other part becomes at least one move,
+ * so the greatest number of moves bounds the work, whatever is repeated. */
+
 static const struct part *make(struct grammar_builder *builder, struct part part)
 {
     struct part *out = arena_alloc(&builder->arena, sizeof(*out));
@@ -92,6 +95,9 @@ const struct part *grammar_repeat(struct grammar_builder *builder, const struct 
     }
     if (min > max) {
         return grammar_never(builder);
+    }
+    if (max == 0 || a->kind == PART_EMPTY) {
+        return grammar_empty(builder); /* a part with no moves could be repeated without end */
     }
     return make(builder, (struct part){.kind = PART_REPEAT, .min = min, .max = max, .a = a});
 }
