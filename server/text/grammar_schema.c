@@ -492,24 +492,14 @@ static const struct part *parse_map(struct schema *schema, const struct value *v
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-/* "#", "#/$defs/name", "#/properties/a/items"; NULL: refused. */
+/* NULL: refused. */
 static const struct value *find(struct schema *schema, const struct value *reference)
 {
-    const struct value *at = schema->root;
-    struct span rest = reference->kind == VALUE_STRING ? reference->string : span_str("");
-    if (rest.len == 0 || rest.ptr[0] != '#' || memchr(rest.ptr, '~', rest.len) ||
-        memchr(rest.ptr, '%', rest.len)) {
+    if (!schema_is_reference(reference)) {
         refuse(schema, ST_UNSUPPORTED, "'$ref' leads to places of this schema without escapes");
         return NULL;
     }
-    rest = span_of(rest.ptr + 1, rest.len - 1);
-    while (at && rest.len > 0) {
-        rest = span_of(rest.ptr + 1, rest.len - 1);
-        const uint8_t *end = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
-        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
-        at = value_map_get(at, span_of(rest.ptr, len));
-        rest = span_of(rest.ptr + len, rest.len - len);
-    }
+    const struct value *at = schema_follow(schema->root, reference);
     if (!at) {
         refuse(schema, ST_INVALID, "'$ref' leads nowhere");
     }
@@ -718,13 +708,17 @@ static const struct part *any_object(struct schema *schema)
 static const struct part *arguments(struct schema *schema, const struct value *name,
                                     const struct value *parameters)
 {
-    if (!parameters || parameters->kind == VALUE_NONE ||
-        (parameters->kind == VALUE_MAP && parameters->map->count == 0)) {
+    if (!parameters || parameters->kind == VALUE_NONE) {
         return any_object(schema);
     }
     size_t len = enter(schema, name->string);
     schema->root = parameters;
     const struct part *part = parse(schema, parameters);
+    if (part && schema_says_nothing(parameters)) {
+        part = any_object(schema);
+    } else if (part && !schema_is_of_maps(parameters)) {
+        part = refuse(schema, ST_INVALID, "the arguments of a function are of type 'object'");
+    }
     leave(schema, len);
     return part;
 }

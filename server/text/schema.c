@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a JSON Schema says of values, without their grammar: are two schemas disjoint? */
+/* What a JSON Schema says of values, without their grammar: may a value fit two schemas, is any
+ * value a map? */
 #include "config.h"
 
 #include "server/text/schema_priv.h"
+
+#include <string.h>
+
+/* References and alternatives that are looked at to find out what values are. */
+#define LOOKS_MAX 256
 
 const struct value *schema_get(const struct value *schema, const char *name)
 {
@@ -145,4 +151,71 @@ bool schema_are_disjoint(const struct value *a, const struct value *b)
     return a->kind == VALUE_MAP && b->kind == VALUE_MAP &&
            ((kinds_of(a) & kinds_of(b)) == 0 || have_other_strings(a, b) ||
             have_other_members(a, b));
+}
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+bool schema_is_reference(const struct value *reference)
+{
+    struct span text = reference->kind == VALUE_STRING ? reference->string : span_str("");
+    return text.len > 0 && text.ptr[0] == '#' && !memchr(text.ptr, '~', text.len) &&
+           !memchr(text.ptr, '%', text.len);
+}
+
+const struct value *schema_follow(const struct value *root, const struct value *reference)
+{
+    const struct value *at = root;
+    if (!schema_is_reference(reference)) {
+        return NULL;
+    }
+    struct span rest = span_of(reference->string.ptr + 1, reference->string.len - 1);
+    while (at && rest.len > 0) {
+        rest = span_of(rest.ptr + 1, rest.len - 1);
+        const uint8_t *end = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+        size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
+        at = value_map_get(at, span_of(rest.ptr, len));
+        rest = span_of(rest.ptr + len, rest.len - len);
+    }
+    return at;
+}
+
+/* ---- maps ------------------------------------------------------------------------------------ */
+
+bool schema_says_nothing(const struct value *schema)
+{
+    static const char *const words[] = {"$ref", "anyOf", "oneOf",     "const",
+                                        "enum", "type",  "properties"};
+    bool says_any = false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        says_any |= schema_get(schema, words[i]) != NULL;
+    }
+    return !says_any;
+}
+
+static bool is_of_maps(const struct value *root, const struct value *schema, uint32_t *looks)
+{
+    if (schema->kind != VALUE_MAP || ++*looks > LOOKS_MAX) {
+        return false;
+    }
+    const struct value *reference = schema_get(schema, "$ref");
+    const struct value *any = schema_get(schema, "anyOf");
+    if (reference) {
+        const struct value *target = schema_follow(root, reference);
+        return target && is_of_maps(root, target, looks);
+    }
+    any = any ? any : schema_get(schema, "oneOf");
+    if (!any || any->kind != VALUE_LIST) {
+        return kinds_of(schema) == OF_MAP;
+    }
+    bool are_all = any->list->count > 0;
+    for (size_t i = 0; i < any->list->count && are_all; i++) {
+        are_all = is_of_maps(root, &any->list->items[i], looks);
+    }
+    return are_all;
+}
+
+bool schema_is_of_maps(const struct value *root)
+{
+    uint32_t looks = 0;
+    return is_of_maps(root, root, &looks);
 }
