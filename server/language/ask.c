@@ -650,6 +650,22 @@ static enum status check_call(struct ask *ask, struct error *err)
     return ST_OK;
 }
 
+/* A copy of JSON in one line: the end of a line would end the field of an event. JSON has them
+ * between its tokens alone. */
+static enum status keep_text(struct reader *r, struct span *text)
+{
+    char *copy = arena_alloc(r->arena, text->len + 1);
+    if (!copy) {
+        return no_memory(r);
+    }
+    for (size_t i = 0; i < text->len; i++) {
+        uint8_t c = text->ptr[i];
+        copy[i] = c == '\n' || c == '\r' ? ' ' : (char)c;
+    }
+    *text = span_of(copy, text->len);
+    return ST_OK;
+}
+
 /* The body is freed before the first step: what the answer needs is copied. */
 static enum status keep_texts(struct reader *r)
 {
@@ -657,12 +673,9 @@ static enum status keep_texts(struct reader *r)
     struct span *const texts[] = {&ask->tools,        &ask->instructions, &ask->given_tools,
                                   &ask->given_choice, &ask->format,       &ask->metadata};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        const char *copy =
-            texts[i]->len ? arena_strdup(r->arena, texts[i]->ptr, texts[i]->len) : "";
-        if (!copy) {
-            return no_memory(r);
+        if (texts[i]->len > 0) {
+            TRY(keep_text(r, texts[i]));
         }
-        *texts[i] = span_of(copy, texts[i]->len);
     }
     return ST_OK;
 }

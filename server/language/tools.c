@@ -20,27 +20,34 @@ static bool is_blank(uint8_t c)
 
 /* ---- the tools of the request ---------------------------------------------------------------- */
 
-/* The string at |name| of the object that comes next, or of the object at its "function". */
-static bool read_name(struct json *in, struct json_string *out, int depth)
+/* The string at "name" of the object that comes next, or nothing. A tool has it in its "function",
+ * and one beside that does not count; some clients send a tool without the inner object. */
+static bool read_name(struct json *in, bool is_function, struct json_string *out)
 {
     struct error ignored;
-    bool is_found = false;
-    if (depth > 1 || json_peek(in) != JSON_OBJECT || json_object(in, &ignored) != ST_OK) {
+    struct json_string own = {0}, inner = {0};
+    if (json_object(in, &ignored) != ST_OK) {
         return false;
     }
     while (true) {
         struct json_string key;
+        bool is_read;
         if (json_member(in, &key, &ignored) != ST_OK) {
             return false;
         }
         if (in->is_closed) {
-            return is_found;
+            *out = inner.raw.ptr ? inner : own;
+            return true;
         }
         if (json_string_is(&key, "name") && json_peek(in) == JSON_STRING) {
-            is_found = json_read_string(in, out, &ignored) == ST_OK;
-        } else if (json_string_is(&key, "function") && json_peek(in) == JSON_OBJECT) {
-            is_found = read_name(in, out, depth + 1);
-        } else if (json_skip(in, &ignored) != ST_OK) {
+            is_read = json_read_string(in, &own, &ignored) == ST_OK;
+        } else if (!is_function && json_string_is(&key, "function") &&
+                   json_peek(in) == JSON_OBJECT) {
+            is_read = read_name(in, true, &inner);
+        } else {
+            is_read = json_skip(in, &ignored) == ST_OK;
+        }
+        if (!is_read) {
             return false;
         }
     }
@@ -56,14 +63,10 @@ static bool has_tool(struct span tools, const struct json_string *name)
     }
     while (json_element(&in, &ignored) == ST_OK && !in.is_closed) {
         struct json_string known;
-        struct json one; /* read_name() may end within the tool */
-        bool is_object = json_peek(&in) == JSON_OBJECT;
-        const uint8_t *begin = in.at;
-        if (!is_object || json_skip(&in, &ignored) != ST_OK) {
+        if (!read_name(&in, false, &known)) {
             return false;
         }
-        json_init(&one, span_of(begin, (size_t)(in.at - begin)));
-        if (read_name(&one, &known, 0) && json_string_equal(&known, name)) {
+        if (known.raw.ptr && json_string_equal(&known, name)) {
             return true;
         }
     }

@@ -36,6 +36,7 @@ static int hex_digit(uint8_t c)
 bool route_decode(struct span text, char *out, size_t max)
 {
     size_t len = 0;
+    out[0] = '\0'; /* a caller may show it, even if it is refused */
     for (size_t i = 0; i < text.len; i++) {
         uint8_t c = text.ptr[i];
         if (c == '%') {
@@ -51,8 +52,8 @@ bool route_decode(struct span text, char *out, size_t max)
             return false;
         }
         out[len++] = (char)c;
+        out[len] = '\0';
     }
-    out[len] = '\0';
     return true;
 }
 
@@ -169,11 +170,8 @@ int route_find(struct span target, enum route_method method, struct route_match 
             continue;
         }
         out_match->version = taken.version;
-        if (!take_names(&taken, out_match, err)) {
-            return 400;
-        }
-        out_match->id = (enum route_id)i;
-        return 200;
+        out_match->id = (enum route_id)i; /* its errors have the form of the route */
+        return take_names(&taken, out_match, err) ? 200 : 400;
     }
     out_match->is_v1 = is_below_v1(path);
     out_match->allow = allowed[has_get][has_post];

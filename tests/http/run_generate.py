@@ -58,7 +58,8 @@ class Stream:
 
     def __init__(self, port, path, body, fields=(), unix=None):
         self.client = self.narrow(unix) if unix else Client(port)
-        self.client.send(build_request("POST", path, json.dumps(body).encode(), fields))
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.client.send(build_request("POST", path, data, fields))
         while b"\r\n\r\n" not in self.client.unread:
             self.client.receive()
         head, _, self.client.unread = self.client.unread.partition(b"\r\n\r\n")
@@ -277,8 +278,13 @@ def logprobs():
         whole = complete(client, row["prompt"], logprobs=2, max_tokens=4)["choices"][0]
         expect("tokens", "".join(whole["logprobs"]["tokens"]), whole["text"])
         expect("offsets", whole["logprobs"]["text_offset"][0], 0)
-        wide = complete(client, "x", guided_regex="日a本b", logprobs=0, max_tokens=20)
-        wide = wide["choices"][0]
+        members = {"guided_regex": "日a本b", "logprobs": 0, "max_tokens": 20}
+        wide = complete(client, "x", **members)["choices"][0]
+        pieces = stream(daemon.port, "/v1/completions",
+                        {"model": "chat", "prompt": "x", "temperature": 0, **members})
+        expect("offsets in a stream", [at for piece in pieces[:-1]
+                                       for at in piece["choices"][0]["logprobs"]["text_offset"]],
+               wide["logprobs"]["text_offset"])
         at = dict(zip(wide["logprobs"]["tokens"], wide["logprobs"]["text_offset"]))
         expect("offsets of characters", (wide["text"], at["a"], at["b"]), ("日a本b", 1, 3))
         events = stream(daemon.port, "/v1/chat/completions",
@@ -304,6 +310,9 @@ def models():
         one = json.loads(client.body)
         expect("one", (one["name"], one["id"], one["ready"], one["object"]),
                ("chat", "chat", True, "model"))
+        client.send(build_request("GET", "/v1/models/no%zz"))
+        expect("no name", client.answer(), 400)
+        expect("its form", json.loads(client.body)["error"]["type"], "invalid_request_error")
 
 
 def tools():
@@ -382,11 +391,31 @@ def forced_calls():
         # A list that is larger than what a request keeps of its body; members named like a tool.
         many = [tool(f"tool{i}", {"description": "x" * 1000}) for i in range(99)]
         nested = {"type": "function", "function": {"name": "x", "function": {"function": {}}}}
-        for others in (many, [nested]):
+        # The name of a function is the one in it, whatever stands around it.
+        around = {"name": "other", **tool("x", {}), "parameters": {}}
+        within = {"type": "function", "function": {"function": {"name": "g"}, "name": "y"}}
+        for others in (many, [nested], [around], [within]):
             name, arguments = call_of(chat(client, HELLO, tools=[*others, tools[0]],
                                            temperature=0, tool_choice=named("plan")))
             expect("behind others", (name, arguments["day"] in ("Monday", "Friday")),
                    ("plan", True))
+        for given in ({**tools[0], "name": "other"}, {"name": "other", **tools[0]}):
+            name, _ = call_of(chat(client, HELLO, tools=[given], tool_choice="required"))
+            expect("a name beside", name, "plan")
+        place = {"$ref": "#/$defs/place"}
+        with_place = {"$defs": {"place": {"type": "object"}}}
+        for parameters in (True, {"description": "anything"}, {**place, **with_place},
+                           {"anyOf": [{"properties": {}}, place], **with_place}):
+            name, arguments = call_of(chat(client, HELLO, tools=[tool("f", parameters)],
+                                           tool_choice="required"))
+            expect("an object", (name, isinstance(arguments, dict)), ("f", True))
+        for parameters in ({"type": "string"}, {"type": ["object", "null"]}, {"enum": [{}, 1]},
+                           {"type": "array", "items": {}}, {"anyOf": [{"type": "object"}, True]}):
+            expect("no object", post(client, "/v1/chat/completions", {
+                "model": "chat", "messages": HELLO, "tools": [tool("f", parameters)],
+                "tool_choice": "required"}), 400)
+            expect("why", "schema.f: the arguments of a function are of type 'object'" in
+                   json.loads(client.body)["error"]["message"], True)
         for members, text in (
                 ({"tool_choice": "required"}, "tool_choice: expected tools"),
                 ({"tools": [], "tool_choice": "required"}, "tools: expected at least one"),

@@ -47,9 +47,9 @@ class Events(Stream):
         return events
 
 
-def stream(port, given, **members):
-    return Events(port, "/v1/responses", {"model": "chat", "input": given, "temperature": 0,
-                                          "stream": True, **members}).events()
+def stream(port, given, indent=None, **members):
+    body = {"model": "chat", "input": given, "temperature": 0, "stream": True, **members}
+    return Events(port, "/v1/responses", json.dumps(body, indent=indent).encode()).events()
 
 
 def answers():
@@ -98,6 +98,16 @@ def repeated():
     with Daemon(CHAT) as daemon:
         answer = respond(Client(daemon.port), ANSWERS[0]["messages"], **large)
         expect("repeated", {name: answer[name] for name in large}, large)
+
+
+def in_lines():
+    """What events repeat of a body has ends of lines, which would end their fields."""
+    given = {"tools": [WEATHER], "metadata": {"a": "1\n2"}, "tool_choice": "auto",
+             "instructions": "1\n2", "text": {"format": {"type": "text"}}}
+    with Daemon(CHAT) as daemon:
+        for event in stream(daemon.port, HELLO, indent=1, max_output_tokens=2, **given):
+            if "response" in event:
+                expect("repeated", {name: event["response"][name] for name in given}, given)
 
 
 def parsed_twice():
@@ -263,7 +273,7 @@ def refusals():
         wait_idle(client)
 
 
-CHECKS = (answers, repeated, parsed_twice, tools, events, formats, refusals)
+CHECKS = (answers, repeated, in_lines, parsed_twice, tools, events, formats, refusals)
 
 
 def main():

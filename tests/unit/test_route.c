@@ -148,6 +148,17 @@ static void target_forms(void **state)
     assert_string_equal(match.model, "m/x");
 }
 
+/* The route is known, so that the error has its form; the name is not that of an earlier use. */
+static void bad_names(void **state)
+{
+    (void)state;
+    struct route_match match = {.model = "another", .region = "another"};
+    struct error err;
+    assert_int_equal(route_find(span_str("/v1/models/no%zz"), ROUTE_GET_ONLY, &match, &err), 400);
+    assert_int_equal(match.id, ROUTE_V1_MODEL);
+    assert_string_equal(match.model, "no");
+}
+
 static void versions(void **state)
 {
     (void)state;
@@ -179,6 +190,7 @@ int main(void)
         cmocka_unit_test(every_route_is_found),
         cmocka_unit_test(unknown_paths_are_not_found),
         cmocka_unit_test(target_forms),
+        cmocka_unit_test(bad_names),
         cmocka_unit_test(versions),
         cmocka_unit_test(decoding),
     };
