@@ -61,7 +61,8 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation_drafts_begin(generation);
     generation->reason = REPLY_GOES_ON;
     generation->has_begun = false;
-    generation->told_bytes = generation->mark_count = generation->told_marks = 0;
+    generation->told_bytes = generation->told_characters = 0;
+    generation->mark_count = generation->told_marks = 0;
     stops_restart(&generation->stops);
     sampler_fini(&generation->sampler);
     sampler_init(&generation->sampler, &generation->ask.sampler, generation->generator->vocab);
@@ -234,6 +235,7 @@ static struct reply_piece piece_of(struct generation *generation, size_t end)
         .marks = generation->marks ? generation->marks + generation->told_marks : NULL,
         .mark_count = generation->mark_count - generation->told_marks,
         .text_offset = told,
+        .character_offset = generation->told_characters,
         .is_first = !generation->has_begun,
         .reason = generation->reason,
     };
@@ -271,6 +273,9 @@ static void tell(struct request *request, struct generation *generation)
         const struct reply_piece piece = piece_of(generation, end);
         reply_print_event(&generation->reply, &piece, &request->out);
         generation->told_bytes = end;
+        if (generation->marks) {
+            generation->told_characters += reply_count_characters(piece.text);
+        }
         generation->told_marks = generation->mark_count;
         generation->has_begun = true;
     }

@@ -110,8 +110,7 @@ static void print_tops(const struct reply *reply, const struct reply_mark *mark,
     buf_fini(&other);
 }
 
-/* Those that begin in |text|, which may end in the middle of one. */
-static size_t count_characters(struct span text)
+size_t reply_count_characters(struct span text)
 {
     size_t count = 0;
     for (size_t i = 0; i < text.len; i++) {
@@ -124,8 +123,7 @@ static size_t count_characters(struct span text)
 static void print_text_marks(const struct reply *reply, const struct reply_piece *piece,
                              struct buf *word, struct buf *out)
 {
-    size_t offset =
-        count_characters(span_of(piece->text.ptr - piece->text_offset, piece->text_offset));
+    size_t offset = piece->character_offset;
     buf_add_str(out, "{\"tokens\":[");
     for (uint32_t i = 0; i < piece->mark_count; i++) {
         word_of(reply, piece->marks[i].chosen.id, word);
@@ -146,7 +144,7 @@ static void print_text_marks(const struct reply *reply, const struct reply_piece
     for (uint32_t i = 0; i < piece->mark_count; i++) {
         buf_printf(out, "%s%zu", i ? "," : "", offset);
         word_of(reply, piece->marks[i].chosen.id, word);
-        offset += count_characters(buf_span(word));
+        offset += reply_count_characters(buf_span(word));
     }
     buf_add_str(out, "]}");
 }

@@ -56,11 +56,15 @@ struct reply_piece {
     struct span text;
     const struct reply_mark *marks; /* if logarithms are wanted */
     uint32_t mark_count;
-    size_t text_offset; /* bytes of the choice before |text| */
+    size_t text_offset;      /* bytes of the choice before |text| */
+    size_t character_offset; /* its characters, if logarithms are wanted */
     bool is_first;
     const struct tools_calls *calls; /* behind the text; NULL: none */
     enum reply_reason reason;
 };
+
+/* Those that begin in |text|, which may end in the middle of one. */
+size_t reply_count_characters(struct span text);
 
 void reply_print_choice(const struct reply *reply, const struct reply_piece *piece,
                         struct buf *out);
