@@ -422,15 +422,19 @@ enum status bundle_read(struct request *request, const struct oip_body *parts, s
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct arena *arena = &request->infer.arena;
-    struct bundle *bundle = arena_alloc(arena, sizeof(*bundle));
-    struct reader r = {request, arena, bundle, parts, parts->binary, err};
     if (parts->is_raw) {
         return error_set(err, ST_INVALID, "a list of requests needs JSON");
     }
+    if (request->infer.bundle) { /* an earlier attempt has found no file or no memory */
+        bundle_free(request);
+        infer_drop_regions(&request->infer);
+        arena_reset(arena);
+    }
+    struct bundle *bundle = arena_alloc(arena, sizeof(*bundle));
+    struct reader r = {request, arena, bundle, parts, parts->binary, err};
     if (!bundle) {
         return no_memory(&r);
     }
-    bundle_free(request); /* of an attempt that found no memory */
     bundle->magic = BUNDLE_MAGIC;
     request->infer.bundle = bundle;
     TRY(read_list(&r));

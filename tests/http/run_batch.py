@@ -9,13 +9,16 @@ usage: run_batch.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import random
+import shutil
 import struct
 import sys
+import tempfile
+from pathlib import Path
 
 import load
 from load import (ADD, DEEP, FOUND, HELD_WORKER, SIZES, cut_while_running, deep_request, get_json,
                   in_threads, ring_option, wait_until)
-from run_http import Client, Daemon, Failure, Report, build_request, expect
+from run_http import MODELS, Client, Daemon, Failure, Report, build_request, expect
 
 ROUNDS = 25
 THREADS = 6
@@ -191,6 +194,22 @@ def enough_later():
         expect("alone", send_chain(daemon, rows).answer(), 200)
 
 
+def parsed_twice():
+    """A list is parsed again when a model that was only listed has been loaded. What it takes of
+    the memory for a request does not count twice."""
+    inputs = [{"name": f"x{i}", "shape": [1], "datatype": "FP32", "data": [1]} for i in range(250)]
+    calls = [{"model_name": "a", "inputs": inputs}] * 16 + [{"model_name": "c", "inputs": []}]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in "abc":
+            shutil.copy(MODELS / "add.pte", Path(folder) / f"{name}.pte")
+        room = 2 * (MODELS / "add.pte").stat().st_size + 10
+        with Daemon(["--models", folder, "--model-bytes-max", str(room)]) as daemon:
+            client = Client(daemon.port)
+            client.send(build_request("POST", "/v2/batch", json.dumps(calls).encode()))
+            expect("status", client.answer(), 200)
+            expect("each", {row["status"] for row in json.loads(client.body)}, {400})
+
+
 def held(name, source, goes_on):
     return {"id": name, "model_name": "hold", "inputs": [
         {"name": "input_0", **source},
@@ -320,8 +339,8 @@ def random_lists():
         print("    ", counts)
 
 
-CHECKS = (same_bytes, late_steps, statistics, joined, never_enough, enough_later, late,
-          late_while_waiting, random_lists)
+CHECKS = (same_bytes, late_steps, statistics, joined, never_enough, enough_later, parsed_twice,
+          late, late_while_waiting, random_lists)
 
 
 def main():
