@@ -44,3 +44,23 @@ enum status hal_queue_submit(struct hal_device *device, const struct hal_submiss
     hal_device_unref(device);
     return status;
 }
+
+enum status hal_queue_run(struct hal_device *device, const struct hal_submission *submission,
+                          struct error *err)
+{
+    struct hal_semaphore *semaphore;
+    struct hal_submission own = *submission;
+    must(submission->signal_count == 0);
+    TRY(hal_semaphore_new(0, &semaphore, err));
+    own.signal[0] = (struct hal_timepoint){semaphore, 1};
+    own.signal_count = 1;
+    enum status status = hal_queue_submit(device, &own, err);
+    if (status == ST_OK) {
+        status = hal_semaphore_wait(semaphore, 1, UINT64_MAX);
+        if (status != ST_OK && (!own.fault || hal_fault_error(own.fault, err) == ST_OK)) {
+            error_set(err, status, "%s", status_text(status));
+        }
+    }
+    hal_semaphore_unref(semaphore);
+    return status;
+}

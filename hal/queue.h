@@ -71,4 +71,9 @@ struct hal_submission {
 MUST_CHECK enum status hal_queue_submit(struct hal_device *device,
                                         const struct hal_submission *submission, struct error *err);
 
+/* Submits |submission|, which signals nothing, and waits for its end. A fault in the data is the
+ * error, if the submission has a record for it. Not on a thread that runs submissions. */
+MUST_CHECK enum status hal_queue_run(struct hal_device *device,
+                                     const struct hal_submission *submission, struct error *err);
+
 #endif

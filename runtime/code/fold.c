@@ -173,34 +173,6 @@ static enum status extract(const struct fold *f, struct rt_graph *sub, struct er
     return ST_OK;
 }
 
-static enum status submit_and_wait(struct hal_device *device, struct rt_plan *plan,
-                                   const struct hal_binding *slots, struct error *err)
-{
-    struct hal_semaphore *semaphore;
-    struct hal_fault_record fault = {0};
-    TRY(hal_semaphore_new(0, &semaphore, err));
-    struct hal_submission submission = {
-        .command = plan->command,
-        .slots = slots,
-        .slot_count = rt_slot_result(plan->input_count, plan->result_count),
-        .signal = {{semaphore, 1}},
-        .signal_count = 1,
-        .fault = &fault,
-    };
-    enum status status = hal_queue_submit(device, &submission, err);
-    if (status == ST_OK) {
-        status = hal_semaphore_wait(semaphore, 1, UINT64_MAX);
-        if (status != ST_OK && hal_fault_error(&fault, err) == ST_OK) {
-            error_set(err, status, "%s", status_text(status));
-        }
-        if (status != ST_OK) {
-            error_prefix(err, "constant folding: ");
-        }
-    }
-    hal_semaphore_unref(semaphore);
-    return status;
-}
-
 /* Runs |plan| with fresh buffers: |slots| owns them, slot 0 is the workspace. */
 static enum status run(struct hal_device *device, struct rt_plan *plan, struct hal_binding *slots,
                        struct error *err)
@@ -215,7 +187,16 @@ static enum status run(struct hal_device *device, struct rt_plan *plan, struct h
             TRY(hal_buffer_new_constant(device, slot->length, &slot->buffer, err));
         }
     }
-    return submit_and_wait(device, plan, slots, err);
+    struct hal_fault_record fault = {0};
+    const struct hal_submission submission = {
+        .command = plan->command,
+        .slots = slots,
+        .slot_count = rt_slot_result(plan->input_count, plan->result_count),
+        .fault = &fault,
+    };
+    return hal_queue_run(device, &submission, err) == ST_OK
+               ? ST_OK
+               : error_prefix(err, "constant folding: ");
 }
 
 static enum status compute(struct rt_graph *graph, struct rt_graph *sub, struct hal_device *device,

@@ -13,6 +13,7 @@
 #include "hal/buffer.h"
 #include "hal/command.h"
 #include "runtime/pte/file.h"
+#include "runtime/pte/file_digest.h"
 #include "runtime/pte/packed.h"
 
 #define PATHS_BYTES_MAX (1 << 20)
@@ -271,8 +272,11 @@ bool rt_files_are_own(const struct rt_files *files, struct span bytes)
 enum status rt_files_keep_packed(struct rt_files *files, const char *folder, const char *machine,
                                  struct error *err)
 {
+    uint64_t digest[2];
     must(!files->packed);
-    return rt_packed_open(folder, pte_file_of(files->pte)->bytes, machine, &files->packed, err);
+    /* The whole file: fingerprints of rounds leave out constants that lie in it. */
+    TRY(rt_file_digest(files->device, files->buffer, digest, err));
+    return rt_packed_open(folder, digest, machine, &files->packed, err);
 }
 
 void rt_files_locate(const struct rt_files *files, const uint8_t *bytes,

@@ -6,6 +6,7 @@ noinst_LIBRARIES += %D%/libpte.a
 	%D%/container.c %D%/container.h \
 	%D%/decode.c %D%/decode.h \
 	%D%/file.c %D%/file.h \
+	%D%/file_digest.c %D%/file_digest.h \
 	%D%/files.c %D%/files.h \
 	%D%/flatbuf.c %D%/flatbuf.h \
 	%D%/instr.c \

@@ -104,28 +104,24 @@ static bool make_folder(struct rt_packed *packed, const char *folder)
 }
 
 /* FOLDER/PROGRAM-MACHINE.packed */
-static bool name_file(struct rt_packed *packed, const char *folder, struct span program,
+static bool name_file(struct rt_packed *packed, const char *folder, const uint64_t program[2],
                       const char *machine)
 {
     static atomic_uint count; /* two loads of one process */
     struct span id = build_id();
     struct digest digest;
-    uint64_t of_program[2], of_machine[2];
+    uint64_t of_machine[2];
     if (id.len == 0) {
         give_up(packed, "this program was linked without --build-id");
         return false;
     }
-    /* The whole file: fingerprints leave out constants that lie in it. */
-    digest_init(&digest);
-    digest_add(&digest, program);
-    digest_end(&digest, of_program);
     digest_init(&digest);
     digest_add(&digest, id);
     digest_add_text(&digest, machine);
     digest_end(&digest, of_machine);
     int len = snprintf(packed->path, sizeof(packed->path),
                        "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 ".packed", folder,
-                       of_program[0], of_program[1], of_machine[0]);
+                       program[0], program[1], of_machine[0]);
     int new_len =
         snprintf(packed->new_path, sizeof(packed->new_path), "%s.%ld.%u.new", packed->path,
                  (long)getpid(), atomic_fetch_add_explicit(&count, 1, memory_order_relaxed));
@@ -206,7 +202,7 @@ static void open_file(struct rt_packed *packed)
     }
 }
 
-enum status rt_packed_open(const char *folder, struct span program, const char *machine,
+enum status rt_packed_open(const char *folder, const uint64_t program[2], const char *machine,
                            struct rt_packed **out_packed, struct error *err)
 {
     struct rt_packed *packed = calloc(1, sizeof(*packed));

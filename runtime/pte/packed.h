@@ -37,11 +37,12 @@ enum rt_packed_state {
 };
 
 /*
- * For the program |program| on what |machine| describes, in |folder|, which need not exist. The
- * caller owns |*out_packed|. Fails only for want of memory.
+ * For the program whose bytes have the digest |program| on what |machine| describes, in |folder|,
+ * which need not exist. The caller owns |*out_packed|. Fails only for want of memory.
  */
-MUST_CHECK enum status rt_packed_open(const char *folder, struct span program, const char *machine,
-                                      struct rt_packed **out_packed, struct error *err);
+MUST_CHECK enum status rt_packed_open(const char *folder, const uint64_t program[2],
+                                      const char *machine, struct rt_packed **out_packed,
+                                      struct error *err);
 
 /* Results that were taken must not be used any more. NULL is fine. */
 void rt_packed_free(struct rt_packed *packed);

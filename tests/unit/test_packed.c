@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/folder.h"
+#include "hal/buffer.h"
+#include "runtime/pte/file_digest.h"
 #include "tests/unit/call_support.h"
 
 #define RESULT_BYTES_MAX (1 << 20)
@@ -316,12 +319,60 @@ static void test_digests(void **state)
     }
 }
 
+/* By another number of workers than that of |device|. */
+static void digest_with(uint32_t workers, void *bytes, size_t len, uint64_t out[2])
+{
+    const struct hal_device_options options = {.workers = workers};
+    struct hal_device *other;
+    struct hal_buffer *file;
+    struct error err;
+    assert_int_equal(hal_device_open("cpu", &options, &other, &err), ST_OK);
+    assert_int_equal(hal_buffer_import_final(other, bytes, len, &file, &err), ST_OK);
+    assert_int_equal(rt_file_digest(other, file, out, &err), ST_OK);
+    hal_buffer_unref(file);
+    hal_device_unref(other);
+}
+
+/* The digest of a file does not depend on the workers. It tells which bytes the file has, their
+ * order and their number, also where one piece ends and the next one begins. */
+static void test_file_digests(void **state)
+{
+    (void)state;
+    const size_t piece = (size_t)1 << 20, len = 3 * piece;
+    const size_t changes[] = {0, 1, piece - 1, piece, piece + 1, 2 * piece, len - 2, len - 1};
+    uint8_t *bytes = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t whole[2], other[2];
+    assert_ptr_not_equal(bytes, MAP_FAILED);
+    bytes[0] = 1;
+    digest_with(1, bytes, len, whole);
+    for (uint32_t workers = 2; workers < 5; workers++) {
+        digest_with(workers, bytes, len, other);
+        assert_memory_equal(whole, other, sizeof(whole));
+    }
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        bytes[changes[i]] ^= 0x80;
+        digest_with(2, bytes, len, other);
+        assert_memory_not_equal(whole, other, sizeof(whole));
+        bytes[changes[i]] ^= 0x80;
+        if (changes[i] > 0) {
+            digest_with(2, bytes, changes[i], other);
+            assert_memory_not_equal(whole, other, sizeof(whole));
+        }
+    }
+    bytes[0] = 0; /* the first two pieces change places */
+    bytes[piece] = 1;
+    digest_with(2, bytes, len, other);
+    assert_memory_not_equal(whole, other, sizeof(whole));
+    munmap(bytes, len);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_digests),       cmocka_unit_test(test_second_load),
-        cmocka_unit_test(test_damaged_files), cmocka_unit_test(test_permissions),
-        cmocka_unit_test(test_wrong_file),    cmocka_unit_test(test_other_weights),
+        cmocka_unit_test(test_digests),      cmocka_unit_test(test_file_digests),
+        cmocka_unit_test(test_second_load),  cmocka_unit_test(test_damaged_files),
+        cmocka_unit_test(test_permissions),  cmocka_unit_test(test_wrong_file),
+        cmocka_unit_test(test_other_weights),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The digest of a whole file, computed by all workers: it is that of the digests of the file's
+ * pieces, so it does not depend on the number of workers. A mapped file is read at the speed of
+ * memory only if several threads meet the faults of its pages.
+ */
+#ifndef PTED_RUNTIME_PTE_FILE_DIGEST_H
+#define PTED_RUNTIME_PTE_FILE_DIGEST_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct hal_buffer;
+struct hal_device;
+
+/* Of |file|, which is memory of |device|; the device is the host. */
+MUST_CHECK enum status rt_file_digest(struct hal_device *device, struct hal_buffer *file,
+                                      uint64_t out[2], struct error *err);
+
+#endif
