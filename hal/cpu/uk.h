@@ -185,6 +185,8 @@ struct uk_attend_f32 {
     size_t rows, n, depth;        /* n: keys or values */
 };
 
+#define UK_PLANES_MAX 4
+
 struct hal_cpu_uk {
     const char *name; /* the level's */
     uint32_t f32_nr;  /* columns of a packed panel */
@@ -210,6 +212,9 @@ struct hal_cpu_uk {
     /* Rounds rows of |n| floats, one behind the other, to rows |y_row| apart, as gemm_bf16 rounds
      * what it multiplies. */
     void (*rows_to_bf16)(uint16_t *y, ptrdiff_t y_row, const float *x, size_t rows, size_t n);
+    /* The same of |n| pixels whose numbers lie in |planes| planes, |plane| floats apart. A pixel of
+     * y has UK_PLANES_MAX numbers: 0 for planes that are not there. */
+    void (*planes_to_bf16)(uint16_t *y, const float *x, ptrdiff_t plane, uint32_t planes, size_t n);
 
     uk_unary_f32_f *unary_f32[UK_UNARY_COUNT];
     /* gelu for results that are rounded to bfloat16: the relative error is below 3.4e-4, a sixth of

@@ -36,6 +36,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/pad.c %D%/pad.h \
 	%D%/pointwise.c %D%/pointwise.h %D%/pointwise_complex.c %D%/pointwise_loops.c %D%/pointwise_typed.c \
 	%D%/pixels.c %D%/pixels.h \
+	%D%/planes.c %D%/planes.h \
 	%D%/pool.c %D%/pool.h %D%/pool_back.c %D%/pool_volume.c \
 	%D%/qpointwise.c %D%/qpointwise.h \
 	%D%/qproduct.c \

@@ -6,7 +6,8 @@
  *
  * A value that others read as floats gets a rounded copy for its products, if they would round it
  * many times: each tile of a product rounds the rows that it reads, and a tile may be one panel of
- * weights wide.
+ * weights wide. For an image with a channel of zeros one operator makes that copy of the image's
+ * planes, in place of three.
  */
 #include "config.h"
 
@@ -17,6 +18,7 @@
 #include "runtime/ops/conv.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/planes.h"
 #include "runtime/passes/passes.h"
 
 /* Rounding a value once costs about as much as four of the times that products do it. */
@@ -156,16 +158,62 @@ static bool rounds_floats(const struct rt_graph *graph, const struct rt_node *no
     return is_product(graph, node) && is_float(rt_node_arg(graph, node, 0));
 }
 
+/* Does the node only add channels of zeros, to RT_PLANES of them? */
+static bool adds_channels(const struct rt_graph *graph, const struct rt_node *pad)
+{
+    const struct rt_value *x = rt_node_arg(graph, pad, 0), *pads = rt_node_arg(graph, pad, 1);
+    const struct rt_value *number = rt_node_arg(graph, pad, 2), *out = rt_node_out(graph, pad, 0);
+    bool adds = x->rank > 2 && x->order == NULL && is_float(x) && number->kind == RT_FLOAT &&
+                number->symbol == 0 && number->f == 0 && rt_dim_is_const(x->dims[1]) &&
+                rt_dim_is(out->dims[1], RT_PLANES);
+    uint32_t behind = 2U * (x->rank - 2U) + 1; /* pads begin at the last dim */
+    for (uint32_t i = 0; adds && i < pads->count; i++) {
+        adds = i == behind || rt_dim_is(pads->ints[i], 0);
+    }
+    return adds;
+}
+
+/* The image whose padded and perhaps reordered copy |value| is, if that copy has all its channels
+ * in each pixel; else RT_NO_NODE. */
+static uint32_t find_planes(const struct rt_graph *graph, uint32_t value)
+{
+    const struct rt_value *v = &graph->values[value];
+    bool is_last = v->order && v->order[v->rank - 1] == 1 && v->order[0] == 0;
+    for (uint8_t d = 1; is_last && d + 1 < v->rank; d++) {
+        is_last = v->order[d] == d + 1;
+    }
+    if (is_last && v->node != RT_NO_NODE && rt_op_is(graph->nodes[v->node].op, RT_KNOWN_reorder)) {
+        v = rt_node_arg(graph, &graph->nodes[v->node], 0);
+    }
+    const struct rt_node *pad = v->node != RT_NO_NODE ? &graph->nodes[v->node] : NULL;
+    bool adds = is_last && pad && rt_op_is(pad->op, RT_KNOWN_constant_pad) &&
+                adds_channels(graph, pad);
+    return adds ? pad->args[0] : RT_NO_NODE;
+}
+
+/* A rounded copy of |value|. */
+static enum status round_value(struct rt_graph *graph, uint32_t value, uint32_t *out,
+                               struct error *err)
+{
+    const uint8_t *order = graph->values[value].order;
+    uint32_t planes = find_planes(graph, value);
+    if (planes != RT_NO_NODE) {
+        TRY(rt_op_apply(graph, RT_OP(planes), &planes, 1, DT_BF16, out, err));
+    } else {
+        TRY(rt_op_convert(graph, value, DT_BF16, out, err));
+    }
+    graph->values[*out].order = order;
+    return ST_OK;
+}
+
 /* Lets product |index| read a rounded copy of its input. */
 static enum status read_copy(struct narrowing *n, uint32_t index, struct error *err)
 {
     struct rt_graph *graph = n->graph;
     uint32_t value = graph->nodes[index].args[0];
     if (n->copies[value] == 0) {
-        const uint8_t *order = graph->values[value].order;
         graph->origin = graph->nodes[index].origin;
-        TRY(rt_op_convert(graph, value, DT_BF16, &n->copies[value], err));
-        graph->values[n->copies[value]].order = order;
+        TRY(round_value(graph, value, &n->copies[value], err));
     }
     graph->nodes[index].args[0] = n->copies[value];
     return ST_OK;

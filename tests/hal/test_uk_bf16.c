@@ -609,6 +609,42 @@ static void test_activation(void **state)
     each_bf16_level(level_activation);
 }
 
+/* Rows of every length to past two vectors; planes of every number. */
+static void level_rounding(const struct hal_cpu_uk *uk)
+{
+    enum { ROWS = 3, MOST = 2 * 16 + 3, GAP = 2 };
+    float *x = random_floats((size_t)4 * MOST, 7);
+    for (size_t n = 1; n <= MOST && uk->rows_to_bf16; n++) {
+        uint16_t got[ROWS * (MOST + GAP)], want[ROWS * MOST];
+        memset(got, 0xff, sizeof(got));
+        uk->rows_to_bf16(got, (ptrdiff_t)n + GAP, x, ROWS, n);
+        uk->f32_to_bf16(want, x, ROWS * n);
+        for (size_t i = 0; i < ROWS * (n + GAP); i++) {
+            size_t row = i / (n + GAP), at = i % (n + GAP);
+            assert_int_equal(got[i], at < n ? want[row * n + at] : 0xffff);
+        }
+    }
+    for (uint32_t planes = 1; planes <= 4 && uk->planes_to_bf16; planes++) {
+        for (size_t n = 1; n <= MOST; n++) {
+            uint16_t got[4 * MOST + 1], want[4 * MOST];
+            memset(got, 0xff, sizeof(got));
+            uk->planes_to_bf16(got, x, MOST, planes, n);
+            uk->f32_to_bf16(want, x, 4 * MOST);
+            for (size_t i = 0; i < 4 * n; i++) {
+                assert_int_equal(got[i], i % 4 < planes ? want[i % 4 * MOST + i / 4] : 0);
+            }
+            assert_int_equal(got[4 * n], 0xffff);
+        }
+    }
+    free(x);
+}
+
+static void test_rounding(void **state)
+{
+    (void)state;
+    each_bf16_level(level_rounding);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,7 +653,7 @@ int main(void)
         cmocka_unit_test(test_runs),       cmocka_unit_test(test_nan),
         cmocka_unit_test(test_pack),       cmocka_unit_test(test_types),
         cmocka_unit_test(test_odd),        cmocka_unit_test(test_activation),
-        cmocka_unit_test(test_skips),
+        cmocka_unit_test(test_skips),      cmocka_unit_test(test_rounding),
 #ifdef PTED_CPU_X86
         cmocka_unit_test(test_soft_tiles),
 #endif

@@ -66,8 +66,8 @@ static const char *const unwritten[] = {
  */
 static const char *const unmade[] = {
     "cat_affine",    "conv_winograd", "expand_dw",        "fft_table",      "join_parts",
-    "pack_winograd", "pixels",        "q_columns",        "q_group_scales", "q_pack_conv",
-    "q_pack_dw",     "q_pack_linear", "quantize_dynamic", "unpack_int4",
+    "pack_winograd", "pixels",        "planes",           "q_columns",      "q_group_scales",
+    "q_pack_conv",   "q_pack_dw",     "q_pack_linear",    "quantize_dynamic", "unpack_int4",
 };
 
 /* Rows that run on Vulkan devices, but not with the doubles that their cases have. */

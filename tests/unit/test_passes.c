@@ -611,6 +611,31 @@ static void wide_products_share_a_rounded_copy(void **state)
     assert_int_equal(copies, 0);
 }
 
+/* An image of three channels gets a fourth one, the order of memory and its type in one step. */
+static void planes_of_images_are_rounded_at_once(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(1, 3, 8, 8);
+    f->graph.precision = PRECISION_BF16;
+    give(f, convolve(f, x, WEIGHTS4(16, 3, 3, 3), 0, 1, false));
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_narrow(&f->graph, &f->err));
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        const struct rt_node *node = &f->graph.nodes[i];
+        if (strcmp(node->op->name, "conv") == 0) {
+            const struct rt_value *image = rt_node_arg(&f->graph, node, 0);
+            assert_int_equal(image->dtype, DT_BF16);
+            assert_int_equal(image->dims[1].value, 4);
+            assert_int_equal(image->order[3], 1);
+            assert_string_equal(f->graph.nodes[image->node].op->name, "planes");
+            assert_int_equal(f->graph.nodes[image->node].args[0], x);
+        }
+    }
+    assert_int_equal(count_ops(f, "planes"), 1);
+    assert_int_equal(count_ops(f, "to_dtype"), 0);
+}
+
 static void convolutions_choose_their_form(void **state)
 {
     struct fixture *f = *state;
@@ -984,6 +1009,7 @@ int main(void)
         TEST(what_products_read_joined_is_bfloat16),
         TEST(what_others_read_stays_a_float),
         TEST(wide_products_share_a_rounded_copy),
+        TEST(planes_of_images_are_rounded_at_once),
         TEST(trees_of_concatenations_join_at_once),
         TEST(long_chains_of_concatenations),
         TEST(other_concatenations_stay),

@@ -44,3 +44,38 @@ void UK_NAME(rows_to_bf16)(uint16_t *y, ptrdiff_t y_row, const float *x, size_t 
         round_run(y + (ptrdiff_t)i * y_row, x + i * n, n);
     }
 }
+
+/* Two planes of a vector of pixels, rounded: those of |first|, then those of |second|. */
+UK_INLINE __m512i two_planes(const float *x, ptrdiff_t plane, uint32_t planes, uint32_t first,
+                             size_t n)
+{
+    vf one = first < planes ? v_load_part(x + first * plane, n) : (vf){0};
+    vf two = first + 1 < planes ? v_load_part(x + (first + 1) * plane, n) : (vf){0};
+    return (__m512i)_mm512_cvtne2ps_pbh((__m512)two, (__m512)one);
+}
+
+_Static_assert(UK_PLANES_MAX == 4, "two pairs of planes");
+
+void UK_NAME(planes_to_bf16)(uint16_t *y, const float *x, ptrdiff_t plane, uint32_t planes,
+                             size_t n)
+{
+    uint16_t places[2 * UK_VL]; /* of numbers in both pairs of planes */
+    for (uint16_t i = 0; i < 2 * UK_VL; i++) {
+        /* 0 and 1: a number of the first pair; 2 and 3: of the second pair, which is behind it */
+        uint16_t pair = i % 4 / 2, in_pair = i % 2, pixel = i / 4;
+        places[i] = (uint16_t)(pair * 2 * UK_VL + in_pair * UK_VL + pixel);
+    }
+    const __m512i low = _mm512_loadu_si512(places);
+    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(UK_VL / 2));
+    for (size_t i = 0; i < n; i += UK_VL) {
+        size_t count = n - i < UK_VL ? n - i : UK_VL;
+        __m512i first = two_planes(x + i, plane, planes, 0, count);
+        __m512i second = two_planes(x + i, plane, planes, 2, count);
+        uint64_t mask = count == UK_VL ? UINT64_MAX : (UINT64_C(1) << count * UK_PLANES_MAX) - 1;
+        uint16_t *to = y + i * UK_PLANES_MAX;
+        __m512i half = _mm512_permutex2var_epi16(first, low, second);
+        _mm512_mask_storeu_epi16(to, (__mmask32)mask, half);
+        half = _mm512_permutex2var_epi16(first, high, second);
+        _mm512_mask_storeu_epi16(to + 2 * UK_VL, (__mmask32)(mask >> 32), half);
+    }
+}
