@@ -16,6 +16,7 @@
 #define AMX_SOFT
 
 #define hal_cpu_uk_amx_bf16 amx_soft
+#define gemm_groups_u8_amx_bf16 gemm_groups_u8_amx_soft
 #define gemm_u8_amx_int8 gemm_u8_amx_soft
 #define gemm_u8_amx_bf16 gemm_u8_amx_soft
 #define probe_u8_amx_int8 probe_u8_amx_soft

@@ -13,6 +13,7 @@ check_LIBRARIES = %D%/libamx_soft.a
 %C%_libamx_soft_a_SOURCES = \
 	%D%/amx_soft.c %D%/amx_soft.h \
 	hal/cpu/uk/gemm_bf16_amx.c \
+	hal/cpu/uk/gemm_u4_amx.c \
 	hal/cpu/uk/gemm_u8_amx.c \
 	hal/cpu/uk/probe_bf16_amx.c \
 	hal/cpu/uk/probe_u8_amx.c \

@@ -254,6 +254,29 @@ static void check_same(const struct hal_cpu_uk *uk, const struct problem *p,
     free(all);
 }
 
+/* The results, which are in |o|, must be the same if rows are computed one by one. */
+static void check_alone(const struct hal_cpu_uk *uk, const struct problem *p,
+                        const struct operands *o, struct uk_gemm_u8 g)
+{
+    float *c_f32 = random_floats(p->n, 4);
+    uint8_t *c_u8 = random_bytes(p->n, 3);
+    const uint8_t *a = g.a;
+    g.lines = g.m = 1;
+    g.c_f32 = p->is_f32 ? c_f32 : NULL;
+    g.c_u8 = p->is_f32 ? NULL : c_u8;
+    for (size_t i = 0; i < (size_t)p->lines * p->m; i++) {
+        const size_t at = i * o->c_row;
+        g.a = a + i * o->a_row;
+        g.row_scales = p->has_rows ? o->row_scales + i : NULL;
+        g.row_zeros = o->row_zeros + i;
+        uk->gemm_u8(&g);
+        assert_true(!p->is_f32 || !memcmp(c_f32, o->c_f32 + at, p->n * sizeof(float)));
+        assert_true(p->is_f32 || !memcmp(c_u8, o->c_u8 + at, p->n));
+    }
+    free(c_f32);
+    free(c_u8);
+}
+
 static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 {
     struct operands o;
@@ -291,6 +314,7 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
         check_same(uk, p, &o, g, sizeof(uint16_t), false);
         check_same(uk, p, &o, g, sizeof(float), true);
         check_same(uk, p, &o, g, sizeof(uint16_t), true);
+        check_alone(uk, p, &o, g);
     }
     teardown(&o);
 }
@@ -335,11 +359,32 @@ static void level_4bit(const struct hal_cpu_uk *uk)
     }
 }
 
+/* Enough rows and groups for tiles, which are cut in both directions. */
+static void level_groups(const struct hal_cpu_uk *uk)
+{
+    static const uint16_t groups[] = {32, 64, 96, 128, 160};
+    for (uint32_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        for (uint32_t m = 15; m <= 49; m += 8 + i) {
+            struct problem p = {1, m, 16 + m, 1, groups[i] * (1 + m % 11), true, m % 2, m % 3, 0};
+            p.group = groups[i];
+            run_problem(uk, &p);
+            p.is_4bit = false;
+            run_problem(uk, &p);
+        }
+    }
+    struct problem p = {1, 150, 33, 1, 2112, true, true, true, 32};
+    run_problem(uk, &p);
+    p = (struct problem){3, 16, 33, 1, 1120, true, false, true, 32};
+    run_problem(uk, &p);
+}
+
 static void test_4bit(void **state)
 {
     (void)state;
     each_level(level_4bit);
     amx_soft_level(level_4bit);
+    each_level(level_groups);
+    amx_soft_level(level_groups);
 }
 
 /* Deep and wide enough for blocks of panels; rows pages apart. */

@@ -143,6 +143,26 @@ UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, co
     store_rows(t, y, rows, vectors);
 }
 
+/* The same for sums of products that are multiplied by the scales of their groups. */
+UK_INLINE void finish_grouped(vf sums[UK_MR][2], const struct tile *t, const int rows,
+                              const int vectors)
+{
+    vf y[UK_MR][2];
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        float row_scale = t->row_scales ? t->row_scales[i] : 1.0f;
+        float zero = t->row_scales ? (float)t->row_zeros[i] : 0.0f;
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            vf factor = v_load(column_floats(t, UK_COLUMN_SCALE, j)) * v_splat(row_scale);
+            vf sum = sums[i][j] + v_load(column_floats(t, UK_COLUMN_OFFSET, j));
+            sum -= v_splat(zero) * v_load(column_floats(t, UK_COLUMN_SUM, j));
+            y[i][j] = sum * factor + v_load(column_floats(t, UK_COLUMN_BIAS, j));
+        }
+    }
+    store_rows(t, y, rows, vectors);
+}
+
 /* ---- what a tile works on ----------------------------------------------------------------------
  */
 
@@ -227,6 +247,37 @@ UK_INLINE void tile_begin_panel(const struct uk_gemm_u8 *g, struct tile *t, size
     t->columns = g->columns ? g->columns + p * UK_NR * UK_COLUMN_ARRAYS : NULL;
     t->c_u8 = g->c_u8 ? g->c_u8 + c + (ptrdiff_t)column : NULL;
     t->c_f32 = g->c_f32 ? g->c_f32 + c + (ptrdiff_t)column : NULL;
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+UK_INLINE size_t bytes_of_scale(const struct uk_gemm_u8 *g)
+{
+    return g->has_short_scales ? sizeof(uint16_t) : sizeof(float);
+}
+
+/* Sets the distances between the groups of a panel. */
+UK_INLINE void set_groups(const struct uk_gemm_u8 *g, struct tile *t)
+{
+    const bool are_inside = !g->columns;
+    const size_t scale_bytes = are_inside ? bytes_of_scale(g) : 0;
+    t->group_bytes = uk_group_bytes_u8(UK_NR, g->group, g->is_4bit, scale_bytes);
+    t->scales_step = are_inside ? t->group_bytes : UK_NR * bytes_of_scale(g);
+    if (are_inside) {
+        t->panel_bytes = uk_panel_bytes_u8(UK_NR, g->k, g->group, g->is_4bit, scale_bytes);
+    }
+}
+
+/* Points |t|, which is at panel |p|, to its scales and columns. */
+UK_INLINE void begin_groups(const struct uk_gemm_u8 *g, struct tile *t, size_t p)
+{
+    const size_t groups = g->k / g->group;
+    if (g->columns) {
+        t->group_scales = (const uint8_t *)g->group_scales + p * groups * t->scales_step;
+        return;
+    }
+    t->group_scales = t->b + uk_group_bytes_u8(UK_NR, g->group, g->is_4bit, 0);
+    t->columns = (const union uk_number *)(const void *)(t->b + groups * t->group_bytes);
 }
 
 /* Panels that stay in the second-level cache together. */

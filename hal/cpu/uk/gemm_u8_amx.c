@@ -3,7 +3,7 @@
  * The integer matrix product with AMX. A tile of C has up to 32 rows and one panel of 32 columns:
  * four tiles of sums, which stay in registers over all of k. The panels are those of the level
  * below, whose words of four numbers are what the instruction wants. That level also takes what
- * this one does not make faster: few rows, short runs, weights of 4 bits or with groups.
+ * this one does not make faster: few rows, short runs, weights of 4 bits without groups.
  *
  * All row tiles of a call have the same height, because the configuration has it. The last one
  * begins early enough and computes some rows twice.
@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include "hal/cpu/uk/amx.h"
+#include "hal/cpu/uk/gemm_u4_amx.h"
 #include "hal/cpu/uk/gemm_u8.h"
 
 #define AMX_DOT AMX_DOT_U8
@@ -153,6 +154,9 @@ static struct cut choose_cut(const struct uk_gemm_u8 *g, const struct tile *t)
 
 void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
 {
+    if (UK_NAME(gemm_groups_u8)(g)) {
+        return;
+    }
     if (g->is_4bit || g->group || g->m < ROWS_MIN || g->run < RUN_MIN) {
         UK_DOT(gemm_u8)(g);
         return;

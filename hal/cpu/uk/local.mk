@@ -69,6 +69,8 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 %C%_libuk_amx_int8_a_SOURCES = \
 	%D%/amx.h \
 	%D%/amx_run.h \
+	%D%/gemm_u4_amx.c \
+	%D%/gemm_u4_amx.h \
 	%D%/gemm_u8.h \
 	%D%/gemm_u8_amx.c \
 	%D%/level.h \
