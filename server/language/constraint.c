@@ -15,6 +15,9 @@
 #define SCHEMA_BYTES_MAX (32 << 20)
 #define SCHEMA_VALUES_MAX (1u << 16)
 
+/* Of a mask that any thread makes, see grammar_mask_within(). */
+#define LIGHT_WORK_MAX (1u << 18)
+
 struct constraint {
     uint32_t magic;
     const struct ask *ask;
@@ -166,6 +169,13 @@ enum status constraint_mask(struct constraint *constraint, const uint64_t **out,
                    : error_set(err, ST_INVALID,
                                "constrained output: no token of the model may come next, and the "
                                "text is not complete");
+}
+
+enum status constraint_weigh(struct constraint *constraint, struct error *err)
+{
+    OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
+    return grammar_mask_within(constraint->walk, constraint->state, constraint->vocabulary,
+                               constraint->bits, LIGHT_WORK_MAX, err);
 }
 
 enum status constraint_advance(struct constraint *constraint, uint32_t id, bool *out_is_complete,

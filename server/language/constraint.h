@@ -37,6 +37,10 @@ MUST_CHECK enum status constraint_begin(struct constraint *constraint, struct er
 MUST_CHECK enum status constraint_mask(struct constraint *constraint, const uint64_t **out,
                                        struct error *err);
 
+/* ST_WOULD_BE_HEAVY: the next mask takes more than a few milliseconds, so that it should be made in
+ * a heavy task. Of any other status constraint_mask() tells. */
+MUST_CHECK enum status constraint_weigh(struct constraint *constraint, struct error *err);
+
 /* The token, which was allowed and does not end the answer, has come. |*out_is_complete|: nothing
  * may come behind it. */
 MUST_CHECK enum status constraint_advance(struct constraint *constraint, uint32_t id,

@@ -423,6 +423,9 @@ static enum step_result step_sample(struct request *request)
 {
     const struct infer_ops *ops = request->infer.ops;
     enum status status = ops->sample(request, &request->err);
+    if (status == ST_WOULD_BE_HEAVY) {
+        return repeat_heavy(request);
+    }
     request_release_job(request);
     request->is_run_done = false;
     request->wait_since_ms = 0; /* each step may wait as long as another */

@@ -101,4 +101,10 @@ MUST_CHECK enum status grammar_mask(struct grammar_walk *walk, struct grammar_st
                                     const struct grammar_vocabulary *vocabulary, uint64_t *bits,
                                     struct error *err);
 
+/* The same, if it takes no more than |work_max|, in ways to go on that are looked at: some 10 ns
+ * each. Else ST_WOULD_BE_HEAVY, and a part of the work is done: the next try goes further. */
+MUST_CHECK enum status grammar_mask_within(struct grammar_walk *walk, struct grammar_state state,
+                                           const struct grammar_vocabulary *vocabulary,
+                                           uint64_t *bits, uint64_t work_max, struct error *err);
+
 #endif

@@ -412,12 +412,18 @@ static void allow_short(const struct grammar_vocabulary *vocabulary, uint32_t fr
     }
 }
 
-static void make_mask(struct grammar_walk *walk, struct grammar_state state,
-                      const struct grammar_vocabulary *vocabulary, uint64_t *bits)
+/* False: it takes more than |work_max|. The moves that were made are known the next time. */
+static bool make_mask(struct grammar_walk *walk, struct grammar_state state,
+                      const struct grammar_vocabulary *vocabulary, uint64_t *bits,
+                      uint64_t work_max)
 {
     uint32_t states[GRAMMAR_TOKEN_MAX + 1];
+    uint64_t begin = walk->looked;
     states[0] = state.at;
     for (uint32_t i = 0; i < vocabulary->node_count;) {
+        if (walk->looked - begin > work_max) {
+            return false;
+        }
         const struct trie_node *node = &vocabulary->nodes[i];
         uint32_t to = step(walk, states[node->depth], node->byte);
         uint32_t below = node->skip - i - 1, next = i + 1;
@@ -437,6 +443,7 @@ static void make_mask(struct grammar_walk *walk, struct grammar_state state,
         }
         i = next;
     }
+    return true;
 }
 
 static void keep_mask(struct kept_mask *kept, struct grammar_state state,
@@ -452,9 +459,9 @@ static void keep_mask(struct kept_mask *kept, struct grammar_state state,
     }
 }
 
-enum status grammar_mask(struct grammar_walk *walk, struct grammar_state state,
-                         const struct grammar_vocabulary *vocabulary, uint64_t *bits,
-                         struct error *err)
+enum status grammar_mask_within(struct grammar_walk *walk, struct grammar_state state,
+                                const struct grammar_vocabulary *vocabulary, uint64_t *bits,
+                                uint64_t work_max, struct error *err)
 {
     struct kept_mask *kept = &walk->masks[state.at % GRAMMAR_MASKS_KEPT];
     size_t size = (vocabulary->token_count + 63) / 64 * sizeof(*bits);
@@ -463,8 +470,18 @@ enum status grammar_mask(struct grammar_walk *walk, struct grammar_state state,
         return grammar_walk_check(walk, err);
     }
     memset(bits, 0, size);
-    make_mask(walk, state, vocabulary, bits);
+    bool is_made = make_mask(walk, state, vocabulary, bits, work_max);
     TRY(grammar_walk_check(walk, err));
+    if (!is_made) {
+        return error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+    }
     keep_mask(kept, state, vocabulary, bits, size);
     return ST_OK;
+}
+
+enum status grammar_mask(struct grammar_walk *walk, struct grammar_state state,
+                         const struct grammar_vocabulary *vocabulary, uint64_t *bits,
+                         struct error *err)
+{
+    return grammar_mask_within(walk, state, vocabulary, bits, UINT64_MAX, err);
 }

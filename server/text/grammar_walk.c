@@ -298,7 +298,7 @@ static uint32_t make_move(struct grammar_walk *walk, uint32_t from, uint8_t byte
                           struct byte_range *out_range)
 {
     const struct walk_state *state = &walk->states[from];
-    uint32_t count = 0;
+    uint32_t count = 0, state_count = state->count;
     *out_range = (struct byte_range){0, UINT8_MAX};
     begin_places(walk);
     for (uint32_t i = 0; i < state->count; i++) {
@@ -308,7 +308,9 @@ static uint32_t make_move(struct grammar_walk *walk, uint32_t from, uint8_t byte
             return DEAD;
         }
     }
-    return find_state(walk, count);
+    uint32_t to = find_state(walk, count);
+    walk->looked += state_count + walk->work_count;
+    return to;
 }
 
 uint32_t grammar_walk_step(struct grammar_walk *walk, uint32_t from, uint8_t byte)

@@ -63,6 +63,7 @@ struct grammar_walk {
     struct kept_mask masks[GRAMMAR_MASKS_KEPT]; /* by the state's number */
     uint32_t round;
     uint32_t place_count; /* of all states */
+    uint64_t looked; /* places that were looked at for new moves */
     uint32_t start;
     enum status status; /* why a state could not be made */
 };

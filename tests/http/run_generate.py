@@ -13,6 +13,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -433,6 +434,30 @@ def forced_calls():
             expect(text, post(client, "/v1/chat/completions", body), 400)
             message = json.loads(client.body)["error"]["message"]
             expect(text, text in message or message, True)
+        wait_idle(client)
+
+
+def heavy_masks():
+    """Masks that take long are made by the threads for heavy work; others are free meanwhile."""
+    slow = {"model": "chat", "prompt": "hi", "max_tokens": 30, "temperature": 2,
+            "guided_regex": "([a-z0-9 ,.]{0,60}[aeiou]){30}x"}
+    with Daemon(CHAT) as daemon:
+        client, seen = Client(daemon.port), set()
+
+        def attack(_):
+            other = Client(daemon.port)
+            for _ in range(3):
+                status = post(other, "/v1/completions", slow)
+                expect("status", status in (200, 413), True)  # it may have too many states
+
+        attackers = [threading.Thread(target=attack, args=(i,)) for i in range(4)]
+        for thread in attackers:
+            thread.start()
+        while any(thread.is_alive() for thread in attackers):
+            seen.add(metric(client, "pted_pool_tasks", 'kind="heavy"'))
+        expect("heavy", max(seen) > 0, True)
+        golden_text = complete(client, ANSWERS[2]["prompt"], max_tokens=60)["choices"][0]["text"]
+        expect("others", golden_text, ANSWERS[2]["answer"])
         wait_idle(client)
 
 
@@ -932,8 +957,8 @@ def logs():
 
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
-          forced_calls, formats, rules, format_crowd, refusals, other_words, odd_templates,
-          leaving, slow_readers, crowd, limits, logs)
+          forced_calls, heavy_masks, formats, rules, format_crowd, refusals, other_words,
+          odd_templates, leaving, slow_readers, crowd, limits, logs)
 
 
 def main():
