@@ -172,6 +172,13 @@ struct uk_window_f32 {
     size_t lines, rows, n;
 };
 
+/* The same of bfloat16 numbers, for maxima. */
+struct uk_window_bf16 {
+    const uint16_t *x;
+    ptrdiff_t line, row;
+    size_t lines, rows, n;
+};
+
 /*
  * Attention of a few rows: scores[r][j] = q[r] . k[j], or sums[r] += scores[r][j] * v[j] for all j
  * in order. |kv| are the keys or the values, and the rows of |q| and |sums| are |depth| apart. A
@@ -215,6 +222,8 @@ struct hal_cpu_uk {
     /* The same of |n| pixels whose numbers lie in |planes| planes, |plane| floats apart. A pixel of
      * y has UK_PLANES_MAX numbers: 0 for planes that are not there. */
     void (*planes_to_bf16)(uint16_t *y, const float *x, ptrdiff_t plane, uint32_t planes, size_t n);
+    /* Like window_max_f32, but 0 is larger than -0. */
+    void (*window_max_bf16)(uint16_t *y, const struct uk_window_bf16 *w);
 
     uk_unary_f32_f *unary_f32[UK_UNARY_COUNT];
     /* gelu for results that are rounded to bfloat16: the relative error is below 3.4e-4, a sixth of

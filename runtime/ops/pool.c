@@ -6,9 +6,9 @@
  * integers.
  *
  * Images are walked by strides. With channels innermost, which the layout pass prefers, a pixel is
- * a run of floats (or, for maxima, bytes) for the micro-kernels. Other element types, and maxima
- * with indices, go element by element in the class of their type. A tile is some rows of the
- * output.
+ * a run of floats (for maxima also of bytes or bfloat16 numbers) for the micro-kernels. Other
+ * element types, and maxima with indices, go element by element in the class of their type. A tile
+ * is some rows of the output.
  */
 #include "config.h"
 
@@ -99,6 +99,21 @@ static void pool_pixel_u8(const struct rt_pool_constants *c, const struct hal_cp
     uk->window_max_u8(y, &window);
 }
 
+static void pool_pixel_bf16(const struct rt_pool_constants *c, const struct hal_cpu_uk *uk,
+                            uint16_t *y, const uint16_t *x, const struct rt_pool_window *h,
+                            const struct rt_pool_window *w)
+{
+    const struct uk_window_bf16 window = {
+        .x = x + h->begin * c->x.h + w->begin * c->x.w,
+        .line = c->x.h * dilation_of(c, &c->h),
+        .row = c->x.w * dilation_of(c, &c->w),
+        .lines = (size_t)h->count,
+        .rows = (size_t)w->count,
+        .n = (size_t)c->channels,
+    };
+    uk->window_max_bf16(y, &window);
+}
+
 static void pool_pixels(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_pool_constants *c = args->constants;
@@ -115,6 +130,9 @@ static void pool_pixels(const struct hal_args *args, struct hal_tile tile)
             if (c->dtype == DT_U8) {
                 pool_pixel_u8(c, uk, (uint8_t *)args->bindings[0] + y,
                               (const uint8_t *)args->bindings[1] + x, &h, &w);
+            } else if (c->dtype == DT_BF16) {
+                pool_pixel_bf16(c, uk, (uint16_t *)args->bindings[0] + y,
+                                (const uint16_t *)args->bindings[1] + x, &h, &w);
             } else {
                 pool_pixel_f32(c, uk, (float *)args->bindings[0] + y,
                                (const float *)args->bindings[1] + x, &h, &w);
@@ -234,6 +252,7 @@ static const struct hal_kernel kernel_any = {.name = "pool_elements",
                                              .cpu = pool_any,
                                              .spirv = HAL_SPIRV(pool_spirv),
                                              .variant = RT_POOL_ELEMENTS};
+static const struct hal_kernel kernel_bf16 = {.name = "pool", .cpu = pool_pixels};
 static const struct hal_kernel kernel_f64 = {.name = "pool_elements", .cpu = pool_any};
 
 /* ---- shapes ------------------------------------------------------------------------------------
@@ -436,9 +455,12 @@ static enum status emit_pool(struct rt_emit *emit, struct rt_pool_constants *c,
     int64_t row = rt_max(1, c->w.out * c->channels * rt_min(taps, TAPS_MAX));
     int64_t rows = c->images * c->h.out;
     bool is_pixels = c->channels == 1 || (c->x.c == 1 && c->y.c == 1);
-    bool is_fast = (c->dtype == DT_F32 || (c->dtype == DT_U8 && c->mode == RT_POOL_MAX)) &&
+    bool is_bf16 = c->dtype == DT_BF16 && hal_cpu_uk()->window_max_bf16 && rt_emit_is_host(emit);
+    bool is_fast = (c->dtype == DT_F32 ||
+                    ((c->dtype == DT_U8 || is_bf16) && c->mode == RT_POOL_MAX)) &&
                    !indices && is_pixels;
-    const struct hal_kernel *kernel = is_fast              ? &kernel_pixels
+    const struct hal_kernel *kernel = is_fast && is_bf16   ? &kernel_bf16
+                                      : is_fast            ? &kernel_pixels
                                       : c->dtype == DT_F64 ? &kernel_f64
                                                            : &kernel_any;
     c->tile =

@@ -59,6 +59,12 @@ static bool moves(const struct rt_graph *graph, const struct rt_node *node)
     return is_alone;
 }
 
+/* Does the node only choose some of the elements of argument 0? */
+static bool chooses(const struct rt_node *node)
+{
+    return rt_op_is(node->op, RT_KNOWN_max_pool2d);
+}
+
 /* Can the node store its results as bfloat16? */
 static bool rounds(const struct rt_graph *graph, const struct rt_node *node)
 {
@@ -79,7 +85,7 @@ static bool is_float(const struct rt_value *v)
 static void mark_arguments(struct narrowing *n, const struct rt_node *node)
 {
     bool is_cat = rt_op_is(node->op, RT_KNOWN_cat);
-    bool passes_on = (is_cat || moves(n->graph, node)) &&
+    bool passes_on = (is_cat || chooses(node) || moves(n->graph, node)) &&
                      is_float(rt_node_out(n->graph, node, 0)) && !n->keeps[node->outs[0]];
     bool takes_bf16 = is_product(n->graph, node) || passes_on;
     for (uint32_t i = 0; i < node->arg_count; i++) {
@@ -96,7 +102,7 @@ static bool has_bf16(const struct rt_graph *graph, const struct rt_node *node)
 {
     const struct rt_value *x = rt_node_arg(graph, node, 0);
     if (!rt_op_is(node->op, RT_KNOWN_cat)) {
-        return moves(graph, node) && x->dtype == DT_BF16;
+        return (chooses(node) || moves(graph, node)) && x->dtype == DT_BF16;
     }
     bool is_bf16 = x->count > 0;
     for (uint32_t i = 0; i < x->count; i++) {

@@ -645,6 +645,49 @@ static void test_rounding(void **state)
     each_bf16_level(level_rounding);
 }
 
+/* A plain maximum: NaN wins, and 0 is above -0. */
+static uint16_t greater(uint16_t a, uint16_t b)
+{
+    if ((a & 0x7fff) > 0x7f80 || (b & 0x7fff) > 0x7f80) {
+        return 0x7fff;
+    }
+    int x = a & 0x8000 ? ~(a & 0x7fff) : a, y = b & 0x8000 ? ~(b & 0x7fff) : b;
+    return x > y ? a : b;
+}
+
+/* Windows of all sorts of numbers, every count of channels to past two vectors. */
+static void level_windows(const struct hal_cpu_uk *uk)
+{
+    enum { LINES = 3, ROWS = 2, MOST = 67 };
+    static const uint16_t special[] = {0x7f80, 0xff80, 0x8000, 0, 1, 0x8001, 0xffc0, 0x7f81};
+    uint16_t x[LINES * ROWS * MOST], y[MOST + 1];
+    for (size_t i = 0; i < LINES * ROWS * MOST; i++) {
+        uint32_t random = (uint32_t)i * 2654435761U >> 13;
+        x[i] = random % 5 == 0 ? special[random / 5 % 8] : (uint16_t)(random % 0x8f00 + 0x4000);
+    }
+    for (size_t n = 1; n <= MOST && uk->window_max_bf16; n++) {
+        for (size_t lines = 0; lines <= LINES; lines += LINES) {
+            const struct uk_window_bf16 window = {x, ROWS * MOST, MOST, lines, ROWS, n};
+            y[n] = 0x1234;
+            uk->window_max_bf16(y, &window);
+            assert_int_equal(y[n], 0x1234);
+            for (size_t j = 0; j < n; j++) {
+                uint16_t want = 0xff80;
+                for (size_t i = 0; i < lines * ROWS; i++) {
+                    want = greater(want, x[i * MOST + j]);
+                }
+                assert_int_equal(y[j], want);
+            }
+        }
+    }
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    each_bf16_level(level_windows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -654,6 +697,7 @@ int main(void)
         cmocka_unit_test(test_pack),       cmocka_unit_test(test_types),
         cmocka_unit_test(test_odd),        cmocka_unit_test(test_activation),
         cmocka_unit_test(test_skips),      cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_windows),
 #ifdef PTED_CPU_X86
         cmocka_unit_test(test_soft_tiles),
 #endif

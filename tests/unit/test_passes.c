@@ -476,6 +476,32 @@ static void what_only_products_read_is_bfloat16(void **state)
     assert_int_equal(narrowed(f), DT_BF16);
 }
 
+/* The largest of rounded numbers is the largest number, rounded. */
+static void pools_pass_bfloat16_on(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = convolve(f, INPUT(1, 16, 8, 8), WEIGHTS4(16, 16, 3, 3), 0, 1, false);
+    uint32_t pool[] = {x,          INTS(2, 2), INTS(2, 2),
+                       INTS(0, 0), INTS(1, 1), rt_graph_bool(&f->graph, false)};
+    uint32_t outs[] = {rt_graph_tensor(&f->graph, DT_F32, 0, NULL),
+                       rt_graph_tensor(&f->graph, DT_I64, 0, NULL)};
+    uint32_t added = rt_graph_node(&f->graph, rt_op_find("max_pool2d"), pool, 6, outs, 2);
+    assert_ok(f->err, rt_graph_infer(&f->graph, added, &f->err));
+    give(f, convolve(f, outs[0], WEIGHTS4(16, 16, 3, 3), 0, 1, false));
+    f->graph.precision = PRECISION_BF16;
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_narrow(&f->graph, &f->err));
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        const struct rt_node *node = &f->graph.nodes[i];
+        if (strcmp(node->op->name, "max_pool2d") == 0) {
+            assert_int_equal(rt_node_arg(&f->graph, node, 0)->dtype, DT_BF16);
+            assert_int_equal(rt_node_out(&f->graph, node, 0)->dtype, DT_BF16);
+        }
+    }
+    assert_int_equal(count_ops(f, "max_pool2d"), 1);
+}
+
 static void what_products_read_joined_is_bfloat16(void **state)
 {
     struct fixture *f = *state;
@@ -1006,6 +1032,7 @@ int main(void)
         TEST(an_island_has_one_reorder_in_and_one_out),
         TEST(element_wise_and_cat_stay_in_the_island),
         TEST(what_only_products_read_is_bfloat16),
+        TEST(pools_pass_bfloat16_on),
         TEST(what_products_read_joined_is_bfloat16),
         TEST(what_others_read_stays_a_float),
         TEST(wide_products_share_a_rounded_copy),

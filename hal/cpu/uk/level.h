@@ -85,6 +85,7 @@ void UK_PAIRS(f32_to_bf16)(uint16_t *y, const float *x, size_t n);
 void UK_PAIRS(rows_to_bf16)(uint16_t *y, ptrdiff_t y_row, const float *x, size_t rows, size_t n);
 void UK_PAIRS(planes_to_bf16)(uint16_t *y, const float *x, ptrdiff_t plane, uint32_t planes,
                               size_t n);
+void UK_PAIRS(window_max_bf16)(uint16_t *y, const struct uk_window_bf16 *w);
 void UK_PAIRS(pack_bf16)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 uint64_t UK_BF16(probe_bf16)(float *out);
 #endif

@@ -63,7 +63,8 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 	%D%/round_bf16.h \
 	%D%/simd.h \
 	%D%/simd_u8.h \
-	%D%/table.c
+	%D%/table.c \
+	%D%/window_bf16.c
 %C%_libuk_avx512_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_BF16 $(UK_AVX512_CFLAGS) \
 	-mavx512vnni -mavx512bf16
 %C%_libuk_amx_int8_a_SOURCES = \

@@ -74,6 +74,7 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .pack_bf16 = UK_PAIRS(pack_bf16),
     .rows_to_bf16 = UK_PAIRS(rows_to_bf16),
     .planes_to_bf16 = UK_PAIRS(planes_to_bf16),
+    .window_max_bf16 = UK_PAIRS(window_max_bf16),
     .probe_bf16 = UK_BF16(probe_bf16),
 #endif
     .add_u8 = UK_BASE(add_u8),
