@@ -316,10 +316,14 @@ static inline bool uk_gemm_f32_is_paged(ptrdiff_t a_row)
     return a_row % 1024 == 0;
 }
 
-/* Bytes of scratch memory that gemm_bf16 needs; |depth| is the sum of all runs. */
+/* Bytes of scratch memory that gemm_bf16 needs; |depth| is the sum of all runs. With tiles of AMX a
+ * copy may have UK_BF16_COPY_BYTES. */
+#define UK_BF16_COPY_BYTES (256 * 1024)
+
 static inline size_t uk_gemm_bf16_scratch(const struct hal_cpu_uk *uk, size_t depth)
 {
-    return uk->bf16_mr * uk_gemm_bf16_row(depth) * sizeof(uint16_t);
+    size_t bytes = uk->bf16_mr * uk_gemm_bf16_row(depth) * sizeof(uint16_t);
+    return uk->bf16_skips || bytes > UK_BF16_COPY_BYTES ? bytes : UK_BF16_COPY_BYTES;
 }
 
 static inline uint32_t uk_panels_u8(const struct hal_cpu_uk *uk, uint32_t n)

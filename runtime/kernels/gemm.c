@@ -3,6 +3,8 @@
 
 #include "runtime/kernels/gemm.h"
 
+#include <string.h>
+
 #include "base/check.h"
 #include "hal/cpu/uk.h"
 #include "hal/cpu/uk_subnormals.h"
@@ -22,6 +24,11 @@
  * pixel is faster than products for each of them. */
 #define SKIP_MIN 4
 #define SKIP_CHANNELS_MIN 32
+
+/* With AMX: rows of a tile of a convolution, and bytes of its input that are copied at a time, if
+ * there is a choice. */
+#define PADDED_ROWS 128
+#define PADDED_BYTES (384 * 1024)
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
@@ -242,6 +249,126 @@ static void multiply_band(const struct rt_gemm *g, const struct band *band,
     }
 }
 
+/* ---- padded copies --------------------------------------------------------------------------- */
+
+/*
+ * Tiles of AMX take rows at equal distances, and each tap of all of them at once. So the input of
+ * some output lines is copied with its padding, as bfloat16 numbers. Neighbouring lines share the
+ * padding between them. With a step, lines are sorted by their remainder, so that those of the
+ * next output line always follow.
+ */
+struct padded {
+    int64_t in_y, in_x;     /* of the first window */
+    int64_t left, width;    /* columns in the padding before those of the image, and these */
+    int64_t pitch;          /* pixels from one line to the next; a multiple of the step */
+    int64_t lines, sorted;  /* of the input; with the same remainder */
+    int64_t pixels;         /* in all */
+};
+
+static int64_t reach_of(const struct rt_axis *a, int64_t positions)
+{
+    return (positions - 1) * a->step + (a->taps - 1) * a->spread + 1;
+}
+
+/* Output positions [x, x + pixels) of |lines| lines from |y| on. */
+static struct padded padded_of(const struct rt_gemm *g, int64_t y, int64_t lines, int64_t x,
+                               int64_t pixels)
+{
+    struct padded p = {.in_y = y * g->y.step + g->y.first, .in_x = x * g->x.step + g->x.first};
+    int64_t reach = reach_of(&g->x, pixels), end = p.in_x + reach;
+    int64_t first = p.in_x < 0 ? min_i64(-p.in_x, reach) : 0;
+    int64_t behind = end > g->x.in ? min_i64(end - g->x.in, reach - first) : 0;
+    p.left = first;
+    p.width = reach - first - behind;
+    p.pitch = p.width + (first > behind ? first : behind);
+    p.pitch = (p.pitch + g->x.step - 1) / g->x.step * g->x.step;
+    p.lines = reach_of(&g->y, lines);
+    p.sorted = (p.lines + g->y.step - 1) / g->y.step;
+    p.pixels = g->y.step * p.sorted * p.pitch + reach;
+    return p;
+}
+
+/* The first pixel of an input line, counted from that of the first window. */
+static int64_t padded_line(const struct rt_gemm *g, const struct padded *p, int64_t line)
+{
+    return (line % g->y.step * p->sorted + line / g->y.step) * p->pitch;
+}
+
+static void copy_padded(const struct rt_gemm *g, const struct padded *p, const void *image,
+                        bool is_bf16, uint16_t *to)
+{
+    size_t pixel = (size_t)g->channels * sizeof(*to), count = (size_t)(p->width * g->channels);
+    for (int64_t i = 0; i < g->y.step * p->sorted; i++) {
+        uint16_t *line = to + padded_line(g, p, i) * g->channels;
+        int64_t in = p->in_y + i;
+        if (i >= p->lines || in < 0 || in >= g->y.in) {
+            memset(line, 0, (size_t)p->pitch * pixel);
+            continue;
+        }
+        int64_t from = in * g->line_in + (p->in_x + p->left) * g->channels;
+        uint16_t *there = line + p->left * g->channels;
+        memset(line, 0, (size_t)p->left * pixel);
+        memset(there + count, 0, (size_t)(p->pitch - p->left - p->width) * pixel);
+        if (is_bf16) {
+            memcpy(there, (const uint16_t *)image + from, count * sizeof(*to));
+        } else {
+            hal_cpu_uk()->f32_to_bf16(there, (const float *)image + from, count);
+        }
+    }
+    int64_t end = g->y.step * p->sorted * p->pitch;
+    memset(to + end * g->channels, 0, (size_t)(p->pixels - end) * pixel);
+}
+
+/* The runs in the copy: like those of gather(), but no tap is left out. */
+static void gather_padded(const struct rt_gemm *g, const struct padded *p,
+                          struct uk_segment *segments, struct uk_gemm_f32 *call)
+{
+    bool merges = g->x.spread == 1;
+    uint32_t count = 0;
+    for (int64_t ty = 0; ty < g->y.taps; ty++) {
+        int64_t line = padded_line(g, p, ty * g->y.spread);
+        for (int64_t tx = 0; tx < g->x.taps; tx += merges ? g->x.taps : 1) {
+            segments[count++] = (struct uk_segment){
+                .a = (line + tx * g->x.spread) * g->channels,
+                .k = (size_t)((ty * g->kernel_w + tx) * g->channels),
+            };
+        }
+    }
+    call->segments = segments;
+    call->segment_count = count;
+    call->run = (uint32_t)(g->channels * (merges ? g->x.taps : 1));
+}
+
+/* Copies behind the scratch memory of the product itself, and multiplies. */
+static void multiply_padded(const struct rt_gemm *g, const struct band *band,
+                            struct uk_segment *segments, struct uk_gemm_f32 call, int64_t images)
+{
+    uint16_t *copy = (uint16_t *)((uint8_t *)call.scratch +
+                                  uk_gemm_bf16_scratch(hal_cpu_uk(), (size_t)g->k));
+    for (int64_t image = 0; image < images; image++) {
+        for (int64_t y = band->y; y < band->y_end; y += g->padded_lines) {
+            int64_t lines = min_i64(g->padded_lines, band->y_end - y);
+            struct padded p = padded_of(g, y, lines, band->x, band->x_end - band->x);
+            int64_t out = y * g->line_out + band->x * g->pixel_out;
+            struct uk_gemm_f32 part = call;
+            copy_padded(g, &p, call.a, call.a_is_bf16, copy);
+            gather_padded(g, &p, segments, &part);
+            part.a = (const float *)(const void *)copy;
+            part.a_is_bf16 = true;
+            part.a_line = p.pitch * g->channels;
+            part.a_row = g->x.step * g->channels;
+            part.lines = (uint32_t)lines;
+            part.m = (uint32_t)(band->x_end - band->x);
+            move_c(&part, out);
+            part.residual = call.residual ? call.residual + out : NULL;
+            hal_cpu_uk()->gemm_bf16(&part);
+        }
+        move_a(&call, g->image_in);
+        move_c(&call, g->image_out);
+        call.residual = call.residual ? call.residual + g->image_out : NULL;
+    }
+}
+
 /* Half-precision elements converted at a time: a few cache lines. */
 #define ROUND_CHUNK 256
 
@@ -335,7 +462,11 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile, str
     };
     move_a(&call, image * g->image_in + group * (g->channels / g->groups));
     move_c(&call, out);
-    multiply_band(g, &band, args->scratch, &call, images);
+    if (g->padded_lines > 0) {
+        multiply_padded(g, &band, args->scratch, call, images);
+    } else {
+        multiply_band(g, &band, args->scratch, &call, images);
+    }
     if (g->is_rounded) {
         round_band(g, &band, &call, images);
     }
@@ -402,11 +533,11 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Numbers of half the bytes are also multiplied twice as fast. */
+/* Numbers of half the bytes are also multiplied faster. */
 static int64_t cost_ns(double pixels, double n, double k, bool is_bf16)
 {
     double halved = is_bf16 ? 2 : 1;
-    double compute = pixels * n * k / MACS_PER_NS / halved;
+    double compute = pixels * n * k / MACS_PER_NS / (is_bf16 ? hal_cpu_uk()->bf16_speed : 1);
     double memory = n * k * sizeof(float) / BYTES_PER_NS / halved;
     double ns = compute > memory ? compute : memory;
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
@@ -422,6 +553,50 @@ static int64_t panels_together(const struct rt_gemm *g, const struct rt_machine 
 {
     bool evicts = uk_gemm_f32_is_paged((ptrdiff_t)(g->x.step * g->channels)) && g->x.out > 8;
     return evicts && machine->lanes == 1 && !is_bf16 ? UK_GEMM_F32_SKEW_PANELS : 1;
+}
+
+/* Is the input copied with its padding? Products that leave out single rows need no copy. */
+static bool is_padded(const struct rt_gemm *g, bool is_bf16)
+{
+    return is_bf16 && !hal_cpu_uk()->bf16_skips && g->groups == 1 && g->image_b == 0 &&
+           g->y.taps * g->x.taps > 1 && g->y.spread > 0 && g->x.spread > 0 && g->y.k_spread == 1 &&
+           g->x.k_spread == 1 && g->y.k_first == 0 && g->x.k_first == 0 && g->channels % 2 == 0;
+}
+
+/* A tile reads all weights of its panels, and all lines that it needs: it gets whole panels if
+ * there are more weights than inputs, else as many lines as make several tiles of rows. */
+static void cut_padded(const struct rt_machine *machine, const struct rt_gemm *g,
+                       struct rt_cut *cut)
+{
+    int64_t tiles = ceil_div(rt_cut_tiles(machine, cut->ns), cut->images);
+    int64_t rows = cut->lines * cut->pixels;
+    bool has_more_weights = g->k * g->outs > g->y.in * g->x.in * g->channels;
+    int64_t bands = min_i64(tiles, ceil_div(rows, PADDED_ROWS));
+    int64_t blocks = has_more_weights ? min_i64(tiles, cut->panels)
+                                      : min_i64(ceil_div(tiles, bands), cut->panels);
+    bands = min_i64(bands, ceil_div(tiles, blocks));
+    cut->band_images = 1;
+    cut->block = ceil_div(cut->panels, blocks);
+    cut->band_y = rt_cut_axis(cut->lines, bands);
+    cut->band_x = cut->lines > 1 ? cut->pixels : rt_cut_axis(cut->pixels, bands);
+}
+
+/* Bytes of scratch memory for a padded copy; chooses its lines. */
+static size_t padded_bytes(struct rt_gemm *g, bool is_bf16)
+{
+    if (!is_padded(g, is_bf16)) {
+        return 0;
+    }
+    for (int64_t lines = g->band_y;; lines = (lines + 1) / 2) {
+        /* A tile elsewhere has at most as much padding. */
+        int64_t reach = reach_of(&g->x, g->band_x) + g->x.step;
+        int64_t sorted = ceil_div(reach_of(&g->y, lines), g->y.step);
+        int64_t bytes = (g->y.step * sorted + 1) * reach * g->channels * (int64_t)sizeof(uint16_t);
+        if (lines == 1 || bytes <= PADDED_BYTES) {
+            g->padded_lines = (uint32_t)lines;
+            return (size_t)bytes;
+        }
+    }
 }
 
 /* Chooses the tiles; returns the cost. */
@@ -442,7 +617,11 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
                          .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts,
                          .shares_panels = g->image_b == 0,
                          .has_big_form = true};
-    rt_cut_product(machine, &cut);
+    if (is_padded(g, is_bf16)) {
+        cut_padded(machine, g, &cut);
+    } else {
+        rt_cut_product(machine, &cut);
+    }
     g->band_images = cut.band_images;
     g->band_y = cut.band_y;
     g->band_x = cut.band_x;
@@ -486,6 +665,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
                          (long long)g->outs, (long long)g->channels);
     }
     int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
+    g->padded_lines = 0;
     const struct hal_kernel *usual = tensors->is_bf16      ? &bf16_kernels[0][0]
                                      : tensors->are_halves ? &rt_gemm_halves_kernel
                                                            : &rt_gemm_kernel;
@@ -493,6 +673,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     g->width = uk->f32_nr;
     must(g->width % 8 == 0); /* shaders read eight columns at a time */
     size_t copy = tensors->is_bf16 ? uk_gemm_bf16_scratch(uk, (size_t)g->k) : 0;
+    copy += padded_bytes(g, tensors->is_bf16);
     struct hal_binding bindings[] = {
         tensors->out, tensors->in, tensors->weights, tensors->bias, tensors->residual,
     };

@@ -45,6 +45,9 @@ struct rt_gemm {
     int64_t bands_y, bands_x; /* tiles in each direction; panels are the grid's z */
 #ifndef HAL_SHADER
     uint32_t activation; /* behind the clamp, only on the CPU: an enum uk_unary + 1; 0: none */
+    /* rt_gemm_emit() chooses: output lines whose input is copied with its padding at a time; 0:
+     * none is. */
+    uint32_t padded_lines;
 #endif
 };
 

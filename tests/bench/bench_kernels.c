@@ -102,6 +102,7 @@ struct bench {
 
 /* Operands, as large as any case needs; their contents do not matter. */
 static float *left, *right, *out;
+static uint16_t *left_bf16; /* |left| rounded, twice */
 #define OPERAND_FLOATS (26u << 20)
 
 static struct uk_gemm_f32 gemm_of(const uint32_t *p)
@@ -130,9 +131,15 @@ static double run_gemm(const struct hal_cpu_uk *uk, const uint32_t *p)
     return 2.0 * p[0] * p[1] * p[2];
 }
 
+/* Rows, columns, depth; are A and C bfloat16; a residual; gelu. */
 static double run_gemm_bf16(const struct hal_cpu_uk *uk, const uint32_t *p)
 {
     struct uk_gemm_f32 g = gemm_of(p);
+    g.a_is_bf16 = g.c_is_bf16 = p[3] != 0;
+    g.a = p[3] ? (const float *)(const void *)left_bf16 : left;
+    g.residual = p[4] ? stream + STREAM_FLOATS / 2 : NULL;
+    g.residual_row = g.c_row;
+    g.activation = p[5] ? uk->gelu_short_f32 : NULL;
     uk->gemm_bf16(&g);
     return 2.0 * p[0] * p[1] * p[2];
 }
@@ -467,6 +474,14 @@ static const struct bench benches[] = {
     {"gemm bf16 256x256x256", run_gemm_bf16, {256, 256, 256}, BFLOATS},
     {"gemm bf16 128x768x3072", run_gemm_bf16, {128, 768, 3072}, BFLOATS},
     {"gemm bf16 1024x1024x1024", run_gemm_bf16, {1024, 1024, 1024}, BFLOATS},
+    {"gemm bf16 64x64x64 short", run_gemm_bf16, {64, 64, 64, 1}, BFLOATS},
+    {"gemm bf16 128x768x3072 short", run_gemm_bf16, {128, 768, 3072, 1}, BFLOATS},
+    {"gemm bf16 128x3072x768 short", run_gemm_bf16, {128, 3072, 768, 1}, BFLOATS},
+    {"gemm bf16 128x3072x768 gelu", run_gemm_bf16, {128, 3072, 768, 1, 0, 1}, BFLOATS},
+    {"gemm bf16 128x32x768 short", run_gemm_bf16, {128, 32, 768, 1}, BFLOATS},
+    {"gemm bf16 784x64x64 short", run_gemm_bf16, {784, 64, 64, 1}, BFLOATS},
+    {"gemm bf16 784x64x64 residual", run_gemm_bf16, {784, 64, 64, 1, 1}, BFLOATS},
+    {"gemm bf16 784x256x64 short", run_gemm_bf16, {784, 256, 64, 1}, BFLOATS},
     {"conv bf16 3x3 64->64 @56", run_conv_bf16, {56, 64, 64, 3, 1}, BFLOATS},
     {"conv bf16 3x3 512->512 @7", run_conv_bf16, {7, 512, 512, 3, 1}, BFLOATS},
     {"conv bf16 1x1 96->576 @14", run_conv_bf16, {14, 96, 576, 1, 1}, BFLOATS},
@@ -535,6 +550,9 @@ int main(int argc, char **argv)
     const char *level = argc > 1 ? argv[1] : "", *name = argc > 2 ? argv[2] : "";
     stream = new_floats(STREAM_FLOATS);
     left = new_floats(OPERAND_FLOATS);
+    left_bf16 = (uint16_t *)(void *)new_floats(OPERAND_FLOATS);
+    hal_cpu_uk()->f32_to_bf16(left_bf16, left, OPERAND_FLOATS);
+    memcpy(left_bf16 + OPERAND_FLOATS, left_bf16, OPERAND_FLOATS * sizeof(*left_bf16));
     right = new_floats(OPERAND_FLOATS);
     out = new_floats(OPERAND_FLOATS);
     for (int isa = HAL_CPU_ISA_COUNT - 1; isa >= 0; isa--) {
@@ -551,6 +569,7 @@ int main(int argc, char **argv)
     }
     free(stream);
     free(left);
+    free(left_bf16);
     free(right);
     free(out);
     return 0;

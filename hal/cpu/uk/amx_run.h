@@ -7,7 +7,7 @@
  * All is counted in bytes here, because both kinds of numbers are multiplied in words of four
  * bytes: a row of A is words, and a panel of B has one word of each column, then the next of each.
  * A run is cut into steps of 64 bytes. Its end is shorter, which needs two tiles of another shape;
- * if there is no such end, those two hold the second halves of A and B.
+ * if there is no such end, or nothing before it, those two hold the second halves of A and B.
  */
 #ifndef PTED_HAL_CPU_UK_AMX_RUN_H
 #define PTED_HAL_CPU_UK_AMX_RUN_H
@@ -23,6 +23,9 @@ struct amx_run {
     size_t bytes; /* of a row */
     ptrdiff_t a_row,
         second; /* from one row to the next; from the first block to the second, or 0 */
+    /* What will be read later. Each step fetches |ahead_bytes| of it. */
+    const uint8_t *ahead;
+    size_t ahead_bytes;
 };
 
 /* Blocks of |height| rows, and runs of |bytes|. */
@@ -30,11 +33,13 @@ static void amx_configure_run(size_t height, size_t bytes)
 {
     struct amx_config config = {.palette = 1};
     size_t rest = bytes % AMX_ROW_BYTES, last = rest ? rest : AMX_ROW_BYTES;
+    size_t first = bytes < AMX_ROW_BYTES ? last : AMX_ROW_BYTES;
     for (int i = 0; i < AMX_TILES; i++) {
         config.rows[i] = (uint8_t)height;
         config.row_bytes[i] = AMX_ROW_BYTES;
     }
-    config.rows[5] = AMX_ROW_BYTES / AMX_WORD;
+    config.row_bytes[4] = (uint16_t)first;
+    config.rows[5] = (uint8_t)(first / AMX_WORD);
     config.row_bytes[6] = (uint16_t)last;
     config.rows[7] = (uint8_t)(last / AMX_WORD);
     amx_configure(&config);
@@ -80,14 +85,27 @@ UK_INLINE void step(const uint8_t *a, ptrdiff_t a_row, ptrdiff_t second, const u
         }                                                                                          \
     } while (0)
 
+UK_INLINE void fetch_ahead(struct amx_run *run)
+{
+    for (size_t i = 0; i < run->ahead_bytes; i += AMX_ROW_BYTES) {
+        __builtin_prefetch(run->ahead + i);
+    }
+    run->ahead += run->ahead_bytes;
+}
+
 /* Adds the products of a run. */
-static void amx_add_run(const struct amx_run *run, bool is_wide)
+static void amx_add_run(struct amx_run *run, bool is_wide)
 {
     const uint8_t *a = run->a, *b = run->b, *end = a + run->bytes / AMX_ROW_BYTES * AMX_ROW_BYTES;
     ptrdiff_t second = run->second;
+    if (run->bytes > 0 && run->bytes < AMX_ROW_BYTES) {
+        step(a, run->a_row, second, b, is_wide);
+        return;
+    }
     if (run->bytes % AMX_ROW_BYTES == 0) {
         for (; a < end; a += AMX_ROW_BYTES, b += AMX_ROW_BYTES * UK_NR) {
             step(a, run->a_row, second, b, is_wide);
+            fetch_ahead(run);
         }
         return;
     }

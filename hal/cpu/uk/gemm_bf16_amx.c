@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The product of gemm_bf16.c with AMX, from the same panels: their pairs of numbers are the words
- * of the instruction. A tile of C has up to 32 rows, of any lines, and one panel of 32 columns:
- * four tiles of sums, which stay in registers over all of k. Rows of A are read where they lie if
- * they are bfloat16 at equal distances. Else they are rounded behind |scratch| and multiplied by
- * all panels of a block: to copy 32 rows takes about as long as to multiply them by one panel.
+ * of the instruction. A tile of C has up to 32 rows and one panel of 32 columns: four tiles of
+ * sums, which stay in registers over all of k.
+ *
+ * Rows of A are read where they lie if they are bfloat16 at equal distances. The rows of several
+ * lines are, too, if the distance of lines is a multiple of that of rows: what lies between two
+ * lines is then multiplied like rows, and not stored. All other rows are rounded behind |scratch|.
+ * The rows of a block stay in the second-level cache, and each panel of B is read once for all of
+ * them.
+ *
+ * The processor multiplies a tile while the sums of the one before it are finished: its products
+ * come first in the code, because it looks ahead only so far.
  *
  * The instruction sums the even k of a step and the odd ones, then both, then adds that to C. So an
- * element depends on how k is cut into steps, which only its own runs decide: few rows take the
- * same way as many. An element is its products, then bias, then residual, then the clamp. Source:
- * Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS.
+ * element depends on how k is cut into steps. A step never goes beyond its run, whether that is
+ * copied or not, and few rows take the same way as many. An element is its products, then bias,
+ * then residual, then the clamp. Source: Intel 64 and IA-32 Architectures Software Developer's
+ * Manual, volume 2, TDPBF16PS.
  */
 #include "config.h"
 
@@ -20,8 +28,11 @@
 #define AMX_DOT AMX_DOT_BF16
 #include "hal/cpu/uk/amx_run.h"
 
+#define A_BLOCK (512 * 1024) /* bytes of A kept in a second-level cache */
+#define DEPTH_BLOCK 512      /* bytes of a row that are multiplied at a time: see run_panel() */
+#define DEPTH_WHOLE 768      /* up to so many bytes are one such part */
+#define TILES_MAX 16         /* of a block of rows */
 #define PAGE_BYTES 4096
-#define B_BLOCK (320 * 1024) /* numbers of B kept in a second-level cache */
 
 _Static_assert(UK_BF16_MR == 2 * AMX_ROWS, "two blocks of rows");
 
@@ -29,27 +40,34 @@ _Static_assert(UK_BF16_MR == 2 * AMX_ROWS, "two blocks of rows");
 struct product {
     const struct uk_gemm_f32 *g;
     const struct uk_segment *segments;
-    size_t segment_count, run;
-    bool is_one_run;    /* the runs follow each other in k: only one of them has a shorter end */
-    bool is_in_place;   /* A is not copied; it has one run */
+    size_t segment_count;
+    bool is_in_place;   /* A is not copied */
+    size_t line_rows;   /* rows from one line to the next */
     size_t pitch;       /* numbers from one row of the copy to the next */
     size_t rows, tiles; /* of all lines; tiles share them evenly */
-    size_t height;      /* rows of a block */
+    size_t height;      /* rows of a block of AMX_ROWS at most */
 };
 
-/* The first row of a tile, and where it lies. */
+/* A row, and where it lies. */
 struct place {
     size_t line, at;
 };
 
+/* A tile of C whose sums are stored but not finished. */
+struct sums {
+    struct place place;
+    size_t rows, panel; /* rows: 0 if there is no such tile */
+    _Alignas(64) float of[UK_BF16_MR][UK_NR];
+};
+
 static struct place place_of(const struct product *p, size_t row)
 {
-    return (struct place){row / p->g->m, row % p->g->m};
+    return (struct place){row / p->line_rows, row % p->line_rows};
 }
 
 static void go_on(const struct product *p, struct place *place)
 {
-    if (++place->at == p->g->m) {
+    if (++place->at == p->line_rows) {
         place->at = 0;
         place->line++;
     }
@@ -64,18 +82,18 @@ static ptrdiff_t offset(const struct place *place, ptrdiff_t line, ptrdiff_t row
 static void copy_rows(const struct product *p, struct place place, size_t rows)
 {
     uint16_t *to = p->g->scratch;
-    size_t there = p->run - (p->g->is_odd ? 1 : 0);
+    size_t run = p->g->run, there = run - (p->g->is_odd ? 1 : 0);
     for (size_t i = 0; i < rows; i++, to += p->pitch, go_on(p, &place)) {
         ptrdiff_t row = offset(&place, p->g->a_line, p->g->a_row);
         for (size_t s = 0; s < p->segment_count; s++) {
             ptrdiff_t at = row + p->segments[s].a;
             if (p->g->a_is_bf16) {
                 const uint16_t *from = (const uint16_t *)(const void *)p->g->a + at;
-                memcpy(to + s * p->run, from, there * sizeof(*to));
+                memcpy(to + s * run, from, there * sizeof(*to));
             } else {
-                round_run(to + s * p->run, p->g->a + at, there);
+                round_run(to + s * run, p->g->a + at, there);
             }
-            memset(to + s * p->run + there, 0, (p->run - there) * sizeof(*to));
+            memset(to + s * run + there, 0, (run - there) * sizeof(*to));
         }
     }
 }
@@ -187,144 +205,246 @@ static void finish_rows(const struct uk_gemm_f32 *g, const struct columns *c, co
     }
 }
 
-/* Makes results of |rows| rows of sums from |place| on, a line at a time. */
-static void finish_tile(const struct product *p, struct place place, size_t rows, size_t panel,
-                        float (*sums)[UK_NR])
+/* Makes results of a tile, a line at a time. Afterwards there is none. */
+static void finish(const struct product *p, struct sums *sums)
 {
     const struct uk_gemm_f32 *g = p->g;
-    const struct columns columns = columns_of(g, panel);
-    while (rows > 0) {
-        size_t count = g->m - place.at < rows ? g->m - place.at : rows;
-        ptrdiff_t at = offset(&place, g->c_line, g->c_row);
-        const float *residual = g->residual
-                                    ? g->residual + columns.first +
-                                          offset(&place, g->residual_line, g->residual_row)
-                                    : NULL;
-        uint8_t *to =
-            (uint8_t *)g->c + at * (ptrdiff_t)(g->c_is_bf16 ? sizeof(uint16_t) : sizeof(float));
-        finish_rows(g, &columns, &(struct rows){sums, count, residual, to});
-        sums += count;
-        rows -= count;
-        place = (struct place){place.line + 1, 0};
+    struct place place = sums->place;
+    if (sums->rows == 0) {
+        return;
     }
-}
-
-/* ---- the product ----------------------------------------------------------------------------- */
-
-static size_t run_bytes(const struct product *p)
-{
-    return p->run * (p->is_one_run ? p->segment_count : 1) * sizeof(uint16_t);
-}
-
-/* The bytes of the rows of a tile. */
-static struct amx_run rows_of(const struct product *p, const struct place *place)
-{
-    const struct uk_gemm_f32 *g = p->g;
-    if (!p->is_in_place) {
-        return (struct amx_run){.a = g->scratch, .a_row = (ptrdiff_t)(p->pitch * sizeof(uint16_t))};
+    const struct columns columns = columns_of(g, sums->panel);
+    for (size_t row = 0; row < sums->rows;) {
+        size_t end = place.at < g->m ? g->m : p->line_rows, rest = sums->rows - row;
+        size_t count = end - place.at < rest ? end - place.at : rest;
+        if (place.at < g->m) {
+            ptrdiff_t at = offset(&place, g->c_line, g->c_row);
+            const float *residual = g->residual
+                                        ? g->residual + columns.first +
+                                              offset(&place, g->residual_line, g->residual_row)
+                                        : NULL;
+            uint8_t *to =
+                (uint8_t *)g->c + at * (ptrdiff_t)(g->c_is_bf16 ? sizeof(uint16_t) : sizeof(float));
+            finish_rows(g, &columns, &(struct rows){sums->of + row, count, residual, to});
+        }
+        row += count;
+        place.at += count;
+        if (place.at == p->line_rows) {
+            place = (struct place){place.line + 1, 0};
+        }
     }
-    ptrdiff_t at = offset(place, g->a_line, g->a_row) + p->segments[0].a;
-    return (struct amx_run){
-        .a = (const uint8_t *)g->a + at * (ptrdiff_t)sizeof(uint16_t),
-        .a_row = g->a_row * (ptrdiff_t)sizeof(uint16_t),
-    };
+    sums->rows = 0;
 }
 
-/* One tile of C. The second block of rows ends with the last one, so it may share a row with the
- * first: both have the same sums of it. */
-static void run_tile(const struct product *p, struct place place, size_t rows, size_t panel)
+/* ---- tiles ----------------------------------------------------------------------------------- */
+
+/* A place in the sum of an element: a segment, and bytes of its run. */
+struct depth {
+    size_t segment, at;
+};
+
+/* Some rows by a panel. */
+struct block {
+    size_t tile, tile_end, panel;
+    size_t copied; /* the first row of the copy */
+};
+
+/* Adds the products from |from| on to the sums in tiles 0 to 3, of about |left| bytes of each row;
+ * returns where the next ones begin. */
+static struct depth add_products(const struct product *p, struct amx_run *run, struct depth from,
+                                 size_t left, bool is_wide)
 {
-    _Alignas(64) float sums[UK_BF16_MR][UK_NR];
+    size_t whole = p->g->run * sizeof(uint16_t);
+    const uint8_t *a = run->a, *b = run->b;
+    while (left > 0 && from.segment < p->segment_count) {
+        const struct uk_segment *segment = &p->segments[from.segment];
+        size_t rest = whole - from.at;
+        run->bytes = whole % AMX_ROW_BYTES || rest < left ? rest : left;
+        ptrdiff_t at = p->is_in_place ? segment->a * (ptrdiff_t)sizeof(uint16_t)
+                                      : (ptrdiff_t)(from.segment * whole);
+        run->a = a + at + from.at;
+        run->b = b + segment->k * UK_NR * sizeof(uint16_t) + from.at * UK_NR;
+        amx_add_run(run, is_wide);
+        left -= run->bytes < left ? run->bytes : left;
+        from.at += run->bytes;
+        if (from.at == whole) {
+            from = (struct depth){from.segment + 1, 0};
+        }
+    }
+    return from;
+}
+
+static size_t tile_row(const struct product *p, size_t tile)
+{
+    return p->rows * tile / p->tiles;
+}
+
+/* The rows of a tile of C: the second block of them ends with the last one, so it may share a row
+ * with the first; both have the same sums of it. */
+struct rows_of_tile {
+    struct place place;
+    size_t count, second; /* second: from the first row of the first block; 0: there is none */
+};
+
+static struct rows_of_tile rows_of(const struct product *p, size_t tile)
+{
+    size_t row = tile_row(p, tile), count = tile_row(p, tile + 1) - row;
+    return (struct rows_of_tile){place_of(p, row), count,
+                                 count > p->height ? count - p->height : 0};
+}
+
+static struct amx_run run_of(const struct product *p, const struct block *block, size_t tile,
+                             const struct rows_of_tile *rows)
+{
     const struct uk_gemm_f32 *g = p->g;
-    const uint16_t *b = (const uint16_t *)g->b + panel * g->k * UK_NR;
-    bool is_wide = g->n - panel * UK_NR > UK_VL, is_tall = rows > p->height;
-    size_t run_count = p->is_one_run ? 1 : p->segment_count;
-    struct amx_run run = rows_of(p, &place);
-    const uint8_t *a = run.a;
-    ptrdiff_t second = is_tall ? (ptrdiff_t)(rows - p->height) : 0;
-    run.bytes = run_bytes(p);
-    run.second = second * run.a_row;
+    const ptrdiff_t width = sizeof(uint16_t);
+    struct amx_run run = {.b = (const uint8_t *)g->b +
+                               block->panel * g->k * UK_NR * sizeof(uint16_t)};
+    if (p->is_in_place) {
+        run.a = (const uint8_t *)g->a + offset(&rows->place, g->a_line, g->a_row) * width;
+        run.a_row = g->a_row * width;
+    } else {
+        run.a = (const uint8_t *)g->scratch +
+                (tile_row(p, tile) - block->copied) * p->pitch * sizeof(uint16_t);
+        run.a_row = (ptrdiff_t)p->pitch * width;
+    }
+    run.second = (ptrdiff_t)rows->second * run.a_row;
+    return run;
+}
+
+static void zero_sums(void)
+{
     AMX_ZERO(0);
     AMX_ZERO(1);
     AMX_ZERO(2);
     AMX_ZERO(3);
-    for (size_t s = 0; s < run_count; s++) {
-        run.a = a + s * run.bytes;
-        run.b = (const uint8_t *)(b + p->segments[s].k * UK_NR);
-        amx_add_run(&run, is_wide);
-    }
-    AMX_STORE(0, &sums[0][0], sizeof(sums[0]));
-    AMX_STORE(1, &sums[0][UK_VL], sizeof(sums[0]));
-    if (is_tall) {
-        AMX_STORE(2, &sums[second][0], sizeof(sums[0]));
-        AMX_STORE(3, &sums[second][UK_VL], sizeof(sums[0]));
-    }
-    finish_tile(p, place, rows, panel, sums);
 }
 
-static void choose_runs(struct product *p, struct uk_segment *from_start)
+static void load_sums(const struct sums *sums, size_t second)
 {
-    const struct uk_gemm_f32 *g = p->g;
-    *from_start = (struct uk_segment){0, 0};
-    p->segments = g->segments ? g->segments : from_start;
-    p->segment_count = g->segments ? g->segment_count : 1;
-    p->run = g->run;
-    p->is_one_run = p->segment_count > 0;
-    for (size_t s = 1; s < p->segment_count; s++) {
-        p->is_one_run &= p->segments[s].k == p->segments[s - 1].k + p->run;
+    AMX_LOAD(0, &sums->of[0][0], sizeof(sums->of[0]));
+    AMX_LOAD(1, &sums->of[0][UK_VL], sizeof(sums->of[0]));
+    AMX_LOAD(2, &sums->of[second][0], sizeof(sums->of[0]));
+    AMX_LOAD(3, &sums->of[second][UK_VL], sizeof(sums->of[0]));
+}
+
+static void store_sums(struct sums *sums, size_t second)
+{
+    AMX_STORE(0, &sums->of[0][0], sizeof(sums->of[0]));
+    AMX_STORE(1, &sums->of[0][UK_VL], sizeof(sums->of[0]));
+    if (second > 0) {
+        AMX_STORE(2, &sums->of[second][0], sizeof(sums->of[0]));
+        AMX_STORE(3, &sums->of[second][UK_VL], sizeof(sums->of[0]));
     }
 }
 
-/* Rows whose distance is a multiple of a page would evict each other from the first-level cache.
- * With several runs the end of each one would be a step of its own, and so its sums others. */
-static bool reads_in_place(const struct product *p)
+/* A block of rows by a panel. If rows are long, a part of each one is multiplied after the other,
+ * so that this part of the panel stays in the first-level cache for all tiles; each of them has
+ * sums of its own then. Sums of the panel before are finished when the next products have begun. */
+static void run_panel(const struct product *p, struct sums *sums, const struct block *block)
 {
-    const struct uk_gemm_f32 *g = p->g;
-    bool is_even = g->lines == 1 || g->a_line == (ptrdiff_t)g->m * g->a_row;
-    return g->a_is_bf16 && !g->is_odd && p->segment_count == 1 && is_even &&
-           g->a_row * (ptrdiff_t)sizeof(uint16_t) % PAGE_BYTES != 0;
+    size_t depth = p->segment_count * p->g->run * sizeof(uint16_t);
+    bool is_wide = p->g->n - block->panel * UK_NR > UK_VL;
+    bool is_split = depth > DEPTH_WHOLE && block->tile_end - block->tile > 1;
+    struct depth from = {0, 0}, next = {0, 0};
+    do {
+        bool is_first = from.segment == 0 && from.at == 0;
+        for (size_t tile = block->tile; tile < block->tile_end; tile++) {
+            struct sums *own = &sums[is_split ? tile - block->tile : 0];
+            struct rows_of_tile rows = rows_of(p, tile);
+            struct amx_run run = run_of(p, block, tile, &rows);
+            if (is_first) {
+                zero_sums();
+            } else {
+                load_sums(own, rows.second);
+            }
+            next = add_products(p, &run, from, is_split ? DEPTH_BLOCK : depth, is_wide);
+            if (is_first) {
+                finish(p, own);
+            }
+            store_sums(own, rows.second);
+            if (next.segment == p->segment_count) {
+                own->place = rows.place;
+                own->rows = rows.count;
+                own->panel = block->panel;
+            }
+        }
+        from = next;
+    } while (from.segment < p->segment_count);
+}
+
+/* Is A read where it lies? Rows whose distance is a multiple of a page would evict each other from
+ * the first-level cache. At most a third of what is multiplied may be between lines. */
+static bool reads_in_place(const struct uk_gemm_f32 *g)
+{
+    ptrdiff_t m = (ptrdiff_t)g->m;
+    bool is_paged = g->a_row * (ptrdiff_t)sizeof(uint16_t) % PAGE_BYTES == 0;
+    if (!g->a_is_bf16 || g->is_odd || (g->m > 1 && is_paged)) {
+        return false;
+    }
+    if (g->lines == 1) {
+        return true;
+    }
+    return g->a_row > 0 && g->a_line % g->a_row == 0 && g->a_line / g->a_row >= m &&
+           g->a_line / g->a_row <= m + m / 2;
 }
 
 static void choose_rows(struct product *p)
 {
-    p->rows = (size_t)p->g->lines * p->g->m;
+    const struct uk_gemm_f32 *g = p->g;
+    bool has_gaps = p->is_in_place && g->lines > 1;
+    p->line_rows = has_gaps ? (size_t)(g->a_line / g->a_row) : g->m;
+    p->rows = g->lines && g->m ? (g->lines - 1) * p->line_rows + g->m : 0;
     p->tiles = (p->rows + UK_BF16_MR - 1) / UK_BF16_MR;
     size_t most = p->tiles ? (p->rows + p->tiles - 1) / p->tiles : 1;
     p->height = most > AMX_ROWS ? (most + 1) / 2 : most;
 }
 
-static void run_block(const struct product *p, size_t panel_begin, size_t panel_end)
+/* Tiles of a block of rows. */
+static size_t tiles_at_once(const struct product *p)
 {
-    for (size_t i = 0; i < p->tiles; i++) {
-        size_t row = p->rows * i / p->tiles, rows = p->rows * (i + 1) / p->tiles - row;
-        struct place place = place_of(p, row);
-        if (!p->is_in_place) {
-            copy_rows(p, place, rows);
-        }
-        for (size_t panel = panel_begin; panel < panel_end; panel++) {
-            run_tile(p, place, rows, panel);
-        }
+    size_t row = p->is_in_place ? (size_t)p->g->a_row : p->pitch;
+    size_t bytes = UK_BF16_MR * row * sizeof(uint16_t);
+    size_t most = p->is_in_place ? A_BLOCK : UK_BF16_COPY_BYTES;
+    size_t tiles = bytes < most && bytes > 0 ? most / bytes : 1;
+    return tiles < TILES_MAX ? tiles : TILES_MAX;
+}
+
+static void run_block(const struct product *p, struct sums *sums, struct block *block)
+{
+    size_t panels = ((size_t)p->g->n + UK_NR - 1) / UK_NR;
+    block->copied = tile_row(p, block->tile);
+    if (!p->is_in_place) {
+        copy_rows(p, place_of(p, block->copied), tile_row(p, block->tile_end) - block->copied);
+    }
+    for (block->panel = 0; block->panel < panels; block->panel++) {
+        run_panel(p, sums, block);
+    }
+    for (size_t i = 0; i < TILES_MAX; i++) {
+        finish(p, &sums[i]);
     }
 }
 
 void UK_NAME(gemm_bf16)(const struct uk_gemm_f32 *g)
 {
-    struct uk_segment from_start;
-    struct product p = {.g = g};
+    static const struct uk_segment from_start;
+    struct product p = {.g = g,
+                        .segments = g->segments ? g->segments : &from_start,
+                        .segment_count = g->segments ? g->segment_count : 1,
+                        .is_in_place = reads_in_place(g)};
+    struct sums sums[TILES_MAX];
     uk_check_product(g);
     must(g->run % 2 == 0 && g->k % 2 == 0);
-    choose_runs(&p, &from_start);
     choose_rows(&p);
-    p.is_in_place = reads_in_place(&p);
-    size_t depth = p.segment_count * p.run, panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
-    size_t panel = depth * UK_NR + 1, block = panel < B_BLOCK ? B_BLOCK / panel : 1;
-    p.pitch = uk_gemm_bf16_row(depth);
-    if (p.tiles <= 1) {
-        block = panels;
+    p.pitch = uk_gemm_bf16_row(p.segment_count * g->run);
+    size_t most = tiles_at_once(&p);
+    for (size_t i = 0; i < TILES_MAX; i++) {
+        sums[i].rows = 0;
     }
-    amx_configure_run(p.height, run_bytes(&p));
-    for (size_t i = 0; i < panels; i += block) {
-        run_block(&p, i, panels - i > block ? i + block : panels);
+    amx_configure_run(p.height, g->run * sizeof(uint16_t));
+    for (size_t i = 0; i < p.tiles; i += most) {
+        struct block block = {.tile = i, .tile_end = p.tiles - i > most ? i + most : p.tiles};
+        run_block(&p, sums, &block);
     }
     amx_release();
 }

@@ -111,7 +111,11 @@ static void run_tile(struct tile *t, const struct cut *cut)
     AMX_ZERO(3);
     for (size_t s = 0; s < t->segment_count; s++) {
         ptrdiff_t at = t->is_copied ? (ptrdiff_t)(s * t->run) : t->segments[s].a;
-        struct amx_run run = {t->a + at, t->b + t->segments[s].k * UK_NR, t->run, t->a_row, second};
+        struct amx_run run = {.a = t->a + at,
+                              .b = t->b + t->segments[s].k * UK_NR,
+                              .bytes = t->run,
+                              .a_row = t->a_row,
+                              .second = second};
         amx_add_run(&run, is_wide);
     }
     AMX_STORE(0, &sums[0][0][0], sizeof(sums[0][0]));
