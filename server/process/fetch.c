@@ -62,6 +62,8 @@ struct download {
     uint64_t bytes;             /* of the part now */
     struct tags old, fresh;     /* of the complete file; of the current answer */
     uint64_t told_ms;
+    uint64_t heard_ms; /* when the request was made, or a byte of its answer came last */
+    bool is_idle;      /* that was too long ago */
     bool is_begun;  /* the first byte of the body has come, and the part has its beginning */
     int file_error; /* an errno: the part could not be written */
 };
@@ -273,6 +275,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *data)
 {
     struct download *d = data;
     size_t len = size * count;
+    d->heard_ms = now_ms();
     if (len > 5 && memcmp(line, "HTTP/", 5) == 0) { /* of the answer after a redirect, too */
         d->fresh = (struct tags){0};
     }
@@ -301,6 +304,7 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *data)
     struct download *d = data;
     size_t len = size * count, done = 0;
     long status = status_of(d);
+    d->heard_ms = now_ms();
     if (status != 200 && status != 206) {
         return len; /* the text of an error */
     }
@@ -322,7 +326,8 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *data)
     return len;
 }
 
-/* Non-zero ends the download. */
+/* Non-zero ends the download. Called once a second even if nothing comes: CURLOPT_LOW_SPEED_TIME
+ * would look at the mean speed of five seconds, and so end a download five seconds late. */
 static int on_progress(void *data, curl_off_t total, curl_off_t now, curl_off_t up_total,
                        curl_off_t up)
 {
@@ -334,7 +339,8 @@ static int on_progress(void *data, curl_off_t total, curl_off_t now, curl_off_t 
         d->fetch->on_progress(d->fetch->arg, d->shown, d->bytes,
                               total > 0 ? d->begin + (uint64_t)total : 0);
     }
-    return atomic_load(&is_cancelled);
+    d->is_idle = ms - d->heard_ms >= d->fetch->idle_ms;
+    return d->is_idle || atomic_load(&is_cancelled);
 }
 
 /* ---- one request ----------------------------------------------------------------------------- */
@@ -391,7 +397,8 @@ static void set_up(struct download *d, const struct tags *part)
     CURL *easy = d->easy;
     bool is_secure = strncmp(d->target.url, "https:", 6) == 0;
     const char *bundle = getenv("CURL_CA_BUNDLE");
-    long idle_s = (long)((d->fetch->idle_ms + 999) / 1000);
+    d->heard_ms = now_ms();
+    d->is_idle = false;
     curl->easy_reset(easy);
     curl->slist_free_all(d->headers);
     d->headers = NULL;
@@ -406,8 +413,6 @@ static void set_up(struct download *d, const struct tags *part)
     curl->easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
     curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl->easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, idle_s);
     curl->easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)d->fetch->bytes_max);
     curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl->easy_setopt(easy, CURLOPT_HEADERDATA, d);
@@ -450,6 +455,13 @@ static enum outcome judge_status(struct download *d, long status, struct error *
     return status >= 500 || status == 408 || status == 416 || status == 429 ? TRY_AGAIN : FAILED;
 }
 
+static enum outcome judge_idle(const struct download *d, struct error *err)
+{
+    error_set(err, ST_TIMEOUT, "no byte has come for %llu ms (--fetch-idle-timeout)",
+              (unsigned long long)d->fetch->idle_ms);
+    return d->is_begun ? TRY_AGAIN : FAILED;
+}
+
 static enum outcome judge(struct download *d, CURLcode code, struct error *err)
 {
     char text[128];
@@ -457,7 +469,7 @@ static enum outcome judge(struct download *d, CURLcode code, struct error *err)
     case CURLE_OK:
         return judge_status(d, status_of(d), err);
     case CURLE_ABORTED_BY_CALLBACK:
-        return fail(err, ST_CANCELLED, "the process ends");
+        return d->is_idle ? judge_idle(d, err) : fail(err, ST_CANCELLED, "the process ends");
     case CURLE_FILESIZE_EXCEEDED:
     case CURLE_WRITE_ERROR:
         if (d->file_error) {
@@ -468,9 +480,8 @@ static enum outcome judge(struct download *d, CURLcode code, struct error *err)
                  (unsigned long long)d->fetch->bytes_max);
         return fail(err, ST_TOO_LARGE, text);
     case CURLE_OPERATION_TIMEDOUT:
-        error_set(err, ST_TIMEOUT, "no byte has come for %llu ms (--fetch-idle-timeout)",
-                  (unsigned long long)d->fetch->idle_ms);
-        return d->is_begun ? TRY_AGAIN : FAILED;
+        error_set(err, ST_TIMEOUT, "no connection within %ld s", CONNECT_S);
+        return FAILED;
     case CURLE_PARTIAL_FILE:
     case CURLE_RECV_ERROR:
     case CURLE_GOT_NOTHING:

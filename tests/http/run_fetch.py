@@ -87,7 +87,7 @@ class Origin:
             self.head(handler, 200, {"Content-Length": "1000000"})
             handler.wfile.write(b"x" * 1000)
             handler.wfile.flush()
-            time.sleep(30)
+            handler.rfile.read(1)  # until the client goes
         elif path == "/garbage":
             handler.wfile.write(b"\x00\x01\x02 nonsense\r\n\r\n")
             handler.close_connection = True
@@ -230,6 +230,10 @@ def bad_answers(folder):
     refused(folder, 64, "expected a URL, got 'add.pte'", "add.pte")
 
 
+# Four tries, each ended after one or two idle seconds, and 3.5 s of pauses; a slow machine.
+BOUND_S = 25
+
+
 def bounds(folder):
     """A daemon bounds the bytes of a file and the time without one, and stops when it is told."""
     with Origin() as origin:
@@ -238,9 +242,12 @@ def bounds(folder):
                 (["--fetch-bytes-max=1000", origin.url + "/add.pte"], 65, "--fetch-bytes-max"),
                 (["--fetch-idle-timeout=1s", origin.url + "/stalls"], None,
                  "--fetch-idle-timeout")):
+            begin = time.monotonic()
             done = subprocess.run([str(BUILD / "pted"), "--cache-dir", folder,
                                    "--listen=127.0.0.1:0", *arguments], capture_output=True,
                                   text=True, check=False, timeout=60)
+            if time.monotonic() - begin > BOUND_S:
+                raise Failure(f"{arguments}: ended after {time.monotonic() - begin:.0f} s")
             if text not in done.stderr or done.returncode == 0:
                 raise Failure(f"{arguments}: {done.returncode} {done.stderr}")
         stalls = subprocess.Popen([str(BUILD / "pted"), "--cache-dir", folder,
