@@ -33,12 +33,14 @@ usage: run_http.py [FILE.t...], with top_srcdir and top_builddir in the environm
 import json
 import os
 import re
+import select
 import shlex
 import socket
 import struct
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 from child_log import ChildLog
@@ -109,7 +111,15 @@ class Daemon:
 
     def stop(self):
         self.process.terminate()
-        status = self.process.wait(TIMEOUT_S)
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                status = self.process.wait(0.02)
+                break
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > deadline:
+                    raise
+                hang_up_clients()
         if status != 0:
             raise Failure(f"exit status {status}: {self.read_log().strip()}")
 
@@ -123,11 +133,29 @@ class Daemon:
             raise Failure(f"{why}; {end}" if kind else f"{end}") from why
 
 
+CLIENTS = weakref.WeakSet()
+
+
+def hang_up_clients():
+    """Closes what the other side has closed, as clients do; without it a daemon that stops waits
+    for --linger-timeout."""
+    for client in list(CLIENTS):
+        if not isinstance(client.socket, socket.socket):
+            continue  # TLS, which cannot peek
+        try:
+            is_readable = select.select([client.socket], [], [], 0)[0]
+            if is_readable and not client.socket.recv(1, socket.MSG_PEEK):
+                client.socket.shutdown(socket.SHUT_WR)
+        except (OSError, ValueError):  # closed already
+            pass
+
+
 class Client:
     """One connection; the fields and the body are those of its last answer."""
 
     def __init__(self, port):
         self.socket = self.connect(port)
+        CLIENTS.add(self)
         self.unread = b""
         self.fields = []
         self.body = b""
