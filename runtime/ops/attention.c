@@ -28,7 +28,9 @@
 
 enum { ATT_Q, ATT_K, ATT_V, ATT_START, ATT_MASK, ATT_DROPOUT, ATT_CAUSAL, ATT_SCALE };
 
-#define ROWS_MAX 48     /* of a tile */
+#define ROWS_MIN 48     /* of a tile, if there are so many */
+#define ROWS_MAX 128    /* of a tile of a worker */
+#define TILES 16        /* from here on tiles grow: their rows share the packing of keys */
 #define KEYS_MAX 128    /* of a chunk */
 #define ALIGN_FLOATS 16 /* 64 bytes */
 
@@ -455,6 +457,18 @@ static struct rt_attention describe(struct rt_emit *emit)
     };
 }
 
+/* Rows of a tile. */
+static int64_t choose_block(const struct rt_machine *machine, const struct rt_attention *k,
+                            int64_t heads, int64_t used)
+{
+    int64_t all = k->queries * k->group, most = ROWS_MIN;
+    if (machine->lanes == 1) {
+        most = rt_min(ROWS_MAX, rt_max(ROWS_MIN, heads * all / TILES));
+        most = (all - 1) / ((all - 1) / most + 1) + 1;
+    }
+    return rt_min(all, rt_cut_block(machine, heads * all, used * k->depth, most));
+}
+
 static enum status attention_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *q = rt_emit_arg(emit, ATT_Q), *kv = rt_emit_arg(emit, ATT_K);
@@ -487,8 +501,7 @@ static enum status attention_emit(struct rt_emit *emit, struct error *err)
     }
     const struct hal_kernel *kernel =
         k.depth <= RT_ATTENTION_SHADER_DEPTH_MAX ? &attention_kernel : &deep_kernel;
-    k.block = rt_min(
-        all, rt_cut_block(rt_emit_machine(emit, kernel), heads * all, used * k.depth, ROWS_MAX));
+    k.block = choose_block(rt_emit_machine(emit, kernel), &k, heads, used);
     struct hal_binding bindings[] = {
         rt_emit_out(emit, 0)->binding,
         q->binding,
