@@ -69,6 +69,7 @@ static void fill_props(struct hal_cpu_device *device, uint32_t workers)
         .offset_align = 1,
         .memory_bytes_max = PTRDIFF_MAX,
         .scratch_bytes_max = HAL_CPU_SCRATCH_BYTES,
+        .f32_per_read = hal_cpu_uk()->f32_per_read,
         .bf16_speed = hal_cpu_uk()->bf16_speed,
         .has_profile = true,
         .host_visible = true,

@@ -57,6 +57,7 @@ struct uk_gemm_f32 {
     const uint8_t *skips;
     const void *b;         /* packed by pack_f32 or pack_bf16, 64-byte aligned */
     size_t k;              /* rows of a packed panel of B, including those that |segments| omits */
+    const void *next_b;    /* B of the next call, with panels like these; NULL: it is not known */
     const float *bias;     /* n; NULL: none */
     const float *residual; /* NULL: none. May be c, with c's strides */
     ptrdiff_t residual_line, residual_row;
@@ -196,8 +197,9 @@ struct uk_attend_f32 {
 
 struct hal_cpu_uk {
     const char *name; /* the level's */
-    uint32_t f32_nr;  /* columns of a packed panel */
-    uint32_t f32_mr;  /* rows of a register tile: fastest when m is a multiple of this */
+    uint32_t f32_nr;       /* columns of a packed panel */
+    uint32_t f32_mr;       /* rows of a register tile: fastest when m is a multiple of this */
+    uint32_t f32_per_read; /* multiply-adds in the time in which a float comes from memory, about */
 
     void (*gemm_f32)(const struct uk_gemm_f32 *g);
     void (*pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);

@@ -78,6 +78,7 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     struct hal_device *device = block->device;
     graph->precision = precision;
     graph->is_host = hal_device_props(device)->is_host;
+    graph->f32_per_read = hal_device_props(device)->f32_per_read;
     graph->bf16_speed = hal_device_props(device)->bf16_speed;
     TRY(rt_pass_resolve(graph, err));
     TRY(rt_pass_elide(graph, err));

@@ -14,6 +14,11 @@
 const struct rt_machine rt_cut_workers = {
     .few_tiles = 8, .tiles_max = 512, .tile_ns_min = 4000, .tile_ns = 25000, .lanes = 1};
 
+/* One worker shares nothing, and each tile reads weights and inputs again. But a call that was
+ * cancelled or that is late ends between two tiles. */
+static const struct rt_machine one_worker = {
+    .few_tiles = 1, .tiles_max = 512, .tile_ns_min = 4000, .tile_ns = 4000000, .lanes = 1};
+
 /*
  * A GPU with a hundred processors or more has room for some thirty workgroups of 64 lanes on each;
  * several times as many even out their running times. Rows and columns are those of
@@ -39,7 +44,7 @@ const struct rt_machine *rt_cut_machine(const struct hal_device_props *props,
 {
     const struct hal_spirv *form = hal_kernel_spirv(kernel, props->capabilities);
     if (!form || !(props->capabilities & HAL_GPU)) {
-        return &rt_cut_workers;
+        return props->is_host && props->workers == 1 ? &one_worker : &rt_cut_workers;
     }
     return form->needs & (HAL_MATRICES_F16 | HAL_MATRICES_S8) ? &gpu_matrices
            : form->needs & HAL_SUBGROUPS                      ? &gpu_subgroups

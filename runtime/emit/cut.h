@@ -40,10 +40,10 @@ struct rt_machine {
     int64_t big_tiles;          /* this many tiles; 0: never */
 };
 
-/* The workers of a processor, also of one beside a GPU. */
+/* Several workers of a processor, also of one beside a GPU. */
 extern const struct rt_machine rt_cut_workers;
 
-/* The machine on which |kernel| runs: workers if it has no shader. */
+/* The machine on which |kernel| runs: workers, or the only one, if it has no shader. */
 const struct rt_machine *rt_cut_machine(const struct hal_device_props *props,
                                         const struct hal_kernel *kernel);
 

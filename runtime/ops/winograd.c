@@ -24,7 +24,7 @@
 #define MACS_PER_NS 50
 
 /* Floats of transformed patches that stay in a second-level cache beside a part of the weights. */
-#define PATCH_FLOATS (150 * 1024)
+#define PATCH_FLOATS (160 * 1024)
 
 /* Fewer workers' tiles than this are multiplied by cutting the output channels, but into no less
  * than so many: otherwise transforming the patches again takes more than a few percent. */
@@ -182,12 +182,13 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* Most tiles of a block: whole register tiles of the product, at least one of them. */
+/* Most tiles of a block: all of them, because each block reads all weights, or else whole register
+ * tiles of the product, at least one of them. */
 static int64_t block_max(const struct winograd *w)
 {
     int64_t floats = uk_winograd_elements(w->side) * (int64_t)uk_winograd_row(w->channels);
-    int64_t rows = hal_cpu_uk()->f32_mr;
-    return rt_max(rows, PATCH_FLOATS / floats / rows * rows);
+    int64_t rows = hal_cpu_uk()->f32_mr, most = PATCH_FLOATS / floats;
+    return w->tiles <= most ? most : rt_max(rows, most / rows * rows);
 }
 
 /* Chooses blocks and ranges of columns; returns the cost. */

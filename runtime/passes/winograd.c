@@ -7,8 +7,10 @@
  * measures both forms.
  *
  *     products     E * tiles * C * N, with E = 36 or 16 elements (plain: the taps in the image)
- *     weights      from memory, once: no product is faster than that; beside a plain form of
- *                  bfloat16 numbers, whose weights are an eighth, a part of that time is lost
+ *     weights      from memory: no product is faster than that. The plain form reads a tap again
+ *                  for each part of the image, borders and inside, in half the time unless a near
+ *                  cache keeps them. Beside one of bfloat16 numbers, whose weights are an eighth, a
+ *                  part of the time is lost
  *     transforms   of each tile, for each input and output channel
  *     calls        of the product, one for each element of a block of tiles and columns (plain:
  *                  one for each part of the image that reads the same taps)
@@ -32,10 +34,11 @@
 
 #define PADDING_MAX 2
 
-/* Multiply-adds in the time in which a float of weights comes from memory; the part of it in which
- * nothing is multiplied; and multiply-adds of transforming one channel of a patch, or of a tile of
- * outputs. */
+/* Multiply-adds in the time in which a float of weights comes from memory, if the device does not
+ * say; the part of it in which nothing is multiplied; and multiply-adds of transforming one channel
+ * of a patch, or of a tile of outputs. */
 #define MACS_PER_WEIGHT 12.0
+#define KEPT_FLOATS (200 * 1024.0) /* of weights, in a second-level cache */
 #define WEIGHTS_LOST 0.25
 #define MACS_PER_PATCH_2 115.0
 #define MACS_PER_PATCH_4 350.0
@@ -71,8 +74,10 @@ struct choice {
 /* A convolution as the estimates see it. */
 struct sizes {
     double channels, outs, height, width; /* of the outputs */
-    double taps;  /* of all outputs of a channel, those in the padding not */
-    double speed; /* of the plain form's products: above 1 if they are of bfloat16 numbers */
+    double taps;     /* of all outputs of a channel, those in the padding not */
+    double reads;    /* of taps, by all parts of the image: floats of weights for each channel */
+    double per_read; /* multiply-adds in the time of reading one of them */
+    double speed;    /* of the plain form's products: above 1 if they are of bfloat16 numbers */
 };
 
 /* ---- estimates ------------------------------------------------------------------------------- */
@@ -80,13 +85,15 @@ struct sizes {
 static double multiplied(const struct sizes *s, double elements, double products)
 {
     double weights = s->channels * s->outs;
-    return fmax(products, elements * MACS_PER_WEIGHT) * weights;
+    return fmax(products, elements * s->per_read) * weights;
 }
 
 static double plain_cost(const struct sizes *s)
 {
     bool is_bf16 = s->speed > 1;
-    double elements = is_bf16 ? 9.0 / 2 : 9; /* half the bytes */
+    double once = fmin(s->reads, 9), again = s->reads - once;
+    bool is_kept = 9 * s->channels * s->outs <= KEPT_FLOATS;
+    double elements = is_bf16 ? 9.0 / 2 : once + (is_kept ? 0 : again / 2);
     double calls = is_bf16 ? PLAIN_CALLS_BF16 : PLAIN_CALLS;
     return multiplied(s, elements, s->taps / s->speed) + calls * MACS_PER_CALL;
 }
@@ -102,7 +109,7 @@ static double winograd_cost(const struct sizes *s, int64_t side)
     double transform = side == 2 ? MACS_PER_PATCH_2 : MACS_PER_PATCH_4;
     double calls =
         elements_of(side) * ceil(tiles / TILES_PER_CALL) * ceil(s->outs / COLUMNS_PER_CALL);
-    double lost = s->speed > 1 ? WEIGHTS_LOST * MACS_PER_WEIGHT * s->channels * s->outs : 0;
+    double lost = s->speed > 1 ? WEIGHTS_LOST * s->per_read * s->channels * s->outs : 0;
     return multiplied(s, elements_of(side), elements_of(side) * tiles) + elements_of(side) * lost +
            transform * tiles * (s->channels + s->outs) + MACS_PER_CALL * calls;
 }
@@ -149,6 +156,13 @@ static uint32_t weights_of(const struct choice *c, const struct rt_node *conv)
     return fits && c->is_known[pack->args[0]] ? pack->args[0] : 0;
 }
 
+/* Taps that the parts of an axis read: those of its border pixels, and those of all pixels inside.
+ */
+static double reads_of(int64_t extent, int64_t padding)
+{
+    return taps_of(extent < 2 * padding + 1 ? extent : 2 * padding + 1, padding);
+}
+
 static struct sizes sizes_of(const struct rt_graph *graph, const struct rt_node *conv,
                              const struct rt_value *w)
 {
@@ -162,6 +176,9 @@ static struct sizes sizes_of(const struct rt_graph *graph, const struct rt_node 
         .width = (double)out->dims[3].value,
         .taps = taps_of(out->dims[2].value, padding->ints[0].value) *
                 taps_of(out->dims[3].value, padding->ints[1].value),
+        .reads = reads_of(out->dims[2].value, padding->ints[0].value) *
+                 reads_of(out->dims[3].value, padding->ints[1].value),
+        .per_read = graph->f32_per_read ? (double)graph->f32_per_read : MACS_PER_WEIGHT,
         .speed = is_bf16 ? fmax(2, (double)graph->bf16_speed) : 1,
     };
 }

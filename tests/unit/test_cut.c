@@ -140,6 +140,23 @@ static void test_workers_have_tiles_of_a_fixed_length(void **state)
     assert_int_equal(rt_cut_block(&rt_cut_workers, 1000, 64, 48), 48);
 }
 
+/* One worker has nobody to share with, and each tile would read the weights again. */
+static void test_one_worker_gets_large_tiles(void **state)
+{
+    const struct hal_device_props one = {.is_host = true, .workers = 1},
+                                  two = {.is_host = true, .workers = 2};
+    const struct rt_machine *machine = rt_cut_machine(&one, &plain);
+    struct rt_cut cut = {.images = 1, .groups = 1, .lines = 1, .pixels = 196, .panels = 8,
+                         .width = 32, .rows = 14, .ns = 1000000, .shares_panels = true};
+    (void)state;
+    assert_ptr_equal(rt_cut_machine(&two, &plain), &rt_cut_workers);
+    assert_int_equal(rt_cut_tiles(machine, 4000000), 1);
+    assert_int_equal(rt_cut_tiles(machine, 40000000), 10); /* a call can end between them */
+    rt_cut_product(machine, &cut);
+    assert_int_equal(cut.band_x, 196);
+    assert_int_equal(cut.block, 8);
+}
+
 /* Each device that is not a GPU, including processors that Vulkan offers as devices. */
 static void test_only_gpus_are_cut_for_lanes(void **state)
 {
@@ -287,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_products_of_any_size),
         cmocka_unit_test(test_the_operand_that_is_read_less_is_cut),
         cmocka_unit_test(test_workers_have_tiles_of_a_fixed_length),
+        cmocka_unit_test(test_one_worker_gets_large_tiles),
         cmocka_unit_test(test_only_gpus_are_cut_for_lanes),
         cmocka_unit_test(test_lanes_share_elements),
         cmocka_unit_test(test_rows_are_a_lanes_or_shared),

@@ -216,6 +216,25 @@ static void bf16_products_compete(void **state)
     }
 }
 
+/* Where multiply-adds are fast beside memory, small images get the smaller weights. */
+static void reading_decides(void **state)
+{
+    static const struct conv convs[] = {
+        {64, 64, 56, .side = 4}, {128, 128, 28, .side = 4}, {256, 256, 14, .side = 2},
+        {512, 512, 7, .side = 2}, {512, 512, 1, .side = 0},
+    };
+    for (size_t i = 0; i < LENGTH(convs); i++) {
+        const struct conv *c = &convs[i];
+        tear_down(state);
+        set_up(state);
+        struct fixture *f = *state;
+        f->graph.f32_per_read = 35;
+        give(f, convolve(f, c, INPUT(1, c->channels, c->extent, c->extent),
+                         CONSTANT(0, c->outs, c->channels, 3, 3)));
+        assert_int_equal(chosen(f), c->side);
+    }
+}
+
 /* Weights that a call brings would be transformed in each call. */
 static void weights_must_be_constant(void **state)
 {
@@ -510,6 +529,7 @@ int main(void)
         cmocka_unit_test(other_convolutions_stay),
         cmocka_unit_test_setup_teardown(precision_decides, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bf16_products_compete, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reading_decides, set_up, tear_down),
         cmocka_unit_test_setup_teardown(weights_must_be_constant, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_of_sizes_decide, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shared_weights_are_packed_once, set_up, tear_down),

@@ -15,9 +15,15 @@ typedef float a_number, b_number;
 #include "hal/cpu/uk/gemm_f32.h"
 
 #define K_BLOCK 512
-#define B_BLOCK (160 * 1024)    /* floats of B kept in a second-level cache of 1 MiB */
 #define B_RESIDENT (200 * 1024) /* a B of this size stays there as a whole, and k is not split */
 #define SKEW UK_VL              /* floats; maps the rows of a copied tile to different cache sets */
+
+/* Floats of B that are multiplied by all rows before the next ones, which come from memory
+ * meanwhile: both lie in a second-level cache of 1 MiB. Few rows are fast done with the first ones,
+ * which nothing has asked for, so there are few of them. Many rows would be read too often. */
+#define B_BLOCK (80 * 1024)
+#define B_BLOCK_SHORT (16 * 1024)
+#define SHORT_TILES 15
 
 /* Floats of B that the products ask for ahead of their use: they stream B faster than the processor
  * notices that they do, and its own prefetches end at each page. */
@@ -33,31 +39,49 @@ typedef vf half;
 #define v_low_splat(x) v_splat(x)
 #endif
 
-/*
- * acc += the products of one run. Three rows share a base pointer, because x86 can address base,
- * base + stride and base + 2 * stride, and has not enough registers for fourteen pointers. The
- * empty asm statement keeps the compiler from undoing this. With |is_half| only the lower half of
- * the last vector is computed.
- */
-UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, const float *b,
-                          size_t run, const int rows, const int vectors, const bool is_half)
+/* What a product asks for ahead of its use, for each step of k. */
+struct asked {
+    const char *at;
+    size_t step;
+};
+
+/* Row |i| of a tile: see below. */
+UK_INLINE const float *row_of(const char *const base[3], ptrdiff_t stride, ptrdiff_t triple,
+                              const int i)
 {
-    const float *base[(UK_MR + 2) / 3];
+    const char *from = base[i / 5];
+    return (const float *)(const void *)(i % 5 == 3 ? from + triple : from + i % 5 * stride);
+}
+
+/*
+ * acc += the products of one run. Five rows share a base pointer, because x86 can address base,
+ * base + stride and base + 2 and 4 * stride, and has not enough registers for fourteen pointers.
+ * The empty asm statements keep the compiler from undoing this. With |is_half| only the lower half
+ * of the last vector is computed.
+ */
+UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t row, const float *b,
+                          size_t run, struct asked ask, const int rows, const int vectors,
+                          const bool is_half)
+{
+    const char *base[3];
+    ptrdiff_t stride = row * (ptrdiff_t)sizeof(float), triple = 3 * stride;
+    const float *end = b + run * UK_NR;
     const int last = vectors - 1;
     half low[UK_MR];
     UK_UNROLL
-    for (int i = 0; i < (rows + 2) / 3; i++) {
-        base[i] = a + 3 * i * stride;
+    for (int i = 0; i < (rows + 4) / 5; i++) {
+        base[i] = (const char *)(a + 5 * i * row);
     }
     UK_UNROLL
     for (int i = 0; is_half && i < rows; i++) {
         low[i] = v_low(acc[i][last]);
     }
-    for (size_t k = 0; k < run; k++) {
+    __asm__("" : "+r"(stride), "+r"(triple));
+    for (; b != end; b += UK_NR) {
         vf row_of_b[2];
         UK_UNROLL
-        for (int i = 0; i < (rows + 2) / 3; i++) {
-            __asm__("" : "+r"(base[i]), "+r"(stride));
+        for (int i = 0; i < (rows + 4) / 5; i++) {
+            __asm__("" : "+r"(base[i]));
         }
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
@@ -65,7 +89,7 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
         }
         UK_UNROLL
         for (int i = 0; i < rows; i++) {
-            const float *from = base[i / 3] + i % 3 * stride;
+            const float *from = row_of(base, stride, triple, i);
             if (is_half && last == 0) { /* loads of whole vectors would take as long as all else */
                 low[i] += v_low_splat(*from) * v_low(row_of_b[0]);
                 continue;
@@ -80,14 +104,15 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
             }
         }
         UK_UNROLL
-        for (int i = 0; i < (rows + 2) / 3; i++) {
-            base[i]++;
+        for (int i = 0; i < (rows + 4) / 5; i++) {
+            base[i] += sizeof(float);
         }
         if (rows > 1) {
             __builtin_prefetch(b + B_AHEAD);
             __builtin_prefetch(b + B_AHEAD + UK_VL);
+            __builtin_prefetch(ask.at, 0, 2); /* to the second-level cache */
+            ask.at += ask.step;
         }
-        b += UK_NR;
     }
     UK_UNROLL
     for (int i = 0; is_half && i < rows; i++) {
@@ -95,12 +120,29 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t stride, co
     }
 }
 
+/* Run |number| of a tile asks for its part of the next round's B, or, if there is none, for its
+ * own. */
+UK_INLINE struct asked asked_by(const struct tile *t, size_t number)
+{
+    if (t->next) {
+        return (struct asked){t->ahead + number * t->run * t->ahead_step, t->ahead_step};
+    }
+    const float *own = t->b + t->segments[number].k * UK_NR + B_AHEAD;
+    return (struct asked){(const char *)own, UK_NR * sizeof(float)};
+}
+
+UK_INLINE void run_segment(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
+                           const int vectors, const bool is_half)
+{
+    const struct uk_segment *segment = &t->segments[number];
+    accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run,
+               asked_by(t, number), rows, vectors, is_half);
+}
+
 UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,
                               const int vectors)
 {
-    const struct uk_segment *segment = &t->segments[number];
-    accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run, rows, vectors,
-               false);
+    run_segment(acc, t, number, rows, vectors, false);
 }
 
 #ifdef HALF_TILES
@@ -109,9 +151,7 @@ UK_INLINE void run_half(const struct tile *t, const int rows, const int vectors)
     vf acc[UK_MR][2];
     begin(acc, t, rows, vectors, true);
     for (size_t s = 0; s < t->segment_count; s++) {
-        const struct uk_segment *segment = &t->segments[s];
-        accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run, rows,
-                   vectors, true);
+        run_segment(acc, t, s, rows, vectors, true);
     }
     finish(acc, t, rows, vectors, true);
 }
@@ -177,19 +217,30 @@ static void run_rows(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, s
     }
 }
 
+/* More rows than one tile has, but few? */
+static bool has_few_rows(const struct uk_gemm_f32 *g)
+{
+    size_t rows = (size_t)g->lines * g->m;
+    return rows > UK_MR && rows < (size_t)SHORT_TILES * UK_MR;
+}
+
+/* Panels, with |depth| rows each, of a block. Rows are copied once for each block. */
+static size_t block_of(const struct uk_gemm_f32 *g, size_t depth)
+{
+    size_t floats = has_few_rows(g) ? B_BLOCK_SHORT : B_BLOCK, panel = depth * UK_NR;
+    size_t least = needs_skew(g) ? UK_GEMM_F32_SKEW_PANELS : 1;
+    return panel > 0 && panel * least < floats ? floats / panel : least;
+}
+
 void UK_NAME(gemm_f32)(const struct uk_gemm_f32 *g)
 {
     uk_check_product(g);
     size_t depth = (size_t)g->run * (g->segments ? g->segment_count : 1);
     size_t panels = ((size_t)g->n + UK_NR - 1) / UK_NR;
     bool one_pass = depth * panels * UK_NR <= B_RESIDENT || (g->lines == 1 && g->m <= UK_MR);
+    bool is_short = has_few_rows(g);
     /* If the residual is C itself, C cannot hold sums between blocks of k. */
     bool whole_k = g->residual == g->c || (one_pass && !needs_skew(g));
     size_t limit = whole_k ? depth : K_BLOCK;
-    size_t block = panels;
-    if (!one_pass) {
-        size_t panel_floats = (depth < limit ? depth : limit) * UK_NR;
-        block = panel_floats < B_BLOCK ? B_BLOCK / panel_floats : 1;
-    }
-    run_all(g, limit, block);
+    run_all(g, limit, one_pass && !is_short ? panels : block_of(g, depth < limit ? depth : limit));
 }

@@ -10,9 +10,10 @@
  *     HAS_BF16          if A or C may be bfloat16 numbers, which the pointers to them then lead to
  *
  * The tile keeps its sums in registers. The loops around it, from the outside: blocks of panels
- * that stay in the second-level cache, blocks of k, row tiles, panels. Between blocks of k the sums
- * are stored in C, which is exact. So an element is always bias, then its products in order of k,
- * then the residual, then the clamp, however the work is divided.
+ * that stay in the second-level cache, blocks of k, row tiles, panels. While the row tiles multiply
+ * one block of k of these panels, they ask for the block that comes next, each for its part of it.
+ * Between blocks of k the sums are stored in C, which is exact. So an element is always bias, then
+ * its products in order of k, then the residual, then the clamp, however the work is divided.
  */
 #ifndef PTED_HAL_CPU_UK_GEMM_F32_H
 #define PTED_HAL_CPU_UK_GEMM_F32_H
@@ -30,7 +31,11 @@ struct tile {
     const struct uk_segment *segments;
     size_t segment_count, run;
     const b_number *b;
-    const float *bias; /* NULL: none */
+    const b_number *next; /* panels of the next round; NULL: there is none */
+    size_t part, parts;   /* which part of them this tile asks for */
+    const char *ahead;    /* that part, of one panel */
+    size_t ahead_step;    /* bytes of it for each step of k */
+    const float *bias;    /* NULL: none */
     const float *residual;
     ptrdiff_t residual_row;
     float *c;
@@ -50,6 +55,7 @@ typedef void tile_f(const struct tile *t);
 /* The part of k for one round: |run| floats from |begin| on, in each segment of the range. */
 struct k_block {
     size_t segment_begin, segment_end, begin, run;
+    const b_number *next; /* the first panel of the next round; NULL: none */
     bool first, last;
 };
 
@@ -322,6 +328,14 @@ static void run_ragged(const struct tile *t, size_t rows, size_t width)
     store_whole(t, c, rows, width);
 }
 
+/* Where |t| asks for its part of the panel that follows |panel| in the next round. */
+static void look_ahead(const struct uk_gemm_f32 *g, struct tile *t, size_t panel)
+{
+    size_t depth = t->run * t->segment_count, bytes = UK_NR * sizeof(*t->b);
+    t->ahead = (const char *)(t->next + panel * g->k * UK_NR) + depth * t->part / t->parts * bytes;
+    t->ahead_step = (bytes - 1) / t->parts + 1;
+}
+
 /* Computes panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
 static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
                        size_t panel_end)
@@ -332,6 +346,9 @@ static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows,
     for (size_t p = panel_begin; p < panel_end; p++) {
         size_t column = p * UK_NR, left = g->n - column, width = left < UK_NR ? left : UK_NR;
         t->b = b + p * g->k * UK_NR;
+        if (t->next) {
+            look_ahead(g, t, p - panel_begin);
+        }
         t->c = move_c(g, c, (ptrdiff_t)column);
         t->bias = bias ? bias + column : NULL;
         t->residual = residual ? residual + column : NULL;
@@ -360,6 +377,8 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
         .segment_count = k->segment_end - k->segment_begin,
         .run = k->run,
         .b = (const b_number *)g->b + k->begin * UK_NR,
+        .next = g->lines * tile_count > 1 ? k->next : NULL,
+        .parts = g->lines * tile_count,
         .bias = g->bias,
         .residual_row = g->residual_row,
         .c_row = g->c_row,
@@ -387,6 +406,7 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
             t.has_last = row_end == g->m;
 #endif
             run_rows(g, &t, row_end - row, panel_begin, panel_end);
+            t.part++;
         }
     }
 }
@@ -396,6 +416,13 @@ UK_INLINE size_t split(size_t run, size_t part, size_t parts)
 {
     size_t at = run * part / parts;
     return part < parts ? at & ~(size_t)1 : at;
+}
+
+/* B of the round that begins with |panel|, |segment| and number |begin| of its run. */
+UK_INLINE const b_number *b_at(const struct uk_gemm_f32 *g, const struct uk_segment *segments,
+                               size_t panel, size_t segment, size_t begin)
+{
+    return (const b_number *)g->b + (panel * g->k + segments[segment].k + begin) * UK_NR;
 }
 
 /*
@@ -417,6 +444,15 @@ static void run_blocks(const struct uk_gemm_f32 *g, const struct uk_segment *seg
                                 .run = to - from,
                                 .first = s == 0 && part == 0,
                                 .last = segment_end == segment_count && part == parts - 1};
+            if (part + 1 < parts) {
+                k.next = b_at(g, segments, panel_begin, s, to);
+            } else if (segment_end < segment_count) {
+                k.next = b_at(g, segments, panel_begin, segment_end, 0);
+            } else if (panel_end * UK_NR < g->n) {
+                k.next = b_at(g, segments, panel_end, 0, 0);
+            } else {
+                k.next = g->next_b;
+            }
             run_block(g, segments, &k, panel_begin, panel_end);
         }
     }

@@ -35,9 +35,11 @@
 #define UK_U8_MR 32
 #define UK_BF16_MR 32
 #define UK_BF16_SPEED 8
+#define UK_F32_PER_READ 35
 #define UK_BF16_SKIPS false
 #elif defined UK_LEVEL_AMX_INT8
 #define UK_LEVEL amx_int8
+#define UK_F32_PER_READ 35
 #define UK_BASE_LEVEL avx512
 #define UK_DOT_LEVEL avx512_vnni
 #define UK_BF16_LEVEL avx512_bf16
@@ -115,6 +117,11 @@
 #define UK_BF16_MR UK_MR
 #endif
 /* Products of bfloat16 numbers in the time of one of floats, about: tiles reach 16 at most. */
+/* Multiply-adds in the time in which a float comes from memory, about: processors with AMX have two
+ * ports for 512-bit ones. */
+#ifndef UK_F32_PER_READ
+#define UK_F32_PER_READ 12
+#endif
 #ifndef UK_BF16_SPEED
 #define UK_BF16_SPEED 2
 #endif

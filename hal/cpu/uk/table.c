@@ -16,6 +16,7 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .name = UK_STRING(UK_LEVEL),
     .f32_nr = UK_NR,
     .f32_mr = UK_MR,
+    .f32_per_read = UK_F32_PER_READ,
     .gemm_f32 = UK_BASE(gemm_f32),
     .pack_f32 = UK_BASE(pack_f32),
     .dw_f32 = UK_BASE(dw_f32),

@@ -237,6 +237,16 @@ UK_INLINE void transform_in(const struct uk_winograd_f32 *w, const struct memory
 
 /* ---- sums and outputs ------------------------------------------------------------------------ */
 
+/* The weights that follow those of element |e| and |width| columns from |column| on; NULL: none. */
+static const float *next_weights(const struct uk_winograd_f32 *w, size_t column, size_t width,
+                                 size_t e)
+{
+    if (e + 1 < uk_winograd_elements(w->side)) {
+        return w->u + (e + 1) * w->u_element + column * w->channels;
+    }
+    return column + width < w->n ? w->u + (column + width) * w->channels : NULL;
+}
+
 /* Multiplies all elements for |width| columns from |column| on, in whole vectors. */
 static void multiply(const struct uk_winograd_f32 *w, const struct memory *memory, size_t column,
                      size_t width)
@@ -255,6 +265,7 @@ static void multiply(const struct uk_winograd_f32 *w, const struct memory *memor
     for (size_t e = 0; e < uk_winograd_elements(w->side); e++) {
         g.a = memory->v + e * memory->v_element;
         g.b = w->u + e * w->u_element + column * w->channels;
+        g.next_b = next_weights(w, column, width, e);
         g.c = memory->m + e * memory->m_element;
         UK_NAME(gemm_f32)(&g);
     }
