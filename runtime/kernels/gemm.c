@@ -26,9 +26,11 @@
 #define SKIP_CHANNELS_MIN 32
 
 /* With AMX: rows of a tile of a convolution, and bytes of its input that are copied at a time, if
- * there is a choice. */
+ * there is a choice. A kernel that reaches so far that a line of results needs more than
+ * PADDED_BYTES_MAX reads its input where it lies. */
 #define PADDED_ROWS 128
 #define PADDED_BYTES (384 * 1024)
+#define PADDED_BYTES_MAX (8 * 1024 * 1024)
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
@@ -555,12 +557,23 @@ static int64_t panels_together(const struct rt_gemm *g, const struct rt_machine 
     return evicts && machine->lanes == 1 && !is_bf16 ? UK_GEMM_F32_SKEW_PANELS : 1;
 }
 
-/* Is the input copied with its padding? Products that leave out single rows need no copy. */
+/* Bytes of the copy for a whole line of results, or a few more. A file decides how far kernels
+ * reach, so an integer may be too small. */
+static double line_bytes(const struct rt_gemm *g)
+{
+    double lines = (double)(reach_of(&g->y, 1) + g->y.step);
+    double pixels = (double)(reach_of(&g->x, g->x.out) + g->x.step);
+    return lines * pixels * (double)g->channels * sizeof(uint16_t);
+}
+
+/* Is the input copied with its padding? Products that leave out single rows need no copy. Whatever
+ * the number of images, and the tiles: both ways add the products in other steps. */
 static bool is_padded(const struct rt_gemm *g, bool is_bf16)
 {
     return is_bf16 && !hal_cpu_uk()->bf16_skips && g->groups == 1 && g->image_b == 0 &&
            g->y.taps * g->x.taps > 1 && g->y.spread > 0 && g->x.spread > 0 && g->y.k_spread == 1 &&
-           g->x.k_spread == 1 && g->y.k_first == 0 && g->x.k_first == 0 && g->channels % 2 == 0;
+           g->x.k_spread == 1 && g->y.k_first == 0 && g->x.k_first == 0 && g->channels % 2 == 0 &&
+           line_bytes(g) <= PADDED_BYTES_MAX;
 }
 
 /* A tile reads all weights of its panels, and all lines that it needs: it gets whole panels if

@@ -74,8 +74,8 @@ static uint32_t multiply(struct fixture *f, uint32_t x, int64_t k, int64_t n)
     return apply(f, "linear", args, 3);
 }
 
-static uint32_t convolve(struct fixture *f, uint32_t x, const int64_t *w, int64_t stride,
-                         int64_t padding, int64_t groups)
+static uint32_t convolve_dilated(struct fixture *f, uint32_t x, const int64_t *w, int64_t stride,
+                                 int64_t padding, int64_t dilation, int64_t groups)
 {
     uint32_t args[] = {
         x,
@@ -83,12 +83,18 @@ static uint32_t convolve(struct fixture *f, uint32_t x, const int64_t *w, int64_
         CONSTANT(3, w[0]),
         INTS(stride, stride),
         INTS(padding, padding),
-        INTS(1, 1),
+        INTS(dilation, dilation),
         rt_graph_bool(&f->graph, false),
         INTS(0, 0),
         number(f, groups),
     };
     return apply(f, "convolution", args, 9);
+}
+
+static uint32_t convolve(struct fixture *f, uint32_t x, const int64_t *w, int64_t stride,
+                         int64_t padding, int64_t groups)
+{
+    return convolve_dilated(f, x, w, stride, padding, 1, groups);
 }
 
 static void run_passes(struct fixture *f, bool joins)
@@ -337,6 +343,14 @@ static uint32_t make_small(struct fixture *f, uint32_t variant)
                     convs[variant].padding, 1);
 }
 
+/* Kernels that reach far beyond the image, so that a copy with its padding would be too large, even
+ * for the integer that counts its bytes. */
+static uint32_t make_far(struct fixture *f, uint32_t variant)
+{
+    static const int64_t far[] = {400, 1 << 24}, w[] = {8, 16, 3, 3};
+    return convolve_dilated(f, CONSTANT(1, 2, 16, 5, 6), w, 1, far[variant], far[variant], 1);
+}
+
 /* Is bf16, at every level that has it and for any number of workers, near float32? */
 static void check_near(make_f *make, uint32_t variants, float tolerance)
 {
@@ -366,6 +380,7 @@ static void rounded_results_are_near(void **state)
     (void)state;
     check_near(make_pair, 3, 0.01F);
     check_near(make_small, 6, 0.01F);
+    check_near(make_far, 2, 0.01F);
 }
 
 /* Few channels will do if rows of the kernel have an even length and do not end between a pair; the
