@@ -59,10 +59,11 @@ static bool moves(const struct rt_graph *graph, const struct rt_node *node)
     return is_alone;
 }
 
-/* Does the node only choose some of the elements of argument 0? */
-static bool chooses(const struct rt_node *node)
+/* Does the node only choose some of the elements of argument 0? Its readers have been looked at:
+ * nobody asks which elements, because of rounded ones others may be the largest. */
+static bool chooses(const struct narrowing *n, const struct rt_node *node)
 {
-    return rt_op_is(node->op, RT_KNOWN_max_pool2d);
+    return rt_op_is(node->op, RT_KNOWN_max_pool2d) && !n->keeps[node->outs[1]];
 }
 
 /* Can the node store its results as bfloat16? */
@@ -85,7 +86,7 @@ static bool is_float(const struct rt_value *v)
 static void mark_arguments(struct narrowing *n, const struct rt_node *node)
 {
     bool is_cat = rt_op_is(node->op, RT_KNOWN_cat);
-    bool passes_on = (is_cat || chooses(node) || moves(n->graph, node)) &&
+    bool passes_on = (is_cat || chooses(n, node) || moves(n->graph, node)) &&
                      is_float(rt_node_out(n->graph, node, 0)) && !n->keeps[node->outs[0]];
     bool takes_bf16 = is_product(n->graph, node) || passes_on;
     for (uint32_t i = 0; i < node->arg_count; i++) {
@@ -98,11 +99,12 @@ static void mark_arguments(struct narrowing *n, const struct rt_node *node)
 }
 
 /* Is all that the node moves or joins bfloat16? A concatenation of several types has the widest. */
-static bool has_bf16(const struct rt_graph *graph, const struct rt_node *node)
+static bool has_bf16(const struct narrowing *n, const struct rt_node *node)
 {
+    const struct rt_graph *graph = n->graph;
     const struct rt_value *x = rt_node_arg(graph, node, 0);
     if (!rt_op_is(node->op, RT_KNOWN_cat)) {
-        return (chooses(node) || moves(graph, node)) && x->dtype == DT_BF16;
+        return (chooses(n, node) || moves(graph, node)) && x->dtype == DT_BF16;
     }
     bool is_bf16 = x->count > 0;
     for (uint32_t i = 0; i < x->count; i++) {
@@ -115,7 +117,7 @@ static bool has_bf16(const struct rt_graph *graph, const struct rt_node *node)
 static void narrow_outputs(struct narrowing *n, const struct rt_node *node)
 {
     struct rt_graph *graph = n->graph;
-    bool follows = has_bf16(graph, node);
+    bool follows = has_bf16(n, node);
     struct rt_value *out = rt_node_out(graph, node, 0);
     if ((follows || rounds(graph, node)) && is_float(out) && !n->keeps[node->outs[0]]) {
         out->dtype = DT_BF16;
@@ -171,6 +173,7 @@ static bool adds_channels(const struct rt_graph *graph, const struct rt_node *pa
     const struct rt_value *number = rt_node_arg(graph, pad, 2), *out = rt_node_out(graph, pad, 0);
     bool adds = x->rank > 2 && x->order == NULL && is_float(x) && number->kind == RT_FLOAT &&
                 number->symbol == 0 && number->f == 0 && rt_dim_is_const(x->dims[1]) &&
+                x->dims[1].value >= 1 && x->dims[1].value <= RT_PLANES && /* pads may crop */
                 rt_dim_is(out->dims[1], RT_PLANES);
     uint32_t behind = 2U * (x->rank - 2U) + 1; /* pads begin at the last dim */
     for (uint32_t i = 0; adds && i < pads->count; i++) {

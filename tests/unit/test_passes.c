@@ -476,10 +476,10 @@ static void what_only_products_read_is_bfloat16(void **state)
     assert_int_equal(narrowed(f), DT_BF16);
 }
 
-/* The largest of rounded numbers is the largest number, rounded. */
-static void pools_pass_bfloat16_on(void **state)
+/* The type of what a pool reads and gives, before a product; |is_asked|: which elements are the
+ * largest is an output, too. */
+static enum dtype pooled(struct fixture *f, bool is_asked)
 {
-    struct fixture *f = *state;
     uint32_t x = convolve(f, INPUT(1, 16, 8, 8), WEIGHTS4(16, 16, 3, 3), 0, 1, false);
     uint32_t pool[] = {x,          INTS(2, 2), INTS(2, 2),
                        INTS(0, 0), INTS(1, 1), rt_graph_bool(&f->graph, false)};
@@ -488,18 +488,33 @@ static void pools_pass_bfloat16_on(void **state)
     uint32_t added = rt_graph_node(&f->graph, rt_op_find("max_pool2d"), pool, 6, outs, 2);
     assert_ok(f->err, rt_graph_infer(&f->graph, added, &f->err));
     give(f, convolve(f, outs[0], WEIGHTS4(16, 16, 3, 3), 0, 1, false));
+    if (is_asked) {
+        give(f, outs[1]);
+    }
     f->graph.precision = PRECISION_BF16;
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
     assert_ok(f->err, rt_pass_narrow(&f->graph, &f->err));
-    for (uint32_t i = 0; i < f->graph.node_count; i++) {
-        const struct rt_node *node = &f->graph.nodes[i];
-        if (strcmp(node->op->name, "max_pool2d") == 0) {
-            assert_int_equal(rt_node_arg(&f->graph, node, 0)->dtype, DT_BF16);
-            assert_int_equal(rt_node_out(&f->graph, node, 0)->dtype, DT_BF16);
-        }
-    }
     assert_int_equal(count_ops(f, "max_pool2d"), 1);
+    uint32_t i = 0;
+    while (strcmp(f->graph.nodes[i].op->name, "max_pool2d") != 0) {
+        i++;
+    }
+    enum dtype dtype = rt_node_arg(&f->graph, &f->graph.nodes[i], 0)->dtype;
+    assert_int_equal(rt_node_out(&f->graph, &f->graph.nodes[i], 0)->dtype, dtype);
+    return dtype;
+}
+
+/* The largest of rounded numbers is the largest number, rounded. */
+static void pools_pass_bfloat16_on(void **state)
+{
+    assert_int_equal(pooled(*state, false), DT_BF16);
+}
+
+/* But it may lie elsewhere: two numbers become one. */
+static void pools_that_tell_where_read_floats(void **state)
+{
+    assert_int_equal(pooled(*state, true), DT_F32);
 }
 
 static void what_products_read_joined_is_bfloat16(void **state)
@@ -660,6 +675,26 @@ static void planes_of_images_are_rounded_at_once(void **state)
     }
     assert_int_equal(count_ops(f, "planes"), 1);
     assert_int_equal(count_ops(f, "to_dtype"), 0);
+}
+
+/* A program's own pad may take channels away, or give some to an image that has none. */
+static void other_pads_of_channels_stay(void **state)
+{
+    struct fixture *f = *state;
+    static const int64_t channels[] = {0, 6, 4, 1};
+    f->graph.precision = PRECISION_BF16;
+    for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
+        struct rt_dim pads[6] = {[5] = rt_dim_of(4 - channels[i])};
+        uint32_t pad[] = {INPUT(1, channels[i], 8, 8), rt_graph_ints(&f->graph, pads, 6),
+                          rt_graph_float(&f->graph, 0)};
+        uint32_t x = apply(f, "constant_pad", pad, 3);
+        give(f, convolve(f, x, WEIGHTS4(16, 4, 3, 3), 0, 1, false));
+    }
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_layout(&f->graph, &f->err));
+    assert_ok(f->err, rt_pass_narrow(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "planes"), 2);
+    assert_int_equal(count_ops(f, "constant_pad"), 2);
 }
 
 static void convolutions_choose_their_form(void **state)
@@ -1033,10 +1068,12 @@ int main(void)
         TEST(element_wise_and_cat_stay_in_the_island),
         TEST(what_only_products_read_is_bfloat16),
         TEST(pools_pass_bfloat16_on),
+        TEST(pools_that_tell_where_read_floats),
         TEST(what_products_read_joined_is_bfloat16),
         TEST(what_others_read_stays_a_float),
         TEST(wide_products_share_a_rounded_copy),
         TEST(planes_of_images_are_rounded_at_once),
+        TEST(other_pads_of_channels_stay),
         TEST(trees_of_concatenations_join_at_once),
         TEST(long_chains_of_concatenations),
         TEST(other_concatenations_stay),
