@@ -184,7 +184,7 @@ static void convolve(const struct work *w, const struct step *s, uint64_t mode)
     size_t pixels = (size_t)(s->y_end - s->y) * e->out_width;
     size_t pixel = e->has_product ? w->n : e->channels;
     size_t y_pixel = is_direct(e) ? e->channels : w->n;
-    const float *in = (const float *)(const void *)w->in + s->begin * e->width * pixel;
+    const float *in = (const float *)(const void *)w->in + (size_t)s->begin * e->width * pixel;
     hal_cpu_uk()->dw_f32(&(struct uk_dw_f32){
         .x = e->has_product ? w->lines : in,
         .x_line = (ptrdiff_t)(e->width * pixel),
@@ -440,7 +440,7 @@ static void cut(struct expand *e, int64_t images, int64_t ns, const struct rt_ma
     int64_t least = ceil_div(BAND_OVERLAPS * overlap, e->stride_h);
     e->band = (uint32_t)rt_cut_axis(e->out_height, ceil_div(wanted, blocks));
     e->band = (uint32_t)rt_min(rt_max(e->band, least), e->out_height);
-    int64_t line = (int64_t)e->width * e->block * (int64_t)sizeof(float);
+    int64_t line = rt_max(e->width, e->out_width) * e->block * (int64_t)sizeof(float);
     int64_t lines = (LINES_BYTES / rt_max(line, 1) - e->kernel_h) / e->stride_h + 1;
     e->lines = (uint32_t)rt_min(rt_max(lines, 1), e->band);
 }

@@ -31,8 +31,8 @@ static void planes_cpu(const struct hal_args *args, struct hal_tile tile)
     int64_t begin = tile.x * c->tile, end = rt_min(begin + c->tile, c->pixels);
     const float *in = args->bindings[1];
     uint16_t *out = args->bindings[0];
-    in += tile.y * c->count * c->pixels;
-    out += tile.y * RT_PLANES * c->pixels;
+    in += (size_t)tile.y * c->count * (size_t)c->pixels;
+    out += (size_t)tile.y * RT_PLANES * (size_t)c->pixels;
     hal_cpu_uk()->planes_to_bf16(out + begin * RT_PLANES, in + begin, (ptrdiff_t)c->pixels,
                                  c->count, (size_t)(end - begin));
 }
