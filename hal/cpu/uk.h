@@ -272,6 +272,7 @@ struct hal_cpu_uk {
     void (*range_f32)(const float *x, size_t n, float *out_min, float *out_max);
     uint32_t u8_nr;      /* columns of a packed panel of 8-bit weights */
     uint32_t u8_mr;      /* like f32_mr */
+    uint32_t u8_speed;   /* products in the time of one with dot products, about */
     uint32_t u8_block;   /* channels of a block in a depthwise convolution */
     uint32_t u8_word;    /* neighbours in k whose weights share a word */
     uint32_t u8_widened; /* bytes for each element of A in the copy of a tile */

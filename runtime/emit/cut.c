@@ -200,7 +200,7 @@ static void cut_into(struct rt_cut *cut, int64_t tiles, int64_t blocks)
 static void choose(struct rt_cut *cut, int64_t tiles)
 {
     int64_t most = rt_max(1, rt_min(tiles, cut->panels));
-    bool is_wide = cut->panels > cut->lines * ceil_div(cut->pixels, cut->rows);
+    bool is_wide = cut->panels_first || cut->panels > cut->lines * ceil_div(cut->pixels, cut->rows);
     struct rt_cut best = *cut, next = *cut;
     cut_into(&best, tiles, is_wide ? most : 1);
     for (int64_t i = 2; i <= most; i++) {

@@ -113,6 +113,7 @@ void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image);
 struct rt_cut {
     int64_t images, groups, lines, pixels, panels, width, rows, ns;
     bool shares_panels, has_big_form;
+    bool panels_first; /* workers had better share rows than panels */
     int64_t band_images, band_y, band_x, block; /* of a tile: images, lines, pixels and panels */
 };
 

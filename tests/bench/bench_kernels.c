@@ -490,6 +490,8 @@ static const struct bench benches[] = {
     {"gemm u8 256x256x256", run_gemm_u8, {256, 256, 256}, INTEGERS},
     {"gemm u8 128x768x3072", run_gemm_u8, {128, 768, 3072}, INTEGERS},
     {"gemm u8 1024x1024x1024", run_gemm_u8, {1024, 1024, 1024}, INTEGERS},
+    {"gemm u8 12544x96x16", run_gemm_u8, {12544, 96, 16}, INTEGERS},
+    {"gemm u8 3136x256x64", run_gemm_u8, {3136, 256, 64}, INTEGERS},
     {"gemm u8 128x768x3072 f32", run_gemm_u8, {128, 768, 3072, 1}, INTEGERS},
     {"gemm u8 4bit 128x768x3072", run_gemm_u8, {128, 768, 3072, 1, 1}, INTEGERS},
     {"gemm u8 4bit/32", run_gemm_u8, {128, 768, 3072, 1, 1, 32}, INTEGERS},

@@ -94,7 +94,7 @@ UK_INLINE void fetch_ahead(struct amx_run *run)
 }
 
 /* Adds the products of a run. */
-static void amx_add_run(struct amx_run *run, bool is_wide)
+UK_INLINE void amx_add_run(struct amx_run *run, bool is_wide)
 {
     const uint8_t *a = run->a, *b = run->b, *end = a + run->bytes / AMX_ROW_BYTES * AMX_ROW_BYTES;
     ptrdiff_t second = run->second;

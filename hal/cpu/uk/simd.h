@@ -33,6 +33,7 @@
 #define UK_VECTOR_BYTES 64
 #define UK_MR 14
 #define UK_U8_MR 32
+#define UK_U8_SPEED 8
 #define UK_BF16_MR 32
 #define UK_BF16_SPEED 8
 #define UK_F32_PER_READ 35
@@ -48,6 +49,7 @@
 #define UK_VECTOR_BYTES 64
 #define UK_MR 14
 #define UK_U8_MR 32
+#define UK_U8_SPEED 8
 #elif defined UK_LEVEL_AVX512_BF16
 #define UK_LEVEL avx512_bf16
 #define UK_BASE_LEVEL avx512
@@ -112,6 +114,10 @@
 /* Rows of a tile of the integer matrix product, and of that of bfloat16 numbers. */
 #ifndef UK_U8_MR
 #define UK_U8_MR UK_MR
+#endif
+/* Products of bytes in the time of one with dot products, about: tiles reach 16 at most. */
+#ifndef UK_U8_SPEED
+#define UK_U8_SPEED 1
 #endif
 #ifndef UK_BF16_MR
 #define UK_BF16_MR UK_MR

@@ -59,6 +59,7 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .probe_f32 = UK_BASE(probe_f32),
     .u8_nr = UK_NR,
     .u8_mr = UK_U8_MR,
+    .u8_speed = UK_U8_SPEED,
     .u8_block = UK_VL,
     .u8_word = UK_WORD,
     .u8_widened = 4 / UK_WORD,
