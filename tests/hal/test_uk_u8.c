@@ -29,6 +29,7 @@ struct problem {
     uint32_t segments, run; /* of A; the runs are 5 apart more than they are long */
     bool is_4bit, is_f32, has_rows;
     uint32_t group;
+    uint32_t gap; /* rows of A between two lines */
 };
 
 struct operands {
@@ -113,7 +114,7 @@ static void setup(const struct hal_cpu_uk *uk, const struct problem *p, struct o
     size_t rows = (size_t)p->lines * p->m, depth = (size_t)p->segments * p->run;
     o->a_row = (size_t)p->segments * (p->run + 5) + 8;
     o->c_row = p->n + 3;
-    o->a = random_bytes(rows * o->a_row, 1);
+    o->a = random_bytes((rows + (size_t)p->lines * p->gap) * o->a_row, 1);
     o->w = random_bytes(depth * p->n + 1, 2);
     for (size_t i = 0; p->is_4bit && i < depth * p->n; i++) {
         o->w[i] = (int8_t)((uint8_t)o->w[i] % 16 - 8);
@@ -157,8 +158,9 @@ static double want_at(const struct hal_cpu_uk *uk, const struct problem *p,
     double sum = 0, scale = (double)column(uk, o, UK_COLUMN_SCALE, j)->f;
     uint32_t depth = p->segments * p->run, groups = p->group ? p->run / p->group : 0;
     double zero = p->has_rows ? o->row_zeros[i] : 0;
+    const uint8_t *row = o->a + (i + i / p->m * p->gap) * o->a_row;
     for (uint32_t k = 0; k < depth; k++) {
-        int x = o->a[i * o->a_row + k / p->run * (p->run + 5) + k % p->run];
+        int x = row[k / p->run * (p->run + 5) + k % p->run];
         double group_scale = 1;
         if (p->group) {
             size_t at = (j / uk->u8_nr * groups + k / p->group) * uk->u8_nr + j % uk->u8_nr;
@@ -282,7 +284,7 @@ static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
     struct operands o;
     setup(uk, p, &o);
     struct uk_gemm_u8 g = {.a = o.a,
-                           .a_line = (ptrdiff_t)(p->m * o.a_row),
+                           .a_line = (ptrdiff_t)((p->m + p->gap) * o.a_row),
                            .a_row = (ptrdiff_t)o.a_row,
                            .segments = o.segments,
                            .segment_count = p->segments,
@@ -331,7 +333,8 @@ static void level_edges(const struct hal_cpu_uk *uk)
                                               .segments = v % 3 + 1,
                                               .run = runs[v % 8],
                                               .is_f32 = v % 4 == 1,
-                                              .has_rows = v % 7 < 3});
+                                              .has_rows = v % 7 < 3,
+                                              .gap = v % 4});
         }
     }
 }
@@ -347,7 +350,8 @@ static void level_4bit(const struct hal_cpu_uk *uk)
 {
     for (uint32_t m = 1; m <= uk->u8_mr + 1; m++) {
         for (uint32_t n = 1; n <= 2 * uk->u8_nr + 1; n += m % 5 + 1) {
-            struct problem p = {1, m, n, 1, 1 + (m * 7 + n) % 70, true, n % 2 == 0, n % 3 != 0, 0};
+            uint32_t run = 1 + (m * 7 + n) % 70;
+            struct problem p = {1, m, n, 1, run, true, n % 2 == 0, n % 3 != 0, 0, 0};
             run_problem(uk, &p);
             p.run = (p.run % 3 + 1) * 32;
             p.is_f32 = true;
@@ -365,16 +369,17 @@ static void level_groups(const struct hal_cpu_uk *uk)
     static const uint16_t groups[] = {32, 64, 96, 128, 160};
     for (uint32_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         for (uint32_t m = 15; m <= 49; m += 8 + i) {
-            struct problem p = {1, m, 16 + m, 1, groups[i] * (1 + m % 11), true, m % 2, m % 3, 0};
+            uint32_t run = groups[i] * (1 + m % 11);
+            struct problem p = {1, m, 16 + m, 1, run, true, m % 2, m % 3, 0, 0};
             p.group = groups[i];
             run_problem(uk, &p);
             p.is_4bit = false;
             run_problem(uk, &p);
         }
     }
-    struct problem p = {1, 150, 33, 1, 2112, true, true, true, 32};
+    struct problem p = {1, 150, 33, 1, 2112, true, true, true, 32, 0};
     run_problem(uk, &p);
-    p = (struct problem){3, 16, 33, 1, 1120, true, false, true, 32};
+    p = (struct problem){3, 16, 33, 1, 1120, true, false, true, 32, 0};
     run_problem(uk, &p);
 }
 

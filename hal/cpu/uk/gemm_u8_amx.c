@@ -12,14 +12,16 @@
  * what a block computes between them is dropped. All blocks have the same height, because the
  * configuration has it; the last one of a line begins early enough and computes some rows twice.
  *
- * The sums of a tile are scaled, rounded and narrowed between the products of the next one: these
- * take other units of the processor. What a call needs of B in the next panel is fetched meanwhile.
+ * The sums of a tile are scaled, rounded and narrowed between the products of the next one; with
+ * short products, behind those of a few tiles. Near a tile instruction one of the two units for
+ * vectors stands still, so to alternate costs more than the products. The next panel of B is
+ * fetched meanwhile.
  */
 #include "config.h"
 
+#include "hal/cpu/uk.h"
 #include "hal/cpu/uk/amx.h"
 #include "hal/cpu/uk/gemm_u4_amx.h"
-#include "hal/cpu/uk.h"
 #include "hal/cpu/uk/simd_u8.h"
 
 #define AMX_DOT AMX_DOT_U8
@@ -29,13 +31,13 @@
 #define ROWS_MIN 5 /* fewer are faster with dot products */
 #define RUN_MIN 16
 #define TILE_ROWS (2 * AMX_ROWS)
-#define LISTED (TILE_ROWS + AMX_ROWS)
-#define FINISH_ROWS 8 /* after a step */
-#define CHUNK 8       /* tiles at most */
-#define BATCH 4       /* tiles with few steps */
-#define STEPS_MIN 3   /* with fewer, results are finished apart from products */
+#define LISTED (TILE_ROWS + AMX_ROWS) /* see add_rows() */
+#define FINISH_ROWS 8                 /* after a step */
+#define CHUNK 8                       /* tiles at most */
+#define BATCH 4                       /* tiles whose results are finished at once */
+#define STEPS_MIN 3 /* with fewer, results are finished apart from products */
 #define LINE_BYTES 64
-#define SMALL_B (16 * 1024)     /* bytes of B that stay in a first-level cache */
+#define SMALL_B (16 * 1024)      /* bytes of B that stay in a first-level cache */
 #define CHUNK_BYTES (128 * 1024) /* of A and C, kept in a second-level cache beside a panel of B */
 
 /* What all tiles of a call share. The rows of A form |lines| lines of |rows| rows; of each |pitch|
@@ -302,6 +304,7 @@ static void run_tile(const struct product *p, const struct rows *rows, size_t pa
 
 /* ---- around them ----------------------------------------------------------------------------- */
 
+/* Joined lines must save a fifth of the blocks: what lies between them is computed, too. */
 static struct product product_of(const struct uk_gemm_u8 *g, struct uk_segment *from_start)
 {
     *from_start = (struct uk_segment){0, 0};
@@ -336,7 +339,10 @@ static size_t choose_chunk(const struct product *p, size_t panels)
     size_t c_bytes = (size_t)g->n * (g->c_f32 ? sizeof(float) : 1);
     size_t row_bytes = (size_t)(g->a_row < 0 ? -g->a_row : g->a_row) + c_bytes;
     size_t chunk = CHUNK_BYTES / (TILE_ROWS * row_bytes);
-    return panels * g->k * UK_NR <= SMALL_B || chunk == 0 ? 1 : chunk < CHUNK ? chunk : CHUNK;
+    if (panels * g->k * UK_NR <= SMALL_B || chunk == 0) {
+        return 1;
+    }
+    return chunk < CHUNK ? chunk : CHUNK;
 }
 
 /* The panel after |panel|, where a chunk of |tiles| tiles gives time to fetch it. */
