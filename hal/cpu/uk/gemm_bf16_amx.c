@@ -160,7 +160,7 @@ struct rows {
 UK_INLINE void store_rows(const struct uk_gemm_f32 *g, const struct columns *columns,
                           const struct rows *r, const bool is_bf16, const bool is_whole)
 {
-    const struct columns c = *columns; /* registers: what is stored is not part of it */
+    const struct columns c = *columns; /* a copy that no store below can change */
     const ptrdiff_t c_bytes = g->c_row * (ptrdiff_t)(is_bf16 ? sizeof(uint16_t) : sizeof(float));
     const bool is_complete = g->activation != NULL;
     for (size_t i = 0; i < r->count; i++) {
