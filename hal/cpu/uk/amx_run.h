@@ -23,7 +23,7 @@ struct amx_run {
     size_t bytes; /* of a row */
     ptrdiff_t a_row,
         second; /* from one row to the next; from the first block to the second, or 0 */
-    /* What will be read later. Each step fetches |ahead_bytes| of it. */
+    /* What will be read later. Each step asks for |ahead_bytes| of it. */
     const uint8_t *ahead;
     size_t ahead_bytes;
 };
@@ -85,7 +85,7 @@ UK_INLINE void step(const uint8_t *a, ptrdiff_t a_row, ptrdiff_t second, const u
         }                                                                                          \
     } while (0)
 
-UK_INLINE void fetch_ahead(struct amx_run *run)
+UK_INLINE void ask_ahead(struct amx_run *run)
 {
     for (size_t i = 0; i < run->ahead_bytes; i += AMX_ROW_BYTES) {
         __builtin_prefetch(run->ahead + i);
@@ -105,7 +105,7 @@ UK_INLINE void amx_add_run(struct amx_run *run, bool is_wide)
     if (run->bytes % AMX_ROW_BYTES == 0) {
         for (; a < end; a += AMX_ROW_BYTES, b += AMX_ROW_BYTES * UK_NR) {
             step(a, run->a_row, second, b, is_wide);
-            fetch_ahead(run);
+            ask_ahead(run);
         }
         return;
     }

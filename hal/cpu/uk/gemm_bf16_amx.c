@@ -338,6 +338,17 @@ static void store_sums(struct sums *sums, size_t second)
     }
 }
 
+/* Lets tile |number| of |count| ask for its share of the memory at |next|: all of them multiply it
+ * after |part| bytes of each row. It is the next part of the panel, or of the next panel. Behind
+ * the last one it asks for memory that nobody needs; such a request does not fault. */
+static void ask_for_next(struct amx_run *run, const uint8_t *next, size_t part, size_t number,
+                         size_t count)
+{
+    size_t lines = UK_NR / count; /* for each step of a row */
+    run->ahead = next + number * lines * part;
+    run->ahead_bytes = lines * AMX_ROW_BYTES;
+}
+
 /* A block of rows by a panel. If rows are long, a part of each one is multiplied after the other,
  * so that this part of the panel stays in the first-level cache for all tiles; each of them has
  * sums of its own then. Sums of the panel before are finished when the next products have begun. */
@@ -345,7 +356,9 @@ static void run_panel(const struct product *p, struct sums *sums, const struct b
 {
     size_t depth = p->segment_count * p->g->run * sizeof(uint16_t);
     bool is_wide = p->g->n - block->panel * UK_NR > UK_VL;
-    bool is_split = depth > DEPTH_WHOLE && block->tile_end - block->tile > 1;
+    size_t count = block->tile_end - block->tile;
+    bool is_split = depth > DEPTH_WHOLE && count > 1;
+    size_t part = is_split ? DEPTH_BLOCK : depth, done = 0;
     struct depth from = {0, 0}, next = {0, 0};
     do {
         bool is_first = from.segment == 0 && from.at == 0;
@@ -358,7 +371,8 @@ static void run_panel(const struct product *p, struct sums *sums, const struct b
             } else {
                 load_sums(own, rows.second);
             }
-            next = add_products(p, &run, from, is_split ? DEPTH_BLOCK : depth, is_wide);
+            ask_for_next(&run, run.b + (done + part) * UK_NR, part, tile - block->tile, count);
+            next = add_products(p, &run, from, part, is_wide);
             if (is_first) {
                 finish(p, own);
             }
@@ -370,6 +384,7 @@ static void run_panel(const struct product *p, struct sums *sums, const struct b
             }
         }
         from = next;
+        done += part;
     } while (from.segment < p->segment_count);
 }
 
