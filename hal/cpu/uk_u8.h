@@ -92,7 +92,8 @@ struct uk_gemm_u8 {
     uint32_t lines, m, n;
     float min, max; /* of y before |zero| is added */
     int32_t zero;
-    void *scratch; /* uk_gemm_u8_scratch() bytes */
+    void *scratch;   /* uk_gemm_u8_scratch() bytes */
+    bool asks_ahead; /* for the weights of later groups; kernels set it for kernels of their base */
 };
 
 /* Bytes of a panel |nr| columns wide that has the scales of its groups, of |scale_bytes| each, and

@@ -10,7 +10,8 @@
  * One row of them takes as long as memory needs for the panels. Zen 4 fetches a single stream ahead
  * at its full rate, but not one that alternates with others, not even with lines that are in the
  * second-level cache. So panels may have the scales and columns in them, and nothing is asked for
- * ahead, which takes longer: docs/figures.md has the rates.
+ * ahead there, which takes longer. Processors with AMX read faster if it is, so levels with AMX set
+ * |asks_ahead|. docs/figures.md has the rates.
  */
 #include "config.h"
 
@@ -26,6 +27,9 @@
 #else
 #define GROUPED_MR 2
 #endif
+
+#define AHEAD_BYTES 1024 /* of a panel, see |asks_ahead| */
+#define LINE_BYTES 64
 
 typedef void tile_f(const struct tile *t);
 
@@ -131,6 +135,9 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
         vi acc[UK_MR][2];
         clear(acc, rows);
+        for (size_t i = 0; i < t->ahead_bytes; i += LINE_BYTES) {
+            __builtin_prefetch(b + AHEAD_BYTES + i);
+        }
         accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {

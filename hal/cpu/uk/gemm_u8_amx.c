@@ -421,7 +421,9 @@ void UK_NAME(gemm_u8)(const struct uk_gemm_u8 *g)
         return;
     }
     if (g->is_4bit || g->group || g->m < ROWS_MIN || g->run < RUN_MIN) {
-        UK_DOT(gemm_u8)(g);
+        struct uk_gemm_u8 dots = *g;
+        dots.asks_ahead = true;
+        UK_DOT(gemm_u8)(&dots);
         return;
     }
     struct uk_segment from_start;
