@@ -79,7 +79,7 @@ UK_INLINE void scale_group(vf acc[AMX_ROWS], struct source *s, tile_sums sums, c
     for (int i = 0; i < rows; i++) {
         vi sum = V_GET(vi, sums[i]);
         vf x = i % 3 == 0 ? (vf)v_add(sum, (vi)big) - big : __builtin_convertvector(sum, vf);
-        acc[i] += x * scale;
+        acc[i] = v_multiply_add(x, scale, acc[i]);
     }
     s->scales += UK_NR;
 }

@@ -145,7 +145,8 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
             vf scale = t->has_short_scales ? v_load_short(from) : V_GET(vf, from);
             UK_UNROLL
             for (int i = 0; i < rows; i++) {
-                sums[i][j] += __builtin_convertvector(acc[i][j], vf) * scale;
+                vf sum = __builtin_convertvector(acc[i][j], vf);
+                sums[i][j] = v_multiply_add(sum, scale, sums[i][j]);
             }
         }
         a += t->group_words * 4;

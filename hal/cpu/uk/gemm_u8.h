@@ -138,7 +138,7 @@ UK_INLINE void finish(vi acc[UK_MR][2], const struct tile *t, const int rows, co
                     v_splat_bits((uint32_t)t->row_zeros[i]) * (vu)column_ints(t, UK_COLUMN_SUM, j);
                 factor *= v_splat(t->row_scales[i]);
             }
-            y[i][j] = __builtin_convertvector((vi)sum, vf) * factor + bias[j];
+            y[i][j] = v_multiply_add(__builtin_convertvector((vi)sum, vf), factor, bias[j]);
         }
     }
     store_rows(t, y, rows, vectors);
@@ -157,8 +157,8 @@ UK_INLINE void finish_grouped(vf sums[UK_MR][2], const struct tile *t, const int
         for (int j = 0; j < vectors; j++) {
             vf factor = v_load(column_floats(t, UK_COLUMN_SCALE, j)) * v_splat(row_scale);
             vf sum = sums[i][j] + v_load(column_floats(t, UK_COLUMN_OFFSET, j));
-            sum -= v_splat(zero) * v_load(column_floats(t, UK_COLUMN_SUM, j));
-            y[i][j] = sum * factor + v_load(column_floats(t, UK_COLUMN_BIAS, j));
+            sum = v_multiply_add(v_splat(-zero), v_load(column_floats(t, UK_COLUMN_SUM, j)), sum);
+            y[i][j] = v_multiply_add(sum, factor, v_load(column_floats(t, UK_COLUMN_BIAS, j)));
         }
     }
     store_rows(t, y, rows, vectors);

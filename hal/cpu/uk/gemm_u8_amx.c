@@ -152,7 +152,7 @@ UK_INLINE vf result(const struct product *p, const struct results *r, const stru
         sum -= v_splat_bits((uint32_t)p->g->row_zeros[r->rows->numbers[i]]) * n->sum[j];
         factor *= v_splat(p->g->row_scales[r->rows->numbers[i]]);
     }
-    return __builtin_convertvector((vi)sum, vf) * factor + n->bias[j];
+    return v_multiply_add(__builtin_convertvector((vi)sum, vf), factor, n->bias[j]);
 }
 
 UK_INLINE void finish_floats(const struct product *p, const struct results *r, size_t i, size_t end)

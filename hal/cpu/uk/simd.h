@@ -122,12 +122,12 @@
 #ifndef UK_BF16_MR
 #define UK_BF16_MR UK_MR
 #endif
-/* Products of bfloat16 numbers in the time of one of floats, about: tiles reach 16 at most. */
 /* Multiply-adds in the time in which a float comes from memory, about: processors with AMX have two
  * ports for 512-bit ones. */
 #ifndef UK_F32_PER_READ
 #define UK_F32_PER_READ 12
 #endif
+/* Products of bfloat16 numbers in the time of one of floats, about: tiles reach 16 at most. */
 #ifndef UK_BF16_SPEED
 #define UK_BF16_SPEED 2
 #endif
@@ -264,6 +264,22 @@ UK_INLINE vf v_from_low(vf_half x)
 UK_INLINE vf v_select(vi mask, vf a, vf b)
 {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
+}
+
+/*
+ * a * b + c, rounded once where the processor has such an instruction. A compiler joins a product
+ * and a sum by itself only if no branch is between them. Functions for different numbers of rows
+ * differ in that, and a row must have the same bits in all of them.
+ */
+UK_INLINE vf v_multiply_add(vf a, vf b, vf c)
+{
+#if defined UK_LEVEL_AVX512
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined UK_LEVEL_AVX2
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
 }
 
 /* a < b ? a : b and a > b ? a : b: b if one of them is a NaN. On x86 this is one instruction, which
