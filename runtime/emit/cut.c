@@ -11,13 +11,46 @@
 /* Cost of a register tile's panel beside its rows, counted in rows. */
 #define PANEL_ROWS 3
 
-const struct rt_machine rt_cut_workers = {
-    .few_tiles = 8, .tiles_max = 512, .tile_ns_min = 4000, .tile_ns = 25000, .lanes = 1};
+/* What reading costs, as parts of `per_read`: most of it while others multiply. */
+#define WEIGHT_READS (2.0 / 3)
+#define INPUT_READS (4.0 / 3)
 
-/* One worker shares nothing, and each tile reads weights and inputs again. But a call that was
- * cancelled or that is late ends between two tiles. */
-static const struct rt_machine one_worker = {
-    .few_tiles = 1, .tiles_max = 512, .tile_ns_min = 4000, .tile_ns = 4000000, .lanes = 1};
+#define TILES_PER_WORKER 8
+#define WORKERS_MAX 64
+#define DRIVER_WORKERS 4 /* assumed of a software driver for a GPU's interface */
+#define UNEVEN_TILES 16  /* of so many tiles it does not matter that one is left over */
+
+/*
+ * Each tile of a product reads weights and inputs again, so products are cut into tiles that are as
+ * long as possible. But a call that was cancelled or that is late ends between two tiles.
+ */
+#define WORKERS(count)                                                                             \
+    {                                                                                              \
+        .workers = (count), .few_tiles = 8, .tiles_max = 512, .tile_ns_min = 4000,                 \
+        .tile_ns = 25000, .product_ns = 4000000, .lanes = 1                                        \
+    }
+#define FOUR_WORKERS(count)                                                                        \
+    WORKERS(count), WORKERS((count) + 1), WORKERS((count) + 2), WORKERS((count) + 3)
+#define SIXTEEN_WORKERS(count)                                                                     \
+    FOUR_WORKERS(count), FOUR_WORKERS((count) + 4), FOUR_WORKERS((count) + 8),                     \
+        FOUR_WORKERS((count) + 12)
+
+static const struct rt_machine many_workers[WORKERS_MAX] = {
+    SIXTEEN_WORKERS(1), SIXTEEN_WORKERS(17), SIXTEEN_WORKERS(33), SIXTEEN_WORKERS(49)};
+
+/* One worker shares nothing, so all its tiles are as long as those of products. */
+static const struct rt_machine one_worker = {.workers = 1,
+                                             .few_tiles = 1,
+                                             .tiles_max = 512,
+                                             .tile_ns_min = 4000,
+                                             .tile_ns = 4000000,
+                                             .product_ns = 4000000,
+                                             .lanes = 1};
+
+const struct rt_machine *rt_cut_workers(uint32_t count)
+{
+    return count == 1 ? &one_worker : &many_workers[rt_min(rt_max(count, 1), WORKERS_MAX) - 1];
+}
 
 /*
  * A GPU with a hundred processors or more has room for some thirty workgroups of 64 lanes on each;
@@ -44,7 +77,7 @@ const struct rt_machine *rt_cut_machine(const struct hal_device_props *props,
 {
     const struct hal_spirv *form = hal_kernel_spirv(kernel, props->capabilities);
     if (!form || !(props->capabilities & HAL_GPU)) {
-        return props->is_host && props->workers == 1 ? &one_worker : &rt_cut_workers;
+        return rt_cut_workers(props->is_host ? props->workers : DRIVER_WORKERS);
     }
     return form->needs & (HAL_MATRICES_F16 | HAL_MATRICES_S8) ? &gpu_matrices
            : form->needs & HAL_SUBGROUPS                      ? &gpu_subgroups
@@ -131,7 +164,7 @@ int64_t rt_cut_tiles(const struct rt_machine *machine, int64_t ns)
 /* Would two workers get different numbers of tiles, in a case where that matters? */
 static bool is_uneven(int64_t tiles)
 {
-    return tiles % 2 && tiles > 1 && tiles < 2 * rt_cut_workers.few_tiles;
+    return tiles % 2 && tiles > 1 && tiles < UNEVEN_TILES;
 }
 
 int64_t rt_cut_axis(int64_t length, int64_t tiles)
@@ -175,66 +208,84 @@ void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image)
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* The time of two and of four workers divided by the ideal time, combined; less is better. */
-static int64_t time_of(const struct rt_cut *cut)
+static int64_t count_tiles(const struct rt_cut *cut)
 {
-    int64_t pixels = cut->band_x + PANEL_ROWS * ceil_div(cut->band_x, cut->rows);
-    int64_t tiles = ceil_div(cut->lines, cut->band_y) * ceil_div(cut->pixels, cut->band_x) *
-                    ceil_div(cut->panels, cut->block);
-    return cut->band_y * pixels * cut->block * (ceil_div(tiles, 2) + 2 * ceil_div(tiles, 4));
+    return ceil_div(cut->images, cut->band_images) * cut->groups *
+           ceil_div(cut->lines, cut->band_y) * ceil_div(cut->pixels, cut->band_x) *
+           ceil_div(cut->panels, cut->block);
 }
 
+/*
+ * When the last worker is ready. A tile multiplies, and it reads its weights and its input, of
+ * which other workers have written a part. When one worker has run its last tile, another one may
+ * have begun one: a fourth of a tile more stands for that.
+ */
+static double time_of(const struct rt_machine *machine, const struct rt_cut *cut)
+{
+    double lines = (double)(cut->band_images * cut->band_y), pixels = (double)cut->band_x;
+    double panels = (double)ceil_div(cut->band_x, cut->rows) * PANEL_ROWS;
+    double columns = (double)(cut->block * cut->width), read = (double)cut->per_read;
+    double tile = lines * (pixels + panels) * columns + read * columns * WEIGHT_READS +
+                  read * lines * pixels * INPUT_READS;
+    return tile * ((double)ceil_div(count_tiles(cut), machine->workers) + 0.25);
+}
+
+/* Cuts an image into about |tiles|, in |blocks| blocks of panels. */
 static void cut_into(struct rt_cut *cut, int64_t tiles, int64_t blocks)
 {
     cut->block = ceil_div(cut->panels, blocks);
     int64_t bands = ceil_div(tiles, ceil_div(cut->panels, cut->block));
-    cut->band_y = cut->lines > 1 ? rt_cut_axis(cut->lines, bands) : 1;
+    cut->band_y = cut->lines > 1 ? ceil_div(cut->lines, bands) : 1;
     cut->band_x = cut->pixels;
     if (cut->lines == 1) {
         cut->band_x = rt_max(ceil_div(cut->pixels, bands), rt_min(cut->rows, cut->pixels));
     }
 }
 
-/* Tiles that share rows read these more than once; tiles that share panels read the weights more
- * than once. Of equally good cuts the one that reads less wins. */
-static void choose(struct rt_cut *cut, int64_t tiles)
+/* Cuts into about |tiles|, first between images and groups, then between bands and panels; keeps
+ * the best cut. */
+static void try_tiles(const struct rt_machine *machine, struct rt_cut *best, int64_t tiles)
 {
-    int64_t most = rt_max(1, rt_min(tiles, cut->panels));
-    bool is_wide = cut->panels_first || cut->panels > cut->lines * ceil_div(cut->pixels, cut->rows);
-    struct rt_cut best = *cut, next = *cut;
-    cut_into(&best, tiles, is_wide ? most : 1);
-    for (int64_t i = 2; i <= most; i++) {
-        cut_into(&next, tiles, is_wide ? most + 1 - i : i);
-        if (time_of(&next) * 20 < time_of(&best) * 19) {
-            best = next;
+    struct rt_cut next = *best;
+    int64_t each = ceil_div(tiles, next.images * next.groups);
+    next.band_images =
+        next.shares_panels ? ceil_div(next.images, ceil_div(tiles, next.groups)) : 1;
+    for (int64_t blocks = 1; blocks <= rt_min(each, next.panels); blocks++) {
+        cut_into(&next, each, blocks);
+        if (best->block == 0 || time_of(machine, &next) < time_of(machine, best)) {
+            *best = next;
         }
     }
-    *cut = best;
+}
+
+static void choose(const struct rt_machine *machine, struct rt_cut *cut)
+{
+    int64_t least = rt_min(ceil_div(cut->ns, machine->product_ns), machine->tiles_max);
+    int64_t most = rt_min(cut->ns / machine->tile_ns_min, TILES_PER_WORKER * machine->workers);
+    cut->block = 0;
+    try_tiles(machine, cut, least);
+    for (int64_t tiles = machine->workers; machine->workers > 1 && tiles <= most; tiles *= 2) {
+        if (tiles > least) {
+            try_tiles(machine, cut, tiles);
+        }
+    }
 }
 
 /* Lines of one pixel are multiplied as the pixels of one line. */
-static void choose_upright(struct rt_cut *cut, int64_t tiles)
+static void cut_for_workers(const struct rt_machine *machine, struct rt_cut *cut)
 {
     if (cut->pixels > 1) {
-        choose(cut, tiles);
+        choose(machine, cut);
         return;
     }
     struct rt_cut turned = *cut;
     turned.lines = 1;
     turned.pixels = cut->lines;
-    choose(&turned, tiles);
+    choose(machine, &turned);
+    cut->band_images = turned.band_images;
     cut->band_x = 1;
     cut->band_y = turned.band_x;
     cut->block = turned.block;
-}
-
-/* Splits first between images and groups, then between bands and panels. */
-static void cut_for_workers(const struct rt_machine *machine, struct rt_cut *cut)
-{
-    int64_t tiles = rt_cut_tiles(machine, cut->ns);
-    choose_upright(cut, ceil_div(tiles, cut->images * cut->groups));
-    cut->band_images =
-        cut->shares_panels ? rt_cut_axis(cut->images, ceil_div(tiles, cut->groups)) : 1;
 }
 
 /* The band size with the fewest multiples of |high| pixels, at most |most| pixels. */
@@ -258,13 +309,6 @@ static void cut_rows(struct rt_cut *cut, int64_t high, int64_t most)
             cut->band_x = x;
         }
     }
-}
-
-static int64_t count_tiles(const struct rt_cut *cut)
-{
-    return ceil_div(cut->images, cut->band_images) * cut->groups *
-           ceil_div(cut->lines, cut->band_y) * ceil_div(cut->pixels, cut->band_x) *
-           ceil_div(cut->panels, cut->block);
 }
 
 static bool cut_into_multiples(struct rt_cut *cut, int64_t high, int64_t wide)

@@ -2,12 +2,13 @@
 /*
  * Chooses the number of tiles of a dispatch from its cost and from the machine that runs it.
  * Operators ask here and have no tile lengths of their own, except where a kernel's memory bounds
- * them. A cut is the same for any number of workers, and results do not depend on it.
+ * them. Results do not depend on a cut.
  *
  * Workers take tiles one after the other. A waiting worker takes one in a fraction of a
  * microsecond, so a tile pays off from a few microseconds on. While there are few tiles their
  * number is even, a power of two where the shape allows: of three tiles one of two workers runs
- * two.
+ * two. Each tile of a product reads weights and inputs, so products get a few tiles for each
+ * worker. Other work is cut alike for any number of workers above one.
  *
  * On a GPU a tile is a workgroup, whose lanes share its elements, and some thousands of workgroups
  * run side by side. So work is spread first: one step of all lanes makes a tile until there are as
@@ -32,6 +33,7 @@ struct rt_machine {
     int64_t few_tiles, tiles_max;
     int64_t tile_ns_min,
         tile_ns; /* workers: number of tiles aimed at when there are few, and when there are more */
+    int64_t workers, product_ns; /* workers, and the time of a product's longest tile */
     int64_t lanes;              /* lanes that share a tile; 1: a worker has a tile for itself */
     int64_t steps;              /* steps of all lanes that make a tile when there are many */
     int64_t shared_row;         /* GPUs: elements of a row from which on lanes share it */
@@ -40,8 +42,8 @@ struct rt_machine {
     int64_t big_tiles;          /* this many tiles; 0: never */
 };
 
-/* Several workers of a processor, also of one beside a GPU. */
-extern const struct rt_machine rt_cut_workers;
+/* |count| workers of a processor, also of one beside a GPU. */
+const struct rt_machine *rt_cut_workers(uint32_t count);
 
 /* The machine on which |kernel| runs: workers, or the only one, if it has no shader. */
 const struct rt_machine *rt_cut_machine(const struct hal_device_props *props,
@@ -112,8 +114,8 @@ void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image);
  */
 struct rt_cut {
     int64_t images, groups, lines, pixels, panels, width, rows, ns;
+    int64_t per_read; /* rows that are multiplied while a row of weights comes from memory, about */
     bool shares_panels, has_big_form;
-    bool panels_first; /* workers had better share rows than panels */
     int64_t band_images, band_y, band_x, block; /* of a tile: images, lines, pixels and panels */
 };
 

@@ -627,6 +627,7 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
                          .panels = ceil_div(uk_panels_f32(uk, (uint32_t)group_outs), together),
                          .width = uk->f32_nr * together,
                          .rows = is_bf16 ? uk->bf16_mr : uk->f32_mr,
+                         .per_read = uk->f32_per_read * (is_bf16 ? uk->bf16_speed / 2 : 1),
                          .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts,
                          .shares_panels = g->image_b == 0,
                          .has_big_form = true};

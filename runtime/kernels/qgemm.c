@@ -265,13 +265,6 @@ static int64_t cost_ns(double pixels, double n, double k)
     return ns > 1e15 ? (int64_t)1e15 : (int64_t)ns + 1;
 }
 
-/* Are there more weights than bytes of the input? Fast products wait for the weights, so tiles had
- * better share the input. */
-static bool reads_weights(const struct rt_qgemm *g)
-{
-    return g->k * (g->outs / g->groups) > g->y.in * g->x.in * (g->channels / g->groups);
-}
-
 /* Chooses the tiles; returns the cost. A tile that copies its part of the input must have room for
  * it. */
 static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk,
@@ -286,7 +279,7 @@ static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk,
                          .panels = uk_panels_u8(uk, (uint32_t)group_outs),
                          .width = uk->u8_nr,
                          .rows = uk->u8_mr,
-                         .panels_first = uk->u8_speed > 1 && reads_weights(g),
+                         .per_read = uk->f32_per_read * uk->u8_speed,
                          .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts};
     rt_cut_product(machine, &cut);
     g->band_y = cut.band_y;

@@ -186,7 +186,7 @@ int64_t rt_emit_int(const struct rt_emit *emit, uint32_t index)
 const struct rt_machine *rt_emit_machine(const struct rt_emit *emit,
                                          const struct hal_kernel *kernel)
 {
-    return emit->machine && hal_kernel_has_spirv(kernel) ? emit->machine : &rt_cut_workers;
+    return emit->machine && hal_kernel_has_spirv(kernel) ? emit->machine : rt_cut_workers(2);
 }
 
 static struct hal_binding bind_words(struct rt_emit *emit, int64_t *words, size_t count)

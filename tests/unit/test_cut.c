@@ -34,22 +34,22 @@ static int64_t ceil_div(int64_t a, int64_t b)
 static void test_small_work_is_one_tile(void **state)
 {
     (void)state;
-    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 0), 1);
-    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 7999), 1);
-    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 8000), 2);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(2), 0), 1);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(2), 7999), 1);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(2), 8000), 2);
 }
 
 static void test_few_tiles_are_a_power_of_two(void **state)
 {
     (void)state;
     for (int64_t ns = 0; ns <= 200000; ns += 100) {
-        int64_t tiles = rt_cut_tiles(&rt_cut_workers, ns);
+        int64_t tiles = rt_cut_tiles(rt_cut_workers(2), ns);
         assert_int_equal(tiles & (tiles - 1), 0);
     }
-    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 200000), 8);
-    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 200001), 16);
-    assert_int_equal(rt_cut_tiles(&rt_cut_workers, 1000000), 40);
-    assert_int_equal(rt_cut_tiles(&rt_cut_workers, INT64_MAX), 512);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(2), 200000), 8);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(2), 200001), 16);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(2), 1000000), 40);
+    assert_int_equal(rt_cut_tiles(rt_cut_workers(2), INT64_MAX), 512);
 }
 
 static void test_an_axis_has_an_even_number_of_tiles(void **state)
@@ -61,10 +61,10 @@ static void test_an_axis_has_an_even_number_of_tiles(void **state)
     assert_int_equal(rt_cut_axis(7, 1), 7);
     assert_int_equal(rt_cut_axis(7, 100), 1); /* there is no even number */
     assert_int_equal(rt_cut_axis(0, 4), 1);
-    assert_int_equal(rt_cut_length(&rt_cut_workers, 1000, 0, 300), 300);
+    assert_int_equal(rt_cut_length(rt_cut_workers(2), 1000, 0, 300), 300);
 }
 
-/* Work so long that workers get |tiles| tiles of it. */
+/* Work so long that workers get up to |tiles| tiles of it. */
 static struct rt_cut product_of(int64_t lines, int64_t pixels, int64_t panels, int64_t tiles)
 {
     return (struct rt_cut){.images = 1,
@@ -74,8 +74,9 @@ static struct rt_cut product_of(int64_t lines, int64_t pixels, int64_t panels, i
                            .panels = panels,
                            .width = 16,
                            .rows = 14,
+                           .per_read = 12,
                            .has_big_form = true,
-                           .ns = tiles > 8 ? tiles * 25000 : tiles * 4000};
+                           .ns = tiles * 4000};
 }
 
 static int64_t tiles_of(const struct rt_cut *cut)
@@ -88,7 +89,7 @@ static int64_t tiles_of(const struct rt_cut *cut)
 static void check_product(int64_t lines, int64_t pixels, int64_t panels, int64_t tiles)
 {
     struct rt_cut cut = product_of(lines, pixels, panels, tiles);
-    rt_cut_product(&rt_cut_workers, &cut);
+    rt_cut_product(rt_cut_workers(2), &cut);
     assert_int_equal(cut.band_images, 1);
     assert_between(cut.band_y, 1, lines);
     assert_between(cut.band_x, 1, pixels);
@@ -112,7 +113,7 @@ static void test_products_of_any_size(void **state)
 static struct rt_cut product(int64_t lines, int64_t pixels, int64_t panels, int64_t tiles)
 {
     struct rt_cut cut = product_of(lines, pixels, panels, tiles);
-    rt_cut_product(&rt_cut_workers, &cut);
+    rt_cut_product(rt_cut_workers(2), &cut);
     return cut;
 }
 
@@ -122,22 +123,37 @@ static void test_the_operand_that_is_read_less_is_cut(void **state)
     (void)state;
     struct rt_cut row = product(1, 1, 32, 8), rows = product(1, 3136, 2, 8);
     struct rt_cut column = product(4, 1, 10, 2); /* four lines of a pixel each count as rows */
-    assert_int_equal(row.block, 4);
+    assert_int_equal(row.band_x, 1);
+    assert_int_equal(tiles_of(&row) % 2, 0);
     assert_int_equal(rows.block, 2);
-    assert_int_equal(ceil_div(3136, rows.band_x), 8);
+    assert_int_equal(tiles_of(&rows) % 2, 0);
     assert_int_equal(column.block, 5);
     assert_int_equal(column.band_y, 4);
+}
+
+/* Each number of workers gets as many tiles as it needs, and not many more: tiles read again. */
+static void test_products_have_a_few_tiles_for_each_worker(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 2; workers <= 64; workers++) {
+        struct rt_cut cut = product_of(1, 1024, 64, 1000);
+        rt_cut_product(rt_cut_workers(workers), &cut);
+        int64_t tiles = tiles_of(&cut), turns = ceil_div(tiles, workers);
+        assert_between(turns, 1, 9);
+        assert_true(4 * tiles >= 3 * turns * workers);
+    }
+    assert_ptr_equal(rt_cut_workers(1000), rt_cut_workers(64));
 }
 
 static void test_workers_have_tiles_of_a_fixed_length(void **state)
 {
     (void)state;
-    assert_int_equal(rt_cut_things(&rt_cut_workers, RT_WORK_ELEMENTS, 1, 1, 1), 16384);
-    assert_int_equal(rt_cut_things(&rt_cut_workers, RT_WORK_EXP, 1 << 20, 1000, 1000), 8);
-    assert_int_equal(rt_cut_things(&rt_cut_workers, RT_WORK_FOLD, 9, 1 << 20, 1 << 20), 1);
-    assert_int_equal(rt_cut_things(&rt_cut_workers, RT_WORK_MACS, 9, 0, 0), 65536);
-    assert_int_equal(rt_cut_units(&rt_cut_workers, RT_WORK_COPY, 1, 4), 131072);
-    assert_int_equal(rt_cut_block(&rt_cut_workers, 1000, 64, 48), 48);
+    assert_int_equal(rt_cut_things(rt_cut_workers(2), RT_WORK_ELEMENTS, 1, 1, 1), 16384);
+    assert_int_equal(rt_cut_things(rt_cut_workers(2), RT_WORK_EXP, 1 << 20, 1000, 1000), 8);
+    assert_int_equal(rt_cut_things(rt_cut_workers(2), RT_WORK_FOLD, 9, 1 << 20, 1 << 20), 1);
+    assert_int_equal(rt_cut_things(rt_cut_workers(2), RT_WORK_MACS, 9, 0, 0), 65536);
+    assert_int_equal(rt_cut_units(rt_cut_workers(2), RT_WORK_COPY, 1, 4), 131072);
+    assert_int_equal(rt_cut_block(rt_cut_workers(2), 1000, 64, 48), 48);
 }
 
 /* One worker has nobody to share with, and each tile would read the weights again. */
@@ -149,7 +165,7 @@ static void test_one_worker_gets_large_tiles(void **state)
     struct rt_cut cut = {.images = 1, .groups = 1, .lines = 1, .pixels = 196, .panels = 8,
                          .width = 32, .rows = 14, .ns = 1000000, .shares_panels = true};
     (void)state;
-    assert_ptr_equal(rt_cut_machine(&two, &plain), &rt_cut_workers);
+    assert_ptr_equal(rt_cut_machine(&two, &plain), rt_cut_workers(2));
     assert_int_equal(rt_cut_tiles(machine, 4000000), 1);
     assert_int_equal(rt_cut_tiles(machine, 40000000), 10); /* a call can end between them */
     rt_cut_product(machine, &cut);
@@ -161,9 +177,9 @@ static void test_one_worker_gets_large_tiles(void **state)
 static void test_only_gpus_are_cut_for_lanes(void **state)
 {
     (void)state;
-    assert_ptr_equal(machine_of(0, &plain), &rt_cut_workers);
-    assert_ptr_equal(machine_of(HAL_SUBGROUPS | HAL_F64, &teams), &rt_cut_workers);
-    assert_ptr_equal(machine_of(HAL_GPU, &hosted), &rt_cut_workers);
+    assert_int_equal(machine_of(0, &plain)->lanes, 1);
+    assert_int_equal(machine_of(HAL_SUBGROUPS | HAL_F64, &teams)->lanes, 1);
+    assert_int_equal(machine_of(HAL_GPU, &hosted)->lanes, 1);
     assert_ptr_equal(machine_of(HAL_GPU, &teams), gpu());
     assert_true(gpu()->lanes > 1);
     assert_true(machine_of(HAL_GPU | HAL_SUBGROUPS, &teams)->lanes > gpu()->lanes);
@@ -291,7 +307,7 @@ static void test_bands_of_images(void **state)
     assert_int_equal(wide.band_x * wide.band_y, 1);
     assert_int_equal(narrow.band_x * narrow.band_y * narrow.channels, gpu()->lanes);
     wide.ns = 40000;
-    rt_cut_bands(&rt_cut_workers, &wide);
+    rt_cut_bands(rt_cut_workers(2), &wide);
     assert_int_equal(wide.band_x, 7);
 }
 
@@ -304,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_products_of_any_size),
         cmocka_unit_test(test_the_operand_that_is_read_less_is_cut),
         cmocka_unit_test(test_workers_have_tiles_of_a_fixed_length),
+        cmocka_unit_test(test_products_have_a_few_tiles_for_each_worker),
         cmocka_unit_test(test_one_worker_gets_large_tiles),
         cmocka_unit_test(test_only_gpus_are_cut_for_lanes),
         cmocka_unit_test(test_lanes_share_elements),
