@@ -226,7 +226,7 @@ static double time_of(const struct rt_machine *machine, const struct rt_cut *cut
     double panels = (double)ceil_div(cut->band_x, cut->rows) * PANEL_ROWS;
     double columns = (double)(cut->block * cut->width), read = (double)cut->per_read;
     double tile = lines * (pixels + panels) * columns + read * columns * WEIGHT_READS +
-                  read * lines * pixels * INPUT_READS;
+                  (read * INPUT_READS + (double)cut->per_input) * lines * pixels;
     return tile * ((double)ceil_div(count_tiles(cut), machine->workers) + 0.25);
 }
 

@@ -114,7 +114,8 @@ void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image);
  */
 struct rt_cut {
     int64_t images, groups, lines, pixels, panels, width, rows, ns;
-    int64_t per_read; /* rows that are multiplied while a row of weights comes from memory, about */
+    int64_t per_read;  /* rows that are multiplied while a row of weights comes from memory */
+    int64_t per_input; /* columns that are multiplied while a row is prepared for a tile */
     bool shares_panels, has_big_form;
     int64_t band_images, band_y, band_x, block; /* of a tile: images, lines, pixels and panels */
 };

@@ -26,15 +26,8 @@
 /* Floats of transformed patches that stay in a second-level cache beside a part of the weights. */
 #define PATCH_FLOATS (160 * 1024)
 
-/* Fewer workers' tiles than this are multiplied by cutting the output channels, but into no less
- * than so many: otherwise transforming the patches again takes more than a few percent. */
-#define TILES_MIN 4
-#define COLUMNS_MIN 128
-
-/* Winograd's tiles of a block: so many keep the product busy while its weights come from a cache.
- * If that makes too few blocks, so many are enough. */
-#define BLOCK_GOOD 24
-#define BLOCK_MIN 8
+/* Columns that are multiplied in the time in which a patch is transformed, about. */
+#define TRANSFORM_COLUMNS 64
 
 /* ---- packed weights -------------------------------------------------------------------------- */
 
@@ -191,24 +184,30 @@ static int64_t block_max(const struct winograd *w)
     return w->tiles <= most ? most : rt_max(rows, most / rows * rows);
 }
 
-/* Chooses blocks and ranges of columns; returns the cost. */
+/* Chooses blocks and ranges of columns, as of a product with a row for each of Winograd's tiles;
+ * returns the cost. */
 static int64_t cut(struct winograd *w, const struct rt_machine *machine)
 {
     double macs = (double)w->tiles * uk_winograd_elements(w->side) * w->channels * w->outs;
-    int64_t ns = macs / MACS_PER_NS > 1e15 ? (int64_t)1e15 : (int64_t)(macs / MACS_PER_NS) + 1;
-    int64_t wanted = rt_cut_tiles(machine, ns), few = rt_min(wanted, TILES_MIN), parts = 1;
-    w->blocks =
-        rt_max(ceil_div(w->tiles, block_max(w)), rt_min(wanted, ceil_div(w->tiles, BLOCK_GOOD)));
-    if (w->blocks < few) {
-        w->blocks = rt_max(w->blocks, rt_min(few, w->tiles / BLOCK_MIN));
-        parts = rt_min(rt_max(1, w->outs / COLUMNS_MIN), ceil_div(few, w->blocks));
+    struct rt_cut cut = {
+        .images = 1,
+        .groups = 1,
+        .lines = 1,
+        .pixels = w->tiles,
+        .panels = ceil_div(w->outs, UK_WINOGRAD_COLUMNS),
+        .width = UK_WINOGRAD_COLUMNS,
+        .rows = hal_cpu_uk()->f32_mr,
+        .per_read = hal_cpu_uk()->f32_per_read,
+        .per_input = TRANSFORM_COLUMNS,
+        .ns = macs / MACS_PER_NS > 1e15 ? (int64_t)1e15 : (int64_t)(macs / MACS_PER_NS) + 1,
+    };
+    rt_cut_product(machine, &cut);
+    w->blocks = ceil_div(w->tiles, cut.band_x);
+    if (cut.band_x > block_max(w)) { /* as many for each worker */
+        w->blocks = ceil_div(w->tiles, block_max(w) * machine->workers) * machine->workers;
     }
-    if (w->blocks % 2 && w->blocks > 1 && w->blocks < w->tiles) {
-        w->blocks++; /* of three tiles one of two workers runs two */
-    }
-    w->columns =
-        (uint32_t)(ceil_div(ceil_div(w->outs, parts), UK_WINOGRAD_COLUMNS) * UK_WINOGRAD_COLUMNS);
-    return ns;
+    w->columns = (uint32_t)(cut.block * UK_WINOGRAD_COLUMNS);
+    return cut.ns;
 }
 
 static enum status describe(struct rt_emit *emit, struct winograd *w, struct error *err)
