@@ -129,6 +129,12 @@ static void level_shapes(const struct hal_cpu_uk *uk)
                 s.dilation = 2;
                 s.height = s.width = 13;
                 check(uk, &s, !(k & 1), -INFINITY);
+                s.dilation = 3;
+                s.height = 19;
+                s.width = 43; /* several blocks side by side */
+                check(uk, &s, k & 1, -INFINITY);
+                s.dilation = 1;
+                check(uk, &s, k & 1, -INFINITY);
             }
         }
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Depthwise convolution: each channel has its own kernel, so a vector holds channels, and
- * neighbouring outputs share only their inputs. For kernels 3, 5 and 7 wide without dilation, a
- * block of up to seven outputs of a row stays in registers and each input of a kernel row is read
- * once. All others, and rows with more padding than half a kernel, are computed output by output.
- * Both ways add the same products in the same order.
+ * neighbouring outputs share only their inputs. For kernels 3, 5 and 7 wide, a block of up to seven
+ * outputs of a row stays in registers and each input of a kernel row is read once. All others, and
+ * rows with more padding than half a kernel, are computed output by output. Both ways add the same
+ * products in the same order.
  */
 #include "config.h"
 
@@ -25,17 +25,25 @@ UK_INLINE void store(float *p, vf v, size_t part)
     }
 }
 
-/*
- * A row of at least COLUMNS_MIN outputs divides evenly into blocks of COLUMNS_MIN to COLUMNS_MAX.
- */
+/* A row of at least COLUMNS_MIN outputs divides into blocks of COLUMNS_MIN to COLUMNS_MAX. */
 #define COLUMNS_MIN 4
 #define COLUMNS_MAX 7
 
 #define KERNEL_MAX 7 /* columns of a kernel that has blocks */
+#define INPUTS_MAX ((COLUMNS_MAX - 1) * 2 + KERNEL_MAX)
 
 /* Floats in the kernel's input rows for one band of channels: from one output row to the next they
- * stay in the first-level cache. */
+ * stay in the first-level cache. An image of more floats than IMAGE has no bands: it does not lie
+ * in the second-level cache, and from behind it parts of pixels come slower than whole ones. */
 #define BAND 8192
+#define IMAGE (256 * 1024)
+
+/* Vectors of channels that a block computes at a time: they share what addresses cost. */
+#if defined UK_LEVEL_AVX512 || defined __aarch64__
+#define VECTORS 2
+#else
+#define VECTORS 1 /* of 16 registers */
+#endif
 
 /* One output row of a band of channels, with the kernel rows that lie in the image. */
 struct row {
@@ -47,88 +55,171 @@ struct row {
     size_t channel_begin, channel_end;
 };
 
+/* Blocks of outputs side by side, the first of them at its first channel. If they are at an edge,
+ * there is one, and only the inputs [begin, end) of it are in the image. Distances are in bytes. */
+struct place {
+    const char *x, *w, *bias;
+    char *y;
+    ptrdiff_t line, pixel, y_pixel, tap;
+    size_t kernel_rows, blocks, channels;
+    int begin, end;
+    float min, max;
+};
+
+/* Five things at equal distances share a base pointer, because x86 can address base, base + step
+ * and base + 2 and 4 * step, and has not enough registers for a pointer to each. */
+#define BASES ((INPUTS_MAX + 4) / 5)
+struct bases {
+    const char *at[BASES];
+    ptrdiff_t step, triple;
+};
+
+UK_INLINE struct bases bases_of(const char *from, ptrdiff_t step, const int count)
+{
+    struct bases b = {.step = step, .triple = 3 * step};
+    UK_UNROLL
+    for (int i = 0; i < (count + 4) / 5; i++) {
+        b.at[i] = from + 5 * i * step;
+    }
+    __asm__("" : "+r"(b.step), "+r"(b.triple));
+    return b;
+}
+
+/* Moves to the next row of things. The empty asm statement keeps the compiler from undoing it. */
+UK_INLINE void advance(struct bases *b, ptrdiff_t line, const int count)
+{
+    UK_UNROLL
+    for (int i = 0; i < (count + 4) / 5; i++) {
+        b->at[i] += line;
+        __asm__("" : "+r"(b->at[i]));
+    }
+}
+
+UK_INLINE const float *thing(const struct bases *b, const int i)
+{
+    const char *at = b->at[i / 5];
+    return (const float *)(const void *)(i % 5 == 3 ? at + b->triple : at + i % 5 * b->step);
+}
+
 /* acc[i] += the product of one kernel row with the inputs of output i. Only the inputs [begin, end)
  * are in the image. At most the first and the last |margin| inputs are outside. */
-UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX], const float *x, ptrdiff_t pixel, int begin,
-                              int end, const vf *tap, const int kernel, const int stride,
-                              const int columns, const int margin, size_t part)
+UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX][VECTORS], const struct bases *x, int begin,
+                              int end, const struct bases *w, const int kernel, const int stride,
+                              const int columns, const int margin, const int vectors, size_t part)
 {
     const int inputs = (columns - 1) * stride + kernel;
+    vf tap[KERNEL_MAX][VECTORS], in[VECTORS];
+    UK_UNROLL
+    for (int i = 0; i < kernel * vectors; i++) {
+        tap[i / vectors][i % vectors] = load(thing(w, i / vectors) + i % vectors * UK_VL, part);
+    }
     UK_UNROLL
     for (int i = 0; i < inputs; i++) {
         if ((i < margin && i < begin) || (i >= inputs - margin && i >= end)) {
             continue;
         }
-        vf in = v_hold(load(x + i * pixel, part));
+        UK_UNROLL
+        for (int v = 0; v < vectors; v++) {
+            in[v] = v_hold(load(thing(x, i) + v * UK_VL, part));
+        }
         UK_UNROLL
         for (int k = 0; k < kernel; k++) {
-            if (i >= k && (i - k) % stride == 0 && (i - k) / stride < columns) {
-                acc[(i - k) / stride] += in * tap[k];
+            UK_UNROLL
+            for (int v = 0; v < vectors; v++) {
+                if (i >= k && (i - k) % stride == 0 && (i - k) / stride < columns) {
+                    acc[(i - k) / stride][v] += in[v] * tap[k][v];
+                }
             }
         }
     }
 }
 
-/* Computes channels [c, c + UK_VL) of a block, or |part| of them. */
-UK_INLINE void block_channels(const struct row *r, size_t column, size_t c, const int kernel,
-                              const int stride, const int columns, const int margin, size_t part)
+/* Computes |vectors| of channels, or |part| channels if that is not 0, of a block, whose inputs and
+ * outputs are at |from| and |to|. They are |at| bytes behind the first channel. */
+UK_INLINE void block(const struct place *p, const char *from, char *to, size_t at, const int kernel,
+                     const int stride, const int columns, const int margin, const int vectors,
+                     size_t part)
 {
-    const struct uk_dw_f32 *d = r->d;
     const int inputs = (columns - 1) * stride + kernel;
-    const ptrdiff_t y_pixel = d->y_pixel;
-    int64_t at = (int64_t)column * stride - d->pad_left;
-    int begin = at < 0 ? (int)(-at < inputs ? -at : inputs) : 0;
-    int end = at + inputs > d->width ? (int)(d->width - at) : inputs;
-    float *y = r->y + (ptrdiff_t)column * d->y_pixel + c;
-    vf min = v_splat(d->min), max = v_splat(d->max), acc[COLUMNS_MAX];
+    vf min = v_splat(p->min), max = v_splat(p->max), acc[COLUMNS_MAX][VECTORS];
     UK_UNROLL
-    for (int i = 0; i < columns; i++) {
-        acc[i] = d->bias ? load(d->bias + c, part) : (vf){0};
-    }
-    for (size_t k = 0; k < r->kernel_rows; k++) {
-        ptrdiff_t x = r->x + (ptrdiff_t)(k * d->dilation_h) * d->x_line + (ptrdiff_t)c;
-        const float *w = r->w + k * (size_t)kernel * d->channels + c;
-        vf tap[KERNEL_MAX];
+    for (int v = 0; v < vectors; v++) {
+        const float *bias = (const float *)(const void *)(p->bias + at);
+        vf begin = p->bias ? load(bias + v * UK_VL, part) : (vf){0};
         UK_UNROLL
-        for (int i = 0; i < kernel; i++) {
-            tap[i] = load(w + (size_t)i * d->channels, part);
+        for (int i = 0; i < columns; i++) {
+            acc[i][v] = begin;
         }
-        add_kernel_row(acc, d->x + (x + (ptrdiff_t)(column * (size_t)stride) * d->x_pixel),
-                       d->x_pixel, begin, end, tap, kernel, stride, columns, margin, part);
+    }
+    struct bases x = bases_of(from, p->pixel, inputs);
+    struct bases w = bases_of(p->w + at, p->tap, kernel);
+    for (size_t k = p->kernel_rows; k > 0; k--) {
+        add_kernel_row(acc, &x, p->begin, p->end, &w, kernel, stride, columns, margin, vectors,
+                       part);
+        advance(&x, p->line, inputs);
+        advance(&w, kernel * p->tap, kernel);
     }
     UK_UNROLL
-    for (int i = 0; i < columns; i++) {
-        store(y + i * y_pixel, v_clamp(acc[i], min, max), part);
+    for (int i = 0; i < columns * vectors; i++) {
+        const int column = i / vectors, v = i % vectors;
+        float *y = (float *)(void *)(to + column * p->y_pixel);
+        store(y + v * UK_VL, v_clamp(acc[column][v], min, max), part);
     }
 }
 
-/* The last vector overlaps the one before it, so a band must have at least UK_VL channels. */
-UK_INLINE void block(const struct row *r, size_t column, const int kernel, const int stride,
-                     const int columns, const int margin)
+/* Computes the first |vectors| of channels of all blocks, or |part| channels. */
+UK_INLINE void do_vectors(const struct place *p, const int kernel, const int stride,
+                          const int columns, const int margin, const int vectors, size_t part)
 {
-    size_t c = r->channel_begin;
-    for (; r->channel_end - c >= UK_VL; c += UK_VL) {
-        block_channels(r, column, c, kernel, stride, columns, margin, 0);
-    }
-    if (c < r->channel_end) {
-        block_channels(r, column, r->channel_end - UK_VL, kernel, stride, columns, margin, 0);
+    const char *from = p->x;
+    char *to = p->y;
+    for (size_t i = p->blocks; i > 0; i--) {
+        block(p, from, to, 0, kernel, stride, columns, margin, vectors, part);
+        from += columns * stride * p->pixel;
+        to += columns * p->y_pixel;
     }
 }
 
-typedef void block_f(const struct row *r, size_t column);
+/* Computes all blocks. The last vector overlaps the one before it, so a band must have at least
+ * UK_VL channels. */
+UK_INLINE void do_each(const struct place *p, const int kernel, const int stride, const int columns,
+                       const int margin)
+{
+    const size_t vector = UK_VL * sizeof(float), end = p->channels * sizeof(float);
+    const char *from = p->x;
+    char *to = p->y;
+    if (end == VECTORS * vector) { /* as usual in a tile of expand_dw */
+        do_vectors(p, kernel, stride, columns, margin, VECTORS, 0);
+        return;
+    }
+    for (size_t i = p->blocks; i > 0; i--) {
+        size_t at = 0;
+        for (; end - at >= VECTORS * vector; at += VECTORS * vector) {
+            block(p, from + at, to + at, at, kernel, stride, columns, margin, VECTORS, 0);
+        }
+        for (; at < end; at += vector) {
+            at = end - at < vector ? end - vector : at;
+            block(p, from + at, to + at, at, kernel, stride, columns, margin, 1, 0);
+        }
+        from += columns * stride * p->pixel;
+        to += columns * p->y_pixel;
+    }
+}
+
+typedef void block_f(const struct place *p);
 
 #define BLOCK(kernel, stride, columns)                                                             \
-    static void inner_##kernel##_##stride##_##columns(const struct row *r, size_t column)          \
+    static void inner_##kernel##_##stride##_##columns(const struct place *p)                       \
     {                                                                                              \
-        block(r, column, kernel, stride, columns, 0);                                              \
+        do_each(p, kernel, stride, columns, 0);                                                    \
     }                                                                                              \
-    static void edge_##kernel##_##stride##_##columns(const struct row *r, size_t column)           \
+    static void edge_##kernel##_##stride##_##columns(const struct place *p)                        \
     {                                                                                              \
-        block(r, column, kernel, stride, columns, kernel / 2);                                     \
+        do_each(p, kernel, stride, columns, kernel / 2);                                           \
     }                                                                                              \
-    static void part_##kernel##_##stride##_##columns(const struct row *r, size_t column)           \
+    static void part_##kernel##_##stride##_##columns(const struct place *p)                        \
     {                                                                                              \
-        block_channels(r, column, 0, kernel, stride, columns, kernel / 2, r->channel_end);         \
+        do_vectors(p, kernel, stride, columns, kernel / 2, 1, p->channels);                        \
     }
 #define BLOCKS(kernel, stride)                                                                     \
     BLOCK(kernel, stride, 4)                                                                       \
@@ -235,19 +326,58 @@ static const struct blocks *find_blocks(const struct uk_dw_f32 *d)
     return &all_blocks[(d->kernel_w - 3) / 2][d->stride_w - 1];
 }
 
-static void do_blocks(const struct row *r, const struct blocks *blocks)
+static struct place place_of(const struct row *r)
 {
     const struct uk_dw_f32 *d = r->d;
-    size_t width = d->out_width, count = (width + COLUMNS_MAX - 1) / COLUMNS_MAX;
-    for (size_t i = 0; i < count; i++) {
-        size_t begin = width * i / count, end = width * (i + 1) / count;
-        int64_t first = (int64_t)(begin * d->stride_w) - d->pad_left;
-        int64_t last = (int64_t)((end - 1) * d->stride_w + d->kernel_w - 1) - d->pad_left;
-        bool inside = first >= 0 && last < d->width;
-        block_f *const *form = d->channels < UK_VL ? blocks->part
-                               : inside            ? blocks->inner
-                                                   : blocks->edge;
-        form[end - begin - COLUMNS_MIN](r, begin);
+    const ptrdiff_t number = sizeof(float);
+    size_t c = r->channel_begin;
+    return (struct place){
+        .x = (const char *)(d->x + (r->x + (ptrdiff_t)c)),
+        .w = (const char *)(r->w + c),
+        .bias = d->bias ? (const char *)(d->bias + c) : NULL,
+        .y = (char *)(r->y + c),
+        .line = (ptrdiff_t)d->dilation_h * d->x_line * number,
+        .pixel = d->x_pixel * number,
+        .y_pixel = d->y_pixel * number,
+        .tap = (ptrdiff_t)d->channels * number,
+        .kernel_rows = r->kernel_rows,
+        .channels = r->channel_end - c,
+        .min = d->min,
+        .max = d->max,
+    };
+}
+
+/* Computes blocks of |size| outputs from |column| on, at most |count| and only one at an edge;
+ * returns their number. */
+static size_t do_some(struct place *p, const struct uk_dw_f32 *d, const struct blocks *blocks,
+                      size_t column, size_t size, size_t count)
+{
+    int64_t at = (int64_t)(column * d->stride_w) - d->pad_left;
+    int64_t step = (int64_t)(size * d->stride_w), inputs = step - d->stride_w + d->kernel_w;
+    bool is_inside = at >= 0 && at + inputs <= d->width;
+    size_t fit = is_inside ? (size_t)((d->width - inputs - at) / step) + 1 : 1;
+    p->blocks = fit < count ? fit : count;
+    p->begin = at < 0 ? (int)(-at < inputs ? -at : inputs) : 0;
+    p->end = at + inputs > d->width ? (int)(d->width - at) : (int)inputs;
+    block_f *const *form = d->channels < UK_VL ? blocks->part
+                           : is_inside         ? blocks->inner
+                                               : blocks->edge;
+    form[size - COLUMNS_MIN](p);
+    p->x += (ptrdiff_t)p->blocks * step * p->pixel;
+    p->y += (ptrdiff_t)(p->blocks * size) * p->y_pixel;
+    return p->blocks;
+}
+
+static void do_blocks(const struct row *r, const struct blocks *blocks)
+{
+    struct place p = place_of(r);
+    size_t width = r->d->out_width, count = (width + COLUMNS_MAX - 1) / COLUMNS_MAX;
+    size_t size = width / count, wider = width % count; /* so many have another column */
+    for (size_t i = 0, column = 0; i < count;) {
+        size_t own = i < wider ? size + 1 : size, done;
+        done = do_some(&p, r->d, blocks, column, own, (i < wider ? wider : count) - i);
+        i += done;
+        column += done * own;
     }
 }
 
@@ -272,13 +402,12 @@ static void do_row(const struct uk_dw_f32 *d, size_t y, size_t channel_begin, si
     }
 }
 
-void UK_NAME(dw_f32)(const struct uk_dw_f32 *d)
+static void do_bands(const struct uk_dw_f32 *d)
 {
-    size_t row_floats = (size_t)d->kernel_h * d->width; /* 0: all taps are in the padding */
-    size_t band = row_floats ? BAND / row_floats / UK_VL * UK_VL : BAND;
-    must(d->stride_h > 0 && d->stride_w > 0 && d->dilation_h > 0 && d->dilation_w > 0);
-    must(d->row_begin <= d->row_end);
-    band = band < UK_VL ? UK_VL : band;
+    size_t pixels = (size_t)d->kernel_h * d->width; /* 0: all taps are in the padding */
+    size_t band = pixels ? BAND / pixels / UK_VL * UK_VL : BAND;
+    band = band < VECTORS * UK_VL ? VECTORS * UK_VL : band;
+    band = (size_t)d->height * d->width * d->channels > IMAGE ? d->channels : band;
     for (size_t c = 0; c < d->channels;) {
         /* The last band takes the remainder, so no band is smaller than a vector. */
         size_t end = d->channels - c < 2 * band ? d->channels : c + band;
@@ -286,5 +415,37 @@ void UK_NAME(dw_f32)(const struct uk_dw_f32 *d)
             do_row(d, y, c, end);
         }
         c = end;
+    }
+}
+
+/* Every |dilation_w|th output, from |first| on, reads every |dilation_w|th input: a convolution
+ * without dilation. */
+static struct uk_dw_f32 undilated(const struct uk_dw_f32 *d, uint32_t first)
+{
+    ptrdiff_t step = d->dilation_w, at = (ptrdiff_t)first - d->pad_left;
+    ptrdiff_t begin = (at % step + step) % step;
+    struct uk_dw_f32 every = *d;
+    every.x += begin * d->x_pixel;
+    every.y += (ptrdiff_t)first * d->y_pixel;
+    every.x_pixel *= step;
+    every.y_pixel *= step;
+    every.width = d->width > begin ? (uint32_t)((d->width - begin - 1) / step + 1) : 0;
+    every.out_width = (d->out_width - first - 1) / d->dilation_w + 1;
+    every.pad_left = (begin - at) / step;
+    every.dilation_w = 1;
+    return every;
+}
+
+void UK_NAME(dw_f32)(const struct uk_dw_f32 *d)
+{
+    must(d->stride_h > 0 && d->stride_w > 0 && d->dilation_h > 0 && d->dilation_w > 0);
+    must(d->row_begin <= d->row_end);
+    if (d->stride_w > 1 || d->dilation_w == 1) {
+        do_bands(d);
+        return;
+    }
+    for (uint32_t i = 0; i < d->dilation_w && i < d->out_width; i++) {
+        struct uk_dw_f32 every = undilated(d, i);
+        do_bands(&every);
     }
 }
