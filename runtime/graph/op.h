@@ -60,6 +60,7 @@ enum rt_op_layout {
     RT_LAYOUT_ELEMENTWISE,   /* any orders, by strides; fast if all are alike: the output gets the
                                 order of the first input with its shape */
     RT_LAYOUT_CHANNELS_LAST, /* argument 0 and output 0 channels-last, all others row-major */
+    RT_LAYOUT_CHANNELS_INSIDE, /* the same, but all row-major if output 0 leaves the graph */
 };
 
 enum rt_op_flags {

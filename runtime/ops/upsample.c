@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resampling of images: nearest and bilinear. The position of an output pixel in the input is
- * computed with PyTorch's arithmetic. With channels innermost a pixel is a run of floats; other
- * element types and orders go element by element in the class of their type.
+ * computed with PyTorch's arithmetic. With channels innermost a pixel is a run of floats. Planes of
+ * floats are resampled line by line: the lines of the input first, then between them. Other element
+ * types and orders go element by element in the class of their type.
  *
- * A tile is some rows of the output.
+ * A tile is some rows of the output, of all channels or of one.
  */
 #include "config.h"
 
@@ -156,6 +157,85 @@ static const struct hal_kernel kernel_bilinear = {.name = "upsample_bilinear",
                                                   .cpu = bilinear_f32,
                                                   .spirv = HAL_SPIRV(upsample_spirv),
                                                   .variant = RT_UPSAMPLE_BILINEAR};
+
+/* The columns of planes, and lines of the input that are as wide as the output. */
+struct lines {
+    const struct rt_upsample_constants *c;
+    int32_t *a, *b;
+    float *weights;
+    float *upper, *lower;
+    int64_t upper_at, lower_at; /* which lines they are, counted through all planes; -1: none */
+};
+
+#define PLANES_COLUMN_BYTES (2 * sizeof(int32_t) + 3 * sizeof(float))
+#define PLANES_COLUMNS_MAX 100000 /* as many fit into scratch memory easily */
+
+static struct lines begin_lines(const struct rt_upsample_constants *c, void *scratch)
+{
+    int64_t width = c->w.out;
+    float *weights = scratch;
+    int32_t *columns = (int32_t *)(void *)(weights + 3 * width);
+    for (int64_t i = 0; i < width; i++) {
+        struct blend w = blend_of(c, &c->w, i);
+        columns[i] = (int32_t)w.a;
+        columns[width + i] = (int32_t)w.b;
+        weights[i] = (float)w.weight;
+    }
+    return (struct lines){c,  columns, columns + width, weights, weights + width,
+                          weights + 2 * width, -1, -1};
+}
+
+static void resample_line(const struct lines *l, const float *x, float *to)
+{
+    for (int64_t i = 0; i < l->c->w.out; i++) {
+        to[i] = (1 - l->weights[i]) * x[l->a[i]] + l->weights[i] * x[l->b[i]];
+    }
+}
+
+/* Provides the lines |h| of |plane|. From one row to the next mostly one or none of them is new. */
+static void move_lines(struct lines *l, const float *x, int64_t plane, const struct blend *h)
+{
+    int64_t a = plane * l->c->h.in + h->a, b = plane * l->c->h.in + h->b;
+    if (l->upper_at != a && l->lower_at == a) {
+        float *line = l->upper;
+        l->upper = l->lower;
+        l->lower = line;
+        l->lower_at = l->upper_at;
+        l->upper_at = a;
+    }
+    if (l->upper_at != a) {
+        resample_line(l, x + h->a * l->c->x.h, l->upper);
+        l->upper_at = a;
+    }
+    if (b != a && l->lower_at != b) {
+        resample_line(l, x + h->b * l->c->x.h, l->lower);
+        l->lower_at = b;
+    }
+}
+
+static void bilinear_planes(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_upsample_constants *c = args->constants;
+    const struct hal_cpu_uk *uk = hal_cpu_uk();
+    int64_t rows = c->images * c->channels * c->h.out;
+    int64_t first = tile.x * c->tile, behind = rt_min(first + c->tile, rows);
+    struct lines l = begin_lines(c, args->scratch);
+
+    for (int64_t r = first; r < behind; r++) {
+        int64_t plane = r / c->h.out, row = r % c->h.out;
+        int64_t n = plane / c->channels, channel = plane % c->channels;
+        struct blend h = blend_of(c, &c->h, row);
+        const float *x = (const float *)args->bindings[1] + n * c->x.n + channel * c->x.c;
+        float *y = (float *)args->bindings[0] + n * c->y.n + channel * c->y.c + row * c->y.h;
+        move_lines(&l, x, plane, &h);
+        uk->scalar_f32[UK_MUL](y, l.upper, 1 - (float)h.weight, (size_t)c->w.out);
+        uk->add_scaled_f32(y, y, h.a == h.b ? l.upper : l.lower, (float)h.weight,
+                           (size_t)c->w.out);
+    }
+}
+
+static const struct hal_kernel kernel_planes = {.name = "upsample_bilinear_planes",
+                                                .cpu = bilinear_planes};
 
 /* One element at (h, w) of an image of any float type, in double. */
 static double blend_element(const struct rt_upsample_constants *c, const char *x,
@@ -369,7 +449,9 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
     if (!kernel) {
         return emit_bytes(emit, &wide, err);
     }
-    int64_t row = c->w.out * c->channels, rows = c->images * c->h.out;
+    bool is_of_planes = kernel == &kernel_planes;
+    int64_t row = c->w.out * (is_of_planes ? 1 : c->channels);
+    int64_t rows = c->images * c->h.out * (is_of_planes ? c->channels : 1);
     c->tile = rt_cut_things(rt_emit_machine(emit, kernel), RT_WORK_ELEMENTS, rows, row, row);
     return rt_emit_tiles(emit, rows, c->tile,
                          &(struct hal_dispatch){
@@ -378,6 +460,8 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
                              .constants_bytes = sizeof(wide),
                              .bindings = (struct hal_binding[]){out->binding, self->binding},
                              .binding_count = 2,
+                             .scratch_bytes =
+                                 is_of_planes ? (size_t)row * PLANES_COLUMN_BYTES : 0,
                              .cost = (uint64_t)out->numel,
                          },
                          err);
@@ -388,12 +472,21 @@ static enum status nearest_emit(struct rt_emit *emit, struct error *err)
     return emit_upsample(emit, &kernel_nearest, 2, false, err);
 }
 
+/* Floats of which the lines of each channel lie side by side? */
+static bool has_planes(struct rt_emit *emit)
+{
+    const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
+    return rt_emit_is_host(emit) && self->dtype == DT_F32 && self->strides[3] == 1 &&
+           out->strides[3] == 1 && self->dims[3] <= INT32_MAX && out->dims[3] <= PLANES_COLUMNS_MAX;
+}
+
 static enum status bilinear_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     bool align_corners = rt_emit_value(emit, 2)->b;
     bool is_fast = self->dtype == DT_F32 && self->strides[1] == 1 && out->strides[1] == 1;
     const struct hal_kernel *kernel = is_fast                 ? &kernel_bilinear
+                                      : has_planes(emit)      ? &kernel_planes
                                       : self->dtype == DT_F64 ? &kernel_bilinear_f64
                                       : self->dtype == DT_U8  ? NULL /* has a factor of its own */
                                                               : &kernel_bilinear_any;
@@ -409,7 +502,7 @@ const struct rt_op rt_ops_upsample[] = {
      .dtypes = RT_DTYPES_ALL, .runs = &kernel_nearest},
     {.name = "upsample_bilinear2d", .kernels = "aten::upsample_bilinear2d.vec_out",
      .args = "TL?BD?>T", .shape = bilinear_shape, .emit = bilinear_emit,
-     .layout = RT_LAYOUT_CHANNELS_LAST, .batch = rt_batch_each,
+     .layout = RT_LAYOUT_CHANNELS_INSIDE, .batch = rt_batch_each,
      .dtypes = RT_DTYPES_FLOAT | 1u << DT_U8, .runs = &kernel_bilinear},
     {0},
 };

@@ -4,7 +4,7 @@
  * that keep the order of their arguments (element-wise operators, concatenation) stay in that
  * order. All others read any order, or get row-major arguments. So a network has islands of
  * channels-last values, with a "reorder" at their borders, and each value is reordered at most once
- * in each direction.
+ * in each direction. An image that becomes large only to leave the graph is reordered before that.
  *
  * A permute between the two orders costs nothing: the bytes already have the order that its result
  * needs, so the result is only declared to have it.
@@ -201,6 +201,15 @@ static void lay_permute(struct layout *l, struct rt_node *node)
     }
 }
 
+static bool leaves_graph(const struct rt_graph *graph, uint32_t value)
+{
+    bool leaves = false;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        leaves |= graph->outputs[i] == value;
+    }
+    return leaves;
+}
+
 static enum status lay_node(struct layout *l, uint32_t node, struct error *err)
 {
     struct rt_node *n = &l->rw.graph->nodes[node];
@@ -215,6 +224,9 @@ static enum status lay_node(struct layout *l, uint32_t node, struct error *err)
         return reorder_args(l, node, NULL, err);
     case RT_LAYOUT_CHANNELS_LAST:
         return lay_channels_last(l, node, err);
+    case RT_LAYOUT_CHANNELS_INSIDE:
+        return leaves_graph(l->rw.graph, n->outs[0]) ? reorder_args(l, node, NULL, err)
+                                                     : lay_channels_last(l, node, err);
     case RT_LAYOUT_ELEMENTWISE:
         return lay_elementwise(l, node, err);
     }

@@ -959,6 +959,26 @@ static void one_pixel_needs_no_reorder(void **state)
     assert_int_equal(count_ops(f, "reorder"), 0);
 }
 
+static uint32_t enlarge(struct fixture *f, uint32_t x)
+{
+    uint32_t args[] = {x, INTS(10, 10), rt_graph_bool(&f->graph, false), rt_graph_none(&f->graph)};
+    return apply(f, "upsample_bilinear2d", args, 4);
+}
+
+/* What is reordered then is small. */
+static void a_large_result_has_its_order_at_once(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = INPUT(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
+    uint32_t inner = enlarge(f, convolve(f, x, w, 0, 1, false));
+    uint32_t y = enlarge(f, convolve(f, inner, w, 0, 1, false));
+    give(f, y);
+    lay_out(f);
+    assert_int_equal(count_ops(f, "reorder"), 2);
+    assert_int_equal(f->graph.outputs[0], y);
+    assert_null(f->graph.values[y].order);
+}
+
 /* ---- flow and memory ------------------------------------------------------------------------- */
 
 static void branches_share_a_region(void **state)
@@ -1079,6 +1099,7 @@ int main(void)
         TEST(other_concatenations_stay),
         TEST(copies_that_change_nothing_go),
         TEST(one_pixel_needs_no_reorder),
+        TEST(a_large_result_has_its_order_at_once),
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),
         TEST(packing_keeps_the_living_apart),
