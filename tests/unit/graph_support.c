@@ -4,12 +4,17 @@
 #include "tests/unit/graph_support.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/check.h"
+#include "hal/buffer.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "tests/unit/unit.h"
+
+static const float *constants;
+static size_t constant_count;
 
 void graph_begin(struct fixture *f)
 {
@@ -53,6 +58,36 @@ uint32_t graph_ints(struct fixture *f, const int64_t *items)
     return rt_graph_ints(&f->graph, dims, graph_dims(items, dims));
 }
 
+void graph_use_numbers(float *numbers, size_t count, size_t random)
+{
+    uint32_t bits = 1;
+    for (size_t i = 0; i < random; i++) {
+        bits = bits * 1664525U + 1013904223U;
+        numbers[i] = (float)(bits >> 8) / 0x1p23F - 1.0F;
+    }
+    constants = numbers;
+    constant_count = count;
+}
+
+uint32_t graph_constant(struct fixture *f, const int64_t *sizes, size_t first)
+{
+    struct shape shape = {.rank = 0};
+    for (; sizes[shape.rank] >= 0; shape.rank++) {
+        shape.dims[shape.rank] = sizes[shape.rank];
+    }
+    size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
+    assert_true(first + bytes / sizeof(float) <= constant_count);
+    struct span numbers = span_of(constants + first, bytes);
+    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, numbers);
+    if (f->device) {
+        struct hal_buffer *buffer;
+        assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
+        memcpy(hal_buffer_map(buffer), numbers.ptr, bytes);
+        rt_graph_set_constant(&f->graph, value, buffer);
+    }
+    return value;
+}
+
 uint32_t number(struct fixture *f, int64_t value)
 {
     return rt_graph_int(&f->graph, rt_dim_of(value));
@@ -69,6 +104,25 @@ void give(struct fixture *f, uint32_t value)
 {
     must(f->graph.output_count < FIXTURE_ENDS_MAX);
     f->outputs[f->graph.output_count++] = value;
+}
+
+uint32_t count_ops(const struct fixture *f, const char *op)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->graph.node_count; i++) {
+        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
+    }
+    return count;
+}
+
+struct hal_device *open_cpu(enum hal_cpu_isa isa, uint32_t workers)
+{
+    const struct hal_device_options options = {.workers = workers,
+                                               .cpu_level = hal_cpu_isa_name(isa)};
+    struct hal_device *device;
+    struct error err;
+    assert_ok(err, hal_device_open("cpu", &options, &device, &err));
+    return device;
 }
 
 void assert_graph(const struct fixture *f, const char *expected)

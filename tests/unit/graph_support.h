@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "hal/cpu/isa.h"
 #include "hal/device.h"
 #include "runtime/graph/graph.h"
 
@@ -29,9 +30,23 @@ uint8_t graph_dims(const int64_t *sizes, struct rt_dim *dims);
 #define INPUT(...) graph_input(f, (const int64_t[]){__VA_ARGS__, -1})
 #define INTS(...) graph_ints(f, (const int64_t[]){__VA_ARGS__, -1})
 
+/* From now on constants are parts of these |count| numbers. The first |random| of them become
+ * random numbers from -1 to 1, the same in each run. */
+void graph_use_numbers(float *numbers, size_t count, size_t random);
+
+/* A constant whose numbers begin at |first|. If |f| has a device, the constant lies in a buffer, so
+ * that kernels can read it. */
+uint32_t graph_constant(struct fixture *f, const int64_t *sizes, size_t first);
+
+#define CONSTANT(first, ...) graph_constant(f, (const int64_t[]){__VA_ARGS__, -1}, first)
+
 uint32_t number(struct fixture *f, int64_t value);
 uint32_t apply(struct fixture *f, const char *op, const uint32_t *args, uint32_t count);
 void give(struct fixture *f, uint32_t value); /* as the next output */
+
+uint32_t count_ops(const struct fixture *f, const char *op); /* nodes of that name */
+
+struct hal_device *open_cpu(enum hal_cpu_isa isa, uint32_t workers);
 
 void assert_graph(const struct fixture *f, const char *expected);
 

@@ -8,10 +8,8 @@
 #include "config.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "hal/buffer.h"
 #include "hal/device.h"
 #include "runtime/code/fold.h"
 #include "runtime/ops/op.h"
@@ -25,36 +23,6 @@
 #define RESULTS_MAX (256 * 1024)
 
 static float numbers[512 * 1024];
-
-/* A constant whose numbers begin at |first|. What runs on a device must lie in a buffer. */
-static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
-{
-    struct shape shape = {.rank = 0};
-    for (; sizes[shape.rank] >= 0; shape.rank++) {
-        shape.dims[shape.rank] = sizes[shape.rank];
-    }
-    size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
-    assert_true(first + bytes / sizeof(float) <= LENGTH(numbers));
-    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(numbers + first, bytes));
-    if (f->device) {
-        struct hal_buffer *buffer;
-        assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
-        memcpy(hal_buffer_map(buffer), numbers + first, bytes);
-        rt_graph_set_constant(&f->graph, value, buffer);
-    }
-    return value;
-}
-
-#define CONSTANT(first, ...) constant(f, (const int64_t[]){__VA_ARGS__, -1}, first)
-
-static uint32_t count_ops(const struct fixture *f, const char *op)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < f->graph.node_count; i++) {
-        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
-    }
-    return count;
-}
 
 /* A node of that name, or of several: "silu" is a product in graphs. */
 static uint32_t activate(struct fixture *f, const char *name, uint32_t x)
@@ -200,21 +168,11 @@ static size_t solve(struct hal_device *device, make_f *make, uint32_t variant, b
     return bytes / sizeof(float);
 }
 
-static struct hal_device *open_device(enum hal_cpu_isa isa, uint32_t workers)
-{
-    const struct hal_device_options options = {.workers = workers,
-                                               .cpu_level = hal_cpu_isa_name(isa)};
-    struct hal_device *device;
-    struct error err;
-    assert_ok(err, hal_device_open("cpu", &options, &device, &err));
-    return device;
-}
-
 static void check_level(enum hal_cpu_isa isa, make_f *make, uint32_t variants)
 {
     static float want[RESULTS_MAX], got[RESULTS_MAX];
     for (uint32_t workers = 1; workers <= WORKERS_MAX; workers += 2) {
-        struct hal_device *device = open_device(isa, workers);
+        struct hal_device *device = open_cpu(isa, workers);
         bool has_bf16 = hal_device_props(device)->bf16_speed > 0;
         for (uint32_t v = 0; v < 2 * variants; v++) {
             enum precision precision = v % 2 ? PRECISION_BF16 : PRECISION_FAST;
@@ -357,7 +315,7 @@ static void check_near(make_f *make, uint32_t variants, float tolerance)
     static float want[RESULTS_MAX], first[RESULTS_MAX], got[RESULTS_MAX];
     for (unsigned l = 0; l < HAL_CPU_ISA_COUNT; l++) {
         for (uint32_t v = 0; v < variants * 2 && has_level((enum hal_cpu_isa)l); v++) {
-            struct hal_device *device = open_device((enum hal_cpu_isa)l, 1 + v % 2);
+            struct hal_device *device = open_cpu((enum hal_cpu_isa)l, 1 + v % 2);
             if (hal_device_props(device)->bf16_speed > 0) {
                 size_t n = solve(device, make, v / 2, true, PRECISION_EXACT, want);
                 assert_int_equal(solve(device, make, v / 2, true, PRECISION_BF16, got), n);
@@ -454,11 +412,7 @@ static void weights_far_behind_constants_are_floats(void **state)
 
 int main(void)
 {
-    uint32_t random = 1;
-    for (size_t i = 0; i < LENGTH(numbers); i++) {
-        random = random * 1664525U + 1013904223U;
-        numbers[i] = (float)(random >> 8) / 0x1p23F - 1.0F;
-    }
+    graph_use_numbers(numbers, LENGTH(numbers), LENGTH(numbers));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_of_their_own_product_join),
         cmocka_unit_test(batch_norms_of_their_own_concatenation_join),

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "hal/buffer.h"
 #include "hal/device.h"
 #include "runtime/code/fold.h"
 #include "runtime/ops/join.h"
@@ -23,27 +22,6 @@
 #define RESULTS_MAX 4096
 
 static float numbers[32 * 1024];
-
-/* A constant whose numbers begin at |first|. What runs on a device must lie in a buffer. */
-static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
-{
-    struct shape shape = {.rank = 0};
-    for (; sizes[shape.rank] >= 0; shape.rank++) {
-        shape.dims[shape.rank] = sizes[shape.rank];
-    }
-    size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
-    assert_true(first + bytes / sizeof(float) <= LENGTH(numbers));
-    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(numbers + first, bytes));
-    if (f->device) {
-        struct hal_buffer *buffer;
-        assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
-        memcpy(hal_buffer_map(buffer), numbers + first, bytes);
-        rt_graph_set_constant(&f->graph, value, buffer);
-    }
-    return value;
-}
-
-#define CONSTANT(first, ...) constant(f, (const int64_t[]){__VA_ARGS__, -1}, first)
 
 struct conv {
     int64_t ins, outs, kernel, stride;
@@ -121,15 +99,6 @@ static uint32_t network(struct fixture *f, uint32_t x, int64_t n)
     smaller = convolve(f, smaller, (struct conv){2 * HALF, 5, 1, 1, false});
     give(f, product);
     return smaller;
-}
-
-static uint32_t count_ops(const struct fixture *f, const char *op)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < f->graph.node_count; i++) {
-        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
-    }
-    return count;
 }
 
 static uint32_t count_moves(const struct fixture *f)
@@ -277,11 +246,7 @@ static void check_level(enum hal_cpu_isa isa)
 {
     static float want[RESULTS_MAX], first[RESULTS_MAX], got[RESULTS_MAX];
     for (uint32_t workers = 1; workers <= WORKERS_MAX; workers++) {
-        const struct hal_device_options options = {.workers = workers,
-                                                   .cpu_level = hal_cpu_isa_name(isa)};
-        struct hal_device *device;
-        struct error err;
-        assert_ok(err, hal_device_open("cpu", &options, &device, &err));
+        struct hal_device *device = open_cpu(isa, workers);
         size_t count = solve(device, false, want);
         assert_int_equal(solve(device, true, got), count);
         for (size_t i = 0; i < count; i++) {
@@ -305,11 +270,7 @@ static void results_are_the_same(void **state)
 
 int main(void)
 {
-    uint32_t random = 1;
-    for (size_t i = 0; i < LENGTH(numbers); i++) {
-        random = random * 1664525U + 1013904223U;
-        numbers[i] = (float)(random >> 8) / 0x1p23F - 1.0F;
-    }
+    graph_use_numbers(numbers, LENGTH(numbers), LENGTH(numbers));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_shuffle_is_left),    cmocka_unit_test(parts_are_ranges),
         cmocka_unit_test(other_readers_keep_it), cmocka_unit_test(given_weights_keep_it),

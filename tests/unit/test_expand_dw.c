@@ -6,10 +6,8 @@
  */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "hal/buffer.h"
 #include "hal/cpu/uk.h"
 #include "hal/device.h"
 #include "runtime/code/fold.h"
@@ -25,27 +23,6 @@
 #define RESULTS_MAX (512 * 1024)
 
 static float numbers[128 * 1024];
-
-/* A constant whose numbers begin at |first|. What runs on a device must lie in a buffer. */
-static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
-{
-    struct shape shape = {.rank = 0};
-    for (; sizes[shape.rank] >= 0; shape.rank++) {
-        shape.dims[shape.rank] = sizes[shape.rank];
-    }
-    size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
-    assert_true(first + bytes / sizeof(float) <= LENGTH(numbers));
-    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(numbers + first, bytes));
-    if (f->device) {
-        struct hal_buffer *buffer;
-        assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
-        memcpy(hal_buffer_map(buffer), numbers + first, bytes);
-        rt_graph_set_constant(&f->graph, value, buffer);
-    }
-    return value;
-}
-
-#define CONSTANT(first, ...) constant(f, (const int64_t[]){__VA_ARGS__, -1}, first)
 
 /* Both layers with what is behind them: "relu" becomes bounds, other names are activations. */
 struct block {
@@ -84,15 +61,6 @@ static uint32_t convolve(struct fixture *f, const struct block *b, uint32_t x, b
     const char *behind = is_depthwise ? b->second : b->first;
     uint32_t out = apply(f, "convolution", args, 9);
     return behind ? activate(f, behind, out) : out;
-}
-
-static uint32_t count_ops(const struct fixture *f, const char *op)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < f->graph.node_count; i++) {
-        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
-    }
-    return count;
 }
 
 static void run_passes(struct fixture *f)
@@ -230,22 +198,12 @@ static size_t solve(struct hal_device *device, const struct block *b, struct way
     return bytes;
 }
 
-static struct hal_device *open_device(enum hal_cpu_isa isa, uint32_t workers)
-{
-    const struct hal_device_options options = {.workers = workers,
-                                               .cpu_level = hal_cpu_isa_name(isa)};
-    struct hal_device *device;
-    struct error err;
-    assert_ok(err, hal_device_open("cpu", &options, &device, &err));
-    return device;
-}
-
 static void check_block(const struct block *b, enum hal_cpu_isa isa, bool is_bf16)
 {
     static float want[RESULTS_MAX], got[RESULTS_MAX];
     static uint16_t rounded[RESULTS_MAX];
     for (uint32_t workers = 1; workers <= WORKERS_MAX; workers++) {
-        struct hal_device *device = open_device(isa, workers);
+        struct hal_device *device = open_cpu(isa, workers);
         size_t bytes =
             workers == 1 ? solve(device, b, (struct way){.is_bf16 = is_bf16}, want) : 0;
         size_t joined = solve(device, b, (struct way){is_bf16, true, false}, got);
@@ -288,11 +246,7 @@ static void results_are_those_of_the_layers(void **state)
 
 int main(void)
 {
-    uint32_t random = 1;
-    for (size_t i = 0; i < LENGTH(numbers); i++) {
-        random = random * 1664525U + 1013904223U;
-        numbers[i] = (float)(random >> 8) / 0x1p23F - 1.0F;
-    }
+    graph_use_numbers(numbers, LENGTH(numbers), LENGTH(numbers));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_join),
         cmocka_unit_test(other_layers_stay),

@@ -121,15 +121,6 @@ static uint32_t batch_norm(struct fixture *f, uint32_t x, int64_t channels)
     return outs[0];
 }
 
-static uint32_t count_ops(const struct fixture *f, const char *op)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < f->graph.node_count; i++) {
-        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
-    }
-    return count;
-}
-
 static void lower(struct fixture *f)
 {
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hal/buffer.h"
 #include "hal/device.h"
 #include "runtime/code/fold.h"
 #include "runtime/ops/apply.h"
@@ -44,27 +43,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A constant whose numbers begin at |first|. What runs on a device must lie in a buffer. */
-static uint32_t constant(struct fixture *f, const int64_t *sizes, size_t first)
-{
-    struct shape shape = {.rank = 0};
-    for (; sizes[shape.rank] >= 0; shape.rank++) {
-        shape.dims[shape.rank] = sizes[shape.rank];
-    }
-    size_t bytes = (size_t)shape_numel(&shape) * sizeof(float);
-    assert_true(first + bytes / sizeof(float) <= LENGTH(numbers));
-    uint32_t value = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(numbers + first, bytes));
-    if (f->device) {
-        struct hal_buffer *buffer;
-        assert_ok(f->err, hal_buffer_new(f->device, bytes, &buffer, &f->err));
-        memcpy(hal_buffer_map(buffer), numbers + first, bytes);
-        rt_graph_set_constant(&f->graph, value, buffer);
-    }
-    return value;
-}
-
-#define CONSTANT(first, ...) constant(f, (const int64_t[]){__VA_ARGS__, -1}, first)
-
 /* ---- the choice ------------------------------------------------------------------------------ */
 
 struct conv {
@@ -94,15 +72,6 @@ static uint32_t convolve(struct fixture *f, const struct conv *c, uint32_t x, ui
         number(f, or_else(c->groups, 1)),
     };
     return apply(f, "convolution", args, 9);
-}
-
-static uint32_t count_ops(const struct fixture *f, const char *op)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < f->graph.node_count; i++) {
-        count += strcmp(f->graph.nodes[i].op->name, op) == 0;
-    }
-    return count;
 }
 
 static const struct rt_node *find_op(const struct fixture *f, const char *op)
@@ -370,15 +339,6 @@ static size_t solve(struct hal_device *device, const struct problem *p, int64_t 
     return bytes / sizeof(float);
 }
 
-static struct hal_device *open_cpu(uint32_t workers, const char *level)
-{
-    const struct hal_device_options options = {.workers = workers, .cpu_level = level};
-    struct hal_device *device;
-    struct error err;
-    assert_ok(err, hal_device_open("cpu", &options, &device, &err));
-    return device;
-}
-
 /* The plain form is off by an error of its own. */
 static void compare(const float *got, const float *want, size_t count)
 {
@@ -413,8 +373,8 @@ static void check_images(struct hal_device *device, const struct problem *p, int
 static void check_problem(const struct problem *p, enum hal_cpu_isa isa)
 {
     static float want[RESULTS_MAX], got[RESULTS_MAX], again[RESULTS_MAX];
-    struct hal_device *device = open_cpu(1, hal_cpu_isa_name(isa));
-    struct hal_device *several = open_cpu(3, hal_cpu_isa_name(isa));
+    struct hal_device *device = open_cpu(isa, 1);
+    struct hal_device *several = open_cpu(isa, 3);
     size_t count = solve(device, p, 0, 0, 11, want);
     for (int64_t side = 2; side <= 4; side += 2) {
         assert_int_equal(solve(device, p, side, 0, 11, got), count);
@@ -503,7 +463,7 @@ static void products_of_quarters_are_exact(void **state)
     for (int i = 0; i < NUMBERS; i++) {
         numbers[i] = roundf(numbers[i] * 4) / 4;
     }
-    struct hal_device *device = open_cpu(2, hal_cpu_isa_name(HAL_CPU_AVX512_BF16));
+    struct hal_device *device = open_cpu(HAL_CPU_AVX512_BF16, 2);
     for (size_t i = 0; i < LENGTH(convs); i++) {
         size_t count = solve_plain(device, &convs[i], PRECISION_EXACT, want);
         assert_int_equal(solve_plain(device, &convs[i], PRECISION_BF16, got), count);
@@ -519,11 +479,7 @@ static void products_of_quarters_are_exact(void **state)
 
 int main(void)
 {
-    uint32_t random = 1;
-    for (int i = 0; i < NUMBERS; i++) {
-        random = random * 1664525U + 1013904223U;
-        numbers[i] = (float)(random >> 8) / 0x1p23F - 1.0F;
-    }
+    graph_use_numbers(numbers, LENGTH(numbers), NUMBERS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_form_is_chosen),
         cmocka_unit_test(other_convolutions_stay),
