@@ -52,7 +52,8 @@ static enum status no_memory(struct error *err)
     return error_set(err, ST_EXHAUSTED, "embedding: out of memory");
 }
 
-void embedding_free(struct request *request)
+/* The request may have no embedding. */
+static void free_embedding(struct request *request)
 {
     struct embedding *embedding = request->infer.embedding;
     if (embedding) {
@@ -282,7 +283,7 @@ static enum status parse_form(struct request *request, enum embed_form form,
                               const struct oip_body *parts, struct error *err)
 {
     if (request->infer.embedding) { /* an earlier attempt has found no file or no memory */
-        embedding_free(request);
+        free_embedding(request);
         arena_reset(&request->infer.arena);
     }
     TRY(embedding_new(request, err));
@@ -595,7 +596,7 @@ const struct infer_ops embedding_ops = {
     .release = infer_text_release,
     .hand_over = infer_text_hand_over,
     .count = infer_one_count,
-    .reset = embedding_free,
+    .reset = free_embedding,
 };
 
 const struct infer_codec embedding_openai = {.parse = parse_openai,

@@ -29,7 +29,4 @@ extern const struct infer_ops embedding_ops;
 extern const struct infer_codec embedding_openai, embedding_tei, embedding_rank_tei,
     embedding_rank_jina;
 
-/* Frees everything; the request may have no embedding. */
-void embedding_free(struct request *request);
-
 #endif

@@ -283,7 +283,7 @@ static bool needs_heavy_mask(const struct request *request, uint32_t end)
            constraint_weigh(generation->constraint, &ignored) == ST_WOULD_BE_HEAVY;
 }
 
-enum status generation_sample(struct request *request, struct error *err)
+static enum status sample(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct generation *generation = generation_of(request);
@@ -307,17 +307,17 @@ enum status generation_sample(struct request *request, struct error *err)
     return status;
 }
 
-bool generation_has_events(const struct request *request)
+static bool has_events(const struct request *request)
 {
     return generation_of(request)->ask.is_stream && request->out.len > 0;
 }
 
-bool generation_is_over(const struct request *request)
+static bool is_over(const struct request *request)
 {
     return generation_of(request)->is_over;
 }
 
-void generation_print_error(const struct request *request, struct buf *out)
+static void print_error_event(const struct request *request, struct buf *out)
 {
     reply_print_error_event(&generation_of(request)->reply, out, request->err.text,
                             request->http_status);
@@ -378,10 +378,10 @@ const struct infer_ops generation_ops = {
     .start = infer_one_start,
     .cancel = infer_one_cancel,
     .finish = finish,
-    .sample = generation_sample,
-    .has_events = generation_has_events,
-    .is_over = generation_is_over,
-    .print_error_event = generation_print_error,
+    .sample = sample,
+    .has_events = has_events,
+    .is_over = is_over,
+    .print_error_event = print_error_event,
     .encode_bytes = encode_bytes,
     .print = print,
     .release = infer_text_release,

@@ -40,16 +40,6 @@ extern const struct infer_codec generation_completion, generation_chat, generati
 /* Ends the sequence and frees everything; the request may have no generation. */
 void generation_free(struct request *request);
 
-/* Step SAMPLE. ST_OK: the generation says by the two functions below how to go on. */
-MUST_CHECK enum status generation_sample(struct request *request, struct error *err);
-
-/* There are events in request->out to be sent. */
-bool generation_has_events(const struct request *request);
-bool generation_is_over(const struct request *request);
-
-/* An error after the beginning of a stream, as its last event. */
-void generation_print_error(const struct request *request, struct buf *out);
-
 /* Tokens so far, for logs. */
 struct generation_counts {
     uint64_t prompt_tokens, answer_tokens;

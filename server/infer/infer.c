@@ -448,22 +448,9 @@ void infer_explain(const struct infer_call *call, const struct error *why,
     }
 }
 
-enum status infer_fail_late(const struct request *request, struct error *err)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return error_set(err, ST_TIMEOUT, "%s after %llu ms",
-                     request->job.started_ns ? "not done" : "still waiting",
-                     (unsigned long long)(infer_time_limit_ns(request) / NS_PER_MS));
-}
-
-enum status infer_finish(struct request *request, enum status status, struct error *err)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    must(request->infer.ops != NULL);
-    return request->infer.ops->finish(request, status, err);
-}
-
-uint64_t infer_time_limit_ns(const struct request *request)
+/* The longest time that the request may wait and run: the daemon's limit, or the client's if
+ * shorter. */
+static uint64_t time_limit_ns(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct model *model = request->infer.call.model; /* NULL: the request is a list */
@@ -473,10 +460,25 @@ uint64_t infer_time_limit_ns(const struct request *request)
     return (timeout_us && timeout_us < limit_us ? timeout_us : limit_us) * 1000;
 }
 
+enum status infer_fail_late(const struct request *request, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return error_set(err, ST_TIMEOUT, "%s after %llu ms",
+                     request->job.started_ns ? "not done" : "still waiting",
+                     (unsigned long long)(time_limit_ns(request) / NS_PER_MS));
+}
+
+enum status infer_finish(struct request *request, enum status status, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    must(request->infer.ops != NULL);
+    return request->infer.ops->finish(request, status, err);
+}
+
 uint64_t infer_wait_due_ns(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    return request->arrived_ns + infer_time_limit_ns(request);
+    return request->arrived_ns + time_limit_ns(request);
 }
 
 uint64_t infer_deadline_ns(const struct request *request)

@@ -410,13 +410,10 @@ MUST_CHECK enum status infer_scalar(struct infer_call *call, enum rt_io_kind kin
 
 /*
  * Shared memory (infer_shared.c). infer_check_sharing(): may the request's client use it?
- * ST_UNSUPPORTED says why not. The others are for the codecs: they find the region |name|, which
- * the request holds from now on; read an input; note where an output goes; and write |result|
- * there.
+ * ST_UNSUPPORTED says why not. The others are for the codecs: they read an input, note where an
+ * output goes, and write |result| there. The request holds the regions that they found.
  */
 MUST_CHECK enum status infer_check_sharing(const struct request *request, struct error *err);
-MUST_CHECK enum status infer_find_region(struct request *request, struct span name,
-                                         struct region **out_region, struct error *err);
 MUST_CHECK enum status infer_read_region(struct request *request, const struct oip_shared *shared,
                                          void *dst, size_t bytes, struct error *err);
 MUST_CHECK enum status infer_share_output(struct request *request, struct infer_output *output,
@@ -433,10 +430,6 @@ size_t infer_text_bytes(const struct request *request, const struct infer_call *
 
 /* Bytes of results that ENCODE has to touch; they decide which thread does it. */
 size_t infer_encode_bytes(const struct request *request);
-
-/* The longest time that the request may wait and run: the daemon's limit, or the client's if
- * shorter. */
-uint64_t infer_time_limit_ns(const struct request *request);
 
 /* |err|, ST_EXHAUSTED, says that there is no memory for |demand| bytes beside bodies. If that is so
  * for now, waiting makes sense; if it is so for ever, the status becomes ST_TOO_LARGE. */

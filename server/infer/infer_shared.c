@@ -37,8 +37,9 @@ static struct region *find_held(const struct infer *infer, struct span name)
     return NULL;
 }
 
-enum status infer_find_region(struct request *request, struct span name, struct region **out_region,
-                              struct error *err)
+/* The request holds the region from now on. */
+static enum status find_region(struct request *request, struct span name,
+                               struct region **out_region, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
@@ -68,7 +69,7 @@ enum status infer_read_region(struct request *request, const struct oip_shared *
                               size_t bytes, struct error *err)
 {
     struct region *region;
-    TRY(infer_find_region(request, shared->region, &region, err));
+    TRY(find_region(request, shared->region, &region, err));
     return region_read(region, shared->offset, dst, bytes, err);
 }
 
@@ -77,7 +78,7 @@ enum status infer_read_region(struct request *request, const struct oip_shared *
 enum status infer_share_output(struct request *request, struct infer_output *output,
                                const struct oip_shared *shared, struct error *err)
 {
-    TRY(infer_find_region(request, shared->region, &output->region, err));
+    TRY(find_region(request, shared->region, &output->region, err));
     TRY(region_verify(output->region, shared->offset, shared->bytes, err));
     request->infer.has_shared_outputs = true;
     output->region_offset = shared->offset;

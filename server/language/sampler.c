@@ -64,13 +64,6 @@ enum status sampler_note(struct sampler *sampler, uint32_t id, bool is_prompt, s
     return ST_OK;
 }
 
-void sampler_restart(struct sampler *sampler)
-{
-    if (sampler->counts) {
-        memset(sampler->counts, 0, sampler->vocab * sizeof(sampler->counts[0]));
-    }
-}
-
 /* ---- changed logits -------------------------------------------------------------------------- */
 
 static void add_biases(struct sampler *sampler)

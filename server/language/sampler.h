@@ -68,9 +68,6 @@ void sampler_fini(struct sampler *sampler);
 MUST_CHECK enum status sampler_note(struct sampler *sampler, uint32_t id, bool is_prompt,
                                     struct error *err);
 
-/* Another answer to the same prompt begins: forgets the tokens of the last one. */
-void sampler_restart(struct sampler *sampler);
-
 /*
  * Chooses the token with |index|, which counts from 0 in each answer, and from another base in each
  * further answer of a request (n > 1), so that answers differ. |allowed| is a set of bits, one for

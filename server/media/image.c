@@ -107,15 +107,10 @@ void image_close(struct image *image)
     free(image);
 }
 
-enum media_format image_format(const struct image *image)
-{
-    OBJ_CHECK(image, IMAGE_MAGIC);
-    return image->format;
-}
-
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-void image_shown_size(const struct image *image, uint32_t *out_height, uint32_t *out_width)
+/* The size of the picture as people see it, after its EXIF orientation. */
+static void find_shown_size(const struct image *image, uint32_t *out_height, uint32_t *out_width)
 {
     OBJ_CHECK(image, IMAGE_MAGIC);
     bool is_turned = exif_is_turned(image->head.orientation);
@@ -133,7 +128,7 @@ static enum status find_layout(const struct image *image, const struct image_for
                                struct image_layout *layout, struct error *err)
 {
     uint32_t height, width;
-    image_shown_size(image, &height, &width);
+    find_shown_size(image, &height, &width);
     return image_form_layout(form, height, width, layout, err);
 }
 
@@ -161,7 +156,7 @@ enum status image_find_place(const struct image *image, const struct image_form 
     struct image_layout layout;
     OBJ_CHECK(image, IMAGE_MAGIC);
     TRY(find_layout(image, form, &layout, err));
-    image_shown_size(image, &out->height, &out->width);
+    find_shown_size(image, &out->height, &out->width);
     out->orientation = image->head.orientation;
     find_side(&layout.y, out->height, &out->first[0], &out->step[0]);
     find_side(&layout.x, out->width, &out->first[1], &out->step[1]);
@@ -177,7 +172,7 @@ static unsigned find_scale(const struct image *image, const struct image_form *f
     if (!form->draft || image->format != MEDIA_JPEG) {
         return 1;
     }
-    image_shown_size(image, &height, &width);
+    find_shown_size(image, &height, &width);
     uint64_t y = height / (2 * layout->y.length), x = width / (2 * layout->x.length);
     while (scale > 1 && (scale > y || scale > x)) {
         scale /= 2;
@@ -203,7 +198,7 @@ static struct resize_task resize_task(const struct image *image, const struct im
 {
     uint32_t height, width;
     unsigned scale = find_scale(image, form, layout);
-    image_shown_size(image, &height, &width);
+    find_shown_size(image, &height, &width);
     return (struct resize_task){
         .orientation = image->head.orientation,
         .x = axis_task(width, scale, &layout->x, form->filter),

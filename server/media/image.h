@@ -83,11 +83,6 @@ MUST_CHECK enum status image_open(struct span file, const struct image_limits *l
                                   struct image **out, struct error *err);
 void image_close(struct image *image); /* NULL is fine */
 
-enum media_format image_format(const struct image *image);
-
-/* The size of the picture as people see it, after its EXIF orientation. */
-void image_shown_size(const struct image *image, uint32_t *out_height, uint32_t *out_width);
-
 /* The decoded picture, 4 bytes a pixel: a measure of the time that image_read() takes. */
 uint64_t image_decoded_bytes(const struct image *image);
 

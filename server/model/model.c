@@ -106,13 +106,20 @@ struct model *model_ref(struct model *model)
     return model;
 }
 
+static void unref_stats(struct model_stats *stats)
+{
+    if (stats && refs_drop(&stats->refs)) {
+        free(stats);
+    }
+}
+
 static void free_model(struct model *model)
 {
     must(model_state(model) == MODEL_UNLOADING);
     model_unref(model->older);
     model_close(model);
     origin_unref(model->origin);
-    model_stats_unref(model->stats);
+    unref_stats(model->stats);
     arena_fini(&model->arena);
     model->magic = 0;
     free(model);
@@ -126,13 +133,6 @@ void model_unref(struct model *model)
     OBJ_CHECK(model, MODEL_MAGIC);
     if (refs_drop(&model->refs)) {
         free_model(model);
-    }
-}
-
-void model_stats_unref(struct model_stats *stats)
-{
-    if (stats && refs_drop(&stats->refs)) {
-        free(stats);
     }
 }
 
@@ -160,7 +160,7 @@ void model_keep_stats(struct model *model, const struct model *old)
     OBJ_CHECK(model, MODEL_MAGIC);
     OBJ_CHECK(old, MODEL_MAGIC);
     if (old->stats) {
-        model_stats_unref(model->stats);
+        unref_stats(model->stats);
         refs_take(&old->stats->refs);
         model->stats = old->stats;
     }

@@ -66,7 +66,4 @@ struct model_stats {
     struct counter transcriptions, sound_us; /* of speech models: that are over, and their sound */
 };
 
-/* NULL is fine. Any thread. */
-void model_stats_unref(struct model_stats *stats);
-
 #endif

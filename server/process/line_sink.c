@@ -37,7 +37,9 @@ uint64_t line_sink_count(const uint8_t *lines, size_t len)
     return count;
 }
 
-bool line_sink_wait(struct line_sink *sink, int fd, int *polls)
+/* Waits until the non-blocking |fd| takes bytes. |*polls| is 0 at first. False: it has not for too
+ * long, and the sink is to stop. */
+static bool wait_for_room(struct line_sink *sink, int fd, int *polls)
 {
     struct pollfd room = {.fd = fd, .events = POLLOUT};
     poll(&room, 1, POLL_MS);
@@ -81,7 +83,7 @@ static uint64_t write_file(struct line_sink *sink, const uint8_t *lines, size_t 
         if (written > 0) {
             done += (size_t)written;
         } else if (written == 0 || (errno != EINTR && errno != EAGAIN) ||
-                   (errno == EAGAIN && !line_sink_wait(sink, self->fd, &polls))) {
+                   (errno == EAGAIN && !wait_for_room(sink, self->fd, &polls))) {
             break;
         }
     }
@@ -132,7 +134,7 @@ static bool send_entry(struct fd_sink *self, const uint8_t *line, size_t len, in
         entry[i] = line[i] == LINE_SINK_FIELD_END ? '\n' : line[i];
     }
     while (send(self->fd, entry, len, MSG_NOSIGNAL) < 0) {
-        if (errno != EINTR && (errno != EAGAIN || !line_sink_wait(&self->sink, self->fd, polls))) {
+        if (errno != EINTR && (errno != EAGAIN || !wait_for_room(&self->sink, self->fd, polls))) {
             return false;
         }
     }

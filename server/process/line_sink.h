@@ -34,10 +34,6 @@ struct line_sink {
 /* The lines among |len| bytes. */
 uint64_t line_sink_count(const uint8_t *lines, size_t len);
 
-/* Waits until the non-blocking |fd| takes bytes. |*polls| is 0 at first. False: it has not for too
- * long, and the sink is to stop. */
-bool line_sink_wait(struct line_sink *sink, int fd, int *polls);
-
 /* Appends to the file |path|, which is borrowed and created if need be, or writes to stderr if it
  * is NULL. */
 MUST_CHECK enum status line_sink_file(const char *path, struct line_sink **out_sink,

@@ -427,7 +427,8 @@ static void add_pieces(struct pte_remote *remote)
     request->body = remote->pieces;
 }
 
-enum status pte_remote_build(struct pte_remote *remote, struct error *err)
+/* Makes remote->request of the inputs, once. Its parts stay where they are until close. */
+static enum status make_request(struct pte_remote *remote, struct error *err)
 {
     if (remote->is_built) {
         return ST_OK;
@@ -457,7 +458,7 @@ enum status pte_remote_build(struct pte_remote *remote, struct error *err)
 enum status pte_remote_once(struct pte_remote *remote, uint64_t *out_ns, struct error *err)
 {
     struct transfer *t = &remote->transfer;
-    TRY(pte_remote_build(remote, err));
+    TRY(make_request(remote, err));
     transfer_rewind(t);
     uint64_t began_ns = uv_hrtime();
     CURLcode code = remote->client.curl->easy_perform(t->easy);

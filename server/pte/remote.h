@@ -80,9 +80,6 @@ MUST_CHECK enum status pte_remote_open(struct pte_remote *remote, const char *ur
                                        uint64_t answer_bytes_max, struct error *err);
 void pte_remote_close(struct pte_remote *remote);
 
-/* Makes remote->request of the inputs, once. Its parts stay where they are until close. */
-MUST_CHECK enum status pte_remote_build(struct pte_remote *remote, struct error *err);
-
 /* One call, with |*out_ns| from the request's first byte to the answer's last; its results stay
  * until the next one. */
 MUST_CHECK enum status pte_remote_once(struct pte_remote *remote, uint64_t *out_ns,

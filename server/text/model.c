@@ -53,7 +53,7 @@ void model_find_fallback(struct model *model, const struct vocab *vocab)
 }
 
 /* The longest token at each place, the first without the prefix and the others with it. */
-enum status wordpiece_encode(struct encoder *encoder, struct span word)
+static enum status encode_wordpiece(struct encoder *encoder, struct span word)
 {
     const struct model *model = &encoder->tokenizer->model;
     const struct trie *trie = &model->trie;
@@ -92,7 +92,7 @@ enum status wordpiece_encode(struct encoder *encoder, struct span word)
     return encoder_add(encoder, model->unk_id);
 }
 
-enum status wordlevel_encode(struct encoder *encoder, struct span word)
+static enum status encode_wordlevel(struct encoder *encoder, struct span word)
 {
     uint32_t id = vocab_find(&encoder->tokenizer->vocab, word);
     return encoder_add(encoder, id == VOCAB_NONE ? encoder->tokenizer->model.unk_id : id);
@@ -106,9 +106,9 @@ static enum status encode_any(struct encoder *encoder, struct span word)
     case MODEL_UNIGRAM:
         return unigram_encode(encoder, word);
     case MODEL_WORDPIECE:
-        return wordpiece_encode(encoder, word);
+        return encode_wordpiece(encoder, word);
     case MODEL_WORDLEVEL:
-        return wordlevel_encode(encoder, word);
+        return encode_wordlevel(encoder, word);
     }
     unreachable();
 }

@@ -176,7 +176,7 @@ static void give_back(struct encoder *encoder)
     }
 }
 
-enum status encoder_no_memory(struct encoder *encoder)
+static enum status no_memory(struct encoder *encoder)
 {
     return error_set(encoder->err, ST_EXHAUSTED, "no memory for the tokens of a text");
 }
@@ -186,7 +186,7 @@ enum status encoder_check(struct encoder *encoder, const struct buf *buf)
     if (!buf_failed(buf)) {
         return ST_OK;
     }
-    return buf->lacks_memory ? encoder_no_memory(encoder)
+    return buf->lacks_memory ? no_memory(encoder)
                              : error_set(encoder->err, ST_TOO_LARGE,
                                          "the text becomes more than %zu bytes in a normal form",
                                          ENCODER_BYTES_MAX);
@@ -200,12 +200,12 @@ enum status encoder_reserve(struct encoder *encoder, void **array, size_t *capac
         return ST_OK;
     }
     if (!mul_size(wanted, size, &bytes)) {
-        return encoder_no_memory(encoder);
+        return no_memory(encoder);
     }
     free(*array);
     *array = malloc(bytes);
     *capacity = *array ? wanted : 0;
-    return *array ? ST_OK : encoder_no_memory(encoder);
+    return *array ? ST_OK : no_memory(encoder);
 }
 
 enum status encoder_add_slow(struct encoder *encoder, uint32_t id)

@@ -310,7 +310,6 @@ static inline enum status encoder_add(struct encoder *encoder, uint32_t id)
 /* Makes an array of at least |count| elements; the content is lost. */
 MUST_CHECK enum status encoder_reserve(struct encoder *encoder, void **array, size_t *capacity,
                                        size_t count, size_t size);
-MUST_CHECK enum status encoder_no_memory(struct encoder *encoder);
 MUST_CHECK enum status encoder_check(struct encoder *encoder, const struct buf *buf);
 
 /* tokenizer_free()'s and the loaders' */
@@ -355,8 +354,6 @@ void bpe_find_bytes(struct model *model, const struct vocab *vocab);
 void bpe_find_cuts(struct model *model, const struct vocab *vocab);
 
 MUST_CHECK enum status unigram_encode(struct encoder *encoder, struct span word);
-MUST_CHECK enum status wordpiece_encode(struct encoder *encoder, struct span word);
-MUST_CHECK enum status wordlevel_encode(struct encoder *encoder, struct span word);
 
 /* A trie of the whole vocabulary, of the ids for which |takes| says so (NULL: all). */
 MUST_CHECK enum status model_make_trie(struct trie *trie, const struct vocab *vocab,

@@ -14,7 +14,6 @@
 
 /* The functions of the library, with their names. */
 static struct {
-    const char *(*unicode_version)(void);
     utf8proc_category_t (*category)(utf8proc_int32_t code);
     utf8proc_int32_t (*tolower)(utf8proc_int32_t code);
     utf8proc_bool (*grapheme_break_stateful)(utf8proc_int32_t left, utf8proc_int32_t right,
@@ -29,9 +28,8 @@ static struct {
 
 static const struct library_symbol symbols[] = {
 #define SYMBOL(member) LIBRARY_SYMBOL("utf8proc_", __typeof__(utf8proc), member)
-    SYMBOL(unicode_version),         SYMBOL(category),       SYMBOL(tolower),
-    SYMBOL(grapheme_break_stateful), SYMBOL(decompose_char), SYMBOL(get_property),
-    SYMBOL(normalize_utf32),
+    SYMBOL(category),       SYMBOL(tolower),      SYMBOL(grapheme_break_stateful),
+    SYMBOL(decompose_char), SYMBOL(get_property), SYMBOL(normalize_utf32),
 #undef SYMBOL
 };
 
@@ -42,11 +40,6 @@ static struct library library = {
 enum status unicode_load(struct error *err)
 {
     return library_load(&library, err);
-}
-
-const char *unicode_version(void)
-{
-    return utf8proc.unicode_version();
 }
 
 /* ---- UTF-8 ----------------------------------------------------------------------------------- */

@@ -17,9 +17,6 @@
 /* Loads utf8proc; ST_UNAVAILABLE: it is not there. The functions below that say so need it. */
 MUST_CHECK enum status unicode_load(struct error *err);
 
-/* The version of the tables, e.g. "15.0.0"; needs the library. */
-const char *unicode_version(void);
-
 /* The character at |at|, whose text is valid and goes on to there; |*out_len| bytes. */
 static inline uint32_t unicode_next(const uint8_t *at, size_t *out_len)
 {

@@ -259,23 +259,17 @@ static enum status read_value(struct reader *reader, struct value *out)
     return ST_OK;
 }
 
-enum status value_read(struct json *in, const struct value_limits *limits, struct arena *arena,
-                       struct value *out, struct error *err)
-{
-    struct reader reader = {
-        .in = in, .limits = limits, .arena = arena, .values_left = limits->values_max, .err = err};
-    return read_value(&reader, out);
-}
-
 enum status value_parse(struct span text, const struct value_limits *limits, struct arena *arena,
                         struct value *out, struct error *err)
 {
     struct json in;
+    struct reader reader = {
+        .in = &in, .limits = limits, .arena = arena, .values_left = limits->values_max, .err = err};
     if (text.len > limits->bytes_max) {
         return error_set(err, ST_TOO_LARGE, "JSON of %zu bytes, at most %zu are read", text.len,
                          limits->bytes_max);
     }
     json_init(&in, text);
-    TRY(value_read(&in, limits, arena, out, err));
+    TRY(read_value(&reader, out));
     return json_end(&in, err);
 }

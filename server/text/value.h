@@ -84,12 +84,8 @@ struct value_limits {
 
 /* ---- from JSON ------------------------------------------------------------------------------- */
 
-/* Reads the next value of |in| and leaves the reader behind it. ST_INVALID: malformed;
- * ST_TOO_LARGE: beyond a limit or the arena's maximum; ST_EXHAUSTED: no memory. */
-MUST_CHECK enum status value_read(struct json *in, const struct value_limits *limits,
-                                  struct arena *arena, struct value *out, struct error *err);
-
-/* The same for a text that holds one value and nothing behind it. */
+/* Reads a text that holds one value and nothing behind it. ST_INVALID: malformed; ST_TOO_LARGE:
+ * beyond a limit or the arena's maximum; ST_EXHAUSTED: no memory. */
 MUST_CHECK enum status value_parse(struct span text, const struct value_limits *limits,
                                    struct arena *arena, struct value *out, struct error *err);
 

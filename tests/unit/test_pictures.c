@@ -336,7 +336,6 @@ static void check_round(enum png_kind kind, const void *from, const uint8_t *col
     buf_init(&out, FILE_BYTES_MAX);
     assert_ok(err, png_write(&picture, &out, &err));
     assert_ok(err, image_open(buf_span(&out), &limits, &image, &err));
-    assert_int_equal(image_format(image), MEDIA_PNG);
     assert_ok(err, image_read(image, &form, pixels, 60, &err));
     assert_memory_equal(pixels, wanted, 60);
     image_close(image);

@@ -289,8 +289,6 @@ static void penalties(void **state)
     assert_int_equal(choose(&sampler, LOGITS, 1), 10); /* 2.25 */
     assert_int_equal(sampler_note(&sampler, 10, false, &err), ST_OK);
     assert_int_equal(choose(&sampler, LOGITS, 2), 1); /* 1.5 against 2.0 */
-    sampler_restart(&sampler);
-    assert_int_equal(choose(&sampler, LOGITS, 3), 10);
     sampler_fini(&sampler);
 
     options.frequency = 0;
