@@ -33,6 +33,7 @@ void rt_block_init(struct rt_block *block, const char *name, struct hal_device *
     list_init(&block->plans);
     must(pthread_mutex_init(&block->mutex, NULL) == 0);
     rt_graph_init(&block->graph, name);
+    block->graph.is_host = hal_device_props(device)->is_host;
     block->graph.files = files;
 }
 
@@ -77,7 +78,6 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     struct rt_graph *graph = &block->graph;
     struct hal_device *device = block->device;
     graph->precision = precision;
-    graph->is_host = hal_device_props(device)->is_host;
     graph->f32_per_read = hal_device_props(device)->f32_per_read;
     graph->bf16_speed = hal_device_props(device)->bf16_speed;
     TRY(rt_pass_resolve(graph, err));

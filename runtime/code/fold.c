@@ -204,6 +204,7 @@ static enum status compute(struct rt_graph *graph, struct rt_graph *sub, struct 
 {
     struct rt_flow flow;
     struct rt_plan *plan;
+    sub->is_host = graph->is_host;
     /* No size here is symbolic, so no expression is looked up. */
     TRY(rt_flow_make(&flow, sub, (struct rt_staging){0}, &graph->arena, err));
     TRY(rt_plan_new(&flow, device, NULL, &plan, err));

@@ -25,6 +25,8 @@ struct rt_tensor {
     bool is_half;      /* stored as halves: see struct rt_value */
     int64_t dims[SHAPE_RANK_MAX];
     int64_t strides[SHAPE_RANK_MAX]; /* in elements */
+    int64_t pitch; /* of an image with channels innermost: elements from one pixel to the next, more
+                      than the channels only if RT_OP_PARTS allows it */
     int64_t numel;
     size_t bytes;
     struct hal_binding binding; /* whole tensor */

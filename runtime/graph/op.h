@@ -86,6 +86,10 @@ enum rt_op_flags {
     RT_OP_POINTWISE = 1 << 7, /* an element of the output depends only on the elements at the same
                                  position in the arguments, which are broadcast */
     RT_OP_MOVES = 1 << 11,    /* an element of an output is an element of a tensor argument, or 0 */
+    RT_OP_JOINS = 1 << 12,    /* output 0 consists of the tensors of list 0, side by side along the
+                                 dim that argument 1 is */
+    RT_OP_PARTS = 1 << 13,    /* output 0 may be a part of the channels of a larger image, if there
+                                 is no residual: see |pitch| of struct rt_tensor */
     RT_OP_COMPLEX = 1 << 8,   /* accepts complex tensors: moves their elements, or checks them */
 };
 

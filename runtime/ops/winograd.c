@@ -124,7 +124,7 @@ struct winograd {
     int64_t image_in, image_out, element;
     int64_t tiles, blocks; /* Winograd's tiles; a block of them is the grid's x */
     uint32_t side, channels, height, width, pad_top, pad_left;
-    uint32_t outs, out_height, out_width;
+    uint32_t outs, out_height, out_width, pitch;
     uint32_t columns; /* of a worker's tile; ranges of columns are the grid's y */
     float min, max;
 };
@@ -152,8 +152,8 @@ static void winograd_cpu(const struct hal_args *args, struct hal_tile tile)
         .residual = residual ? residual + column : NULL,
         .y = (float *)args->bindings[0] + column,
         .y_image = (ptrdiff_t)w->image_out,
-        .y_line = (ptrdiff_t)w->out_width * w->outs,
-        .y_pixel = w->outs,
+        .y_line = (ptrdiff_t)w->out_width * w->pitch,
+        .y_pixel = w->pitch,
         .out_height = w->out_height,
         .out_width = w->out_width,
         .n = left < w->columns ? left : w->columns,
@@ -220,7 +220,7 @@ static enum status describe(struct rt_emit *emit, struct winograd *w, struct err
     }
     *w = (struct winograd){
         .image_in = x->dims[1] * x->dims[2] * x->dims[3],
-        .image_out = out->dims[1] * out->dims[2] * out->dims[3],
+        .image_out = out->pitch * out->dims[2] * out->dims[3],
         .element = u->dims[1] * u->dims[2] * u->dims[3],
         .side = (uint32_t)rt_emit_int(emit, RT_WINOGRAD_SIDE),
         .channels = (uint32_t)x->dims[1],
@@ -229,6 +229,7 @@ static enum status describe(struct rt_emit *emit, struct winograd *w, struct err
         .pad_top = (uint32_t)rt_emit_ints(emit, RT_WINOGRAD_PADDING, 0),
         .pad_left = (uint32_t)rt_emit_ints(emit, RT_WINOGRAD_PADDING, 1),
         .outs = (uint32_t)out->dims[1],
+        .pitch = (uint32_t)out->pitch,
         .out_height = (uint32_t)out->dims[2],
         .out_width = (uint32_t)out->dims[3],
         .min = (float)rt_emit_number(emit, RT_WINOGRAD_MIN),
@@ -281,8 +282,8 @@ static const struct rt_epilogue epilogue = {RT_WINOGRAD_RESIDUAL, RT_WINOGRAD_MI
 const struct rt_op rt_ops_winograd[] = {
     {"pack_winograd", NULL, "TI>T", pack_shape, pack_emit, 0, RT_LAYOUT_ROW_MAJOR, NULL, NULL,
      .dtypes = 1u << DT_F32, .runs = &pack_kernel},
-    {"conv_winograd", NULL, "TTT?T?LIIFF>T", winograd_shape, winograd_emit, RT_OP_EPILOGUE,
-     RT_LAYOUT_CHANNELS_LAST, &epilogue, rt_batch_each, .dtypes = 1u << DT_F32,
-     .runs = &winograd_kernel},
+    {"conv_winograd", NULL, "TTT?T?LIIFF>T", winograd_shape, winograd_emit,
+     RT_OP_EPILOGUE | RT_OP_PARTS, RT_LAYOUT_CHANNELS_LAST, &epilogue, rt_batch_each,
+     .dtypes = 1u << DT_F32, .runs = &winograd_kernel},
     {0},
 };

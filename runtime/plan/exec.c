@@ -59,14 +59,17 @@ static struct hal_binding bind(const struct exec *e, uint32_t value, size_t byte
     return binding;
 }
 
-static void stride_tensor(struct rt_tensor *t, const uint8_t *order)
+/* |channels| are those that dim 1 has in memory. */
+static void stride_tensor(struct rt_tensor *t, const uint8_t *order, int64_t channels)
 {
     int64_t stride = 1, row_major = 1;
     for (int i = t->rank - 1; i >= 0; i--) {
         uint8_t d = order ? order[i] : (uint8_t)i;
+        int64_t size = d == 1 ? channels : t->dims[d];
         t->strides[d] = stride;
-        stride *= t->dims[d] > 0 ? t->dims[d] : 1;
+        stride *= size > 0 ? size : 1;
     }
+    t->pitch = channels;
     t->is_row_major = true;
     for (int i = t->rank - 1; i >= 0; i--) {
         t->is_row_major &= t->dims[i] <= 1 || t->strides[i] == row_major;
@@ -99,6 +102,23 @@ static enum status check_size(const struct shape *shape, size_t bytes, struct er
                                      : error_set(err, ST_TOO_LARGE, "a tensor of %zu bytes", bytes);
 }
 
+/* Where a part of a larger image lies. */
+static enum status place_part(struct exec *e, uint32_t value, struct rt_tensor *t,
+                              struct error *err)
+{
+    const struct rt_value *v = &e->emit.graph->values[e->flow->whole[value]];
+    struct shape shape = rt_concrete_shape(v, e->emit.values);
+    size_t bytes, begin = (size_t)e->flow->channel[value] * dtype_bytes(v->dtype);
+    TRY(shape_bytes(&shape, v->dtype, &bytes, err));
+    TRY(check_size(&shape, bytes, err));
+    stride_tensor(t, v->order, shape.dims[1]);
+    t->binding = bind(e, value, bytes);
+    begin = begin < bytes ? begin : bytes; /* of an image without pixels */
+    t->binding.offset += begin;
+    t->binding.length -= begin;
+    return ST_OK;
+}
+
 /* Unless it is there. */
 static enum status make_tensor(struct exec *e, uint32_t value, struct error *err)
 {
@@ -120,8 +140,12 @@ static enum status make_tensor(struct exec *e, uint32_t value, struct error *err
         t->dims[i] = shape.dims[i];
     }
     t->numel = shape_numel(&shape);
-    stride_tensor(t, v->order);
-    t->binding = bind(e, value, t->bytes);
+    if (e->flow->whole[value]) {
+        TRY(place_part(e, value, t, err));
+    } else {
+        stride_tensor(t, v->order, t->rank > 1 ? t->dims[1] : 1);
+        t->binding = bind(e, value, t->bytes);
+    }
     e->emit.tensors[value] = t;
     return ST_OK;
 }

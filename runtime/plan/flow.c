@@ -20,6 +20,85 @@ static bool is_view(const struct rt_node *node)
     return node->op->flags & RT_OP_VIEW;
 }
 
+/* Are the tensors that |node| joins already parts of its output? */
+static bool is_joined(const struct rt_flow *flow, const struct rt_node *node)
+{
+    const struct rt_value *list = rt_node_arg(flow->graph, node, 0);
+    return node->op->flags & RT_OP_JOINS && list->count > 0 &&
+           flow->whole[list->values[0]] == node->outs[0];
+}
+
+static bool runs_nothing(const struct rt_flow *flow, const struct rt_node *node)
+{
+    return is_view(node) || is_joined(flow, node);
+}
+
+/* ---- parts of images ------------------------------------------------------------------------- */
+
+static void count_uses(const struct rt_graph *graph, uint32_t *uses)
+{
+    uint32_t value;
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        for (struct rt_tensors it = rt_node_arg_tensors(graph, &graph->nodes[i]);
+             rt_tensors_next(&it, &value);) {
+            uses[value]++;
+        }
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        uses[graph->outputs[i]]++;
+    }
+}
+
+static bool has_channels_inside(const struct rt_value *v)
+{
+    return v->kind == RT_TENSOR && v->rank >= 3 && v->order && v->order[v->rank - 1] == 1 &&
+           !v->is_half && !v->is_packed;
+}
+
+/* Can |value| be a part of |whole|? */
+static bool may_be_part(const struct rt_graph *graph, uint32_t value, const struct rt_value *whole)
+{
+    const struct rt_value *v = &graph->values[value];
+    if (v->kind != RT_TENSOR || v->node == RT_NO_NODE) {
+        return false;
+    }
+    const struct rt_node *producer = &graph->nodes[v->node];
+    const struct rt_epilogue *e = producer->op->detail;
+    return producer->op->flags & RT_OP_PARTS && producer->outs[0] == value &&
+           rt_node_arg(graph, producer, e->residual)->kind == RT_NONE && has_channels_inside(v) &&
+           v->order == whole->order && v->dtype == whole->dtype && rt_dim_is_const(v->dims[1]);
+}
+
+static void find_parts(struct rt_flow *flow, const struct rt_node *node, const uint32_t *uses)
+{
+    const struct rt_graph *graph = flow->graph;
+    const struct rt_value *list = rt_node_arg(graph, node, 0);
+    const struct rt_value *whole = rt_node_out(graph, node, 0);
+    struct rt_dim dim = rt_node_arg(graph, node, 1)->i;
+    bool may = has_channels_inside(whole) && list->count > 0 &&
+               (rt_dim_is(dim, 1) || rt_dim_is(dim, 1 - (int64_t)whole->rank));
+    for (uint32_t i = 0; may && i < list->count; i++) {
+        may = uses[list->values[i]] == 1 && may_be_part(graph, list->values[i], whole);
+    }
+    int64_t channel = 0;
+    for (uint32_t i = 0; may && i < list->count; i++) {
+        flow->whole[list->values[i]] = node->outs[0];
+        flow->channel[list->values[i]] = channel;
+        channel += graph->values[list->values[i]].dims[1].value;
+    }
+}
+
+static void find_all_parts(struct rt_flow *flow, uint32_t *uses)
+{
+    const struct rt_graph *graph = flow->graph;
+    count_uses(graph, uses);
+    for (uint32_t i = 0; graph->is_host && i < graph->node_count; i++) {
+        if (graph->nodes[i].op->flags & RT_OP_JOINS) {
+            find_parts(flow, &graph->nodes[i], uses);
+        }
+    }
+}
+
 /* ---- regions --------------------------------------------------------------------------------- */
 
 /* |ready| of a value is the first region that may read it: 0 for inputs and constants, otherwise
@@ -37,9 +116,9 @@ static void assign_regions(struct rt_flow *flow, uint32_t *ready)
         flow->region[i] = region;
         for (struct rt_tensors it = rt_node_out_tensors(flow->graph, node);
              rt_tensors_next(&it, &value);) {
-            ready[value] = is_view(node) ? region : region + 1;
+            ready[value] = runs_nothing(flow, node) ? region : region + 1;
         }
-        if (!is_view(node) && region >= flow->region_count) {
+        if (!runs_nothing(flow, node) && region >= flow->region_count) {
             flow->region_count = region + 1;
         }
     }
@@ -50,7 +129,7 @@ static void sort_nodes(struct rt_flow *flow, uint32_t *begin)
 {
     const struct rt_graph *graph = flow->graph;
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        if (!is_view(&graph->nodes[i])) {
+        if (!runs_nothing(flow, &graph->nodes[i])) {
             begin[flow->region[i] + 1]++;
             flow->order_count++;
         }
@@ -59,7 +138,7 @@ static void sort_nodes(struct rt_flow *flow, uint32_t *begin)
         begin[r + 1] += begin[r];
     }
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        if (!is_view(&graph->nodes[i])) {
+        if (!runs_nothing(flow, &graph->nodes[i])) {
             flow->order[begin[flow->region[i]]++] = i;
         }
     }
@@ -69,6 +148,9 @@ static void sort_nodes(struct rt_flow *flow, uint32_t *begin)
 
 static void join_views(struct rt_flow *flow)
 {
+    for (uint32_t i = 0; i < flow->graph->value_count; i++) {
+        flow->class_of[i] = flow->whole[i] ? flow->whole[i] : i;
+    }
     for (uint32_t i = 0; i < flow->graph->node_count; i++) {
         const struct rt_node *node = &flow->graph->nodes[i];
         if (is_view(node)) {
@@ -77,6 +159,7 @@ static void join_views(struct rt_flow *flow)
     }
 }
 
+/* Regions ascend in the order of the nodes. */
 static void settle_homes(struct rt_flow *flow)
 {
     const struct rt_graph *graph = flow->graph;
@@ -97,8 +180,10 @@ static void settle_homes(struct rt_flow *flow)
         uint32_t region = flow->region[flow->order[i]], value;
         for (struct rt_tensors it = rt_node_out_tensors(flow->graph, node);
              rt_tensors_next(&it, &value);) {
-            flow->classes[value] =
-                (struct rt_storage){.home = RT_HOME_WORKSPACE, .first = region, .last = region};
+            struct rt_storage *class = &flow->classes[find(flow, value)];
+            uint32_t first = class->home == RT_HOME_WORKSPACE ? class->first : region;
+            *class = (struct rt_storage){
+                .home = RT_HOME_WORKSPACE, .first = first, .last = region};
         }
     }
 }
@@ -193,19 +278,20 @@ enum status rt_flow_make(struct rt_flow *flow, const struct rt_graph *graph,
         .class_of = arena_array(arena, values, sizeof(*flow->class_of)),
         .classes = arena_array(arena, values, sizeof(*flow->classes)),
         .is_used = arena_array(arena, values, sizeof(*flow->is_used)),
+        .whole = arena_array(arena, values, sizeof(*flow->whole)),
+        .channel = arena_array(arena, values, sizeof(*flow->channel)),
         .order = arena_array(arena, nodes, sizeof(*flow->order)),
         .region = arena_array(arena, nodes, sizeof(*flow->region)),
         .copies = arena_array(arena, graph->output_count, sizeof(*flow->copies)),
     };
     uint32_t *ready = arena_array(arena, values, sizeof(*ready));
     uint32_t *begin = arena_array(arena, (size_t)nodes + 2, sizeof(*begin));
-    if (!flow->class_of || !flow->classes || !flow->is_used || !flow->order || !flow->region ||
-        !flow->copies || !ready || !begin) {
+    uint32_t *uses = arena_array(arena, values, sizeof(*uses));
+    if (!flow->class_of || !flow->classes || !flow->is_used || !flow->whole || !flow->channel ||
+        !flow->order || !flow->region || !flow->copies || !ready || !begin || !uses) {
         return arena_fail(arena, "the method", err);
     }
-    for (uint32_t i = 0; i < values; i++) {
-        flow->class_of[i] = i;
-    }
+    find_all_parts(flow, uses);
     assign_regions(flow, ready);
     sort_nodes(flow, begin);
     join_views(flow);

@@ -6,7 +6,9 @@
  * Nodes are put into regions, as early as their arguments allow. The nodes of one region run side
  * by side; a barrier separates two regions. Values are put into classes: a view is in its base's
  * class, and an operator that may work in place joins its output to its input if no other node
- * needs the input any more. A class has one home for all its values.
+ * needs the input any more. Images that are only concatenated along their channels are computed
+ * where the concatenation has them, which then runs nothing. A class has one home for all its
+ * values.
  */
 #ifndef PTED_RUNTIME_PLAN_FLOW_H
 #define PTED_RUNTIME_PLAN_FLOW_H
@@ -53,8 +55,10 @@ struct rt_flow {
     uint32_t *class_of;         /* by value: the value that names its class */
     struct rt_storage *classes; /* by value; only entries that name a class are meaningful */
     bool *is_used;              /* by value: some node or the caller reads it */
+    uint32_t *whole;            /* by value: the image of which it is a part, 0: it is none */
+    int64_t *channel;           /* of a part: where its channels begin */
     uint32_t *order;            /* nodes that dispatch, by region, then as in the graph */
-    uint32_t *region;           /* by node; views have no region */
+    uint32_t *region;           /* by node; those that run nothing have no region */
     uint32_t order_count, region_count;
     struct rt_result_copy *copies;
     uint32_t copy_count;

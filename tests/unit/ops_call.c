@@ -39,6 +39,7 @@ struct rt_tensor call_tensor(struct rt_emit *call, enum dtype dtype, uint8_t ran
         t.strides[d] = t.numel;
         t.numel *= dims[d];
     }
+    t.pitch = rank > 1 ? dims[1] : 1;
     t.bytes = (size_t)t.numel * dtype_bytes(dtype);
     must(call->slot_count < 3 * CALL_VALUES_MAX);
     t.binding = (struct hal_binding){.slot = call->slot_count, .length = t.bytes};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes part of its neighbour on the CPU: an activation behind a product, and a batch norm
- * behind a concatenation. Which of them the passes join, and that the joined node gives the very
- * same bytes as the two do, at every level and for any number of workers. Likewise convolutions of
- * few channels in precision bf16, whose rows are multiplied as one.
+ * What becomes part of its neighbour on the CPU: an activation behind a product, a batch norm
+ * behind a concatenation, and images in a concatenation. Which of them the passes join, and that
+ * the joined node gives the very same bytes as the two do, at every level and for any number of
+ * workers. Likewise convolutions of few channels in precision bf16, whose rows are multiplied as
+ * one.
  */
 #include "config.h"
 
@@ -155,6 +156,7 @@ static size_t solve(struct hal_device *device, make_f *make, uint32_t variant, b
     struct fixture storage = {.device = device}, *f = &storage;
     graph_begin(f);
     f->graph.precision = precision;
+    f->graph.is_host = joins;
     give(f, make(f, variant));
     give(f, CONSTANT(0, LENGTH(numbers))); /* folding makes some times what constants take */
     run_passes(f, joins);
@@ -246,6 +248,25 @@ static void concatenations_give_the_same_bytes(void **state)
 {
     (void)state;
     check_levels(make_joined, 3);
+}
+
+/* Images that are computed where their concatenation has them. */
+static uint32_t make_parts(struct fixture *f, uint32_t variant)
+{
+    uint32_t items[4], count = 3 + variant / 2, x = CONSTANT(7, 2, 6, 9, 5 + variant);
+    int64_t side = 1 + 2 * (variant & 1), channels = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        items[i] = convolve(f, x, (const int64_t[]){5 + 19 * i, 6, side, side}, 1, side / 2, 1);
+        channels += 5 + 19 * i;
+    }
+    uint32_t joined = join(f, items, count, 1);
+    return convolve(f, joined, (const int64_t[]){12, channels, 1, 1}, 1, 0, 1);
+}
+
+static void parts_give_the_same_bytes(void **state)
+{
+    (void)state;
+    check_levels(make_parts, 4);
 }
 
 /* So many channels that only some pixels of them fit a worker's scratch; a product reads them in
@@ -418,6 +439,7 @@ int main(void)
         cmocka_unit_test(batch_norms_of_their_own_concatenation_join),
         cmocka_unit_test(activations_give_the_same_bytes),
         cmocka_unit_test(concatenations_give_the_same_bytes),
+        cmocka_unit_test(parts_give_the_same_bytes),
         cmocka_unit_test(wide_concatenations_give_the_same_bytes),
         cmocka_unit_test(rounded_results_are_near),
         cmocka_unit_test(rows_of_few_channels_are_bfloat16),

@@ -1003,6 +1003,51 @@ static void views_share_and_last_reads_are_reused(void **state)
     assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* which is read again */
 }
 
+/* The classes of two convolutions and of their concatenation; one of them may be read twice. */
+static bool are_parts(struct fixture *f, bool is_host, int64_t dim, bool is_read_twice)
+{
+    struct rt_flow flow;
+    uint32_t x = INPUT(1, 4, 5, 5), w = WEIGHTS4(4, 4, 3, 3);
+    uint32_t items[] = {convolve(f, x, w, 0, 1, false), convolve(f, x, w, 0, 1, false)};
+    uint32_t args[] = {rt_graph_tensors(&f->graph, items, 2), number(f, dim)};
+    uint32_t joined = apply(f, "cat", args, 2);
+    f->graph.is_host = is_host;
+    give(f, joined);
+    if (is_read_twice) {
+        give(f, relu(f, items[1]));
+    }
+    lay_out(f);
+    assert_ok(f->err,
+              rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
+    const uint32_t *parts = rt_node_arg(&f->graph, node_of(f, "cat"), 0)->values;
+    bool are = flow.whole[parts[0]] == joined;
+    assert_int_equal(flow.whole[parts[1]] == joined, are);
+    assert_int_equal(flow.class_of[parts[1]] == flow.class_of[joined], are);
+    assert_int_equal(flow.channel[parts[1]], are ? 4 : 0);
+    assert_int_equal(flow.classes[flow.class_of[joined]].first, are ? 1 : 2);
+    return are;
+}
+
+static void parts_of_an_image_lie_in_it(void **state)
+{
+    assert_true(are_parts(*state, true, 1, false));
+}
+
+static void only_images_that_nothing_else_reads_are_parts(void **state)
+{
+    assert_false(are_parts(*state, true, 1, true));
+}
+
+static void only_channels_are_parts(void **state)
+{
+    assert_false(are_parts(*state, true, 2, false));
+}
+
+static void other_devices_have_no_parts(void **state)
+{
+    assert_false(are_parts(*state, false, 1, false));
+}
+
 /* Random lifetimes: ranges that live at the same time do not overlap, and the workspace is not much
  * too large. */
 static void packing_keeps_the_living_apart(void **state)
@@ -1093,6 +1138,10 @@ int main(void)
         TEST(a_large_result_has_its_order_at_once),
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),
+        TEST(parts_of_an_image_lie_in_it),
+        TEST(only_images_that_nothing_else_reads_are_parts),
+        TEST(only_channels_are_parts),
+        TEST(other_devices_have_no_parts),
         TEST(packing_keeps_the_living_apart),
         TEST(a_graph_beyond_its_maximum_is_too_large),
     };
