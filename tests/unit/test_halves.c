@@ -156,7 +156,7 @@ static uint32_t round_through_halves(struct fixture *f, uint32_t value)
     return floats;
 }
 
-static struct hal_device *open_cpu(void)
+static struct hal_device *open_host(void)
 {
     const struct hal_device_options options = {.workers = 1, .cpu_level = "generic"};
     struct hal_device *device;
@@ -232,7 +232,7 @@ static bool is_half(float v)
 static double check(struct hal_device *device, const struct form *form, const struct problem *p)
 {
     static float want[VALUES_MAX], got[VALUES_MAX], magnitude[VALUES_MAX];
-    struct hal_device *host = open_cpu();
+    struct hal_device *host = open_host();
     size_t count = solve(host, p, false, want);
     double squares = 0, errors = 0;
     solve(host, p, true, magnitude);
