@@ -11,9 +11,9 @@
 /* Cost of a register tile's panel beside its rows, counted in rows. */
 #define PANEL_ROWS 3
 
-/* What reading costs, as parts of `per_read`: most of it while others multiply. */
+/* What reading weights costs beside the products of so many rows: some of it happens while others
+ * multiply. */
 #define WEIGHT_READS (2.0 / 3)
-#define INPUT_READS (4.0 / 3)
 
 #define TILES_PER_WORKER 8
 #define WORKERS_MAX 64
@@ -226,7 +226,7 @@ static double time_of(const struct rt_machine *machine, const struct rt_cut *cut
     double panels = (double)ceil_div(cut->band_x, cut->rows) * PANEL_ROWS;
     double columns = (double)(cut->block * cut->width), read = (double)cut->per_read;
     double tile = lines * (pixels + panels) * columns + read * columns * WEIGHT_READS +
-                  (read * INPUT_READS + (double)cut->per_input) * lines * pixels;
+                  cut->per_input * lines * pixels;
     return tile * ((double)ceil_div(count_tiles(cut), machine->workers) + 0.25);
 }
 

@@ -115,12 +115,19 @@ void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image);
 struct rt_cut {
     int64_t images, groups, lines, pixels, panels, width, rows, ns;
     int64_t per_read;  /* rows that are multiplied while a row of weights comes from memory */
-    int64_t per_input; /* columns that are multiplied while a row is prepared for a tile */
+    double per_input;  /* columns that are multiplied while a row is read or prepared for a tile */
     bool shares_panels, has_big_form;
     int64_t band_images, band_y, band_x, block; /* of a tile: images, lines, pixels and panels */
 };
 
-/* Chooses the tiles; for workers those that two and four workers finish soonest. */
+/* `per_input` of rows of |k| numbers, of which |fresh| are read anew for each row. A part of them
+ * is in the cache of another worker. */
+static inline double rt_cut_reads(int64_t per_read, double fresh, double k)
+{
+    return 4.0 / 3 * (double)per_read * (fresh < k ? fresh / k : 1);
+}
+
+/* Chooses the tiles; for workers those that they finish soonest. */
 void rt_cut_product(const struct rt_machine *machine, struct rt_cut *cut);
 
 #endif

@@ -25,10 +25,10 @@
 #define SKIP_MIN 4
 #define SKIP_CHANNELS_MIN 32
 
-/* With AMX: rows of a tile of a convolution, and bytes of its input that are copied at a time, if
- * there is a choice. A kernel that reaches so far that a line of results needs more than
- * PADDED_BYTES_MAX reads its input where it lies. */
-#define PADDED_ROWS 128
+/* With AMX: columns that are multiplied while a pixel of a convolution's input is copied, about;
+ * and bytes that are copied at a time, if there is a choice. A kernel that reaches so far that a
+ * line of results needs more than PADDED_BYTES_MAX reads its input where it lies. */
+#define COPY_COLUMNS 30
 #define PADDED_BYTES (384 * 1024)
 #define PADDED_BYTES_MAX (8 * 1024 * 1024)
 
@@ -576,24 +576,6 @@ static bool is_padded(const struct rt_gemm *g, bool is_bf16)
            line_bytes(g) <= PADDED_BYTES_MAX;
 }
 
-/* A tile reads all weights of its panels, and all lines that it needs: it gets whole panels if
- * there are more weights than inputs, else as many lines as make several tiles of rows. */
-static void cut_padded(const struct rt_machine *machine, const struct rt_gemm *g,
-                       struct rt_cut *cut)
-{
-    int64_t tiles = ceil_div(rt_cut_tiles(machine, cut->ns), cut->images);
-    int64_t rows = cut->lines * cut->pixels;
-    bool has_more_weights = g->k * g->outs > g->y.in * g->x.in * g->channels;
-    int64_t bands = min_i64(tiles, ceil_div(rows, PADDED_ROWS));
-    int64_t blocks = has_more_weights ? min_i64(tiles, cut->panels)
-                                      : min_i64(ceil_div(tiles, bands), cut->panels);
-    bands = min_i64(bands, ceil_div(tiles, blocks));
-    cut->band_images = 1;
-    cut->block = ceil_div(cut->panels, blocks);
-    cut->band_y = rt_cut_axis(cut->lines, bands);
-    cut->band_x = cut->lines > 1 ? cut->pixels : rt_cut_axis(cut->pixels, bands);
-}
-
 /* Bytes of scratch memory for a padded copy; chooses its lines. */
 static size_t padded_bytes(struct rt_gemm *g, bool is_bf16)
 {
@@ -620,6 +602,10 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
     int64_t ns =
         cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k, is_bf16);
     int64_t together = panels_together(g, machine, is_bf16);
+    int64_t per_read = uk->f32_per_read * (is_bf16 ? uk->bf16_speed / 2 : 1);
+    double pixels = (double)g->y.step * (double)g->x.step; /* of the input for one row */
+    double fresh = pixels * (double)(g->channels / g->groups);
+    double copied = is_padded(g, is_bf16) ? COPY_COLUMNS * pixels : 0;
     struct rt_cut cut = {.images = g->images,
                          .groups = g->groups,
                          .lines = g->y.out,
@@ -627,14 +613,14 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
                          .panels = ceil_div(uk_panels_f32(uk, (uint32_t)group_outs), together),
                          .width = uk->f32_nr * together,
                          .rows = is_bf16 ? uk->bf16_mr : uk->f32_mr,
-                         .per_read = uk->f32_per_read * (is_bf16 ? uk->bf16_speed / 2 : 1),
+                         .per_read = per_read,
+                         .per_input = rt_cut_reads(per_read, fresh, (double)g->k) + copied,
                          .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts,
                          .shares_panels = g->image_b == 0,
                          .has_big_form = true};
+    rt_cut_product(machine, &cut);
     if (is_padded(g, is_bf16)) {
-        cut_padded(machine, g, &cut);
-    } else {
-        rt_cut_product(machine, &cut);
+        cut.band_images = 1; /* each has its copy */
     }
     g->band_images = cut.band_images;
     g->band_y = cut.band_y;

@@ -272,6 +272,8 @@ static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk,
 {
     int64_t group_outs = g->outs / g->groups, parts = g->images * g->groups;
     int64_t ns = cost_ns((double)g->y.out * (double)g->x.out, (double)group_outs, (double)g->k);
+    int64_t per_read = (int64_t)uk->f32_per_read * uk->u8_speed;
+    double fresh = (double)g->y.stride * (double)g->x.stride * (double)(g->channels / g->groups);
     struct rt_cut cut = {.images = g->images,
                          .groups = g->groups,
                          .lines = g->y.out,
@@ -279,7 +281,8 @@ static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk,
                          .panels = uk_panels_u8(uk, (uint32_t)group_outs),
                          .width = uk->u8_nr,
                          .rows = uk->u8_mr,
-                         .per_read = uk->f32_per_read * uk->u8_speed,
+                         .per_read = per_read,
+                         .per_input = rt_cut_reads(per_read, fresh, (double)g->k),
                          .ns = ns > INT64_MAX / parts ? INT64_MAX : ns * parts};
     rt_cut_product(machine, &cut);
     g->band_y = cut.band_y;

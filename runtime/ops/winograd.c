@@ -198,7 +198,7 @@ static int64_t cut(struct winograd *w, const struct rt_machine *machine)
         .width = UK_WINOGRAD_COLUMNS,
         .rows = hal_cpu_uk()->f32_mr,
         .per_read = hal_cpu_uk()->f32_per_read,
-        .per_input = TRANSFORM_COLUMNS,
+        .per_input = rt_cut_reads(hal_cpu_uk()->f32_per_read, 1, 1) + TRANSFORM_COLUMNS,
         .ns = macs / MACS_PER_NS > 1e15 ? (int64_t)1e15 : (int64_t)(macs / MACS_PER_NS) + 1,
     };
     rt_cut_product(machine, &cut);

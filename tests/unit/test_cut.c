@@ -75,6 +75,7 @@ static struct rt_cut product_of(int64_t lines, int64_t pixels, int64_t panels, i
                            .width = 16,
                            .rows = 14,
                            .per_read = 12,
+                           .per_input = rt_cut_reads(12, 1, 1),
                            .has_big_form = true,
                            .ns = tiles * 4000};
 }
