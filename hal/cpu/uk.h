@@ -59,7 +59,7 @@ struct uk_gemm_f32 {
     size_t k;              /* rows of a packed panel of B, including those that |segments| omits */
     const void *next_b;    /* B of the next call, with panels like these; NULL: it is not known */
     const float *bias;     /* n; NULL: none */
-    const float *residual; /* NULL: none. May be c, with c's strides */
+    const float *residual; /* NULL: none. May be c, with c's strides and type */
     ptrdiff_t residual_line, residual_row;
     float *c;
     ptrdiff_t c_line, c_row;
@@ -68,9 +68,8 @@ struct uk_gemm_f32 {
     /* Computed of what has been clamped, in the thread's mode for subnormals; NULL: nothing. */
     void (*activation)(float *y, const float *x, size_t n);
     void *scratch; /* for gemm_bf16: uk_gemm_bf16_scratch() bytes */
-    /* For gemm_bf16: |a| or |c| points to bfloat16 numbers, which strides count. Such a C is not
-     * the residual, which is floats. */
-    bool a_is_bf16, c_is_bf16;
+    /* For gemm_bf16: |a|, |residual| or |c| points to bfloat16 numbers, which strides count. */
+    bool a_is_bf16, residual_is_bf16, c_is_bf16;
     bool is_odd; /* for gemm_bf16 with one segment: rows of A lack the last of |run|, which is 0 */
 };
 

@@ -167,6 +167,15 @@ static void move_a(struct uk_gemm_f32 *call, int64_t numbers)
     call->a = (const float *)(const void *)((const char *)call->a + numbers * (int64_t)width);
 }
 
+static void move_residual(struct uk_gemm_f32 *call, int64_t numbers)
+{
+    size_t width = call->residual_is_bf16 ? sizeof(uint16_t) : sizeof(float);
+    if (call->residual) {
+        const char *from = (const char *)call->residual;
+        call->residual = (const float *)(const void *)(from + numbers * (int64_t)width);
+    }
+}
+
 static void move_c(struct uk_gemm_f32 *call, int64_t numbers)
 {
     size_t width = call->c_is_bf16 ? sizeof(uint16_t) : sizeof(float);
@@ -200,7 +209,7 @@ static void multiply_images(const struct rt_gemm *g, struct uk_gemm_f32 call, in
         }
         move_a(&call, g->image_in);
         move_c(&call, g->image_out);
-        call.residual = call.residual ? call.residual + g->image_out : NULL;
+        move_residual(&call, g->image_out);
     }
 }
 
@@ -216,7 +225,7 @@ static void multiply(const struct rt_gemm *g, const struct run *y, const struct 
         move_a(&call, in_y * g->line_in + in_x * g->channels);
     }
     move_c(&call, out);
-    call.residual = call.residual ? call.residual + out : NULL;
+    move_residual(&call, out);
     call.lines = (uint32_t)(y->end - y->begin);
     call.m = (uint32_t)(x->end - x->begin);
     multiply_images(g, call, images);
@@ -362,12 +371,12 @@ static void multiply_padded(const struct rt_gemm *g, const struct band *band,
             part.lines = (uint32_t)lines;
             part.m = (uint32_t)(band->x_end - band->x);
             move_c(&part, out);
-            part.residual = call.residual ? call.residual + out : NULL;
+            move_residual(&part, out);
             hal_cpu_uk()->gemm_bf16(&part);
         }
         move_a(&call, g->image_in);
         move_c(&call, g->image_out);
-        call.residual = call.residual ? call.residual + g->image_out : NULL;
+        move_residual(&call, g->image_out);
     }
 }
 
@@ -408,7 +417,7 @@ static size_t segments_bytes(const struct rt_gemm *g)
 
 /* Which tensors are bfloat16. */
 struct numbers {
-    bool weights, in, out;
+    bool weights, in, residual, out;
 };
 
 /* What is rounded to bfloat16 needs no exact gelu. */
@@ -440,7 +449,7 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile, str
     /* With k = 0 no element is read, but addresses are computed: any valid one will do. */
     const uint8_t *weights = args->bindings[g->k > 0 ? 2 : 0];
     int64_t weight = image * g->image_b + group * g->group_b + column * g->k;
-    const float *bias = args->bindings[3], *residual = args->bindings[4];
+    const float *bias = args->bindings[3];
     struct uk_gemm_f32 call = {
         .a = args->bindings[g->k > 0 ? 1 : 0],
         .a_line = g->y.step * g->line_in,
@@ -448,7 +457,7 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile, str
         .b = weights + weight * (int64_t)(numbers.weights ? sizeof(uint16_t) : sizeof(float)),
         .k = (size_t)g->k,
         .bias = bias ? bias + group * group_outs + column : NULL,
-        .residual = residual ? residual + out : NULL,
+        .residual = args->bindings[4],
         .residual_line = g->line_out,
         .residual_row = g->pixel_out,
         .c = args->bindings[0],
@@ -460,10 +469,12 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile, str
         .activation = activation_of(g, numbers),
         .scratch = numbers.weights ? (uint8_t *)args->scratch + segments_bytes(g) : NULL,
         .a_is_bf16 = numbers.in,
+        .residual_is_bf16 = numbers.residual,
         .c_is_bf16 = numbers.out,
     };
     move_a(&call, image * g->image_in + group * (g->channels / g->groups));
     move_c(&call, out);
+    move_residual(&call, out);
     if (g->padded_lines > 0) {
         multiply_padded(g, &band, args->scratch, call, images);
     } else {
@@ -482,30 +493,28 @@ static void gemm_cpu(const struct hal_args *args, struct hal_tile tile)
 }
 
 /* clang-format off */
-#define BF16_KERNEL(name, in, out)                                                                 \
-    static void gemm_##name##_cpu(const struct hal_args *args, struct hal_tile tile)               \
+#define BF16_KERNEL(in, residual, out)                                                             \
+    static void gemm_bf16_##in##residual##out##_cpu(const struct hal_args *args,                   \
+                                                    struct hal_tile tile)                          \
     {                                                                                              \
         uint64_t mode = uk_subnormals_drop();                                                      \
-        multiply_tile(args, tile, (struct numbers){true, in, out});                                \
+        multiply_tile(args, tile, (struct numbers){true, in, residual, out});                      \
         uk_subnormals_keep(mode);                                                                  \
     }
+#define EACH_BF16(XX) \
+    XX(0, 0, 0) XX(0, 0, 1) XX(0, 1, 0) XX(0, 1, 1) XX(1, 0, 0) XX(1, 0, 1) XX(1, 1, 0) XX(1, 1, 1)
 /* clang-format on */
-BF16_KERNEL(bf16, false, false)
-BF16_KERNEL(bf16_out, false, true)
-BF16_KERNEL(bf16_in, true, false)
-BF16_KERNEL(bf16_both, true, true)
+EACH_BF16(BF16_KERNEL)
 
 const struct hal_kernel rt_gemm_kernel = {
     .name = "gemm_f32",
     .cpu = gemm_cpu,
     .spirv = {HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
 
-/* By whether the input and the output are bfloat16, too. */
-static const struct hal_kernel bf16_kernels[2][2] = {
-    {{.name = "gemm_bf16", .cpu = gemm_bf16_cpu}, {.name = "gemm_bf16", .cpu = gemm_bf16_out_cpu}},
-    {{.name = "gemm_bf16", .cpu = gemm_bf16_in_cpu},
-     {.name = "gemm_bf16", .cpu = gemm_bf16_both_cpu}},
-};
+/* By whether the input, the residual and the output are bfloat16, too. */
+#define BF16_ROW(in, residual, out)                                                                \
+    [in][residual][out] = {.name = "gemm_bf16", .cpu = gemm_bf16_##in##residual##out##_cpu},
+static const struct hal_kernel bf16_kernels[2][2][2] = {EACH_BF16(BF16_ROW)};
 
 static const struct hal_kernel big_kernel = {
     .name = "gemm_f32",
@@ -645,7 +654,7 @@ static const struct hal_kernel *kernel_for(const struct rt_gemm *g,
     int64_t rows = g->band_images * g->band_y * g->band_x, columns = g->panels * g->width;
     bool is_big = rows >= RT_GEMM_BIG_ROWS && columns >= RT_GEMM_BIG_COLUMNS;
     if (tensors->is_bf16) {
-        return &bf16_kernels[tensors->in_is_bf16][tensors->out_is_bf16];
+        return &bf16_kernels[tensors->in_is_bf16][tensors->residual_is_bf16][tensors->out_is_bf16];
     }
     if (tensors->are_halves) {
         return is_big ? &big_halves_kernel : &rt_gemm_halves_kernel;
@@ -666,7 +675,7 @@ enum status rt_gemm_emit(struct rt_emit *emit, struct rt_gemm *g,
     }
     int64_t panels = uk_panels_f32(uk, (uint32_t)(g->outs / g->groups));
     g->padded_lines = 0;
-    const struct hal_kernel *usual = tensors->is_bf16      ? &bf16_kernels[0][0]
+    const struct hal_kernel *usual = tensors->is_bf16      ? &bf16_kernels[0][0][0]
                                      : tensors->are_halves ? &rt_gemm_halves_kernel
                                                            : &rt_gemm_kernel;
     int64_t cost = cut(g, uk, rt_emit_machine(emit, usual), tensors->is_bf16);

@@ -70,7 +70,7 @@ struct rt_gemm_tensors {
     struct hal_binding bias, residual; /* with length 0 there is none */
     bool are_halves;                   /* storage of each multiplied number: see struct rt_value */
     bool is_bf16; /* the weights are packed as bfloat16, and |in| is rounded to it */
-    bool in_is_bf16, out_is_bf16; /* only if the weights are */
+    bool in_is_bf16, residual_is_bf16, out_is_bf16; /* only if the weights are */
 };
 
 /* Records the dispatch. */

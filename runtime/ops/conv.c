@@ -397,6 +397,7 @@ static void describe(struct rt_emit *emit, struct conv *c)
         .are_halves = x->is_half && b->is_half,
         .is_bf16 = b->dtype == DT_BF16,
         .in_is_bf16 = x->dtype == DT_BF16,
+        .residual_is_bf16 = residual && residual->dtype == DT_BF16,
         .out_is_bf16 = out->dtype == DT_BF16,
     };
 }

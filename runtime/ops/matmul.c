@@ -182,6 +182,7 @@ static struct hal_binding optional_binding(const struct rt_tensor *t)
 static enum status gemm_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *x = rt_emit_arg(emit, GEMM_X), *b = rt_emit_arg(emit, GEMM_PACKED);
+    const struct rt_tensor *residual = rt_emit_arg(emit, GEMM_RESIDUAL);
     const struct rt_tensor *out = rt_emit_out(emit, 0);
     /* Packed pairs of rows may have one more. */
     int64_t k = x->dims[x->rank - 1], n = rt_emit_int(emit, GEMM_N), matrices = b->dims[0];
@@ -212,10 +213,11 @@ static enum status gemm_emit(struct rt_emit *emit, struct error *err)
         .in = x->binding,
         .weights = b->binding,
         .bias = optional_binding(rt_emit_arg(emit, GEMM_BIAS)),
-        .residual = optional_binding(rt_emit_arg(emit, GEMM_RESIDUAL)),
+        .residual = optional_binding(residual),
         .are_halves = x->is_half && b->is_half,
         .is_bf16 = b->dtype == DT_BF16,
         .in_is_bf16 = x->dtype == DT_BF16,
+        .residual_is_bf16 = residual && residual->dtype == DT_BF16,
         .out_is_bf16 = out->dtype == DT_BF16,
     };
     return rt_gemm_emit(emit, &gemm, &tensors, err);

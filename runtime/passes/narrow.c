@@ -2,7 +2,10 @@
 /*
  * Values in memory as bfloat16. A product whose weights are bfloat16 rounds its input to that, too.
  * If such products are all that reads a value, possibly through views, the node that makes it may
- * as well round it: the results are the same bits, and half the bytes are written and read.
+ * as well round it: the results are the same bits, and half the bytes are written and read. What
+ * products add to their results, the sums of residual blocks, is bfloat16, too, if nothing else
+ * needs it as floats. That rounds a sum once for each block, as the products that read it do
+ * anyway.
  *
  * A value that others read as floats gets a rounded copy for its products, if they would round it
  * many times: each tile of a product rounds the rows that it reads, and a tile may be one panel of
@@ -76,6 +79,13 @@ static bool rounds(const struct rt_graph *graph, const struct rt_node *node)
            rt_op_is(node->op, RT_KNOWN_cat_affine);
 }
 
+/* The argument of a product that is added to its results; 0: none. */
+static uint32_t residual_of(const struct rt_node *node)
+{
+    const struct rt_epilogue *e = node->op->flags & RT_OP_EPILOGUE ? node->op->detail : NULL;
+    return e ? e->residual : 0;
+}
+
 static bool is_float(const struct rt_value *v)
 {
     return v->kind == RT_TENSOR && v->dtype == DT_F32 && !v->is_half && !v->is_constant &&
@@ -88,13 +98,15 @@ static void mark_arguments(struct narrowing *n, const struct rt_node *node)
     bool is_cat = rt_op_is(node->op, RT_KNOWN_cat);
     bool passes_on = (is_cat || chooses(n, node) || moves(n->graph, node)) &&
                      is_float(rt_node_out(n->graph, node, 0)) && !n->keeps[node->outs[0]];
-    bool takes_bf16 = is_product(n->graph, node) || passes_on;
+    bool multiplies = is_product(n->graph, node);
+    uint32_t residual = multiplies ? residual_of(node) : 0;
     for (uint32_t i = 0; i < node->arg_count; i++) {
         const struct rt_value *v = rt_node_arg(n->graph, node, i);
         for (uint32_t item = 0; v->kind == RT_TENSORS && item < v->count; item++) {
             n->keeps[v->values[item]] |= !is_cat || !passes_on;
         }
-        n->keeps[node->args[i]] |= i > 0 || !takes_bf16;
+        bool takes_bf16 = i == 0 ? multiplies || passes_on : i == residual;
+        n->keeps[node->args[i]] |= !takes_bf16;
     }
 }
 

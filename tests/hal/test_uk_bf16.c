@@ -375,6 +375,58 @@ static void level_types(const struct hal_cpu_uk *uk)
     check_types(uk, &(struct problem){1, 20, 70, 2046, 2, 0, true, false, -INFINITY, INFINITY});
 }
 
+/* A residual that is bfloat16 gives the same bits as floats of its values, also in place of C. */
+static void check_residual(const struct hal_cpu_uk *uk, const struct problem *p, bool is_active)
+{
+    struct operands o;
+    setup(uk, p, &o);
+    size_t rows = (size_t)p->lines * p->m, width = p->n + 3, c_floats = rows * width + 3;
+    o.g.activation = is_active ? uk->gelu_short_f32 : NULL;
+    uint16_t *residual = halves_of(uk, o.residual, c_floats);
+    for (size_t i = 0; i < c_floats; i++) {
+        o.residual[i] = (float)round_to_bf16(o.residual[i]);
+    }
+    uk->gemm_bf16(&o.g);
+    float *floats = random_floats(c_floats, 0);
+    memcpy(floats, o.c, c_floats * sizeof(float));
+    uint16_t *want = halves_of(uk, o.c, c_floats);
+    for (size_t i = 0; i < rows; i++) {
+        memset(o.c + i * width, 0, p->n * sizeof(float));
+        memcpy(want + i * width + p->n, residual + i * width + p->n, 3 * sizeof(*want));
+    }
+    memcpy(want + rows * width, residual + rows * width, 3 * sizeof(*want));
+    o.g.residual = (const float *)(const void *)residual;
+    o.g.residual_is_bf16 = true;
+    uk->gemm_bf16(&o.g);
+    assert_memory_equal(o.c, floats, c_floats * sizeof(float));
+    o.g.c = (float *)(void *)residual;
+    o.g.c_is_bf16 = true;
+    uk->gemm_bf16(&o.g);
+    assert_memory_equal(residual, want, c_floats * sizeof(*want));
+    free(residual);
+    free(floats);
+    free(want);
+    teardown(&o);
+}
+
+static void level_residual(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
+        check_residual(uk,
+                       &(struct problem){1 + n % 3, n % 37 + 1, n, 34, 1 + n % 2, SEGMENTS_MAX,
+                                         n & 1, true, n & 2 ? -0.5f : -INFINITY, INFINITY},
+                       n % 5 == 0);
+    }
+    check_residual(uk, &(struct problem){1, 40, 70, 3002, 1, SEGMENTS_MAX, true, true, 0.0f, 9.0f},
+                   false);
+}
+
+static void test_residual(void **state)
+{
+    (void)state;
+    each_bf16_level(level_residual);
+}
+
 /* Fills the runs of |p| that |skips| leaves out. */
 static void fill_skipped(const struct problem *p, float *a, const uint8_t *skips, float with)
 {
@@ -697,7 +749,7 @@ int main(void)
         cmocka_unit_test(test_pack),       cmocka_unit_test(test_types),
         cmocka_unit_test(test_odd),        cmocka_unit_test(test_activation),
         cmocka_unit_test(test_skips),      cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_windows),    cmocka_unit_test(test_residual),
 #ifdef PTED_CPU_X86
         cmocka_unit_test(test_soft_tiles),
 #endif

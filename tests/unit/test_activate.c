@@ -4,7 +4,7 @@
  * behind a concatenation, and images in a concatenation. Which of them the passes join, and that
  * the joined node gives the very same bytes as the two do, at every level and for any number of
  * workers. Likewise convolutions of few channels in precision bf16, whose rows are multiplied as
- * one.
+ * one, and sums of residual blocks.
  */
 #include "config.h"
 
@@ -13,6 +13,7 @@
 
 #include "hal/device.h"
 #include "runtime/code/fold.h"
+#include "runtime/ops/conv.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
 #include "tests/hal/levels.h"
@@ -330,6 +331,20 @@ static uint32_t make_far(struct fixture *f, uint32_t variant)
     return convolve_dilated(f, CONSTANT(1, 2, 16, 5, 6), w, 1, far[variant], far[variant], 1);
 }
 
+/* A residual block between two convolutions: the sum is the input of the last one. With |variant|
+ * 1 floats are needed of it, too. */
+static uint32_t make_block(struct fixture *f, uint32_t variant)
+{
+    static const int64_t first[] = {40, 16, 1, 1}, w[] = {40, 40, 3, 3}, last[] = {40, 40, 1, 1};
+    uint32_t x = f->device ? CONSTANT(1, 2, 16, 9, 10) : INPUT(2, 16, 9, 10);
+    uint32_t y = convolve(f, x, first, 1, 0, 1);
+    uint32_t add[] = {y, convolve(f, y, w, 1, 1, 1), number(f, 1)};
+    uint32_t sum = apply(f, "add", add, 3), out = convolve(f, sum, last, 1, 0, 1);
+    uint32_t parts[] = {out, apply(f, "sin", &sum, 1)};
+    uint32_t cat[] = {rt_graph_tensors(&f->graph, parts, 2), number(f, 1)};
+    return variant == 0 ? out : apply(f, "cat", cat, 2);
+}
+
 /* Is bf16, at every level that has it and for any number of workers, near float32? */
 static void check_near(make_f *make, uint32_t variants, float tolerance)
 {
@@ -360,6 +375,33 @@ static void rounded_results_are_near(void **state)
     check_near(make_pair, 3, 0.01F);
     check_near(make_small, 6, 0.01F);
     check_near(make_far, 2, 0.01F);
+    check_near(make_block, 2, 0.02F);
+}
+
+static void sums_of_residual_blocks_are_bfloat16(void **state)
+{
+    (void)state;
+    for (uint32_t variant = 0; variant < 2; variant++) {
+        struct fixture storage = {.device = NULL}, *f = &storage;
+        graph_begin(f);
+        f->graph.precision = PRECISION_BF16;
+        give(f, make_block(f, variant));
+        run_passes(f, true);
+        assert_ok(f->err, rt_pass_narrow(&f->graph, &f->err));
+        uint32_t blocks = 0;
+        for (uint32_t n = 0; n < f->graph.node_count; n++) {
+            const struct rt_node *node = &f->graph.nodes[n];
+            bool is_conv = strcmp(node->op->name, "conv") == 0;
+            if (is_conv && rt_node_arg(&f->graph, node, RT_PACKED_RESIDUAL)->kind == RT_TENSOR) {
+                blocks++;
+                assert_int_equal(rt_node_arg(&f->graph, node, RT_PACKED_RESIDUAL)->dtype, DT_BF16);
+                assert_int_equal(rt_node_out(&f->graph, node, 0)->dtype,
+                                 variant == 0 ? DT_BF16 : DT_F32);
+            }
+        }
+        assert_int_equal(blocks, 1);
+        rt_graph_fini(&f->graph);
+    }
 }
 
 /* Few channels will do if rows of the kernel have an even length and do not end between a pair; the
@@ -442,6 +484,7 @@ int main(void)
         cmocka_unit_test(parts_give_the_same_bytes),
         cmocka_unit_test(wide_concatenations_give_the_same_bytes),
         cmocka_unit_test(rounded_results_are_near),
+        cmocka_unit_test(sums_of_residual_blocks_are_bfloat16),
         cmocka_unit_test(rows_of_few_channels_are_bfloat16),
         cmocka_unit_test(weights_far_behind_constants_are_floats),
     };

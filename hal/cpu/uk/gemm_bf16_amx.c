@@ -119,13 +119,16 @@ static struct columns columns_of(const struct uk_gemm_f32 *g, size_t panel)
 }
 
 /* Bias, residual and clamp of a row. */
-UK_INLINE void complete(const struct columns *c, const float *sums, const float *residual, vf y[2])
+UK_INLINE void complete(const struct columns *c, const float *sums, const void *residual,
+                        const bool residual_is_bf16, vf y[2])
 {
     UK_UNROLL
     for (size_t i = 0; i < 2; i++) {
         y[i] = v_load_aligned(sums + i * UK_VL) + c->bias[i];
-        if (residual) {
-            y[i] += v_load_part(residual + i * UK_VL, c->n[i]);
+        if (residual && residual_is_bf16) {
+            y[i] += load_bf16((const uint16_t *)residual + i * UK_VL, c->n[i]);
+        } else if (residual) {
+            y[i] += v_load_part((const float *)residual + i * UK_VL, c->n[i]);
         }
         y[i] = v_clamp(y[i], c->min, c->max);
     }
@@ -153,22 +156,33 @@ UK_INLINE void store_row(void *row, const struct columns *c, const vf y[2], cons
 struct rows {
     float (*sums)[UK_NR];
     size_t count;
-    const float *residual; /* or NULL */
+    const uint8_t *residual; /* or NULL */
     uint8_t *to;
 };
+
+static ptrdiff_t bytes_of(ptrdiff_t numbers, bool are_bf16)
+{
+    return numbers * (ptrdiff_t)(are_bf16 ? sizeof(uint16_t) : sizeof(float));
+}
+
+/* The residual of row |i|. */
+UK_INLINE const uint8_t *residual_of(const struct uk_gemm_f32 *g, const struct rows *r, size_t i)
+{
+    return r->residual
+               ? r->residual + bytes_of((ptrdiff_t)i * g->residual_row, g->residual_is_bf16)
+               : NULL;
+}
 
 UK_INLINE void store_rows(const struct uk_gemm_f32 *g, const struct columns *columns,
                           const struct rows *r, const bool is_bf16, const bool is_whole)
 {
     const struct columns c = *columns; /* a copy that no store below can change */
-    const ptrdiff_t c_bytes = g->c_row * (ptrdiff_t)(is_bf16 ? sizeof(uint16_t) : sizeof(float));
+    const ptrdiff_t c_bytes = bytes_of(g->c_row, is_bf16);
     const bool is_complete = g->activation != NULL;
     for (size_t i = 0; i < r->count; i++) {
         vf y[2] = {v_load_aligned(r->sums[i]), v_load_aligned(r->sums[i] + UK_VL)};
         if (!is_complete) {
-            const float *residual =
-                r->residual ? r->residual + (ptrdiff_t)i * g->residual_row : NULL;
-            complete(&c, r->sums[i], residual, y);
+            complete(&c, r->sums[i], residual_of(g, r, i), g->residual_is_bf16, y);
         }
         store_row(r->to + (ptrdiff_t)i * c_bytes, &c, y, is_bf16, is_whole);
     }
@@ -180,8 +194,7 @@ static void activate_rows(const struct uk_gemm_f32 *g, const struct columns *c,
 {
     for (size_t i = 0; i < r->count; i++) {
         vf y[2];
-        complete(c, r->sums[i],
-                 r->residual ? r->residual + (ptrdiff_t)i * g->residual_row : NULL, y);
+        complete(c, r->sums[i], residual_of(g, r, i), g->residual_is_bf16, y);
         v_store(r->sums[i], y[0]);
         v_store(r->sums[i] + UK_VL, y[1]);
     }
@@ -205,6 +218,18 @@ static void finish_rows(const struct uk_gemm_f32 *g, const struct columns *c, co
     }
 }
 
+/* Where the rows from |place| on lie, and the columns of their residual from |first| on. */
+static struct rows rows_at(const struct uk_gemm_f32 *g, const struct place *place, size_t first)
+{
+    ptrdiff_t at = offset(place, g->c_line, g->c_row);
+    ptrdiff_t residual = offset(place, g->residual_line, g->residual_row) + (ptrdiff_t)first;
+    struct rows rows = {.to = (uint8_t *)g->c + bytes_of(at, g->c_is_bf16)};
+    if (g->residual) {
+        rows.residual = (const uint8_t *)g->residual + bytes_of(residual, g->residual_is_bf16);
+    }
+    return rows;
+}
+
 /* Makes results of a tile, a line at a time. Afterwards there is none. */
 static void finish(const struct product *p, struct sums *sums)
 {
@@ -218,14 +243,10 @@ static void finish(const struct product *p, struct sums *sums)
         size_t end = place.at < g->m ? g->m : p->line_rows, rest = sums->rows - row;
         size_t count = end - place.at < rest ? end - place.at : rest;
         if (place.at < g->m) {
-            ptrdiff_t at = offset(&place, g->c_line, g->c_row);
-            const float *residual = g->residual
-                                        ? g->residual + columns.first +
-                                              offset(&place, g->residual_line, g->residual_row)
-                                        : NULL;
-            uint8_t *to =
-                (uint8_t *)g->c + at * (ptrdiff_t)(g->c_is_bf16 ? sizeof(uint16_t) : sizeof(float));
-            finish_rows(g, &columns, &(struct rows){sums->of + row, count, residual, to});
+            struct rows rows = rows_at(g, &place, columns.first);
+            rows.sums = sums->of + row;
+            rows.count = count;
+            finish_rows(g, &columns, &rows);
         }
         row += count;
         place.at += count;

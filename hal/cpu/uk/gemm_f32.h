@@ -7,7 +7,8 @@
  *     accumulate_run()  adds the products of one run to a tile
  *     tile_for()        only with HALF_TILES: the function for a tile of so many rows and columns
  *     run_rows()        computes some panels of a row tile
- *     HAS_BF16          if A or C may be bfloat16 numbers, which the pointers to them then lead to
+ *     HAS_BF16          if A, the residual or C may be bfloat16 numbers, which the pointers to them
+ *                       then lead to
  *
  * The tile keeps its sums in registers. The loops around it, from the outside: blocks of panels
  * that stay in the second-level cache, blocks of k, row tiles, panels. While the row tiles multiply
@@ -44,7 +45,8 @@ struct tile {
     bool first, last; /* begins with the bias instead of C; ends with residual and clamp */
     uk_unary_f32_f *activation; /* behind them; NULL: none */
 #ifdef HAS_BF16
-    bool is_in_place, c_is_bf16; /* |a| is the caller's; C is bfloat16 numbers */
+    bool is_in_place; /* |a| is the caller's */
+    bool residual_is_bf16, c_is_bf16;
     const uint8_t *skips;        /* of the segments; NULL: none */
     bool has_first, has_last;    /* rows of the line */
 #endif
@@ -68,6 +70,17 @@ UK_INLINE const float *move_a(const struct uk_gemm_f32 *g, const float *p, ptrdi
 {
 #ifdef HAS_BF16
     if (g->a_is_bf16) {
+        return (const float *)(const void *)((const uint16_t *)(const void *)p + n);
+    }
+#endif
+    (void)g;
+    return p + n;
+}
+
+UK_INLINE const float *move_residual(const struct uk_gemm_f32 *g, const float *p, ptrdiff_t n)
+{
+#ifdef HAS_BF16
+    if (g->residual_is_bf16) {
         return (const float *)(const void *)((const uint16_t *)(const void *)p + n);
     }
 #endif
@@ -144,6 +157,32 @@ UK_INLINE void begin(vf acc[UK_MR][2], const struct tile *t, const int rows, con
     }
 }
 
+UK_INLINE void add_residual(vf acc[][2], const struct tile *t, const int rows, const int vectors,
+                            const bool is_half)
+{
+#ifdef HAS_BF16
+    if (t->residual_is_bf16) {
+        const uint16_t *residual = (const uint16_t *)(const void *)t->residual;
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            UK_UNROLL
+            for (int j = 0; j < vectors; j++) {
+                acc[i][j] += load_bf16(residual + i * t->residual_row + j * UK_VL, UK_VL);
+            }
+        }
+        return;
+    }
+#endif
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        UK_UNROLL
+        for (int j = 0; j < vectors; j++) {
+            acc[i][j] += load(t->residual + i * t->residual_row + j * UK_VL,
+                              is_half && j == vectors - 1);
+        }
+    }
+}
+
 /* A sum is stored as soon as it is clamped: the next tile begins meanwhile. */
 UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, const int vectors,
                       const bool is_half)
@@ -151,14 +190,7 @@ UK_INLINE void finish(vf acc[UK_MR][2], const struct tile *t, const int rows, co
     /* Sums between blocks of k are not clamped. */
     vf min = v_splat(t->last ? t->min : -INFINITY), max = v_splat(t->last ? t->max : INFINITY);
     if (t->last && t->residual) {
-        UK_UNROLL
-        for (int i = 0; i < rows; i++) {
-            UK_UNROLL
-            for (int j = 0; j < vectors; j++) {
-                acc[i][j] += load(t->residual + i * t->residual_row + j * UK_VL,
-                                  is_half && j == vectors - 1);
-            }
-        }
+        add_residual(acc, t, rows, vectors, is_half);
     }
 #ifdef HAS_BF16
     if (t->c_is_bf16) {
@@ -243,6 +275,17 @@ UK_INLINE void store_ragged(float *p, const float *whole, ptrdiff_t row, size_t 
 }
 
 #ifdef HAS_BF16
+UK_INLINE void load_ragged_bf16(float *whole, const uint16_t *p, ptrdiff_t row, size_t rows,
+                                size_t width)
+{
+    for (size_t i = 0; i < rows; i++, p += row, whole += UK_NR) {
+        for (size_t j = 0; j < width; j += UK_VL) {
+            size_t left = width - j;
+            v_store(whole + j, load_bf16(p + j, left < UK_VL ? left : UK_VL));
+        }
+    }
+}
+
 UK_INLINE void store_ragged_bf16(uint16_t *p, const float *whole, ptrdiff_t row, size_t rows,
                                  size_t width)
 {
@@ -300,6 +343,18 @@ static void store_whole(const struct tile *t, float *whole, size_t rows, size_t 
     store_ragged(t->c, whole, t->c_row, rows, width);
 }
 
+static void load_ragged_residual(float *whole, const struct tile *t, size_t rows, size_t width)
+{
+#ifdef HAS_BF16
+    if (t->residual_is_bf16) {
+        load_ragged_bf16(whole, (const uint16_t *)(const void *)t->residual, t->residual_row, rows,
+                         width);
+        return;
+    }
+#endif
+    load_ragged(whole, t->residual, t->residual_row, rows, width);
+}
+
 /* For a tile whose last columns are no whole vectors, or with an activation: computes it in
  * temporary, complete rows. */
 static void run_ragged(const struct tile *t, size_t rows, size_t width)
@@ -311,9 +366,12 @@ static void run_ragged(const struct tile *t, size_t rows, size_t width)
         load_ragged(c, t->c, t->c_row, rows, width);
     }
     if (t->residual && is_ragged) {
-        load_ragged(residual, t->residual, t->residual_row, rows, width);
+        load_ragged_residual(residual, t, rows, width);
         whole.residual = residual;
         whole.residual_row = UK_NR;
+#ifdef HAS_BF16
+        whole.residual_is_bf16 = false;
+#endif
     }
     if (t->bias && is_ragged) {
         load_ragged(bias, t->bias, 0, 1, width);
@@ -351,7 +409,7 @@ static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows,
         }
         t->c = move_c(g, c, (ptrdiff_t)column);
         t->bias = bias ? bias + column : NULL;
-        t->residual = residual ? residual + column : NULL;
+        t->residual = residual ? move_residual(g, residual, (ptrdiff_t)column) : NULL;
         if (width % UK_PART == 0 && !(t->last && t->activation)) {
             tile_for(rows, width)(t);
         } else {
@@ -388,6 +446,7 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
         .last = k->last,
         .activation = g->activation,
 #ifdef HAS_BF16
+        .residual_is_bf16 = g->residual_is_bf16,
         .c_is_bf16 = g->c_is_bf16,
         .skips = g->skips ? g->skips + k->segment_begin : NULL,
 #endif
@@ -399,8 +458,8 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
             ptrdiff_t y = (ptrdiff_t)line, x = (ptrdiff_t)row;
             t.from = move_a(g, g->a, y * g->a_line + x * g->a_row + (ptrdiff_t)k->begin);
             t.c = move_c(g, g->c, y * g->c_line + x * g->c_row);
-            t.residual =
-                g->residual ? g->residual + y * g->residual_line + x * g->residual_row : NULL;
+            ptrdiff_t residual = y * g->residual_line + x * g->residual_row;
+            t.residual = g->residual ? move_residual(g, g->residual, residual) : NULL;
 #ifdef HAS_BF16
             t.has_first = row == 0;
             t.has_last = row_end == g->m;

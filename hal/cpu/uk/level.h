@@ -33,7 +33,8 @@ static inline void uk_check_product(const struct uk_gemm_f32 *g)
     }
     /* A residual in place is read where the result is written. */
     must(g->residual != g->c || g->m == 0 ||
-         (g->residual_line == g->c_line && g->residual_row == g->c_row));
+         (g->residual_line == g->c_line && g->residual_row == g->c_row &&
+          g->residual_is_bf16 == g->c_is_bf16));
 }
 
 void UK_BASE(gemm_f32)(const struct uk_gemm_f32 *g);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Floats to bfloat16, to the nearest and of two as near to the even one. Numbers below the smallest
- * normal float become zero. */
+/* Floats to bfloat16, to the nearest and of two as near to the even one, and back. Numbers below
+ * the smallest normal float become zero. */
 #ifndef PTED_HAL_CPU_UK_ROUND_BF16_H
 #define PTED_HAL_CPU_UK_ROUND_BF16_H
 
@@ -11,6 +11,13 @@ UK_INLINE void store_bf16(uint16_t *to, vf x, size_t n)
 {
     __m256bh half = _mm512_cvtneps_pbh((__m512)x);
     _mm256_mask_storeu_epi16(to, (__mmask16)((1u << n) - 1), (__m256i)half);
+}
+
+/* The first |n| <= UK_VL numbers as floats, then zeros. */
+UK_INLINE vf load_bf16(const uint16_t *from, size_t n)
+{
+    __m256i half = _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), from);
+    return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16);
 }
 
 static void round_run(uint16_t *to, const float *from, size_t count)
