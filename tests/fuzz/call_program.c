@@ -217,9 +217,30 @@ static enum status run(struct caller *caller, struct rt_invocation *invocation,
     return wait.status;
 }
 
+static bool is_nan(const uint8_t *bytes, enum dtype dtype)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, bytes, dtype_bytes(dtype) < 8 ? dtype_bytes(dtype) : 8);
+    return dtype == DT_F32    ? (bits & INT32_MAX) > 0x7f800000
+           : dtype == DT_F64  ? (bits & INT64_MAX) > 0x7ff0000000000000
+           : dtype == DT_F16  ? (bits & INT16_MAX) > 0x7c00
+           : dtype == DT_BF16 ? (bits & INT16_MAX) > 0x7f80
+                              : false;
+}
+
+/* FNV-1a. */
+static void note_bytes(struct caller *caller, struct span bytes, enum dtype dtype)
+{
+    size_t size = dtype_bytes(dtype);
+    for (size_t i = 0; i < bytes.len; i++) {
+        bool is_like_all = is_nan(bytes.ptr + i / size * size, dtype);
+        caller->digest = (caller->digest ^ (is_like_all ? 0xff : bytes.ptr[i])) * 0x100000001b3;
+    }
+}
+
 /* Reads every byte of every result, as many as shape and type require, so that AddressSanitizer
  * checks them. */
-static void read_results(struct rt_invocation *invocation)
+static void read_results(struct caller *caller, struct rt_invocation *invocation)
 {
     struct rt_method *method = rt_invocation_method(invocation);
     struct error err;
@@ -227,9 +248,7 @@ static void read_results(struct rt_invocation *invocation)
         const struct rt_result *result = rt_invocation_result(invocation, i);
         const struct rt_io *io = rt_method_result(method, i);
         size_t bytes;
-        for (size_t j = 0; j < result->bytes.len; j++) {
-            sink ^= result->bytes.ptr[j];
-        }
+        note_bytes(caller, result->bytes, io->dtype);
         must(io->kind != RT_IO_TENSOR ||
              (shape_bytes(&result->shape, io->dtype, &bytes, &err) == ST_OK &&
               bytes == result->bytes.len));
@@ -280,7 +299,7 @@ static void call_method(struct caller *caller, struct rt_method *method, struct 
             counts->runs++;
             counts->results += status == ST_OK;
             if (status == ST_OK) {
-                read_results(invocation);
+                read_results(caller, invocation);
                 note_result(caller, method);
             }
         }
@@ -387,9 +406,9 @@ static void examine(struct rt_program *program, struct rt_method *method)
     free(shapes);
 }
 
-enum status caller_init(struct caller *caller, struct error *err)
+enum status caller_init(struct caller *caller, uint32_t workers, struct error *err)
 {
-    static const struct hal_device_options options = {.workers = 2};
+    const struct hal_device_options options = {.workers = workers};
     signal(SIGALRM, on_alarm);
     *caller = (struct caller){.seed = 1, .prints = true, .pipes = true};
     TRY(hal_device_open("cpu", &options, &caller->device, err));
@@ -407,6 +426,7 @@ enum status call_program(struct caller *caller, const char *path, struct call_co
 {
     const struct rt_load_options options = {
         .device = caller->device,
+        .precision = caller->precision,
         .statements_max = STEPS_MAX,
         .poison_workspaces = true,
     };

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/precision.h"
 #include "base/status.h"
 
 /* The time for a call, and the time in which it has to end after that. */
@@ -23,7 +24,9 @@ struct rt_method;
 struct caller {
     struct hal_device *device; /* owned */
     struct hal_pool *pool;     /* owned */
+    enum precision precision;  /* of the programs */
     uint64_t seed;             /* for the inputs */
+    uint64_t digest;           /* of all results since the caller reset it; any NaN is alike */
     bool prints;               /* also prints listings */
     bool pipes;                /* also calls each method as two steps of a pipeline */
     void (*on_result)(void *arg, struct rt_method *method); /* called for each good call, or NULL */
@@ -35,7 +38,8 @@ struct call_counts {
     uint32_t methods, runs, results, cancelled, late;
 };
 
-MUST_CHECK enum status caller_init(struct caller *caller, struct error *err);
+/* |workers|: threads of its device. */
+MUST_CHECK enum status caller_init(struct caller *caller, uint32_t workers, struct error *err);
 void caller_fini(struct caller *caller);
 
 /* Returns the status of loading. If that is ST_OK and nothing ran, |err| says why the last method

@@ -42,6 +42,7 @@
 #define OPS_MAX 1024
 #define FILES_MAX 1024
 #define CHILD_FAILED 3
+#define CALLERS 2
 
 /* Large allocations of a hostile file fail, as the operating system would make them fail. */
 #ifdef __SANITIZE_ADDRESS__
@@ -69,7 +70,8 @@ struct fuzz {
     char path[64];
     struct shared *shared;
     struct program_copy copy;
-    uint32_t file; /* of this round */
+    uint32_t file;  /* of this round */
+    bool is_random; /* its results differ from call to call */
 };
 
 static const struct rt_op *ops[OPS_MAX];
@@ -100,6 +102,7 @@ static void on_result(void *arg, struct rt_method *method)
         const struct rt_graph *graph = &method->code.blocks[i]->graph;
         for (uint32_t k = 0; k < graph->node_count; k++) {
             count_op(fuzz->shared, graph->nodes[k].op);
+            fuzz->is_random |= (graph->nodes[k].op->flags & RT_OP_RANDOM) != 0;
         }
     }
 }
@@ -115,7 +118,26 @@ static bool write_file(const struct fuzz *fuzz)
     return is_written;
 }
 
-static bool try_program(struct fuzz *fuzz, struct caller *caller)
+/* Results do not depend on the number of workers. */
+static bool try_again(struct fuzz *fuzz, const struct caller *first,
+                      const struct call_counts *counts, struct caller *other)
+{
+    struct call_counts again = {0};
+    struct error err = {0};
+    uint64_t seed = other->seed;
+    if (call_program(other, fuzz->path, &again, &err) != ST_OK) {
+        return true;
+    }
+    bool is_same = other->digest == first->digest || counts->cancelled + again.cancelled > 0 ||
+                   counts->results != again.results;
+    if (!is_same) {
+        fprintf(stderr, "other results with 1 worker: replay_program %s %" PRIu64 "\n",
+                precision_word(other->precision), seed);
+    }
+    return is_same && again.late == 0;
+}
+
+static bool try_program(struct fuzz *fuzz, struct caller *caller, struct caller *other)
 {
     struct shared *shared = fuzz->shared;
     struct call_counts counts = {0};
@@ -134,7 +156,7 @@ static bool try_program(struct fuzz *fuzz, struct caller *caller)
         fprintf(stderr, "refused without a reason\n");
         return false;
     }
-    return true;
+    return counts.results == 0 || fuzz->is_random || try_again(fuzz, caller, &counts, other);
 }
 
 static uint32_t choose_file(const struct fuzz *fuzz, uint64_t *random)
@@ -148,34 +170,44 @@ static uint32_t choose_file(const struct fuzz *fuzz, uint64_t *random)
 }
 
 /* The number of a round and the seed determine it completely. */
-static bool do_round(struct fuzz *fuzz, struct caller *caller, uint64_t round)
+static bool do_round(struct fuzz *fuzz, struct caller *callers, uint64_t round)
 {
     uint64_t random = (fuzz->seed << 40) + round;
     random = fuzz_random(&random);
     atomic_store(&fuzz->shared->round, round);
+    fuzz->is_random = false;
     fuzz->file = choose_file(fuzz, &random);
     program_mutate(&fuzz->copy, &fuzz->files[fuzz->file], random);
-    caller->seed = random;
-    caller->prints = round % 16 == 0;
-    caller->pipes = round % 4 == 0;
-    return write_file(fuzz) && try_program(fuzz, caller);
+    for (uint32_t i = 0; i < CALLERS; i++) {
+        callers[i].seed = random;
+        callers[i].digest = 0;
+        callers[i].precision = (enum precision)(random % PRECISION_COUNT);
+        callers[i].prints = round % 16 == 0;
+        callers[i].pipes = round % 4 == 0;
+    }
+    return write_file(fuzz) && try_program(fuzz, &callers[0], &callers[1]);
 }
 
 static int be_child(struct fuzz *fuzz, uint64_t first, uint64_t end)
 {
-    struct caller caller;
+    static const uint32_t workers[CALLERS] = {2, 1};
+    struct caller callers[CALLERS];
     struct error err;
-    if (caller_init(&caller, &err) != ST_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return CHILD_FAILED;
+    for (uint32_t i = 0; i < CALLERS; i++) {
+        if (caller_init(&callers[i], workers[i], &err) != ST_OK) {
+            fprintf(stderr, "%s\n", err.text);
+            return CHILD_FAILED;
+        }
     }
-    caller.on_result = on_result;
-    caller.arg = fuzz;
+    callers[0].on_result = on_result;
+    callers[0].arg = fuzz;
     bool is_good = true;
     for (uint64_t round = first; is_good && round < end; round++) {
-        is_good = do_round(fuzz, &caller, round);
+        is_good = do_round(fuzz, callers, round);
     }
-    caller_fini(&caller);
+    for (uint32_t i = 0; i < CALLERS; i++) {
+        caller_fini(&callers[i]);
+    }
     program_copy_fini(&fuzz->copy);
     return is_good ? 0 : CHILD_FAILED;
 }
