@@ -273,16 +273,6 @@ static enum status finish(struct request *request, enum status status, struct er
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
 
-/* A grammar of a client can make a mask take seconds. Nothing has been done for the step yet, so it
- * can begin again in a heavy task, and the threads for light ones stay free. */
-static bool needs_heavy_mask(const struct request *request, uint32_t end)
-{
-    const struct generation *generation = generation_of(request);
-    struct error ignored;
-    return generation->constraint && !request->is_heavy && end >= generation->token_count &&
-           constraint_weigh(generation->constraint, &ignored) == ST_WOULD_BE_HEAVY;
-}
-
 static enum status sample(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -293,14 +283,16 @@ static enum status sample(struct request *request, struct error *err)
     uint32_t end =
         has_cache ? generation->fed_count + generation->step_count : generation->step_count;
     enum status status = ST_OK;
-    if (needs_heavy_mask(request, end)) {
-        return error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+    if (generation->taken_count == 0) {
+        generation_prefix_note(request);
     }
-    generation_prefix_note(request);
-    if (end < generation->token_count) {
+    if (generation->taken_count == 0 && end < generation->token_count) {
         generation->fed_count = end;
     } else {
         status = generation_drafts_sample(request, err);
+    }
+    if (status == ST_WOULD_BE_HEAVY) {
+        return status; /* the results are still needed */
     }
     rt_invocation_free(call->invocation);
     call->invocation = NULL;

@@ -308,6 +308,19 @@ static enum status end_choice(struct request *request, struct error *err)
     return ST_OK;
 }
 
+enum status generation_choice_weigh(struct request *request, struct error *err)
+{
+    const struct generation *generation = generation_of(request);
+    struct error ignored;
+    if (!generation->constraint) {
+        return ST_OK;
+    }
+    bool is_heavy = constraint_weigh(generation->constraint, &ignored) == ST_WOULD_BE_HEAVY;
+    TRY(infer_count_memory(request, constraint_bytes(generation->constraint), err));
+    return is_heavy ? error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY))
+                    : ST_OK;
+}
+
 enum status generation_choice_take(struct request *request, const struct rt_result *result,
                                    struct error *err)
 {

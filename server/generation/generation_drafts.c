@@ -51,6 +51,7 @@ void generation_drafts_choose(const struct request *request)
     struct drafts *drafts = &generation->drafts;
     uint32_t tokens_max = atomic_load(&generator->speculation_tokens);
     generation->draft_count = drafts->count = 0;
+    generation->taken_count = generation->right_count = 0;
     if (!may_guess(generation, tokens_max)) {
         return;
     }
@@ -117,21 +118,27 @@ enum status generation_drafts_sample(struct request *request, struct error *err)
     struct generation *generation = generation_of(request);
     struct infer_call *call = &request->infer.call;
     struct drafts *drafts = &generation->drafts;
-    uint32_t checked = generation->draft_count, choice = generation->choice, right = 0;
+    uint32_t checked = generation->draft_count, choice = generation->choice;
     uint32_t results = rt_method_result_count(call->model->method);
     bool has_cache = generation->generator->position_input != 0, is_said = drafts->is_said;
-    uint32_t fed = (has_cache ? generation->fed_count : 0) + generation->step_count - checked;
     bool misses = false, is_on = true;
-    for (uint32_t i = 0; i <= checked && !misses && is_on; i++) {
-        generation->fed_count = fed + i;
+    if (generation->taken_count == 0) {
+        generation->taken_fed =
+            (has_cache ? generation->fed_count : 0) + generation->step_count - checked;
+    }
+    for (uint32_t i = generation->taken_count; i <= checked && !misses && is_on; i++) {
+        TRY(generation_choice_weigh(request, err));
+        generation->fed_count = generation->taken_fed + i;
+        generation->taken_count = i + 1;
         TRY(generation_choice_take(request, rt_invocation_result(call->invocation, i * results),
                                    err));
         is_on = goes_on(generation, choice);
         if (is_on && i < drafts->count) {
             misses = generation->tokens[generation->token_count - 1] != drafts->ids[i];
-            right += !misses;
+            generation->right_count += !misses;
         }
     }
+    uint32_t right = generation->right_count;
     count(generation, checked, right < checked ? right : checked, is_said);
     if (is_on) { /* else the drafts are those of the next choice */
         drafts_note(drafts, right, misses);

@@ -49,6 +49,9 @@ struct generation {
     uint32_t fed_count;   /* tokens that the sequence has had */
     uint32_t step_count;  /* those that the present step adds */
     uint32_t draft_count; /* of them, at the end: guesses */
+    uint32_t taken_count; /* tokens that SAMPLE has taken from the present step so far */
+    uint32_t right_count; /* of them: those that were guessed */
+    uint32_t taken_fed;   /* |fed_count| when it has taken the first one */
     struct drafts drafts; /* guesses at the next tokens */
     const uint32_t *said; /* in the request's arena: tokens that the answer may be like */
     uint32_t said_count;
@@ -115,6 +118,10 @@ MUST_CHECK enum status generation_parse(struct request *request, const struct oi
 MUST_CHECK enum status generation_choice_begin_all(struct generation *generation,
                                                    struct error *err);
 
+/* Before generation_choice_take(). ST_WOULD_BE_HEAVY: the grammar of the request makes that take
+ * long; call this again in a heavy task, which ends behind it, until it says so no more. */
+MUST_CHECK enum status generation_choice_weigh(struct request *request, struct error *err);
+
 /* The logits of the last token so far are |result|: takes the next token and tells it. After the
  * last one of a choice the next choice begins, or the generation is over. */
 MUST_CHECK enum status generation_choice_take(struct request *request,
@@ -132,7 +139,7 @@ void generation_drafts_choose(const struct request *request);
 MUST_CHECK enum status generation_drafts_decode(struct request *request, struct error *err);
 
 /* Takes the tokens that the call of a step has given: one, and one for each guess that was right.
- */
+ * ST_WOULD_BE_HEAVY: call it again, see generation_choice_weigh(). */
 MUST_CHECK enum status generation_drafts_sample(struct request *request, struct error *err);
 
 /* On the loop: the model's counts get what has been checked since the last time. */

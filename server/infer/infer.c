@@ -74,7 +74,7 @@ static enum status count_heap(struct infer *infer, size_t bytes, struct error *e
         return ST_OK;
     }
     if (!hal_pool_try_charge(infer->pool, bytes - infer->charged_bytes)) {
-        return error_set(err, ST_EXHAUSTED, "no memory now for a request of so many parts");
+        return error_set(err, ST_EXHAUSTED, "no memory now for so large a request");
     }
     infer->charged_bytes = bytes;
     return ST_OK;
@@ -89,6 +89,12 @@ static enum status count_arena(struct infer *infer, struct error *err)
 static enum status count_steps(struct infer *infer, struct error *err)
 {
     return count_heap(infer, infer->arena.used_bytes + infer->steps_bytes, err);
+}
+
+enum status infer_count_memory(struct request *request, size_t bytes, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return count_heap(&request->infer, request->infer.arena.used_bytes + bytes, err);
 }
 
 static void join_pools(struct request *request)

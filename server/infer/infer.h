@@ -309,6 +309,10 @@ uint64_t infer_work_max(const struct request *request);
 MUST_CHECK enum status infer_check_work(const struct request *request, uint64_t bytes,
                                         struct error *err);
 
+/* The request holds |bytes| of heap memory beside its arena. ST_EXHAUSTED: that is more than its
+ * share of the memory for requests now. Any thread. */
+MUST_CHECK enum status infer_count_memory(struct request *request, size_t bytes, struct error *err);
+
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
                                      struct error *err);

@@ -15,8 +15,8 @@
 #define SCHEMA_BYTES_MAX (32 << 20)
 #define SCHEMA_VALUES_MAX (1u << 16)
 
-/* Of a mask that any thread makes, see grammar_mask_within(). */
-#define LIGHT_WORK_MAX (1u << 18)
+/* Of one constraint_weigh(), see grammar_mask_within(). */
+#define WORK_MAX (1u << 18)
 
 struct constraint {
     uint32_t magic;
@@ -175,7 +175,14 @@ enum status constraint_weigh(struct constraint *constraint, struct error *err)
 {
     OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
     return grammar_mask_within(constraint->walk, constraint->state, constraint->vocabulary,
-                               constraint->bits, LIGHT_WORK_MAX, err);
+                               constraint->bits, WORK_MAX, err);
+}
+
+size_t constraint_bytes(const struct constraint *constraint)
+{
+    OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
+    return constraint->bit_words * sizeof(constraint->bits[0]) +
+           grammar_bytes_held(constraint->grammar) + grammar_walk_bytes(constraint->walk);
 }
 
 enum status constraint_advance(struct constraint *constraint, uint32_t id, bool *out_is_complete,

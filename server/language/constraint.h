@@ -37,9 +37,12 @@ MUST_CHECK enum status constraint_begin(struct constraint *constraint, struct er
 MUST_CHECK enum status constraint_mask(struct constraint *constraint, const uint64_t **out,
                                        struct error *err);
 
-/* ST_WOULD_BE_HEAVY: the next mask takes more than a few milliseconds, so that it should be made in
- * a heavy task. Of any other status constraint_mask() tells. */
+/* Works on the next mask for a few milliseconds. ST_WOULD_BE_HEAVY: it takes more, so the next
+ * call, which goes on, should be in a heavy task. Of any other status constraint_mask() tells. */
 MUST_CHECK enum status constraint_weigh(struct constraint *constraint, struct error *err);
+
+/* The memory that it takes now, about: that of a hostile grammar grows up to some 80 MB. */
+size_t constraint_bytes(const struct constraint *constraint);
 
 /* The token, which was allowed and does not end the answer, has come. |*out_is_complete|: nothing
  * may come behind it. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * run_steps() is the only loop over the steps, and go() the only function that changes a step. A
- * step either moves on (STEP_NEXT) or waits until another part calls run_steps() again: the parser
- * for READ, a worker for ANYWHERE steps, the device for RUN, the client for WRITE.
+ * step moves on (STEP_NEXT), gives its thread back because its work is heavy (STEP_HEAVY), or waits
+ * until another part calls run_steps() again: the parser for READ, a worker for ANYWHERE steps, the
+ * device for RUN, the client for WRITE.
  */
 #include "config.h"
 
@@ -36,7 +37,11 @@
 /* What a body of JSON may begin with. */
 #define JSON_FIRST "{[\" \t\r\n"
 
-enum step_result { STEP_NEXT, STEP_WAIT };
+enum step_result {
+    STEP_NEXT,
+    STEP_HEAVY, /* the step goes on, or begins again, in another task, a heavy one */
+    STEP_WAIT,
+};
 enum step_where { LOOP, ANYWHERE };
 
 typedef enum step_result step_f(struct request *request);
@@ -77,19 +82,19 @@ static void go(struct request *request, enum request_step next)
     request->step = next;
 }
 
-/* The step has handled nothing yet that takes long: it begins again as a heavy one. */
+/* The step gives its thread back. As a heavy one it stands behind all others that wait. */
 static enum step_result repeat_heavy(struct request *request)
 {
-    must(!request->is_heavy);
     request->err.code = ST_OK;
     request->offload = request->is_heavy = true;
-    return STEP_NEXT;
+    return STEP_HEAVY;
 }
 
 /* Goes on to |next|, or waits for memory, or goes to the answer with the reason. */
 static enum step_result advance(struct request *request, enum status status, enum request_step next)
 {
     if (status == ST_WOULD_BE_HEAVY) {
+        must(!request->is_heavy);
         return repeat_heavy(request);
     }
     if (status == ST_EXHAUSTED && request->infer.is_short) {
@@ -156,7 +161,7 @@ static void offload_steps(struct request *request)
 static void run_steps(struct request *request)
 {
     enum step_result result = STEP_NEXT;
-    while (result == STEP_NEXT) {
+    while (result != STEP_WAIT) {
         const struct step_info *info = &steps[request->step];
         if (info->where == ANYWHERE && request->offload) {
             offload_steps(request);
@@ -172,9 +177,11 @@ static void on_work(uv_work_t *work)
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
     bool may_be_heavy = request->is_heavy;
-    while (steps[request->step].where == ANYWHERE && (may_be_heavy || !is_heavy(request))) {
-        enum step_result result = steps[request->step].run(request);
-        must(result == STEP_NEXT);
+    enum step_result result = STEP_NEXT;
+    while (result == STEP_NEXT && steps[request->step].where == ANYWHERE &&
+           (may_be_heavy || !is_heavy(request))) {
+        result = steps[request->step].run(request);
+        must(result != STEP_WAIT);
     }
 }
 
@@ -422,6 +429,7 @@ void request_go_on(struct request *request)
 static enum step_result step_sample(struct request *request)
 {
     const struct infer_ops *ops = request->infer.ops;
+    request->infer.is_short = false; /* it does not wait for memory */
     enum status status = ops->sample(request, &request->err);
     if (status == ST_WOULD_BE_HEAVY) {
         return repeat_heavy(request);

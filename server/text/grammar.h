@@ -83,6 +83,10 @@ bool grammar_state_advance(struct grammar_walk *walk, struct grammar_state *stat
 bool grammar_state_may_end(const struct grammar_walk *walk, struct grammar_state state);
 bool grammar_state_must_end(struct grammar_walk *walk, struct grammar_state state);
 
+/* The memory of a grammar, and of a walk now, about. */
+size_t grammar_bytes_held(const struct grammar *grammar);
+size_t grammar_walk_bytes(const struct grammar_walk *walk);
+
 /* ST_OK, or why the walk could not go on: ST_TOO_LARGE or ST_EXHAUSTED. */
 MUST_CHECK enum status grammar_walk_check(const struct grammar_walk *walk, struct error *err);
 
@@ -102,7 +106,8 @@ MUST_CHECK enum status grammar_mask(struct grammar_walk *walk, struct grammar_st
                                     struct error *err);
 
 /* The same, if it takes no more than |work_max|, in ways to go on that are looked at: some 10 ns
- * each. Else ST_WOULD_BE_HEAVY, and a part of the work is done: the next try goes further. */
+ * each. Else ST_WOULD_BE_HEAVY, and a part of the work is done: the next try for this state goes on
+ * from there. */
 MUST_CHECK enum status grammar_mask_within(struct grammar_walk *walk, struct grammar_state state,
                                            const struct grammar_vocabulary *vocabulary,
                                            uint64_t *bits, uint64_t work_max, struct error *err);

@@ -484,6 +484,12 @@ enum status grammar_builder_finish(struct grammar_builder *builder, struct gramm
     return builder->status;
 }
 
+size_t grammar_bytes_held(const struct grammar *grammar)
+{
+    return sizeof(*grammar) + grammar->move_count * sizeof(*grammar->moves) +
+           grammar->rule_count * sizeof(*grammar->rules);
+}
+
 void grammar_free(struct grammar *grammar)
 {
     if (grammar) {

@@ -25,6 +25,7 @@
 
 /* What a state does with characters is found out, 600 moves, if it decides on so many nodes. */
 #define LEARN_NODES_MIN 128
+#define LEARN_LOOKS 256 /* that takes as long as so many looks, if the moves are known */
 
 /* ---- kinds of characters --------------------------------------------------------------------- */
 
@@ -265,10 +266,19 @@ void grammar_vocabulary_free(struct grammar_vocabulary *vocabulary)
 
 /* ---- states that are free -------------------------------------------------------------------- */
 
+/* The work of this call is done. Whoever has asked for a move since then does not know it. */
+static bool is_spent(const struct grammar_walk *walk)
+{
+    return walk->looked > walk->looked_max;
+}
+
 static uint32_t step(struct grammar_walk *walk, uint32_t at, uint8_t byte)
 {
     const uint32_t *moves = walk->states[at].moves;
-    return moves && moves[byte] != UNKNOWN ? moves[byte] : grammar_walk_step(walk, at, byte);
+    if (moves && moves[byte] != UNKNOWN) {
+        return moves[byte];
+    }
+    return is_spent(walk) ? DEAD : grammar_walk_step(walk, at, byte);
 }
 
 /* Where most characters of ASCII lead that may come, if that is more than half of them. */
@@ -357,6 +367,10 @@ static void learn(struct grammar_walk *walk, uint32_t at)
         kinds |= four_lead_to(walk, at, next) ? BIT(KIND_FOUR) : 0;
     }
     uint32_t dead = find_dead(walk, at);
+    if (is_spent(walk)) {
+        return; /* another time */
+    }
+    walk->looked += LEARN_LOOKS;
     struct walk_state *state = &walk->states[at];
     state->dead_kinds = dead;
     state->free_next = next;
@@ -377,6 +391,9 @@ static bool is_free(struct grammar_walk *walk, uint32_t from, const struct trie_
                 return false;
             }
             learn(walk, at);
+        }
+        if (!walk->states[at].knows_free) {
+            return false;
         }
         const struct walk_state *state = &walk->states[at];
         if (node->kinds & ~state->free_kinds) {
@@ -412,70 +429,72 @@ static void allow_short(const struct grammar_vocabulary *vocabulary, uint32_t fr
     }
 }
 
-/* False: it takes more than |work_max|. The moves that were made are known the next time. */
-static bool make_mask(struct grammar_walk *walk, struct grammar_state state,
-                      const struct grammar_vocabulary *vocabulary, uint64_t *bits,
-                      uint64_t work_max)
+/* False: the work of this call is done. */
+static bool go_on(struct grammar_walk *walk, struct kept_mask *mask)
 {
-    uint32_t states[GRAMMAR_TOKEN_MAX + 1];
-    uint64_t begin = walk->looked;
-    states[0] = state.at;
-    for (uint32_t i = 0; i < vocabulary->node_count;) {
-        if (walk->looked - begin > work_max) {
-            return false;
-        }
-        const struct trie_node *node = &vocabulary->nodes[i];
-        uint32_t to = step(walk, states[node->depth], node->byte);
-        uint32_t below = node->skip - i - 1, next = i + 1;
+    const struct grammar_vocabulary *vocabulary = mask->vocabulary;
+    while (mask->next_node < vocabulary->node_count) {
+        const struct trie_node *node = &vocabulary->nodes[mask->next_node];
+        uint32_t to = step(walk, mask->path[node->depth], node->byte);
+        uint32_t below = node->skip - mask->next_node - 1;
         unsigned chars = UINT8_MAX;
-        if (to == DEAD) {
-            i = node->skip;
-            continue;
+        bool is_whole = to != DEAD && below > 0 &&
+                        is_free(walk, to, node, below >= LEARN_NODES_MIN, &chars);
+        if (is_spent(walk)) {
+            return false; /* the node is looked at again */
         }
-        bool is_whole = below > 0 && is_free(walk, to, node, below >= LEARN_NODES_MIN, &chars);
-        next = is_whole ? node->skip : next;
-        states[node->depth + 1] = to;
+        uint32_t next = is_whole || to == DEAD ? node->skip : mask->next_node + 1;
+        mask->path[node->depth + 1] = to;
         if (is_whole && chars < UINT8_MAX) {
             allow_short(vocabulary, node->tokens, vocabulary->nodes[next].tokens,
-                        node->chars + chars, bits);
-        } else {
-            allow(vocabulary, node->tokens, vocabulary->nodes[next].tokens, bits);
+                        node->chars + chars, mask->bits);
+        } else if (to != DEAD) {
+            allow(vocabulary, node->tokens, vocabulary->nodes[next].tokens, mask->bits);
         }
-        i = next;
+        mask->next_node = next;
     }
     return true;
 }
 
-static void keep_mask(struct kept_mask *kept, struct grammar_state state,
-                      const struct grammar_vocabulary *vocabulary, const uint64_t *bits,
-                      size_t size)
+static enum status begin_mask(struct grammar_walk *walk, struct kept_mask *mask,
+                              struct grammar_state state,
+                              const struct grammar_vocabulary *vocabulary, size_t size,
+                              struct error *err)
 {
-    uint64_t *copy = realloc(kept->bits, size ? size : 1);
-    if (copy) {
-        memcpy(copy, bits, size);
-        *kept = (struct kept_mask){vocabulary, state.at, copy};
-    } else {
-        kept->vocabulary = NULL; /* it is made again another time */
+    uint64_t *bits = realloc(mask->bits, size ? size : 1);
+    if (!bits) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the tokens that may come next");
     }
+    memset(bits, 0, size);
+    walk->mask_bytes = GRAMMAR_MASKS_KEPT * size;
+    mask->bits = bits;
+    mask->vocabulary = vocabulary;
+    mask->state = mask->path[0] = state.at;
+    mask->next_node = 0;
+    return ST_OK;
 }
 
 enum status grammar_mask_within(struct grammar_walk *walk, struct grammar_state state,
                                 const struct grammar_vocabulary *vocabulary, uint64_t *bits,
                                 uint64_t work_max, struct error *err)
 {
-    struct kept_mask *kept = &walk->masks[state.at % GRAMMAR_MASKS_KEPT];
+    struct kept_mask *mask = &walk->masks[state.at % GRAMMAR_MASKS_KEPT];
     size_t size = (vocabulary->token_count + 63) / 64 * sizeof(*bits);
-    if (kept->vocabulary == vocabulary && kept->state == state.at) {
-        memcpy(bits, kept->bits, size);
+    TRY(grammar_walk_check(walk, err));
+    if (mask->vocabulary != vocabulary || mask->state != state.at) {
+        TRY(begin_mask(walk, mask, state, vocabulary, size, err));
+    }
+    uint64_t left = UINT64_MAX - walk->looked;
+    walk->looked_max = walk->looked + (work_max < left ? work_max : left);
+    bool is_made = go_on(walk, mask);
+    if (walk->status != ST_OK) {
+        mask->vocabulary = NULL; /* moves are missing that there are */
         return grammar_walk_check(walk, err);
     }
-    memset(bits, 0, size);
-    bool is_made = make_mask(walk, state, vocabulary, bits, work_max);
-    TRY(grammar_walk_check(walk, err));
     if (!is_made) {
         return error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
     }
-    keep_mask(kept, state, vocabulary, bits, size);
+    memcpy(bits, mask->bits, size);
     return ST_OK;
 }
 

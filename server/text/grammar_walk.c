@@ -16,6 +16,7 @@
 #define PLACES_ALL_MAX (4u << 20) /* of all states */
 #define MARKS (4 * PLACES_MAX)    /* a power of two */
 #define FRAMES_MAX (1u << 18)
+#define LOOKS_OF_TABLE 32 /* a new table of moves takes as long as so many places */
 
 #define DEAD GRAMMAR_DEAD
 #define UNKNOWN GRAMMAR_UNKNOWN
@@ -182,8 +183,9 @@ static bool call(struct grammar_walk *walk, uint32_t *count, const struct move *
 static bool close_places(struct grammar_walk *walk, uint32_t count, bool *out_may_end)
 {
     bool is_good = true;
+    uint32_t i = 0;
     walk->work_count = 0;
-    for (uint32_t i = 0; i < count && is_good; i++) {
+    for (; i < count && is_good; i++) {
         const struct place place = walk->pending[i];
         const struct move *move = &walk->grammar->moves[place.move];
         switch (move->kind) {
@@ -205,6 +207,7 @@ static bool close_places(struct grammar_walk *walk, uint32_t count, bool *out_ma
             }
         }
     }
+    walk->looked += i;
     return is_good;
 }
 
@@ -298,8 +301,9 @@ static uint32_t make_move(struct grammar_walk *walk, uint32_t from, uint8_t byte
                           struct byte_range *out_range)
 {
     const struct walk_state *state = &walk->states[from];
-    uint32_t count = 0, state_count = state->count;
+    uint32_t count = 0;
     *out_range = (struct byte_range){0, UINT8_MAX};
+    walk->looked += state->count;
     begin_places(walk);
     for (uint32_t i = 0; i < state->count; i++) {
         const struct move *move = &walk->grammar->moves[state->places[i].move];
@@ -308,9 +312,7 @@ static uint32_t make_move(struct grammar_walk *walk, uint32_t from, uint8_t byte
             return DEAD;
         }
     }
-    uint32_t to = find_state(walk, count);
-    walk->looked += state_count + walk->work_count;
-    return to;
+    return find_state(walk, count);
 }
 
 uint32_t grammar_walk_step(struct grammar_walk *walk, uint32_t from, uint8_t byte)
@@ -327,6 +329,8 @@ uint32_t grammar_walk_step(struct grammar_walk *walk, uint32_t from, uint8_t byt
         }
         memset(moves, 0xff, 256 * sizeof(*moves));
         walk->states[from].moves = moves;
+        walk->table_count++;
+        walk->looked += LOOKS_OF_TABLE;
     }
     if (moves[byte] == UNKNOWN) {
         struct byte_range range;
@@ -403,6 +407,15 @@ void grammar_walk_free(struct grammar_walk *walk)
     free(walk->pending);
     free(walk->marks);
     free(walk);
+}
+
+size_t grammar_walk_bytes(const struct grammar_walk *walk)
+{
+    return sizeof(*walk) + 2 * PLACES_MAX * sizeof(struct place) + MARKS * sizeof(struct mark) +
+           walk->state_capacity * sizeof(struct walk_state) +
+           walk->place_count * sizeof(struct place) + walk->table_count * 256 * sizeof(uint32_t) +
+           walk->frame_capacity * sizeof(struct frame) +
+           (walk->state_index.size + walk->frame_index.size) * sizeof(uint32_t) + walk->mask_bytes;
 }
 
 enum status grammar_walk_check(const struct grammar_walk *walk, struct error *err)

@@ -42,11 +42,14 @@ struct index {
     uint32_t size, count; /* size is a power of two */
 };
 
-/* A mask that was made. Within a string the state is the same after each character. */
+/* A mask that was made, or a part of it. Within a string the state is the same after each
+ * character. */
 struct kept_mask {
     const struct grammar_vocabulary *vocabulary; /* borrowed; NULL: none */
     uint32_t state;
-    uint64_t *bits; /* owned */
+    uint32_t next_node;                   /* of the vocabulary, where it goes on */
+    uint32_t path[GRAMMAR_TOKEN_MAX + 1]; /* the states behind the nodes above that one */
+    uint64_t *bits;                       /* owned */
 };
 
 struct grammar_walk {
@@ -63,7 +66,10 @@ struct grammar_walk {
     struct kept_mask masks[GRAMMAR_MASKS_KEPT]; /* by the state's number */
     uint32_t round;
     uint32_t place_count; /* of all states */
-    uint64_t looked; /* places that were looked at for new moves */
+    uint32_t table_count; /* of moves */
+    size_t mask_bytes;
+    uint64_t looked;     /* places that were looked at for new moves */
+    uint64_t looked_max; /* then grammar_mask_within() makes no more */
     uint32_t start;
     enum status status; /* why a state could not be made */
 };

@@ -7,8 +7,10 @@
 
 #include <string.h>
 
-/* References and alternatives that are looked at to find out what values are. */
-#define LOOKS_MAX 256
+/* References and alternatives that are looked at to find out what values are, some of them again;
+ * and how deep: schemas that were parsed have fewer levels and references. */
+#define LOOKS_MAX (1u << 14)
+#define LOOKS_DEPTH_MAX 600
 
 const struct value *schema_get(const struct value *schema, const char *name)
 {
@@ -192,16 +194,17 @@ bool schema_says_nothing(const struct value *schema)
     return !says_any;
 }
 
-static bool is_of_maps(const struct value *root, const struct value *schema, uint32_t *looks)
+static bool is_of_maps(const struct value *root, const struct value *schema, uint32_t depth,
+                       uint32_t *looks)
 {
-    if (schema->kind != VALUE_MAP || ++*looks > LOOKS_MAX) {
+    if (schema->kind != VALUE_MAP || depth == LOOKS_DEPTH_MAX || ++*looks > LOOKS_MAX) {
         return false;
     }
     const struct value *reference = schema_get(schema, "$ref");
     const struct value *any = schema_get(schema, "anyOf");
     if (reference) {
         const struct value *target = schema_follow(root, reference);
-        return target && is_of_maps(root, target, looks);
+        return target && is_of_maps(root, target, depth + 1, looks);
     }
     any = any ? any : schema_get(schema, "oneOf");
     if (!any || any->kind != VALUE_LIST) {
@@ -209,7 +212,7 @@ static bool is_of_maps(const struct value *root, const struct value *schema, uin
     }
     bool are_all = any->list->count > 0;
     for (size_t i = 0; i < any->list->count && are_all; i++) {
-        are_all = is_of_maps(root, &any->list->items[i], looks);
+        are_all = is_of_maps(root, &any->list->items[i], depth + 1, looks);
     }
     return are_all;
 }
@@ -217,5 +220,5 @@ static bool is_of_maps(const struct value *root, const struct value *schema, uin
 bool schema_is_of_maps(const struct value *root)
 {
     uint32_t looks = 0;
-    return is_of_maps(root, root, &looks);
+    return is_of_maps(root, root, 0, &looks);
 }

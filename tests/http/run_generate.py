@@ -406,7 +406,8 @@ def forced_calls():
         place = {"$ref": "#/$defs/place"}
         with_place = {"$defs": {"place": {"type": "object"}}}
         for parameters in (True, {"description": "anything"}, {**place, **with_place},
-                           {"anyOf": [{"properties": {}}, place], **with_place}):
+                           {"anyOf": [{"properties": {}}, place], **with_place},
+                           {"anyOf": [{"properties": {}}] * 300}):
             name, arguments = call_of(chat(client, HELLO, tools=[tool("f", parameters)],
                                            tool_choice="required"))
             expect("an object", (name, isinstance(arguments, dict)), ("f", True))
@@ -456,8 +457,26 @@ def heavy_masks():
         while any(thread.is_alive() for thread in attackers):
             seen.add(metric(client, "pted_pool_tasks", 'kind="heavy"'))
         expect("heavy", max(seen) > 0, True)
+        # What is known beside the guesses of a step is as heavy.
+        guessed = {**slow, "prompt": "x", "temperature": 0,
+                   "guided_regex": "a{8}([a-z0-9 ,.]{0,60}[aeiou]){30}x"}
+        expect("behind guesses", post(client, "/v1/completions", guessed) in (200, 413), True)
         golden_text = complete(client, ANSWERS[2]["prompt"], max_tokens=60)["choices"][0]["text"]
         expect("others", golden_text, ANSWERS[2]["answer"])
+        wait_idle(client)
+
+
+def large_walks():
+    """What a grammar makes the daemon remember counts as memory of the request."""
+    slow = {"model": "chat", "prompt": "hi", "max_tokens": 30, "temperature": 2, "seed": 1,
+            "guided_regex": "([a-z0-9 ,.]{0,60}[aeiou]){30}x"}
+    with Daemon([*CHAT, "--ring-bytes=8M"]) as daemon:
+        client = Client(daemon.port)
+        for _ in range(3):
+            expect("refused", post(client, "/v1/completions", slow), 429)
+            expect("why", "no memory now" in json.loads(client.body)["error"]["message"], True)
+            answer = complete(client, "hi", guided_regex="[ab]{3}-[0-9]{2}")
+            expect("others", answer["choices"][0]["finish_reason"], "stop")
         wait_idle(client)
 
 
@@ -957,8 +976,8 @@ def logs():
 
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
-          forced_calls, heavy_masks, formats, rules, format_crowd, refusals, other_words,
-          odd_templates, leaving, slow_readers, crowd, limits, logs)
+          forced_calls, heavy_masks, large_walks, formats, rules, format_crowd, refusals,
+          other_words, odd_templates, leaving, slow_readers, crowd, limits, logs)
 
 
 def main():
