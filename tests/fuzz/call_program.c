@@ -233,7 +233,8 @@ static void note_bytes(struct caller *caller, struct span bytes, enum dtype dtyp
 {
     size_t size = dtype_bytes(dtype);
     for (size_t i = 0; i < bytes.len; i++) {
-        bool is_like_all = is_nan(bytes.ptr + i / size * size, dtype);
+        size_t begin = i / size * size; /* a text is no tensor: its bytes are no elements */
+        bool is_like_all = begin + size <= bytes.len && is_nan(bytes.ptr + begin, dtype);
         caller->digest = (caller->digest ^ (is_like_all ? 0xff : bytes.ptr[i])) * 0x100000001b3;
     }
 }
