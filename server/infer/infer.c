@@ -310,6 +310,13 @@ enum status infer_check_work(const struct request *request, uint64_t bytes, stru
                : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
 }
 
+enum status infer_check_inline(const struct request *request, uint64_t bytes, struct error *err)
+{
+    return request->offload || bytes <= request->server->params->inline_bytes_max
+               ? ST_OK
+               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
+}
+
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
 static enum status remove_coding(struct request *request, struct error *err)

@@ -313,6 +313,11 @@ MUST_CHECK enum status infer_check_work(const struct request *request, uint64_t 
  * share of the memory for requests now. Any thread. */
 MUST_CHECK enum status infer_count_memory(struct request *request, size_t bytes, struct error *err);
 
+/* ST_WOULD_BE_HEAVY if decoding is on the loop, which may not copy |bytes|. It is repeated on a
+ * thread. */
+MUST_CHECK enum status infer_check_inline(const struct request *request, uint64_t bytes,
+                                          struct error *err);
+
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
                                      struct error *err);

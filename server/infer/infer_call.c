@@ -136,13 +136,17 @@ enum status infer_call_choose_classes(struct infer_call *call, struct error *err
     return count ? ST_OK : refuse_classes(call, err);
 }
 
-static enum status decode_tensor(struct infer *infer, struct infer_call *call, uint32_t index,
+static enum status decode_tensor(struct request *request, struct infer_call *call, uint32_t index,
                                  const struct call_leaf *leaf, struct error *err)
 {
+    struct infer *infer = &request->infer;
     const struct call_method *method = &call->model->call;
     enum dtype dtype = method->inputs[index].dtype;
     bool is_direct = leaf->encoding == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
     void *memory;
+    if (leaf->encoding == CALL_BINARY && !is_direct) {
+        TRY(infer_check_inline(request, leaf->stored, err));
+    }
     enum status status = is_direct ? infer_bind(infer, call, index, dtype, &leaf->shape,
                                                 &leaf->layout, leaf->data, err)
                                    : infer_stage(call, index, dtype, &leaf->shape, &leaf->layout,
@@ -185,7 +189,7 @@ static enum status decode_input(struct request *request, struct infer_call *call
     }
     switch (method->inputs[index].kind) {
     case CALL_TENSOR:
-        return decode_tensor(&request->infer, call, index, leaf, err);
+        return decode_tensor(request, call, index, leaf, err);
     case CALL_SCALAR:
         return decode_scalar(call, index, leaf, err);
     case CALL_STRING:

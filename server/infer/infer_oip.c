@@ -213,6 +213,9 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
     }
     size_t stored = oip_input_stored_bytes(input);
     void *memory;
+    if (input->is_binary) {
+        TRY(infer_check_inline(request, stored, err));
+    }
     TRY(place_input(
         infer_stage(call, index, dtype, &input->shape, &input->layout, stored, &memory, err), input,
         ": ", err));

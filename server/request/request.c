@@ -217,6 +217,15 @@ void request_run(struct request *request)
 
 /* ---- steps, in their order ------------------------------------------------------------------- */
 
+/* Bytes that decoding handles, as far as that is known before. Tensors behind announced JSON are
+ * used where they lie; a step that has to copy more than a few bytes is repeated on a thread. */
+static size_t decoded_bytes(const struct request *request)
+{
+    bool has_tensors = request_route(request)->ops == &infer_ops_one &&
+                       head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
+    return has_tensors ? json_bytes(request) : request->body.len;
+}
+
 /* Decoding takes long, or may do so: the size of a body with a content coding is unknown. */
 static bool is_long(const struct request *request)
 {
@@ -226,7 +235,7 @@ static bool is_long(const struct request *request)
     if (request_route(request)->ops->is_long) {
         return true;
     }
-    return request->body.len > request->server->params->inline_bytes_max ||
+    return decoded_bytes(request) > request->server->params->inline_bytes_max ||
            request->infer.media.is_any || head_has(&request->head, HTTP_CONTENT_ENCODING);
 }
 
@@ -270,6 +279,11 @@ static enum step_result step_parse(struct request *request)
 static enum step_result step_decode(struct request *request)
 {
     enum status status = infer_decode(request, &request->err);
+    if (status == ST_WOULD_BE_HEAVY && !request->offload) {
+        request->err.code = ST_OK;
+        request->offload = true; /* nothing has been copied yet */
+        return STEP_NEXT;
+    }
     bool has_files = status == ST_OK && infer_media_needs_threads(request);
     return advance(request, status, has_files ? STEP_MEDIA : STEP_PREPARE);
 }

@@ -226,15 +226,21 @@ def misplaced(client, model):
            (400, "args[0]: strides and offset are for tensors with base64 or binary_data_size"))
 
 
-def main():
-    report = Report()
-    arguments = ["--workers=2", *(str(MODELS / f"{name}.pte") for name in SERVED)]
+def run_checks(report, *options):
+    arguments = ["--workers=2", *options, *(str(MODELS / f"{name}.pte") for name in SERVED)]
     with Daemon(arguments) as daemon:
         for check, model in (*((same_results, model) for model in SERVED),
                              *((check, "add") for check in (shared_elements, refused, misplaced))):
             client = Client(daemon.port)
-            report.run(f"{check.__name__.replace('_', ' ')}, {model}", check, client, model)
+            words = (check.__name__.replace("_", " "), model, *options)
+            report.run(", ".join(words), check, client, model)
             client.close()
+
+
+def main():
+    report = Report()
+    run_checks(report)
+    run_checks(report, "--inline-bytes-max=1")  # the loop leaves what has to be copied to a thread
     return report.finish()
 
 
