@@ -120,7 +120,7 @@ static enum status read_labels(const struct options *options, struct origin *ori
                                  &origin->label_count, err);
     }
     buf_fini(&text);
-    return status == ST_OK ? ST_OK : error_prefix(err, "labels: ");
+    return status == ST_OK ? ST_OK : error_prefix(err, "labels %s: ", said->path);
 }
 
 /* The card file, and over it the members that the document has for the model. */

@@ -29,11 +29,16 @@ static enum status add_option(struct options *options, struct args *args, const 
     struct span name = arg->option;
     const struct setting *setting = NULL;
     const char *value;
+    char hint[SETTING_HINT_MAX] = "";
     if (name.len > 2 && memcmp(name.ptr, "--", 2) == 0) {
-        setting = setting_find(span_of(name.ptr + 2, name.len - 2));
+        struct span option = span_of(name.ptr + 2, name.len - 2);
+        setting = setting_find(option);
+        if (!setting) {
+            setting_hint(option, false, hint);
+        }
     }
     if (!setting) {
-        return args_refuse(arg, err);
+        return error_set(err, ST_INVALID, "unknown option '%.*s'%s", SPAN_SHORT(name), hint);
     }
     TRY(take_value(args, arg, setting, &value, err));
     enum status status = setting_set(setting, options, value, err);

@@ -237,7 +237,10 @@ static enum status set_set(struct options *options, const char *value, struct er
     struct span name = span_of(colon + 1, (size_t)(equals - colon - 1));
     const struct setting *setting = setting_find(name);
     if (!setting || !setting->is_of_model) {
-        return error_set(err, ST_INVALID, "a model has no parameter '%.*s'", SPAN_SHORT(name));
+        char hint[SETTING_HINT_MAX];
+        setting_hint(name, true, hint);
+        return error_set(err, ST_INVALID, "a model has no setting '%.*s'%s", SPAN_SHORT(name),
+                         hint);
     }
     bool is_variable = options->source == OPTIONS_FROM_VARIABLES;
     const struct option_setting named = {.name = value,

@@ -72,6 +72,11 @@ MUST_CHECK enum status setting_read(const struct setting *setting, const struct 
 /* "body-bytes-max", and "PTED_BODY_BYTES_MAX", terminated. */
 void setting_print_option(const struct setting *setting, struct buf *out);
 
+/* "; did you mean '--max-batch'?", if a setting is like |option|, which comes without its dashes;
+ * otherwise "". If |is_of_model|, only settings of models count, and the hint has no dashes. */
+#define SETTING_HINT_MAX 96
+void setting_hint(struct span option, bool is_of_model, char hint[SETTING_HINT_MAX]);
+
 #define SETTING_VARIABLE_MAX 64
 void setting_variable(const struct setting *setting, char name[SETTING_VARIABLE_MAX]);
 

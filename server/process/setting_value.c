@@ -13,6 +13,9 @@
 #include "base/check.h"
 #include "base/precision.h"
 #include "server/process/document.h"
+#include "server/process/nearest.h"
+
+#define WORDS_MAX 128
 
 struct suffix {
     const char *text;
@@ -120,6 +123,36 @@ void setting_print_option(const struct setting *setting, struct buf *out)
 {
     for (const char *c = setting->name; *c; c++) {
         buf_add_char(out, *c == '_' ? '-' : *c);
+    }
+}
+
+void setting_hint(struct span option, bool is_of_model, char hint[SETTING_HINT_MAX])
+{
+    const char *words[WORDS_MAX];
+    uint32_t count = 0;
+    char name[SETTING_VARIABLE_MAX];
+    hint[0] = '\0';
+    if (option.len >= sizeof(name)) {
+        return;
+    }
+    for (size_t i = 0; i < option.len; i++) {
+        name[i] = option.ptr[i] == '-' ? '_' : (char)option.ptr[i];
+    }
+    name[option.len] = '\0';
+    must(setting_count <= WORDS_MAX);
+    for (uint32_t i = 0; i < setting_count; i++) {
+        if (settings[i].is_of_model || !is_of_model) {
+            words[count++] = settings[i].name;
+        }
+    }
+    const char *near = nearest_word(name, words, count);
+    if (near) {
+        const char *dashes = is_of_model ? "" : "--";
+        int len = snprintf(hint, SETTING_HINT_MAX, "; did you mean '%s%s'?", dashes, near);
+        must(len > 0 && len < SETTING_HINT_MAX);
+        for (char *c = hint; *c; c++) {
+            *c = *c == '_' ? '-' : *c;
+        }
     }
 }
 

@@ -148,11 +148,11 @@ def settings(path):
         fresh, = json.loads(client.body)["outputs"][0]["data"]
         index = text.split(":")[1]
         expect("label", fresh.split(":")[2], f"class {index}")
-    expect_exit(66, "labels: No such file or directory", DIGITS, "--labels=digits=/none")
+    expect_exit(66, "labels /none: No such file or directory", DIGITS, "--labels=digits=/none")
     expect_exit(64, "--labels digits=/dev/null: no model file is served as 'digits'", ADD,
                 "--labels=digits=/dev/null")
     (folder / "long").write_bytes(b"x" * (9 << 20))
-    expect_exit(65, "labels: ", DIGITS, f"--labels=digits={folder}/long")
+    expect_exit(65, f"labels {folder}/long: ", DIGITS, f"--labels=digits={folder}/long")
 
 
 CHECKS = (classes, lists, many, settings)

@@ -383,7 +383,7 @@ static void other_sources_have_problems(void **state)
         {"PTED_LISTEN=a:1,b", "", "PTED_LISTEN: expected ADDR:PORT", EX_CONFIG},
         {"PTED_MODEL=a", "", "PTED_MODEL: expected NAME=FILE, got 'a'", EX_CONFIG},
         {"PTED_MODEL=a/b=c", "", "model name 'a/b'", EX_CONFIG},
-        {"PTED_SET=a:b=c", "", "PTED_SET: a model has no parameter 'b'", EX_CONFIG},
+        {"PTED_SET=a:b=c", "", "PTED_SET: a model has no setting 'b'", EX_CONFIG},
         {"PTED_CONFIG=/nowhere/x.json", "", "/nowhere/x.json: No such file", EX_NOINPUT},
         {"", "--config /nowhere/x.json", "/nowhere/x.json: No such file", EX_NOINPUT},
         {"", "--config", "option '--config' needs a value", EX_USAGE},
@@ -396,7 +396,8 @@ static void other_sources_have_problems(void **state)
         {"", "--tls-min-version 1.1", "pted: --tls-min-version: expected 1.2 or 1.3, got '1.1'",
          EX_USAGE},
         {"", "--model a/b=c", "model name 'a/b'", EX_USAGE},
-        {"", "--nope", "unknown option '--nope'", EX_USAGE},
+        {"", "--nope", "unknown option '--nope'\n", EX_USAGE},
+        {"", "--modl=x", "unknown option '--modl'; did you mean '--model'?", EX_USAGE},
         {"", "--watch=maybe", "--watch: expected true or false, got 'maybe'", EX_USAGE},
     };
     (void)state;

@@ -133,8 +133,9 @@ static void settings_of_a_model(void **state)
         {":weight=7", "expected NAME:PARAM=VALUE"},
         {"x:weight", "expected NAME:PARAM=VALUE"},
         {"x=1:weight", "expected NAME:PARAM=VALUE"},
-        {"x:idle-timeout=1s", "--set: a model has no parameter 'idle-timeout'"},
-        {"x:=1", "a model has no parameter ''"},
+        {"x:idle-timeout=1s", "--set: a model has no setting 'idle-timeout'"},
+        {"x:=1", "a model has no setting ''"},
+        {"x:max-batches=3", "no setting 'max-batches'; did you mean 'max-batch'?"},
         {"x:weight=0", "--set: weight: expected 1 to 1000, got '0'"},
         {"x:max-batch=65", "max-batch: expected 0 to 64"},
     };
