@@ -67,7 +67,9 @@ enum rt_op_flags {
     RT_OP_VIEW = 1 << 0,     /* output 0 has argument 0's bytes: no dispatch, emit is NULL */
     RT_OP_SCALAR = 1 << 1,   /* all outputs are scalars that |shape| sets: no dispatch */
     RT_OP_IN_PLACE = 1 << 2, /* output 0 may use argument 0's memory if types and dims agree */
-    RT_OP_EPILOGUE = 1 << 3, /* |detail| is a struct rt_epilogue: what fusion may add to the node */
+    /* |detail| is a struct rt_epilogue: what fusion may add to the node. Output 0 may use the
+     * memory of a residual of bfloat16. */
+    RT_OP_EPILOGUE = 1 << 3,
     /*
      * Arguments marked '!' get a new content, and the old one is not read. The importer passes none
      * for them (their letter is "T?!"), so that a buffer whose content is always replaced does not

@@ -228,15 +228,27 @@ static void note_reads(struct rt_flow *flow)
     }
 }
 
-static bool may_share(struct rt_flow *flow, const struct rt_node *node, uint32_t region)
+/* The argument whose memory output 0 may use, if all else agrees: the first one, or the residual of
+ * a product. In place of a residual of floats no sums can be kept between parts of a product. */
+static bool find_shared(const struct rt_graph *graph, const struct rt_node *node, uint32_t *index)
+{
+    const struct rt_epilogue *e = node->op->flags & RT_OP_EPILOGUE ? node->op->detail : NULL;
+    bool has_residual =
+        e && e->residual && rt_node_arg(graph, node, e->residual)->dtype == DT_BF16;
+    *index = has_residual ? e->residual : 0;
+    return has_residual || node->op->flags & RT_OP_IN_PLACE;
+}
+
+static bool may_share(struct rt_flow *flow, const struct rt_node *node, uint32_t arg,
+                      uint32_t region)
 {
     const struct rt_graph *graph = flow->graph;
-    const struct rt_value *in = rt_node_arg(graph, node, 0), *out = rt_node_out(graph, node, 0);
-    if (!(node->op->flags & RT_OP_IN_PLACE) || in->kind != RT_TENSOR || in->dtype != out->dtype ||
-        in->order != out->order || !rt_value_same_dims(in, out)) {
+    const struct rt_value *in = rt_node_arg(graph, node, arg), *out = rt_node_out(graph, node, 0);
+    if (in->kind != RT_TENSOR || in->dtype != out->dtype || in->order != out->order ||
+        !rt_value_same_dims(in, out)) {
         return false;
     }
-    const struct rt_storage *from = &flow->classes[find(flow, node->args[0])];
+    const struct rt_storage *from = &flow->classes[find(flow, node->args[arg])];
     const struct rt_storage *to = &flow->classes[find(flow, node->outs[0])];
     return from->home == RT_HOME_WORKSPACE &&
            (to->home == RT_HOME_WORKSPACE || to->home == RT_HOME_RESULT) && from->last == region &&
@@ -247,11 +259,13 @@ static void join_in_place(struct rt_flow *flow)
 {
     for (uint32_t i = 0; i < flow->order_count; i++) {
         const struct rt_node *node = &flow->graph->nodes[flow->order[i]];
+        uint32_t arg;
         if (node->arg_count == 0 || node->out_count == 0 ||
-            !may_share(flow, node, flow->region[flow->order[i]])) {
+            !find_shared(flow->graph, node, &arg) ||
+            !may_share(flow, node, arg, flow->region[flow->order[i]])) {
             continue;
         }
-        uint32_t in = find(flow, node->args[0]), out = find(flow, node->outs[0]);
+        uint32_t in = find(flow, node->args[arg]), out = find(flow, node->outs[0]);
         flow->class_of[out] = in;
         flow->classes[in].home = flow->classes[out].home;
         flow->classes[in].index = flow->classes[out].index;

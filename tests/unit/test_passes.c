@@ -1003,6 +1003,43 @@ static void views_share_and_last_reads_are_reused(void **state)
     assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* which is read again */
 }
 
+/* Does the sum of a residual block lie where its residual did? |depth| products are beside the
+ * residual; with |is_read| a product reads it later, too. */
+static bool is_in_place(struct fixture *f, uint32_t depth, bool is_read)
+{
+    struct rt_flow flow;
+    uint32_t x = multiply(f, INPUT(2, 16)), y = x;
+    for (uint32_t i = 0; i < depth; i++) {
+        y = multiply(f, y);
+    }
+    uint32_t sum = multiply(f, add(f, y, x));
+    give(f, is_read ? multiply(f, add(f, multiply(f, sum), x)) : sum);
+    assert_int_equal(narrowed(f), DT_BF16);
+    assert_ok(f->err,
+              rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
+    const struct rt_node *first = NULL;
+    for (uint32_t i = 0; i < f->graph.node_count && !first; i++) {
+        const struct rt_node *node = &f->graph.nodes[i];
+        bool is_sum = strcmp(node->op->name, "gemm") == 0 &&
+                      rt_node_arg(&f->graph, node, 4)->kind == RT_TENSOR;
+        first = is_sum ? node : NULL;
+    }
+    assert_non_null(first);
+    return flow.class_of[first->args[4]] == flow.class_of[first->outs[0]];
+}
+
+static void sums_lie_where_their_residual_did(void **state)
+{
+    assert_true(is_in_place(*state, 2, false));
+}
+
+static void residuals_that_are_read_again_keep_their_place(void **state)
+{
+    assert_false(is_in_place(*state, 1, false)); /* by the same product */
+    start_again(state);
+    assert_false(is_in_place(*state, 2, true));
+}
+
 /* The classes of two convolutions and of their concatenation; one of them may be read twice. */
 static bool are_parts(struct fixture *f, bool is_host, int64_t dim, bool is_read_twice)
 {
@@ -1138,6 +1175,8 @@ int main(void)
         TEST(a_large_result_has_its_order_at_once),
         TEST(branches_share_a_region),
         TEST(views_share_and_last_reads_are_reused),
+        TEST(sums_lie_where_their_residual_did),
+        TEST(residuals_that_are_read_again_keep_their_place),
         TEST(parts_of_an_image_lie_in_it),
         TEST(only_images_that_nothing_else_reads_are_parts),
         TEST(only_channels_are_parts),
