@@ -323,6 +323,25 @@ static uint32_t make_small(struct fixture *f, uint32_t variant)
                     convs[variant].padding, 1);
 }
 
+/* Images that AMX copies with their padding: lines and columns that step beyond it at one side or
+ * both, taps that lie apart, kernels larger than the image, and copies in several parts. */
+static uint32_t make_padded(struct fixture *f, uint32_t variant)
+{
+    static const struct {
+        int64_t w[4], height, width, stride, padding, dilation;
+    } convs[] = {
+        {{33, 16, 3, 3}, 14, 15, 1, 1, 1}, {{33, 16, 3, 3}, 14, 15, 2, 1, 1},
+        {{40, 6, 5, 3}, 13, 9, 2, 2, 1},   {{20, 8, 3, 3}, 17, 18, 3, 2, 2},
+        {{20, 8, 3, 3}, 11, 12, 1, 4, 4},  {{16, 10, 5, 5}, 3, 2, 1, 4, 1},
+        {{12, 4, 1, 7}, 9, 8, 1, 6, 1},    {{8, 64, 3, 3}, 60, 61, 1, 1, 1},
+        {{8, 64, 3, 3}, 60, 61, 2, 1, 1},
+    };
+    const int64_t *w = convs[variant].w;
+    uint32_t x = CONSTANT(1, 2, w[1], convs[variant].height, convs[variant].width);
+    return convolve_dilated(f, x, w, convs[variant].stride, convs[variant].padding,
+                            convs[variant].dilation, 1);
+}
+
 /* Kernels that reach far beyond the image, so that a copy with its padding would be too large, even
  * for the integer that counts its bytes. */
 static uint32_t make_far(struct fixture *f, uint32_t variant)
@@ -374,6 +393,7 @@ static void rounded_results_are_near(void **state)
     (void)state;
     check_near(make_pair, 3, 0.01F);
     check_near(make_small, 6, 0.01F);
+    check_near(make_padded, 9, 0.01F);
     check_near(make_far, 2, 0.01F);
     check_near(make_block, 2, 0.02F);
 }
