@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Start: device, sockets, models, then READY. Stop: the first SIGTERM or SIGINT answers "not
- * ready", takes what is in the accept queue, closes the listening sockets and the idle connections,
- * and waits for the rest up to drain_timeout; the second one ends the process at once.
+ * Start: device, sockets, models, then READY. While a thread loads the first models, only probes
+ * get answers. Stop: the first SIGTERM or SIGINT answers "not ready", takes what is in the accept
+ * queue, closes the listening sockets and the idle connections, and waits for the rest up to
+ * drain_timeout. The second one ends the process at once; during the start, the first one does.
  */
 #include "config.h"
 
@@ -18,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -135,6 +137,25 @@ static void on_accept_queue_empty(uv_timer_t *timer)
     server_check_drained(server);
 }
 
+static void begin_drain(struct server *server)
+{
+    server->is_draining = true;
+    proving_stop(server);
+    fetch_cancel();
+    server->incomplete_until_ms = uv_now(&server->loop) + server->params->drain_incomplete_timeout;
+    uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
+}
+
+/* Nothing but probes gets answers yet, and a thread that loads a model may take minutes. */
+static _Noreturn void leave_start(struct server *server)
+{
+    log_line(LOG_NOTICE, "stopped while models were loading");
+    notify_send(&server->notify, "STOPPING=1");
+    listener_close_all(server);
+    access_log_close(&server->access_log);
+    _exit(EX_OK);
+}
+
 static void on_signal(uv_signal_t *signal, int number)
 {
     struct server *server = server_of(signal->data);
@@ -142,13 +163,12 @@ static void on_signal(uv_signal_t *signal, int number)
         log_line(LOG_WARNING, "stopping now");
         _exit(SIGNAL_EXIT_BASE + number);
     }
+    if (server->is_starting) {
+        leave_start(server);
+    }
     log_line(LOG_NOTICE, "stopping: %u connections are open", server->conn_count);
     notify_send(&server->notify, "STOPPING=1\nSTATUS=finishing %u connections", server->conn_count);
-    server->is_draining = true;
-    proving_stop(server);
-    fetch_cancel();
-    server->incomplete_until_ms = uv_now(&server->loop) + server->params->drain_incomplete_timeout;
-    uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
+    begin_drain(server);
 }
 
 static void reopen_access_log(struct server *server)
@@ -502,14 +522,17 @@ static void limit_connections(struct server *server)
 {
     struct rlimit limit;
     uint64_t reserved = FILES_RESERVED + 2 * (uint64_t)rt_program_descriptors();
-    server->connection_count_max = server->params->connection_count_max;
+    uint32_t before = server->connection_count_max, wanted = server->params->connection_count_max;
+    server->connection_count_max = wanted;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
         return;
     }
     uint64_t allowed =
         limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
-    if (allowed < server->connection_count_max) {
+    if (allowed < wanted) {
         server->connection_count_max = (uint32_t)allowed;
+    }
+    if (allowed < wanted && allowed != before) {
         log_line(LOG_WARNING, "at most %u connections: the process may have %llu files open",
                  server->connection_count_max, (unsigned long long)limit.rlim_cur);
     }
@@ -546,6 +569,7 @@ enum status server_init(struct server *server, const struct options *options, st
     }
     server->has_loop = true;
     server->thread = uv_thread_self();
+    limit_connections(server);
     TRY(init_handles(server, err));
     TRY(access_read(&server->access, options, err));
     TRY(tls_open(server, err));
@@ -558,9 +582,7 @@ enum status server_init(struct server *server, const struct options *options, st
         return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
     }
     TRY(watch_init(server, err)); /* first: nothing that comes meanwhile is missed */
-    TRY(serving_new(options, server_device_name(server), true, NULL, &server->serving, err));
-    limit_connections(server);
-    return ST_OK;
+    return serving_new(options, server_device_name(server), true, &server->serving, err);
 }
 
 /*
@@ -587,16 +609,26 @@ static void ask_for_short_turns(void)
 #endif
 }
 
-enum status server_run(struct server *server, struct error *err)
+enum status server_start(struct server *server, struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    uv_signal_start(&server->sigterm, on_signal, SIGTERM);
-    uv_signal_start(&server->sigint, on_signal, SIGINT);
-    uv_signal_start(&server->sighup, on_hangup, SIGHUP);
-    uv_signal_start(&server->sigusr1, on_user_signal, SIGUSR1);
+    server->is_starting = true;
     TRY(listener_start_all(server, err));
-    ask_for_short_turns();
-    watchdog_start(server);
+    return changes_start(server, err);
+}
+
+void server_end_start(struct server *server, enum status status, const struct error *err)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    must(server->is_starting && !server->is_draining);
+    if (status != ST_OK) {
+        server->failure = *err;
+        begin_drain(server);
+        return;
+    }
+    server->is_starting = false;
+    limit_connections(server);
+    listener_open_all(server);
     uint32_t ready = repository_ready_count(&server->serving->repository),
              count = repository_count(&server->serving->repository);
     log_line(LOG_NOTICE, "serving %u of %u models", ready, count);
@@ -604,8 +636,23 @@ enum status server_run(struct server *server, struct error *err)
         log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
     }
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
-    proving_begin(server);
+}
+
+enum status server_run(struct server *server, struct error *err)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    uv_signal_start(&server->sigterm, on_signal, SIGTERM);
+    uv_signal_start(&server->sigint, on_signal, SIGINT);
+    uv_signal_start(&server->sighup, on_hangup, SIGHUP);
+    uv_signal_start(&server->sigusr1, on_user_signal, SIGUSR1);
+    TRY(server_start(server, err));
+    ask_for_short_turns();
+    watchdog_start(server);
     uv_run(&server->loop, UV_RUN_DEFAULT);
+    if (server->failure.code != ST_OK) {
+        *err = server->failure;
+        return err->code;
+    }
     log_line(LOG_NOTICE, "stopped");
     return ST_OK;
 }

@@ -102,18 +102,23 @@ struct server {
     uv_timer_t drain;        /* times the stop: the accept queue, the grace, drain_timeout */
     uint32_t accept_rounds;  /* times that the stop has looked at the accept queue */
     uv_signal_t sigterm, sigint, sighup, sigusr1;
+    bool is_starting;     /* the first models are loading, or failed: only probes get answers */
+    struct error failure; /* of the start; its code is ST_OK if there is none */
     bool is_draining;
     bool is_grace_over; /* while draining: connections without a request close */
     bool is_closing;    /* handles are being closed; the loop ends soon */
     bool has_loop;      /* |loop| is initialised */
 };
 
-/* Opens the device, takes or binds the sockets, loads the models. Nothing is accepted before run.
- */
+/* Opens the device, takes or binds the sockets. Nothing is accepted before the start. */
 MUST_CHECK enum status server_init(struct server *server, const struct options *options,
                                    struct error *err);
 
-/* Serves until a signal has ended it and the last request is answered. */
+/* Listens, and begins to load the first models; until they are loaded, only probes get answers. */
+MUST_CHECK enum status server_start(struct server *server, struct error *err);
+
+/* Starts, and serves until a signal has ended it and the last request is answered. Also returns an
+ * error of a model that was to be loaded first. */
 MUST_CHECK enum status server_run(struct server *server, struct error *err);
 
 /* Also after a failed server_init(). */
@@ -136,6 +141,9 @@ void server_let_go_serving(struct server *server, struct serving *serving);
 
 /* Takes |fresh| over. The old one goes now, or with the last request that holds it. */
 void server_replace_serving(struct server *server, struct serving *fresh);
+
+/* The first models are loaded, or |err| says why not; then the daemon stops. */
+void server_end_start(struct server *server, enum status status, const struct error *err);
 
 /* A connection was added: its deadline is looked at from now on. */
 void server_start_sweep(struct server *server);

@@ -46,13 +46,14 @@ enum status api_live(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/* Models are loaded before the first connection is accepted, so the server is not ready only while
- * it drains or after the device has been lost. */
 enum status api_ready(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     if (request->server->is_draining) {
         return error_set(err, ST_UNAVAILABLE, "stopping");
+    }
+    if (request->server->is_starting) {
+        return error_set(err, ST_UNAVAILABLE, "models are loading");
     }
     if (request->server->recovery.is_active) {
         return error_set(err, ST_UNAVAILABLE, "the device was lost");

@@ -239,8 +239,19 @@ static struct listener *of_link(struct list *link)
     return listener;
 }
 
+/* Clients of a socket that was handed over wait in its queue for the first models: they come before
+ * the daemon starts, and while it is restarted. */
+static bool awaits_models(const struct listener *listener)
+{
+    return listener->server->is_starting && !listener->is_bound &&
+           listener->kind.role != LISTENER_HEALTH;
+}
+
 static void start(struct listener *listener)
 {
+    if (awaits_models(listener)) {
+        return;
+    }
     int rc = uv_poll_start(&listener->poll, UV_READABLE, on_readable);
     must(rc == 0);
 }
@@ -401,21 +412,33 @@ enum status listener_start_all(struct server *server, struct error *err)
     OBJ_CHECK(server, SERVER_MAGIC);
     for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
         struct listener *listener = of_link(l);
-        char url[ADDRESS_TEXT_MAX];
-        address_print_url(&listener->address, url);
         if (listen(listener->fd, BACKLOG) < 0) {
+            char url[ADDRESS_TEXT_MAX];
+            address_print_url(&listener->address, url);
             return error_set(err, status_of_errno(errno), "listen on %s: %s", url, strerror(errno));
         }
         start(listener);
-        log_line(LOG_NOTICE, "listening on %s%s", url, purpose_of(listener->kind.role));
     }
     return ST_OK;
+}
+
+void listener_open_all(struct server *server)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    must(!server->is_starting);
+    for (struct list *l = server->listeners.next; l != &server->listeners; l = l->next) {
+        struct listener *listener = of_link(l);
+        char url[ADDRESS_TEXT_MAX];
+        address_print_url(&listener->address, url);
+        start(listener);
+        log_line(LOG_NOTICE, "listening on %s%s", url, purpose_of(listener->kind.role));
+    }
 }
 
 static bool has_waiting(const struct listener *listener)
 {
     struct pollfd poll_fd = {.fd = listener->fd, .events = POLLIN};
-    return poll(&poll_fd, 1, 0) > 0;
+    return !awaits_models(listener) && poll(&poll_fd, 1, 0) > 0;
 }
 
 bool listener_has_waiting(const struct server *server)

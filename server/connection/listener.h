@@ -37,8 +37,11 @@ MUST_CHECK enum status listener_bind(struct server *server, const char *text,
 MUST_CHECK enum status listener_adopt(struct server *server, int fd, struct listener_kind kind,
                                       struct error *err);
 
-/* All listeners accept from now on, and the log says where. */
+/* The daemon starts: its own sockets accept from now on, and all sockets for probes. */
 MUST_CHECK enum status listener_start_all(struct server *server, struct error *err);
+
+/* The first models are there: all listeners accept, and the log says where. */
+void listener_open_all(struct server *server);
 
 /* Does a client wait to be accepted? */
 bool listener_has_waiting(const struct server *server);

@@ -24,11 +24,11 @@ static void dump_server(const struct server *server)
     }
     log_line(LOG_NOTICE,
              "SIGUSR1: %u connections, %u requests, %zu of %zu bytes for them in use, %u tasks of "
-             "requests and %u of models on %u threads%s%s",
+             "requests and %u of models on %u threads%s%s%s",
              server->conn_count, server->busy_request_count, memory.used_bytes, memory.size_bytes,
              server->offload.open[OFFLOAD_REQUEST] + server->offload.open[OFFLOAD_HEAVY],
              server->offload.open[OFFLOAD_LONG], server->offload.threads,
-             server->is_draining ? ", stopping" : "",
+             server->is_starting ? ", starting" : "", server->is_draining ? ", stopping" : "",
              server->recovery.is_active ? ", the device was lost" : "");
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,13 +15,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 
 #define ARGS_MAX 16
-#define WAIT_NS 5000000 /* between two looks */
+#define WAIT_MS 20 /* between two looks whether it has ended */
+#define NOTICE_BYTES_MAX 256
 
 static enum status make_folder(struct chat_daemon *daemon, struct error *err)
 {
@@ -31,6 +32,7 @@ static enum status make_folder(struct chat_daemon *daemon, struct error *err)
         if (len > 0 && (size_t)len + sizeof("/socket") <= sizeof(daemon->socket) &&
             mkdtemp(daemon->folder)) {
             snprintf(daemon->socket, sizeof(daemon->socket), "%.90s/socket", daemon->folder);
+            snprintf(daemon->notify, sizeof(daemon->notify), "%.90s/notify", daemon->folder);
             return ST_OK;
         }
     }
@@ -56,8 +58,20 @@ static const char *find_program(char path[PATH_MAX])
     return "pted";
 }
 
+static enum status listen_for_notices(struct chat_daemon *daemon, struct error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _Static_assert(sizeof(daemon->notify) <= sizeof(address.sun_path), "each path fits");
+    memcpy(address.sun_path, daemon->notify, strlen(daemon->notify) + 1);
+    daemon->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return daemon->notify_fd >= 0 &&
+                   bind(daemon->notify_fd, (struct sockaddr *)&address, sizeof(address)) == 0
+               ? ST_OK
+               : error_set(err, ST_SYSTEM, "%s: %s", daemon->notify, strerror(errno));
+}
+
 /* In the child: SIGINT of the terminal is for the chat, not for the daemon. */
-static void become(const char *program, const char *const *args, pid_t parent)
+static void become(const char *program, const char *const *args, const char *notify, pid_t parent)
 {
     const union {
         const char *const *ours;
@@ -69,6 +83,7 @@ static void become(const char *program, const char *const *args, pid_t parent)
     }
     setpgid(0, 0);
     dup2(STDERR_FILENO, STDOUT_FILENO);
+    setenv("NOTIFY_SOCKET", notify, 1);
     execvp(program, both.of_exec);
     fprintf(stderr, "pte: %s: %s\n", program, strerror(errno));
     _exit(127);
@@ -104,7 +119,7 @@ static enum status start(const struct chat_daemon_options *options, struct chat_
     pid_t parent = getpid();
     daemon->pid = fork();
     if (daemon->pid == 0) {
-        become(program, args, parent);
+        become(program, args, daemon->notify, parent);
     }
     if (daemon->pid < 0) {
         daemon->pid = 0;
@@ -113,24 +128,25 @@ static enum status start(const struct chat_daemon_options *options, struct chat_
     return ST_OK;
 }
 
-static bool answers(const struct chat_daemon *daemon)
+/* Reads what the daemon has said: does it serve the model? */
+static bool is_ready(const struct chat_daemon *daemon)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    _Static_assert(sizeof(daemon->socket) <= sizeof(address.sun_path), "each path fits");
-    memcpy(address.sun_path, daemon->socket, strlen(daemon->socket) + 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool is_there = fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
-    if (fd >= 0) {
-        close(fd);
+    static const char ready[] = "READY=1\n";
+    char notice[NOTICE_BYTES_MAX];
+    ssize_t len;
+    while ((len = recv(daemon->notify_fd, notice, sizeof(notice), 0)) >= 0) {
+        if ((size_t)len >= sizeof(ready) - 1 && memcmp(notice, ready, sizeof(ready) - 1) == 0) {
+            return true;
+        }
     }
-    return is_there;
+    return false;
 }
 
-/* Models are loaded before the daemon listens, however long that takes; the user can interrupt. */
+/* However long the model takes to load; the user can interrupt. */
 static enum status wait_ready(struct chat_daemon *daemon, const volatile int *stop,
                               struct error *err)
 {
-    while (!answers(daemon)) {
+    while (!is_ready(daemon)) {
         int status;
         if (*stop) {
             return error_set(err, ST_CANCELLED, "stopped while the model was loaded");
@@ -139,8 +155,8 @@ static enum status wait_ready(struct chat_daemon *daemon, const volatile int *st
             daemon->pid = 0;
             return error_set(err, ST_UNAVAILABLE, "pted did not start");
         }
-        const struct timespec pause = {.tv_nsec = WAIT_NS};
-        nanosleep(&pause, NULL);
+        struct pollfd notices = {.fd = daemon->notify_fd, .events = POLLIN};
+        (void)poll(&notices, 1, WAIT_MS);
     }
     return ST_OK;
 }
@@ -148,11 +164,12 @@ static enum status wait_ready(struct chat_daemon *daemon, const volatile int *st
 enum status chat_daemon_start(const struct chat_daemon_options *options, const volatile int *stop,
                               struct chat_daemon *daemon, struct error *err)
 {
-    *daemon = (struct chat_daemon){.pid = 0};
+    *daemon = (struct chat_daemon){.notify_fd = -1};
     if (access(options->path, R_OK) != 0) {
         return error_set(err, ST_NOT_FOUND, "%.200s: %s", options->path, strerror(errno));
     }
     TRY(make_folder(daemon, err));
+    TRY(listen_for_notices(daemon, err));
     TRY(start(options, daemon, err));
     return wait_ready(daemon, stop, err);
 }
@@ -166,6 +183,10 @@ void chat_daemon_stop(struct chat_daemon *daemon)
         daemon->pid = 0;
     }
     if (daemon->folder[0]) {
+        if (daemon->notify_fd >= 0) {
+            close(daemon->notify_fd);
+        }
+        unlink(daemon->notify);
         unlink(daemon->socket);
         rmdir(daemon->folder);
         daemon->folder[0] = '\0';

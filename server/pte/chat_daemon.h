@@ -14,7 +14,9 @@
 
 struct chat_daemon {
     char folder[CHAT_DAEMON_PATH_MAX], socket[CHAT_DAEMON_PATH_MAX];
-    pid_t pid; /* 0: none */
+    char notify[CHAT_DAEMON_PATH_MAX]; /* where it says that it serves, by sd_notify(3) */
+    int notify_fd;                     /* owned; -1: none */
+    pid_t pid;                         /* 0: none */
 };
 
 struct chat_daemon_options {

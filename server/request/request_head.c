@@ -85,12 +85,23 @@ static int find_route(struct request *request, const struct exchange_head *head)
     return route_find(head_target(&request->head), head->method, &request->match, &request->err);
 }
 
+/* Before the first models are there, it is not known what the daemon has. */
+static int check_started(struct request *request)
+{
+    if (!request->server->is_starting || request_route(request)->is_for_probes) {
+        return 200;
+    }
+    error_set(&request->err, ST_UNAVAILABLE, "models are loading");
+    return 503;
+}
+
 bool request_begin(struct request *request, const struct exchange_head *head)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     request->method = head->method_name;
     int status = find_route(request, head);
     status = status == 200 ? access_begin(request) : status;
+    status = status == 200 ? check_started(request) : status;
     status = status == 200 ? check_query(request) : status;
     if (status == 200) {
         enum status announced = announce_body(request, head);

@@ -37,6 +37,9 @@ void request_log_error(struct request *request, int http_status, const struct er
     if (index < 0 && logs_all(request)) {
         return; /* the request's own line has it */
     }
+    if (request->match.id == ROUTE_READY) {
+        return; /* a probe that learns "not yet" has found no fault */
+    }
     if (!server_may_log(request->server,
                         is_ours(http_status) ? LOG_KIND_FAILED : LOG_KIND_REFUSED)) {
         return;

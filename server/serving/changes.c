@@ -249,6 +249,10 @@ static void publish(struct server *server, struct change *change)
         update->retired_count = 0;
         proving_begin(server);
     }
+    if (update->kind == UPDATE_START) {
+        server_end_start(server, change->status, &change->err);
+        return;
+    }
     if (change->is_reload && change->status == ST_OK) {
         update_fini(update); /* it borrows from the settings that are replaced */
         reload_adopt(server, change->config);
@@ -402,6 +406,17 @@ void changes_go_on(struct server *server)
 }
 
 /* ---- asking for a change --------------------------------------------------------------------- */
+
+enum status changes_start(struct server *server, struct error *err)
+{
+    struct change *change = new_change();
+    if (!change) {
+        return error_set(err, ST_EXHAUSTED, "no memory to load models");
+    }
+    change->update.kind = UPDATE_START;
+    append(server, change);
+    return ST_OK;
+}
 
 /* A scan that waits sees everything that happens until it begins. */
 static struct change *find_scan(struct changes *changes)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes of the models while they are served (server/model/update.h): one after the other, loaded
- * on a thread and put in place on the loop. A change comes from a request, from SIGHUP, or from the
- * watched folders. If the device is lost meanwhile, the change is made again for the new one.
+ * Changes of the models (server/model/update.h): one after the other, loaded on a thread and put in
+ * place on the loop. The first change is the start; others come from requests, from SIGHUP, or from
+ * the watched folders. If the device is lost meanwhile, the change is made again for the new one.
  *
  * Models that a change has replaced are retired: when no call holds them and no sequence is open in
  * them, a thread frees them, so that the loop never waits for the memory of a large model.
@@ -68,6 +68,9 @@ void changes_init(struct server *server);
 
 /* All calls are over: frees retired models. The loop has ended. */
 void changes_fini(struct server *server);
+
+/* The first models, into the empty repository; server_end_start() is told of the result. */
+MUST_CHECK enum status changes_start(struct server *server, struct error *err);
 
 /* Looks for files that have come, changed or gone. With |retries_failed| files that did not load
  * are tried again. Without memory for it the log says so. */

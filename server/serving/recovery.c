@@ -26,8 +26,15 @@ static void load(uv_work_t *work)
     struct recovery *recovery = &server->recovery;
     OBJ_CHECK(recovery, RECOVERY_MAGIC);
     must(recovery->is_active && !recovery->fresh);
-    if (serving_new(server->model_options, recovery->device_name, false, recovery->before,
-                    &recovery->fresh, &recovery->err) != ST_OK) {
+    const struct options *options = server->model_options;
+    enum status status =
+        serving_new(options, recovery->device_name, false, &recovery->fresh, &recovery->err);
+    if (status == ST_OK) {
+        status = repository_load(&recovery->fresh->repository, options,
+                                 &recovery->before->repository, &recovery->err);
+    }
+    if (status != ST_OK) {
+        serving_free(recovery->fresh);
         recovery->fresh = NULL;
     }
 }

@@ -105,7 +105,7 @@ static enum status init_memory(struct serving *serving, const struct options *op
 }
 
 enum status serving_new(const struct options *options, const char *device_name, bool or_cpu,
-                        struct serving *before, struct serving **out_serving, struct error *err)
+                        struct serving **out_serving, struct error *err)
 {
     struct serving *serving = calloc(1, sizeof(*serving));
     if (!serving) {
@@ -116,10 +116,6 @@ enum status serving_new(const struct options *options, const char *device_name, 
     if (status == ST_OK) {
         status = repository_init(&serving->repository, serving->device, serving->clients,
                                  serving->sched, err);
-    }
-    if (status == ST_OK) {
-        status = repository_load(&serving->repository, options,
-                                 before ? &before->repository : NULL, err);
     }
     if (status != ST_OK) {
         serving_free(serving);

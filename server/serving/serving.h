@@ -39,14 +39,12 @@ struct serving {
 };
 
 /*
- * Opens |device_name| and loads the models; |before| is NULL, or what was served until now: models
- * that were unloaded there stay unloaded. With |or_cpu| a machine without that device, or without
- * memory on it for requests, serves all the same, on the CPU; otherwise that is an error,
+ * Opens |device_name|; there are no models yet. With |or_cpu| a machine without that device, or
+ * without memory on it for requests, serves all the same, on the CPU; otherwise that is an error,
  * ST_UNSUPPORTED or ST_EXHAUSTED.
  */
 MUST_CHECK enum status serving_new(const struct options *options, const char *device_name,
-                                   bool or_cpu, struct serving *before,
-                                   struct serving **out_serving, struct error *err);
+                                   bool or_cpu, struct serving **out_serving, struct error *err);
 
 /* No request holds it. NULL is fine. */
 void serving_free(struct serving *serving);

@@ -61,9 +61,12 @@ static void start_server(struct server *server, const char *listen, const char *
     int argc = sizeof(argv) / sizeof(argv[0]);
     if (options_parse(argc, (char *const *)(uintptr_t)argv, &options, &err) != ST_OK ||
         log_open(NULL, options.log_level, &err) != ST_OK ||
-        server_init(server, &options, &err) != ST_OK || listener_start_all(server, &err) != ST_OK) {
+        server_init(server, &options, &err) != ST_OK || server_start(server, &err) != ST_OK) {
         fprintf(stderr, "the server does not start: %s\n", err.text);
         exit(1);
+    }
+    while (server->is_starting) {
+        uv_run(&server->loop, UV_RUN_ONCE);
     }
 }
 

@@ -45,6 +45,7 @@ HTTP_TESTS = \
 	%D%/run_sequences.py \
 	%D%/run_shared_memory.py \
 	%D%/run_speech.py \
+	%D%/run_start.py \
 	%D%/run_tls.py \
 	%D%/run_tls_plays.py \
 	%D%/run_watchdog.py

@@ -225,6 +225,7 @@ static void without_memory(void)
 static void *client(void *arg)
 {
     (void)arg;
+    wait_for_notice("READY=1\nSTATUS=serving 0 of 0 models");
     without_memory();
     without_descriptors();
     with_errors_that_pass();

@@ -177,6 +177,10 @@ static int set_up(void **state)
                      ST_OK);
     assert_int_equal(log_open(NULL, options.log_level, &err), ST_OK);
     assert_int_equal(server_init(&server, &options, &err), ST_OK);
+    assert_int_equal(server_start(&server, &err), ST_OK);
+    while (server.is_starting) {
+        uv_run(&server.loop, UV_RUN_ONCE);
+    }
     for (size_t i = 0; i < PEERS; i++) {
         exchange_init(&peers[i].exchange, &server, &peer_ops, "nobody");
         buf_init(&peers[i].body, ANSWER_BYTES_MAX);
