@@ -20,7 +20,7 @@ noinst_LIBRARIES += %D%/libops.a
 	%D%/distance.c %D%/distance.h \
 	%D%/gate.c \
 	%D%/fft.c %D%/fft.h \
-	%D%/index.c %D%/index.h \
+	%D%/index.c %D%/index.h %D%/index_kernels.c %D%/index_priv.h \
 	%D%/interleave.c %D%/interleave.h \
 	%D%/join.c %D%/join.h \
 	%D%/masked.c %D%/masked.h \
