@@ -46,6 +46,33 @@ enum status hal_buffer_new_constant(struct hal_device *device, size_t size,
     return hal_buffer_new_in(device, size, HAL_MEMORY_CONSTANT, out_buffer, err);
 }
 
+static enum status new_one_by_one(struct hal_device *device, const size_t *sizes, size_t count,
+                                  struct hal_buffer **out_buffers, struct error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        enum status status = hal_buffer_new_constant(device, sizes[i], &out_buffers[i], err);
+        if (status != ST_OK) {
+            while (i > 0) {
+                hal_buffer_unref(out_buffers[--i]);
+            }
+            return status;
+        }
+    }
+    return ST_OK;
+}
+
+enum status hal_buffer_new_constants(struct hal_device *device, const size_t *sizes, size_t count,
+                                     struct hal_buffer **out_buffers, struct error *err)
+{
+    if (!device->ops->buffers_new) {
+        return new_one_by_one(device, sizes, count, out_buffers, err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        TRY(check_size(device, sizes[i], err));
+    }
+    return device->ops->buffers_new(device, sizes, count, out_buffers, err);
+}
+
 enum status hal_buffer_new_in(struct hal_device *device, size_t size, enum hal_memory memory,
                               struct hal_buffer **out_buffer, struct error *err)
 {

@@ -27,6 +27,12 @@ MUST_CHECK enum status hal_buffer_new(struct hal_device *device, size_t size,
 MUST_CHECK enum status hal_buffer_new_constant(struct hal_device *device, size_t size,
                                                struct hal_buffer **out_buffer, struct error *err);
 
+/* |count| such buffers that lie close together, so that more of their bytes lie in larger pages.
+ * Each is freed by itself. If one cannot be made, none is. */
+MUST_CHECK enum status hal_buffer_new_constants(struct hal_device *device, const size_t *sizes,
+                                                size_t count, struct hal_buffer **out_buffers,
+                                                struct error *err);
+
 /*
  * Host memory as a buffer. |release| (may be NULL) runs once, on the thread that drops the last
  * reference. ST_UNSUPPORTED: the device cannot use this memory in place (alignment, device), and

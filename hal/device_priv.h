@@ -30,13 +30,16 @@ struct hal_device_ops {
     void (*free)(struct hal_device *device);
     enum status (*buffer_new)(struct hal_device *device, size_t size, enum hal_memory memory,
                               struct hal_buffer **out_buffer, struct error *err);
+    /* (optional) Default: one by one. See hal_buffer_new_constants(). */
+    enum status (*buffers_new)(struct hal_device *device, const size_t *sizes, size_t count,
+                               struct hal_buffer **out_buffers, struct error *err);
     /*
      * (optional) Default: ST_UNSUPPORTED. |is_final|: the bytes will never change, and the buffer
      * is never put into a slot, so the device may work on a copy.
      */
     enum status (*buffer_import)(struct hal_device *device, void *ptr, size_t size, bool is_final,
                                  struct hal_buffer **out_buffer, struct error *err);
-    /* Frees a buffer of the two functions above, and its memory unless it was imported. */
+    /* Frees a buffer of the functions above, and its memory unless it was imported. */
     void (*buffer_free)(struct hal_buffer *buffer);
     /* (optional) |size| bytes of a RAW buffer are no longer needed: their memory may go back to the
      * system, and their contents are undefined until they are written again. */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Small buffers come from the heap. Large ones are separate mappings: the system gives zeroed
- * pages, and gets them back when the buffer is freed. Constants ask for huge pages: one token of a
- * language model reads all weights, and looking up small pages takes a fifth of the time. Other
- * buffers do not ask, because a page that is written in part takes memory as a whole. */
+/*
+ * Small buffers come from the heap. Large ones are mappings: the system gives zeroed pages, and
+ * gets them back when the buffer is freed. Constants ask for huge pages: one token of a language
+ * model reads all weights, and looking up small pages takes a fifth of the time. Constants that are
+ * made together share one mapping, because a huge page needs 2 MB in a row, which one constant may
+ * not have; each buffer frees its own part. Other buffers do not ask, because a page that is
+ * written in part takes memory as a whole.
+ */
 #include "config.h"
 
 #include <stdlib.h>
@@ -12,10 +16,12 @@
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "hal/asan.h"
 #include "hal/cpu/device.h"
 
 #define MAPPED_MIN 65536 /* bytes */
 #define IMPORT_ALIGN 16  /* no element needs more */
+#define HUGE_PAGE ((size_t)2 << 20)
 
 enum origin { HEAP, MAPPED, IMPORTED };
 
@@ -24,18 +30,51 @@ struct cpu_buffer {
     enum origin origin;
 };
 
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What a mapped buffer takes; AddressSanitizer gets a page behind it that nothing may touch. */
+static size_t mapped_bytes(size_t size)
+{
+    size_t page = page_size();
+    return align_up(size, page) + (HAL_ASAN ? page : 0);
+}
+
+static void *map(size_t bytes)
+{
+    void *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return host == MAP_FAILED ? NULL : host;
+}
+
+/* The same at an address where a huge page can begin. */
+static char *map_aligned(size_t bytes)
+{
+    char *host = map(bytes + HUGE_PAGE);
+    if (host) {
+        size_t before = align_up((uintptr_t)host, HUGE_PAGE) - (uintptr_t)host;
+        must(before == 0 || munmap(host, before) == 0);
+        host += before;
+        must(munmap(host + bytes, HUGE_PAGE - before) == 0);
+    }
+    return host;
+}
+
+static void advise(void *host, size_t bytes)
+{
+    (void)madvise(host, bytes, MADV_HUGEPAGE); /* a hint: not every system has them */
+}
+
 static void *allocate(size_t size, enum hal_memory memory, enum origin *out_origin)
 {
     void *host = NULL;
     if (size >= MAPPED_MIN) {
         *out_origin = MAPPED;
-        host = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                    -1, 0);
-        if (host == MAP_FAILED) {
-            return NULL;
-        }
-        if (memory == HAL_MEMORY_CONSTANT) {
-            (void)madvise(host, size, MADV_HUGEPAGE); /* a hint: not every system has them */
+        host = map(mapped_bytes(size));
+        if (host && memory == HAL_MEMORY_CONSTANT) {
+            advise(host, size);
         }
         return host;
     }
@@ -46,25 +85,97 @@ static void *allocate(size_t size, enum hal_memory memory, enum origin *out_orig
     return hal_memory_is_zeroed(memory) ? memset(host, 0, size) : host;
 }
 
-enum status hal_cpu_buffer_new(struct hal_device *device, size_t size, enum hal_memory memory,
-                               struct hal_buffer **out_buffer, struct error *err)
+static void release(void *host, size_t size, enum origin origin)
 {
-    enum origin origin = HEAP;
-    void *host = size ? allocate(size, memory, &origin) : NULL;
+    if (origin == HEAP) {
+        free(host);
+    } else if (origin == MAPPED) {
+        hal_asan_unpoison(host, mapped_bytes(size));
+        must(munmap(host, mapped_bytes(size)) == 0);
+    }
+}
+
+/* Makes a buffer of |host|, which is freed if that fails; NULL, if |size| is not 0: there was no
+ * memory. */
+static enum status wrap(struct hal_device *device, void *host, size_t size, enum origin origin,
+                        struct hal_buffer **out_buffer, struct error *err)
+{
     struct cpu_buffer *buffer = malloc(sizeof(*buffer));
     if (!buffer || (size && !host)) {
-        if (host && origin == MAPPED) {
-            munmap(host, size);
-        } else {
-            free(host);
+        if (host) {
+            release(host, size, origin);
         }
         free(buffer);
         return error_set(err, ST_EXHAUSTED, "no memory for a buffer of %zu bytes", size);
+    }
+    if (origin == MAPPED) {
+        hal_asan_poison((char *)host + size, mapped_bytes(size) - size);
     }
     hal_buffer_init(&buffer->base, device, size, host);
     buffer->origin = origin;
     *out_buffer = &buffer->base;
     return ST_OK;
+}
+
+enum status hal_cpu_buffer_new(struct hal_device *device, size_t size, enum hal_memory memory,
+                               struct hal_buffer **out_buffer, struct error *err)
+{
+    enum origin origin = HEAP;
+    void *host = size ? allocate(size, memory, &origin) : NULL;
+    return wrap(device, host, size, origin, out_buffer, err);
+}
+
+/* Makes buffers of the parts of |shared|; small ones come from the heap. A buffer owns its part;
+ * |out_used| is where the parts begin that no buffer owns. */
+static enum status share(struct hal_device *device, char *shared, const size_t *sizes, size_t count,
+                         struct hal_buffer **out_buffers, size_t *out_used, struct error *err)
+{
+    *out_used = 0;
+    for (size_t i = 0; i < count; i++) {
+        enum status status;
+        if (sizes[i] >= MAPPED_MIN) {
+            char *host = shared + *out_used;
+            *out_used += mapped_bytes(sizes[i]);
+            status = wrap(device, host, sizes[i], MAPPED, &out_buffers[i], err);
+        } else {
+            status =
+                hal_cpu_buffer_new(device, sizes[i], HAL_MEMORY_CONSTANT, &out_buffers[i], err);
+        }
+        if (status != ST_OK) {
+            while (i > 0) {
+                hal_buffer_unref(out_buffers[--i]);
+            }
+            return status;
+        }
+    }
+    return ST_OK;
+}
+
+enum status hal_cpu_buffers_new(struct hal_device *device, const size_t *sizes, size_t count,
+                                struct hal_buffer **out_buffers, struct error *err)
+{
+    size_t bytes = 0, used;
+    char *shared = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (sizes[i] >= MAPPED_MIN && !add_size(bytes, mapped_bytes(sizes[i]), &bytes)) {
+            bytes = SIZE_MAX;
+            break;
+        }
+    }
+    if (bytes > 0 && bytes < SIZE_MAX - HUGE_PAGE) {
+        shared = map_aligned(bytes);
+    }
+    if (bytes > 0 && !shared) {
+        return error_set(err, ST_EXHAUSTED, "no memory for buffers of %zu bytes", bytes);
+    }
+    if (shared) {
+        advise(shared, bytes);
+    }
+    enum status status = share(device, shared, sizes, count, out_buffers, &used, err);
+    if (status != ST_OK && used < bytes) {
+        must(munmap(shared + used, bytes - used) == 0);
+    }
+    return status;
 }
 
 enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size, bool is_final,
@@ -96,16 +207,7 @@ static struct cpu_buffer *cpu_buffer_of(struct hal_buffer *base)
 void hal_cpu_buffer_free(struct hal_buffer *base)
 {
     struct cpu_buffer *buffer = cpu_buffer_of(base);
-    switch (buffer->origin) {
-    case HEAP:
-        free(base->host);
-        break;
-    case MAPPED:
-        must(munmap(base->host, base->size) == 0);
-        break;
-    case IMPORTED:
-        break;
-    }
+    release(base->host, base->size, buffer->origin);
     hal_buffer_fini(base);
     free(buffer);
 }
@@ -115,7 +217,7 @@ void hal_cpu_buffer_discard(struct hal_buffer *base, size_t offset, size_t size)
 {
     const struct cpu_buffer *buffer = cpu_buffer_of(base);
     must(in_range(offset, size, base->size));
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = page_size();
     size_t begin = align_up(offset, page), end = (offset + size) & ~(page - 1);
     if (buffer->origin == MAPPED && begin < end) {
         must(madvise((char *)base->host + begin, end - begin, MADV_DONTNEED) == 0);

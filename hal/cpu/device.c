@@ -41,6 +41,7 @@ static bool has_form(const struct hal_kernel *kernel)
 const struct hal_device_ops hal_cpu_ops = {
     .free = cpu_free,
     .buffer_new = hal_cpu_buffer_new,
+    .buffers_new = hal_cpu_buffers_new,
     .buffer_import = hal_cpu_buffer_import,
     .buffer_free = hal_cpu_buffer_free,
     .buffer_discard = hal_cpu_buffer_discard,

@@ -44,6 +44,8 @@ static inline struct hal_cpu_device *hal_cpu_device_of(struct hal_device *base)
 /* hal/cpu/buffer.c */
 enum status hal_cpu_buffer_new(struct hal_device *device, size_t size, enum hal_memory memory,
                                struct hal_buffer **out_buffer, struct error *err);
+enum status hal_cpu_buffers_new(struct hal_device *device, const size_t *sizes, size_t count,
+                                struct hal_buffer **out_buffers, struct error *err);
 enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t size, bool is_final,
                                   struct hal_buffer **out_buffer, struct error *err);
 void hal_cpu_buffer_free(struct hal_buffer *buffer);

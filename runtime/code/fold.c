@@ -177,15 +177,16 @@ static enum status extract(const struct fold *f, struct rt_graph *sub, struct er
 static enum status run(struct hal_device *device, struct rt_plan *plan, struct hal_binding *slots,
                        struct error *err)
 {
-    for (uint32_t i = 0; i <= plan->result_count; i++) {
-        struct hal_binding *slot = &slots[i];
-        if (i == 0) {
-            slot->length = plan->workspace_bytes;
-            TRY(hal_buffer_new(device, slot->length, &slot->buffer, err));
-        } else {
-            slot->length = plan->results[i - 1].bytes;
-            TRY(hal_buffer_new_constant(device, slot->length, &slot->buffer, err));
-        }
+    size_t sizes[FOLD_OUTPUTS_MAX];
+    struct hal_buffer *results[FOLD_OUTPUTS_MAX];
+    slots[0].length = plan->workspace_bytes;
+    TRY(hal_buffer_new(device, slots[0].length, &slots[0].buffer, err));
+    for (uint32_t i = 0; i < plan->result_count; i++) {
+        sizes[i] = plan->results[i].bytes;
+    }
+    TRY(hal_buffer_new_constants(device, sizes, plan->result_count, results, err));
+    for (uint32_t i = 0; i < plan->result_count; i++) {
+        slots[i + 1] = hal_binding_whole(results[i]);
     }
     struct hal_fault_record fault = {0};
     const struct hal_submission submission = {

@@ -35,6 +35,37 @@ static void test_zeroed_and_aligned(void **state)
     check_new(hal_buffer_new_constant);
 }
 
+/* Constants that are made together are zeroed and aligned, too, and none reaches into another. */
+static void test_constants(void **state)
+{
+    enum { COUNT = 7 };
+    static const size_t sizes[COUNT] = {5000001, 64, 65536, 0, 1000003, 2 << 20, 70000};
+    struct error err;
+    struct hal_buffer *buffers[COUNT];
+    (void)state;
+    assert_ok(err, hal_buffer_new_constants(cts.device, sizes, COUNT, buffers, &err));
+    for (size_t i = 0; i < COUNT; i++) {
+        const uint8_t *host = hal_buffer_map(buffers[i]);
+        assert_int_equal(hal_buffer_size(buffers[i]), sizes[i]);
+        assert_int_equal((uintptr_t)host % cts.props->buffer_align, 0);
+        for (size_t k = 0; k < sizes[i]; k++) {
+            assert_int_equal(host[k], 0);
+        }
+        if (sizes[i] > 0) {
+            memset(hal_buffer_map(buffers[i]), (int)i + 1, sizes[i]);
+        }
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t at = i * 3 % COUNT; /* not in their order */
+        const uint8_t *host = hal_buffer_map(buffers[at]);
+        for (size_t k = 0; k < sizes[at]; k++) {
+            assert_int_equal(host[k], at + 1);
+        }
+        hal_buffer_unref(buffers[at]);
+    }
+    assert_ok(err, hal_buffer_new_constants(cts.device, sizes, 0, buffers, &err));
+}
+
 static void test_of_no_bytes(void **state)
 {
     (void)state;
@@ -54,6 +85,12 @@ static void test_too_large(void **state)
     if (cts.props->is_host) {
         assert_fails(err, hal_buffer_new(cts.device, PTRDIFF_MAX - 4095, &buffer, &err),
                      ST_EXHAUSTED, "no memory");
+        const size_t sizes[] = {100000, PTRDIFF_MAX - 4095, PTRDIFF_MAX - 4095};
+        struct hal_buffer *buffers[3];
+        for (size_t count = 2; count <= 3; count++) {
+            assert_fails(err, hal_buffer_new_constants(cts.device, sizes, count, buffers, &err),
+                         ST_EXHAUSTED, "no memory");
+        }
     }
 }
 
@@ -128,6 +165,7 @@ int cts_buffer(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zeroed_and_aligned),
+        cmocka_unit_test(test_constants),
         cmocka_unit_test(test_of_no_bytes),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_import),

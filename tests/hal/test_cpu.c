@@ -185,6 +185,18 @@ static void test_huge_pages(void **state)
     assert_ok(err, hal_buffer_new(device, 8 << 20, &other, &err));
     assert_true(asks_for_huge_pages(hal_buffer_map(constant)));
     assert_false(asks_for_huge_pages(hal_buffer_map(other)));
+
+    /* Made together they lie in one mapping, so that a huge page can hold parts of several. */
+    static const size_t sizes[] = {1500000, 1500000, 1500000};
+    struct hal_buffer *together[3];
+    assert_ok(err, hal_buffer_new_constants(device, sizes, 3, together, &err));
+    const char *first = hal_buffer_map(together[0]), *last = hal_buffer_map(together[2]);
+    assert_int_equal((uintptr_t)first % (2 << 20), 0);
+    assert_true(last > first && last < first + (4 << 20));
+    for (int i = 0; i < 3; i++) {
+        assert_true(asks_for_huge_pages(hal_buffer_map(together[i])));
+        hal_buffer_unref(together[i]);
+    }
     hal_buffer_unref(constant);
     hal_buffer_unref(other);
     hal_device_unref(device);
