@@ -37,7 +37,7 @@ static bool is_device_stuck(struct server *server)
     return watchdog_is_stuck(&watchdog->device, now);
 }
 
-/* What loads models may have all threads of the pool for as long as it takes. */
+/* Loads of models may have all threads of the pool for as long as they take. */
 static bool is_pool_stuck(struct server *server)
 {
     const struct offload *offload = &server->offload;

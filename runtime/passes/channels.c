@@ -393,7 +393,7 @@ static enum status order_weights(struct pass *p, uint32_t index, uint32_t arg, i
     return ST_OK;
 }
 
-/* What a depthwise convolution computes has the order of what it reads. */
+/* The result of a depthwise convolution has the order of its input. */
 static void map_depthwise(struct pass *p, uint32_t out, const struct place *places)
 {
     struct place *to;

@@ -307,7 +307,7 @@ static int64_t private_numel(const struct making *m, const struct rt_node *node)
     return least;
 }
 
-/* What a private tensor becomes is private as long as it is not much smaller. */
+/* A result of a private tensor is private, too, as long as it is not much smaller. */
 static void mark_outs(const struct making *m, const struct rt_node *node, bool differs)
 {
     int64_t least = private_numel(m, node);
@@ -526,8 +526,8 @@ static void take_out(const struct making *m, uint32_t value, uint32_t made)
 }
 
 /*
- * What is broadcast is aligned with the last dims: a tensor with fewer dims than the result would
- * be spread over all rows, so none may have them.
+ * Broadcasting aligns tensors at their last dims. So a tensor with fewer dims than the result would
+ * be spread over all rows, and no tensor may have fewer.
  */
 static bool is_aligned(const struct making *m, const struct rt_node *node)
 {

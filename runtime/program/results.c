@@ -137,7 +137,7 @@ static enum status describe_outputs(const struct rt_method *method, const int64_
     return ST_OK;
 }
 
-/* Those of several blocks are what the registers hold in the end, as far as that is known. */
+/* With several blocks the registers hold the results in the end, as far as that is known. */
 static enum status describe_registers(const struct rt_method *method,
                                       const struct shape *const *inputs,
                                       struct rt_result_info *out_infos, struct error *err)
@@ -158,7 +158,7 @@ static enum status describe_registers(const struct rt_method *method,
     return status;
 }
 
-/* What the block that a method is needs for intermediate values: as |plan| says, or one would. */
+/* The workspace of a method of one block: that of |plan|, or of the plan that it would get. */
 static enum status workspace_bytes(const struct rt_block *block, const struct rt_plan *plan,
                                    const int64_t *values, size_t *out_bytes, struct error *err)
 {

@@ -66,7 +66,7 @@ static int compare(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Those that are good enough, the best first. */
+/* The candidates that are good enough, the best first. */
 static size_t gather(const struct boxes_candidates *c, const struct boxes_rules *rules,
                      struct candidate *out)
 {

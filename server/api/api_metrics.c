@@ -609,7 +609,7 @@ static void put_model_inputs(struct page *page, const struct model *model)
     }
 }
 
-/* What a pipeline calls has the plans, not the pipeline. */
+/* The methods that a pipeline calls have plans; the pipeline has none. */
 static bool has_plans(const struct model *model)
 {
     return model->method && rt_method_has_own_work(model->method);

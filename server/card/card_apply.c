@@ -240,7 +240,7 @@ static const struct card_place *first_place(const struct card_method *said)
                                               : NULL;
 }
 
-/* What stands beside "methods" is about the default method, which must not be among them, too. */
+/* Members beside "methods" are about the default method. So "methods" must not name it, too. */
 static enum status apply_default(struct card *card, struct rt_program *program, struct error *err)
 {
     struct rt_method *method = rt_program_default_method(program);

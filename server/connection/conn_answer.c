@@ -186,7 +186,7 @@ static size_t sum_of(const struct span *spans, unsigned count)
     return bytes;
 }
 
-/* What stands behind the parts. A chunk without bytes would be the end. */
+/* The bytes behind the parts. A chunk without bytes would end the answer. */
 static struct span chunk_tail(size_t bytes, bool is_last)
 {
     if (!is_last) {

@@ -400,7 +400,7 @@ void infer_media_start(struct request *request)
     media->began_ns = media->began_ns ? media->began_ns : uv_hrtime();
 }
 
-/* What a request decodes later on, such as its next token, has no media. */
+/* Later decoding steps of a request, such as that of its next token, have no media. */
 void infer_media_stop(struct request *request, bool is_done)
 {
     struct infer_media *media = &request->infer.media;

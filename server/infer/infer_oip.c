@@ -42,7 +42,7 @@ static enum status check_elements(const struct request *request, const struct oi
     return ST_OK;
 }
 
-/* Whoever may not use shared memory is told so before anything is decoded. Copies take time. */
+/* A client that may not use shared memory is told so before copies begin, which take time. */
 static enum status check_shared(struct request *request, const struct oip_request *oip,
                                 struct error *err)
 {

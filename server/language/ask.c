@@ -634,7 +634,7 @@ static enum status read_members(struct reader *r, bool is_inner)
     }
 }
 
-/* What has to be a call has no other shape. */
+/* An answer that has to be a call has no other shape. */
 static enum status check_call(struct ask *ask, struct error *err)
 {
     if (ask->tools.len == 0) {

@@ -77,7 +77,7 @@ static void take(struct drafts *drafts, const uint32_t *text, uint32_t count, ui
     memcpy(drafts->ids, text + at, drafts->count * sizeof(*text));
 }
 
-/* What stands behind the end of the tokens so far is guessed, too: that they go on as before. */
+/* Tokens behind the end of the known ones are guessed, too: that they go on as before. */
 static void repeat(struct drafts *drafts, uint32_t max)
 {
     uint32_t period = drafts->count;

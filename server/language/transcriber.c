@@ -23,7 +23,7 @@
 #define DECODER "text_decoder"
 #define ENCODER "encoder"
 
-/* What is beyond these is not believed. */
+/* Numbers beyond these are not believed. */
 #define CONTEXT_MAX (1 << 16)
 #define VOCAB_MAX (1 << 22)
 #define WINDOW_SAMPLES_MAX (1 << 24)

@@ -134,7 +134,7 @@ static enum status take_extended(struct span first, struct span rest, struct ima
     return ST_OK;
 }
 
-/* What follows the length of the container does not belong to it. */
+/* Bytes behind the length of the container do not belong to it. */
 static enum status open(struct span file, struct image_head *head, struct error *err)
 {
     struct chunk chunk;

@@ -97,7 +97,7 @@ static long post(struct otlp *otlp, CURLcode *out_code)
 
 /* ---- tries ----------------------------------------------------------------------------------- */
 
-/* What the specification calls retryable, and no answer at all. */
+/* The statuses that the specification calls retryable, and no answer at all. */
 static bool may_try_again(long status)
 {
     return status == 0 || status == 429 || status == 502 || status == 503 || status == 504;

@@ -544,7 +544,7 @@ static enum status check_form(const struct download *d, struct error *err)
                : error_set(err, ST_CORRUPT, "expected an ExecuTorch program, got another file");
 }
 
-/* What has come is complete: it takes its place, if it is right. */
+/* The file is complete: it takes its place, if it is right. */
 static enum status adopt(struct download *d, struct error *err)
 {
     char tag[PATH_MAX];

@@ -405,7 +405,7 @@ static void release(struct bench *bench)
     free(bench->report.steps);
 }
 
-/* What was measured before an error is printed all the same. */
+/* Steps that were measured before an error are printed all the same. */
 static enum status measure(struct bench *bench, bool *out_has_problem, struct error *err)
 {
     struct error later;

@@ -33,7 +33,7 @@ struct check {
     const char *path, *tokenizer; /* of the program; as the daemon's option has it, or NULL */
 };
 
-/* What is likely to be a mistake is said, and is none. */
+/* A probable mistake gets a warning, and is no error. */
 static void warn(const struct card *card, const struct rt_method *method)
 {
     const struct card_method *said = card_find_method(card, method);

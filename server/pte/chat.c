@@ -345,7 +345,7 @@ static void print_times(const struct chat_answer *answer)
     fprintf(stderr, "first after %.3f s]\n", (double)answer->first_ns / NS_PER_S);
 }
 
-/* What was said stays a part of the conversation, even if it was stopped. */
+/* The answer stays a part of the conversation, even if it was stopped. */
 static enum status say(struct chat *chat, struct span text, struct error *err)
 {
     struct buf body;

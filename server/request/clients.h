@@ -69,7 +69,7 @@ struct clients {
 
 void clients_init(struct server *server);
 
-/* What |exchange| holds has changed. */
+/* The memory that |exchange| holds has changed. */
 void clients_update(struct exchange *exchange);
 
 /* Around the replacement of the serving, and before a serving gives up its memory. */

@@ -34,7 +34,7 @@
 /* Memory that others have waited for this long is taken from any client. */
 #define PRESSING_MS 1000
 
-/* What a body of JSON may begin with. */
+/* The bytes with which a body of JSON may begin. */
 #define JSON_FIRST "{[\" \t\r\n"
 
 enum step_result {

@@ -118,7 +118,7 @@ static void on_timer(uv_timer_t *timer)
     offload_begin(server, OFFLOAD_LONG, &watch->work, add_new, on_added);
 }
 
-/* What has happened does not matter: the scan looks at everything. */
+/* The kind of event does not matter: the scan looks at everything. */
 static void on_events(uv_poll_t *poll, int uv_status, int events)
 {
     struct server *server = server_of(poll->data);

@@ -34,7 +34,7 @@ void decoding_fini(struct decoding *decoding);
 MUST_CHECK enum status decoding_push(struct decoding *decoding, uint32_t id, struct buf *out,
                                      struct error *err);
 
-/* What is held comes out. The decoding is then as at the beginning. */
+/* Gives the text that is held back. The decoding is then as at the beginning. */
 MUST_CHECK enum status decoding_end(struct decoding *decoding, struct buf *out, struct error *err);
 
 /* Appends the bytes that a token of this |text| stands for in the middle of a text. */

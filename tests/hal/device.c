@@ -41,7 +41,7 @@ static void test_list_names_the_device(void **state)
     buf_fini(&text);
 }
 
-/* What was submitted completes although nobody waits for it before the device goes. */
+/* A submission completes, although nobody waits for it before the device goes. */
 static void test_last_unref_waits(void **state)
 {
     struct error err;

@@ -229,7 +229,7 @@ static void test_faults_stay_with_their_submission(void **state)
     }
 }
 
-/* What waits for it fails with it, and has nothing to say itself. */
+/* A submission that waits for it fails with it, and has no text of its own. */
 static void test_fault_propagates(void **state)
 {
     (void)state;

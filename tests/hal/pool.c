@@ -149,7 +149,7 @@ static void test_grows_in_place(void **state)
     hal_pool_free(pool);
 }
 
-/* What is kept for one that grows is given to others rather than refused. */
+/* Memory that is kept for a growing reservation is given to others before they are refused. */
 static void test_kept_room_is_no_reservation(void **state)
 {
     struct error err;
@@ -301,7 +301,7 @@ static void test_one_large_party_gets_through(void **state)
     hal_pool_free(a);
 }
 
-/* What has been promised is given, whatever the rule says by then. */
+/* Memory that has been promised is given, whatever the rule says by then. */
 static void test_promises(void **state)
 {
     struct error err;

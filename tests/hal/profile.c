@@ -174,7 +174,7 @@ static void sum_up(const struct scene *s, const struct hal_span *spans, size_t c
     }
 }
 
-/* What the host of a device runs is in the profile, too, in its place and under its number. */
+/* Dispatches that the host runs for a device are in the profile, too, in their place. */
 static void test_stages(void **state)
 {
     (void)state;

@@ -551,7 +551,7 @@ static void test_runs_inline(void **state)
     hal_buffer_unref(buffer);
 }
 
-/* Who waits runs what one thread can, and a worker's part of the rest. */
+/* A thread that waits runs what one thread can, and a worker's part of the rest. */
 static void test_who_waits_takes_part(void **state)
 {
     (void)state;
@@ -605,7 +605,7 @@ static void release_early(void *arg)
     atomic_store((atomic_bool *)arg, true);
 }
 
-/* Whoever waited for a submission may rely on its slots having been let go. */
+/* When a wait for a submission ends, its slots have been let go. */
 static void test_slots_are_let_go_before_the_signal(void **state)
 {
     struct error err;

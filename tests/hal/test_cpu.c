@@ -120,7 +120,7 @@ static void test_isa_missing_names_both(void **state)
     }
 }
 
-/* What has no kernels is not offered, and an unknown name is told all that are. */
+/* A level without kernels is not offered. The message of an unknown name lists the others. */
 static void test_isa_offers_what_it_has(void **state)
 {
     struct error err;

@@ -71,7 +71,7 @@ static void test_special(void **state)
     each_level(level_special);
 }
 
-/* What a mask takes out has no part in a row, in short rows and in long ones. */
+/* Elements that a mask takes out have no part in a row, in short rows and in long ones. */
 static void level_masked(const struct hal_cpu_uk *uk)
 {
     for (size_t n = 2; n < 70; n++) {
