@@ -71,6 +71,7 @@ struct uk_gemm_f32 {
     /* For gemm_bf16: |a|, |residual| or |c| points to bfloat16 numbers, which strides count. */
     bool a_is_bf16, residual_is_bf16, c_is_bf16;
     bool is_odd; /* for gemm_bf16 with one segment: rows of A lack the last of |run|, which is 0 */
+    bool asks_ahead; /* for gemm_f32: a single row asks for B ahead of its use */
 };
 
 /*
@@ -199,6 +200,7 @@ struct hal_cpu_uk {
     uint32_t f32_nr;       /* columns of a packed panel */
     uint32_t f32_mr;       /* rows of a register tile: fastest when m is a multiple of this */
     uint32_t f32_per_read; /* multiply-adds in the time in which a float comes from memory, about */
+    bool f32_asks_ahead;   /* gemm_f32 is faster with |asks_ahead| if B comes from memory */
 
     void (*gemm_f32)(const struct uk_gemm_f32 *g);
     void (*pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);

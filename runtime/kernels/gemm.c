@@ -467,6 +467,7 @@ static void multiply_tile(const struct hal_args *args, struct hal_tile tile, str
         .min = g->min,
         .max = g->max,
         .activation = activation_of(g, numbers),
+        .asks_ahead = hal_cpu_uk()->f32_asks_ahead,
         .scratch = numbers.weights ? (uint8_t *)args->scratch + segments_bytes(g) : NULL,
         .a_is_bf16 = numbers.in,
         .residual_is_bf16 = numbers.residual,

@@ -159,7 +159,8 @@ static double run_gemv(const struct hal_cpu_uk *uk, const uint32_t *p)
                             .m = p[0],
                             .n = p[1],
                             .min = -INFINITY,
-                            .max = INFINITY};
+                            .max = INFINITY,
+                            .asks_ahead = uk->f32_asks_ahead};
     at += floats;
     uk->gemm_f32(&g);
     return (double)floats * sizeof(float);

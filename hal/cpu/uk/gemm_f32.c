@@ -111,8 +111,11 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t row, const
             __builtin_prefetch(b + B_AHEAD);
             __builtin_prefetch(b + B_AHEAD + UK_VL);
             __builtin_prefetch(ask.at, 0, 2); /* to the second-level cache */
-            ask.at += ask.step;
+        } else {
+            __builtin_prefetch(ask.at);
+            __builtin_prefetch(ask.at + UK_VECTOR_BYTES);
         }
+        ask.at += ask.step;
     }
     UK_UNROLL
     for (int i = 0; is_half && i < rows; i++) {
@@ -121,10 +124,13 @@ UK_INLINE void accumulate(vf acc[UK_MR][2], const float *a, ptrdiff_t row, const
 }
 
 /* Run |number| of a tile asks for its part of the next round's B, or, if there is none, for its
- * own. */
-UK_INLINE struct asked asked_by(const struct tile *t, size_t number)
+ * own. A single row asks for its own or, again and again, for what it has. */
+UK_INLINE struct asked asked_by(const struct tile *t, size_t number, const int rows)
 {
-    if (t->next) {
+    if (rows == 1 && !t->asks_ahead) {
+        return (struct asked){(const char *)(t->b + t->segments[number].k * UK_NR), 0};
+    }
+    if (rows > 1 && t->next) {
         return (struct asked){t->ahead + number * t->run * t->ahead_step, t->ahead_step};
     }
     const float *own = t->b + t->segments[number].k * UK_NR + B_AHEAD;
@@ -136,7 +142,7 @@ UK_INLINE void run_segment(vf acc[UK_MR][2], const struct tile *t, size_t number
 {
     const struct uk_segment *segment = &t->segments[number];
     accumulate(acc, t->a + segment->a, t->a_row, t->b + segment->k * UK_NR, t->run,
-               asked_by(t, number), rows, vectors, is_half);
+               asked_by(t, number, rows), rows, vectors, is_half);
 }
 
 UK_INLINE void accumulate_run(vf acc[UK_MR][2], const struct tile *t, size_t number, const int rows,

@@ -44,6 +44,7 @@ struct tile {
     float min, max;
     bool first, last; /* begins with the bias instead of C; ends with residual and clamp */
     uk_unary_f32_f *activation; /* behind them; NULL: none */
+    bool asks_ahead;            /* if it is a single row */
 #ifdef HAS_BF16
     bool is_in_place; /* |a| is the caller's */
     bool residual_is_bf16, c_is_bf16;
@@ -445,6 +446,7 @@ static void run_block(const struct uk_gemm_f32 *g, const struct uk_segment *segm
         .first = k->first,
         .last = k->last,
         .activation = g->activation,
+        .asks_ahead = g->asks_ahead,
 #ifdef HAS_BF16
         .residual_is_bf16 = g->residual_is_bf16,
         .c_is_bf16 = g->c_is_bf16,

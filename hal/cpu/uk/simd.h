@@ -37,10 +37,12 @@
 #define UK_BF16_MR 32
 #define UK_BF16_SPEED 8
 #define UK_F32_PER_READ 35
+#define UK_F32_ASKS_AHEAD true
 #define UK_BF16_SKIPS false
 #elif defined UK_LEVEL_AMX_INT8
 #define UK_LEVEL amx_int8
 #define UK_F32_PER_READ 35
+#define UK_F32_ASKS_AHEAD true
 #define UK_BASE_LEVEL avx512
 #define UK_DOT_LEVEL avx512_vnni
 #define UK_BF16_LEVEL avx512_bf16
@@ -126,6 +128,7 @@
  * ports for 512-bit ones. */
 #ifndef UK_F32_PER_READ
 #define UK_F32_PER_READ 12
+#define UK_F32_ASKS_AHEAD false
 #endif
 /* Products of bfloat16 numbers in the time of one of floats, about: tiles reach 16 at most. */
 #ifndef UK_BF16_SPEED

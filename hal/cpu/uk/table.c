@@ -17,6 +17,7 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .f32_nr = UK_NR,
     .f32_mr = UK_MR,
     .f32_per_read = UK_F32_PER_READ,
+    .f32_asks_ahead = UK_F32_ASKS_AHEAD,
     .gemm_f32 = UK_BASE(gemm_f32),
     .pack_f32 = UK_BASE(pack_f32),
     .dw_f32 = UK_BASE(dw_f32),
