@@ -117,25 +117,26 @@ UK_INLINE vf v_power_of_two(vi n)
  * underflow costs 50 times as much as any other result.
  */
 #if defined UK_LEVEL_AVX512
-/* p * 2^n, and 0 for x <= -104. One instruction, also if the result is subnormal. */
-UK_INLINE vf v_scale_exp(vf p, vf n, vf biased, vf x)
+/* p * 2^n, and 0 for x <= |zero|. One instruction, also if the result is subnormal. */
+UK_INLINE vf v_scale_exp(vf p, vf n, vf biased, vf x, const float zero)
 {
     (void)biased;
-    __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-104.0f), _CMP_NLE_UQ);
+    __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(zero), _CMP_NLE_UQ);
     return (vf)_mm512_maskz_scalef_ps(remains, (__m512)p, (__m512)n);
 }
 #else
 /* 2^n is multiplied in two factors, because the result may be subnormal. */
-UK_INLINE vf v_scale_exp(vf p, vf n, vf biased, vf x)
+UK_INLINE vf v_scale_exp(vf p, vf n, vf biased, vf x, const float zero)
 {
     (void)n;
     vi whole = (vi)((vu)biased - 0x4b400000u), half = whole >> 1;
-    p = v_select(x <= -104.0f, (vf){0}, p);
+    p = v_select(x <= zero, (vf){0}, p);
     return p * v_power_of_two(half) * v_power_of_two((vi)((vu)whole - (vu)half));
 }
 #endif
 
-UK_INLINE vf v_exp(vf x)
+/* e^x, and 0 for x <= |zero|. */
+UK_INLINE vf v_exp_above(vf x, const float zero)
 {
     vf clamped = v_clamp(x, v_splat(-104.0f), v_splat(89.0f));
     vf biased = clamped * 1.44269504f + MAGIC;
@@ -148,7 +149,19 @@ UK_INLINE vf v_exp(vf x)
     p = p * r + 0.166665196f;
     p = p * r + 0.49999994f;
     p = p * (r * r) + r + 1.0f;
-    return v_scale_exp(p, n, biased, x);
+    return v_scale_exp(p, n, biased, x, zero);
+}
+
+UK_INLINE vf v_exp(vf x)
+{
+    return v_exp_above(x, -104.0f);
+}
+
+/* e^x, and 0 for results less than 2^-126: a subnormal result costs as much as an underflow. A mask
+ * that adds -100, as Swin's does, makes many of them. */
+UK_INLINE vf v_exp_normal(vf x)
+{
+    return v_exp_above(x, -87.3365f);
 }
 
 /* x = 2^e * m, m in [sqrt 1/2, sqrt 2): log x = e * ln 2 + log m. */

@@ -136,10 +136,10 @@ static float exp_sum(float *y, const float *x, float max, size_t n)
     vf vmax = v_splat(max);
     size_t i = 0;
     for (; n - i >= UK_VL; i += UK_VL) {
-        v_store(y + i, v_exp(v_load(x + i) - vmax));
+        v_store(y + i, v_exp_normal(v_load(x + i) - vmax));
     }
     if (i < n) {
-        v_store_part(y + i, v_exp(v_load_part(x + i, n - i) - vmax), n - i);
+        v_store_part(y + i, v_exp_normal(v_load_part(x + i, n - i) - vmax), n - i);
     }
     return sum_terms(y, y, 0.0f, n, TERM_X);
 }
@@ -159,7 +159,7 @@ UK_INLINE void softmax_short(float *y, const float *x, size_t n, const size_t wh
     vf largest = v_splat(fold_max(max));
     UK_UNROLL
     for (size_t i = 0; i <= whole; i++) {
-        row[i] = v_exp(row[i] - largest);
+        row[i] = v_exp_normal(row[i] - largest);
         sum += row[i];
     }
     vf factor = v_splat(1.0f / fold_sum(sum));
