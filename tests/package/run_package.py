@@ -153,25 +153,35 @@ def install(package, folder):
     expect("files that are left", sorted(files_of(root) - before), [])
 
 
+def check_package(report, folder):
+    begin = time.monotonic()
+    packages = []
+    report.run("the package is built", lambda: packages.append(build(folder)))
+    print(f"# built in {time.monotonic() - begin:.0f} s")
+    if not packages:
+        return
+    report.run("its contents", check_contents, packages[0])
+    report.run("lintian", lint, packages[0])
+    if IS_ROOT and shutil.which("debootstrap"):
+        report.run("installed and removed in a bare root", install, packages[0], folder)
+    else:
+        print("# skipped: the installation; it takes root and debootstrap")
+
+
 def debian(report):
     missing = [tool for tool in ("dpkg-buildpackage", "dh", "lintian") if not shutil.which(tool)]
     if missing:
         print(f"# skipped: the package; there is no {', '.join(missing)}")
         return
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        begin = time.monotonic()
-        packages = []
-        report.run("the package is built", lambda: packages.append(build(folder)))
-        print(f"# built in {time.monotonic() - begin:.0f} s")
-        if not packages:
-            return
-        report.run("its contents", check_contents, packages[0])
-        report.run("lintian", lint, packages[0])
-        if IS_ROOT and shutil.which("debootstrap"):
-            report.run("installed and removed in a bare root", install, packages[0], folder)
-        else:
-            print("# skipped: the installation; it takes root and debootstrap")
+    # The flags of the compiler name the folder, so only a folder of the same name finds what ccache
+    # has kept.
+    folder = BUILD.resolve() / "package"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        check_package(report, folder)
+    finally:
+        shutil.rmtree(folder)
 
 
 def main():
