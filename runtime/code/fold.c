@@ -24,6 +24,11 @@
 #define FOLD_PACKED_GROWTH 32
 #define FOLD_SMALL (64u << 10)
 
+/* Outputs up to this part of all constants are folded however much they grow, too, but none beyond
+ * FOLD_LARGE: Swin's masks of shifted windows are 0.6 MB, made of a few numbers. */
+#define FOLD_PART 64
+#define FOLD_LARGE (1u << 20)
+
 /* Bytes after which a round takes no more nodes: what only it needs is freed at its end. */
 #define FOLD_ROUND_BYTES ((size_t)64 << 20)
 
@@ -38,6 +43,7 @@ struct fold {
     bool *is_known;            /* by value: constant, or an output of a foldable node */
     bool *is_foldable;         /* by node */
     uint32_t count, out_count; /* of foldable nodes, of their outputs */
+    size_t small;              /* bytes of outputs that may grow however much */
     size_t budget;             /* bytes that may still be made */
     size_t made;               /* bytes that this round makes */
 };
@@ -86,7 +92,7 @@ static bool outs_fit(struct fold *f, const struct rt_node *node, size_t bytes_in
         }
         growth = v->is_packed ? FOLD_PACKED_GROWTH : growth;
     }
-    if (bytes > f->budget || (bytes > FOLD_SMALL && bytes / growth > bytes_in)) {
+    if (bytes > f->budget || (bytes > f->small && bytes / growth > bytes_in)) {
         return false;
     }
     f->budget -= bytes;
@@ -294,13 +300,14 @@ static enum status evaluate(struct rt_graph *graph, struct rt_graph *sub, struct
 }
 
 /* Folds as many nodes as one command buffer has slots for; |budget| becomes the rest. */
-static enum status fold_some(struct rt_graph *graph, struct hal_device *device, size_t *budget,
-                             uint32_t *out_count, struct error *err)
+static enum status fold_some(struct rt_graph *graph, struct hal_device *device, size_t small,
+                             size_t *budget, uint32_t *out_count, struct error *err)
 {
     struct fold f = {
         .graph = graph,
         .is_known = arena_array(&graph->arena, graph->value_count, sizeof(*f.is_known)),
         .is_foldable = arena_array(&graph->arena, graph->node_count, sizeof(*f.is_foldable)),
+        .small = small,
         .budget = *budget,
     };
     struct rt_graph sub;
@@ -336,8 +343,10 @@ enum status rt_fold_constants(struct rt_graph *graph, struct hal_device *device,
     if (constants < SIZE_MAX / FOLD_GROWTH - FOLD_SMALL) {
         budget = (constants + FOLD_SMALL) * FOLD_GROWTH;
     }
+    size_t part = constants / FOLD_PART < FOLD_LARGE ? constants / FOLD_PART : FOLD_LARGE;
+    size_t small = part > FOLD_SMALL ? part : FOLD_SMALL;
     do {
-        TRY(fold_some(graph, device, &budget, &count, err));
+        TRY(fold_some(graph, device, small, &budget, &count, err));
     } while (count > 0);
     return ST_OK;
 }
