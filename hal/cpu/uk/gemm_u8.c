@@ -28,7 +28,10 @@
 #define GROUPED_MR 2
 #endif
 
-#define AHEAD_BYTES 1024 /* of a panel, see |asks_ahead| */
+/* Bytes of a panel, see |asks_ahead|. One row is limited by memory alone: it asks farther ahead,
+ * and for the second-level cache, because the first one would lose the lines again. */
+#define AHEAD_BYTES 1024
+#define AHEAD_BYTES_OF_ONE_ROW 3072
 #define LINE_BYTES 64
 
 typedef void tile_f(const struct tile *t);
@@ -120,6 +123,17 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
     finish(acc, t, rows, vectors);
 }
 
+UK_INLINE void ask_ahead(const uint8_t *b, size_t bytes, const int rows)
+{
+    for (size_t i = 0; i < bytes; i += LINE_BYTES) {
+        if (rows == 1) {
+            __builtin_prefetch(b + AHEAD_BYTES_OF_ONE_ROW + i, 0, 2);
+        } else {
+            __builtin_prefetch(b + AHEAD_BYTES + i);
+        }
+    }
+}
+
 /* For a single run. */
 UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vectors,
                            const bool is_4bit)
@@ -135,9 +149,7 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
         vi acc[UK_MR][2];
         clear(acc, rows);
-        for (size_t i = 0; i < t->ahead_bytes; i += LINE_BYTES) {
-            __builtin_prefetch(b + AHEAD_BYTES + i);
-        }
+        ask_ahead(b, t->ahead_bytes, rows);
         accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
