@@ -14,7 +14,8 @@
 enum precision {
     PRECISION_EXACT, /* float32, each sum of products as the model's operators define it */
     PRECISION_FAST,  /* float32, also by algorithms with larger rounding errors: Winograd */
-    PRECISION_BF16,  /* products of numbers rounded to bfloat16, summed in float32 */
+    PRECISION_BF16,  /* products of numbers rounded to bfloat16, summed in float32;
+                        numbers that are added to such products may be rounded, too */
 };
 #define PRECISION_COUNT (PRECISION_BF16 + 1)
 

@@ -20,6 +20,7 @@
 #include "server/model/repository_priv.h"
 #include "server/model/update.h"
 #include "server/process/file.h"
+#include "server/process/log.h"
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
@@ -314,6 +315,32 @@ static enum status check_setting(const struct repository_draft *draft,
                      SPAN_SHORT(name));
 }
 
+static bool has_version(const struct repository_draft *draft, struct span name, uint32_t version)
+{
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct origin *origin = draft->models[i]->origin;
+        if (origin->path && span_is(name, origin->name) && origin->version == version) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A version that is not there is no error: it may come. */
+static void warn_of_versions(const struct repository_draft *draft,
+                             const struct option_model *versions)
+{
+    struct span name = span_of(versions->name, versions->name_len);
+    const char *list = versions->path;
+    uint32_t version;
+    while (options_next_version(&list, &version)) {
+        if (!has_version(draft, name, version)) {
+            log_line(LOG_WARNING, "%s%s: no model file is served as version %u of '%.*s'",
+                     versions->label, versions->name, version, SPAN_SHORT(name));
+        }
+    }
+}
+
 enum status repository_check_names(const struct repository_draft *draft, struct error *err)
 {
     OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
@@ -340,6 +367,9 @@ enum status repository_check_names(const struct repository_draft *draft, struct 
     }
     for (uint32_t i = 0; i < options->setting_count; i++) {
         TRY(check_setting(draft, &options->settings[i], err));
+    }
+    for (uint32_t i = 0; i < options->versions_count; i++) {
+        warn_of_versions(draft, &options->versions[i]);
     }
     return ST_OK;
 }

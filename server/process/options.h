@@ -196,6 +196,9 @@ const char *options_find_versions(const struct options *options, struct span nam
 /* Is |version| in |list|? */
 bool options_lists_version(const char *list, uint32_t version);
 
+/* Takes the next version from |list|, which ends behind the last one; false: it has ended. */
+bool options_next_version(const char **list, uint32_t *out_version);
+
 /* Changes |params| according to |setting|. */
 void options_apply(const struct option_setting *setting, struct params *params);
 

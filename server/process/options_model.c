@@ -178,10 +178,15 @@ enum status options_add_tokenizer(struct options *options, struct option_model t
     return ST_OK;
 }
 
+bool options_next_version(const char **list, uint32_t *out_version)
+{
+    return **list && take_version(list, out_version);
+}
+
 bool options_lists_version(const char *list, uint32_t version)
 {
     uint32_t listed = 0;
-    while (*list && take_version(&list, &listed)) {
+    while (options_next_version(&list, &listed)) {
         if (listed == version) {
             return true;
         }

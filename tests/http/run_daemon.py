@@ -138,6 +138,12 @@ def folder_of_models():
                 raise Failure(f"{client.body!r} does not say {reason!r}")
             client.send(build_request("GET", "/v2/health/ready"))
             expect("ready", client.answer(), 200)
+        with Daemon(["--models", name, ADD, "--versions", "many=2,12", "--versions", "add=7"]
+                    ) as daemon:
+            for model, version in (("many", 2), ("add", 7)):
+                daemon.wait_for(rf"warning: --versions {model}=[0-9,]+: no model file is served "
+                                rf"as version {version} of '{model}'\n")
+            expect("versions that are there", daemon.read_log().count("no model file"), 2)
 
 
 def folders_of_models():
