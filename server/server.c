@@ -636,6 +636,7 @@ void server_end_start(struct server *server, enum status status, const struct er
         log_line(LOG_WARNING, "there is nothing to serve: name a FILE.pte, --model or --models");
     }
     notify_send(&server->notify, "READY=1\nSTATUS=serving %u of %u models", ready, count);
+    watchdog_start(server); /* nobody expects signs of life before */
 }
 
 enum status server_run(struct server *server, struct error *err)
@@ -647,7 +648,6 @@ enum status server_run(struct server *server, struct error *err)
     uv_signal_start(&server->sigusr1, on_user_signal, SIGUSR1);
     TRY(server_start(server, err));
     ask_for_short_turns();
-    watchdog_start(server);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     if (server->failure.code != ST_OK) {
         *err = server->failure;

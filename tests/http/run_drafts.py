@@ -108,6 +108,7 @@ def prediction():
             middle = len(text) // 2
             parts = [{"type": "text", "text": part} for part in (text[:middle], text[middle:])]
             for content in (text, parts, "Something else, of which nothing comes.", ""):
+                wait_idle(client)  # beside another answer nothing is guessed
                 answer = chat(client, row["messages"],
                               prediction={"type": "content", "content": content})
                 expect("answer", answer["choices"], plain["choices"])
@@ -117,6 +118,7 @@ def prediction():
                 if content in ("",):
                     expect("nothing", details, {"accepted_prediction_tokens": 0,
                                                 "rejected_prediction_tokens": 0})
+        wait_idle(client)
         events = stream(daemon.port, "/v1/chat/completions",
                         {"model": "chat", "messages": ANSWERS[0]["messages"], "temperature": 0,
                          "stream_options": {"include_usage": True},
