@@ -50,13 +50,7 @@ static enum status new_one_by_one(struct hal_device *device, const size_t *sizes
                                   struct hal_buffer **out_buffers, struct error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        enum status status = hal_buffer_new_constant(device, sizes[i], &out_buffers[i], err);
-        if (status != ST_OK) {
-            while (i > 0) {
-                hal_buffer_unref(out_buffers[--i]);
-            }
-            return status;
-        }
+        TRY(hal_buffer_new_constant(device, sizes[i], &out_buffers[i], err));
     }
     return ST_OK;
 }
@@ -64,13 +58,17 @@ static enum status new_one_by_one(struct hal_device *device, const size_t *sizes
 enum status hal_buffer_new_constants(struct hal_device *device, const size_t *sizes, size_t count,
                                      struct hal_buffer **out_buffers, struct error *err)
 {
-    if (!device->ops->buffers_new) {
-        return new_one_by_one(device, sizes, count, out_buffers, err);
-    }
     for (size_t i = 0; i < count; i++) {
+        out_buffers[i] = NULL;
         TRY(check_size(device, sizes[i], err));
     }
-    return device->ops->buffers_new(device, sizes, count, out_buffers, err);
+    enum status status = device->ops->buffers_new
+                             ? device->ops->buffers_new(device, sizes, count, out_buffers, err)
+                             : new_one_by_one(device, sizes, count, out_buffers, err);
+    for (size_t i = 0; i < count && status != ST_OK; i++) {
+        hal_buffer_unref(out_buffers[i]);
+    }
+    return status;
 }
 
 enum status hal_buffer_new_in(struct hal_device *device, size_t size, enum hal_memory memory,

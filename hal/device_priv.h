@@ -30,7 +30,8 @@ struct hal_device_ops {
     void (*free)(struct hal_device *device);
     enum status (*buffer_new)(struct hal_device *device, size_t size, enum hal_memory memory,
                               struct hal_buffer **out_buffer, struct error *err);
-    /* (optional) Default: one by one. See hal_buffer_new_constants(). */
+    /* (optional) Default: one by one. See hal_buffer_new_constants(), which frees the buffers that
+     * were made before one fails. */
     enum status (*buffers_new)(struct hal_device *device, const size_t *sizes, size_t count,
                                struct hal_buffer **out_buffers, struct error *err);
     /*

@@ -132,20 +132,12 @@ static enum status share(struct hal_device *device, char *shared, const size_t *
 {
     *out_used = 0;
     for (size_t i = 0; i < count; i++) {
-        enum status status;
         if (sizes[i] >= MAPPED_MIN) {
             char *host = shared + *out_used;
             *out_used += mapped_bytes(sizes[i]);
-            status = wrap(device, host, sizes[i], MAPPED, &out_buffers[i], err);
+            TRY(wrap(device, host, sizes[i], MAPPED, &out_buffers[i], err));
         } else {
-            status =
-                hal_cpu_buffer_new(device, sizes[i], HAL_MEMORY_CONSTANT, &out_buffers[i], err);
-        }
-        if (status != ST_OK) {
-            while (i > 0) {
-                hal_buffer_unref(out_buffers[--i]);
-            }
-            return status;
+            TRY(hal_cpu_buffer_new(device, sizes[i], HAL_MEMORY_CONSTANT, &out_buffers[i], err));
         }
     }
     return ST_OK;

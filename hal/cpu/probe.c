@@ -18,8 +18,10 @@
 #define COST_NS 10000000        /* more than enough to wake every worker */
 #define READ_BYTES (192u << 20) /* more than caches hold */
 #define LINE 64                 /* bytes between the results of two workers */
-#define BLOCK_BYTES 2048        /* read at once where the loop asks ahead; */
-#define AHEAD_BYTES 512         /* what it asks for begins so far behind the start of the block */
+/* The loop that asks ahead reads blocks of so many bytes. Before each one it asks for as many, from
+ * so far behind the block's start on. */
+#define BLOCK_BYTES 2048
+#define AHEAD_BYTES 512
 
 static void run_f32(const struct hal_args *args, struct hal_tile tile)
 {
@@ -44,32 +46,40 @@ static void run_bf16(const struct hal_args *args, struct hal_tile tile)
 }
 
 /* Each tile reads a part of its own, whole blocks. */
-static size_t bytes_of_part(const struct hal_args *args)
+struct part {
+    const char *at;
+    size_t bytes;
+    float *result;
+};
+
+static struct part part_of(const struct hal_args *args, struct hal_tile tile)
 {
-    return args->lengths[1] / args->grid[0] / BLOCK_BYTES * BLOCK_BYTES;
+    size_t bytes = args->lengths[1] / args->grid[0] / BLOCK_BYTES * BLOCK_BYTES;
+    return (struct part){(const char *)args->bindings[1] + tile.x * bytes, bytes,
+                         (float *)args->bindings[0] + tile.x * LINE / sizeof(float)};
+}
+
+static float read_bytes(const char *at, size_t bytes)
+{
+    return hal_cpu_uk()->max_f32((const float *)(const void *)at, bytes / sizeof(float));
 }
 
 static void run_read(const struct hal_args *args, struct hal_tile tile)
 {
-    size_t bytes = bytes_of_part(args);
-    const char *part = (const char *)args->bindings[1] + tile.x * bytes;
-    float *result = (float *)args->bindings[0] + tile.x * LINE / sizeof(float);
-    *result = hal_cpu_uk()->max_f32((const float *)(const void *)part, bytes / sizeof(float));
+    struct part part = part_of(args, tile);
+    *part.result = read_bytes(part.at, part.bytes);
 }
 
 /* The same for processors that do not read far enough ahead by themselves. */
 static void run_read_ahead(const struct hal_args *args, struct hal_tile tile)
 {
-    size_t bytes = bytes_of_part(args);
-    const char *part = (const char *)args->bindings[1] + tile.x * bytes;
-    float *result = (float *)args->bindings[0] + tile.x * LINE / sizeof(float);
-    for (size_t at = 0; at < bytes; at += BLOCK_BYTES) {
-        const char *block = part + at;
+    struct part part = part_of(args, tile);
+    for (size_t at = 0; at < part.bytes; at += BLOCK_BYTES) {
+        const char *block = part.at + at;
         for (size_t i = 0; i < BLOCK_BYTES; i += LINE) {
             __builtin_prefetch(block + AHEAD_BYTES + i);
         }
-        *result = hal_cpu_uk()->max_f32((const float *)(const void *)block,
-                                        BLOCK_BYTES / sizeof(float));
+        *part.result = read_bytes(block, BLOCK_BYTES);
     }
 }
 
