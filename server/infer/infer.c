@@ -310,9 +310,11 @@ enum status infer_check_work(const struct request *request, uint64_t bytes, stru
                : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
 }
 
-enum status infer_check_inline(const struct request *request, uint64_t bytes, struct error *err)
+enum status infer_check_inline(struct request *request, size_t bytes, struct error *err)
 {
-    return request->offload || bytes <= request->server->params->inline_bytes_max
+    request->infer.copied_bytes += bytes;
+    return request->offload ||
+                   request->infer.copied_bytes <= request->server->params->inline_bytes_max
                ? ST_OK
                : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
 }
@@ -418,6 +420,7 @@ enum status infer_decode(struct request *request, struct error *err)
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
     enum status status = count_steps(infer, err);
+    infer->copied_bytes = 0;
     if (status == ST_OK) {
         status = infer->ops->decode(request, err);
     }

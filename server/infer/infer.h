@@ -248,6 +248,7 @@ struct infer {
     struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
                              older generation. NULL: the call is for the newest one */
     size_t bound_bytes;   /* bytes of the body that inputs use in place */
+    size_t copied_bytes;  /* bytes of the body that DECODE copies: see infer_check_inline() */
     struct hal_pool
         *pool; /* owned: holds what the request needs before it runs; a member of |share| */
     struct hal_pool *share;     /* the model's pool, or that of lists; NULL: not yet a member */
@@ -313,9 +314,10 @@ MUST_CHECK enum status infer_check_work(const struct request *request, uint64_t 
  * share of the memory for requests now. Any thread. */
 MUST_CHECK enum status infer_count_memory(struct request *request, size_t bytes, struct error *err);
 
-/* ST_WOULD_BE_HEAVY if decoding is on the loop, which may not copy |bytes|. It is repeated on a
+/* DECODE is about to copy |bytes| of the body, beside those that it has copied already.
+ * ST_WOULD_BE_HEAVY: together they are more than the loop may copy; DECODE begins again on a
  * thread. */
-MUST_CHECK enum status infer_check_inline(const struct request *request, uint64_t bytes,
+MUST_CHECK enum status infer_check_inline(struct request *request, size_t bytes,
                                           struct error *err);
 
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */

@@ -193,6 +193,9 @@ static enum status decode_input(struct request *request, struct infer_call *call
     case CALL_SCALAR:
         return decode_scalar(call, index, leaf, err);
     case CALL_STRING:
+        if (leaf->encoding == CALL_BINARY) {
+            TRY(infer_check_inline(request, leaf->data.len, err));
+        }
         return rt_invocation_string(call->invocation, index, leaf->data, err) == ST_OK
                    ? ST_OK
                    : call_prefix(method, leaf, index, ": ", err);

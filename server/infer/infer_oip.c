@@ -243,6 +243,9 @@ static enum status decode_string(struct request *request, struct infer_call *cal
                                  struct error *err)
 {
     struct span *strings;
+    if (input->is_binary) {
+        TRY(infer_check_inline(request, input->data.len, err));
+    }
     TRY(read_strings(request, input, &strings, err));
     return place_input(rt_invocation_string(call->invocation, index, strings[0], err), input, ": ",
                        err);

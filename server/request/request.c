@@ -281,7 +281,7 @@ static enum step_result step_decode(struct request *request)
     enum status status = infer_decode(request, &request->err);
     if (status == ST_WOULD_BE_HEAVY && !request->offload) {
         request->err.code = ST_OK;
-        request->offload = true; /* nothing has been copied yet */
+        request->offload = true; /* the step begins again there */
         return STEP_NEXT;
     }
     bool has_files = status == ST_OK && infer_media_needs_threads(request);
