@@ -68,8 +68,8 @@ struct update {
 MUST_CHECK enum status update_prepare(struct update *update, struct error *err);
 
 /*
- * The loop, or the thread that loads the first models. Models of the new generation go on with the
- * counts of the old one. ST_INVALID: two models have one name and version; ST_EXHAUSTED.
+ * The loop, or a thread whose repository nobody else has yet. Models of the new generation go on
+ * with the counts of the old one. ST_INVALID: two models have one name and version; ST_EXHAUSTED.
  */
 MUST_CHECK enum status update_publish(struct update *update, struct rt_sequences *sequences,
                                       struct error *err);

@@ -37,7 +37,7 @@ void request_log_error(struct request *request, int http_status, const struct er
     if (index < 0 && logs_all(request)) {
         return; /* the request's own line has it */
     }
-    if (request->match.id == ROUTE_READY) {
+    if (request->match.id == ROUTE_READY && http_status == 503) {
         return; /* a probe that learns "not yet" has found no fault */
     }
     if (!server_may_log(request->server,
