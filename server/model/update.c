@@ -295,6 +295,7 @@ static enum status settle_failed(struct updater *u, const struct catalog_file *f
         return keep(u, old, err);
     }
     log_line(LOG_ERROR, "model file %s: %s", file->path, why.text);
+    update->failed_count++;
     return repository_add_failed(&update->draft, file, &why, err);
 }
 

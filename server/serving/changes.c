@@ -224,9 +224,10 @@ static void report(struct server *server, const struct change *change)
     } else {
         uint32_t ready = repository_ready_count(repository), count = repository_count(repository);
         log_line(LOG_NOTICE,
-                 "models changed: %u files loaded, %u gone, %u as they were; serving %u of %u "
+                 "model files: %u loaded, %u failed, %u gone, %u unchanged; serving %u of %u "
                  "models",
-                 update->loaded_count, update->gone_count, update->kept_count, ready, count);
+                 update->loaded_count, update->failed_count, update->gone_count,
+                 update->kept_count, ready, count);
         notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
     }
 }
@@ -234,7 +235,7 @@ static void report(struct server *server, const struct change *change)
 static bool has_effect(const struct update *update)
 {
     return update->kind != UPDATE_SCAN || update->loaded_count > 0 || update->gone_count > 0 ||
-           update->refusal_count > 0 || update->retries_failed;
+           update->failed_count > 0 || update->refusal_count > 0 || update->retries_failed;
 }
 
 static void publish(struct server *server, struct change *change)

@@ -143,7 +143,7 @@ def settings(path):
         document.write_text(json.dumps({"models": {"digits": {"path": DIGITS,
                                                               "labels": "others"}}}))
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.wait_for("models changed: 1 files loaded")
+        daemon.wait_for("model files: 1 loaded")
         expect("infer", ask(client, output, rows=1), 200)
         fresh, = json.loads(client.body)["outputs"][0]["data"]
         index = text.split(":")[1]

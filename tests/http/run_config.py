@@ -313,7 +313,7 @@ def hang_up(daemon, text, log):
 
 def reload():
     """SIGHUP reads the document again. What is wrong is refused, and the old models go on."""
-    made = r"models changed: .*"
+    made = r"model files: .*"
     base = f'{{{LISTEN}, "models": {{"add": "add.pte"}}}}'
     with Folder(base) as path, Daemon(["--config", str(path)], listen=(),
                                       env=environment()) as daemon:
@@ -336,8 +336,8 @@ def reload():
         with_limit = f'{{{LISTEN}, "models": {{"add": {{"path": "add.pte", "max_batch": 1, ' \
                      '"request_timeout": "1s"}}}}'.replace("}}}}", "}}}")
         hang_up(daemon, with_limit, made)
-        hang_up(daemon, with_limit, "0 files loaded")
-        hang_up(daemon, with_limit.replace('"1s"', '"3s"'), "1 files loaded")
+        hang_up(daemon, with_limit, "model files: 0 loaded")
+        hang_up(daemon, with_limit.replace('"1s"', '"3s"'), "model files: 1 loaded")
         hang_up(daemon, with_limit[:-1] + ', "body_bytes_max": 2000}',
                 "body_bytes_max takes effect at the next start")
         expect("add", infer(Client(daemon.port)), 200)

@@ -268,7 +268,7 @@ def add(client, model="add"):
 def look_again(daemon, changes):
     """Sends SIGHUP and waits until that change, the |changes|th of the daemon, is complete."""
     daemon.process.send_signal(signal.SIGHUP)
-    daemon.wait_for(rf"(?:models changed:[\s\S]*?){{{changes}}}")
+    daemon.wait_for(rf"(?:model files:[\s\S]*?){{{changes}}}")
 
 
 def served(folder):
@@ -295,7 +295,7 @@ def served(folder):
             expect("a bad file leaves the old one", add(client), 200)
             origin.files["/add.pte"] = DATA
             look_again(daemon, 4)
-            daemon.wait_for("models changed: 2 files loaded")
+            daemon.wait_for("model files: 2 loaded")
             origin.statuses = [500] * 8
             look_again(daemon, 5)
             daemon.wait_for(r"got 500; its file in the cache is used")

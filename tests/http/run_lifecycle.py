@@ -140,7 +140,7 @@ def load_and_unload():
         expect("infer", infer_add(daemon.port), 503)
         expect_change(daemon, "unload", "add")
         os.kill(daemon.process.pid, signal.SIGHUP)
-        daemon.wait_for("models changed: 0 files loaded, 0 gone")
+        daemon.wait_for("model files: 0 loaded, 0 failed, 0 gone")
         expect("after SIGHUP", state(daemon, "add"), "UNAVAILABLE")
         expect_change(daemon, "load", "add", b'{"parameters": {}}')
         expect("infer", infer_add(daemon.port), 200)
@@ -176,7 +176,7 @@ def client_that_does_not_wait():
             client.send(build_request("POST", "/v2/repository/models/add/load", b""))
             client.reset()
         wait_until("all loads", lambda: len(
-            daemon.read_log().split("models changed: 1 files loaded")) > 10)
+            daemon.read_log().split("model files: 1 loaded")) > 10)
         expect("add", infer_add(daemon.port), 200)
 
 
@@ -188,7 +188,7 @@ def sighup():
         put(folder, "add", "residual")
         os.kill(daemon.process.pid, signal.SIGHUP)
         wait_for_state(daemon, "two", "READY")
-        daemon.wait_for("models changed: 2 files loaded, 0 gone, 0 as they were; serving 2 of 2")
+        daemon.wait_for("model files: 2 loaded, 0 failed, 0 gone, 0 unchanged; serving 2 of 2")
         os.unlink(folder / "two.pte")
         put(folder, "add", None)
         os.kill(daemon.process.pid, signal.SIGHUP)
@@ -222,6 +222,12 @@ def watched():
             wait_for_state(daemon, "other", "READY")
             file.write(data[500:])
         wait_for_state(daemon, "slow", "READY")
+        put(folder, "bad", None)  # nothing else changes
+        wait_for_state(daemon, "bad", "UNAVAILABLE")
+        daemon.wait_for("model files: 0 loaded, 1 failed, 0 gone, 4 unchanged; serving 4 of 5")
+        expect("a bad file", infer_add(daemon.port, "bad"), 503)
+        put(folder, "bad", "add")
+        wait_for_state(daemon, "bad", "READY")
         expect("add", infer_add(daemon.port), 200)
 
 
@@ -337,7 +343,7 @@ def files_replaced_under_load():
             for _ in range(10):
                 log = len(daemon.read_log())
                 put(folder, "net", "add")
-                wait_until("change", lambda: "models changed: 1 files loaded" in
+                wait_until("change", lambda: "model files: 1 loaded" in
                            daemon.read_log()[log:])
 
 
@@ -471,7 +477,7 @@ def loaded_when_called():
                 raise Failure(f"no {line} in the metrics")
         put(folder, "m22", None)
         os.kill(daemon.process.pid, signal.SIGHUP)
-        daemon.wait_for("models changed")
+        daemon.wait_for("model files: ")
         expect("a damaged file", infer_add(daemon.port, "m22"), 503)
         expect("its state", state(daemon, "m22"), "UNAVAILABLE")
         expect("unknown", infer_add(daemon.port, "nobody"), 404)

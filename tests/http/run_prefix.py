@@ -176,7 +176,7 @@ def reload():
             running.chunk()
             os.replace(shutil.copy(model, place / "new"), model)
             daemon.process.send_signal(signal.SIGHUP)
-            daemon.wait_for("models changed: 1 files loaded")
+            daemon.wait_for("model files: 1 loaded")
             expect("dropped", metric(client, "pted_prefixes"), 0.0)
             expect("the old one goes on", running.events()[-1], "[DONE]")
             expect("keeps nothing", metric(client, "pted_prefixes"), 0.0)

@@ -119,7 +119,7 @@ def hangup():
         daemon.wait_for("SIGHUP: looking for changed models")
         expect("ready", ask(path, "/v2/health/ready")[0], 503)
         origin.may_send.set()
-        daemon.wait_for("models changed: 0 files loaded, 0 gone, 1 as they were")
+        daemon.wait_for("model files: 0 loaded, 0 failed, 0 gone, 1 unchanged")
         expect("ready", ask(path, "/v2/health/ready")[0], 200)
 
 
