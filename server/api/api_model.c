@@ -205,20 +205,35 @@ static void print_row(struct buf *out, const struct model *model)
 /* ---- /v1: for clients of KServe's first protocol and of OpenAI's API at once ------------------
  */
 
+/* The name by which requests of OpenAI's API call it: a speech model has that of its file. */
+static const char *v1_id(const struct model *model)
+{
+    return model->transcriber && model->alias ? model->alias : model->name;
+}
+
+/* Has OpenAI's API a use for it? A file that is not loaded may have what it takes. */
+static bool is_for_openai(const struct model *model)
+{
+    return model->generator || model->embedder || model->transcriber ||
+           model_state(model) == MODEL_UNKNOWN;
+}
+
 static void print_v1_members(struct buf *out, const struct model *model)
 {
     buf_add_str(out, "\"id\":");
-    json_print_string(out, span_str(model->name));
+    json_print_string(out, span_str(v1_id(model)));
     buf_printf(out, ",\"object\":\"model\",\"created\":%" PRIu64 ",\"owned_by\":\"pted\"",
                model->origin->id.program.modified_ns / NS_PER_S);
 }
 
+/* All names for KServe, or what OpenAI's clients can use. */
 static void print_v1_models(struct buf *out, const struct repository_index *index, bool are_names)
 {
     const char *last = "";
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];
-        if (!model_can_serve(model) || strcmp(model->name, last) == 0) {
+        if (!model_can_serve(model) || strcmp(model->name, last) == 0 ||
+            (!are_names && !is_for_openai(model))) {
             continue;
         }
         buf_add_str(out, *last ? "," : "");

@@ -216,7 +216,10 @@ void model_log(const struct model *model, const struct hal_device *device)
     } else {
         buf_printf(&line, "cannot be called: %s", model_refusal(model));
     }
-    log_line(model_is_ready(model) ? LOG_INFO : LOG_WARNING, "%.*s", SPAN_FMT(buf_span(&line)));
+    enum log_level level = !model_is_ready(model)      ? LOG_WARNING
+                           : model_is_constant(model) ? LOG_DEBUG
+                                                      : LOG_INFO;
+    log_line(level, "%.*s", SPAN_FMT(buf_span(&line)));
     buf_fini(&line);
     log_template(model);
 }

@@ -32,18 +32,18 @@ static enum status exhausted(struct error *err)
 #define CONSTANT_TEXT_MAX 4096
 #define CONSTANTS_TEXT_MAX (256 << 10)
 
-/* The value of a method without inputs whose results are known; false: it is none, or too long. */
+/* False: the model is no constant, or the value is too long. */
 static bool print_constant(struct model *model, struct buf *out)
 {
     const struct call_method *call = &model->call;
     struct call_result *results = arena_array(&model->arena, call->result_count, sizeof(*results));
-    if (!results || call->input_count > 0 || call->result_count == 0) {
+    if (!results || !model_is_constant(model)) {
         return false;
     }
     for (uint32_t i = 0; i < call->result_count; i++) {
         results[i].shape = call->results[i].shape;
-        if (!rt_method_constant_result(model->method, i, &results[i].bytes) ||
-            results[i].bytes.len > CONSTANT_TEXT_MAX) {
+        must(rt_method_constant_result(model->method, i, &results[i].bytes));
+        if (results[i].bytes.len > CONSTANT_TEXT_MAX) {
             return false;
         }
     }

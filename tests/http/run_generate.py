@@ -304,8 +304,11 @@ def models():
         expect("status", client.answer(), 200)
         listed = json.loads(client.body)
         expect("object", listed["object"], "list")
-        expect("names", [m["id"] for m in listed["data"]], listed["models"])
-        expect("the model", "chat" in listed["models"], True)
+        expect("what clients of OpenAI can use", [m["id"] for m in listed["data"]], ["chat"])
+        names = listed["models"]
+        expect("all names", {"add", "chat", "chat.get_max_seq_len"} <= set(names), True)
+        expect("the log has no line for a constant", "chat.get_max_seq_len" in daemon.read_log(),
+               False)
         client.send(build_request("GET", "/v1/models/chat"))
         expect("status", client.answer(), 200)
         one = json.loads(client.body)

@@ -140,6 +140,9 @@ def forms():
         expect("quoted", post(client, HEAR, body, 'Multipart/Form-Data; boundary="y z"'), 200)
         expect("by its method", hear(client, short_sound(0),
                                      model="whisper.text_decoder")["text"], "red green blue")
+        client.send(build_request("GET", "/v1/models"))
+        expect("models", client.answer(), 200)
+        expect("the file's name", [m["id"] for m in json.loads(client.body)["data"]], ["whisper"])
 
 
 def streams():
