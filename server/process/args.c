@@ -45,8 +45,3 @@ enum status args_add_value(struct args *args, const struct arg *arg, const char 
     ++*count;
     return ST_OK;
 }
-
-enum status args_refuse(const struct arg *arg, struct error *err)
-{
-    return error_set(err, ST_INVALID, "unknown option '%.*s'", SPAN_FMT(arg->option));
-}

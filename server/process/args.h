@@ -33,7 +33,4 @@ MUST_CHECK enum status args_value(struct args *args, const struct arg *arg, cons
 MUST_CHECK enum status args_add_value(struct args *args, const struct arg *arg, const char **values,
                                       uint32_t *count, uint32_t max, struct error *err);
 
-/* ST_INVALID: the option is unknown. */
-enum status args_refuse(const struct arg *arg, struct error *err);
-
 #endif

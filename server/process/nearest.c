@@ -3,6 +3,7 @@
 
 #include "server/process/nearest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define WORD_BYTES_MAX 63
@@ -12,24 +13,26 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* How many letters differ, by Wagner and Fischer: a row has the distances between a prefix of |a|
- * and each prefix of |b|. Both have at most WORD_BYTES_MAX bytes. */
+/* How many letters differ, by Wagner and Fischer: row i % 3 has the distances between the first i
+ * letters of |a| and each prefix of |b|. Two neighbours that have changed places count once. Both
+ * have at most WORD_BYTES_MAX bytes. */
 static uint32_t distance(const char *a, const char *b)
 {
-    uint32_t row[WORD_BYTES_MAX + 1], len = (uint32_t)strlen(b);
+    uint32_t rows[3][WORD_BYTES_MAX + 1], len = (uint32_t)strlen(b), i;
     for (uint32_t j = 0; j <= len; j++) {
-        row[j] = j;
+        rows[0][j] = j;
     }
-    for (uint32_t i = 0; a[i]; i++) {
-        uint32_t diagonal = row[0];
-        row[0] = i + 1;
-        for (uint32_t j = 0; j < len; j++) {
-            uint32_t changed = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = least(changed, least(row[j], diagonal) + 1);
+    for (i = 1; a[i - 1]; i++) {
+        uint32_t *row = rows[i % 3], *above = rows[(i - 1) % 3];
+        row[0] = i;
+        for (uint32_t j = 1; j <= len; j++) {
+            bool is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            uint32_t swapped = is_swapped ? rows[(i - 2) % 3][j - 2] + 1 : UINT32_MAX;
+            uint32_t changed = above[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = least(least(changed, swapped), least(row[j - 1], above[j]) + 1);
         }
     }
-    return row[len];
+    return rows[(i - 1) % 3][len];
 }
 
 const char *nearest_word(const char *text, const char *const *words, uint32_t count)

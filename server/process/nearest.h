@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* The first of the |count| words that is like |text|: few letters have to be put in, left out or
- * changed, at most one and another one for each four of the word. NULL: none is. */
+/* The first of the |count| words that is like |text|: few letters have to be put in, left out,
+ * changed or swapped, at most one and another one for each four of the word. NULL: none is. */
 const char *nearest_word(const char *text, const char *const *words, uint32_t count);
 
 #endif

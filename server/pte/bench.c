@@ -446,6 +446,7 @@ const struct pte_command pte_bench_command = {
         "the\n"
         "server counted meanwhile. In an open loop the latency begins when a request is due, so a\n"
         "server that stalls cannot hide it. Ctrl-C ends the load and prints what there is.\n"
+        "The exit status is 1 if a request failed, or if the bench was the bottleneck.\n"
         "\n" BENCH_OPTIONS_HELP CLIENT_HELP "\n"
         "Examples:\n"
         "  pte bench http://127.0.0.1:8000/mlp --clients 1,2,4,8,16,32\n"

@@ -8,6 +8,7 @@
 
 #include "server/process/args.h"
 #include "server/process/options.h"
+#include "server/pte/pte.h"
 
 #define RATE_MIN 0.001
 #define RATE_MAX 1000000
@@ -122,7 +123,7 @@ static enum status take_option(struct bench_options *o, struct args *args, const
         o->has_no_plot = true;
         return ST_OK;
     }
-    return args_refuse(arg, err);
+    return pte_refuse(&pte_bench_command, arg, err);
 }
 
 /* pted serves a method as a model of its own. */

@@ -131,7 +131,7 @@ static enum status say_card(const struct pte_call *call, struct error *err)
     return call->card || !has_file || !card_path_of(call->options->path, beside, sizeof(beside))
                ? err->code
                : error_set(err, why.code,
-                           "%.240s; there is no %.100s that says that an input is a picture: "
+                           "%.240s; there is no %.100s: "
                            "`pte card %.60s >%.100s` begins one",
                            why.text, beside, call->options->path, beside);
 }

@@ -55,7 +55,7 @@ struct pte_call {
 
 /*
  * Reads a command line into |options|. An option that is not one of them goes to |take|, which
- * refuses it (args_refuse()) if it is none of the command's own. ST_INVALID also without FILE.
+ * refuses it (pte_refuse()) if it is none of the command's own. ST_INVALID also without FILE.
  */
 typedef enum status pte_call_take_f(void *own, struct args *args, const struct arg *arg,
                                     struct error *err);

@@ -134,7 +134,7 @@ static enum status parse(int argc, char *const argv[], struct card_options *out,
         } else if (span_is(arg.option, "--data")) {
             TRY(args_add_value(&args, &arg, out->data, &out->data_count, RT_DATA_FILES_MAX, err));
         } else if (arg.option.len > 0) {
-            return args_refuse(&arg, err);
+            return pte_refuse(&pte_card_command, &arg, err);
         } else if (out->path) {
             return error_set(err, ST_INVALID, "one FILE only, got '%s' too", arg.text);
         } else {

@@ -144,7 +144,7 @@ static enum status take_option(struct chat *chat, struct args *args, const struc
         chat->has_seed = true;
         return take_number(args, arg, INT64_MAX, &chat->seed, err);
     }
-    return args_refuse(arg, err);
+    return pte_refuse(&pte_chat_command, arg, err);
 }
 
 static enum status parse(struct chat *chat, int argc, char *const argv[], struct error *err)

@@ -51,7 +51,7 @@ static enum status take(struct arguments *a, struct args *args, const struct arg
     if (span_is(arg->option, "--s3-endpoint")) {
         return args_value(args, arg, &options->s3_endpoint, err);
     }
-    return args_refuse(arg, err);
+    return pte_refuse(&pte_fetch_command, arg, err);
 }
 
 static enum status fetch_one(const struct arguments *a, const char *url, struct error *err)

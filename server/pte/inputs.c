@@ -100,11 +100,9 @@ static enum status assign_file(struct pte_inputs *inputs, const char *file, stru
     return found == 1
                ? add_value(inputs, index, file, file, err)
                : error_set(err, ST_INVALID,
-                           "%.64s: %s of an image, a sound or a text, expected NAME=X, where NAME "
-                           "is %s",
-                           file,
-                           found ? "the model's card says more than one input"
-                                 : "no card says an input",
+                           "%.64s: %s made from a picture, a sound or a text; expected NAME=X, "
+                           "where NAME is %s",
+                           file, found ? "several inputs are" : "no card says that an input is",
                            rt_names_print_ios(inputs->ios, inputs->count, names));
 }
 

@@ -78,7 +78,7 @@ static enum status set_option(struct inspect_options *options, struct args *args
         return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
                               err);
     }
-    return args_refuse(arg, err);
+    return pte_refuse(&pte_inspect_command, arg, err);
 }
 
 static enum status parse_inspect(int argc, char *const argv[], struct inspect_options *out,

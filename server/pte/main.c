@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "server/process/nearest.h"
 #include "server/process/standard.h"
 #include "server/process/version.h"
 #include "server/pte/pte.h"
@@ -46,7 +47,7 @@ static void print_help(void)
 
 static void print_command_help(const struct pte_command *command)
 {
-    printf("usage: pte %s\n\n%s\n%s", command->usage, command->help, statuses);
+    printf("usage: pte %s\n\n%s", command->usage, command->help);
 }
 
 static const struct pte_command *find_command(const char *name)
@@ -80,6 +81,24 @@ static int print_and_finish(const struct pte_command *command)
     return pte_finish(command, ST_OK, NULL);
 }
 
+/* |name| is no command; NULL: there is none. */
+static void refuse_command(const char *name)
+{
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        names[i] = commands[i]->name;
+    }
+    const char *near = name ? nearest_word(name, names, COMMAND_COUNT) : NULL;
+    if (near) {
+        fprintf(stderr, "pte: expected a command, got '%s'; did you mean '%s'?\n", name, near);
+    } else if (name) {
+        fprintf(stderr, "pte: expected a command, got '%s'\n", name);
+    } else {
+        fputs("pte: expected a command\n", stderr);
+    }
+    print_usage(stderr);
+}
+
 int main(int argc, char *argv[])
 {
     const char *name = argc > 1 ? argv[1] : "";
@@ -95,11 +114,6 @@ int main(int argc, char *argv[])
     if (command) {
         return command->run(argc - 2, argv + 2);
     }
-    if (argc > 1) {
-        fprintf(stderr, "pte: expected a command, got '%s'\n", name);
-    } else {
-        fputs("pte: expected a command\n", stderr);
-    }
-    print_usage(stderr);
+    refuse_command(argc > 1 ? name : NULL);
     return EX_USAGE;
 }

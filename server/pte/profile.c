@@ -45,7 +45,7 @@ static enum status take_option(void *own, struct args *args, const struct arg *a
     if (span_is(arg->option, "--repeat")) {
         return pte_call_number(args, arg, 1, REPEAT_MAX, &options->repeat, err);
     }
-    return args_refuse(arg, err);
+    return pte_refuse(&pte_profile_command, arg, err);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */

@@ -11,9 +11,13 @@
 #include "runtime/program/program.h"
 #include "server/process/args.h"
 #include "server/process/exit_status.h"
+#include "server/process/nearest.h"
 #include "server/process/options.h"
 
 #define NAMES_TEXT_MAX 160 /* bytes of the names of methods in an error */
+#define OPTIONS_MAX 64     /* options that the help of a command names */
+#define OPTION_BYTES_MAX 32
+#define OPTION_CHARS "-abcdefghijklmnopqrstuvwxyz0123456789"
 
 int pte_finish(const struct pte_command *command, enum status status, const struct error *err)
 {
@@ -28,6 +32,37 @@ int pte_finish(const struct pte_command *command, enum status status, const stru
         fprintf(stderr, "usage: pte %s; see pte %s --help\n", command->usage, command->name);
     }
     return status == ST_OK && !is_written ? EX_IOERR : exit_status_of(status);
+}
+
+/* The option like |option| that |help| names, as a copy; false: there is none. */
+static bool find_option(const char *help, struct span option, char out[OPTION_BYTES_MAX])
+{
+    char words[OPTIONS_MAX][OPTION_BYTES_MAX], said[OPTION_BYTES_MAX];
+    const char *list[OPTIONS_MAX];
+    uint32_t count = 0;
+    snprintf(said, sizeof(said), "%.*s", SPAN_FMT(option));
+    for (const char *at = help; (at = strstr(at, "--")) && count < OPTIONS_MAX;) {
+        size_t len = strspn(at, OPTION_CHARS);
+        if (len > 2 && len < OPTION_BYTES_MAX) {
+            snprintf(words[count], OPTION_BYTES_MAX, "%.*s", (int)len, at);
+            list[count] = words[count];
+            count++;
+        }
+        at += len;
+    }
+    const char *near = nearest_word(said, list, count);
+    if (near) {
+        memcpy(out, near, strlen(near) + 1);
+    }
+    return near != NULL;
+}
+
+enum status pte_refuse(const struct pte_command *command, const struct arg *arg, struct error *err)
+{
+    char near[OPTION_BYTES_MAX] = "";
+    bool is_near = find_option(command->help, arg->option, near);
+    return error_set(err, ST_INVALID, "unknown option '%.*s'%s%s%s", SPAN_FMT(arg->option),
+                     is_near ? "; did you mean '" : "", near, is_near ? "'?" : "");
 }
 
 /* "decode, encode": as many names as fit. */

@@ -27,8 +27,9 @@ struct repository_options {
 /* ---- the command line ------------------------------------------------------------------------ */
 
 /* |own| is an option without a value that the command has beside those of all clients. */
-static enum status parse(int argc, char *const argv[], const char *own, bool *out_own,
-                         struct repository_options *options, struct error *err)
+static enum status parse(const struct pte_command *command, int argc, char *const argv[],
+                         const char *own, bool *out_own, struct repository_options *options,
+                         struct error *err)
 {
     struct args args = {.count = argc, .items = argv};
     options->client = (struct client_options)CLIENT_OPTIONS_DEFAULT;
@@ -45,7 +46,7 @@ static enum status parse(int argc, char *const argv[], const char *own, bool *ou
             continue;
         }
         TRY(client_take_option(&options->client, &args, &arg, &is_taken, err));
-        TRY(is_taken ? ST_OK : args_refuse(&arg, err));
+        TRY(is_taken ? ST_OK : pte_refuse(command, &arg, err));
     }
     return options->url ? ST_OK : error_set(err, ST_INVALID, "expected a URL");
 }
@@ -308,7 +309,7 @@ static enum status ls(int argc, char *const argv[], struct error *err)
     struct repository_options options = {.url = NULL};
     struct pte_remote remote;
     struct listing listing = {.remote = &remote};
-    TRY(parse(argc, argv, "--json", &options.is_json, &options, err));
+    TRY(parse(&pte_ls_command, argc, argv, "--json", &options.is_json, &options, err));
     TRY(target_parse(options.url, &listing.wanted, err));
     listing.is_json = options.is_json;
     enum status status = pte_remote_connect(&remote, &listing.wanted, &options.client, err);
@@ -369,7 +370,7 @@ static int run_load(int argc, char *const argv[])
 {
     struct repository_options options = {.url = NULL};
     struct error err;
-    enum status status = parse(argc, argv, NULL, NULL, &options, &err);
+    enum status status = parse(&pte_load_command, argc, argv, NULL, NULL, &options, &err);
     return pte_finish(&pte_load_command, status == ST_OK ? change(&options, "load", &err) : status,
                       &err);
 }
@@ -379,7 +380,7 @@ static int run_unload(int argc, char *const argv[])
     struct repository_options options = {.url = NULL};
     struct error err;
     enum status status =
-        parse(argc, argv, "--dependents", &options.with_dependents, &options, &err);
+        parse(&pte_unload_command, argc, argv, "--dependents", &options.with_dependents, &options, &err);
     return pte_finish(&pte_unload_command,
                       status == ST_OK ? change(&options, "unload", &err) : status, &err);
 }

@@ -72,7 +72,7 @@ static enum status take_option(void *own, struct args *args, const struct arg *a
         return take_answer_max(options, args, arg, err);
     }
     TRY(client_take_option(&options->client, args, arg, &is_taken, err));
-    return is_taken ? ST_OK : args_refuse(arg, err);
+    return is_taken ? ST_OK : pte_refuse(&pte_run_command, arg, err);
 }
 
 static enum status parse(int argc, char *const argv[], struct run_options *options,

@@ -48,7 +48,7 @@ static enum status make(int argc, char *const argv[], struct error *err)
     struct arg arg;
     for (uint32_t count = 0; args_next(&args, &arg); count++) {
         if (arg.option.len) {
-            return args_refuse(&arg, err);
+            return pte_refuse(&pte_token_command, &arg, err);
         }
         if (count == 2) {
             return error_set(err, ST_INVALID, "expected a name and scopes, got '%.64s' as well",

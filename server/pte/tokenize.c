@@ -44,7 +44,7 @@ static enum status parse(struct args *args, struct wish *wish, struct error *err
                                  value);
             }
         } else if (arg.value) {
-            return args_refuse(&arg, err);
+            return pte_refuse(&pte_tokenize_command, &arg, err);
         } else if (span_is(arg.option, "--decode")) {
             wish->decodes = true;
         } else if (span_is(arg.option, "--ids")) {
@@ -60,7 +60,7 @@ static enum status parse(struct args *args, struct wish *wish, struct error *err
         } else if (span_is(arg.option, "--skip-special")) {
             wish->skips_special = true;
         } else {
-            return args_refuse(&arg, err);
+            return pte_refuse(&pte_tokenize_command, &arg, err);
         }
     }
     return wish->path ? ST_OK

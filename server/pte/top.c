@@ -68,7 +68,7 @@ static enum status take_option(struct top *top, struct args *args, const struct 
         return take_interval(top, args, arg, err);
     }
     TRY(client_take_option(&top->options, args, arg, &is_taken, err));
-    return is_taken ? ST_OK : args_refuse(arg, err);
+    return is_taken ? ST_OK : pte_refuse(&pte_top_command, arg, err);
 }
 
 static enum status parse(struct top *top, int argc, char *const argv[], struct error *err)

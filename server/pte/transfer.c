@@ -386,7 +386,13 @@ static enum status refuse(long http_status, struct span text, struct error *err)
 {
     char what[32];
     snprintf(what, sizeof(what), "HTTP %ld%s", http_status, text.len ? ": " : "");
-    return fail_with(err, transfer_status_of(http_status), what, text);
+    enum status status = fail_with(err, transfer_status_of(http_status), what, text);
+    if (http_status == 401) {
+        struct error why = *err;
+        return error_set(err, status, "%.300s; the token comes from --token-file or PTED_TOKEN",
+                         why.text);
+    }
+    return status;
 }
 
 /* The server's text, or the first bytes of what it sent instead. */

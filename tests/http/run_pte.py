@@ -49,7 +49,10 @@ def npy(descr, shape, raw):
 
 def usage_errors():
     expect(64, "expected a command")
-    expect(64, "expected a command, got 'dance'", "dance")
+    expect(64, "expected a command, got 'dance'\n", "dance")
+    expect(64, "expected a command, got 'inspekt'; did you mean 'inspect'", "inspekt")
+    expect(64, "unknown option '--repaet'; did you mean '--repeat'", "run", ADD, "--repaet", "1")
+    expect(64, "unknown option '--jsn'; did you mean '--json'", "ls", "--jsn", "http://x")
     expect(64, "expected FILE", "run")
     expect(64, "expected FILE", "inspect")
     expect(64, "unknown option '--nope'", "run", ADD, "--nope", "1")
@@ -59,7 +62,8 @@ def usage_errors():
     expect(64, "--method: only with --graph or --plan", "inspect", ADD, "--method", "forward")
     expect(0, "^output_0", "run", "--workers=1", "--", ADD)
     expect(64, "unknown option '--nope'", "inspect", ADD, "--nope")
-    expect(64, "no card says an input of an image, a sound or a text", "run", ADD, ADD)
+    expect(64, "no card says that an input is made from a picture, a sound or a text", "run", ADD,
+           ADD)
     expect(64, "--repeat: expected 1 to", "run", ADD, "--repeat", "0")
     for option, form in (("--input", "X"), ("--shape", "2x3x4")):
         for given in ("x=1", "input_0"):

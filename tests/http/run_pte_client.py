@@ -207,7 +207,8 @@ def tokens():
             check(0, "output_0", "run", url, PTED_TOKEN="good-token")
             check(0, "output_0", "run", url, "--token=good-token", PTED_TOKEN="wrong")
             check(77, "HTTP 401: ", "run", url)
-            check(77, "HTTP 401: ", "run", url, "--token", "wrong")
+            check(77, "; the token comes from --token-file or PTED_TOKEN", "run", url, "--token",
+                  "wrong")
             check(77, "HTTP 403: ", "run", url, "--token", "infer-token")
             check(77, "HTTP 401: ", "top", "--once", f"http://127.0.0.1:{daemon.port}")
             check(64, "--token: expected a token", "run", url, "--token", "a\r\nX: y")

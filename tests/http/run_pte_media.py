@@ -232,10 +232,10 @@ def mistakes():
         refuse(64, "'picture' is given twice", *method, f.path("1.png"), "picture=[[1]]")
         refuse(64, "files and texts have shapes of their own", *method, f.path("1.png"),
                "--shape", "picture=1x4x6x3")
-        refuse(64, "more than one input", f.path("media.pte"), "--method", "sums", f.path("1.png"))
+        refuse(64, "several inputs are", f.path("media.pte"), "--method", "sums", f.path("1.png"))
         shutil.copy(MODELS / "digits.pte", f.folder / "plain.pte")
         for given in (f.path("1.png"), f"image={f.path('1.png')}", f"input_0={f.path('1.png')}"):
-            refuse(64, f"there is no {f.path('plain.card.json')} that says", f.path("plain.pte"),
+            refuse(64, f"there is no {f.path('plain.card.json')}: `pte card", f.path("plain.pte"),
                    given)
         (f.folder / "plain.card.json").write_text(
             pte("card", f.path("plain.pte")).replace('// , "name"', ', "name"'))

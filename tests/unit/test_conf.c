@@ -398,6 +398,7 @@ static void other_sources_have_problems(void **state)
         {"", "--model a/b=c", "model name 'a/b'", EX_USAGE},
         {"", "--nope", "unknown option '--nope'\n", EX_USAGE},
         {"", "--modl=x", "unknown option '--modl'; did you mean '--model'?", EX_USAGE},
+        {"", "--modles=x", "unknown option '--modles'; did you mean '--models'?", EX_USAGE},
         {"", "--watch=maybe", "--watch: expected true or false, got 'maybe'", EX_USAGE},
     };
     (void)state;
