@@ -115,6 +115,9 @@ enum status predict_parse(const struct oip_body *body, const struct call_method 
         TRY(read_member(&r, &key, &are_rows));
     }
     TRY(json_end(&r.p.in, err));
+    if (!r.has_values && method->input_count > 0) {
+        return error_set(err, ST_INVALID, "member \"instances\" or \"inputs\" is missing");
+    }
     TRY(call_check_missing(&r.p));
     TRY(oip_verify_rest(r.p.binary, err));
     *out = (struct call_request){.parameters = r.p.parameters,

@@ -128,7 +128,7 @@ static enum status end_rows(struct rt_block *block, uint32_t joined, enum status
 {
     if (status == ST_OK && joined == 0) {
         status = error_set(err, ST_UNSUPPORTED,
-                           "its buffers are its own, and no weights are read for several rows");
+                           "it keeps state, and no weights are read once for several rows");
     }
     if (status == ST_OK) {
         status = make_flow(block, err);

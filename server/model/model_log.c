@@ -103,7 +103,7 @@ static void print_memory(const struct model *model, struct buf *out)
     }
     buf_add_str(out, "a call ");
     if (!measure_call(model, &bytes)) {
-        buf_add_str(out, "takes what its inputs make it take");
+        buf_add_str(out, "takes memory that depends on its inputs");
         return;
     }
     bool is_part = rt_method_has_statements(model->method);

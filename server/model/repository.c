@@ -240,7 +240,7 @@ static void refuse_name(const struct repository_index *index, const char *name, 
         error_set(err, ST_NOT_FOUND, "no model '%s', but models of its methods, such as '%s'", name,
                   method->name);
     } else {
-        error_set(err, ST_NOT_FOUND, "no model '%s'", name);
+        error_set(err, ST_NOT_FOUND, "no model '%s', see GET /v2/models", name);
     }
 }
 

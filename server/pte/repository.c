@@ -380,7 +380,8 @@ static int run_unload(int argc, char *const argv[])
     struct repository_options options = {.url = NULL};
     struct error err;
     enum status status =
-        parse(&pte_unload_command, argc, argv, "--dependents", &options.with_dependents, &options, &err);
+        parse(&pte_unload_command, argc, argv, "--dependents", &options.with_dependents, &options,
+              &err);
     return pte_finish(&pte_unload_command,
                       status == ST_OK ? change(&options, "unload", &err) : status, &err);
 }

@@ -91,7 +91,7 @@ static int check_token(struct request *request, enum token_scope scope)
     }
     request->token_name = token->use->name;
     if (!(token->scopes & scope)) {
-        error_set(&request->err, ST_INVALID, "token %s: expected one of scope %s", token->use->name,
+        error_set(&request->err, ST_INVALID, "the token of %s lacks the scope %s", token->use->name,
                   token_scope_name(scope));
         return deny(request, ACCESS_NO_SCOPE);
     }

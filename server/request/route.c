@@ -179,8 +179,6 @@ int route_find(struct span target, enum route_method method, struct route_match 
         error_set(err, ST_INVALID, "method not allowed here: expected %s", out_match->allow);
         return 405;
     }
-    error_set(err, ST_NOT_FOUND, "no such path, expected %s",
-              out_match->is_v1 ? "one of /openapi.json, such as /v1/models"
-                               : "/v2 or one below it such as /v2/models");
+    error_set(err, ST_NOT_FOUND, "no such path, see GET /openapi.json");
     return 404;
 }

@@ -28,7 +28,7 @@ get /v2/health/live/more
 play unknown model
 get /v2/models/nope
 < 404
-json {"error": "no model 'nope'"}
+json {"error": "no model 'nope', see GET /v2/models"}
 get /v2/models/nope/ready
 < 404
 post /v2/models/nope/infer {}

@@ -39,7 +39,7 @@ get /v2/models/add.forward/stats
 body .*"name":"add",.*"inference_count":1,.*
 post /v2/batch [{"model_name":"add.forward","args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]]},{"model_name":"add.backward"}]
 < 200
-json [{"status":200,"result":[[1.0,2.0,3.0],[4.0,5.0,6.0]]},{"status":404,"error":"no model 'add.backward'"}]
+json [{"status":200,"result":[[1.0,2.0,3.0],[4.0,5.0,6.0]]},{"status":404,"error":"no model 'add.backward', see GET /v2/models"}]
 get /v2/models/add.large.forward
 < 200
 body \{"name":"add\.large",.*
@@ -47,7 +47,7 @@ body \{"name":"add\.large",.*
 play a file is not a method of another file
 get /v2/models/alone
 < 404
-json {"error":"no model 'alone'"}
+json {"error":"no model 'alone', see GET /v2/models"}
 get /v2/models/alone.large.forward
 < 200
 body \{"name":"alone\.large",.*
@@ -64,10 +64,10 @@ get /v2/models/methods
 json {"error":"no model 'methods', but models of its methods, such as 'methods.decode'"}
 get /v2/models/methods.
 < 404
-json {"error":"no model 'methods.'"}
+json {"error":"no model 'methods.', see GET /v2/models"}
 post /v2/models/method/infer {}
 < 404
-json {"error":"no model 'method'"}
+json {"error":"no model 'method', see GET /v2/models"}
 get /v2/models/add.
 < 404
 

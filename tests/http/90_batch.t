@@ -25,7 +25,7 @@ json [{"id":"c","status":200,"result":[[3.0,6.0,9.0],[12.0,15.0,18.0]]},{"id":"b
 play only those that depend on a failure fail
 post /v2/batch [{"id":"a","model_name":"none","args":[]},{"id":"b","model_name":"add","args":[{"$from":{"id":"a"}},[[0,0,0],[0,0,0]]]},{"id":"c","model_name":"add","args":[{"$from":{"id":"b"}},[[0,0,0],[0,0,0]]]},{"id":"d","model_name":"add","args":[[[1,2,3],[4,5,6]],[[0,0,0],[0,0,0]]]}]
 < 200
-json [{"id":"a","status":404,"error":"no model 'none'"},{"id":"b","status":404,"error":"takes a result that depends on request 'a', which failed: no model 'none'"},{"id":"c","status":404,"error":"takes a result that depends on request 'a', which failed: no model 'none'"},{"id":"d","status":200,"result":[[1.0,2.0,3.0],[4.0,5.0,6.0]]}]
+json [{"id":"a","status":404,"error":"no model 'none', see GET /v2/models"},{"id":"b","status":404,"error":"takes a result that depends on request 'a', which failed: no model 'none', see GET /v2/models"},{"id":"c","status":404,"error":"takes a result that depends on request 'a', which failed: no model 'none', see GET /v2/models"},{"id":"d","status":200,"result":[[1.0,2.0,3.0],[4.0,5.0,6.0]]}]
 post /v2/batch [{"id":"x","model_name":"faults.divide","args":[[70,80,90,100],[7,0,9,10]]},{"id":"y","model_name":"faults.divide","args":[{"$from":{"id":"x"}},[1,1,1,1]]},{"id":"z","model_name":"faults.divide","args":[[70,80,90,100],[7,8,9,10]]}]
 < 200
 json [{"id":"x","status":400,"error":"model 'faults.divide': div_mode: an integer is divided by zero"},{"id":"y","status":400,"error":"takes a result that depends on request 'x', which failed: model 'faults.divide': div_mode: an integer is divided by zero"},{"id":"z","status":200,"result":[[10,10,10,10],[0,0,0,0]]}]
@@ -90,7 +90,7 @@ field Inference-Header-Content-Length: 192
 bytes [{"id":"a","status":200},{"id":"b","status":200,"model_name":"add","model_version":"1","outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3],"parameters":{"binary_data_size":24}}]}]   \x00\x00\x40\x40\x00\x00\x40\x40\x00\x00\x40\x40\x00\x00\x40\x40\x00\x00\x40\x40\x00\x00\x40\x40
 post+ /v2/batch Inference-Header-Content-Length:112 [{"model_name":"none","args":[{"dtype":"float32","shape":[1],"binary_data_size":4}]},{"model_name":"add"}]      abcd
 < 404
-json {"error":"[0]: no model 'none'"}
+json {"error":"[0]: no model 'none', see GET /v2/models"}
 post+ /v2/batch Inference-Header-Content-Length:48 [{"model_name":"methods.get_width"}]            abcd
 < 400
 json {"error":"4 bytes behind the last tensor's binary data"}

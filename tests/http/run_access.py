@@ -92,7 +92,7 @@ def scopes():
         expect("no such path", ask(client, "GET", "/nope"), 404)
         expect("why", ask(client, "GET", "/v2/models/add", INFER), 403)
         expect("text", json.loads(client.body)["error"],
-               "token ci: expected one of scope read")
+               "the token of ci lacks the scope read")
         series = read(scrape_with(client, READ))
         expect("denied", pick(series, "pted_denied_requests_total", 'reason="no token"'), 5)
         expect("scope", pick(series, "pted_denied_requests_total", 'reason="scope"') > 5, True)

@@ -551,7 +551,7 @@ def log_lines():
         client = Client(daemon.port)
         client.send(b"GET /evil%0a%1b[31m HTTP/1.1\r\nHost: a\r\n\r\n")
         expect("status", client.answer(), 404)
-        line = daemon.wait_for(r"info: 404 (.*): no such path, expected /v2 or .*\n")
+        line = daemon.wait_for(r"info: 404 (.*): no such path, see GET /openapi.json\n")
         expect("target", line[1], "/evil%0a%1b[31m")
         expect("lines", daemon.read_log().count("no such path"), 1)
 

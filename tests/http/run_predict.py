@@ -66,7 +66,8 @@ def refusals():
                 ({"instances": [a], "inputs": {}}, "the model has 2 inputs"),
                 ({"inputs": {"input_0": a, "input_1": a}, "instances": []}, "got both"),
                 ({"rows": []}, "expected instances, inputs or parameters"),
-                ({}, "missing"), ([], "object"), (b"", ""), (b"{", ""), (b'{"inputs":{"', ""),
+                ({}, '"instances" or "inputs" is missing'),
+                ([], "object"), (b"", ""), (b"{", ""), (b'{"inputs":{"', ""),
                 ({"inputs": {"input_0": a, "input_1": [[1]]}}, ""),
                 ({"inputs": {"input_0": "x", "input_1": a}}, "")):
             expect(str(body), ask(client, "add", body, text), 400)

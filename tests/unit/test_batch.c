@@ -426,7 +426,7 @@ static void models_that_run_alone(void **state)
         const char *model, *reason;
     } all[] = {
         {"branches", "it has control flow"},
-        {"running", "its buffers are its own, and no weights are read for several rows"},
+        {"running", "it keeps state, and no weights are read once for several rows"},
         {"scalars", "result 'output_1' is no tensor"},
         {"linear", "dim 0 of input 'input_1' is not the number of rows"},
         {"keywords", "dim 0 of input 'features.scales.0' is not the number of rows"},
