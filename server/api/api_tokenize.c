@@ -48,10 +48,7 @@ static enum status find_vocabulary(struct request *request, struct vocabulary *o
                                    embedder->tokens_max};
         return ST_OK;
     }
-    return error_set(err, ST_INVALID,
-                     "model '%s' is no language model with a tokenizer, see "
-                     "docs/language-models.md",
-                     model->name);
+    return model_refuse_texts(model, "language model", "language-models.md", err);
 }
 
 static enum status read_text(struct request *request, struct json *in, struct words_query *query,

@@ -143,10 +143,7 @@ static enum status find_model(struct request *request, struct embedding *embeddi
     }
     embedding->embedder = call->model->embedder;
     if (!embedding->embedder) {
-        return error_set(err, ST_INVALID,
-                         "model '%s' is no encoder of texts with a tokenizer, see "
-                         "docs/embeddings.md",
-                         call->model->name);
+        return model_refuse_texts(call->model, "encoder of texts", "embeddings.md", err);
     }
     if (embedding->embedder->is_ranker && !is_ranking(embedding)) {
         return error_set(err, ST_INVALID,

@@ -37,10 +37,7 @@ static enum status find_model(struct request *request, struct generation *genera
     }
     struct generator *generator = call->model->generator;
     if (!generator) {
-        return error_set(err, ST_INVALID,
-                         "model '%s' is no language model with a tokenizer, see "
-                         "docs/language-models.md",
-                         call->model->name);
+        return model_refuse_texts(call->model, "language model", "language-models.md", err);
     }
     generation->generator = generator;
     /* For logs: the target may have no name. */

@@ -41,10 +41,7 @@ static enum status find_model(struct request *request, struct transcription *t, 
     t->transcriber = call->model->transcriber;
     snprintf(request->match.model, sizeof(request->match.model), "%s", call->model->name);
     return t->transcriber ? ST_OK
-                          : error_set(err, ST_INVALID,
-                                      "model '%s' is no speech model with a tokenizer, see "
-                                      "docs/speech.md",
-                                      call->model->name);
+                          : model_refuse_texts(call->model, "speech model", "speech.md", err);
 }
 
 static enum status find_language(struct transcription *t, struct error *err)

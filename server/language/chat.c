@@ -212,6 +212,9 @@ static enum status settle_message(struct value *message, struct arena *arena, st
     if (message->kind != VALUE_MAP || !role || role->kind != VALUE_STRING) {
         return error_set(err, ST_INVALID, "expected an object with a role");
     }
+    if (!content && span_is(role->string, "user")) {
+        return error_set(err, ST_INVALID, "content is missing"); /* no template does without */
+    }
     settle_calls(message, arena);
     if (content && content->kind == VALUE_LIST) {
         struct value text;

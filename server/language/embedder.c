@@ -200,15 +200,27 @@ static enum status find_words(struct embedder *embedder, const char *path, const
     return ST_OK;
 }
 
+/* Texts that are too short may have to be padded, which takes a mask. */
+static bool read_method(struct embedder *embedder, const struct rt_method *method, bool is_said)
+{
+    return read_inputs(embedder, method, is_said) && read_result(embedder, method) &&
+           (is_said || embedder->length == 0 ||
+            embedder->inputs[EMBEDDER_MASK] != EMBEDDER_ABSENT);
+}
+
+bool embedder_fits(const struct rt_method *method)
+{
+    struct embedder facts = {.magic = EMBEDDER_MAGIC};
+    return !rt_method_failure(method) && read_method(&facts, method, false);
+}
+
 enum status embedder_new(const struct rt_method *method, const char *path, const char *tokenizer,
                          const struct embedder_options *options, struct embedder **out,
                          struct error *err)
 {
     struct embedder facts = {.magic = EMBEDDER_MAGIC};
     *out = NULL;
-    bool fits = read_inputs(&facts, method, options->is_said) && read_result(&facts, method);
-    bool can_pad = facts.length == 0 || facts.inputs[EMBEDDER_MASK] != EMBEDDER_ABSENT;
-    if (!fits || (!can_pad && !options->is_said)) {
+    if (!read_method(&facts, method, options->is_said)) {
         return options->is_said
                    ? error_set(err, ST_INVALID,
                                "embedding: the method is no encoder of texts, expected input_ids "

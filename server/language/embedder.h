@@ -90,6 +90,9 @@ MUST_CHECK enum status embedder_new(const struct rt_method *method, const char *
                                     struct embedder **out, struct error *err);
 void embedder_free(struct embedder *embedder); /* NULL is fine */
 
+/* Is |method| an encoder by what it takes and gives, with or without a tokenizer? */
+bool embedder_fits(const struct rt_method *method);
+
 /* The vector of one text at |out|, which has |width| floats, not normalised: |row| has the states
  * of its |length| tokens, the first |count| of which are the text's, or the vector itself. */
 void embedder_pool(const struct embedder *embedder, const uint8_t *row, uint32_t count, float *out);

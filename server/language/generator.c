@@ -263,6 +263,13 @@ static enum status find_words(struct generator *generator, const char *path, con
     return read_settings(generator, &sidecars, err);
 }
 
+bool generator_fits(const struct rt_method *method)
+{
+    struct generator facts = {.magic = GENERATOR_MAGIC};
+    return !rt_method_failure(method) && is_declared(rt_method_program(method)) &&
+           read_shapes(&facts, method);
+}
+
 enum status generator_new(struct rt_method *method, const char *path, const char *tokenizer,
                           struct generator **out, struct error *err)
 {

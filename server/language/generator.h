@@ -82,6 +82,9 @@ MUST_CHECK enum status generator_new(struct rt_method *method, const char *path,
                                      struct error *err);
 void generator_free(struct generator *generator); /* NULL is fine */
 
+/* Is |method| a language model by what it takes and gives, with or without a tokenizer? */
+bool generator_fits(const struct rt_method *method);
+
 /*
  * The texts of all tokens, for constrained output: made by the first call, which takes long; others
  * wait meanwhile. It lives as long as the generator. ST_TOO_LARGE, ST_EXHAUSTED.

@@ -284,14 +284,27 @@ static enum status open_words(struct transcriber *transcriber, const char *path,
                : ST_OK;
 }
 
+/* What the methods of its program say. */
+static bool read_methods(struct transcriber *transcriber, const struct rt_method *method)
+{
+    transcriber->encoder = rt_program_find_method(rt_method_program(method), span_str(ENCODER));
+    return strcmp(rt_method_name(method), DECODER) == 0 && transcriber->encoder &&
+           read_encoder(transcriber) && read_decoder(transcriber, method);
+}
+
+bool transcriber_fits(const struct rt_method *method)
+{
+    struct transcriber facts = {.magic = TRANSCRIBER_MAGIC};
+    return read_methods(&facts, method);
+}
+
 enum status transcriber_new(struct rt_method *method, const char *path, const char *tokenizer,
                             struct transcriber **out, struct error *err)
 {
     const struct rt_program *program = rt_method_program(method);
-    struct rt_method *encoder = rt_program_find_method(program, span_str(ENCODER));
     int64_t value;
     *out = NULL;
-    if (strcmp(rt_method_name(method), DECODER) != 0 || !encoder) {
+    if (!transcriber_fits(method)) {
         return ST_OK;
     }
     struct transcriber *transcriber = calloc(1, sizeof(*transcriber));
@@ -299,14 +312,11 @@ enum status transcriber_new(struct rt_method *method, const char *path, const ch
         return error_set(err, ST_EXHAUSTED, "speech model: out of memory");
     }
     transcriber->magic = TRANSCRIBER_MAGIC;
-    transcriber->encoder = encoder;
     transcriber->context = CONTEXT_MAX;
     transcriber->first_time_max = UINT32_MAX;
-    enum status status = ST_OK;
-    if (read_encoder(transcriber) && read_decoder(transcriber, method)) {
-        limit_context(transcriber, constant(program, "get_max_seq_len", &value) ? value : 448);
-        status = open_words(transcriber, path, tokenizer, err);
-    }
+    must(read_methods(transcriber, method));
+    limit_context(transcriber, constant(program, "get_max_seq_len", &value) ? value : 448);
+    enum status status = open_words(transcriber, path, tokenizer, err);
     if (status != ST_OK || !transcriber->words) {
         transcriber_free(transcriber);
         return status;

@@ -79,6 +79,9 @@ MUST_CHECK enum status transcriber_new(struct rt_method *method, const char *pat
                                        struct error *err);
 void transcriber_free(struct transcriber *transcriber); /* NULL is fine */
 
+/* Is |method| the decoder of a speech model by what it takes and gives, with or without words? */
+bool transcriber_fits(const struct rt_method *method);
+
 /* By code ("de") or English name ("German", any case). NULL: unknown to the model. */
 const struct transcriber_language *transcriber_find_language(const struct transcriber *transcriber,
                                                              const char *text);

@@ -89,6 +89,27 @@ bool model_is_constant(const struct model *model)
     return is_constant;
 }
 
+bool model_lacks_tokenizer(const struct model *model)
+{
+    OBJ_CHECK(model, MODEL_MAGIC);
+    const struct rt_method *method = model->method;
+    bool has_one = model->generator || model->embedder || model->transcriber;
+    return method && model->origin->path && !has_one &&
+           (generator_fits(method) || embedder_fits(method) || transcriber_fits(method));
+}
+
+enum status model_refuse_texts(const struct model *model, const char *what, const char *page,
+                               struct error *err)
+{
+    return model_lacks_tokenizer(model)
+               ? error_set(err, ST_INVALID,
+                           "model '%s' has no tokenizer: expected tokenizer.json or "
+                           "tokenizer.model beside its program, see docs/%s",
+                           model->name, page)
+               : error_set(err, ST_INVALID, "model '%s' is no %s, see docs/%s", model->name, what,
+                           page);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 enum status model_new(struct origin *origin, struct span name, struct model **out_model,

@@ -175,6 +175,13 @@ const struct model_io *model_find_medium(const struct model *model, bool is_text
 enum status model_refuse_name(const struct model *model, enum rt_side side, struct span name,
                               struct error *err);
 
+/* Would it take texts, or give them, if there was a tokenizer beside its program? */
+bool model_lacks_tokenizer(const struct model *model);
+
+/* ST_INVALID: the model is no |what|, such as "language model"; |page| of docs/ says more. */
+enum status model_refuse_texts(const struct model *model, const char *what, const char *page,
+                               struct error *err);
+
 /* The cost of step |step| of a pipeline, summed over all devices that it ran on; its names are
  * those of the last device. The loop. */
 struct rt_step_counts model_step_counts(const struct model *model, uint32_t step);

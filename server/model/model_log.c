@@ -220,6 +220,12 @@ void model_log(const struct model *model, const struct hal_device *device)
                            : model_is_constant(model) ? LOG_DEBUG
                                                       : LOG_INFO;
     log_line(level, "%.*s", SPAN_FMT(buf_span(&line)));
+    if (model_is_ready(model) && model_lacks_tokenizer(model)) {
+        buf_reset(&line);
+        print_name(model, &line);
+        log_line(LOG_INFO, "%.*sthere is no tokenizer beside it, so it takes tensors, no texts",
+                 SPAN_FMT(buf_span(&line)));
+    }
     buf_fini(&line);
     log_template(model);
 }

@@ -15,7 +15,8 @@
 struct top_row {
     char name[TARGET_NAME_MAX + 1];
     char version[TARGET_VERSION_MAX + 1];
-    uint64_t rows, runs; /* that were computed; executions, each with one row or several */
+    uint64_t rows, runs; /* that were answered; executions, each with one row or several */
+    uint64_t run_rows;   /* of all executions: a generation is one row and many executions */
     uint64_t ok, failed; /* calls */
     uint64_t total_ns;   /* of the calls that are ok */
     uint64_t queue_count, queue_ns, compute_count, compute_ns;

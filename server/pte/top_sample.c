@@ -62,6 +62,28 @@ static enum status read_calls(const struct document *document, const struct cJSO
     return read_number(document, stats, "compute_infer", "ns", &row->compute_ns, err);
 }
 
+/* Without |row->runs| in "batch_stats", each row that was answered was in one execution. */
+static enum status read_batches(const struct document *document, const struct cJSON *item,
+                                struct top_row *row, struct error *err)
+{
+    const struct cJSON *list = document_find(item, "batch_stats");
+    uint64_t runs = 0, rows = 0, size, count;
+    row->run_rows = row->rows;
+    if (!list) {
+        return ST_OK;
+    }
+    TRY(document_need(document, list, JSON_ARRAY, err));
+    for (item = document_first(list); item; item = document_next(item)) {
+        TRY(document_need(document, item, JSON_OBJECT, err));
+        TRY(read_number(document, item, "batch_size", NULL, &size, err));
+        TRY(read_number(document, item, "compute_infer", "count", &count, err));
+        runs += count;
+        rows += size * count;
+    }
+    row->run_rows = runs == row->runs ? rows : row->rows;
+    return ST_OK;
+}
+
 static enum status read_row(const struct document *document, const struct cJSON *item,
                             struct top_row *row, struct error *err)
 {
@@ -70,6 +92,7 @@ static enum status read_row(const struct document *document, const struct cJSON 
     TRY(read_text(document, item, "version", row->version, TARGET_VERSION_MAX, err));
     TRY(read_number(document, item, "inference_count", NULL, &row->rows, err));
     TRY(read_number(document, item, "execution_count", NULL, &row->runs, err));
+    TRY(read_batches(document, item, row, err));
     TRY(read_calls(document, item, row, err));
     TRY(read_number(document, item, "load", "waiting", &row->waiting, err));
     TRY(read_number(document, item, "load", "running", &row->running, err));
@@ -185,9 +208,10 @@ static bool has_begun_anew(const struct top_row *before, const struct top_row *n
            now->compute_count < before->compute_count || now->compute_ns < before->compute_ns;
 }
 
+/* A sum that a server did not count this time can have gone back by itself. */
 static double grown(uint64_t before, uint64_t now)
 {
-    return (double)(now - before);
+    return now > before ? (double)(now - before) : 0;
 }
 
 static double ratio(double part, double whole)
@@ -207,7 +231,7 @@ static void compare(const struct top_row *before, const struct top_row *now, dou
         .requests_s = ratio(ok + failed, seconds),
         .rows_s = ratio(rows, seconds),
         .errors_s = ratio(failed, seconds),
-        .batch = ratio(rows, grown(before->runs, now->runs)),
+        .batch = ratio(grown(before->run_rows, now->run_rows), grown(before->runs, now->runs)),
         .queue_us = ratio(grown(before->queue_ns, now->queue_ns) * US_PER_NS,
                           grown(before->queue_count, now->queue_count)),
         .compute_us = ratio(grown(before->compute_ns, now->compute_ns) * US_PER_NS,

@@ -713,6 +713,8 @@ def refusals():
                                                                      "content": 5}]}, 400,
                  "messages[0]"),
                 ("chat/completions", {"model": "chat", "messages": [{"role": "user"}]}, 400,
+                 "messages[0]: content is missing"),
+                ("chat/completions", {"model": "chat", "messages": [{"role": "assistant"}]}, 400,
                  "chat template: line 1, column"),
                 ("chat/completions", {"model": "chat", "messages": HELLO * 200}, 400,
                  "the context of model 'chat' has 256"),
@@ -797,6 +799,10 @@ def other_words():
             client = Client(daemon.port)
             expect("no words", post(client, "/v1/completions", {"model": "chat", "prompt": "x"}),
                    400)
+            text = json.loads(client.body)["error"]["message"]
+            expect(text, text.startswith("model 'chat' has no tokenizer: expected tokenizer.json"),
+                   True)
+            daemon.wait_for("model chat: there is no tokenizer beside it")
         with Daemon(["--model", f"chat={folder}/model.pte", "--tokenizer",
                      f"chat={FOLDER / 'tokenizer.json'}"]) as daemon:
             answer = chat(Client(daemon.port), ANSWERS[0]["messages"])

@@ -71,6 +71,24 @@ static void test_rates(void **state)
     top_sample_fini(&now);
 }
 
+/* An answer of a language model is one row, and each of its steps is an execution. */
+static void test_steps(void **state)
+{
+    (void)state;
+    struct top_sample before = parse("{\"model_stats\":[]}", SECOND);
+    struct top_sample now =
+        parse("{\"model_stats\":[{\"name\":\"chat\",\"inference_count\":2,\"execution_count\":30,"
+              "\"batch_stats\":[{\"batch_size\":1,\"compute_infer\":{\"count\":10,\"ns\":5}},"
+              "{\"batch_size\":4,\"compute_infer\":{\"count\":20,\"ns\":5}}]}]}",
+              2 * SECOND);
+    struct top_rate rates[1];
+    top_compare(&before, &now, rates);
+    expect_near(rates[0].rows_s, 2);
+    expect_near(rates[0].batch, 3);
+    top_sample_fini(&before);
+    top_sample_fini(&now);
+}
+
 static void test_no_time(void **state)
 {
     (void)state;
@@ -177,7 +195,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),    cmocka_unit_test(test_no_time),
+        cmocka_unit_test(test_rates),    cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_table),    cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_refusals),
     };
