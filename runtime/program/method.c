@@ -60,6 +60,17 @@ bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
     return true;
 }
 
+bool rt_method_is_constant(const struct rt_method *method)
+{
+    uint32_t count = rt_method_result_count(method);
+    bool is_constant = count > 0 && rt_method_input_count(method) == 0;
+    for (uint32_t i = 0; is_constant && i < count; i++) {
+        struct span ignored;
+        is_constant = rt_method_constant_result(method, i, &ignored);
+    }
+    return is_constant;
+}
+
 /* ---- the method ------------------------------------------------------------------------------ */
 
 void rt_method_init(struct rt_method *method)

@@ -114,6 +114,9 @@ bool rt_io_is_called(const struct rt_io *io, struct span name);
 bool rt_method_constant_result(const struct rt_method *method, uint32_t index,
                                struct span *out_bytes);
 
+/* Does the method take nothing, and is each of its results known so? get_max_seq_len is one. */
+bool rt_method_is_constant(const struct rt_method *method);
+
 /* Tensors bound to memory that existed: used where they were, or converted by the device. */
 struct rt_input_stats {
     uint64_t in_place, converted;

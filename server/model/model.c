@@ -77,18 +77,6 @@ enum status model_verify_ready(const struct model *model, struct error *err)
                    : ST_OK;
 }
 
-bool model_is_constant(const struct model *model)
-{
-    OBJ_CHECK(model, MODEL_MAGIC);
-    const struct call_method *call = &model->call;
-    bool is_constant = model->method && call->input_count == 0 && call->result_count > 0;
-    for (uint32_t i = 0; i < call->result_count && is_constant; i++) {
-        struct span bytes;
-        is_constant = rt_method_constant_result(model->method, i, &bytes);
-    }
-    return is_constant;
-}
-
 bool model_lacks_tokenizer(const struct model *model)
 {
     OBJ_CHECK(model, MODEL_MAGIC);

@@ -149,9 +149,6 @@ void model_set_state(struct model *model, enum model_state state);
  * unloaded model has none. Likewise. */
 void model_fail(struct model *model, const struct error *why);
 
-/* It takes nothing, and its results are known without a call, like those of get_max_seq_len. */
-bool model_is_constant(const struct model *model);
-
 /* Why the model cannot be called; NULL: it can. Any thread. */
 const char *model_refusal(const struct model *model);
 

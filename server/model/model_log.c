@@ -63,22 +63,29 @@ static void print_bytes(size_t bytes, struct buf *out)
     buf_add_str(out, amount_bytes(bytes, text));
 }
 
-/* Bytes of the memory for requests that one call takes with inputs at their upper bounds. False:
- * the bounds exclude each other. */
+/* Bytes that a call takes with inputs at their upper bounds: these inputs, results and intermediate
+ * values. False: the bounds exclude each other. */
 static bool measure_call(const struct model *model, size_t *out_bytes)
 {
     must(model->method != NULL);
+    size_t input_bytes = 0;
     struct rt_method *method = model->method;
     uint32_t inputs = rt_method_input_count(method), results = rt_method_result_count(method);
     const struct shape **shapes = calloc((size_t)inputs + 1, sizeof(struct shape *));
     struct rt_result_info *infos = calloc((size_t)results + 1, sizeof(*infos));
     struct error err;
-    for (uint32_t i = 0; shapes && i < inputs; i++) {
+    bool is_known = shapes && infos;
+    for (uint32_t i = 0; is_known && i < inputs; i++) {
         const struct rt_io *io = rt_method_input(method, i);
+        size_t bytes = 0;
         shapes[i] = io->kind == RT_IO_TENSOR ? &io->shape : NULL;
+        is_known = !shapes[i] || shape_bytes(shapes[i], io->dtype, &bytes, &err) == ST_OK;
+        input_bytes += bytes;
     }
-    bool is_known =
-        shapes && infos && rt_method_measure(method, shapes, infos, out_bytes, &err) == ST_OK;
+    is_known = is_known && rt_method_measure(method, shapes, infos, out_bytes, &err) == ST_OK;
+    if (is_known) {
+        *out_bytes += input_bytes;
+    }
     free(shapes);
     free(infos);
     return is_known;
@@ -217,7 +224,7 @@ void model_log(const struct model *model, const struct hal_device *device)
         buf_printf(&line, "cannot be called: %s", model_refusal(model));
     }
     enum log_level level = !model_is_ready(model)      ? LOG_WARNING
-                           : model_is_constant(model) ? LOG_DEBUG
+                           : rt_method_is_constant(model->method) ? LOG_DEBUG
                                                       : LOG_INFO;
     log_line(level, "%.*s", SPAN_FMT(buf_span(&line)));
     if (model_is_ready(model) && model_lacks_tokenizer(model)) {

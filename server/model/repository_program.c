@@ -37,7 +37,7 @@ static bool print_constant(struct model *model, struct buf *out)
 {
     const struct call_method *call = &model->call;
     struct call_result *results = arena_array(&model->arena, call->result_count, sizeof(*results));
-    if (!results || !model_is_constant(model)) {
+    if (!results || !model->method || !rt_method_is_constant(model->method)) {
         return false;
     }
     for (uint32_t i = 0; i < call->result_count; i++) {

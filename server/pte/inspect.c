@@ -173,17 +173,6 @@ void call_memory_fini(struct call_memory *memory)
     memory->shapes = NULL;
 }
 
-bool inspect_is_constant(const struct rt_method *method)
-{
-    uint32_t count = rt_method_result_count(method);
-    bool is_constant = count > 0 && rt_method_input_count(method) == 0;
-    for (uint32_t i = 0; is_constant && i < count; i++) {
-        struct span ignored;
-        is_constant = rt_method_constant_result(method, i, &ignored);
-    }
-    return is_constant;
-}
-
 bool inspect_is_default(const struct inspected *it, const struct rt_method *method)
 {
     return rt_program_default_method(it->program) == method;

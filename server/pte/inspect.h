@@ -28,9 +28,6 @@ MUST_CHECK enum status call_memory_measure(struct rt_method *method, bool is_lar
                                            struct call_memory *out, struct error *err);
 void call_memory_fini(struct call_memory *memory);
 
-/* Does the method take nothing and return values that the exporter stored? */
-bool inspect_is_constant(const struct rt_method *method);
-
 /* Is it served under the program's own name, not as NAME.METHOD? */
 bool inspect_is_default(const struct inspected *it, const struct rt_method *method);
 

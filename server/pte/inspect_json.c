@@ -285,7 +285,7 @@ static enum status print_method_body(const struct inspected *it, struct rt_metho
     buf_add_str(out, "{\"name\":");
     print_text(out, rt_method_name(method));
     print_served(it, method, out);
-    print_bool(out, "is_constant", inspect_is_constant(method));
+    print_bool(out, "is_constant", rt_method_is_constant(method));
     print_bool(out, "has_state", rt_method_has_state(method));
     print_ios(method, true, chosen, out);
     print_ios(method, false, chosen, out);

@@ -496,7 +496,7 @@ static void print_constants(const struct inspected *it, struct buf *out)
     struct line line = {0};
     for (uint32_t i = 0; i < rt_program_method_count(it->program); i++) {
         const struct rt_method *method = rt_program_method(it->program, i);
-        if (!inspect_is_constant(method)) {
+        if (!rt_method_is_constant(method)) {
             continue;
         }
         if (line.out) {
@@ -532,7 +532,7 @@ enum status inspect_print_text(const struct inspected *it, struct buf *out, stru
     TRY(print_head(it, out, err));
     for (uint32_t i = 0; i < rt_program_method_count(it->program); i++) {
         struct rt_method *method = rt_program_method(it->program, i);
-        if (!inspect_is_constant(method)) {
+        if (!rt_method_is_constant(method)) {
             TRY(print_method(it, method, out, err));
         }
     }

@@ -178,7 +178,7 @@ def models_are_described():
         times = r"loaded in \d+\.\d ms, planned in \d+\.\d\d ms; on cpu, precision fast"
         size = r"\d+(?:\.\d)? (?:[KM]i)?B"
         daemon.wait_for(r"info: model add: input_0 FP32\[2,3\], input_1 FP32\[2,3\] -> "
-                        rf"output_0 FP32\[2,3\]; weights 0 B, a call up to 24 B; {times}; "
+                        rf"output_0 FP32\[2,3\]; weights 0 B, a call up to 72 B; {times}; "
                         r"requests run alone: dim 0 of input 'input_0' is not 1\n")
         digits = (r"input_0 FP32\[<=360,1,<=8,<=8\] -> output_0 FP32\[<=360,10\]; "
                   rf"weights {size} \({size} in the file\), a call up to {size}; {times}; ")
