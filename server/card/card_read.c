@@ -502,7 +502,10 @@ enum status card_read_file(struct card *card, const char *path, struct error *er
     if (status == ST_OK) {
         status = read_object(&r, card->own.root, true, err);
     }
-    return status == ST_OK ? ST_OK : card_put_in_front(path, err);
+    if (status != ST_OK) {
+        status = card_put_in_front(path, err);
+    }
+    return status == ST_NOT_FOUND && !card->own.root ? error_prefix(err, "card ") : status;
 }
 
 enum status card_read_members(struct card *card, const struct document *document,

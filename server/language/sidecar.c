@@ -83,5 +83,5 @@ enum status sidecar_forget_folder(const char *path, struct error *err)
     if (strncmp(err->text, path, folder) == 0) {
         memmove(err->text, err->text + folder, strlen(err->text + folder) + 1);
     }
-    return err->code;
+    return err->code == ST_NOT_FOUND ? error_prefix(err, "tokenizer ") : err->code;
 }

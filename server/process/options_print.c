@@ -42,7 +42,12 @@ static void print_help_of_numbers(bool are_of_model, struct buf *out)
 void options_print_help(struct buf *out)
 {
     buf_add_str(out, "usage: pted [OPTION]... [FILE.pte]...\n"
-                     "Serves ExecuTorch programs over HTTP (Open Inference Protocol v2).\n\n");
+                     "Serves ExecuTorch programs over HTTP (Open Inference Protocol v2).\n\n"
+                     "Examples:\n"
+                     "  pted digits.pte      # then curl http://127.0.0.1:8000/v2/models/digits\n"
+                     "  pted --models DIR --watch --listen 0.0.0.0:8000\n"
+                     "  pted --config pted.json\n\n"
+                     "Options, with their defaults:\n");
     for (uint32_t i = 0; i < setting_count; i++) {
         if (settings[i].set) {
             print_help_of(&settings[i], out);
@@ -54,7 +59,7 @@ void options_print_help(struct buf *out)
                 "  --version                  version, processor and libraries\n\n"
                 "Limits and times:\n");
     print_help_of_numbers(false, out);
-    buf_add_str(out, "\nOf a model, of one alone with --set NAME:PARAM=N:\n");
+    buf_add_str(out, "\nOf each model; of one alone with --set, as --set digits:max-batch=8:\n");
     print_help_of_numbers(true, out);
     buf_add_str(
         out,
