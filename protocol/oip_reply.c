@@ -285,7 +285,7 @@ static void print_row(struct buf *out, const struct oip_index_row *row)
             oip_print_member(out, members[i][0], members[i][1]);
         }
     }
-    buf_add_char(out, '}');
+    buf_add_str(out, row->is_constant ? ",\"constant\":true}" : "}");
 }
 
 void oip_print_index(struct buf *out, const struct oip_index_row *rows, size_t count)

@@ -33,6 +33,7 @@ struct oip_model_meta {
 /* One row of the repository index; NULL members are left out. */
 struct oip_index_row {
     const char *name, *version, *state, *reason;
+    bool is_constant; /* "constant": it takes nothing, and its results are always the same */
 };
 
 struct oip_result {

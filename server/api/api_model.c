@@ -348,6 +348,7 @@ static enum status print_index(struct request *request, const struct repository_
                 .version = model->version_text,
                 .state = model_state_word(model_state(model)),
                 .reason = reason_of(model),
+                .is_constant = model_is_ready(model) && rt_method_is_constant(model->method),
             };
         }
     }

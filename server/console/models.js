@@ -78,15 +78,25 @@ function modelRow(row, cells, reload) {
         element("td", {}, changeButtons(row, reload)));
 }
 
+// Methods that only give a value of their program, such as get_max_seq_len.
+function constantList(rows) {
+    return element("details", {},
+        element("summary", {}, rows.length === 1 ? "1 constant" : `${rows.length} constants`),
+        element("ul", {}, rows.map((row) => element("li", {},
+            element("a", {href: `#/models/${encodeURIComponent(row.name)}`}, row.name)))));
+}
+
 export async function showModels(signal) {
     const rows = await json("/v2/repository/index", {}, {signal});
     const cells = new Map();
     const reload = () => window.dispatchEvent(new HashChangeEvent("hashchange"));
+    const constants = rows.filter((row) => row.constant);
+    const models = rows.filter((row) => !row.constant);
     const heads = ["Model", "Version", "State", "Calls/s", "Mean time", "Calls", "Running", ""];
     const table = element("table", {class: "models"},
         element("thead", {}, element("tr", {}, heads.map((text, i) =>
             element("th", {scope: "col", class: i > 2 && i < 7 ? "number" : null}, text)))),
-        element("tbody", {}, rows.map((row) => modelRow(row, cells, reload))));
+        element("tbody", {}, models.map((row) => modelRow(row, cells, reload))));
     let before = new Map();
     let then = 0;
     repeat(async () => {
@@ -108,22 +118,26 @@ export async function showModels(signal) {
         then = now;
     }, signal);
     return [
-        element("h2", {}, `${rows.length} ${rows.length === 1 ? "model" : "models"}`),
+        element("h2", {}, `${models.length} ${models.length === 1 ? "model" : "models"}`),
         element("p", {class: "soft"}, "Running: calls that compute, and calls that wait. Loading and "
             + "unloading needs a token of scope admin, or an address of --admin-listen."),
         element("div", {class: "table"}, table),
+        constants.length ? constantList(constants) : "",
     ];
 }
 
 // ---- one model ----------------------------------------------------------------------------------
 
+const mediaText = {image: "a picture", sound: "a sound", text: "a text"};
+
 function tensorTable(caption, tensors) {
-    return element("div", {class: "table"}, element("table", {},
+    return element("div", {class: "table"}, element("table", {class: "tensors"},
         element("caption", {class: "soft"}, caption),
         element("tbody", {}, tensors.map((tensor) => element("tr", {},
             element("th", {scope: "row"}, tensor.name),
             element("td", {}, shapeText(tensor)),
             element("td", {class: "soft"}, [tensor.description,
+                tensor.media ? `made from ${mediaText[tensor.media]}` : null,
                 tensor.label_count ? `${tensor.label_count} labels` : null]
                 .filter(Boolean).join(", ")))))));
 }

@@ -208,6 +208,11 @@ def look_at_list(browser, url):
     browser.wait("document.querySelector('table.models a')")
     expect("a model", browser.run(
         "return document.querySelector('main').innerText.includes('digits')"), True)
+    expect("models", browser.run(
+        "return [...document.querySelectorAll('table.models a')].map((link) => link.textContent)"),
+        ["add", "chat", "digits", "mobile"])
+    expect("constants", "chat.get_max_seq_len" in browser.run(
+        "return [...document.querySelectorAll('details a')].map((link) => link.textContent)"), True)
     keep(browser, "list")
 
 

@@ -925,12 +925,12 @@ static void test_print_metadata(void **state)
     oip_print_error(&out, "no \"x\"\n\xff");
     check_text(&out, "{\"error\":\"no \\\"x\\\"\\n\xef\xbf\xbd\"}");
     oip_print_index(&out,
-                    (const struct oip_index_row[]){{"a", "1", "READY", NULL},
-                                                   {"b", NULL, "UNAVAILABLE", "broken"},
+                    (const struct oip_index_row[]){{"a", "1", "READY", NULL, true},
+                                                   {"b", NULL, "UNAVAILABLE", "broken", false},
                                                    {.name = "c"}},
                     3);
     check_text(
-        &out, "[{\"name\":\"a\",\"version\":\"1\",\"state\":\"READY\"},"
+        &out, "[{\"name\":\"a\",\"version\":\"1\",\"state\":\"READY\",\"constant\":true},"
               "{\"name\":\"b\",\"state\":\"UNAVAILABLE\",\"reason\":\"broken\"},{\"name\":\"c\"}]");
 }
 
