@@ -172,11 +172,11 @@ static int explain_limit(const struct framing *framing, struct error *err)
     enum part part = (enum part)infos[framing->from].part;
     bool is_body = part == CHUNK || part == TRAILER_LINE;
     if (framing->refusal == REFUSAL_FIELDS) {
-        error_set(err, ST_TOO_LARGE, "%s: more than %llu fields",
+        error_set(err, ST_TOO_LARGE, "%s: more than %llu fields (--header-count-max)",
                   is_body ? "trailers" : "request head",
                   (unsigned long long)framing->params->header_count_max);
     } else {
-        error_set(err, ST_TOO_LARGE, "%s: more than %llu bytes%s",
+        error_set(err, ST_TOO_LARGE, "%s: more than %llu bytes%s (--header-bytes-max)",
                   is_body ? "chunked body" : "request head",
                   (unsigned long long)framing->params->header_bytes_max,
                   is_body ? " of extensions and trailers" : "");

@@ -43,7 +43,7 @@ int head_add_target(struct head *head, const struct params *params, struct span 
                     struct error *err)
 {
     if (!in_range(head->target.len, part.len, params->url_bytes_max)) {
-        error_set(err, ST_TOO_LARGE, "request target: more than %llu bytes",
+        error_set(err, ST_TOO_LARGE, "request target: more than %llu bytes (--url-bytes-max)",
                   (unsigned long long)params->url_bytes_max);
         return 414;
     }

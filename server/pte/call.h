@@ -73,9 +73,9 @@ MUST_CHECK enum status pte_call_number(struct args *args, const struct arg *arg,
     "  --input NAME=X       X is FILE.npy, FILE.bin:2x3x4 (raw little-endian and dims) or JSON\n"  \
     "                       text; of an input that the card says to be made from a picture, a\n"   \
     "                       sound or a text, X is a file or a text; repeatable, then each of\n"    \
-    "                       these is a row. NAME=X alone, and FILE alone for the only such "       \
-    "input,\n"                                                                                     \
-    "                       are the same. Inputs that are not given get a fixed pattern\n"         \
+    "                       these is a row. NAME=X alone is the same, and X alone for the only\n"  \
+    "                       input, or the only such one. Inputs that are not given get a fixed\n"  \
+    "                       pattern\n"                                                             \
     "  --shape NAME=2x3x4   the shape of an input; repeatable (the content's; of a pattern: 1\n"   \
     "                       for a batch, else what the file allows; printed)\n"                    \
     "  --card FILE          names, steps and answers are in this card (FILE.card.json beside\n"    \

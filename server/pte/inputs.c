@@ -97,12 +97,17 @@ static enum status assign_file(struct pte_inputs *inputs, const char *file, stru
                          "%.100s looks like a file, expected a text; as a text it is %.64s=%.100s",
                          file, inputs->ios[index].name, file);
     }
+    if (inputs->count == 1 && inputs->ios[0].kind == RT_IO_TENSOR && pte_input_is_tensor(file)) {
+        return add_value(inputs, 0, file, file, err); /* the only input needs no name */
+    }
     return found == 1
                ? add_value(inputs, index, file, file, err)
                : error_set(err, ST_INVALID,
-                           "%.64s: %s made from a picture, a sound or a text; expected NAME=X, "
-                           "where NAME is %s",
-                           file, found ? "several inputs are" : "no card says that an input is",
+                           "%.64s: %s; expected NAME=X, where NAME is %s", file,
+                           pte_input_is_tensor(file) ? "there are several inputs"
+                           : found ? "several inputs are made from a picture, a sound or a text"
+                                   : "no card says that an input is made from a picture, a sound "
+                                     "or a text",
                            rt_names_print_ios(inputs->ios, inputs->count, names));
 }
 

@@ -39,8 +39,10 @@ static enum status announce_body(struct request *request, const struct exchange_
         request_route(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
     if (head->content_length > request->body.max_bytes) {
         return error_set(&request->err, ST_TOO_LARGE,
-                         "Content-Length: expected at most %zu bytes, got %llu",
-                         request->body.max_bytes, (unsigned long long)head->content_length);
+                         "Content-Length: expected at most %zu bytes%s, got %llu",
+                         request->body.max_bytes,
+                         request->body.max_bytes == max ? " (--body-bytes-max)" : "",
+                         (unsigned long long)head->content_length);
     }
     if (!head->has_body) {
         return ST_OK;

@@ -10,7 +10,7 @@ play Content-Length above the maximum is refused before the body
 > Content-Length: 99000000000
 >
 < 413
-body .*at most 4096 bytes, got 99000000000.*
+body .*at most 4096 bytes \(--body-bytes-max\), got 99000000000.*
 field Connection: close
 closed
 

@@ -64,6 +64,9 @@ def usage_errors():
     expect(64, "unknown option '--nope'", "inspect", ADD, "--nope")
     expect(64, "no card says that an input is made from a picture, a sound or a text", "run", ADD,
            ADD)
+    expect(64, "there are several inputs; expected NAME=X", "run", ADD, "[[1,2,3],[4,5,6]]")
+    expect(64, "'input_0' is given twice", "run", DIGITS, "[[[[1]]]]", "[[[[1]]]]")
+    expect(0, r"^output_0: float32\[1,10\]", "run", DIGITS, "[[[[0.5,1],[1,0]]]]")
     expect(64, "--repeat: expected 1 to", "run", ADD, "--repeat", "0")
     for option, form in (("--input", "X"), ("--shape", "2x3x4")):
         for given in ("x=1", "input_0"):
