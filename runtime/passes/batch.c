@@ -172,7 +172,8 @@ static enum status widen_node(const struct making *m, uint32_t number)
     rt_op_batch_f *rule =
         op->batch ? op->batch : (op->flags & RT_OP_POINTWISE ? rt_batch_pointwise : NULL);
     if (!rule) {
-        return error_set(m->err, ST_UNSUPPORTED, "%s: it has no batch rule", op->name);
+        return error_set(m->err, ST_UNSUPPORTED, "the operator %s has no rule for batches",
+                         op->name);
     }
     struct rt_batch_call call = {m->graph, node, m->rows, m->has_rows, m->value_count, m->err};
     uint32_t before = m->graph->dims.requirement_count;

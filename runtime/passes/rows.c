@@ -568,7 +568,7 @@ static enum status infer(const struct making *m, const struct rt_node *from, uin
     rt_op_batch_f *rule =
         op->batch ? op->batch : (op->flags & RT_OP_POINTWISE ? rt_batch_pointwise : NULL);
     if (!rule) {
-        return error_set(m->err, ST_UNSUPPORTED, "it has no batch rule");
+        return error_set(m->err, ST_UNSUPPORTED, "it has no rule for batches");
     }
     struct rt_batch_call call = {.graph = graph,
                                  .node = &graph->nodes[number],

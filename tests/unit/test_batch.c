@@ -165,7 +165,7 @@ static void refused_operator(void **state)
 {
     struct fixture *f = *state;
     APPLY("as_strided", INPUT(1, 4), LIST(1, 4), LIST(4, 1), NONE);
-    expect(f, "as_strided: it has no batch rule");
+    expect(f, "the operator as_strided has no rule for batches");
 }
 
 static uint32_t constant(struct fixture *f, uint8_t rank, const int64_t *sizes)
