@@ -38,6 +38,12 @@ static void on_progress(void *arg, const char *shown_url, uint64_t bytes, uint64
     }
 }
 
+static void on_retry(void *arg, const char *shown_url, const char *why)
+{
+    (void)arg;
+    log_line(LOG_NOTICE, "%s: %s; it is tried again", shown_url, why);
+}
+
 /* Is the file asked for with this update? Nobody waits for a URL because of a call. */
 static bool is_due(const struct update *update, struct span name)
 {
@@ -55,6 +61,15 @@ static bool is_due(const struct update *update, struct span name)
     return false;
 }
 
+static void log_fetched(const char *url, bool is_fresh)
+{
+    char shown[FETCH_SHOWN_MAX];
+    fetch_show(url, shown);
+    if (strncmp(url, "file:", 5) != 0) { /* it is used where it lies, and not looked at here */
+        log_line(LOG_INFO, is_fresh ? "fetched %s" : "%s has not changed", shown);
+    }
+}
+
 /* Without an answer the file of the cache serves; without that, a start and a load have failed. */
 static enum status fetch(const struct update *update, const char *url, struct error *err)
 {
@@ -64,12 +79,10 @@ static enum status fetch(const struct update *update, const char *url, struct er
     struct error ignored;
     uint64_t before = fetch_counts().fetched;
     fetch.on_progress = on_progress;
+    fetch.on_retry = on_retry;
     fetch.arg = &progress;
     if (fetch_file(&fetch, url, err) == ST_OK) {
-        char shown[FETCH_SHOWN_MAX];
-        fetch_show(url, shown);
-        log_line(LOG_INFO, fetch_counts().fetched != before ? "fetched %s" : "%s has not changed",
-                 shown);
+        log_fetched(url, fetch_counts().fetched != before);
         return ST_OK;
     }
     bool is_cached =

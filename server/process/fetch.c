@@ -568,6 +568,9 @@ static enum status download(struct download *d, struct error *err)
 {
     enum outcome outcome = TRY_AGAIN;
     for (int try = 0; try < TRIES && outcome == TRY_AGAIN; try++) {
+        if (try > 0 && d->fetch->on_retry) {
+            d->fetch->on_retry(d->fetch->arg, d->shown, err->text);
+        }
         if (try > 0 && !pause_ms(FIRST_PAUSE_MS << try)) {
             return error_set(err, ST_CANCELLED, "the process ends");
         }

@@ -35,6 +35,8 @@ struct fetch {
     /* Told now and then: |bytes| of |total| have come, 0: nobody knows how many there will be.
      * NULL: nobody wants to know. */
     void (*on_progress)(void *arg, const char *shown_url, uint64_t bytes, uint64_t total);
+    /* An attempt has failed, and there is another one. Likewise. */
+    void (*on_retry)(void *arg, const char *shown_url, const char *why);
     void *arg;
 };
 

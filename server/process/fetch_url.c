@@ -14,13 +14,8 @@
 
 bool fetch_is_url(const char *path)
 {
-    static const char *const schemes[] = {"https://", "http://", "s3://", "hf://", "file://"};
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-        if (strncmp(path, schemes[i], strlen(schemes[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
+    size_t scheme = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
+    return scheme > 0 && strncmp(path + scheme, "://", 3) == 0;
 }
 
 void fetch_show(const char *url, char out[FETCH_SHOWN_MAX])
@@ -149,7 +144,8 @@ enum status fetch_url_parse(const struct fetch *fetch, const char *url,
         is_good = rest_len > 1 && rest[0] == '/';
         snprintf(target->url, sizeof(target->url), "%.*s", rest_len, rest);
     } else if (is_good) {
-        is_good = rest_len > 0;
+        is_good = rest_len > 0 &&
+                  (strncmp(url, "https:", 6) == 0 || strncmp(url, "http:", 5) == 0);
         snprintf(target->url, sizeof(target->url), "%.*s", (int)len, url);
     }
     find_extension(url, strcspn(url, "?#"), target->extension);

@@ -31,6 +31,12 @@ static void on_progress(void *arg, const char *shown_url, uint64_t bytes, uint64
     fflush(stderr);
 }
 
+static void on_retry(void *arg, const char *shown_url, const char *why)
+{
+    (void)arg;
+    fprintf(stderr, "pte: %s: %s; it is tried again\n", shown_url, why);
+}
+
 static enum status take(struct arguments *a, struct args *args, const struct arg *arg,
                         struct error *err)
 {
@@ -60,6 +66,7 @@ static enum status fetch_one(const struct arguments *a, const char *url, struct 
     char path[PATH_MAX];
     bool is_terminal = isatty(STDERR_FILENO);
     fetch.on_progress = is_terminal ? on_progress : NULL;
+    fetch.on_retry = on_retry;
     enum status status = fetch_file(&fetch, url, err);
     if (is_terminal) {
         fputs("\r\x1b[K", stderr);

@@ -201,6 +201,8 @@ def cut_downloads(folder):
         origin.cuts, origin.tags = 100, True
         done = pte_fetch(folder, origin.url + "/big.bin")
         expect("in the end it gives up", done.returncode, 77)
+        expect("each try is told", done.stderr.count("/big.bin: "), 4)
+        expect("those before the last", done.stderr.count("; it is tried again"), 3)
         origin.cuts = 0
         origin.files["/big.bin"] = BIG[::-1]  # another state: the part is of no use
         expect("another state", fetched(folder, origin.url + "/big.bin").read_bytes() == BIG[::-1],
@@ -224,7 +226,7 @@ def bad_answers(folder):
                          "/nope?signature=secret")
         expect("no secrets in errors", "secret" in done.stderr, False)
     refused(folder, 77, "", "http://127.0.0.1:1/add.pte")
-    for bad in ("http://", "s3://bucket", "hf://owner", "file://relative",
+    for bad in ("http://", "s3://bucket", "hf://owner", "file://relative", "ftp://a/b.pte",
                 f"http://a/b#sha256={'0' * 63}", "http://a/b#md5=0"):
         refused(folder, 66, "expected ", bad)
     refused(folder, 64, "expected a URL, got 'add.pte'", "add.pte")
