@@ -188,9 +188,18 @@ static void print_description(struct buf *out, const char *text)
     }
 }
 
-/* |examples|, which inputs have and outputs do not, has a NULL where there is none. */
+static void print_sizes(struct buf *out, const char *name, const struct shape *sizes)
+{
+    if (sizes) {
+        buf_add_char(out, ',');
+        print_shape(out, name, sizes);
+    }
+}
+
+/* |examples| and |maxima|, which inputs have and outputs do not, have NULL where there is none. */
 static void print_tensors(struct buf *out, const char *name, const struct oip_tensor_meta *metas,
-                          const struct shape *const *examples, size_t count)
+                          const struct shape *const *examples, const struct shape *const *maxima,
+                          size_t count)
 {
     print_text(out, name);
     buf_add_str(out, ":[");
@@ -201,10 +210,8 @@ static void print_tensors(struct buf *out, const char *name, const struct oip_te
         oip_print_member(out, "datatype", oip_type_name(metas[i].type));
         buf_add_char(out, ',');
         print_shape(out, "shape", &metas[i].shape);
-        if (examples && examples[i]) {
-            buf_add_char(out, ',');
-            print_shape(out, "example_shape", examples[i]);
-        }
+        print_sizes(out, "example_shape", examples ? examples[i] : NULL);
+        print_sizes(out, "max_shape", maxima ? maxima[i] : NULL);
         buf_add_str(out, examples && metas[i].is_optional ? ",\"optional\":true" : "");
         print_description(out, metas[i].description);
         if (metas[i].media) {
@@ -249,9 +256,10 @@ void oip_print_model(struct buf *out, const struct oip_model_meta *meta)
     buf_add_char(out, ',');
     oip_print_member(out, "platform", meta->platform);
     buf_add_char(out, ',');
-    print_tensors(out, "inputs", meta->inputs, meta->examples, meta->input_count);
+    print_tensors(out, "inputs", meta->inputs, meta->examples, meta->maxima,
+                  meta->input_count);
     buf_add_char(out, ',');
-    print_tensors(out, "outputs", meta->outputs, NULL, meta->output_count);
+    print_tensors(out, "outputs", meta->outputs, NULL, NULL, meta->output_count);
     print_description(out, meta->description);
     if (meta->precision) {
         buf_add_char(out, ',');

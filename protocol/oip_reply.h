@@ -24,6 +24,7 @@ struct oip_model_meta {
     const struct oip_tensor_meta *inputs, *outputs;
     /* By input: a shape without -1, which goes with those of the others; or NULL. */
     const struct shape *const *examples;
+    const struct shape *const *maxima; /* likewise: with the largest sizes of an input */
     size_t version_count, input_count, output_count;
     const char *description; /* what people say of it, or NULL; an extension of our own */
     const char *precision;   /* a word of base/precision.h, or NULL; an extension of our own */

@@ -81,6 +81,16 @@ static const struct shape **copy_examples(struct arena *arena, const struct mode
     return examples;
 }
 
+/* Of the inputs whose sizes vary, which are those with an example. */
+static const struct shape **list_maxima(struct arena *arena, const struct model *model)
+{
+    const struct shape **maxima = arena_array(arena, model->input_count, sizeof(*maxima));
+    for (uint32_t i = 0; maxima && i < model->input_count; i++) {
+        maxima[i] = model->inputs[i].example ? &model->inputs[i].io->shape : NULL;
+    }
+    return maxima;
+}
+
 /* All callable versions of the model, or only the version that the request names. */
 static const char **list_versions(struct request *request, const struct repository_index *index,
                                   const struct model *model, size_t *out_count)
@@ -126,10 +136,11 @@ enum status api_model(struct request *request, struct error *err)
         .inputs = copy_metas(arena, model->inputs, model->input_count),
         .outputs = copy_metas(arena, model->outputs, model->output_count),
         .examples = copy_examples(arena, model),
+        .maxima = list_maxima(arena, model),
         .input_count = model->input_count,
         .output_count = model->output_count,
     };
-    if (!meta.inputs || !meta.outputs || !meta.examples) {
+    if (!meta.inputs || !meta.outputs || !meta.examples || !meta.maxima) {
         return api_no_memory(err);
     }
     if (rt_method_has_own_work(model->method)) {

@@ -114,5 +114,6 @@ export function timeText(ns) {
 }
 
 export function shapeText(tensor) {
-    return `${tensor.datatype}[${(tensor.shape || []).map((dim) => dim < 0 ? "?" : dim).join(",")}]`;
+    const size = (dim, i) => dim >= 0 ? dim : tensor.max_shape ? `≤${tensor.max_shape[i]}` : "?";
+    return `${tensor.datatype}[${(tensor.shape || []).map(size).join(",")}]`;
 }

@@ -195,10 +195,10 @@ get /v2/models/shapes.recall/signature
 body .*"example":\{"args":\[\[\[\[0(,0){5}\](,\[0(,0){5}\]){4}\]\],\[\[\[0(,0){7}\]\],\[\[0(,0){7}\]\]\]\]\}\}
 get /v2/models/shapes.recall
 < 200
-body .*"shape":\[-1,-1,-1\],"example_shape":\[1,5,6\]\},.*"shape":\[-1,-1,-1\],"example_shape":\[2,1,8\]\}\],"outputs".*
+body .*"shape":\[-1,-1,-1\],"example_shape":\[1,5,6\],"max_shape":\[6,5,6\]\},.*"shape":\[-1,-1,-1\],"example_shape":\[2,1,8\],"max_shape":\[2,6,8\]\}\],"outputs".*
 get /v2/models/shapes.step
 < 200
-body .*"shape":\[1,-1\],"example_shape":\[1,1\]\}.*
+body .*"shape":\[1,-1\],"example_shape":\[1,1\],"max_shape":\[1,5\]\}.*
 get /v2/models/add
 < 200
 json {"name":"add","versions":["1"],"platform":"executorch_pte","inputs":[{"name":"input_0","datatype":"FP32","shape":[2,3]},{"name":"input_1","datatype":"FP32","shape":[2,3]}],"outputs":[{"name":"output_0","datatype":"FP32","shape":[2,3]}],"precision":"fast"}
