@@ -7,12 +7,17 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "runtime/program/state.h"
+#include "server/language/embedder.h"
+#include "server/language/generator.h"
+#include "server/language/sidecar.h"
+#include "server/language/transcriber.h"
 #include "server/process/amount.h"
 #include "server/pte/inspect.h"
 
@@ -288,7 +293,7 @@ static bool has_dynamic(const struct rt_method *method)
     return false;
 }
 
-/* "a call 1.2 MiB for 1x3x224x224, at most 9.6 MiB for 8x3x224x224" */
+/* "a call 1.2 MiB for 1x3x224x224, at most 9.6 MiB for 8x3x224x224"; one of them if they agree. */
 static void print_calls(const struct rt_method *method, const struct call_memory *chosen,
                         const struct call_memory *largest, struct buf *out)
 {
@@ -298,7 +303,8 @@ static void print_calls(const struct rt_method *method, const struct call_memory
         add_bytes(&line, chosen->bytes);
         add_shapes(&line, method, chosen);
     }
-    if (largest->is_known) {
+    bool is_same = chosen->is_known && chosen->bytes == largest->bytes;
+    if (largest->is_known && !is_same) {
         buf_add_str(out, chosen->is_known ? "," : "");
         add_words(&line, "at most");
         add_bytes(&line, largest->bytes);
@@ -426,6 +432,25 @@ static enum status print_delegates(const struct rt_method *method, struct buf *o
 
 /* ---- methods --------------------------------------------------------------------------------- */
 
+/* ", a language model; its tokenizer is beside it", if the method is one by its form. */
+static void add_kind(const struct inspected *it, const struct rt_method *method, struct line *line)
+{
+    struct sidecars sidecars;
+    char tokenizer[PATH_MAX];
+    const char *kind = generator_fits(method)     ? "a language model;"
+                       : transcriber_fits(method) ? "a speech model;"
+                       : embedder_fits(method)    ? "an encoder of texts;"
+                                                  : NULL;
+    if (kind) {
+        bool has_tokenizer = sidecar_init(&sidecars, it->path, NULL) &&
+                             sidecar_find_tokenizer(&sidecars, NULL, tokenizer);
+        buf_add_char(line->out, ',');
+        add_words(line, kind);
+        add_words(line, has_tokenizer ? "its tokenizer is beside it"
+                                      : "there is no tokenizer beside it");
+    }
+}
+
 static void print_served(const struct inspected *it, const struct rt_method *method,
                          struct buf *out)
 {
@@ -440,6 +465,7 @@ static void print_served(const struct inspected *it, const struct rt_method *met
         snprintf(text, sizeof(text), "as %.*s%s%s", SPAN_FMT(it->name), is_default ? "" : ".",
                  is_default ? "" : rt_method_name(method));
         add_words(&line, text);
+        add_kind(it, method, &line);
     }
     end_line(&line);
 }

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -201,6 +202,14 @@ def inspect_page():
            "inspect", METHODS)
     expect(0, r'\n  values      class_names "zero","the \\"one\\"","two","three",\.\.\. \(10\)',
            "inspect", str(MODELS / "answers.pte"))
+    for name, kind in (("chat", "language model"), ("whisper", "speech model"),
+                       ("encoder", "encoder of texts")):
+        expect(0, rf"\n  served      as model.*, an? {kind}; its tokenizer is beside it\n",
+               "inspect", str(MODELS / name / "model.pte"))
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(MODELS / "chat" / "model.pte", folder)
+        expect(0, r"\n  served      as model, a language model; there is no tokenizer beside it\n",
+               "inspect", f"{folder}/model.pte")
     expect(0, r"\n  inputs .*\n +input_1  int, only 4\n +input_2  float, only 0.5\n"
            r" +input_3  bool, only true\n +input_4  nothing\n", "inspect", SCALARS)
     expect(0, r"\n  delegate    XnnpackBackend\n[^\0]*\n  types       int8 94 %, float32 5.5 %; "
