@@ -3,10 +3,13 @@
 
 #include "server/intake/intake.h"
 
+#include <limits.h>
+
 #include "runtime/program/program.h"
 #include "server/card/card.h"
 #include "server/language/embedder.h"
 #include "server/language/generator.h"
+#include "server/language/sidecar.h"
 #include "server/language/transcriber.h"
 #include "server/intake/medium.h"
 
@@ -36,6 +39,21 @@ enum status intake_open_embedder(struct rt_method *method, const struct card *ca
     return embedder_new(method, path, tokenizer, &options, out, err) == ST_OK
                ? ST_OK
                : error_prefix(err, "method '%s': ", rt_method_name(method));
+}
+
+const char *intake_kind(const struct rt_method *method)
+{
+    return generator_fits(method)     ? "a language model"
+           : transcriber_fits(method) ? "a speech model"
+           : embedder_fits(method)    ? "an encoder of texts"
+                                      : NULL;
+}
+
+bool intake_has_tokenizer(const char *path)
+{
+    struct sidecars sidecars;
+    char found[PATH_MAX];
+    return sidecar_init(&sidecars, path, NULL) && sidecar_find_tokenizer(&sidecars, NULL, found);
 }
 
 static enum status verify_generation(struct rt_method *method, const struct card *card,

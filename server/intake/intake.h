@@ -8,11 +8,20 @@
 #ifndef PTED_SERVER_INTAKE_INTAKE_H
 #define PTED_SERVER_INTAKE_INTAKE_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
 
 struct card;
 struct embedder;
 struct rt_method;
+
+/* "a language model", "a speech model" or "an encoder of texts", if the method is one by what it
+ * takes and gives, with or without a tokenizer; else NULL. */
+const char *intake_kind(const struct rt_method *method);
+
+/* Is there a tokenizer beside the program at |path|? */
+bool intake_has_tokenizer(const char *path);
 
 /* |*out| is NULL if the method is no encoder of texts. |card| may be NULL; after card_apply(). The
  * error names the method. */

@@ -13,6 +13,7 @@
 #include "server/language/embedder.h"
 #include "server/language/generator.h"
 #include "server/language/transcriber.h"
+#include "server/intake/intake.h"
 #include "server/intake/medium.h"
 
 #define ARENA_BYTES_MAX (64 << 20)
@@ -82,8 +83,7 @@ bool model_lacks_tokenizer(const struct model *model)
     OBJ_CHECK(model, MODEL_MAGIC);
     const struct rt_method *method = model->method;
     bool has_one = model->generator || model->embedder || model->transcriber;
-    return method && model->origin->path && !has_one &&
-           (generator_fits(method) || embedder_fits(method) || transcriber_fits(method));
+    return method && model->origin->path && !has_one && intake_kind(method);
 }
 
 enum status model_refuse_texts(const struct model *model, const char *what, const char *page,

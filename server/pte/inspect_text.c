@@ -7,17 +7,13 @@
 #include "config.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "runtime/program/state.h"
-#include "server/language/embedder.h"
-#include "server/language/generator.h"
-#include "server/language/sidecar.h"
-#include "server/language/transcriber.h"
+#include "server/intake/intake.h"
 #include "server/process/amount.h"
 #include "server/pte/inspect.h"
 
@@ -435,19 +431,13 @@ static enum status print_delegates(const struct rt_method *method, struct buf *o
 /* ", a language model; its tokenizer is beside it", if the method is one by its form. */
 static void add_kind(const struct inspected *it, const struct rt_method *method, struct line *line)
 {
-    struct sidecars sidecars;
-    char tokenizer[PATH_MAX];
-    const char *kind = generator_fits(method)     ? "a language model;"
-                       : transcriber_fits(method) ? "a speech model;"
-                       : embedder_fits(method)    ? "an encoder of texts;"
-                                                  : NULL;
+    const char *kind = intake_kind(method);
     if (kind) {
-        bool has_tokenizer = sidecar_init(&sidecars, it->path, NULL) &&
-                             sidecar_find_tokenizer(&sidecars, NULL, tokenizer);
         buf_add_char(line->out, ',');
         add_words(line, kind);
-        add_words(line, has_tokenizer ? "its tokenizer is beside it"
-                                      : "there is no tokenizer beside it");
+        buf_add_char(line->out, ';');
+        add_words(line, intake_has_tokenizer(it->path) ? "its tokenizer is beside it"
+                                                       : "there is no tokenizer beside it");
     }
 }
 
