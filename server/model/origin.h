@@ -50,7 +50,7 @@ struct origin {
     bool is_pinned;        /* a pipeline calls it; set by updates, read between them */
     bool is_unloaded;      /* taken out of service by its name: its only model has that reason */
     /* ---- of a newer file at |path| that did not load, while the models of this one go on; the
-     *      loop's, but an update reads |refused| (server/model/update.h) ---- */
+     *      loop's, but an update reads them (server/model/update.h) ---- */
     struct origin_id refused; /* all zero: there is none */
     struct error refusal;     /* why */
 };

@@ -202,11 +202,11 @@ static enum decision decide_by_file(const struct updater *u, const struct catalo
                                     const struct source *old)
 {
     bool retries = u->update->retries_failed;
-    if (!old) {
-        return file->error_number ? LEAVE_OUT : is_on_demand(u, file) ? LIST : LOAD;
+    if (file->error_number) { /* it is named, and may come back; SIGHUP says that it is not there */
+        return retries ? LOAD : old ? KEEP : LEAVE_OUT;
     }
-    if (file->error_number) {
-        return KEEP; /* the user named it, and it may come back */
+    if (!old) {
+        return is_on_demand(u, file) ? LIST : LOAD;
     }
     if (strcmp(file->path, old->origin->path) == 0 &&
         origin_id_equal(&file->id, &old->origin->id)) {
@@ -339,7 +339,7 @@ static enum status forget_refusal(struct updater *u, const struct source *old,
 {
     const struct origin_id none = {0};
     const struct error no_error = {.code = ST_OK};
-    bool is_over = !file->error_number && !origin_id_equal(&old->origin->refused, &none) &&
+    bool is_over = !file->error_number && old->origin->refusal.code != ST_OK &&
                    origin_id_equal(&old->origin->id, &file->id);
     return is_over ? note_refusal(u, old, &none, &no_error, err) : ST_OK;
 }

@@ -91,7 +91,7 @@ void reload_begin(struct server *server)
 static void report_setting(const char *name, bool is_same)
 {
     if (!is_same) {
-        log_line(LOG_WARNING, "SIGHUP: %s takes effect at the next start", name);
+        log_line(LOG_WARNING, "SIGHUP: %s: what has changed takes effect at the next start", name);
     }
 }
 

@@ -76,6 +76,11 @@ def served(daemon):
     return sorted(row["name"] for row in rows)
 
 
+def reasons(daemon):
+    _, rows = ask(daemon, "/v2/repository/index", b"{}")
+    return [row.get("reason") for row in rows]
+
+
 def body_limit(daemon):
     """The status of a body of 2000 bytes: 413 if that is beyond the limit."""
     client = Client(daemon.port)
@@ -328,6 +333,12 @@ def reload():
         for bad in ("{", f'{{{LISTEN}, "modells": {{}}}}', f'{{{LISTEN}, "rate_min": -1}}'):
             hang_up(daemon, bad, "the settings are refused; the old ones stay in use")
             expect("models", served(daemon), ["add"])
+        away = f'{{{LISTEN}, "models": {{"add": "away.pte", "new": "none.pte"}}}}'
+        hang_up(daemon, away, r"away.pte: No such file or directory; the one that was loaded bef")
+        expect("both are listed", served(daemon), ["add", "new"])
+        expect("the reasons", reasons(daemon), ["No such file or directory"] * 2)
+        hang_up(daemon, base.replace("add.pte", "digits.pte"), made)
+        expect("no reason any more", reasons(daemon), [None])
         bad = f'{{{LISTEN}, "models": {{"add": "add.pte"}}, "pipelines": {{"p": {{"steps": ' \
               '[{"model": "nobody", "inputs": []}]}}}'
         hang_up(daemon, bad, "nothing has changed")
@@ -339,7 +350,7 @@ def reload():
         hang_up(daemon, with_limit, "model files: 0 loaded")
         hang_up(daemon, with_limit.replace('"1s"', '"3s"'), "model files: 1 loaded")
         hang_up(daemon, with_limit[:-1] + ', "body_bytes_max": 2000}',
-                "body_bytes_max takes effect at the next start")
+                "body_bytes_max: what has changed takes effect at the next start")
         expect("add", infer(Client(daemon.port)), 200)
 
 
