@@ -56,7 +56,7 @@
 /* ---- stopping -------------------------------------------------------------------------------- */
 
 /* All handles except those of sockets. */
-#define HANDLE_COUNT 20
+#define HANDLE_COUNT 21
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
@@ -70,6 +70,7 @@ static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUN
         (uv_handle_t *)&server->turns.idle, (uv_handle_t *)&server->changes.timer,
         (uv_handle_t *)&server->watch.poll, (uv_handle_t *)&server->watch.timer,
         (uv_handle_t *)&server->sigusr1,    (uv_handle_t *)&server->tls.hub.idle,
+        (uv_handle_t *)&server->watch.ticker,
     };
     memcpy(handles, all, sizeof(all));
 }
@@ -460,8 +461,9 @@ static enum status init_handles(struct server *server, struct error *err)
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
         handles[i]->data = server;
     }
-    server->watch.poll.data = server->watch.timer.data = NULL; /* watch_init() sets them */
-    tls_init(server);                                          /* sets its own */
+    server->watch.poll.data = NULL; /* watch_init() sets those of its handles */
+    server->watch.timer.data = server->watch.ticker.data = NULL;
+    tls_init(server); /* sets its own */
     return ST_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -19,6 +20,8 @@
 /* Quiet that is awaited after an event, and the longest wait. */
 #define QUIET_MS 100
 #define WAIT_MS_MAX 1000
+/* Between two looks at which folders the names stand for. */
+#define TICK_MS 2000
 /* DIR/NAME/VERSION */
 #define DEPTH 2
 #define EVENTS_BYTES 4096
@@ -64,6 +67,19 @@ static bool add_folders(const struct server *server)
     return has_room;
 }
 
+/* Which folders the names stand for, as one number. */
+static uint64_t identify_folders(const struct server *server)
+{
+    const struct options *options = server->model_options;
+    uint64_t id = 0;
+    for (uint32_t i = 0; i < options->folder_count; i++) {
+        struct stat stat_of = {0};
+        (void)!stat(options->folders[i], &stat_of); /* 0: there is none */
+        id = (id * 31 + stat_of.st_dev) * 31 + stat_of.st_ino;
+    }
+    return id;
+}
+
 static void report_room(struct watch *watch)
 {
     if (!watch->has_room && !watch->is_short) {
@@ -79,6 +95,7 @@ static void report_room(struct watch *watch)
 static void add_new(uv_work_t *work)
 {
     struct server *server = server_of(work->data);
+    server->watch.seen = identify_folders(server);
     server->watch.has_room = add_folders(server);
 }
 
@@ -116,6 +133,40 @@ static void on_timer(uv_timer_t *timer)
     watch->is_working = true;
     watch->work.data = server;
     offload_begin(server, OFFLOAD_LONG, &watch->work, add_new, on_added);
+}
+
+static void ask(uv_work_t *work)
+{
+    struct server *server = server_of(work->data);
+    server->watch.now = identify_folders(server);
+}
+
+static void on_asked(uv_work_t *work, int uv_status)
+{
+    struct server *server = server_of(work->data);
+    struct watch *watch = &server->watch;
+    must(uv_status == 0 && watch->is_working);
+    offload_end(server, OFFLOAD_LONG);
+    watch->is_working = false;
+    if (server->is_closing) {
+        return;
+    }
+    if (watch->now != watch->seen) {
+        watch_look(server);
+    }
+    changes_go_on(server); /* what has waited for this question */
+}
+
+static void on_tick(uv_timer_t *ticker)
+{
+    struct server *server = server_of(ticker->data);
+    struct watch *watch = &server->watch;
+    if (watch->is_working || server->changes.current || server->is_draining) {
+        return; /* the next tick will do */
+    }
+    watch->is_working = true;
+    watch->work.data = server;
+    offload_begin(server, OFFLOAD_LONG, &watch->work, ask, on_asked);
 }
 
 /* The kind of event does not matter: the scan looks at everything. */
@@ -163,8 +214,11 @@ enum status watch_init(struct server *server, struct error *err)
         return error_set(err, ST_SYSTEM, "--watch: %s", uv_strerror(rc));
     }
     uv_timer_init(&server->loop, &watch->timer);
-    watch->poll.data = watch->timer.data = server;
+    uv_timer_init(&server->loop, &watch->ticker);
+    watch->poll.data = watch->timer.data = watch->ticker.data = server;
     uv_poll_start(&watch->poll, UV_READABLE, on_events);
+    uv_timer_start(&watch->ticker, on_tick, TICK_MS, TICK_MS);
+    watch->seen = identify_folders(server);
     watch->has_room = add_folders(server);
     report_room(watch);
     return ST_OK;

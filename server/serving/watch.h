@@ -3,7 +3,8 @@
  * --watch: the folders of --models, their folders and those of versions. When a file has come, was
  * replaced or is gone, models change a moment later (server/serving/changes.h). A file that is
  * still being written is not looked at before it is closed; one that is renamed into the folder is
- * complete.
+ * complete. A folder that is replaced as a whole, such as a link to another one, is seen a little
+ * later: no event tells of it.
  *
  * Loop thread.
  */
@@ -26,9 +27,11 @@ struct watch {
     int fd;            /* owned; of inotify(7). -1: nothing is watched */
     uv_poll_t poll;    /* of |fd| */
     uv_timer_t timer;  /* files that come together are one change */
+    uv_timer_t ticker; /* asks now and then whether the folders are still the same ones */
     uint64_t since_ms; /* when the first of them came; 0: none has */
-    uv_work_t work;    /* looks for folders that have come */
+    uv_work_t work;    /* looks for folders that have come, or asks */
     bool is_working;
+    uint64_t seen, now; /* which folders the last look has seen; which there are */
     bool has_room; /* the result of that work: all folders are watched */
     bool is_short; /* the system has no room for all folders; the log has said so */
 };

@@ -231,6 +231,29 @@ def watched():
         expect("add", infer_add(daemon.port), 200)
 
 
+def replaced_folders():
+    """The folder of --models is a link to another one, or is made again."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        for folder, model in (("one", "add"), ("two", "residual")):
+            put(place / folder, model, model)
+        (place / "models").symlink_to("one")
+        with Daemon(["--models", str(place / "models"), "--watch"]) as daemon:
+            expect("add", state(daemon, "add"), "READY")
+            (place / "next").symlink_to("two")
+            os.replace(place / "next", place / "models")
+            wait_for_state(daemon, "residual", "READY")
+            expect("add", state(daemon, "add"), "ABSENT")
+            put(place / "two", "late", "add")
+            wait_for_state(daemon, "late", "READY")
+            os.unlink(place / "models")
+            daemon.wait_for("looking for changed models: folder of models .*: No such file")
+            expect("models go on", state(daemon, "late"), "READY")
+            put(place / "models", "again", "add")
+            wait_for_state(daemon, "again", "READY")
+            expect("late", state(daemon, "late"), "ABSENT")
+
+
 def versions():
     files = {f"net/{version}/model": "add" for version in (1, 2, 3, 10)}
     with served(files, "--set", "net:version-count-max=2") as (daemon, folder):
@@ -559,8 +582,8 @@ def too_large_to_be_loaded():
 
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
-          client_that_does_not_wait, sighup, watched, versions, reloads_under_load,
-          loads_and_unloads, files_replaced_under_load, sequences_go_on, pipelines_follow,
+          client_that_does_not_wait, sighup, watched, replaced_folders, versions,
+          reloads_under_load, loads_and_unloads, files_replaced_under_load, sequences_go_on, pipelines_follow,
           stop_while_loading, too_many_changes, loaded_when_called, loaded_by_many_clients,
           loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
           too_large_to_be_loaded)
