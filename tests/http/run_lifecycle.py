@@ -583,10 +583,10 @@ def too_large_to_be_loaded():
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
           client_that_does_not_wait, sighup, watched, replaced_folders, versions,
-          reloads_under_load, loads_and_unloads, files_replaced_under_load, sequences_go_on, pipelines_follow,
-          stop_while_loading, too_many_changes, loaded_when_called, loaded_by_many_clients,
-          loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
-          too_large_to_be_loaded)
+          reloads_under_load, loads_and_unloads, files_replaced_under_load, sequences_go_on,
+          pipelines_follow, stop_while_loading, too_many_changes, loaded_when_called,
+          loaded_by_many_clients, loaded_for_lists_and_pipelines,
+          methods_of_a_file_that_is_not_loaded, too_large_to_be_loaded)
 
 
 def main():
