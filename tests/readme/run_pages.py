@@ -3,9 +3,10 @@
 """Runs the examples of pages that can be run as they stand, from the files of docs/examples.
 
 A page is text with indented blocks. A block that begins with "// docs/examples/FILE" is that file.
-A block with "docs/examples/" in a line of shell is run, in the top folder: `build/pted ... &` is
-started on a port that the system chooses, which replaces 8000 in that block and in later ones, and
-the block behind it is what is printed, except for white space and the last digits of numbers.
+A block with "docs/examples/" in a line of shell is run, in the top folder, and so is one that calls
+the model `add`, sends a list of calls or a sound: `build/pted ... &` is started on a port that the
+system chooses, which replaces 8000 in that block and in later ones, and the block behind it is what
+is printed, except for white space and the last digits of numbers.
 
 usage: run_pages.py [PAGE...], with top_srcdir and top_builddir in the environment.
 """
@@ -24,7 +25,8 @@ from run_http import Daemon, Failure, Report, expect  # noqa: E402  beside this 
 
 EXAMPLES = SOURCE / "docs" / "examples"
 # With how many blocks that are run, so that none is lost unnoticed.
-PAGES = {"media": 3, "cards": 1, "pipelines": 2}
+PAGES = {"media": 3, "cards": 1, "pipelines": 2, "calling": 3, "sequences": 1, "speech": 1}
+CALLS = re.compile(r"curl [^|]*http://127.0.0.1:8000/(v2/models/add/|v2/batch|v1/audio/)")
 TOOLS = {"pted": Path(os.environ.get("PTED", BUILD / "pted")).resolve(),
          "pte": Path(os.environ.get("PTE", BUILD / "pte")).resolve()}
 BLOCK_S = 60
@@ -86,7 +88,7 @@ class Walk:
 
 
 def is_run(block):
-    return "docs/examples/" in block and not block.startswith("//")
+    return not block.startswith("//") and ("docs/examples/" in block or CALLS.search(block))
 
 
 def follow(page):
@@ -114,8 +116,9 @@ def files_are_shown():
 
 
 def main():
-    if not ctypes.util.find_library("png16"):
-        print("libpng is not installed")
+    missing = [name for name in ("png16", "sndfile", "soxr") if not ctypes.util.find_library(name)]
+    if missing:
+        print(f"not installed: {', '.join(missing)}")
         return 77
     report = Report()
     for page in sys.argv[1:] or PAGES:
