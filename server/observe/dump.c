@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "hal/pool.h"
+#include "server/process/amount.h"
 #include "server/process/log.h"
 #include "server/request/request.h"
 #include "server/server.h"
@@ -19,13 +20,15 @@
 static void dump_server(const struct server *server)
 {
     struct hal_pool_stats memory = {0};
+    char used[AMOUNT_TEXT_MAX], all[AMOUNT_TEXT_MAX];
     if (server->serving->clients) { /* else the device was lost */
         hal_pool_stats(server->serving->clients, &memory);
     }
     log_line(LOG_NOTICE,
-             "SIGUSR1: %u connections, %u requests, %zu of %zu bytes for them in use, %u tasks of "
-             "requests and %u of models on %u threads%s%s%s",
-             server->conn_count, server->busy_request_count, memory.used_bytes, memory.size_bytes,
+             "SIGUSR1: %u connections, %u requests, %s of %s for them in use, %u tasks of requests "
+             "and %u of models on %u threads%s%s%s",
+             server->conn_count, server->busy_request_count, amount_bytes(memory.used_bytes, used),
+             amount_bytes(memory.size_bytes, all),
              server->offload.open[OFFLOAD_REQUEST] + server->offload.open[OFFLOAD_HEAVY],
              server->offload.open[OFFLOAD_LONG], server->offload.threads,
              server->is_starting ? ", starting" : "", server->is_draining ? ", stopping" : "",
@@ -45,9 +48,10 @@ static void dump_models(struct server *server)
         bool has_calls = load.waiting + load.running > 0;
         count += has_calls;
         if (has_calls && count <= LINES_MAX) {
-            log_line(
-                LOG_NOTICE, "SIGUSR1: model %s version %s: %u calls run, %u wait with %zu bytes",
-                model->name, model->version_text, load.running, load.waiting, load.waiting_bytes);
+            char bytes[AMOUNT_TEXT_MAX];
+            log_line(LOG_NOTICE, "SIGUSR1: model %s version %s: %u calls run, %u wait with %s",
+                     model->name, model->version_text, load.running, load.waiting,
+                     amount_bytes(load.waiting_bytes, bytes));
         }
     }
     repository_unref_index(index);

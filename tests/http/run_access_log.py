@@ -248,7 +248,7 @@ def in_flight():
                   .replace(b"\x01", b"%01"))
         expect("infer", infer(idle), 200)
         daemon.process.send_signal(signal.SIGUSR1)
-        daemon.wait_for(r"notice: SIGUSR1: 2 connections, 1 requests, \d+ of \d+ bytes ")
+        daemon.wait_for(r"notice: SIGUSR1: 2 connections, 1 requests, [0-9.]+ \w+ of 256 MiB ")
         port = slow.socket.getsockname()[1]
         daemon.wait_for(rf"notice: SIGUSR1: request remote=127\.0\.0\.1:{port} method=POST "
                         r"step=body ms=\d+ in=\d+ out=0 path=/v2/models/add/infer\?%01\n")
