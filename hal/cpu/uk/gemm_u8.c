@@ -28,10 +28,11 @@
 #define GROUPED_MR 2
 #endif
 
-/* Bytes of a panel, see |asks_ahead|. One row is limited by memory alone: it asks farther ahead,
- * and for the second-level cache, because the first one would lose the lines again. */
+/* Bytes of a panel, see |asks_ahead|. One row is limited by memory alone. So it asks twice for a
+ * line: far ahead for the second-level cache, because the first one would lose the line again, and
+ * then for the first-level cache. */
 #define AHEAD_BYTES 1024
-#define AHEAD_BYTES_OF_ONE_ROW 3072
+#define AHEAD_BYTES_OF_ONE_ROW 3584
 #define LINE_BYTES 64
 
 typedef void tile_f(const struct tile *t);
@@ -128,9 +129,8 @@ UK_INLINE void ask_ahead(const uint8_t *b, size_t bytes, const int rows)
     for (size_t i = 0; i < bytes; i += LINE_BYTES) {
         if (rows == 1) {
             __builtin_prefetch(b + AHEAD_BYTES_OF_ONE_ROW + i, 0, 2);
-        } else {
-            __builtin_prefetch(b + AHEAD_BYTES + i);
         }
+        __builtin_prefetch(b + AHEAD_BYTES + i);
     }
 }
 
