@@ -17,8 +17,8 @@
 #include "runtime/kernels/convert.h"
 #include "runtime/ops/attention_parts.h"
 
-#define PART 512             /* rows of a part */
-#define ROWS_MIN (2 * PART)  /* of a cache that is worth cutting */
+#define PART 128             /* rows of a part */
+#define ROWS_MIN 1024        /* of a cache that is worth cutting */
 #define CHUNK 16             /* rows that are read side by side, for all heads */
 #define ALL_ROWS_MAX 2048    /* of queries, and */
 #define ALL_FLOATS_MAX 65536 /* numbers of them, in a tile: these bound its scratch memory */
