@@ -25,7 +25,7 @@ enum dtype_kind { DTYPE_FLOAT, DTYPE_INT, DTYPE_UINT, DTYPE_BOOL, DTYPE_COMPLEX 
 struct dtype_info {
     const char *text;      /* "f32", in graphs */
     const char *oip;       /* "FP32", in requests */
-    const char *long_text; /* "float32", in signatures and for people */
+    const char *long_text; /* "float32", "sint64": in signatures; see dtype_name() */
     uint8_t bytes;
     int8_t executorch;
     int8_t signature; /* -1: none */

@@ -204,7 +204,7 @@ void call_print_example(const struct call_method *method, const struct shape *sh
  * results. |base|: the URL of server/console/openapi.json as seen from the schema, or "" in it. */
 void call_print_result_schema(const struct call_method *method, const char *base, struct buf *out);
 
-/* "float32[?,128]", "sint64", "string": as in signatures, but for bool. */
+/* "float32[?,128]", "int64", "string". */
 #define CALL_IO_TEXT_MAX 160
 const char *call_print_io(const struct call_io *io, char text[CALL_IO_TEXT_MAX]);
 

@@ -30,7 +30,7 @@ const char *call_print_io(const struct call_io *io, char text[CALL_IO_TEXT_MAX])
 {
     const char *name = io->kind == CALL_NONE     ? "null"
                        : io->kind == CALL_STRING ? "string"
-                                                 : dtype_infos[io->dtype].long_text;
+                                                 : dtype_name(io->dtype);
     size_t len = (size_t)snprintf(text, CALL_IO_TEXT_MAX, "%s", name);
     if (io->kind != CALL_TENSOR) {
         return text;
@@ -230,13 +230,13 @@ static enum status finish_promise(struct call_parser *p, uint32_t node, const st
         return call_fail(p, node, ": has both \"$from\" and data of its own, expected one");
     }
     if (typed->has_dtype && (io->kind == CALL_STRING || typed->dtype != io->dtype)) {
-        return refuse(p, node, dtype_infos[typed->dtype].long_text);
+        return refuse(p, node, dtype_name(typed->dtype));
     }
     leaf->encoding = CALL_PROMISE;
     leaf->promise.has_type = typed->has_dtype;
     leaf->promise.has_shape = typed->has_shape;
     return typed->has_shape && io->kind != CALL_STRING
-               ? verify_shape(p, node, io, leaf, dtype_infos[io->dtype].long_text)
+               ? verify_shape(p, node, io, leaf, dtype_name(io->dtype))
                : ST_OK;
 }
 
@@ -273,9 +273,9 @@ static enum status finish_typed(struct call_parser *p, uint32_t node, const stru
                          encodings ? "several" : "none");
     }
     if (typed->dtype != io->dtype) {
-        return refuse(p, node, dtype_infos[typed->dtype].long_text);
+        return refuse(p, node, dtype_name(typed->dtype));
     }
-    TRY(verify_shape(p, node, io, leaf, dtype_infos[io->dtype].long_text));
+    TRY(verify_shape(p, node, io, leaf, dtype_name(io->dtype)));
     if (typed->layout.is_given && (io->kind != CALL_TENSOR || typed->fill.ptr)) {
         return call_fail(p, node,
                          ": strides and offset are for tensors with base64 or binary_data_size");

@@ -79,7 +79,7 @@ static enum status import_input(struct rt_xnnpack_import *x, uint32_t index)
         v->dtype != rt_xnnpack_types[value->type].dtype) {
         return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is %s, expected a tensor of %s",
                          value->external_id,
-                         v->kind == RT_TENSOR ? dtype_infos[v->dtype].long_text : "not a tensor",
+                         v->kind == RT_TENSOR ? dtype_name(v->dtype) : "not a tensor",
                          rt_xnnpack_types[value->type].name);
     }
     TRY(rt_xnnpack_permute(x, tensor, declared->tensor->dim_order, &tensor));

@@ -153,7 +153,7 @@ static enum status check_public(const struct rt_io *ios, uint32_t count, struct 
             return error_set(err, ST_UNSUPPORTED,
                              "%s is %s: complex numbers may occur inside of a program, but the "
                              "protocol has none; view_as_real makes pairs of numbers of them",
-                             ios[i].name, dtype_infos[ios[i].dtype].long_text);
+                             ios[i].name, dtype_name(ios[i].dtype));
         }
     }
     return ST_OK;

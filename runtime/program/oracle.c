@@ -22,7 +22,7 @@ void rt_io_print(const struct rt_io *io, struct buf *out)
         buf_add_str(out, names[io->kind]);
         return;
     }
-    buf_printf(out, "%s[", dtype_infos[io->dtype].long_text);
+    buf_printf(out, "%s[", dtype_name(io->dtype));
     for (uint8_t d = 0; d < io->shape.rank; d++) {
         buf_add_str(out, d ? "," : "");
         if (io->dynamic_dims >> d & 1) {
@@ -58,7 +58,7 @@ static enum status refuse_tensor(const struct rt_io *io, const struct rt_buffer_
                                  struct error *err)
 {
     char dims[SHAPE_TEXT_MAX], text[160];
-    snprintf(text, sizeof(text), "%s%s", dtype_infos[given->dtype].long_text,
+    snprintf(text, sizeof(text), "%s%s", dtype_name(given->dtype),
              shape_print(&given->shape, dims));
     return rt_io_refuse(io, text, err);
 }

@@ -117,7 +117,7 @@ static enum status refuse(struct error *err, const char *what, const char *expec
 {
     char shape[SHAPE_TEXT_MAX];
     return error_set(err, ST_INVALID, "%s: expected %s, got %s%s", what, expected,
-                     dtype_infos[got->dtype].long_text, shape_print(&got->shape, shape));
+                     dtype_name(got->dtype), shape_print(&got->shape, shape));
 }
 
 /* Each box with its scores. */

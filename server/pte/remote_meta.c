@@ -267,7 +267,7 @@ static enum status read_metadata(const struct reader *r, struct error *err)
     return remote->result_labels ? ST_OK : no_memory(r, err);
 }
 
-/* "sint64" is a number, "float32[2,3]" a tensor. */
+/* "int64" is a number, "float32[2,3]" a tensor. */
 static void settle_kind(struct rt_io *io, const char *text)
 {
     bool is_scalar = !strchr(text, '[') && io->kind == RT_IO_TENSOR && io->shape.rank == 0;

@@ -149,7 +149,7 @@ post /v2/models/add/call {"args":{}}
 json {"error": "args: expected an array of 2, got an object"}
 post /v2/models/add/call {"args":[{"dtype":"int32","shape":[2,3],"base64":""},1]}
 < 400
-json {"error": "args[0]: expected float32[2,3], got sint32"}
+json {"error": "args[0]: expected float32[2,3], got int32"}
 post /v2/models/add/call {"args":[{"dtype":"float32","base64":""},1]}
 < 400
 json {"error": "args[0]: member \"shape\" is missing"}
@@ -234,7 +234,7 @@ post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outpu
 json {"error": "outputs[0] 'output_2': dim 1 is 3, expected 2"}
 post /v2/models/joined/shape {"args":[{"dtype":"float32","shape":[3,4]}],"outputs":[{"name":"output_2","shape":[5]}]}
 < 400
-json {"error": "outputs[0] 'output_2': expected sint64[?,2], got [5]"}
+json {"error": "outputs[0] 'output_2': expected int64[?,2], got [5]"}
 post /v2/models/joined/shape {"inputs":[{"name":"input_0","shape":[3,4]}],"outputs":[{"name":"output_0","shape":[6,5]}]}
 < 400
 json {"error": "outputs[0] 'output_0': dim 1 is 5, expected 4"}

@@ -185,7 +185,7 @@ def wrong_references():
              "input_1", named([{"model": "add", "inputs": {"b": X}}])),
             ("pipeline 'p': step 0 (keywords): input 'ids' is given twice",
              named([{"model": "keywords", "inputs": {"ids": X, "input_1": Y}}])),
-            ("pipeline 'p': step 0 (keywords): input 'positions': expected sint64[?], got nothing",
+            ("pipeline 'p': step 0 (keywords): input 'positions': expected int64[?], got nothing",
              named([{"model": "keywords", "inputs": {"ids": X, "input_0": Y}}])),
             ("pipeline 'p': step 1 (add): input 'input_0': no step is called 'frist'",
              named([first, step("add", {"from": "frist"}, Y)])),

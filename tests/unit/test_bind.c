@@ -380,7 +380,7 @@ static void test_scalars_take_no_memory(void **state)
     assert_fails(w.err, rt_invocation_bind_result(inv, 1, buffer, 0, &w.err), ST_INVALID,
                  "is not a tensor");
     assert_fails(w.err, rt_invocation_bind_input(inv, 1, &given, &w.err), ST_INVALID,
-                 "expected an int, got sint64[]");
+                 "expected an int, got int64[]");
     rt_invocation_free(inv);
     hal_buffer_unref(buffer);
     close_world(&w);

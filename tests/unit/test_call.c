@@ -99,9 +99,9 @@ static void arguments_by_name(void **state)
          "args[0]: given twice, by its position and as \"left\""},
         {"{\"args\":[1],\"kwargs\":{\"kw\":3}}", "args[1]: missing"},
         {"{\"args\":[1],\"kwargs\":{\"kw\":3,\"right\":\"x\"}}",
-         "kwargs[\"right\"]: expected sint64[], got a string"},
+         "kwargs[\"right\"]: expected int64[], got a string"},
         {"{\"args\":[1,\"x\"],\"kwargs\":{\"kw\":3}}",
-         "args[1]: expected sint64[], got a string"},
+         "args[1]: expected int64[], got a string"},
         {"{\"args\":[1,2],\"kwargs\":{\"kw\":3,\"Left\":1}}",
          "kwargs[\"Left\"]: unknown member, expected \"kw\", \"left\", \"right\""},
     };
@@ -175,7 +175,7 @@ static void mistakes_have_a_path(void **state)
         {"{\"args\":[{\"foo\":[[1,2,3]],\"baz\":1," BAR_KW, "",
          "args[0][\"baz\"]: unknown member, expected \"bar\", \"foo\""},
         {"{\"args\":[{\"foo\":[[1,2,3]],\"bar\":[]}]}", "",
-         "args[0][\"bar\"]: expected sint64[], got shape [0]"},
+         "args[0][\"bar\"]: expected int64[], got shape [0]"},
         {"{\"args\":[{\"foo\":true,", "", "args[0][\"foo\"]: expected float32[?,3], got a boolean"},
         {"{\"args\":[{\"foo\":{\"a\":1}", "", "args[0][\"foo\"].a: unknown member, expected dtype"},
         {"{\"args\":[{\"foo\":[[1,2,3]],\"bar\":1,\"foo\":1", "",
@@ -326,7 +326,7 @@ static void leaves_may_be_promised(void **state)
         {"{\"id\":\"a\"},\"shape\":[4,2]",
          "args[0][\"foo\"]: expected float32[?,3], got float32[4,2]"},
         {"{\"id\":\"a\"},\"dtype\":\"int32\"",
-         "args[0][\"foo\"]: expected float32[?,3], got sint32"},
+         "args[0][\"foo\"]: expected float32[?,3], got int32"},
         {"{\"id\":\"a\"},\"fill\":1", "args[0][\"foo\"]: has both \"$from\" and data of its own"},
     };
     struct call_limits listed = limits;

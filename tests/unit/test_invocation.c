@@ -248,7 +248,7 @@ static void wrong_inputs_are_refused(void **state)
     assert_ok(w.err, rt_invocation_new(w.method, w.pool, &invocation, &w.err));
     assert_fails(w.err, rt_invocation_input(invocation, 0, DT_I64, &shape, &ptr, &w.err),
                  ST_INVALID, "expected float32[");
-    assert_string_equal(w.err.text, "expected float32[2,3], got sint64[2,3]");
+    assert_string_equal(w.err.text, "expected float32[2,3], got int64[2,3]");
     wrong.rank++;
     wrong.dims[shape.rank] = 1;
     assert_fails(w.err, rt_invocation_input(invocation, 0, DT_F32, &wrong, &ptr, &w.err),

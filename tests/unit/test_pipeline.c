@@ -687,11 +687,11 @@ static void impossible_graphs_are_refused(void **state)
     assert_refused(&w, &ok, 1, &past, "outputs: output 3: there are 1");
     assert_refused(&w, &ok, 0, NULL, "expected 1 to 64 steps, got 0");
     assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", div, dims, 2}}, 2, NULL,
-                   "step 1 (b): input 'input_0': expected sint64[4], got float32[2,3]");
+                   "step 1 (b): input 'input_0': expected int64[4], got float32[2,3]");
     assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", mlp, rank, 1}}, 2, NULL,
                    "step 1 (b): input 'input_0': expected float32[?,12], got float32[2,3]");
     assert_refused(&w, (const struct rt_pipeline_step[]){ok, {"b", div, good, 2}}, 2, NULL,
-                   "step 1 (b): input 'input_0': expected sint64[4], got float32[2,3]");
+                   "step 1 (b): input 'input_0': expected int64[4], got float32[2,3]");
     close_world(&w);
 }
 
