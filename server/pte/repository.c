@@ -56,6 +56,7 @@ static enum status parse(const struct pte_command *command, int argc, char *cons
 /* Borrowed from the document; NULL: not given. */
 struct row {
     const char *name, *version, *state, *reason;
+    bool is_constant;
 };
 
 struct listing {
@@ -85,12 +86,23 @@ static enum status read_row(const struct listing *l, const struct cJSON *item, s
     TRY(text_of(l, item, "version", &out->version, err));
     TRY(text_of(l, item, "state", &out->state, err));
     TRY(text_of(l, item, "reason", &out->reason, err));
+    const struct cJSON *constant = document_find(item, "constant");
+    out->is_constant = false;
+    if (constant) {
+        TRY(document_bool(&l->document, constant, &out->is_constant, err));
+    }
     if (!out->name || !pte_remote_is_name(span_str(out->name))) {
         return document_fail(&l->document, item, err, ST_INVALID,
                              "expected a name of 1 to %d bytes without control characters",
                              TARGET_NAME_MAX);
     }
     return ST_OK;
+}
+
+/* Constants of programs have no line in a table of all models, only their names below it. */
+static bool is_aside(const struct listing *l, const struct row *row)
+{
+    return row->is_constant && !l->is_json && !l->wanted.model[0];
 }
 
 static bool is_wanted(const struct listing *l, const struct row *row)
@@ -191,6 +203,7 @@ static void print_json(struct listing *l, const struct row *row, bool is_known)
     print_member(out, "version", row->version);
     print_member(out, "state", row->state);
     print_member(out, "reason", row->reason);
+    buf_add_str(out, row->is_constant ? ",\"constant\":true" : "");
     if (is_known) {
         print_tensors_json(out, "inputs", l->remote->ios, l->remote->io_count);
         print_tensors_json(out, "outputs", l->remote->result_ios, l->remote->result_io_count);
@@ -239,7 +252,7 @@ static enum status measure(struct listing *l, uint32_t *out_count, struct error 
     widen(&l->state_width, "STATE");
     for (item = document_first(l->document.root); item; item = document_next(item)) {
         TRY(read_row(l, item, &row, err));
-        if (is_wanted(l, &row)) {
+        if (is_wanted(l, &row) && !is_aside(l, &row)) {
             widen(&l->name_width, row.name);
             widen(&l->version_width, row.version);
             widen(&l->state_width, row.state);
@@ -249,17 +262,36 @@ static enum status measure(struct listing *l, uint32_t *out_count, struct error 
     return ST_OK;
 }
 
+/* "constants: chat.get_eos_ids, chat.get_max_seq_len" */
+static enum status print_constants(struct listing *l, struct error *err)
+{
+    const char *before = "constants: ";
+    struct row row;
+    const struct cJSON *item;
+    for (item = document_first(l->document.root); item; item = document_next(item)) {
+        TRY(read_row(l, item, &row, err));
+        if (is_aside(l, &row)) {
+            buf_add_str(&l->out, before);
+            transfer_show(span_str(row.name), REASON_BYTES_MAX, &l->out);
+            before = ", ";
+        }
+    }
+    buf_add_str(&l->out, *before == ',' ? "\n" : "");
+    return ST_OK;
+}
+
 static enum status print_rows(struct listing *l, struct error *err)
 {
     const struct cJSON *item;
     struct row row;
     if (!l->is_json) {
-        print_line(l, &(struct row){"MODEL", "VERSION", "STATE", "INPUTS -> RESULTS"}, false);
+        const struct row head = {"MODEL", "VERSION", "STATE", "INPUTS -> RESULTS", false};
+        print_line(l, &head, false);
     }
     for (item = document_first(l->document.root); item; item = document_next(item)) {
         bool is_known;
         TRY(read_row(l, item, &row, err));
-        if (is_wanted(l, &row)) {
+        if (is_wanted(l, &row) && !is_aside(l, &row)) {
             TRY(describe(l, &row, &is_known, err));
             (l->is_json ? print_json : print_line)(l, &row, is_known);
             l->is_begun = true;
@@ -267,8 +299,9 @@ static enum status print_rows(struct listing *l, struct error *err)
     }
     if (l->is_json) {
         buf_add_str(&l->out, l->is_begun ? "]\n" : "[]\n");
+        return ST_OK;
     }
-    return ST_OK;
+    return print_constants(l, err);
 }
 
 static enum status print_index(struct listing *l, struct error *err)
@@ -391,7 +424,8 @@ const struct pte_command pte_ls_command = {
     .usage = "ls [OPTION]... URL[/MODEL]",
     .summary = "list the models of a server",
     .help = "Prints a line for each model: name, version, state, inputs and results, and the\n"
-            "reason if it cannot be called. URL is http://HOST:PORT, https://HOST or unix:PATH.\n"
+            "reason if it cannot be called. Below are the names of the constants of programs.\n"
+            "URL is http://HOST:PORT, https://HOST or unix:PATH.\n"
             "\n"
             "  --json               print an array of objects\n" CLIENT_HELP "\n"
             "Example:\n"

@@ -136,6 +136,13 @@ def listings(daemon):
     rows = json.loads(check(0, "", "ls", "--json", url))
     expect("types of add", [row for row in rows if row["name"] == "add"][0]["outputs"],
            [{"name": "output_0", "datatype": "FP32", "shape": [2, 3]}])
+    with Daemon([str(MODELS / "methods.pte")]) as methods:
+        other = f"http://127.0.0.1:{methods.port}"
+        check(0, r"^MODEL.*\nmethods.decode .*\nmethods.encode .*\nconstants: methods.get_name, "
+              r"methods.get_scale, .*, methods.is_trained\n$", "ls", other)
+        check(0, r"^MODEL.*\nmethods.get_width .*\n$", "ls", f"{other}/methods.get_width")
+        rows = json.loads(check(0, "", "ls", "--json", other))
+        expect("constants", sum(row.get("constant", False) for row in rows), len(rows) - 2)
     expect("one row", len(check(0, "^MODEL.*\nadd ", "ls", f"{url}/add").splitlines()), 2)
     check(66, "no model 'nope'", "ls", f"{url}/nope")
     check(77, "HTTP 403: ", "load", f"{url}/add")
