@@ -464,24 +464,26 @@ void infer_explain(const struct infer_call *call, const struct error *why,
     }
 }
 
-/* The longest time that the request may wait and run: the daemon's limit, or the client's if
- * shorter. */
-static uint64_t time_limit_ns(const struct request *request)
+/* The longest time that the request may wait and run: ours, or the client's if shorter. */
+static uint64_t time_limit_ns(const struct request *request, bool *out_is_ours)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct model *model = request->infer.call.model; /* NULL: the request is a list */
     const struct params *params = model ? &model->params : request->server->params;
     uint64_t limit_us = params->request_timeout * 1000;
     uint64_t timeout_us = request->infer.timeout_us;
-    return (timeout_us && timeout_us < limit_us ? timeout_us : limit_us) * 1000;
+    *out_is_ours = !timeout_us || timeout_us >= limit_us;
+    return (*out_is_ours ? limit_us : timeout_us) * 1000;
 }
 
 enum status infer_fail_late(const struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    return error_set(err, ST_TIMEOUT, "%s after %llu ms",
-                     request->job.started_ns ? "not done" : "still waiting",
-                     (unsigned long long)(time_limit_ns(request) / NS_PER_MS));
+    bool is_ours;
+    double ms = (double)time_limit_ns(request, &is_ours) / NS_PER_MS;
+    return error_set(err, ST_TIMEOUT, "%s after %.6g ms%s",
+                     request->job.started_ns ? "not done" : "still waiting", ms,
+                     is_ours ? " (--request-timeout)" : "");
 }
 
 enum status infer_finish(struct request *request, enum status status, struct error *err)
@@ -494,7 +496,8 @@ enum status infer_finish(struct request *request, enum status status, struct err
 uint64_t infer_wait_due_ns(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    return request->arrived_ns + time_limit_ns(request);
+    bool ignored;
+    return request->arrived_ns + time_limit_ns(request, &ignored);
 }
 
 uint64_t infer_deadline_ns(const struct request *request)

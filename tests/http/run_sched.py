@@ -93,7 +93,8 @@ def limit_of_the_daemon():
     with Daemon([*HELD_WORKER, "--request-timeout=10ms"]) as daemon:
         late = send_hold(daemon, 1, {"timeout": 1 << 60}, goes_on=True)
         expect("late", late.answer(), 504)
-        expect("text", json.loads(late.body)["error"].endswith(" after 10 ms"), True)
+        expect("text", json.loads(late.body)["error"].endswith(
+            " after 10 ms (--request-timeout)"), True)
 
 
 def settings_of_a_model():
