@@ -73,10 +73,12 @@ static void end_going(struct server *server)
 
 static void on_timer(uv_timer_t *timer);
 
+/* A look that is due already stays so: changes without a pause would put it off for ever. */
 static void watch_retired(struct server *server)
 {
     struct changes *changes = changes_of(server);
-    if (changes->retired_count > 0 && !changes->going && !server->is_closing) {
+    bool is_due = uv_is_active((const uv_handle_t *)&changes->timer);
+    if (changes->retired_count > 0 && !changes->going && !is_due && !server->is_closing) {
         uv_timer_start(&changes->timer, on_timer, LOOK_MS, 0);
     }
 }

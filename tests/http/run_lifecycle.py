@@ -359,6 +359,19 @@ def loads_and_unloads():
         expect("add", infer_add(daemon.port), 200)
 
 
+def changes_without_a_pause():
+    """Models that were replaced go while the next changes are made."""
+    with served({"digits": "digits"}) as (daemon, _):
+        files = Path(f"/proc/{daemon.process.pid}/fd")
+        most = 0
+        for _ in range(10 * ROUNDS):
+            expect_change(daemon, "unload", "digits")
+            expect_change(daemon, "load", "digits")
+            most = max(most, len(list(files.iterdir())))
+        if most > 5 * ROUNDS:
+            raise Failure(f"{most} open files after {10 * ROUNDS} loads")
+
+
 def files_replaced_under_load():
     """`twice` gives other numbers than `add`: each answer is one of the two."""
     with served({"net": "add"}, "--watch", "--workers=2") as (daemon, folder):
@@ -583,10 +596,11 @@ def too_large_to_be_loaded():
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
           client_that_does_not_wait, sighup, watched, replaced_folders, versions,
-          reloads_under_load, loads_and_unloads, files_replaced_under_load, sequences_go_on,
-          pipelines_follow, stop_while_loading, too_many_changes, loaded_when_called,
-          loaded_by_many_clients, loaded_for_lists_and_pipelines,
-          methods_of_a_file_that_is_not_loaded, too_large_to_be_loaded)
+          reloads_under_load, loads_and_unloads, changes_without_a_pause,
+          files_replaced_under_load, sequences_go_on, pipelines_follow, stop_while_loading,
+          too_many_changes, loaded_when_called, loaded_by_many_clients,
+          loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
+          too_large_to_be_loaded)
 
 
 def main():
