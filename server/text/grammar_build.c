@@ -26,6 +26,9 @@ void *grammar_refuse(struct grammar_builder *builder, enum status code, const ch
         va_start(args, fmt);
         builder->status = error_setv(builder->err, code, fmt, args);
         va_end(args);
+        if (builder->path) {
+            error_prefix(builder->err, "schema%s: ", builder->path);
+        }
     }
     return NULL;
 }

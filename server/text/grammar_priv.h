@@ -55,6 +55,7 @@ struct grammar_builder {
     struct arena arena;
     struct error *err;
     enum status status;
+    const char *path; /* of the schema that is read now, for errors; NULL: none */
     const struct part **rules;
     uint32_t rule_count, rule_capacity;
 };

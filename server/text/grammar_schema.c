@@ -166,7 +166,7 @@ static void prepare(struct schema *schema, struct grammar_builder *builder)
 
 static const struct part *refuse(struct schema *schema, enum status code, const char *what)
 {
-    return grammar_refuse(schema->builder, code, "schema%s: %s", schema->path, what);
+    return grammar_refuse(schema->builder, code, "%s", what);
 }
 
 /* Appends ".name" to the path; returns its old length. */
@@ -207,8 +207,7 @@ static bool check_keywords(struct schema *schema, const struct value *value, con
             }
         }
         grammar_refuse(schema->builder, ST_UNSUPPORTED,
-                       "schema%s: the keyword '%.*s' is not supported here", schema->path,
-                       SPAN_SHORT(key));
+                       "the keyword '%.*s' is not supported here", SPAN_SHORT(key));
         return false;
     }
     return true;
@@ -223,8 +222,8 @@ static bool read_count(struct schema *schema, const struct value *value, const c
         return true;
     }
     if (count->kind != VALUE_INT || count->integer < 0 || count->integer > GRAMMAR_REPEAT_MAX) {
-        grammar_refuse(schema->builder, ST_INVALID, "schema%s: '%s' is an integer of 0 to %d",
-                       schema->path, name, GRAMMAR_REPEAT_MAX);
+        grammar_refuse(schema->builder, ST_INVALID, "'%s' is an integer of 0 to %d", name,
+                       GRAMMAR_REPEAT_MAX);
         return false;
     }
     *out = (uint32_t)count->integer;
@@ -307,8 +306,7 @@ static bool read_whole(struct schema *schema, const struct value *bound, const c
         return true;
     }
     grammar_refuse(schema->builder, ST_UNSUPPORTED,
-                   "schema%s: '%s' is supported as a whole number of up to 2^53", schema->path,
-                   name);
+                   "'%s' is supported as a whole number of up to 2^53", name);
     return false;
 }
 
@@ -712,6 +710,7 @@ static const struct part *arguments(struct schema *schema, const struct value *n
         return any_object(schema);
     }
     size_t len = enter(schema, name->string);
+    schema->builder->path = schema->path;
     schema->root = parameters;
     const struct part *part = parse(schema, parameters);
     if (part && schema_says_nothing(parameters)) {
@@ -719,6 +718,7 @@ static const struct part *arguments(struct schema *schema, const struct value *n
     } else if (part && !schema_is_of_maps(parameters)) {
         part = refuse(schema, ST_INVALID, "the arguments of a function are of type 'object'");
     }
+    schema->builder->path = NULL;
     leave(schema, len);
     return part;
 }
@@ -774,6 +774,7 @@ static enum status finish(const struct source *source, struct grammar **out, str
     struct grammar_builder builder;
     struct schema schema = {.root = source->schema};
     grammar_builder_init(&builder, err);
+    builder.path = source->schema ? schema.path : NULL;
     uint32_t rule = grammar_rule_new(&builder);
     prepare(&schema, &builder);
     if (builder.status == ST_OK) {

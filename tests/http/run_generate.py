@@ -585,6 +585,12 @@ def formats():
                 ({"response_format": {"type": "json_schema"}}, "schema is missing"),
                 ({"response_format": as_schema([])}, "response_format.json_schema.schema"),
                 ({"response_format": as_schema({"type": "nope"})}, "response_format.json_schema"),
+                # Limits and loops of the whole grammar, too, are said of the schema.
+                ({"response_format": as_schema({"$ref": "#"})},
+                 "response_format.json_schema.schema: a rule calls itself"),
+                ({"response_format": as_schema({"properties": {
+                    "a": {"type": "string", "pattern": "(?=a)"}}})},
+                 "response_format.json_schema.schema.a: "),
                 ({"response_format": {}}, "json_object"), ({"response_format": "x"}, "an object"),
                 ({"guided_regex": "(?=a)"}, "guided_regex: "),
                 ({"guided_regex": "((a{1000}){1000}){1000}"}, "guided_regex: "),
