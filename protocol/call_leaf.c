@@ -89,6 +89,28 @@ static void complete_empty(struct shape *shape, const struct shape *wanted)
     }
 }
 
+/* The same statuses as for tensors of the Open Inference Protocol. */
+static enum status verify_size(const struct call_parser *p, uint32_t node,
+                               const struct call_io *io, struct call_leaf *leaf)
+{
+    char shape[SHAPE_TEXT_MAX];
+    shape_print(&leaf->shape, shape);
+    bool is_counted = shape_bytes(&leaf->shape, io->dtype, &leaf->bytes, NULL) == ST_OK;
+    if (is_counted && (uint64_t)shape_numel(&leaf->shape) <= p->limits->element_count_max &&
+        leaf->bytes <= p->limits->oip.tensor_bytes_max) {
+        return ST_OK;
+    }
+    if (!is_counted || (uint64_t)shape_numel(&leaf->shape) > p->limits->element_count_max) {
+        error_set(p->err, ST_INVALID, ": shape %.80s: expected at most %" PRIu64 " elements",
+                  shape, p->limits->element_count_max);
+    } else {
+        error_set(p->err, ST_TOO_LARGE, ": shape %.80s takes %zu bytes, expected at most %zu",
+                  shape, leaf->bytes, p->limits->oip.tensor_bytes_max);
+    }
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    return call_prefix(p->method, leaf, (uint32_t)n->raw_index, "", p->err);
+}
+
 /* |named|: the leaf gives its type itself. */
 static enum status verify_shape(const struct call_parser *p, uint32_t node,
                                 const struct call_io *io, struct call_leaf *leaf, const char *named)
@@ -99,17 +121,7 @@ static enum status verify_shape(const struct call_parser *p, uint32_t node,
         snprintf(got, sizeof(got), "%s%.120s", named ? named : "shape ", dims);
         return refuse(p, node, got);
     }
-    if (shape_bytes(&leaf->shape, io->dtype, &leaf->bytes, NULL) != ST_OK ||
-        (uint64_t)shape_numel(&leaf->shape) > p->limits->element_count_max ||
-        leaf->bytes > p->limits->oip.tensor_bytes_max) {
-        const struct sip_node *n = &p->method->structure->inputs.nodes[node];
-        char shape[SHAPE_TEXT_MAX];
-        error_set(p->err, ST_TOO_LARGE,
-                  ": shape %.80s has more than %" PRIu64 " elements, or more than %zu bytes",
-                  shape_print(&leaf->shape, shape), p->limits->element_count_max,
-                  p->limits->oip.tensor_bytes_max);
-        return call_prefix(p->method, leaf, (uint32_t)n->raw_index, "", p->err);
-    }
+    TRY(verify_size(p, node, io, leaf));
     leaf->stored = leaf->bytes;
     return ST_OK;
 }

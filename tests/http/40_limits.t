@@ -3,6 +3,7 @@
 option --body-bytes-max=4096 --header-bytes-max=2048 --url-bytes-max=256 --header-count-max=10
 option --connection-count-max=8 --element-count-max=1000
 model add
+model digits
 
 play Content-Length above the maximum is refused before the body
 > POST /v2/models/add/infer HTTP/1.1
@@ -148,4 +149,12 @@ play exactly the maximal number of fields
 play more elements than a tensor may have
 post /v2/models/add/infer {"inputs":[{"name":"input_0","shape":[1001,1],"datatype":"INT8","parameters":{"binary_data_size":1001}}]}
 < 400
+open
+
+play the same in a call
+post /v2/models/digits/call {"args":[{"dtype":"float32","shape":[15,1,8,8],"fill":0.5}]}
+< 200
+post /v2/models/digits/call {"args":[{"dtype":"float32","shape":[16,1,8,8],"fill":0.5}]}
+< 400
+body .*args\[0\]: shape \[16,1,8,8\]: expected at most 1000 elements.*
 open
