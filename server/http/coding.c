@@ -122,9 +122,16 @@ static void feed(z_stream *stream, struct span *in)
     *in = span_of(in->ptr + len, in->len - len);
 }
 
-/* zlib says what is wrong with bytes, and nothing if there are not enough of them. */
-static enum status refuse_data(const z_stream *stream, enum coding coding, struct error *err)
+/* zlib says what is wrong with bytes, and nothing if there are not enough of them, or if they were
+ * made with a dictionary, which nobody has agreed on. */
+static enum status refuse_data(const z_stream *stream, int rc, enum coding coding,
+                               struct error *err)
 {
+    if (rc == Z_NEED_DICT) {
+        return error_set(err, ST_INVALID,
+                         "Content-Encoding: expected %s data without a dictionary, got one",
+                         names[coding]);
+    }
     if (!stream->msg) {
         return error_set(err, ST_INVALID,
                          "Content-Encoding: the body ends in the middle of its %s data",
@@ -151,7 +158,7 @@ static enum status inflate_member(z_stream *stream, enum coding coding, struct s
             return error_set(err, ST_EXHAUSTED, "Content-Encoding: out of memory");
         }
         if (rc != Z_OK && rc != Z_STREAM_END) {
-            return refuse_data(stream, coding, err);
+            return refuse_data(stream, rc, coding, err);
         }
         TRY(body_add(out, span_of(window, sizeof(window) - stream->avail_out), err));
     }

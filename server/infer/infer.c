@@ -209,7 +209,12 @@ static int check_codings(const struct head *head, struct error *err)
 {
     struct span name = head_value(head, HTTP_CONTENT_ENCODING);
     enum coding coding;
-    if (head->counts[HTTP_CONTENT_ENCODING] > 1 || !coding_find(name, &coding)) {
+    if (head->counts[HTTP_CONTENT_ENCODING] > 1) {
+        error_set(err, ST_UNSUPPORTED, "Content-Encoding: expected one, got %u",
+                  (unsigned)head->counts[HTTP_CONTENT_ENCODING]);
+        return 415;
+    }
+    if (!coding_find(name, &coding)) {
         error_set(err, ST_UNSUPPORTED, "Content-Encoding: expected gzip or deflate, got '%.*s'",
                   SPAN_FMT(name));
         return 415;

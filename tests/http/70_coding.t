@@ -30,6 +30,18 @@ post+ /v2/models/add/infer Content-Encoding:gzip;q=1 {"inputs":[{"name":"input_0
 < 415
 open
 
+play one coding
+post+ /v2/models/add/infer Content-Encoding:gzip,Content-Encoding:gzip x
+< 415
+body .*expected one, got 2.*
+open
+
+play deflate with a dictionary
+post+ /v2/models/add/infer Content-Encoding:deflate \x78\xbb\x00\x00\x00\x01\x03\x00
+< 400
+body .*expected deflate data without a dictionary, got one.*
+open
+
 play raw deflate is not deflate
 post+ /v2/models/add/infer Content-Encoding:deflate \x95\xcc\xb1\x0a\x80 \x18\xc4\xf1w\xb9\xf9\x86O-\x07\x1f\xa0\xb9=$\x84\x82\x1a\x12!\x1b"|\xf7\x8c\xb6\xb6\xd6\xdf\x1d\xff\x0bkLG\xde\xe1\x86\x0b1l3\xdc+\xa3\x80\xd8\x97\x90\xaa\x0c\x9a\xc6\x13S\xc8!\x9f\x0f\xa0\xeb\x8d\xc6+uV\xac\x076li}\xe1\xa7\xa3~t\x84Zh\x84\x8d\xb0\x15Z\xf1\xc5\x97\x1b
 < 400
