@@ -383,6 +383,21 @@ static void level_groups(const struct hal_cpu_uk *uk)
     run_problem(uk, &p);
 }
 
+/* Some panels side by side, and those that are left. */
+static void level_beside(const struct hal_cpu_uk *uk)
+{
+    for (uint32_t panels = 1; panels <= 8; panels++) {
+        for (uint32_t cut = 0; cut < 2; cut++) {
+            uint32_t n = panels * uk->u8_nr - cut * 3;
+            struct problem p = {1, 1 + panels % 3, n, 1, 192, true, cut, panels % 2, 32, 0};
+            run_problem(uk, &p);
+            p.is_4bit = false;
+            p.group = 64;
+            run_problem(uk, &p);
+        }
+    }
+}
+
 static void test_4bit(void **state)
 {
     (void)state;
@@ -390,6 +405,8 @@ static void test_4bit(void **state)
     amx_soft_level(level_4bit);
     each_level(level_groups);
     amx_soft_level(level_groups);
+    each_level(level_beside);
+    amx_soft_level(level_beside);
 }
 
 /* Deep and wide enough for blocks of panels; rows pages apart. */

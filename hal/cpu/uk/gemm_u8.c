@@ -10,8 +10,8 @@
  * One row of them takes as long as memory needs for the panels. Zen 4 fetches a single stream ahead
  * at its full rate, but not one that alternates with others, not even with lines that are in the
  * second-level cache. So panels may have the scales and columns in them, and nothing is asked for
- * ahead there, which takes longer. Processors with AMX read faster if it is, so levels with AMX set
- * |asks_ahead|. docs/figures.md has the rates.
+ * ahead there, which takes longer. Processors with AMX read faster if it is, and four panels side
+ * by side faster than one, so levels with AMX set |asks_ahead|. docs/figures.md has the rates.
  */
 #include "config.h"
 
@@ -28,12 +28,12 @@
 #define GROUPED_MR 2
 #endif
 
-/* Bytes of a panel, see |asks_ahead|. One row is limited by memory alone. So it asks twice for a
- * line: far ahead for the second-level cache, because the first one would lose the line again, and
- * then for the first-level cache. */
+/* Bytes of a panel, see |asks_ahead|. */
 #define AHEAD_BYTES 1024
-#define AHEAD_BYTES_OF_ONE_ROW 3584
 #define LINE_BYTES 64
+
+/* Panels that one row takes side by side on these levels. */
+#define BESIDE 4
 
 typedef void tile_f(const struct tile *t);
 
@@ -124,13 +124,40 @@ UK_INLINE void run_tile(const struct tile *t, const int rows, const int vectors,
     finish(acc, t, rows, vectors);
 }
 
-UK_INLINE void ask_ahead(const uint8_t *b, size_t bytes, const int rows)
+UK_INLINE void ask_ahead(const uint8_t *b, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += LINE_BYTES) {
-        if (rows == 1) {
-            __builtin_prefetch(b + AHEAD_BYTES_OF_ONE_ROW + i, 0, 2);
-        }
         __builtin_prefetch(b + AHEAD_BYTES + i);
+    }
+}
+
+/* sums += the products of a group, times its scales. */
+UK_INLINE void add_group(vf sums[UK_MR][2], const struct tile *t, const uint8_t *a,
+                         const uint8_t *b, const uint8_t *scales, const int rows,
+                         const int vectors, const bool is_4bit)
+{
+    const size_t scale_bytes = t->has_short_scales ? sizeof(uint16_t) : sizeof(float);
+    vi acc[UK_MR][2];
+    clear(acc, rows);
+    ask_ahead(b, t->ahead_bytes);
+    accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
+    UK_UNROLL
+    for (int j = 0; j < vectors; j++) {
+        const uint8_t *from = scales + (size_t)j * UK_VL * scale_bytes;
+        vf scale = t->has_short_scales ? v_load_short(from) : V_GET(vf, from);
+        UK_UNROLL
+        for (int i = 0; i < rows; i++) {
+            vf sum = __builtin_convertvector(acc[i][j], vf);
+            sums[i][j] = v_multiply_add(sum, scale, sums[i][j]);
+        }
+    }
+}
+
+UK_INLINE void clear_sums(vf sums[UK_MR][2], const int rows)
+{
+    UK_UNROLL
+    for (int i = 0; i < rows; i++) {
+        sums[i][0] = sums[i][1] = (vf){0};
     }
 }
 
@@ -140,27 +167,10 @@ UK_INLINE void run_grouped(const struct tile *t, const int rows, const int vecto
 {
     const uint8_t *a = t->a + (t->is_copied ? 0 : t->segments->a), *b = t->b;
     const uint8_t *scales = t->group_scales;
-    const size_t scale_bytes = t->has_short_scales ? sizeof(uint16_t) : sizeof(float);
     vf sums[UK_MR][2];
-    UK_UNROLL
-    for (int i = 0; i < rows; i++) {
-        sums[i][0] = sums[i][1] = (vf){0};
-    }
+    clear_sums(sums, rows);
     for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
-        vi acc[UK_MR][2];
-        clear(acc, rows);
-        ask_ahead(b, t->ahead_bytes, rows);
-        accumulate(acc, a, t->a_row, b, t->group_words, rows, vectors, is_4bit);
-        UK_UNROLL
-        for (int j = 0; j < vectors; j++) {
-            const uint8_t *from = scales + (size_t)j * UK_VL * scale_bytes;
-            vf scale = t->has_short_scales ? v_load_short(from) : V_GET(vf, from);
-            UK_UNROLL
-            for (int i = 0; i < rows; i++) {
-                vf sum = __builtin_convertvector(acc[i][j], vf);
-                sums[i][j] = v_multiply_add(sum, scale, sums[i][j]);
-            }
-        }
+        add_group(sums, t, a, b, scales, rows, vectors, is_4bit);
         a += t->group_words * 4;
         b += t->group_bytes;
         scales += t->scales_step;
@@ -202,19 +212,91 @@ static tile_f *const tiles[UK_MR][2][2] = {EACH_ROWS(TILE_ROW)};
 static tile_f *const grouped_tiles[GROUPED_MR][2][2] = {EACH_GROUPED_ROWS(GROUPED_ROW)};
 /* clang-format on */
 
+/* ---- panels side by side --------------------------------------------------------------------- */
+
+/* One row times |count| whole panels from |p| on, |t| being at the first one. The results are those
+ * of panel by panel. */
+UK_INLINE void run_beside(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
+                          size_t p, const int count, const bool is_4bit)
+{
+    const uint8_t *a = t->a + (t->is_copied ? 0 : t->segments->a), *b = t->b;
+    const uint8_t *scales = t->group_scales;
+    const size_t next = t->panel_bytes;
+    const size_t next_scales = g->columns ? g->k / g->group * t->scales_step : next;
+    vf sums[BESIDE][UK_MR][2];
+    UK_UNROLL
+    for (int i = 0; i < count; i++) {
+        clear_sums(sums[i], 1);
+    }
+    for (size_t words = t->run / UK_WORD, k = 0; k < words; k += t->group_words) {
+        UK_UNROLL
+        for (int i = 0; i < count; i++) {
+            add_group(sums[i], t, a, b + (size_t)i * next, scales + (size_t)i * next_scales, 1, 2,
+                      is_4bit);
+        }
+        a += t->group_words * 4;
+        b += t->group_bytes;
+        scales += t->scales_step;
+    }
+    UK_UNROLL
+    for (int i = 0; i < count; i++) {
+        tile_begin_panel(g, t, line, first, p + (size_t)i);
+        begin_groups(g, t, p + (size_t)i);
+        finish_grouped(sums[i], t, 1, 2);
+    }
+}
+
+#define BESIDE_FORM(count, bits)                                                                   \
+    static void beside_##count##_##bits(const struct uk_gemm_u8 *g, struct tile *t, size_t line,   \
+                                        size_t first, size_t p)                                    \
+    {                                                                                              \
+        run_beside(g, t, line, first, p, count, bits == 4);                                        \
+    }
+BESIDE_FORM(2, 8)
+BESIDE_FORM(2, 4)
+BESIDE_FORM(4, 8)
+BESIDE_FORM(4, 4)
+
+/* How many panels of [p, end) a row takes side by side. */
+static size_t count_beside(const struct uk_gemm_u8 *g, const struct tile *t, size_t rows, size_t p,
+                           size_t end)
+{
+    const size_t whole = g->n / UK_NR < end ? g->n / UK_NR : end;
+    if (rows != 1 || t->ahead_bytes == 0 || whole < p + 2) {
+        return 1;
+    }
+    return whole - p < BESIDE ? 2 : BESIDE;
+}
+
+/* Computes panel |p| of a product with groups, or some panels from there on; how many. */
+static size_t run_grouped_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line,
+                                 size_t first, size_t rows, size_t p, size_t end)
+{
+    const size_t count = count_beside(g, t, rows, p, end);
+    begin_groups(g, t, p);
+    if (count == BESIDE) {
+        (g->is_4bit ? beside_4_4 : beside_4_8)(g, t, line, first, p);
+    } else if (count == 2) {
+        (g->is_4bit ? beside_2_4 : beside_2_8)(g, t, line, first, p);
+    } else {
+        grouped_tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
+    }
+    return count;
+}
+
 /* ---- around them ----------------------------------------------------------------------------- */
 
 /* Computes panels [begin, end) of |rows| rows from (line, first) on. */
 static void run_panels(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
                        size_t rows, size_t panel_begin, size_t panel_end)
 {
-    for (size_t p = panel_begin; p < panel_end; p++) {
+    for (size_t p = panel_begin; p < panel_end;) {
         tile_begin_panel(g, t, line, first, p);
         if (g->group) {
-            begin_groups(g, t, p);
-            grouped_tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
+            p += run_grouped_panels(g, t, line, first, rows, p, panel_end);
         } else {
             tiles[rows - 1][t->width > UK_VL][g->is_4bit](t);
+            p++;
         }
     }
 }
