@@ -148,8 +148,9 @@ static enum status add(struct lister *lister, struct span name, uint32_t version
 static enum status add_found(struct lister *lister, struct span name, uint32_t version,
                              const char *path, struct error *err)
 {
-    if (!model_name_is_valid(name)) {
-        log_line(LOG_WARNING, "skipped %s: not a valid model name", path);
+    struct error why;
+    if (model_name_verify(name, &why) != ST_OK) {
+        log_line(LOG_WARNING, "skipped %s: %s", path, why.text);
         return ST_OK;
     }
     return add(lister, name, version, path, false, err);

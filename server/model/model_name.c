@@ -14,7 +14,7 @@ bool model_name_is_valid(struct span name)
         return false;
     }
     for (size_t i = 0; i < name.len; i++) {
-        if (!isalnum(name.ptr[i]) && !strchr("._-", name.ptr[i])) {
+        if (!isalnum(name.ptr[i]) && !memchr("._-", name.ptr[i], 3)) {
             return false;
         }
     }

@@ -102,6 +102,41 @@ static int check_token(struct request *request, enum token_scope scope)
     return 200;
 }
 
+/* ---- origins of pages ------------------------------------------------------------------------ */
+
+/* What the answer says: "*", or the page's origin; empty: the page may not read it. */
+static struct span allowed_origin(const struct request *request)
+{
+    const struct option_texts *origins = &request->server->options->cors_origins;
+    struct span origin = head_value(&request->head, HTTP_ORIGIN);
+    for (uint32_t i = 0; origin.len && i < origins->count; i++) {
+        if (strcmp(origins->items[i], "*") == 0) {
+            return span_str("*");
+        }
+        if (span_is(origin, origins->items[i])) {
+            return span_str(origins->items[i]);
+        }
+    }
+    return span_str("");
+}
+
+/* A browser sends short requests of any page to any address that it reaches; it only keeps the
+ * answers from the page. So a page that an operator looks at could change the models of a daemon on
+ * the same machine. Programs other than browsers send no Origin. */
+static bool is_of_other_page(const struct request *request)
+{
+    struct span origin = head_value(&request->head, HTTP_ORIGIN);
+    struct span host = head_value(&request->head, HTTP_HOST);
+    if (origin.len == 0 || allowed_origin(request).len) {
+        return false;
+    }
+    const char scheme_end[] = "://";
+    const uint8_t *at = memmem(origin.ptr, origin.len, scheme_end, sizeof(scheme_end) - 1);
+    size_t from = at ? (size_t)(at - origin.ptr) + sizeof(scheme_end) - 1 : 0;
+    return !at || origin.len - from != host.len ||
+           strncasecmp((const char *)origin.ptr + from, (const char *)host.ptr, host.len) != 0;
+}
+
 int access_begin(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -112,6 +147,12 @@ int access_begin(struct request *request)
         error_set(&request->err, ST_INVALID,
                   "this address is for probes: it answers /v2/health/live, /v2/health/ready and "
                   "/metrics alone");
+        return 403;
+    }
+    if (scope == TOKEN_SCOPE_ADMIN && role == LISTENER_ADMIN && is_of_other_page(request)) {
+        error_set(&request->err, ST_INVALID,
+                  "Origin: this is for administrators, and for pages of other origins only if "
+                  "--cors-origin names them");
         return 403;
     }
     if (scope == TOKEN_SCOPE_NONE || role != LISTENER_PUBLIC) {
@@ -139,22 +180,6 @@ void access_end(struct request *request)
 }
 
 /* ---- pages of browsers ----------------------------------------------------------------------- */
-
-/* What the answer says: "*", or the page's origin; empty: the page may not read it. */
-static struct span allowed_origin(const struct request *request)
-{
-    const struct option_texts *origins = &request->server->options->cors_origins;
-    struct span origin = head_value(&request->head, HTTP_ORIGIN);
-    for (uint32_t i = 0; origin.len && i < origins->count; i++) {
-        if (strcmp(origins->items[i], "*") == 0) {
-            return span_str("*");
-        }
-        if (span_is(origin, origins->items[i])) {
-            return span_str(origins->items[i]);
-        }
-    }
-    return span_str("");
-}
 
 bool access_is_preflight(const struct request *request, const struct exchange_head *head)
 {

@@ -265,7 +265,24 @@ def pages():
                     "--cors-origin", wrong)
 
 
-CHECKS = (scopes, guesses, limits, reloads, administrators, made_by_pte, pages)
+def pages_at_admin_addresses():
+    """A page of another origin cannot change the models; programs, and the console, can."""
+    page = "https://app.example.org"
+    with Daemon([ADD, "--admin-listen=127.0.0.1:0", "--cors-origin", page]) as daemon:
+        client = Client(daemon.admin_port())  # Its requests say Host: test.
+        for origins, want in (([], 200), (["http://test"], 200), (["https://TEST"], 200),
+                              ([page], 200), (["http://test:81"], 403), (["null"], 403),
+                              (["http://tes"], 403), (["http://evil.example"], 403),
+                              (["http://"], 403)):
+            fields = [f"Origin: {origin}" for origin in origins]
+            for target in ("/v2/repository/models/add/load", "/v2/logging"):
+                expect(f"{target} {origins}", ask(client, "POST", target, None, b"{}", fields),
+                       want)
+            expect(f"a call {origins}", infer(client, None, fields), 200)
+
+
+CHECKS = (scopes, guesses, limits, reloads, administrators, made_by_pte, pages,
+          pages_at_admin_addresses)
 
 
 def main():
