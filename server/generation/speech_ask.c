@@ -107,8 +107,10 @@ static enum status take_granularity(struct speech_ask *ask, struct span value, s
                                      : refuse("timestamp_granularities", "segment", value, err);
 }
 
+/* |seen|: a bit for each field that the form has had. A second one, which a proxy or a filter may
+ * have read in place of the first, is refused, except for granularities, which are a list. */
 static enum status take_part(struct speech_ask *ask, const struct multipart_part *part,
-                             struct error *err)
+                             uint32_t *seen, struct error *err)
 {
     static const struct {
         const char *name;
@@ -120,7 +122,10 @@ static enum status take_part(struct speech_ask *ask, const struct multipart_part
     };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         if (span_is(part->name, fields[i].name)) {
-            return fields[i].take(ask, part->data, err);
+            bool is_again = *seen >> i & 1 && fields[i].take != take_granularity;
+            *seen |= 1U << i;
+            return is_again ? error_set(err, ST_INVALID, "%s: given more than once", fields[i].name)
+                            : fields[i].take(ask, part->data, err);
         }
     }
     return ST_OK;
@@ -132,12 +137,13 @@ enum status speech_ask_parse(struct span content_type, struct span body, struct 
     struct multipart multipart;
     struct multipart_part part;
     bool is_found = true;
+    uint32_t seen = 0;
     *out = (struct speech_ask){.form = SPEECH_JSON};
     TRY(multipart_init(&multipart, content_type, body, err));
     while (is_found) {
         TRY(multipart_next(&multipart, &part, &is_found, err));
         if (is_found) {
-            TRY(take_part(out, &part, err));
+            TRY(take_part(out, &part, &seen, err));
         }
     }
     if (out->file.len == 0) {

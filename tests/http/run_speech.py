@@ -169,6 +169,11 @@ def refusals():
         refuse(client, 400, "expected multipart/form-data", body=b"{}", kind="application/json")
         refuse(client, 400, "expected a boundary", body=b"{}", kind="multipart/form-data")
         refuse(client, 400, "the body ends within it", body=form(file)[:-9])
+        twice = form(file, model="whisper")
+        refuse(client, 400, "file: given more than once",
+               body=twice[:-len(b"--xx--\r\n")] + form(file))
+        refuse(client, 400, "model: given more than once", body=form(None, model="add")[
+            :-len(b"--xx--\r\n")] + twice)
         refuse(client, 400, "file is missing", model="whisper", file=None)
         refuse(client, 400, "model is missing", file=file)
         refuse(client, 404, "no model 'nope'", file=file, model="nope")
