@@ -271,11 +271,16 @@ static enum status take_item(struct request *request, struct infer_call *call,
 }
 
 static enum status take_part(struct request *request, struct infer_call *call,
-                             const struct multipart_part *part, struct error *err)
+                             const struct multipart_part *part, bool *has_parameters,
+                             struct error *err)
 {
     const struct model *model = call->model;
     const struct call_limits limits = infer_call_limits(request);
     if (span_is(part->name, "parameters")) {
+        if (*has_parameters) {
+            return error_set(err, ST_INVALID, "field 'parameters': given twice");
+        }
+        *has_parameters = true;
         return call_parse_parameters(part->data, &limits, &request->infer.arena,
                                      &call->tree.parameters, err);
     }
@@ -296,12 +301,12 @@ static enum status parse_parts(struct request *request, struct infer_call *call,
 {
     struct multipart multipart;
     struct multipart_part part;
-    bool is_found = true;
+    bool is_found = true, has_parameters = false;
     TRY(multipart_init(&multipart, head_value(&request->head, HTTP_CONTENT_TYPE), body, err));
     while (is_found) {
         TRY(multipart_next(&multipart, &part, &is_found, err));
         if (is_found) {
-            TRY(take_part(request, call, &part, err));
+            TRY(take_part(request, call, &part, &has_parameters, err));
         }
     }
     return ST_OK;

@@ -227,6 +227,8 @@ def forms():
         refuse(client, 400, "no input 'cat'", call("sums"), form(("cat", white, True)), kind)
         refuse(client, 400, "missing", call("sums"), form(parts[0]), kind)
         refuse(client, 400, "given twice", call("sums"), form(*parts, parts[2]), kind)
+        refuse(client, 400, "field 'parameters': given twice", call("sums"),
+               form(*parts, *[("parameters", b"{}", False)] * 2), kind)
         refuse(client, 400, "boundary", call("sums"), b"x", "Content-Type: multipart/form-data")
 
 
