@@ -100,6 +100,11 @@ static void print_times(const uint64_t *sorted, uint64_t count)
         double ns = (double)pte_call_quantile(sorted, count, rows[i].q);
         printf("%s_us: %.1f\n", rows[i].name, ns / 1000);
     }
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        sum += (double)sorted[i];
+    }
+    printf("mean_us: %.1f\n", sum / (double)count / 1000);
 }
 
 static enum status run_repeatedly(const struct run *run, struct error *err)
@@ -349,8 +354,8 @@ const struct pte_command pte_run_command = {
         "  --output DIR         write NAME.npy for each result instead of printing it, and "
         "NAME.0.png,\n"
         "                       .json or .txt for each row of an answer\n"
-        "  --repeat N           run N times, print the shapes, the median and the spread in "
-        "us\n" PTE_CALL_DEVICE_HELP
+        "  --repeat N           run N times, print the shapes, the median, the spread and the "
+        "mean in us\n" PTE_CALL_DEVICE_HELP
         "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"
         "\n"
         "With a URL, in place of --data, --workers, --cpu, --precision and --device:\n" CLIENT_HELP

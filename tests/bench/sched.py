@@ -12,11 +12,15 @@ beside_slow    a model beside one that is 100 times slower, both saturated: the 
                throughput alone, and its 99th percentile
 steps_M        16 clients that call a pipeline of two steps, each of them M: the rate, divided by
                that with --max-batch 1, where no step joins others
+saturated_M_cN with --workers W above 1: the rate of N clients, divided by the calls a second of W
+               programs that have one thread and compute M alone, each on its own processor; and
+               divided by their calls while a server that does nothing is sent as many bodies. All
+               take turns, medians count
 pipeline       three steps as one call, divided by the sum of the three, and the copies between them
 
 The models are some of tests/models, or with --collection those of a folder in the form of
 contrib/export. If Python has ExecuTorch, layers of 1024 are made here and measured as well.
-Everything runs with --workers 1, so that the load generator on the same machine leaves a core to
+Everything runs with --workers 1 if no other number is given, so that the load generator on the same machine leaves a core to
 pted. The best of some rounds counts. --quick takes a minute and only shows that everything works.
 
 usage: sched.py [--quick] [--workers N] [--collection DIR] [MODEL.pte...]; needs wrk; top_srcdir and
@@ -28,6 +32,7 @@ import math
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -301,6 +306,63 @@ def measure_pipeline(options, collection):
                     *chain], check=True)
 
 
+# ---- beside programs of one thread ----
+
+SATURATED_CLIENTS = (2, 8, 16)
+PROGRAM_SECONDS = 3
+
+
+def programs(options, path, calls):
+    """Calls a second of programs of one thread together, each on its own processor."""
+    processors = sorted(os.sched_getaffinity(0))[:options.workers]
+    running = [subprocess.Popen(
+        ["taskset", "-c", str(processor), BUILD / "pte", "run", path, "--workers", "1",
+         "--repeat", str(calls)], stdout=subprocess.PIPE, text=True) for processor in processors]
+    means = [re.search(r"^mean_us: ([0-9.]+)", process.communicate()[0], re.MULTILINE)
+             for process in running]
+    if not all(means):
+        sys.exit(f"sched: pte run {path} failed")
+    return sum(1e6 / float(mean[1]) for mean in means)
+
+
+def programs_beside_bodies(options, path, calls, request, rate):
+    """The same while the bodies of that many requests a second go to a server that does nothing."""
+    with subprocess.Popen([BUILD / "tests/bench/bare_server", "{}"], stderr=subprocess.PIPE,
+                          text=True) as bare:
+        address = re.search(r"http://(\S+)", bare.stderr.readline())[1]
+        with request.body.open("rb") as body, subprocess.Popen(
+                [BUILD / "contrib/load/open_load", "--rate", f"{rate:.3f}", "--seconds",
+                 str(10 * PROGRAM_SECONDS), address, "/"], stdin=body,
+                stdout=subprocess.DEVNULL) as load:
+            time.sleep(0.5)
+            calls_a_second = programs(options, path, calls)
+            load.terminate()
+        bare.terminate()
+    return calls_a_second
+
+
+def measure_saturated(options, path, folder):
+    request = Request(path, folder, WIDE_SHAPES if path.stem == WIDE else None)
+    alone, beside, rates, tails = [], [], {}, {}
+    with Server(options, path) as server:
+        closed(server, request, SATURATED_CLIENTS[-1], options.seconds)
+        calls = max(5, int(PROGRAM_SECONDS * programs(options, path, 5) / options.workers))
+        for _ in range(3 * options.rounds):
+            alone.append(programs(options, path, calls))
+            for clients in SATURATED_CLIENTS:
+                rate, times = closed(server, request, clients, PROGRAM_SECONDS)
+                rates.setdefault(clients, []).append(rate)
+                tails.setdefault(clients, []).append(times["99"] / times["50"])
+            beside.append(programs_beside_bodies(options, path, calls, request, rate))
+    alone, beside = statistics.median(alone), statistics.median(beside)
+    for clients in SATURATED_CLIENTS:
+        rate = statistics.median(rates[clients])
+        show(f"saturated_{request.model}_c{clients}",
+             f"{rate:.0f}/s, programs of one thread {alone:.0f}/s, ratio {rate / alone:.2f}, beside "
+             f"bodies {beside:.0f}/s, ratio {rate / beside:.2f}, p99 over p50 "
+             f"{statistics.median(tails[clients]):.1f}")
+
+
 # ---- a model that is too large to be stored ----
 
 def make_wide(folder):
@@ -337,6 +399,8 @@ def main():
         wide = [] if args.models else make_wide(folder)
         paths = args.models or names + wide
         for path in paths:
+            if options.workers > 1:
+                measure_saturated(options, path, folder)
             measure_model(options, path, folder)
         for path in wide:
             measure_steps(options, path, folder)

@@ -456,11 +456,13 @@ def repeat():
                   "--repeat", "20", "--workers", "1")
     figures = dict(re.findall(r"(\w+)_us: (\d+\.\d)\n", text))
     names = ["min", "p10", "median", "p90", "max"]
-    if sorted(figures) != sorted(names):
+    if sorted(figures) != sorted([*names, "mean"]):
         raise Failure(f"printed {text!r}")
     values = [float(figures[name]) for name in names]
     if values != sorted(values):
         raise Failure(f"{text!r} is out of order")
+    if not values[0] <= float(figures["mean"]) <= values[-1]:
+        raise Failure(f"the mean of {text!r} is not between its ends")
 
 
 def profile():
