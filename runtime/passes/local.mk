@@ -28,6 +28,8 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/quantize_scales.c \
 	%D%/resolve.c \
 	%D%/rewrite.c %D%/rewrite.h \
-	%D%/rows.c %D%/rows.h \
+	%D%/rows.c %D%/rows.h %D%/rows_priv.h \
+	%D%/rows_mark.c \
+	%D%/rows_values.c \
 	%D%/softmax.c \
 	%D%/winograd.c
