@@ -90,6 +90,10 @@ struct hal_kernel {
     hal_cpu_kernel_f *cpu;                       /* NULL: not on this device kind */
     struct hal_spirv spirv[HAL_SPIRV_FORMS_MAX]; /* best first */
     uint32_t variant;                            /* specialisation constant 1 of the SPIR-V forms */
+    /* Tiles with one x and y follow each other, where several workers of a CPU take tiles: for
+     * products, whose x are rows. So a worker writes whole rows, and the next command finds most of
+     * its rows in the cache of the worker that reads them. */
+    bool keeps_rows;
 };
 
 static inline bool hal_kernel_has_spirv(const struct hal_kernel *kernel)

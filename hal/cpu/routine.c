@@ -136,6 +136,7 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
     struct hal_cpu_dispatch *dispatch = b->dispatch;
     if (record->kind == HAL_DISPATCH) {
         dispatch->fn = record->kernel->cpu;
+        dispatch->keeps_rows = record->kernel->keeps_rows && b->workers > 1;
         memcpy(dispatch->grid, record->grid, sizeof(dispatch->grid));
         must(dispatch->fn); /* the device's can_run() has checked it */
     } else {
@@ -233,8 +234,13 @@ static void resolve(const struct hal_cpu_dispatch *dispatch, uint8_t *const *slo
     }
 }
 
-static struct hal_tile tile_of(const uint32_t grid[3], uint32_t number)
+static struct hal_tile tile_of(const struct hal_cpu_dispatch *dispatch, uint32_t number)
 {
+    const uint32_t *grid = dispatch->grid;
+    if (dispatch->keeps_rows) {
+        uint32_t rows = number / grid[2];
+        return (struct hal_tile){rows % grid[0], rows / grid[0], number % grid[2]};
+    }
     uint32_t rows = number / grid[0];
     return (struct hal_tile){number % grid[0], rows % grid[1], rows / grid[1]};
 }
@@ -243,22 +249,13 @@ static enum status run_dispatch(const struct hal_cpu_dispatch *dispatch, uint32_
                                 uint32_t count, const struct hal_args *args,
                                 const atomic_bool *cancel)
 {
-    const uint32_t *grid = dispatch->grid;
-    struct hal_tile tile = tile_of(grid, first);
-    for (; count; count--) {
+    for (uint32_t i = 0; i < count; i++) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed)) {
             return ST_CANCELLED;
         }
-        dispatch->fn(args, tile);
+        dispatch->fn(args, tile_of(dispatch, first + i));
         if (hal_fault_code_of(args->fault) != HAL_FAULT_NONE) {
             return ST_INVALID;
-        }
-        if (++tile.x == grid[0]) {
-            tile.x = 0;
-            if (++tile.y == grid[1]) {
-                tile.y = 0;
-                tile.z++;
-            }
         }
     }
     return ST_OK;

@@ -42,6 +42,7 @@ struct hal_cpu_dispatch {
     uint32_t number;            /* of the command: hal_command_describe() */
     uint32_t tile_first, tiles; /* within the region */
     uint32_t grid[3];
+    bool keeps_rows; /* the order of its tiles: see struct hal_kernel */
     size_t scratch_bytes;
 };
 

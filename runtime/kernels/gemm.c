@@ -510,22 +510,26 @@ EACH_BF16(BF16_KERNEL)
 const struct hal_kernel rt_gemm_kernel = {
     .name = "gemm_f32",
     .cpu = gemm_cpu,
+    .keeps_rows = true,
     .spirv = {HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
 
 /* By whether the input, the residual and the output are bfloat16, too. */
 #define BF16_ROW(in, residual, out)                                                                \
-    [in][residual][out] = {.name = "gemm_bf16", .cpu = gemm_bf16_##in##residual##out##_cpu},
+    [in][residual][out] = {                                                                        \
+        .name = "gemm_bf16", .cpu = gemm_bf16_##in##residual##out##_cpu, .keeps_rows = true},
 static const struct hal_kernel bf16_kernels[2][2][2] = {EACH_BF16(BF16_ROW)};
 
 static const struct hal_kernel big_kernel = {
     .name = "gemm_f32",
     .cpu = gemm_cpu,
+    .keeps_rows = true,
     .spirv = {HAL_SPIRV_LANES(gemm_big_spirv, HAL_GPU, RT_GEMM_BIG_LANES),
               HAL_SPIRV_FORM(gemm_spirv, 0)}};
 
 const struct hal_kernel rt_gemm_halves_kernel = {
     .name = "gemm_halves",
     .cpu = gemm_cpu,
+    .keeps_rows = true,
     .spirv = {HAL_SPIRV_FORM(gemm_matrices_spirv, HAL_MATRICES_F16),
               HAL_SPIRV_FORM(gemm_f16_spirv, HAL_GPU | HAL_F16),
               HAL_SPIRV_FORM(gemm_gpu_spirv, HAL_GPU), HAL_SPIRV_FORM(gemm_spirv, 0)}};
@@ -533,6 +537,7 @@ const struct hal_kernel rt_gemm_halves_kernel = {
 static const struct hal_kernel big_halves_kernel = {
     .name = "gemm_halves",
     .cpu = gemm_cpu,
+    .keeps_rows = true,
     .spirv = {HAL_SPIRV_FORM(gemm_matrices_spirv, HAL_MATRICES_F16),
               HAL_SPIRV_FORM(gemm_f16_spirv, HAL_GPU | HAL_F16),
               HAL_SPIRV_LANES(gemm_big_spirv, HAL_GPU, RT_GEMM_BIG_LANES),
