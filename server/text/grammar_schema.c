@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * JSON Schemas. Members come in the order of "properties". Between tokens of JSON there may be one
- * blank, or a newline with up to 20 blanks or tabs.
- */
+/* JSON Schemas. Members come in the order of "properties". */
 #include "config.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "server/text/grammar_json_priv.h"
 #include "server/text/grammar_priv.h"
 #include "server/text/schema_priv.h"
 
@@ -27,14 +25,12 @@ struct schema {
     const struct value *root;
     struct reference references[REFERENCES_MAX];
     size_t reference_count;
-    uint32_t space, character, string, number, integer, any; /* rules */
+    struct grammar_json json;
     char path[PATH_BYTES];
     int depth;
 };
 
 static const struct part *parse(struct schema *schema, const struct value *value);
-
-/* ---- what is always the same ----------------------------------------------------------------- */
 
 static const struct part *word(struct schema *schema, const char *text)
 {
@@ -43,7 +39,7 @@ static const struct part *word(struct schema *schema, const char *text)
 
 static const struct part *space(struct schema *schema)
 {
-    return grammar_rule(schema->builder, schema->space);
+    return grammar_rule(schema->builder, schema->json.space);
 }
 
 static const struct part *then(struct schema *schema, const struct part *a, const struct part *b)
@@ -51,115 +47,9 @@ static const struct part *then(struct schema *schema, const struct part *a, cons
     return grammar_then(schema->builder, a, b);
 }
 
-static const struct part * or (struct schema * schema, const struct part *a, const struct part *b)
+static const struct part *either(struct schema *schema, const struct part *a, const struct part *b)
 {
     return grammar_or(schema->builder, a, b);
-}
-
-static const struct part *optional(struct schema *schema, const struct part *part)
-{
-    return grammar_repeat(schema->builder, part, 0, 1);
-}
-
-/* A character of JSON and the space behind it. */
-static const struct part *mark(struct schema *schema, const char *text)
-{
-    return then(schema, word(schema, text), space(schema));
-}
-
-static const struct part *quoted(struct schema *schema, const struct part *content)
-{
-    return then(schema, word(schema, "\""), then(schema, content, word(schema, "\"")));
-}
-
-/* |open| item (, item){min-1,max-1} |close|; the list may be empty if min is 0. */
-static const struct part *listed(struct schema *schema, const char *open, const char *close,
-                                 const struct part *item, uint32_t min, uint32_t max)
-{
-    struct grammar_builder *builder = schema->builder;
-    const struct part *more = then(schema, mark(schema, ","), then(schema, item, space(schema)));
-    const struct part *items =
-        then(schema, then(schema, item, space(schema)),
-             grammar_repeat(builder, more, min ? min - 1 : 0, max == UINT32_MAX ? max : max - 1));
-    items = max == 0 ? grammar_empty(builder) : min == 0 ? optional(schema, items) : items;
-    return then(schema, mark(schema, open), then(schema, items, word(schema, close)));
-}
-
-static const struct part *member(struct schema *schema, const struct part *key,
-                                 const struct part *value)
-{
-    return then(schema, key, then(schema, space(schema), then(schema, mark(schema, ":"), value)));
-}
-
-static const struct part *digits(struct schema *schema, uint32_t min, uint32_t max)
-{
-    return grammar_repeat(schema->builder, grammar_bytes(schema->builder, '0', '9'), min, max);
-}
-
-static const struct part *integer(struct schema *schema)
-{
-    const struct part *whole =
-        then(schema, grammar_bytes(schema->builder, '1', '9'), digits(schema, 0, UINT32_MAX));
-    return then(schema, optional(schema, word(schema, "-")), or (schema, word(schema, "0"), whole));
-}
-
-static const struct part *number(struct schema *schema)
-{
-    const struct part *sign = or (schema, word(schema, "+"), word(schema, "-"));
-    const struct part *e = or (schema, word(schema, "e"), word(schema, "E"));
-    const struct part *fraction = then(schema, word(schema, "."), digits(schema, 1, UINT32_MAX));
-    const struct part *exponent =
-        then(schema, e, then(schema, optional(schema, sign), digits(schema, 1, 3)));
-    return then(schema, grammar_rule(schema->builder, schema->integer),
-                then(schema, optional(schema, fraction), optional(schema, exponent)));
-}
-
-/* A character in a string: itself, or an escape that is no half of a pair. */
-static const struct part *character(struct schema *schema)
-{
-    struct grammar_builder *builder = schema->builder;
-    static const char regex[] = "\\\\([\"\\\\/bfnrt]|u([0-9a-cA-CefEF][0-9a-fA-F]{3}|"
-                                "[dD][0-7][0-9a-fA-F]{2}))";
-    const struct part *plain = or (schema, grammar_codes(builder, 0x20, 0x21),
-                                   or (schema, grammar_codes(builder, 0x23, 0x5b),
-                                       grammar_codes(builder, 0x5d, 0x10ffff)));
-    return or (schema, plain, grammar_regex(builder, span_str(regex), false));
-}
-
-static const struct part *any_value(struct schema *schema)
-{
-    struct grammar_builder *builder = schema->builder;
-    const struct part *any = grammar_rule(builder, schema->any);
-    const struct part *string = grammar_rule(builder, schema->string);
-    const struct part *words =
-        or (schema, word(schema, "null"), or (schema, word(schema, "true"), word(schema, "false")));
-    const struct part *map = listed(schema, "{", "}", member(schema, string, any), 0, UINT32_MAX);
-    const struct part *list = listed(schema, "[", "]", any, 0, UINT32_MAX);
-    const struct part *scalar = or (schema, string, grammar_rule(builder, schema->number));
-    return or (schema, or (schema, scalar, words), or (schema, map, list));
-}
-
-static void prepare(struct schema *schema, struct grammar_builder *builder)
-{
-    static const char blank[] = "( |\n[ \t]{0,20})?";
-    uint32_t *const rules[] = {&schema->space,  &schema->character, &schema->string,
-                               &schema->number, &schema->integer,   &schema->any};
-    schema->builder = builder;
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-        *rules[i] = grammar_rule_new(builder);
-    }
-    if (builder->status != ST_OK) {
-        return;
-    }
-    grammar_rule_set(builder, schema->space, grammar_regex(builder, span_str(blank), false));
-    grammar_rule_set(builder, schema->character, character(schema));
-    grammar_rule_set(
-        builder, schema->string,
-        quoted(schema,
-               grammar_repeat(builder, grammar_rule(builder, schema->character), 0, UINT32_MAX)));
-    grammar_rule_set(builder, schema->integer, integer(schema));
-    grammar_rule_set(builder, schema->number, number(schema));
-    grammar_rule_set(builder, schema->any, any_value(schema));
 }
 
 /* ---- keywords -------------------------------------------------------------------------------- */
@@ -256,7 +146,8 @@ static const struct part *parse_format(struct schema *schema, const struct value
                    {"ipv4", "^(" BYTE "\\.){3}" BYTE "$"}};
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (format->kind == VALUE_STRING && span_is(format->string, formats[i].name)) {
-            return quoted(schema, grammar_regex(schema->builder, span_str(formats[i].regex), true));
+            return grammar_json_quoted(
+                &schema->json, grammar_regex(schema->builder, span_str(formats[i].regex), true));
         }
     }
     return refuse(schema, ST_UNSUPPORTED, "this 'format' is not supported");
@@ -283,13 +174,14 @@ static const struct part *parse_string(struct schema *schema, const struct value
         return refuse(schema, ST_INVALID, "'pattern' is a string");
     }
     if (pattern) {
-        return quoted(schema, grammar_regex(schema->builder, pattern->string, true));
+        return grammar_json_quoted(&schema->json,
+                                   grammar_regex(schema->builder, pattern->string, true));
     }
-    return has_length
-               ? quoted(schema,
-                        grammar_repeat(schema->builder,
-                                       grammar_rule(schema->builder, schema->character), min, max))
-               : grammar_rule(schema->builder, schema->string);
+    if (!has_length) {
+        return grammar_rule(schema->builder, schema->json.string);
+    }
+    const struct part *character = grammar_rule(schema->builder, schema->json.character);
+    return grammar_json_quoted(&schema->json, grammar_repeat(schema->builder, character, min, max));
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -356,7 +248,8 @@ static const struct part *parse_number(struct schema *schema, const struct value
     }
     bounds.multiple = (uint32_t)divisor;
     if (!has_bounds && !multiple) {
-        return grammar_rule(schema->builder, is_integer ? schema->integer : schema->number);
+        return grammar_rule(schema->builder,
+                            is_integer ? schema->json.integer : schema->json.number);
     }
     return is_integer ? grammar_integers(schema->builder, &bounds)
                       : grammar_numbers(schema->builder, &bounds);
@@ -367,7 +260,7 @@ static const struct part *parse_number(struct schema *schema, const struct value
 static const struct part *parse_list(struct schema *schema, const struct value *value)
 {
     const struct value *items = schema_get(value, "items");
-    const struct part *item = grammar_rule(schema->builder, schema->any);
+    const struct part *item = grammar_rule(schema->builder, schema->json.any);
     uint32_t min, max;
     if (!read_count(schema, value, "minItems", 0, &min) ||
         !read_count(schema, value, "maxItems", UINT32_MAX, &max)) {
@@ -383,7 +276,7 @@ static const struct part *parse_list(struct schema *schema, const struct value *
         item = grammar_rule(schema->builder, rule);
         leave(schema, len);
     }
-    return listed(schema, "[", "]", item, min, max);
+    return grammar_json_listed(&schema->json, "[", "]", item, min, max);
 }
 
 /* A value as JSON, byte for byte as Python prints it. */
@@ -441,8 +334,8 @@ static const struct part *parse_members(struct schema *schema, const struct valu
         size_t len = enter(schema, property->key.string);
         grammar_rule_set(builder, value, parse(schema, &property->value));
         leave(schema, len);
-        const struct part *one =
-            member(schema, literal(schema, &property->key), grammar_rule(builder, value));
+        const struct part *one = grammar_json_member(&schema->json, literal(schema, &property->key),
+                                                     grammar_rule(builder, value));
         one = then(schema, one, space(schema));
         rules[0] = grammar_rule_new(builder);
         rules[1] = grammar_rule_new(builder);
@@ -450,23 +343,23 @@ static const struct part *parse_members(struct schema *schema, const struct valu
         grammar_rule_set(builder, rules[0], first);
         grammar_rule_set(builder, rules[1], later);
         const struct part *with = then(schema, one, rest);
-        const struct part *comma = then(schema, mark(schema, ","), with);
+        const struct part *comma = then(schema, grammar_json_mark(&schema->json, ","), with);
         if (schema_requires(required, &property->key)) {
             first = with;
             later = comma;
         } else {
-            first = or (schema, with, grammar_rule(builder, rules[0]));
-            later = or (schema, comma, rest);
+            first = either(schema, with, grammar_rule(builder, rules[0]));
+            later = either(schema, comma, rest);
         }
     }
-    return then(schema, mark(schema, "{"), first);
+    return then(schema, grammar_json_mark(&schema->json, "{"), first);
 }
 
 static const struct part *parse_map(struct schema *schema, const struct value *value)
 {
     const struct value *properties = schema_get(value, "properties");
     const struct value *additional = schema_get(value, "additionalProperties");
-    const struct part *item = grammar_rule(schema->builder, schema->any);
+    const struct part *item = grammar_rule(schema->builder, schema->json.any);
     if (!check_map(schema, value)) {
         return NULL;
     }
@@ -474,7 +367,7 @@ static const struct part *parse_map(struct schema *schema, const struct value *v
         return parse_members(schema, properties->map, schema_get(value, "required"));
     }
     if (additional && additional->kind == VALUE_BOOL && !additional->boolean) {
-        return then(schema, mark(schema, "{"), word(schema, "}"));
+        return then(schema, grammar_json_mark(&schema->json, "{"), word(schema, "}"));
     }
     if (additional && additional->kind == VALUE_MAP) {
         size_t len = enter(schema, span_str("additionalProperties"));
@@ -483,9 +376,11 @@ static const struct part *parse_map(struct schema *schema, const struct value *v
         item = grammar_rule(schema->builder, rule);
         leave(schema, len);
     }
-    return listed(schema, "{", "}",
-                  member(schema, grammar_rule(schema->builder, schema->string), item), 0,
-                  UINT32_MAX);
+    return grammar_json_listed(
+        &schema->json, "{", "}",
+        grammar_json_member(&schema->json, grammar_rule(schema->builder, schema->json.string),
+                            item),
+        0, UINT32_MAX);
 }
 
 /* ---- references ------------------------------------------------------------------------------ */
@@ -534,7 +429,7 @@ static const struct part *parse_any_of(struct schema *schema, const struct value
         return refuse(schema, ST_INVALID, "expected a list of schemas that is not empty");
     }
     for (size_t i = 0; i < list->list->count && out; i++) {
-        out = or (schema, out, parse(schema, &list->list->items[i]));
+        out = either(schema, out, parse(schema, &list->list->items[i]));
     }
     return out;
 }
@@ -574,7 +469,7 @@ static const struct part *parse_enum(struct schema *schema, const struct value *
         return refuse(schema, ST_INVALID, "'enum' is a list that is not empty");
     }
     for (size_t i = 0; i < list->list->count && out; i++) {
-        out = or (schema, out, literal(schema, &list->list->items[i]));
+        out = either(schema, out, literal(schema, &list->list->items[i]));
     }
     return out;
 }
@@ -606,7 +501,7 @@ static const struct part *parse_type(struct schema *schema, const struct value *
         return NULL;
     }
     if (span_is(name, "boolean")) {
-        return or (schema, word(schema, "true"), word(schema, "false"));
+        return either(schema, word(schema, "true"), word(schema, "false"));
     }
     if (span_is(name, "null")) {
         return word(schema, "null");
@@ -624,7 +519,7 @@ static const struct part *parse_types(struct schema *schema, const struct value 
     for (size_t i = 0; i < types->list->count; i++) {
         const struct value *type = &types->list->items[i];
         if (type->kind == VALUE_STRING && span_is(type->string, "null")) {
-            out = or (schema, out, word(schema, "null"));
+            out = either(schema, out, word(schema, "null"));
         } else {
             other = type;
             others++;
@@ -636,10 +531,10 @@ static const struct part *parse_types(struct schema *schema, const struct value 
     for (size_t i = 0; i < types->list->count && others > 1 && out; i++) {
         const struct value *type = &types->list->items[i];
         if (type->kind != VALUE_STRING || !span_is(type->string, "null")) {
-            out = or (schema, out, parse_type(schema, value, type));
+            out = either(schema, out, parse_type(schema, value, type));
         }
     }
-    return others == 1 ? or (schema, out, parse_type(schema, value, other)) : out;
+    return others == 1 ? either(schema, out, parse_type(schema, value, other)) : out;
 }
 
 static const struct part *parse_keywords(struct schema *schema, const struct value *value)
@@ -674,13 +569,14 @@ static const struct part *parse_keywords(struct schema *schema, const struct val
         const struct value object = value_string(span_str("object"));
         return parse_type(schema, value, &object);
     }
-    return check_keywords(schema, value, " ") ? grammar_rule(schema->builder, schema->any) : NULL;
+    return check_keywords(schema, value, " ") ? grammar_rule(schema->builder, schema->json.any)
+                                              : NULL;
 }
 
 static const struct part *parse(struct schema *schema, const struct value *value)
 {
     if (value->kind == VALUE_BOOL && value->boolean) {
-        return grammar_rule(schema->builder, schema->any);
+        return grammar_rule(schema->builder, schema->json.any);
     }
     if (value->kind != VALUE_MAP) {
         return refuse(schema, ST_INVALID, "a schema is a map or true");
@@ -694,27 +590,20 @@ static const struct part *parse(struct schema *schema, const struct value *value
     return part;
 }
 
-static const struct part *any_object(struct schema *schema)
-{
-    const struct part *any = grammar_rule(schema->builder, schema->any);
-    const struct part *string = grammar_rule(schema->builder, schema->string);
-    return listed(schema, "{", "}", member(schema, string, any), 0, UINT32_MAX);
-}
-
 /* ---- calls of tools -------------------------------------------------------------------------- */
 
 static const struct part *arguments(struct schema *schema, const struct value *name,
                                     const struct value *parameters)
 {
     if (!parameters || parameters->kind == VALUE_NONE) {
-        return any_object(schema);
+        return grammar_json_object(&schema->json);
     }
     size_t len = enter(schema, name->string);
     schema->builder->path = schema->path;
     schema->root = parameters;
     const struct part *part = parse(schema, parameters);
     if (part && schema_says_nothing(parameters)) {
-        part = any_object(schema);
+        part = grammar_json_object(&schema->json);
     } else if (part && !schema_is_of_maps(parameters)) {
         part = refuse(schema, ST_INVALID, "the arguments of a function are of type 'object'");
     }
@@ -727,11 +616,15 @@ static const struct part *call(struct schema *schema, const struct value *name,
                                const struct value *parameters)
 {
     const struct part *part = arguments(schema, name, parameters);
-    const struct part *first = member(schema, word(schema, "\"name\""), literal(schema, name));
-    const struct part *second = member(schema, word(schema, "\"arguments\""), part);
+    const struct part *first =
+        grammar_json_member(&schema->json, word(schema, "\"name\""), literal(schema, name));
+    const struct part *second =
+        grammar_json_member(&schema->json, word(schema, "\"arguments\""), part);
     const struct part *end = then(schema, space(schema), word(schema, "}"));
-    first = then(schema, mark(schema, "{"), then(schema, first, space(schema)));
-    return part ? then(schema, first, then(schema, mark(schema, ","), then(schema, second, end)))
+    first = then(schema, grammar_json_mark(&schema->json, "{"), then(schema, first, space(schema)));
+    return part ? then(schema, first,
+                       then(schema, grammar_json_mark(&schema->json, ","),
+                            then(schema, second, end)))
                 : NULL;
 }
 
@@ -749,7 +642,7 @@ static const struct part *parse_calls(struct schema *schema, const struct value 
         }
         if (wanted.len == 0 || span_equal(name->string, wanted)) {
             const struct part *one = call(schema, name, schema_get(function, "parameters"));
-            out = out && one ? or (schema, out, one) : one;
+            out = out && one ? either(schema, out, one) : one;
             if (!one) {
                 return NULL;
             }
@@ -772,16 +665,16 @@ struct source {
 static enum status finish(const struct source *source, struct grammar **out, struct error *err)
 {
     struct grammar_builder builder;
-    struct schema schema = {.root = source->schema};
+    struct schema schema = {.builder = &builder, .root = source->schema};
     grammar_builder_init(&builder, err);
     builder.path = source->schema ? schema.path : NULL;
     uint32_t rule = grammar_rule_new(&builder);
-    prepare(&schema, &builder);
+    grammar_json_init(&schema.json, &builder);
     if (builder.status == ST_OK) {
         grammar_rule_set(&builder, rule,
                          source->schema  ? parse(&schema, source->schema)
                          : source->tools ? parse_calls(&schema, source->tools, source->name)
-                                         : any_object(&schema));
+                                         : grammar_json_object(&schema.json));
     }
     return grammar_builder_finish(&builder, out);
 }

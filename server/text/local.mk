@@ -9,12 +9,13 @@ noinst_LIBRARIES += %D%/libtext.a
 	%D%/decode.c %D%/decode.h \
 	%D%/grammar.h \
 	%D%/grammar_build.c \
-	%D%/grammar_priv.h \
 	%D%/grammar_gbnf.c \
+	%D%/grammar_json.c %D%/grammar_json_priv.h \
+	%D%/grammar_mask.c \
 	%D%/grammar_number.c \
+	%D%/grammar_priv.h \
 	%D%/grammar_regex.c \
 	%D%/grammar_schema.c \
-	%D%/grammar_mask.c \
 	%D%/grammar_walk.c %D%/grammar_walk_priv.h \
 	%D%/json_normal.c \
 	%D%/json_reader.c %D%/json_reader.h \
