@@ -20,8 +20,9 @@ pipeline       three steps as one call, divided by the sum of the three, and the
 
 The models are some of tests/models, or with --collection those of a folder in the form of
 contrib/export. If Python has ExecuTorch, layers of 1024 are made here and measured as well.
-Everything runs with --workers 1 if no other number is given, so that the load generator on the same machine leaves a core to
-pted. The best of some rounds counts. --quick takes a minute and only shows that everything works.
+Everything runs with --workers 1 if no other number is given, so that the load generator on the
+same machine leaves a core to pted. The best of some rounds counts. --quick takes a minute and only
+shows that everything works.
 
 usage: sched.py [--quick] [--workers N] [--collection DIR] [MODEL.pte...]; needs wrk; top_srcdir and
 top_builddir as in make check.
@@ -358,8 +359,8 @@ def measure_saturated(options, path, folder):
     for clients in SATURATED_CLIENTS:
         rate = statistics.median(rates[clients])
         show(f"saturated_{request.model}_c{clients}",
-             f"{rate:.0f}/s, programs of one thread {alone:.0f}/s, ratio {rate / alone:.2f}, beside "
-             f"bodies {beside:.0f}/s, ratio {rate / beside:.2f}, p99 over p50 "
+             f"{rate:.0f}/s, programs of one thread {alone:.0f}/s, ratio {rate / alone:.2f}, "
+             f"beside bodies {beside:.0f}/s, ratio {rate / beside:.2f}, p99 over p50 "
              f"{statistics.median(tails[clients]):.1f}")
 
 
