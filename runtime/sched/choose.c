@@ -190,7 +190,8 @@ static void gather(struct rt_sched *sched, struct rt_sched_start *start,
                 return;
             }
             if (job->rows > 0 && job->rows <= rows_max - start->rows &&
-                (job->parent || !only_children) && head->ops->fits(head, job)) {
+                (job->parent || !only_children) && !rt_queue_is_too_late(queue, job, now) &&
+                head->ops->fits(head, job)) {
                 set_running(sched, start, job, now);
             }
         }
@@ -205,7 +206,7 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     if (!queue) {
         return false;
     }
-    struct rt_sched_job *job = rt_queue_first(queue);
+    struct rt_sched_job *job = rt_queue_first_in_time(queue, now);
     struct rt_sched_run *run = start->run = rt_choose_run(sched);
     bool was_starved = queue->is_starved; /* then |job| is a child */
     run->returning = run->counted = 0;

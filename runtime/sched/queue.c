@@ -8,7 +8,7 @@
 
 _Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
 
-/* Jobs among which a step is looked for. */
+/* Jobs among which a step is looked for, or one that is in time. */
 #define LOOKS_MAX 256
 
 /* Steps wait for others for this part of the time that they ran, but not longer than that. */
@@ -19,6 +19,9 @@ _Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
 
 /* The usual time is a moving average; each new measurement has a weight of an eighth. */
 #define RUN_SHIFT 3
+
+/* Runs may last longer than usual by this part of the usual time, and are still expected to. */
+#define SPREAD_PART 2
 
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
                    const struct rt_sched_queue_options *options)
@@ -171,6 +174,33 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
     return LIST_ENTRY(level->next, struct rt_sched_job, link);
 }
 
+bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sched_job *job,
+                          uint64_t now_ns)
+{
+    uint64_t needed_ns = queue->lasts_ns + queue->lasts_ns / SPREAD_PART;
+    return job->deadline_ns != RT_SCHED_NEVER &&
+           (job->deadline_ns <= now_ns || job->deadline_ns - now_ns < needed_ns);
+}
+
+struct rt_sched_job *rt_queue_first_in_time(const struct rt_sched_queue *queue, uint64_t now_ns)
+{
+    struct rt_sched_job *first = rt_queue_first(queue);
+    if (!first || !rt_queue_is_too_late(queue, first, now_ns)) {
+        return first;
+    }
+    unsigned looks = LOOKS_MAX;
+    for (uint32_t levels = queue->levels; levels; levels &= levels - 1) {
+        const struct list *level = &queue->ready[__builtin_ctz(levels)];
+        for (struct list *l = level->next; l != level && looks > 0; l = l->next, looks--) {
+            struct rt_sched_job *job = LIST_ENTRY(l, struct rt_sched_job, link);
+            if (!rt_queue_is_too_late(queue, job, now_ns)) {
+                return job;
+            }
+        }
+    }
+    return first;
+}
+
 static bool is_held(const struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
     int64_t most = rt_sizing_rows(&queue->sizing);
@@ -235,10 +265,15 @@ void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run 
     queue->used_ns -= run->charged_ns;
 }
 
+/* The mean, to which the last one has been added. */
+static uint64_t with_one_more(uint64_t mean_ns, uint64_t took_ns)
+{
+    return mean_ns ? mean_ns - (mean_ns >> RUN_SHIFT) + (took_ns >> RUN_SHIFT) : took_ns;
+}
+
 void rt_queue_note_run(struct rt_sched_queue *queue, uint64_t took_ns)
 {
-    uint64_t mean_ns = queue->run_ns;
-    queue->run_ns = mean_ns ? mean_ns - (mean_ns >> RUN_SHIFT) + (took_ns >> RUN_SHIFT) : took_ns;
+    queue->run_ns = with_one_more(queue->run_ns, took_ns);
 }
 
 void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
@@ -251,6 +286,9 @@ void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *
     queue->used_ns += took / queue->options.weight - run->charged_ns;
     if (status == ST_OK) {
         rt_queue_note_run(queue, took / run->size);
+    }
+    if (status == ST_OK || took > queue->lasts_ns) { /* one that was cut would have taken longer */
+        queue->lasts_ns = with_one_more(queue->lasts_ns, took);
     }
 }
 

@@ -914,11 +914,70 @@ static void test_deadlines(void **state)
     assert_int_equal(rt_sched_expire(sched), SECOND + 400); /* cancelled once */
     expect_events("-a");
     finish(&jobs[0]);
-    expect_events("+ca=6;");
+    expect_events("+da=6;"); /* c would probably be cut like a */
+    finish(&jobs[3]);
     finish(&jobs[2]);
     assert_int_equal(rt_sched_expire(sched), RT_SCHED_NEVER);
+    expect_events("+cd=0;c=0;");
+    rt_sched_queue_unref(queue);
+    rt_sched_free(sched);
+}
+
+/* A run takes 100 ns here. Jobs that cannot be over in time let others go first: else all jobs of a
+ * long queue would be started and cut. */
+static void test_too_late_to_start(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[6];
+    init_jobs(jobs, 6);
+    submit_all(queue, jobs, 1);
+    atomic_fetch_add(&now_ns, 100);
+    finish(&jobs[0]);
+    expect_events("+aa=0;");
+    jobs[2].sched.deadline_ns = SECOND + 320;
+    jobs[3].sched.deadline_ns = SECOND + 220;
+    jobs[3].sched.rows = jobs[4].sched.rows = jobs[5].sched.rows = 1;
+    submit_all(queue, jobs + 1, 5); /* b runs */
+    atomic_fetch_add(&now_ns, 100);
+    finish(&jobs[1]); /* c has 120 ns, d has 20: both are too late */
+    expect_events("+b+[ef]b=0;");
+    atomic_fetch_add(&now_ns, 10);
+    finish(&jobs[4]);
+    finish(&jobs[5]); /* nobody else is there: it may be faster than usual */
+    expect_events("e=0;+cf=0;");
+    atomic_store(&now_ns, SECOND + 220);
+    rt_sched_expire(sched);
+    expect_events("d=6;");
+    finish(&jobs[2]);
+    expect_events("c=0;");
+    rt_sched_queue_unref(queue);
+    rt_sched_free(sched);
+}
+
+/* Runs that are cut say how long a run takes at least. */
+static void test_cut_runs_count(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 10, 0, 1);
+    struct job jobs[4];
+    init_jobs(jobs, 4);
+    jobs[0].sched.deadline_ns = SECOND + 100;
+    submit_all(queue, jobs, 1);
+    atomic_store(&now_ns, SECOND + 100);
+    rt_sched_expire(sched);
+    finish(&jobs[0]);
+    expect_events("+a-aa=6;");
+    submit_all(queue, jobs + 1, 1);
+    jobs[2].sched.deadline_ns = SECOND + 220; /* 120 ns, and a run may take 1.5 times the usual */
+    submit_all(queue, jobs + 2, 2);
+    finish(&jobs[1]);
+    expect_events("+b+db=0;");
     finish(&jobs[3]);
-    expect_events("+dc=0;d=0;");
+    finish(&jobs[2]);
+    expect_events("+cd=0;c=0;");
     rt_sched_queue_unref(queue);
     rt_sched_free(sched);
 }
@@ -1428,6 +1487,8 @@ int main(void)
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_drain_time),
         cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_too_late_to_start),
+        cmocka_unit_test(test_cut_runs_count),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_a_job_waits_for_memory),
         cmocka_unit_test(test_a_job_that_finds_no_memory_is_refused),
