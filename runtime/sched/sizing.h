@@ -5,9 +5,10 @@
  * So the number follows what real runs cost while the model keeps the device busy.
  *
  * The sizes are 1, 2, 4 and so on up to the number that may be joined. Time is cut into epochs of
- * some runs each. Most epochs have the best size so far. Now and then one epoch tries the next
- * larger or smaller size, between two epochs of the best one: the three follow each other at once,
- * so a load that changes slowly does not decide. The ratio of their costs is noted, and the best
+ * some runs each; time in which the device idles is no part of them. Most epochs have the best size
+ * so far. Now and then one epoch tries the next larger or smaller size, between two epochs of the
+ * best one: the three follow each other at once, so a load that changes slowly does not decide. The
+ * ratio of their costs is noted, and the best
  * size changes when a confidence interval around the mean of these ratios says so: to a larger size
  * that costs clearly less, or to a smaller one that does not cost more, since smaller batches end
  * sooner. A size that is not better is tried ever more rarely.
@@ -48,8 +49,11 @@ struct rt_sizing {
     double before, tried;     /* ns a row in the epochs of this trial */
     /* The epoch: it begins when |skip| more runs are over, which still had another size. */
     uint32_t skip;
-    bool has_begun;
-    uint64_t begin_ns;
+    bool has_begun;    /* or goes on, after a pause */
+    bool is_paused;    /* since rt_sizing_break() */
+    uint64_t begin_ns; /* of the epoch, or since its last pause */
+    uint64_t spent_ns; /* before that */
+    uint64_t last_ns;  /* the end of the last run */
     int64_t rows;
     uint32_t runs, full_runs;
 };
@@ -67,7 +71,8 @@ int64_t rt_sizing_best(const struct rt_sizing *sizing);
 /* A run of |rows| rows is over at |now_ns|, and |running| others go on. */
 void rt_sizing_note(struct rt_sizing *sizing, int64_t rows, uint32_t running, uint64_t now_ns);
 
-/* The device idles, or it works for other models as well: costs say nothing now. */
+/* The device idles, or it works for other models as well: this time does not count. The epoch goes
+ * on unless that lasts too long. */
 void rt_sizing_break(struct rt_sizing *sizing);
 
 #endif

@@ -120,24 +120,58 @@ static void test_runs_that_are_not_full(void **state)
     assert_true(sizing.sizes[4].epochs > 0);
 }
 
-/* The device idles again and again: no epoch ends, and a trial that was begun is dropped. */
-static void test_breaks(void **state)
+/* A batch costs as much as its rows: it shrinks, since smaller batches end sooner. */
+static void test_equal_costs(void **state)
+{
+    (void)state;
+    struct rt_sizing sizing = learning(16, 16);
+    struct world world = {.row = 300, .noise = 0.1, .random = 5};
+    run(&sizing, &world, 60000, INT64_MAX);
+    assert_int_equal(rt_sizing_best(&sizing), 1);
+}
+
+/* Runs have 9 rows where 16 may run as one: the 8 below are tried, and not the 32 above. */
+static void test_shrinking_to_the_load(void **state)
+{
+    (void)state;
+    struct rt_sizing sizing = learning(32, 16);
+    struct world world = {.row = 300, .noise = 0.1, .random = 7};
+    world.fixed = -100;
+    run(&sizing, &world, 60000, 9);
+    assert_int_equal(rt_sizing_best(&sizing), 1);
+    assert_int_equal(sizing.sizes[5].epochs, 0);
+}
+
+/* The device idles again and again: that time does not count, and the size is found as without. */
+static void test_pauses(void **state)
+{
+    (void)state;
+    struct rt_sizing sizing = learning(16, 1);
+    struct world world = {.fixed = 400, .row = 50, .noise = 0.3, .random = 3};
+    for (unsigned i = 0; i < 5000; i++) {
+        run(&sizing, &world, 8, INT64_MAX);
+        rt_sizing_break(&sizing);
+        rt_sizing_break(&sizing);
+        world.now_ns += 3000000;
+    }
+    assert_int_equal(rt_sizing_best(&sizing), 16);
+    assert_true(sizing.sizes[0].row_ns < 700000); /* 450 us with the noise, 830 with the pauses */
+}
+
+/* A long pause ends a trial. */
+static void test_a_long_pause(void **state)
 {
     (void)state;
     struct rt_sizing sizing = learning(16, 1);
     struct world world = {.fixed = 400, .row = 50, .random = 3};
-    for (unsigned i = 0; i < 5000; i++) {
-        run(&sizing, &world, 8, INT64_MAX);
-        rt_sizing_break(&sizing);
-    }
-    assert_int_equal(rt_sizing_rows(&sizing), 1);
-    assert_int_equal(sizing.sizes[0].epochs, 0);
     while (sizing.epoch != RT_SIZING_TRIAL) {
         run(&sizing, &world, 1, INT64_MAX);
     }
     assert_int_equal(rt_sizing_rows(&sizing), 2);
     assert_int_equal(rt_sizing_best(&sizing), 1);
     rt_sizing_break(&sizing);
+    world.now_ns += 300000000;
+    run(&sizing, &world, 1, INT64_MAX);
     assert_int_equal(rt_sizing_rows(&sizing), 1);
 }
 
@@ -162,7 +196,10 @@ int main(void)
         cmocka_unit_test(test_shrinking),
         cmocka_unit_test(test_no_difference),
         cmocka_unit_test(test_runs_that_are_not_full),
-        cmocka_unit_test(test_breaks),
+        cmocka_unit_test(test_equal_costs),
+        cmocka_unit_test(test_shrinking_to_the_load),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_a_long_pause),
         cmocka_unit_test(test_following),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
