@@ -287,6 +287,26 @@ static void folding_in_steps_is_bounded(void **state)
     assert_true(count_ops(f, "cat") > 0 && count_ops(f, "cat") < 20);
 }
 
+/* 64 bytes become 96 KB: only beside constants of which that is a small part. */
+static void small_parts_are_folded_however_much_they_grow(void **state)
+{
+    struct fixture *f = *state;
+    const int64_t size = 2 << 20;
+    uint32_t args[] = {WEIGHTS(16), INTS(1536)};
+    give(f, apply(f, "repeat", args, 2));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    assert_int_equal(count_ops(f, "repeat"), 1);
+    struct shape shape = {.rank = 1, .dims = {size}};
+    uint32_t large = rt_graph_constant(&f->graph, DT_F32, &shape, span_of(NULL, 0));
+    struct hal_buffer *buffer;
+    assert_ok(f->err, hal_buffer_new(f->device, (size_t)size * sizeof(float), &buffer, &f->err));
+    memset(hal_buffer_map(buffer), 0, (size_t)size * sizeof(float));
+    rt_graph_set_constant(&f->graph, large, buffer);
+    give(f, add(f, INPUT(size), large));
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    assert_int_equal(count_ops(f, "repeat"), 0);
+}
+
 static void batch_norm_goes_into_the_weights(void **state)
 {
     struct fixture *f = *state;
@@ -1137,6 +1157,7 @@ int main(void)
         TEST(folded_weights_keep_their_names),
         TEST(images_are_folded_after_layout),
         TEST(folding_in_steps_is_bounded),
+        TEST(small_parts_are_folded_however_much_they_grow),
         TEST(batch_norm_goes_into_the_weights),
         TEST(a_transposed_convolution_takes_batch_norm),
         TEST(batch_norm_stays_out),
