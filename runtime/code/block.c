@@ -263,8 +263,8 @@ static enum status check_inputs(const struct rt_block *block, const struct rt_bl
     return ST_OK;
 }
 
-enum status rt_block_symbols(const struct rt_block *block, const struct rt_block_input *inputs,
-                             int64_t *values, struct error *err)
+static enum status eval_symbols(const struct rt_block *block, const struct rt_block_input *inputs,
+                                int64_t *values, struct error *err)
 {
     OBJ_CHECK(block, RT_BLOCK_MAGIC);
     read_symbols(block, inputs, values);
@@ -316,7 +316,7 @@ enum status rt_block_eval(const struct rt_block *block, const struct rt_block_in
                           int64_t *values, struct error *err)
 {
     OBJ_CHECK(block, RT_BLOCK_MAGIC);
-    TRY(rt_block_symbols(block, inputs, values, err));
+    TRY(eval_symbols(block, inputs, values, err));
     enum status status = rt_dims_eval(&block->graph.dims, values, err);
     if (status != ST_OK) {
         explain(block, inputs, values, err);
@@ -383,7 +383,7 @@ static enum status evaluate(const struct rt_block *block, const struct rt_block_
                             int64_t *values, int64_t *words, struct error *err)
 {
     if (!block->numbers.is_each_evaluated) {
-        return rt_block_symbols(block, inputs, values, err);
+        return eval_symbols(block, inputs, values, err);
     }
     TRY(rt_block_eval(block, inputs, values, err));
     for (uint32_t i = 0; words && i < block->numbers.word_count; i++) {

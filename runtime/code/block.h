@@ -117,13 +117,8 @@ MUST_CHECK enum status rt_block_find_plan(struct rt_block *block,
 MUST_CHECK enum status rt_block_plan_bounds(struct rt_block *block, struct rt_plan **out_plan,
                                             struct error *err);
 
-/* Puts the symbols' values into |values| (by expression). ST_INVALID if two inputs disagree or the
- * block does not take one of them. */
-MUST_CHECK enum status rt_block_symbols(const struct rt_block *block,
-                                        const struct rt_block_input *inputs, int64_t *values,
-                                        struct error *err);
-
-/* The same, followed by everything computed from them; ST_INVALID also if a requirement of the
+/* Puts the symbols' values into |values| (by expression), and everything computed from them.
+ * ST_INVALID if two inputs disagree, the block does not take one of them, or a requirement of the
  * block does not hold: the text names the inputs' dims. */
 MUST_CHECK enum status rt_block_eval(const struct rt_block *block,
                                      const struct rt_block_input *inputs, int64_t *values,

@@ -11,9 +11,9 @@
  *     text     "hello"
  *
  * A box is left, top, right, bottom, in pixels of the picture that the client sent, unless the card
- * says another one. The PNG has a palette (answer_map_color()), in which class 0
- * is black. The text is what is left of the best label of each step when repetitions and blanks are
- * gone (CTC, greedy).
+ * says another one. The PNG has the palette of PASCAL VOC, in which class 0 is black. The text
+ * is what is left of the best label of each step when repetitions and blanks are gone (CTC,
+ * greedy).
  *
  * What a card says is constant; everything else is a function of its arguments. Any thread, but not
  * the loop.
@@ -112,8 +112,5 @@ size_t answer_work_bytes(const struct answer_source *source);
 
 /* Bytes of text that take about as long to print. */
 size_t answer_cost(const struct answer_source *source);
-
-/* The colour of a class: red, green, blue, as the palette of PASCAL VOC has them. */
-void answer_map_color(uint32_t class, uint8_t out[3]);
 
 #endif

@@ -17,9 +17,10 @@
 #define PNG_FACTOR 2 /* of bytes of a file to those of its pixels, as its buffer doubles */
 #define OUTSIDE 0    /* the class of pixels that the model has not seen */
 
-/* Bit 0 of the class is the highest bit of red, bit 1 of green, bit 2 of blue, bit 3 the next one
- * of red, and so on. */
-void answer_map_color(uint32_t class, uint8_t out[3])
+/* The colour of a class: red, green, blue, as the palette of PASCAL VOC has them. Bit 0 of the
+ * class is the highest bit of red, bit 1 of green, bit 2 of blue, bit 3 the next one of red, and so
+ * on. */
+static void color_of(uint32_t class, uint8_t out[3])
 {
     for (int c = 0; c < 3; c++) {
         out[c] = 0;
@@ -95,7 +96,7 @@ static enum status print_pixels(const struct answer_source *source, const uint8_
         counts[pixels[i]]++;
     }
     for (uint32_t i = 0; i < CLASSES_MAX; i++) {
-        answer_map_color(i, colors[i]);
+        color_of(i, colors[i]);
         colors[i][3] = UINT8_MAX;
     }
     const struct png_picture picture = {

@@ -92,9 +92,6 @@ void setting_print_schema(const char *indent, const struct setting *setting, str
 /* May a card say it? Not what is about all versions of a model. */
 bool setting_is_of_card(const struct setting *setting);
 
-/* "a time such as 500ms or 10s": what a number looks like. */
-const char *setting_form(enum option_type type);
-
 /* May the option be given several times? */
 static inline bool option_is_list(enum option_type type)
 {

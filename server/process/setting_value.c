@@ -34,7 +34,8 @@ static const struct suffix *suffixes_of(enum option_type type)
     return type == OPTION_BYTES ? byte_suffixes : type == OPTION_MS ? ms_suffixes : count_suffixes;
 }
 
-const char *setting_form(enum option_type type)
+/* What a number looks like, for errors. */
+static const char *form_of(enum option_type type)
 {
     return type == OPTION_BYTES ? "a size such as 65536 or 64M"
            : type == OPTION_MS  ? "a time such as 500ms or 10s"
@@ -56,7 +57,7 @@ enum status options_parse_number(const char *text, enum option_type type, uint64
         suffix++;
     }
     if (p == text || !suffix->text) {
-        return error_set(err, ST_INVALID, "expected %s, got '%.64s'", setting_form(type), text);
+        return error_set(err, ST_INVALID, "expected %s, got '%.64s'", form_of(type), text);
     }
     fits = fits && !__builtin_mul_overflow(value, suffix->factor, &value);
     if (!fits || value < min || value > max) {
@@ -111,7 +112,7 @@ enum status setting_read(const struct setting *setting, const struct document *d
     }
     if ((is_size || setting->type == OPTION_MS) && type != JSON_STRING) {
         return document_fail(document, value, err, ST_INVALID, "expected %s, got %s",
-                             setting_form(setting->type), json_type_text(type));
+                             form_of(setting->type), json_type_text(type));
     }
     TRY(document_text(document, value, out, err));
     return **out ? ST_OK

@@ -58,7 +58,9 @@ static bool is_hostile(const uint8_t *c, size_t len)
             (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
 }
 
-void chat_clean(struct span text, struct buf *out)
+/* Appends |text| as a terminal may have it: controls, but for tab and newline, and characters that
+ * change the direction of writing become U+FFFD. |text| has whole characters. */
+static void clean_text(struct span text, struct buf *out)
 {
     for (size_t at = 0; at < text.len;) {
         size_t len = length_of(text.ptr[at]);
@@ -77,7 +79,7 @@ static enum status show(struct stream *s, struct span text, struct error *err)
     struct buf clean;
     buf_init(&clean, 4 * EVENT_BYTES_MAX);
     if (s->is_terminal) {
-        chat_clean(text, &clean);
+        clean_text(text, &clean);
         text = buf_span(&clean);
     }
     bool is_ok = !buf_failed(&clean) && fwrite(text.ptr, 1, text.len, stdout) == text.len &&

@@ -26,10 +26,6 @@ struct chat_answer {
 void chat_answer_init(struct chat_answer *answer);
 void chat_answer_fini(struct chat_answer *answer);
 
-/* Appends |text| as a terminal may have it: controls, but for tab and newline, and characters that
- * change the direction of writing become U+FFFD. |text| has whole characters. */
-void chat_clean(struct span text, struct buf *out);
-
 /*
  * Sends |body| and prints the answer to standard output, cleaned if |is_terminal|. The answer ends
  * when |*stop| becomes true, which a handler of signals may do. ST_CORRUPT: it is no such stream.

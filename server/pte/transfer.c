@@ -336,7 +336,8 @@ enum status transfer_end(struct transfer *transfer, CURLcode code, struct error 
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-enum status transfer_status_of(long http_status)
+/* What a status of HTTP that is no success means, for the exit status of a command. */
+static enum status status_of(long http_status)
 {
     switch (http_status) {
     case 401:
@@ -386,7 +387,7 @@ static enum status refuse(long http_status, struct span text, struct error *err)
 {
     char what[32];
     snprintf(what, sizeof(what), "HTTP %ld%s", http_status, text.len ? ": " : "");
-    enum status status = fail_with(err, transfer_status_of(http_status), what, text);
+    enum status status = fail_with(err, status_of(http_status), what, text);
     if (http_status == 401) {
         struct error why = *err;
         return error_set(err, status, "%.300s; the token comes from --token-file or PTED_TOKEN",

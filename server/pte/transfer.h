@@ -82,7 +82,7 @@ void transfer_rewind(struct transfer *transfer);
 MUST_CHECK enum status transfer_end(struct transfer *transfer, CURLcode code, struct error *err);
 
 /* ST_OK: the answer has a status from 200 to 299. Else the error has the server's text, and
- * transfer_status_of() of the answer's status. */
+ * says what the status means for the exit status of a command: ST_NOT_FOUND for 404 and so on. */
 MUST_CHECK enum status transfer_check(const struct transfer *transfer, struct error *err);
 
 /* Prepares, performs, ends and checks. */
@@ -99,9 +99,6 @@ MUST_CHECK enum status transfer_split(const struct transfer *transfer, struct sp
  * server is to blame and not the command line. Puts the server and |path| in front of the text, and
  * escapes what it quotes. */
 enum status transfer_blame(const struct transfer *transfer, const char *path, struct error *err);
-
-/* What a status of HTTP that is no success means, for the exit status of a command. */
-enum status transfer_status_of(long http_status);
 
 /* Appends the first |max| bytes of a text of the server's: controls, bytes that are not UTF-8 and
  * characters that disturb a line are escaped, since it goes to a terminal. */

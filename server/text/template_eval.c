@@ -171,8 +171,8 @@ static enum status call_macro(struct render *render, const struct node *node,
     return status;
 }
 
-enum status template_call(struct render *render, const struct node *node, struct value callee,
-                          const struct arguments *arguments, struct value *out)
+static enum status call_value(struct render *render, const struct node *node, struct value callee,
+                              const struct arguments *arguments, struct value *out)
 {
     if (template_is(&callee, OBJECT_UNDEFINED)) {
         return template_undefined_fail(render, node, &callee);
@@ -197,7 +197,7 @@ static enum status eval_call(struct render *render, const struct node *node, str
     struct arguments arguments;
     TRY(template_eval(render, node->a, &callee));
     TRY(eval_arguments(render, node, &arguments));
-    return template_call(render, node, callee, &arguments, out);
+    return call_value(render, node, callee, &arguments, out);
 }
 
 static enum status eval_builtin(struct render *render, const struct node *node, struct value *out)

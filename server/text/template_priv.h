@@ -216,8 +216,6 @@ bool template_method_is_refused(const struct value *self, struct span name);
 enum status template_call_builtin(struct render *render, const struct node *node,
                                   const struct builtin *builtin, struct value self,
                                   const struct arguments *arguments, struct value *out);
-enum status template_call(struct render *render, const struct node *node, struct value callee,
-                          const struct arguments *arguments, struct value *out);
 enum status template_eval(struct render *render, const struct node *node, struct value *out);
 enum status template_run(struct render *render, const struct node *items);
 
