@@ -205,13 +205,17 @@ static void end_epoch(struct rt_sizing *sizing, uint32_t running, uint64_t now_n
     begin_epoch(sizing, next, next == sizing->epoch ? 0 : running);
 }
 
-static void go_on(struct rt_sizing *sizing, uint64_t now_ns)
+/* Returns the end of a run. Its thread read the clock before it waited for the scheduler's lock, so
+ * ends may come out of order; time does not go back here. */
+static uint64_t go_on(struct rt_sizing *sizing, uint64_t now_ns)
 {
+    now_ns = now_ns > sizing->last_ns ? now_ns : sizing->last_ns;
     if (sizing->is_paused && now_ns - sizing->last_ns > PAUSE_NS_MAX) {
         begin_epoch(sizing, RT_SIZING_BEST, 0);
     }
     sizing->is_paused = false;
     sizing->last_ns = now_ns;
+    return now_ns;
 }
 
 void rt_sizing_note(struct rt_sizing *sizing, int64_t rows, uint32_t running, uint64_t now_ns)
@@ -219,7 +223,7 @@ void rt_sizing_note(struct rt_sizing *sizing, int64_t rows, uint32_t running, ui
     if (sizing->count == 1) {
         return;
     }
-    go_on(sizing, now_ns);
+    now_ns = go_on(sizing, now_ns);
     if (sizing->skip > 0) {
         sizing->skip--;
     } else if (!sizing->has_begun) {

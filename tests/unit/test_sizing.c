@@ -158,6 +158,23 @@ static void test_pauses(void **state)
     assert_true(sizing.sizes[0].row_ns < 700000); /* 450 us with the noise, 830 with the pauses */
 }
 
+/* Ends of runs are noted out of order, also right before a pause: no time is taken for ages. */
+static void test_ends_out_of_order(void **state)
+{
+    (void)state;
+    struct rt_sizing sizing = learning(16, 1);
+    struct world world = {.fixed = 400, .row = 50, .random = 3, .now_ns = 1000000000};
+    for (unsigned i = 0; i < 2000; i++) {
+        run(&sizing, &world, 1 + i % 12, INT64_MAX);
+        rt_sizing_note(&sizing, rt_sizing_rows(&sizing), 0, world.now_ns - 900000000);
+        if (i % 3 == 0) {
+            rt_sizing_break(&sizing);
+        }
+    }
+    assert_int_equal(rt_sizing_best(&sizing), 16);
+    assert_true(sizing.sizes[0].row_ns > 100000 && sizing.sizes[0].row_ns < 700000);
+}
+
 /* A long pause ends a trial. */
 static void test_a_long_pause(void **state)
 {
@@ -199,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_equal_costs),
         cmocka_unit_test(test_shrinking_to_the_load),
         cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_ends_out_of_order),
         cmocka_unit_test(test_a_long_pause),
         cmocka_unit_test(test_following),
     };
