@@ -335,7 +335,10 @@ static uint32_t compile_part(struct compiler *compiler, const struct part *part,
 static uint32_t compile(struct compiler *compiler, const struct part *part, uint32_t next)
 {
     if (compiler->depth == COMPILE_DEPTH_MAX) {
-        grammar_refuse(compiler->builder, ST_TOO_LARGE, "a grammar is nested too deep");
+        grammar_refuse(compiler->builder, ST_TOO_LARGE,
+                       "a grammar has more than %u levels, and each choice between two is one, "
+                       "such as a further value of an 'enum'",
+                       COMPILE_DEPTH_MAX);
         return NOWHERE;
     }
     compiler->depth++;

@@ -240,6 +240,33 @@ static void check_parts(void)
     buf_fini(&text);
 }
 
+static void check_enum(int count, bool is_allowed, struct arena *arena)
+{
+    struct buf text;
+    struct value schema;
+    struct grammar *grammar;
+    struct error err = {0};
+    buf_init(&text, 1 << 16);
+    for (int n = 0; n < count; n++) {
+        buf_printf(&text, "%s%d", n ? "," : "{\"enum\":[", n);
+    }
+    buf_add_str(&text, "]}");
+    must(!buf_failed(&text));
+    must(value_parse(buf_span(&text), &VALUE_LIMITS_DEFAULT, arena, &schema, &err) == ST_OK);
+    bool is_taken = grammar_parse_schema(&schema, &grammar, &err) == ST_OK;
+    bool is_right = is_taken ? is_allowed : !is_allowed && strstr(err.text, "value of an 'enum'");
+    passed += is_right;
+    failures += !is_right;
+    if (!is_right) {
+        printf("enum of %d values: %s\n", count, is_taken ? "taken" : err.text);
+    }
+    if (is_taken) {
+        grammar_free(grammar);
+    }
+    buf_fini(&text);
+    arena_reset(arena);
+}
+
 static void make_vocabulary(void)
 {
     struct error err;
@@ -277,6 +304,8 @@ int main(int argc, char **argv)
     check_lengths();
     check_parts();
     arena_init(&arena, 64u << 20);
+    check_enum(3900, true, &arena);
+    check_enum(5000, false, &arena); /* its text says what there are too many of */
     for (int number = 0; (len = getline(&line, &capacity, file)) > 0; number++) {
         struct value test;
         struct error err = {0};
