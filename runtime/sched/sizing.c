@@ -27,8 +27,8 @@
 /* Half the width of the interval, in standard errors: for 95 % and some more trials than few. */
 #define ERRORS 2.5
 
-/* A larger size must cost less than that, for its longer runs; a smaller one hardly more. The two
- * are not the same size's ratio and its inverse, so equal sizes do not alternate. */
+/* A larger size must cost less than that, for its longer runs; a smaller one hardly more. Their
+ * product is below 1, so two sizes do not take turns as the best one. */
 #define RATIO_UP 0.97
 #define RATIO_DOWN 1.02
 
@@ -90,7 +90,7 @@ static uint32_t current(const struct rt_sizing *sizing)
 
 int64_t rt_sizing_rows(const struct rt_sizing *sizing)
 {
-    return sizing->sizes[current(sizing)].rows;
+    return sizing->is_paused ? rt_sizing_best(sizing) : sizing->sizes[current(sizing)].rows;
 }
 
 int64_t rt_sizing_best(const struct rt_sizing *sizing)
@@ -206,12 +206,15 @@ static void end_epoch(struct rt_sizing *sizing, uint32_t running, uint64_t now_n
 }
 
 /* Returns the end of a run. Its thread read the clock before it waited for the scheduler's lock, so
- * ends may come out of order; time does not go back here. */
-static uint64_t go_on(struct rt_sizing *sizing, uint64_t now_ns)
+ * ends may come out of order; time does not go back here. Runs that began in a pause had the best
+ * size. */
+static uint64_t go_on(struct rt_sizing *sizing, uint32_t running, uint64_t now_ns)
 {
     now_ns = now_ns > sizing->last_ns ? now_ns : sizing->last_ns;
     if (sizing->is_paused && now_ns - sizing->last_ns > PAUSE_NS_MAX) {
         begin_epoch(sizing, RT_SIZING_BEST, 0);
+    } else if (sizing->is_paused && sizing->epoch == RT_SIZING_TRIAL) {
+        sizing->skip = running + 1;
     }
     sizing->is_paused = false;
     sizing->last_ns = now_ns;
@@ -223,7 +226,7 @@ void rt_sizing_note(struct rt_sizing *sizing, int64_t rows, uint32_t running, ui
     if (sizing->count == 1) {
         return;
     }
-    now_ns = go_on(sizing, now_ns);
+    now_ns = go_on(sizing, running, now_ns);
     if (sizing->skip > 0) {
         sizing->skip--;
     } else if (!sizing->has_begun) {

@@ -8,10 +8,10 @@
  * some runs each; time in which the device idles is no part of them. Most epochs have the best size
  * so far. Now and then one epoch tries the next larger or smaller size, between two epochs of the
  * best one: the three follow each other at once, so a load that changes slowly does not decide. The
- * ratio of their costs is noted, and the best
- * size changes when a confidence interval around the mean of these ratios says so: to a larger size
- * that costs clearly less, or to a smaller one that does not cost more, since smaller batches end
- * sooner. A size that is not better is tried ever more rarely.
+ * ratio of their costs is noted, and the best size changes when a confidence interval around the
+ * mean of these ratios says so: to a larger size that costs clearly less, or to a smaller one that
+ * costs hardly more, since smaller batches end sooner. A size that is not better is tried ever more
+ * rarely.
  *
  * No lock: the scheduler's. No memory of its own.
  */
@@ -71,8 +71,8 @@ int64_t rt_sizing_best(const struct rt_sizing *sizing);
 /* A run of |rows| rows is over at |now_ns|, and |running| others go on. */
 void rt_sizing_note(struct rt_sizing *sizing, int64_t rows, uint32_t running, uint64_t now_ns);
 
-/* The device idles, or it works for other models as well: this time does not count. The epoch goes
- * on unless that lasts too long. */
+/* The device idles, or it works for other models as well: this time does not count, and runs have
+ * the best size. The epoch goes on unless the pause lasts too long. */
 void rt_sizing_break(struct rt_sizing *sizing);
 
 #endif
