@@ -206,7 +206,7 @@ bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start 
     if (!queue) {
         return false;
     }
-    struct rt_sched_job *job = rt_queue_first_in_time(queue, now);
+    struct rt_sched_job *job = rt_queue_take_turn(queue, now);
     struct rt_sched_run *run = start->run = rt_choose_run(sched);
     bool was_starved = queue->is_starved; /* then |job| is a child */
     run->returning = run->counted = 0;

@@ -23,6 +23,10 @@ _Static_assert(RT_SCHED_PRIORITIES <= 32, "levels is a mask");
 /* Runs may last longer than usual by this part of the usual time, and are still expected to. */
 #define SPREAD_PART 2
 
+/* A job that is too late is passed over by so many others at most. The usual time says little of a
+ * small job whose model also gets large ones. */
+#define PASSES_MAX 16
+
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
                    const struct rt_sched_queue_options *options)
 {
@@ -182,10 +186,12 @@ bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sc
            (job->deadline_ns <= now_ns || job->deadline_ns - now_ns < needed_ns);
 }
 
-struct rt_sched_job *rt_queue_first_in_time(const struct rt_sched_queue *queue, uint64_t now_ns)
+struct rt_sched_job *rt_queue_take_turn(struct rt_sched_queue *queue, uint64_t now_ns)
 {
     struct rt_sched_job *first = rt_queue_first(queue);
-    if (!first || !rt_queue_is_too_late(queue, first, now_ns)) {
+    bool is_passed = first && rt_queue_is_too_late(queue, first, now_ns);
+    queue->passes = is_passed && queue->passes < PASSES_MAX ? queue->passes + 1 : 0;
+    if (queue->passes == 0) {
         return first;
     }
     unsigned looks = LOOKS_MAX;

@@ -58,6 +58,7 @@ struct rt_sched_queue {
     uint64_t used_ns;        /* of the device, over the weight; comparable between queues */
     uint64_t run_ns;         /* what a job usually takes of the device; 0: none has finished */
     uint64_t lasts_ns;       /* what a run usually takes, however many jobs it has; likewise */
+    uint32_t passes;         /* runs in a row that went before a job that was too late */
 };
 
 void rt_queue_init(struct rt_sched_queue *queue, struct rt_sched *sched,
@@ -85,8 +86,9 @@ struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);
 
 /* Likewise, but a job that can still be done before its deadline goes before one that probably
  * cannot: else each job of a long queue would start just before its deadline, and the device would
- * do work for jobs that are cut. A job that is too late runs if no other is ready. */
-struct rt_sched_job *rt_queue_first_in_time(const struct rt_sched_queue *queue, uint64_t now_ns);
+ * do work for jobs that are cut. A job that is too late runs if no other is ready, or if others
+ * have gone first some times. The caller starts the job. */
+struct rt_sched_job *rt_queue_take_turn(struct rt_sched_queue *queue, uint64_t now_ns);
 
 /* A run that began now would probably not be over at the deadline of |job|. */
 bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sched_job *job,

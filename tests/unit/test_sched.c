@@ -956,6 +956,32 @@ static void test_too_late_to_start(void **state)
     rt_sched_free(sched);
 }
 
+/* Long runs of others do not keep a job out for ever that only seems too late. */
+static void test_too_late_but_not_forgotten(void **state)
+{
+    (void)state;
+    struct rt_sched *sched = new_sched(1);
+    struct rt_sched_queue *queue = new_queue(sched, 40, 0, 1);
+    struct job jobs[24];
+    init_jobs(jobs, 24);
+    jobs[1].sched.deadline_ns = SECOND + 820000;
+    submit_all(queue, jobs, 1);
+    atomic_fetch_add(&now_ns, 800000);
+    submit_all(queue, jobs + 1, 23);
+    unsigned before = 0;
+    for (finish(&jobs[0]); !strstr(events, "+b"); before++) {
+        must(before < 22);
+        finish(&jobs[before + 2]); /* they take no time, but the usual time falls slowly */
+    }
+    assert_in_range(before, 1, 16);
+    finish(&jobs[1]);
+    for (unsigned i = before + 2; i < 24; i++) {
+        finish(&jobs[i]);
+    }
+    rt_sched_queue_unref(queue);
+    rt_sched_free(sched);
+}
+
 /* Runs that are cut say how long a run takes at least. */
 static void test_cut_runs_count(void **state)
 {
@@ -1488,6 +1514,7 @@ int main(void)
         cmocka_unit_test(test_drain_time),
         cmocka_unit_test(test_deadlines),
         cmocka_unit_test(test_too_late_to_start),
+        cmocka_unit_test(test_too_late_but_not_forgotten),
         cmocka_unit_test(test_cut_runs_count),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_a_job_waits_for_memory),
