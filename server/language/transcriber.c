@@ -302,19 +302,19 @@ enum status transcriber_new(struct rt_method *method, const char *path, const ch
                             struct transcriber **out, struct error *err)
 {
     const struct rt_program *program = rt_method_program(method);
+    struct transcriber facts = {.magic = TRANSCRIBER_MAGIC};
     int64_t value;
     *out = NULL;
-    if (!transcriber_fits(method)) {
+    if (!read_methods(&facts, method)) {
         return ST_OK;
     }
     struct transcriber *transcriber = calloc(1, sizeof(*transcriber));
     if (!transcriber) {
         return error_set(err, ST_EXHAUSTED, "speech model: out of memory");
     }
-    transcriber->magic = TRANSCRIBER_MAGIC;
+    *transcriber = facts;
     transcriber->context = CONTEXT_MAX;
     transcriber->first_time_max = UINT32_MAX;
-    must(read_methods(transcriber, method));
     limit_context(transcriber, constant(program, "get_max_seq_len", &value) ? value : 448);
     enum status status = open_words(transcriber, path, tokenizer, err);
     if (status != ST_OK || !transcriber->words) {
