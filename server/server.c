@@ -3,7 +3,7 @@
  * Start: device, sockets, models, then READY. While a thread loads the first models, only probes
  * get answers. Stop: the first SIGTERM or SIGINT answers "not ready", takes what is in the accept
  * queue, closes the listening sockets and the idle connections, and waits for the rest up to
- * drain_timeout. The second one ends the process at once; during the start, the first one does.
+ * drain_timeout. A later one ends the process at once; during the start, the first one does.
  */
 #include "config.h"
 
@@ -48,6 +48,9 @@
 /* After that, requests that are on their way arrive on idle connections for this long. Their
  * answers close the connection. */
 #define IDLE_GRACE_MS 60
+/* timeout(1) sends its signal twice, to the process and to its group; after Ctrl-C, a parent may
+ * pass on what the daemon has got as well. Signals this soon after the first mean the same stop. */
+#define SAME_STOP_MS 250
 #define LOOP_TURN_NS 100000 /* the shortest that Linux accepts */
 #define DEFAULT_LISTEN "127.0.0.1:8000"
 #define ADMIN_ADDRESS_MAX 256
@@ -141,6 +144,7 @@ static void on_accept_queue_empty(uv_timer_t *timer)
 static void begin_drain(struct server *server)
 {
     server->is_draining = true;
+    server->drain_begun_ns = uv_hrtime();
     proving_stop(server);
     fetch_cancel();
     server->incomplete_until_ms = uv_now(&server->loop) + server->params->drain_incomplete_timeout;
@@ -161,6 +165,9 @@ static void on_signal(uv_signal_t *signal, int number)
 {
     struct server *server = server_of(signal->data);
     if (server->is_draining) {
+        if (uv_hrtime() - server->drain_begun_ns < (uint64_t)SAME_STOP_MS * NS_PER_MS) {
+            return;
+        }
         log_line(LOG_WARNING, "stopping now");
         _exit(SIGNAL_EXIT_BASE + number);
     }

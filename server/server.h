@@ -100,6 +100,7 @@ struct server {
     uv_timer_t log_flush;    /* writes how many lines were suppressed */
     uv_timer_t accept_retry; /* accepts again after an error */
     uv_timer_t drain;        /* times the stop: the accept queue, the grace, drain_timeout */
+    uint64_t drain_begun_ns; /* on the same clock */
     uint32_t accept_rounds;  /* times that the stop has looked at the accept queue */
     uv_signal_t sigterm, sigint, sighup, sigusr1;
     bool is_starting;     /* the first models are loading, or failed: only probes get answers */

@@ -456,9 +456,25 @@ def second_signal():
         expect("the first bytes have come", infer(Client(daemon.port)), 200)
         daemon.process.send_signal(signal.SIGINT)
         daemon.wait_for("stopping")
+        time.sleep(0.3)
         daemon.process.send_signal(signal.SIGINT)
         expect("exit status", daemon.process.wait(TIMEOUT_S), 128 + signal.SIGINT)
         daemon.process.returncode = 0
+
+
+def doubled_signal():
+    """timeout(1) sends its signal to the process and to its group: that is one stop, not two."""
+    with Daemon([ADD]) as daemon:
+        slow = Client(daemon.port)
+        request = build_request("POST", "/v2/models/add/infer", add_body())
+        slow.send(request[:-10])
+        expect("the first bytes have come", infer(Client(daemon.port)), 200)
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.wait_for("stopping")
+        daemon.process.send_signal(signal.SIGTERM)
+        slow.send(request[-10:])
+        expect("the slow request", slow.answer(), 200)
+        expect("exit status", daemon.process.wait(TIMEOUT_S), 0)
 
 
 # ---- disconnects, overload ----
@@ -678,7 +694,7 @@ CHECKS = (
     closed_standard_files, port_in_use, names,
     unix_socket, inherited_sockets, logs_keep_every_line, sockets_for_another,
     stops_at_once_when_idle, few_files,
-    drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal,
+    drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal, doubled_signal,
     disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,
     log_lines)
 
