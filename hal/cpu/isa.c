@@ -111,11 +111,6 @@ const char *hal_cpu_isa_name(enum hal_cpu_isa isa)
     return level_of(isa)->name;
 }
 
-enum hal_cpu_isa hal_cpu_isa_base(enum hal_cpu_isa isa)
-{
-    return level_of(isa)->base;
-}
-
 const struct hal_cpu_uk *hal_cpu_isa_kernels(enum hal_cpu_isa isa)
 {
     return level_of(isa)->kernels;
@@ -130,15 +125,6 @@ bool hal_cpu_isa_parse(const char *name, enum hal_cpu_isa *out_isa)
         }
     }
     return false;
-}
-
-bool hal_cpu_isa_has(enum hal_cpu_isa isa, enum hal_cpu_isa other)
-{
-    must(other < HAL_CPU_ISA_COUNT);
-    while (isa != other && level_of(isa)->base != isa) {
-        isa = levels[isa].base;
-    }
-    return isa == other;
 }
 
 bool hal_cpu_isa_supported(enum hal_cpu_isa isa)

@@ -29,12 +29,6 @@ const char *hal_cpu_isa_name(enum hal_cpu_isa isa);
 /* Finds the level with a name such as "avx2"; false if there is none. */
 bool hal_cpu_isa_parse(const char *name, enum hal_cpu_isa *out_isa);
 
-/* The level that |isa| builds on; HAL_CPU_GENERIC has itself as base. */
-enum hal_cpu_isa hal_cpu_isa_base(enum hal_cpu_isa isa);
-
-/* Is |isa| the level |other|, or does it build on it? */
-bool hal_cpu_isa_has(enum hal_cpu_isa isa, enum hal_cpu_isa other);
-
 /* Can this machine, with this operating system and this build, run |isa|? */
 bool hal_cpu_isa_supported(enum hal_cpu_isa isa);
 enum hal_cpu_isa hal_cpu_isa_best(void);

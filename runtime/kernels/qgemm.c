@@ -33,7 +33,7 @@ static void copy_pixels(const struct rt_qcopy *c, uint8_t *to, const uint8_t *fr
     }
 }
 
-void rt_qgemm_copy_run(const struct rt_qcopy *c, uint8_t *to)
+static void copy_part(const struct rt_qcopy *c, uint8_t *to)
 {
     int64_t before = rt_min(rt_max(-c->x, 0), c->columns);
     int64_t end = rt_max(before, rt_min(c->width - c->x, c->columns));
@@ -172,7 +172,7 @@ static void place_input(const struct rt_qgemm *g, const struct band *b, const ui
             .to_pixel = channels,
             .zero = (uint8_t)g->x_zero,
         };
-        rt_qgemm_copy_run(&part, copy);
+        copy_part(&part, copy);
         pixel = channels;
         line = part.columns * channels;
         call->a = copy;

@@ -102,8 +102,6 @@ struct rt_qcopy {
     uint8_t zero;
 };
 
-void rt_qgemm_copy_run(const struct rt_qcopy *copy, uint8_t *to);
-
 /* Makes an image of each block of |to_pixel| channels, |plane| bytes apart. */
 void rt_qgemm_copy_planes(const struct rt_qcopy *copy, uint8_t *to, int64_t plane);
 

@@ -31,7 +31,4 @@ MUST_CHECK enum status rt_batch_replace(struct rt_batch_call *call, uint32_t ind
  */
 MUST_CHECK enum status rt_batch_spread(struct rt_batch_call *call, uint32_t index);
 
-/* The node is a view from now on: of argument 0, with the dims that its output has. */
-MUST_CHECK enum status rt_batch_become_view(struct rt_batch_call *call);
-
 #endif

@@ -89,7 +89,8 @@ static bool is_in_order(const struct rt_value *v)
     return v->order == NULL && !v->is_packed;
 }
 
-enum status rt_batch_become_view(struct rt_batch_call *call)
+/* From now on the node is a view of argument 0, with the dims that its output has. */
+static enum status become_view(struct rt_batch_call *call)
 {
     struct rt_graph *graph = call->graph;
     const struct rt_value *out = rt_node_out(graph, call->node, 0);
@@ -312,7 +313,7 @@ static enum status lift(struct rt_batch_call *call)
     TRY(rt_op_apply(graph, call->node->op, args, count, dtype, &self, call->err));
     call->node = &graph->nodes[number];
     TRY(rt_batch_replace(call, 0, self));
-    return rt_batch_become_view(call);
+    return become_view(call);
 }
 
 /* Parts of dims, and dims of length 1, argument 1 being the dim. All of dim 0 is a view. */
@@ -330,7 +331,7 @@ enum status rt_batch_part(struct rt_batch_call *call)
     all = rt_dim_mul(&graph->dims, all, call->rows);
     bool is_all = rt_dim_same(all, rt_value_numel(graph, &graph->values[from]));
     bool is_dim = rt_batch_arg(call, 1)->kind == RT_INT;
-    return is_all ? rt_batch_become_view(call) : is_dim ? lift(call) : call->err->code;
+    return is_all ? become_view(call) : is_dim ? lift(call) : call->err->code;
 }
 
 /* Does no dim longer than 1 change places? Then the elements do not either. */
@@ -355,7 +356,7 @@ static enum status permute_rows(struct rt_batch_call *call, const uint8_t *order
     uint32_t self = call->node->args[0];
     struct rt_dim dims[SHAPE_RANK_MAX], places[SHAPE_RANK_MAX];
     if ((call->node->op->flags & RT_OP_VIEW) || stays(rt_node_out(graph, call->node, 0), order)) {
-        return rt_batch_become_view(call);
+        return become_view(call);
     }
     if (rank >= SHAPE_RANK_MAX || !is_in_order(&graph->values[self]) ||
         !is_in_order(rt_node_out(graph, call->node, 0))) {
@@ -371,7 +372,7 @@ static enum status permute_rows(struct rt_batch_call *call, const uint8_t *order
     TRY(apply(call, RT_OP(view), self, dims, rank + 1u, &self));
     TRY(apply(call, RT_OP(permute), self, places, rank + 1u, &self));
     TRY(rt_batch_replace(call, 0, self));
-    return rt_batch_become_view(call);
+    return become_view(call);
 }
 
 static uint8_t place_of(struct rt_dim given, uint8_t rank)

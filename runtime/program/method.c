@@ -116,11 +116,6 @@ struct rt_plan_stats rt_method_plan_stats(struct rt_method *method)
     return stats;
 }
 
-uint32_t rt_method_plan_count(struct rt_method *method)
-{
-    return (uint32_t)rt_method_plan_stats(method).count;
-}
-
 const char *rt_method_platform(const struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);

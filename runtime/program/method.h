@@ -94,9 +94,6 @@ void rt_method_fini(struct rt_method *method);
 /* The source lines that the method's file knows; borrows |method|, which comes from a file. */
 struct rt_notes rt_method_notes(const struct rt_method *method);
 
-/* Plans that are kept. Any thread. */
-uint32_t rt_method_plan_count(struct rt_method *method);
-
 /* A program without files whose only method has just its kind and its device. */
 MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
                                             const struct rt_callable *callable,

@@ -11,9 +11,6 @@
 #include "base/status.h"
 #include "runtime/program/program.h"
 
-struct hal_buffer;
-struct hal_pool;
-
 struct rt_result_info {
     struct shape shape;  /* of a tensor; a dim that is not known is at most that */
     size_t bytes;        /* of |shape| */
@@ -63,21 +60,5 @@ MUST_CHECK enum status rt_method_take_extent(const struct rt_method *method, uin
 
 /* What is known of a result without the inputs. */
 struct rt_result_info rt_result_bounds(const struct rt_io *io);
-
-/* How many dims of all inputs may vary, and how many results have such a dim. */
-uint32_t rt_method_dynamic_dim_count(const struct rt_method *method);
-uint32_t rt_method_dynamic_result_count(const struct rt_method *method);
-
-/*
- * The result allocator that a signature calls `fbr`: from all dynamic dims of the inputs (raw
- * order, outermost first) a buffer of |pool| for each dynamic result, in raw order, of exactly its
- * size. An entry is NULL where the extent depends on data or on control flow, unless |extents|, by
- * raw result, has the shape that a call found out: with what the first call left NULL the second
- * one gives the rest. |extents| and its entries may be NULL. The caller owns the references.
- */
-MUST_CHECK enum status
-rt_method_allocate_results(struct rt_method *method, const int64_t *dims, uint32_t dim_count,
-                           const struct shape *const *extents, struct hal_pool *pool,
-                           struct hal_buffer **out_buffers, struct error *err);
 
 #endif

@@ -158,7 +158,10 @@ static struct rt_sched_job *first_child(const struct rt_sched_queue *queue)
     return NULL;
 }
 
-struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue)
+/* The oldest ready job of the highest priority. If the job that ran last was not a step, a step
+ * goes first. If the queue is starved, a child goes first: its parent may hold the memory that the
+ * others wait for. NULL: no job is ready. */
+static struct rt_sched_job *first_ready(const struct rt_sched_queue *queue)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
     if (!queue->levels) {
@@ -188,7 +191,7 @@ bool rt_queue_is_too_late(const struct rt_sched_queue *queue, const struct rt_sc
 
 struct rt_sched_job *rt_queue_take_turn(struct rt_sched_queue *queue, uint64_t now_ns)
 {
-    struct rt_sched_job *first = rt_queue_first(queue);
+    struct rt_sched_job *first = first_ready(queue);
     bool is_passed = first && rt_queue_is_too_late(queue, first, now_ns);
     queue->passes = is_passed && queue->passes < PASSES_MAX ? queue->passes + 1 : 0;
     if (queue->passes == 0) {
@@ -230,7 +233,7 @@ void rt_queue_await_steps(struct rt_sched_queue *queue, const struct rt_sched_ru
 uint64_t rt_queue_due_ns(const struct rt_sched_queue *queue)
 {
     OBJ_CHECK(queue, RT_SCHED_QUEUE_MAGIC);
-    const struct rt_sched_job *first = rt_queue_first(queue);
+    const struct rt_sched_job *first = first_ready(queue);
     uint64_t oldest_ns = UINT64_MAX, due_ns;
     if (is_held(queue, first)) {
         return queue->held_ns;

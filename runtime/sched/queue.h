@@ -78,12 +78,6 @@ void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job
 /* |job| no longer waits, neither ready nor behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* The oldest ready job of the highest priority, but a step if what ran last was none, and a child
- * if the queue is starved: its parent may hold the memory that the others wait for. NULL: none is
- * ready.
- */
-struct rt_sched_job *rt_queue_first(const struct rt_sched_queue *queue);
-
 /* Likewise, but a job that can still be done before its deadline goes before one that probably
  * cannot: else each job of a long queue would start just before its deadline, and the device would
  * do work for jobs that are cut. A job that is too late runs if no other is ready, or if others

@@ -346,18 +346,6 @@ void repository_forget_generations(struct repository *repository, struct rt_sequ
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-enum status repository_remove(struct repository *repository, struct model *model, struct error *err)
-{
-    struct repository_draft draft;
-    enum status status = repository_draft_init(&draft, repository, NULL, err);
-    if (status == ST_OK) {
-        repository_draft_remove(&draft, model);
-        status = repository_draft_publish(&draft, err);
-    }
-    repository_draft_fini(&draft);
-    return status;
-}
-
 void repository_fail(struct repository *repository, const struct error *why)
 {
     struct repository_index *index = repository_ref_index(repository);

@@ -113,10 +113,6 @@ MUST_CHECK enum status repository_evict(struct repository *repository,
                                         struct model ***out_models, uint32_t *out_count,
                                         struct error *err);
 
-/* Removes |model| from the index and sets it UNLOADING. Calls that hold it go on. ST_EXHAUSTED. */
-MUST_CHECK enum status repository_remove(struct repository *repository, struct model *model,
-                                         struct error *err);
-
 /* Calls model_fail() for each model, or for each model whose files changed on disk
  * (rt_program_verify_files()). The loop. */
 void repository_fail(struct repository *repository, const struct error *why);

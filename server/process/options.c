@@ -81,10 +81,3 @@ enum status options_add_arguments(struct options *options, int argc, char *const
     }
     return ST_OK;
 }
-
-enum status options_parse(int argc, char *const argv[], struct options *out_options,
-                          struct error *err)
-{
-    options_init(out_options);
-    return options_add_arguments(out_options, argc, argv, err);
-}

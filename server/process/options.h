@@ -157,10 +157,6 @@ void options_init(struct options *options);
 MUST_CHECK enum status options_add_arguments(struct options *options, int argc, char *const argv[],
                                              struct error *err);
 
-/* The defaults, and the arguments. */
-MUST_CHECK enum status options_parse(int argc, char *const argv[], struct options *out_options,
-                                     struct error *err);
-
 /* Adds a model. ST_INVALID: there are too many. */
 MUST_CHECK enum status options_add_model(struct options *options, struct option_model model,
                                          struct error *err);

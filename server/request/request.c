@@ -317,7 +317,7 @@ static enum step_result step_prepare(struct request *request)
     return advance(request, status, STEP_RUN);
 }
 
-struct request *request_of(struct rt_sched_job *job)
+static struct request *request_of(struct rt_sched_job *job)
 {
     struct request *request;
     OBJ_CAST(request, LIST_ENTRY(job, struct request, job), REQUEST_MAGIC);

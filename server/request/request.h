@@ -115,9 +115,6 @@ struct request {
 /* A request in step READ for |exchange|; NULL without memory. */
 struct request *request_take(struct server *server, struct exchange *exchange);
 
-/* The request that owns the job. Any thread. */
-struct request *request_of(struct rt_sched_job *job);
-
 /* The head is complete: checks route, limits and memory. False: |http_status| and |err| say what is
  * wrong. */
 MUST_CHECK bool request_begin(struct request *request, const struct exchange_head *head);

@@ -70,12 +70,9 @@ MUST_CHECK enum status grammar_walk_new(const struct grammar *grammar, struct gr
 void grammar_walk_free(struct grammar_walk *walk); /* accepts NULL */
 struct grammar_state grammar_walk_begin(const struct grammar_walk *walk);
 
-/* May |bytes| come next? Part of a character may. False, too, when the walk has no room or memory
- * for more states: grammar_mask() and grammar_walk_check() then say so. */
-bool grammar_state_accepts(struct grammar_walk *walk, struct grammar_state state,
-                           struct span bytes);
-
-/* The same, and moves |state| behind them; false: it stays. */
+/* Moves |state| behind |bytes|, which may be a part of a character. False, and |state| stays, if
+ * they may not come next, or if the walk has no room or memory for more states: grammar_mask() and
+ * grammar_walk_check() then say so. */
 bool grammar_state_advance(struct grammar_walk *walk, struct grammar_state *state,
                            struct span bytes);
 

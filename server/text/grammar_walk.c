@@ -448,11 +448,6 @@ bool grammar_state_advance(struct grammar_walk *walk, struct grammar_state *stat
     return at != DEAD;
 }
 
-bool grammar_state_accepts(struct grammar_walk *walk, struct grammar_state state, struct span bytes)
-{
-    return grammar_state_advance(walk, &state, bytes);
-}
-
 bool grammar_state_may_end(const struct grammar_walk *walk, struct grammar_state state)
 {
     return walk->states[state.at].may_end;

@@ -59,6 +59,67 @@ static void note_digest(struct tokenizer *tokenizer, struct span file,
     digest_end(&digest, tokenizer->digest);
 }
 
+/* Steps behind a fused token need it whole, unless they only cut its beginning. */
+static void find_holding(struct tokenizer *tokenizer)
+{
+    bool needs_whole = false;
+    for (size_t i = tokenizer->decode_count; i-- > 0;) {
+        struct decode_step *step = &tokenizer->decode[i];
+        if (step->kind == DECODE_FUSE || step->kind == DECODE_BYTE_LEVEL) {
+            step->holds = needs_whole;
+            needs_whole = false;
+        } else if (step->kind != DECODE_STRIP || step->stop > 0) {
+            needs_whole = true;
+        }
+    }
+    bool is_held = false;
+    for (size_t i = 0; i < tokenizer->decode_count; i++) {
+        struct decode_step *step = &tokenizer->decode[i];
+        if (step->kind == DECODE_FUSE || step->kind == DECODE_BYTE_LEVEL) {
+            is_held = step->holds;
+        } else if (step->kind == DECODE_STRIP) {
+            step->holds = is_held; /* each of its inputs is a whole token */
+        }
+    }
+}
+
+/* A list of pieces may have the text of a special token at another id, too. The library goes by
+ * texts when it leaves special tokens out. */
+static void mark_repeated(struct tokenizer *tokenizer)
+{
+    const struct vocab *vocab = &tokenizer->vocab;
+    for (uint32_t id = 0; vocab->has_repeated && id < vocab->size; id++) {
+        uint32_t found = vocab_has(vocab, id) ? vocab_find(vocab, vocab_text(vocab, id)) : id;
+        tokenizer->flags[id] |= tokenizer->flags[found] & TOKEN_SPECIAL;
+    }
+}
+
+static enum status finish(struct tokenizer *tokenizer, struct error *err)
+{
+    struct vocab *extra = &tokenizer->extra;
+    tokenizer->size = tokenizer->vocab.size > extra->size ? tokenizer->vocab.size : extra->size;
+    if (tokenizer->size == 0) {
+        return error_set(err, ST_CORRUPT, "the vocabulary is empty");
+    }
+    tokenizer->flags = calloc(tokenizer->size, 1);
+    if (!tokenizer->flags) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the vocabulary");
+    }
+    for (size_t i = 0; i < tokenizer->added_count; i++) {
+        const struct added_token *added = &tokenizer->added[i];
+        must(added->id < tokenizer->size);
+        tokenizer->flags[added->id] |=
+            (uint8_t)(TOKEN_ADDED | (added->is_special ? TOKEN_SPECIAL : 0));
+    }
+    for (uint32_t id = 0; tokenizer->model.piece_types && id < tokenizer->vocab.size; id++) {
+        uint8_t type = tokenizer->model.piece_types[id];
+        tokenizer->flags[id] |= type == PIECE_CONTROL || type == PIECE_UNKNOWN ? TOKEN_SPECIAL : 0;
+    }
+    mark_repeated(tokenizer);
+    find_holding(tokenizer);
+    return added_make_tries(tokenizer, err);
+}
+
 enum status tokenizer_parse(struct span file, enum tokenizer_pattern pattern,
                             struct tokenizer **out, struct error *err)
 {
@@ -68,7 +129,7 @@ enum status tokenizer_parse(struct span file, enum tokenizer_pattern pattern,
         return ST_EXHAUSTED;
     }
     enum status status = parse_any(tokenizer, file, pattern, err);
-    status = status == ST_OK ? tokenizer_finish(tokenizer, err) : status;
+    status = status == ST_OK ? finish(tokenizer, err) : status;
     if (status == ST_INVALID) {
         status = err->code = ST_CORRUPT; /* so documents call it that somebody wrote by hand */
     }
@@ -155,65 +216,4 @@ enum status tokenizer_load_pattern(const char *path, enum tokenizer_pattern patt
 enum status tokenizer_load(const char *path, struct tokenizer **out, struct error *err)
 {
     return tokenizer_load_pattern(path, TOKENIZER_PATTERN_AUTO, out, err);
-}
-
-/* Steps behind a fused token need it whole, unless they only cut its beginning. */
-static void find_holding(struct tokenizer *tokenizer)
-{
-    bool needs_whole = false;
-    for (size_t i = tokenizer->decode_count; i-- > 0;) {
-        struct decode_step *step = &tokenizer->decode[i];
-        if (step->kind == DECODE_FUSE || step->kind == DECODE_BYTE_LEVEL) {
-            step->holds = needs_whole;
-            needs_whole = false;
-        } else if (step->kind != DECODE_STRIP || step->stop > 0) {
-            needs_whole = true;
-        }
-    }
-    bool is_held = false;
-    for (size_t i = 0; i < tokenizer->decode_count; i++) {
-        struct decode_step *step = &tokenizer->decode[i];
-        if (step->kind == DECODE_FUSE || step->kind == DECODE_BYTE_LEVEL) {
-            is_held = step->holds;
-        } else if (step->kind == DECODE_STRIP) {
-            step->holds = is_held; /* each of its inputs is a whole token */
-        }
-    }
-}
-
-/* A list of pieces may have the text of a special token at another id, too. The library goes by
- * texts when it leaves special tokens out. */
-static void mark_repeated(struct tokenizer *tokenizer)
-{
-    const struct vocab *vocab = &tokenizer->vocab;
-    for (uint32_t id = 0; vocab->has_repeated && id < vocab->size; id++) {
-        uint32_t found = vocab_has(vocab, id) ? vocab_find(vocab, vocab_text(vocab, id)) : id;
-        tokenizer->flags[id] |= tokenizer->flags[found] & TOKEN_SPECIAL;
-    }
-}
-
-enum status tokenizer_finish(struct tokenizer *tokenizer, struct error *err)
-{
-    struct vocab *extra = &tokenizer->extra;
-    tokenizer->size = tokenizer->vocab.size > extra->size ? tokenizer->vocab.size : extra->size;
-    if (tokenizer->size == 0) {
-        return error_set(err, ST_CORRUPT, "the vocabulary is empty");
-    }
-    tokenizer->flags = calloc(tokenizer->size, 1);
-    if (!tokenizer->flags) {
-        return error_set(err, ST_EXHAUSTED, "no memory for the vocabulary");
-    }
-    for (size_t i = 0; i < tokenizer->added_count; i++) {
-        const struct added_token *added = &tokenizer->added[i];
-        must(added->id < tokenizer->size);
-        tokenizer->flags[added->id] |=
-            (uint8_t)(TOKEN_ADDED | (added->is_special ? TOKEN_SPECIAL : 0));
-    }
-    for (uint32_t id = 0; tokenizer->model.piece_types && id < tokenizer->vocab.size; id++) {
-        uint8_t type = tokenizer->model.piece_types[id];
-        tokenizer->flags[id] |= type == PIECE_CONTROL || type == PIECE_UNKNOWN ? TOKEN_SPECIAL : 0;
-    }
-    mark_repeated(tokenizer);
-    find_holding(tokenizer);
-    return added_make_tries(tokenizer, err);
 }

@@ -314,7 +314,6 @@ MUST_CHECK enum status encoder_check(struct encoder *encoder, const struct buf *
 
 /* tokenizer_free()'s and the loaders' */
 struct tokenizer *tokenizer_new(struct error *err);
-MUST_CHECK enum status tokenizer_finish(struct tokenizer *tokenizer, struct error *err);
 MUST_CHECK enum status tokenizer_copy(struct tokenizer *tokenizer, struct span text,
                                       struct span *out, struct error *err);
 

@@ -15,6 +15,7 @@
 #include "config.h"
 
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -53,9 +54,10 @@ static void print_steps(const struct bench_model *model, double *times)
         sum += times[i];
     }
     qsort(times, STEPS, sizeof(*times), compare);
-    printf("steps %s: %.0f us at least, %.0f us in the median, %.0f us in the mean, %u plans\n",
+    printf("steps %s: %.0f us at least, %.0f us in the median, %.0f us in the mean, %" PRIu64
+           " plans\n",
            model->name, times[0], times[STEPS / 2], sum / STEPS,
-           rt_method_plan_count(model->method));
+           rt_method_plan_stats(model->method).count);
 }
 
 static enum status time_steps(const struct bench_model *model, long position, struct error *err)

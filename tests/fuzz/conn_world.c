@@ -59,7 +59,8 @@ static void start_server(struct server *server, const char *listen, const char *
     };
     struct error err = {0};
     int argc = sizeof(argv) / sizeof(argv[0]);
-    if (options_parse(argc, (char *const *)(uintptr_t)argv, &options, &err) != ST_OK ||
+    options_init(&options);
+    if (options_add_arguments(&options, argc, (char *const *)(uintptr_t)argv, &err) != ST_OK ||
         log_open(NULL, options.log_level, &err) != ST_OK ||
         server_init(server, &options, &err) != ST_OK || server_start(server, &err) != ST_OK) {
         fprintf(stderr, "the server does not start: %s\n", err.text);

@@ -28,7 +28,7 @@ static void test_isa_names(void **state)
     assert_false(hal_cpu_isa_parse("avx2 ", &isa));
 }
 
-/* A machine with a level has its base; a level that it can use has kernels of its own name. */
+/* A level that the machine can use has kernels of its own name. */
 static void test_isa_support(void **state)
 {
     (void)state;
@@ -37,27 +37,10 @@ static void test_isa_support(void **state)
     for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
         enum hal_cpu_isa isa = (enum hal_cpu_isa)i;
         if (hal_cpu_isa_supported(isa)) {
-            assert_true(hal_cpu_isa_supported(hal_cpu_isa_base(isa)));
             assert_string_equal(hal_cpu_isa_kernels(isa)->name, hal_cpu_isa_name(isa));
             assert_true(isa <= hal_cpu_isa_best());
         }
     }
-}
-
-/* Along the bases, whatever the order of the rows. */
-static void test_isa_has(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < HAL_CPU_ISA_COUNT; i++) {
-        enum hal_cpu_isa isa = (enum hal_cpu_isa)i;
-        assert_true(hal_cpu_isa_has(isa, isa));
-        assert_true(hal_cpu_isa_has(isa, hal_cpu_isa_base(isa)));
-        assert_true(hal_cpu_isa_has(isa, HAL_CPU_GENERIC));
-        assert_int_equal(hal_cpu_isa_has(HAL_CPU_GENERIC, isa), isa == HAL_CPU_GENERIC);
-    }
-    assert_int_equal(hal_cpu_isa_base(HAL_CPU_GENERIC), HAL_CPU_GENERIC);
-    assert_true(hal_cpu_isa_has(HAL_CPU_AVX512_VNNI, HAL_CPU_AVX2));
-    assert_false(hal_cpu_isa_has(HAL_CPU_AVX2, HAL_CPU_AVX512_VNNI));
 }
 
 static void test_isa_acquire(void **state)
@@ -207,7 +190,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_isa_names),
         cmocka_unit_test(test_isa_support),
-        cmocka_unit_test(test_isa_has),
         cmocka_unit_test(test_isa_acquire),
         cmocka_unit_test(test_isa_environment),
         cmocka_unit_test(test_isa_missing_names_both),

@@ -286,7 +286,8 @@ int main(void)
     char *argv[] = {(char[]){"pted"}, (char[]){"--workers=1"}, NULL};
     struct error err;
     pthread_t thread;
-    must(options_parse(2, argv, &options, &err) == ST_OK);
+    options_init(&options);
+    must(options_add_arguments(&options, 2, argv, &err) == ST_OK);
     listen_for_server();
     watch_server(log_path);
     must(server_init(&server, &options, &err) == ST_OK);

@@ -54,7 +54,8 @@ int main(void)
     struct error err = {0};
     int count = 0, of_pool = 0, of_device = 0;
     unsetenv("UV_THREADPOOL_SIZE");
-    must(options_parse(3, argv, &options, &err) == ST_OK);
+    options_init(&options);
+    must(options_add_arguments(&options, 3, argv, &err) == ST_OK);
     for (enum status status; (status = start_with(count, &options, &err)) != ST_OK; count++) {
         must(exit_status_of(status) == EX_OSERR);
         must(strstr(err.text, strerror(EAGAIN)) != NULL);

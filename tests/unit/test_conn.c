@@ -195,10 +195,8 @@ static bool is_opening; /* the transport, when the next client comes */
 static int set_up(void **state)
 {
     static struct options options;
-    char *argv[] = {(char[]){"pted"}, NULL};
-    struct error err;
     (void)state;
-    assert_int_equal(options_parse(1, argv, &options, &err), ST_OK);
+    options_init(&options);
     memset(&server, 0, sizeof(server));
     server.magic = SERVER_MAGIC;
     server.options = &options;

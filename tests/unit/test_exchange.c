@@ -173,8 +173,10 @@ static int set_up(void **state)
         snprintf(named, sizeof(named), "--model=m%d=%s", i, model);
         argv[7 + i] = strdup(named);
     }
-    assert_int_equal(options_parse(7 + MORE_MODELS, (char *const *)(uintptr_t)argv, &options, &err),
-                     ST_OK);
+    options_init(&options);
+    assert_int_equal(
+        options_add_arguments(&options, 7 + MORE_MODELS, (char *const *)(uintptr_t)argv, &err),
+        ST_OK);
     assert_int_equal(log_open(NULL, options.log_level, &err), ST_OK);
     assert_int_equal(server_init(&server, &options, &err), ST_OK);
     assert_int_equal(server_start(&server, &err), ST_OK);

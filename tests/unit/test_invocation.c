@@ -587,15 +587,15 @@ static void asking_for_a_plan_makes_none(void **state)
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
         struct world w;
         open_default(&w, models[i]);
-        uint32_t plans = rt_method_plan_count(w.method);
+        uint64_t plans = rt_method_plan_stats(w.method).count;
         struct rt_invocation *inv = begin(&w, 3);
         size_t bytes = rt_invocation_bytes(inv);
         assert_int_equal(rt_invocation_plan(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
         assert_int_equal(rt_invocation_prepare(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
-        assert_int_equal(rt_method_plan_count(w.method), plans);
+        assert_int_equal(rt_method_plan_stats(w.method).count, plans);
         assert_int_equal(rt_invocation_bytes(inv), bytes);
         assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
-        assert_true(rt_method_plan_count(w.method) > plans);
+        assert_true(rt_method_plan_stats(w.method).count > plans);
         rt_invocation_free(inv);
         inv = begin(&w, 3);
         assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_CACHED, &w.err));

@@ -17,7 +17,8 @@ static enum status parse(char *argv[], struct options *options, struct error *er
     while (argv[argc]) {
         argc++;
     }
-    return options_parse(argc, argv, options, err);
+    options_init(options);
+    return options_add_arguments(options, argc, argv, err);
 }
 
 static struct options options;
@@ -25,9 +26,7 @@ static struct options options;
 static void presets(void **state)
 {
     (void)state;
-    struct error err;
-    char *argv[] = {(char[]){"pted"}, NULL};
-    assert_ok(err, options_parse(1, argv, &options, &err));
+    options_init(&options);
     assert_int_equal(options.action, OPTIONS_SERVE);
     assert_int_equal(options.params.body_bytes_max, 64 << 20);
     assert_int_equal(options.params.header_timeout, 10000);

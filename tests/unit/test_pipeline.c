@@ -525,15 +525,15 @@ static void asking_a_pipeline_changes_nothing(void **state)
             assert_ok(w.err, rt_invocation_input(inv, i, DT_F32, &shape, &ptr, &w.err));
             memset(ptr, 0, (size_t)shape.dims[0] * 12 * sizeof(float));
         }
-        uint32_t plans = rt_method_plan_count(mlp);
+        uint64_t plans = rt_method_plan_stats(mlp).count;
         size_t bytes = rt_invocation_bytes(inv), reserved = reserved_count(w.pool);
         assert_int_equal(rt_invocation_plan(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
         assert_int_equal(rt_invocation_prepare(inv, RT_PREPARE_CACHED, &w.err), ST_WOULD_PLAN);
-        assert_int_equal(rt_method_plan_count(mlp), plans);
+        assert_int_equal(rt_method_plan_stats(mlp).count, plans);
         assert_int_equal(rt_invocation_bytes(inv), bytes);
         assert_int_equal(reserved_count(w.pool), reserved);
         assert_ok(w.err, rt_invocation_prepare(inv, RT_PREPARE_ALL, &w.err));
-        assert_int_equal(rt_method_plan_count(mlp), plans + 1);
+        assert_int_equal(rt_method_plan_stats(mlp).count, plans + 1);
         assert_int_equal(submit_and_wait(inv, false), ST_OK);
         rt_invocation_free(inv);
     }

@@ -104,7 +104,8 @@ static void load(struct world *w, const char *pipeline)
     } else {
         argv[3] = NULL;
     }
-    assert_ok(w->err, options_parse(pipeline ? 5 : 3, argv, &w->options, &w->err));
+    options_init(&w->options);
+    assert_ok(w->err, options_add_arguments(&w->options, pipeline ? 5 : 3, argv, &w->err));
     assert_ok(w->err, repository_load(&w->repository, &w->options, NULL, &w->err));
 }
 
@@ -326,6 +327,15 @@ static struct rt_invocation *begin_sum(struct world *w, struct model *model,
     return call;
 }
 
+static void remove_model(struct world *w, const struct model *model)
+{
+    struct repository_draft draft;
+    assert_ok(w->err, repository_draft_init(&draft, &w->repository, &w->options, &w->err));
+    repository_draft_remove(&draft, model);
+    assert_ok(w->err, repository_draft_publish(&draft, &w->err));
+    repository_draft_fini(&draft);
+}
+
 static void a_model_is_removed_while_a_call_runs(void **state)
 {
     struct world *w = *state;
@@ -338,7 +348,7 @@ static void a_model_is_removed_while_a_call_runs(void **state)
     assert_ok(w->err, hal_semaphore_new(0, &gate, &w->err));
     struct rt_invocation *call = begin_sum(w, model, gate);
     rt_invocation_submit(call, HAL_CALLER_BUSY, on_done, &done);
-    assert_ok(w->err, repository_remove(&w->repository, model, &w->err));
+    remove_model(w, model);
     assert_not_found(w, "sum", 0, "no model 'sum'");
     assert_not_found(w, "sum.forward", 0, "no model 'sum.forward'");
     assert_found(w, "other", 0, "other", 1);
@@ -367,7 +377,7 @@ static void the_last_reference_frees(void **state)
     assert_true(rt_program_descriptors() > none); /* its weights are read from the file */
     struct repository_index *index = repository_ref_index(&w->repository);
     struct model *model = find(w, "net", 0);
-    assert_ok(w->err, repository_remove(&w->repository, model, &w->err));
+    remove_model(w, model);
     assert_int_equal(repository_count(&w->repository), 0);
     assert_int_equal(index->count, 1); /* a reader of the index keeps the old one */
     assert_ptr_equal(index->models[0], model);
@@ -646,7 +656,7 @@ static void the_index_changes_while_threads_read_it(void **state)
         assert_ok(w->err, repository_draft_publish(&draft, &w->err));
         repository_draft_fini(&draft);
         model_fail(guest, &why); /* LOADING until now */
-        assert_ok(w->err, repository_remove(&w->repository, guest, &w->err));
+        remove_model(w, guest);
     }
     for (unsigned i = 0; i < 2; i++) {
         atomic_store(&seekers[i].is_over, true);
