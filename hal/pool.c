@@ -115,7 +115,12 @@ static enum status init_zone(struct zone *zone, struct hal_device *device, size_
                              enum hal_memory memory, struct error *err)
 {
     size_t addresses = address_bytes(device, size);
-    TRY(hal_buffer_new_in(device, addresses, memory, &zone->memory, err));
+    enum status status = hal_buffer_new_in(device, addresses, memory, &zone->memory, err);
+    if (status == ST_EXHAUSTED && addresses > size) { /* ulimit -v, or no overcommit */
+        addresses = size;
+        status = hal_buffer_new_in(device, addresses, memory, &zone->memory, err);
+    }
+    TRY(status);
     zone->size_bytes = size;
     zone->granule_bytes = GRANULE_BYTES_MIN;
     while (granule_count(zone) > GRANULES_MAX) {
@@ -215,6 +220,19 @@ enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool
     }
     if (status != ST_OK) {
         free_store(store);
+    }
+    return status;
+}
+
+enum status hal_pool_new_up_to(struct hal_device *device, size_t size_max,
+                               struct hal_pool **out_pool, struct error *err)
+{
+    size_t half = device->props.memory_bytes_max / 2; /* models need the rest */
+    size_t size = half < size_max ? half : size_max;
+    enum status status = hal_pool_new(device, size, out_pool, err);
+    while (status == ST_EXHAUSTED && size > GRANULE_BYTES_MIN) {
+        size /= 2;
+        status = hal_pool_new(device, size, out_pool, err);
     }
     return status;
 }

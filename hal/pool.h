@@ -47,6 +47,11 @@ struct hal_pool_stats {
 MUST_CHECK enum status hal_pool_new(struct hal_device *device, size_t size,
                                     struct hal_pool **out_pool, struct error *err);
 
+/* The same with at most |size_max| bytes: with a half, a quarter and so on of what the device could
+ * give, if the process may not have so much address space. */
+MUST_CHECK enum status hal_pool_new_up_to(struct hal_device *device, size_t size_max,
+                                          struct hal_pool **out_pool, struct error *err);
+
 /* Another pool of the same memory, with a share of its own. */
 MUST_CHECK enum status hal_pool_share(struct hal_pool *pool, struct hal_pool **out_pool,
                                       struct error *err);

@@ -250,9 +250,8 @@ enum status card_warm_up(const struct card *card, struct rt_program *program,
     if (!has_warm_ups(card)) {
         return ST_OK;
     }
-    size_t half = hal_device_props(device)->memory_bytes_max / 2;
     struct hal_pool *pool;
-    TRY(hal_pool_new(device, half < POOL_BYTES_MAX ? half : POOL_BYTES_MAX, &pool, err));
+    TRY(hal_pool_new_up_to(device, POOL_BYTES_MAX, &pool, err));
     enum status status = run_all(card, program, pool, err);
     hal_pool_free(pool);
     return status;

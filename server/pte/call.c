@@ -22,7 +22,7 @@
 #include "server/pte/pte.h"
 
 #define CALL_WORKERS_MAX 1024
-#define CALL_RING_BYTES ((size_t)4 << 30)
+#define CALL_RING_BYTES_MAX ((size_t)4 << 30)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
@@ -147,9 +147,7 @@ enum status pte_call_open(struct pte_call *call, const struct pte_call_options *
     };
     const char *name = call->options->device ? call->options->device : "cpu";
     TRY(hal_device_open(name, &device_options, &call->device, err));
-    size_t half = hal_device_props(call->device)->memory_bytes_max / 2;
-    TRY(hal_pool_new(call->device, half < CALL_RING_BYTES ? half : CALL_RING_BYTES, &call->pool,
-                     err));
+    TRY(hal_pool_new_up_to(call->device, CALL_RING_BYTES_MAX, &call->pool, err));
     struct rt_load_options load_options = {
         .device = call->device,
         .data_paths = call->options->data,

@@ -45,7 +45,10 @@ static enum status open_device(struct serving *serving, const struct options *op
     TRY(hal_device_open(name, &device, &serving->device, err));
     const struct hal_device_props *props = hal_device_props(serving->device);
     size_t bytes = ring_bytes(serving, &options->params);
-    TRY(hal_pool_new(serving->device, bytes, &serving->clients, err));
+    enum status status = hal_pool_new(serving->device, bytes, &serving->clients, err);
+    if (status != ST_OK) {
+        return error_prefix(err, "memory for requests (--ring-bytes): ");
+    }
     TRY(hal_pool_share(serving->clients, &serving->running, err));
     TRY(hal_pool_share(serving->clients, &serving->lists, err));
     log_line(LOG_INFO, "device %s: %s", props->name, props->description);

@@ -439,6 +439,26 @@ def few_files():
         expect("infer", infer(clients[0]), 200)
 
 
+def few_addresses():
+    """Memory for requests needs no more addresses than bytes; without these the start says which
+    option wants less."""
+    def limit(mebibytes):
+        return lambda: resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
+
+    if "sanitizers: none\n" not in run("--version").stdout:
+        return  # they need much more address space
+    card = Path(os.environ["top_srcdir"]) / "docs/examples/names.card.json"  # it has first calls
+    with Daemon([ADD, DIGITS, "--card", f"digits={card}", "--workers=2"],
+                preexec_fn=limit(600)) as daemon:
+        expect("infer", infer(Client(daemon.port)), 200)
+    done = subprocess.run([PTED, ADD, "--listen=127.0.0.1:0", "--workers=2", "--ring-bytes=1G"],
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                          preexec_fn=limit(600))
+    expect("exit status", done.returncode, 71)
+    if "memory for requests (--ring-bytes): no memory" not in done.stderr:
+        raise Failure(f"the message names no option: {done.stderr}")
+
+
 def drain_has_an_end():
     with Daemon([ADD, "--drain-timeout=300ms", "--drain-incomplete-timeout=3600s",
                  "--body-timeout=600s"]) as daemon:
@@ -693,7 +713,7 @@ CHECKS = (
     models_are_described, unknown_operator, log_escapes, log_limit, log_requests, log_file, hangup,
     closed_standard_files, port_in_use, names,
     unix_socket, inherited_sockets, logs_keep_every_line, sockets_for_another,
-    stops_at_once_when_idle, few_files,
+    stops_at_once_when_idle, few_files, few_addresses,
     drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal, doubled_signal,
     disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,
     log_lines)

@@ -568,12 +568,19 @@ def no_memory():
     if "sanitizers: none\n" not in run("--version").stdout:
         return
 
-    def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (40 << 20, 40 << 20))
-    done = subprocess.run([PTE, "run", ADD, "--workers", "64"], capture_output=True, text=True,
-                          timeout=TIMEOUT_S, check=False, preexec_fn=limit)
+    def run_within(mebibytes, *arguments):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
+        return subprocess.run([PTE, "run", *arguments], capture_output=True, text=True,
+                              timeout=TIMEOUT_S, check=False, preexec_fn=limit)
+
+    done = run_within(40, ADD, "--workers", "64")
     if done.returncode != 71:
         raise Failure(f"pte run with 40 MiB of address space: {done}")
+    # The memory for calls is as large as the addresses allow.
+    done = run_within(512, ADD, "--workers", "2")
+    if done.returncode != 0:
+        raise Failure(f"pte run with 512 MiB of address space: {done}")
 
 
 CHECKS = (usage_errors, help_version_devices, bad_files, data_files, signatures, operators, inspect,
