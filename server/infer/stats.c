@@ -68,6 +68,12 @@ static void add_batch(struct model_stats *stats, const struct rt_sched_job *job,
     batch->encode += encode;
 }
 
+/* Also a stream whose client left while an event was written: it has no end. */
+static bool is_cancelled(const struct request *request, int status)
+{
+    return !request->exchange || (status == 200 && request->encoded_ns == 0);
+}
+
 void stats_add(struct model_stats *stats, const struct request *request,
                const struct infer_call *call, int status, uint64_t now_ns)
 {
@@ -78,10 +84,11 @@ void stats_add(struct model_stats *stats, const struct request *request,
         return; /* the client went before it had sent all */
     }
     stats->last_ns = now_ns;
-    status_counts_add(&stats->statuses, request->exchange ? status : HTTP_GONE);
-    if (status != 200 || !request->exchange) {
+    bool is_gone = is_cancelled(request, status);
+    status_counts_add(&stats->statuses, is_gone ? HTTP_GONE : status);
+    if (status != 200 || is_gone) {
         add(&stats->failed, now_ns - request->arrived_ns);
-        if (!request->exchange) {
+        if (is_gone) {
             add(&stats->cancelled, now_ns - request->arrived_ns);
         }
         return;

@@ -97,7 +97,7 @@ struct request {
     bool is_sampled; /* it has been decided whether a trace begins with it */
 
     uint64_t arrived_ns; /* when the message was complete */
-    uint64_t encoded_ns; /* when the answer was complete */
+    uint64_t encoded_ns; /* when the answer was complete; 0: not yet */
     uint32_t retry_after_s;
     struct rt_sched_job job;
     enum request_step

@@ -856,6 +856,29 @@ def leaving():
                ANSWERS[0]["answer"])
 
 
+def broken_streams():
+    """A client that goes while an event is written has cancelled its request: it was counted as
+    one that succeeded, and its times began when the machine did."""
+    body = {"model": "chat", "messages": HELLO, **LONG, "n": 64, "stream": True}
+    with Daemon(CHAT) as daemon:
+        client = Client(daemon.port)
+        for i in range(40):
+            gone = Client(daemon.port)
+            gone.send(build_request("POST", "/v1/chat/completions", json.dumps(body).encode()))
+            gone.socket.recv(100)
+            time.sleep(0.0002 * i)
+            gone.reset()
+        wait_idle(client)
+        client.send(build_request("GET", "/v2/models/chat/stats"))
+        expect("status", client.answer(), 200)
+        phases = json.loads(client.body)["model_stats"][0]["inference_stats"]
+        expect("cancelled", phases["cancel"]["count"], 40)
+        expect("success", phases["success"]["count"], 0)
+        for name, phase in phases.items():
+            if phase["ns"] > 40 * TIMEOUT_S * 10**9:
+                raise Failure(f"{name}: {phase}")
+
+
 def slow_readers():
     """A stream that is not read waits; then it goes on, or it is cut, and others are not hurt."""
     body = {"model": "chat", "messages": HELLO, **LONG, "n": 64, "logprobs": True,
@@ -992,7 +1015,7 @@ def logs():
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
           forced_calls, heavy_masks, large_walks, formats, rules, format_crowd, refusals,
-          other_words, odd_templates, leaving, slow_readers, crowd, limits, logs)
+          other_words, odd_templates, leaving, broken_streams, slow_readers, crowd, limits, logs)
 
 
 def main():
