@@ -38,10 +38,10 @@ static void on_progress(void *arg, const char *shown_url, uint64_t bytes, uint64
     }
 }
 
-static void on_retry(void *arg, const char *shown_url, const char *why)
+static void on_retry(void *arg, const char *line)
 {
     (void)arg;
-    log_line(LOG_NOTICE, "%s: %s; it is tried again", shown_url, why);
+    log_line(LOG_NOTICE, "%s", line);
 }
 
 /* Is the file asked for with this update? Nobody waits for a URL because of a call. */

@@ -64,8 +64,8 @@ struct download {
     uint64_t told_ms;
     uint64_t heard_ms; /* when the request was made, or a byte of its answer came last */
     bool is_idle;      /* that was too long ago */
-    bool is_begun;  /* the first byte of the body has come, and the part has its beginning */
-    int file_error; /* an errno: the part could not be written */
+    bool is_begun;     /* the first byte of the body has come, and the part has its beginning */
+    int file_error;    /* an errno: the part could not be written */
 };
 
 struct fetch fetch_of(const struct options *options)
@@ -564,12 +564,21 @@ static enum status adopt(struct download *d, struct error *err)
     return ST_OK;
 }
 
+static void tell_retry(const struct download *d, const struct error *why)
+{
+    char line[sizeof(d->shown) + sizeof(why->text) + 32];
+    if (d->fetch->on_retry) {
+        snprintf(line, sizeof(line), "%s: %s; it is tried again", d->shown, why->text);
+        d->fetch->on_retry(d->fetch->arg, line);
+    }
+}
+
 static enum status download(struct download *d, struct error *err)
 {
     enum outcome outcome = TRY_AGAIN;
     for (int try = 0; try < TRIES && outcome == TRY_AGAIN; try++) {
-        if (try > 0 && d->fetch->on_retry) {
-            d->fetch->on_retry(d->fetch->arg, d->shown, err->text);
+        if (try > 0) {
+            tell_retry(d, err);
         }
         if (try > 0 && !pause_ms(FIRST_PAUSE_MS << try)) {
             return error_set(err, ST_CANCELLED, "the process ends");

@@ -32,11 +32,11 @@ struct fetch {
     const char *s3_endpoint; /* NULL: that of Amazon */
     uint64_t bytes_max;      /* of a file */
     uint64_t idle_ms;        /* without a byte */
-    /* Told now and then: |bytes| of |total| have come, 0: nobody knows how many there will be.
-     * NULL: nobody wants to know. */
+    /* Called now and then: |bytes| of |total| have come; 0: the total is not known. May be NULL. */
     void (*on_progress)(void *arg, const char *shown_url, uint64_t bytes, uint64_t total);
-    /* An attempt has failed, and there is another one. Likewise. */
-    void (*on_retry)(void *arg, const char *shown_url, const char *why);
+    /* Called before an attempt that follows a failed one: |line| says which URL and why. May be
+     * NULL. */
+    void (*on_retry)(void *arg, const char *line);
     void *arg;
 };
 

@@ -31,10 +31,10 @@ static void on_progress(void *arg, const char *shown_url, uint64_t bytes, uint64
     fflush(stderr);
 }
 
-static void on_retry(void *arg, const char *shown_url, const char *why)
+static void on_retry(void *arg, const char *line)
 {
     (void)arg;
-    fprintf(stderr, "pte: %s: %s; it is tried again\n", shown_url, why);
+    fprintf(stderr, "pte: %s\n", line);
 }
 
 static enum status take(struct arguments *a, struct args *args, const struct arg *arg,
