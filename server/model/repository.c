@@ -12,6 +12,9 @@
 #include "runtime/sched/sequence.h"
 #include "server/model/repository_priv.h"
 #include "server/process/log.h"
+#include "server/process/nearest.h"
+
+#define NAMES_COMPARED 64 /* with a name that no model has */
 
 /* ---- the index ------------------------------------------------------------------------------- */
 
@@ -232,13 +235,31 @@ static struct model *find_listed(const struct repository_index *index, const cha
     return NULL;
 }
 
+/* A name that is like |name|, of those around its place; or NULL. To compare |name| with thousands
+ * of names would take too long for a turn of the loop. */
+static const char *find_like(const struct repository_index *index, const char *name)
+{
+    const char *names[NAMES_COMPARED];
+    uint32_t place = lower_bound(index, name), count = 0;
+    uint32_t from = place > NAMES_COMPARED / 2 ? place - NAMES_COMPARED / 2 : 0;
+    for (uint32_t i = from; i < index->name_count && count < NAMES_COMPARED; i++) {
+        if (count == 0 || strcmp(names[count - 1], index->names[i].text) != 0) {
+            names[count++] = index->names[i].text;
+        }
+    }
+    return nearest_word(name, names, count);
+}
+
 /* A file without a default method has no model of its name. */
 static void refuse_name(const struct repository_index *index, const char *name, struct error *err)
 {
     const struct model *method = find_method(index, name);
+    const char *like = method ? NULL : find_like(index, name);
     if (method) {
         error_set(err, ST_NOT_FOUND, "no model '%s', but models of its methods, such as '%s'", name,
                   method->name);
+    } else if (like) {
+        error_set(err, ST_NOT_FOUND, "no model '%s'; did you mean '%s'?", name, like);
     } else {
         error_set(err, ST_NOT_FOUND, "no model '%s', see GET /v2/models", name);
     }
