@@ -150,9 +150,12 @@ int access_begin(struct request *request)
         return 403;
     }
     if (scope == TOKEN_SCOPE_ADMIN && role == LISTENER_ADMIN && is_of_other_page(request)) {
-        error_set(&request->err, ST_INVALID,
-                  "Origin: this is for administrators, and for pages of other origins only if "
-                  "--cors-origin names them");
+        error_set(
+            &request->err, ST_INVALID,
+            "Origin: expected a page of '%.*s' or of a --cors-origin, got one of '%.*s': this "
+            "is for administrators",
+            SPAN_SHORT(head_value(&request->head, HTTP_HOST)),
+            SPAN_SHORT(head_value(&request->head, HTTP_ORIGIN)));
         return 403;
     }
     if (scope == TOKEN_SCOPE_NONE || role != LISTENER_PUBLIC) {

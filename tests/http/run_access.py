@@ -279,6 +279,9 @@ def pages_at_admin_addresses():
                 expect(f"{target} {origins}", ask(client, "POST", target, None, b"{}", fields),
                        want)
             expect(f"a call {origins}", infer(client, None, fields), 200)
+        ask(client, "POST", "/v2/logging", None, b"{}", ["Origin: http://evil.example"])
+        expect("the reason", "expected a page of 'test' or of a --cors-origin, got one of "
+               "'http://evil.example'" in client.body.decode(), True)
 
 
 CHECKS = (scopes, guesses, limits, reloads, administrators, made_by_pte, pages,
