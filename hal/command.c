@@ -172,6 +172,7 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
         .cost = dispatch->cost,
         .macs = dispatch->macs,
         .macs_kind = dispatch->macs_kind,
+        .bytes = dispatch->bytes,
         .kernel = kernel,
         .writes = dispatch->writes,
         .label = dispatch->label ? dispatch->label : kernel->name,
@@ -331,8 +332,9 @@ void hal_command_describe(const struct hal_command *command, struct hal_command_
                                           .label = r->label,
                                           .tag = r->tag,
                                           .macs = r->macs,
-                                          .macs_kind = r->macs_kind};
-        for (uint32_t i = 0; i < r->binding_count; i++) {
+                                          .macs_kind = r->macs_kind,
+                                          .bytes = r->bytes};
+        for (uint32_t i = 0; !r->bytes && i < r->binding_count; i++) {
             info->bytes += r->bindings[i].length;
         }
     }

@@ -59,6 +59,7 @@ struct hal_dispatch {
     uint64_t cost; /* rough ns of all tiles on one core; decides how many workers to wake */
     double macs;   /* multiply-adds of all tiles, for profiles; 0: it is about memory */
     enum hal_macs macs_kind;
+    uint64_t bytes;    /* read and written, for profiles; 0: all bytes of the bindings */
     const char *label; /* the operator, for faults; static. NULL: the kernel's name */
     uint32_t tag;      /* the recorder's own, for hal_command_print() */
 };
@@ -105,7 +106,7 @@ struct hal_command_info {
     uint32_t tag;      /* of a dispatch */
     double macs;
     enum hal_macs macs_kind;
-    uint64_t bytes; /* of all bindings: what is read and written at least once */
+    uint64_t bytes; /* read and written, each of them once */
 };
 
 /* The number of recorded commands without barriers. */

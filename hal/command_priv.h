@@ -27,6 +27,7 @@ struct hal_record {
     /* Of a dispatch only. */
     double macs;
     enum hal_macs macs_kind;
+    uint64_t bytes; /* see struct hal_dispatch */
     const struct hal_kernel *kernel;
     enum hal_placement placement; /* set by hal_command_end() */
     uint32_t writes;              /* bits by binding; 0: any may be written */

@@ -133,6 +133,34 @@ static uint32_t written_bindings(struct rt_emit *e, const struct hal_dispatch *d
     return writes;
 }
 
+/* The tensor among |tensors| that has exactly the bytes of |binding|, or NULL. */
+static const struct rt_tensor *tensor_at(const struct rt_emit *e, struct rt_tensors tensors,
+                                         const struct hal_binding *binding)
+{
+    for (uint32_t value; rt_tensors_next(&tensors, &value);) {
+        const struct rt_tensor *tensor = e->tensors[value];
+        if (tensor && meets(binding, tensor) && binding->offset == tensor->binding.offset &&
+            binding->length == tensor->binding.length) {
+            return tensor;
+        }
+    }
+    return NULL;
+}
+
+/* The bytes that the dispatch reads and writes, for profiles. The binding of a tensor that is a
+ * part of an image reaches to the image's end, over bytes of other parts. */
+static uint64_t count_bytes(const struct rt_emit *e, const struct hal_dispatch *dispatch)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < dispatch->binding_count; i++) {
+        const struct hal_binding *binding = &dispatch->bindings[i];
+        const struct rt_tensor *t = tensor_at(e, rt_node_out_tensors(e->graph, e->node), binding);
+        t = t ? t : tensor_at(e, rt_node_arg_tensors(e->graph, e->node), binding);
+        bytes += t && t->bytes < binding->length ? t->bytes : binding->length;
+    }
+    return bytes;
+}
+
 enum status rt_emit_update(struct rt_emit *e, int64_t rows, int64_t row_bytes,
                            struct hal_binding *out_words, struct error *err)
 {
@@ -164,6 +192,7 @@ enum status rt_emit_dispatch(struct rt_emit *e, const struct hal_dispatch *dispa
     struct hal_dispatch labelled = *dispatch;
     labelled.label = e->label;
     labelled.tag = (uint32_t)(e->node - e->graph->nodes);
+    labelled.bytes = count_bytes(e, dispatch);
     labelled.writes = dispatch->writes | written_bindings(e, dispatch);
     return hal_command_dispatch(e->command, &labelled, err);
 }

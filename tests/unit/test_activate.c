@@ -16,6 +16,8 @@
 #include "runtime/ops/conv.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
+#include "runtime/plan/flow.h"
+#include "runtime/plan/plan.h"
 #include "tests/hal/levels.h"
 #include "tests/unit/graph_support.h"
 #include "tests/unit/unit.h"
@@ -270,6 +272,57 @@ static void parts_give_the_same_bytes(void **state)
     check_levels(make_parts, 4);
 }
 
+/* Bytes that the node reads and writes. */
+static uint64_t bytes_of(const struct fixture *f, const struct rt_node *node)
+{
+    struct rt_tensors lists[] = {rt_node_arg_tensors(&f->graph, node),
+                                 rt_node_out_tensors(&f->graph, node)};
+    uint64_t sum = 0;
+    for (int i = 0; i < 2; i++) {
+        for (uint32_t value; rt_tensors_next(&lists[i], &value);) {
+            struct shape shape;
+            size_t bytes;
+            assert_true(rt_value_shape(&f->graph.values[value], &shape));
+            assert_int_equal(shape_bytes(&shape, DT_F32, &bytes, NULL), ST_OK);
+            sum += bytes;
+        }
+    }
+    return sum;
+}
+
+/* A profile says how much a convolution writes, not how large the image is that it writes a part
+ * of. */
+static void parts_count_their_own_bytes(void **state)
+{
+    struct fixture storage = {.device = open_cpu(HAL_CPU_GENERIC, 1)}, *f = &storage;
+    struct hal_command_info infos[32] = {0};
+    struct rt_flow flow;
+    struct rt_plan *plan;
+    (void)state;
+    graph_begin(f);
+    f->graph.is_host = true;
+    give(f, make_parts(f, 0));
+    run_passes(f, true);
+    assert_ok(f->err,
+              rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
+    assert_ok(f->err, rt_plan_new(&flow, f->device, NULL, &plan, &f->err));
+    uint32_t count = hal_command_count(plan->command), parts = 0;
+    assert_true(count <= LENGTH(infos));
+    hal_command_describe(plan->command, infos);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct rt_node *node = &f->graph.nodes[infos[i].tag];
+        assert_string_not_equal(infos[i].label, "cat");
+        if (strcmp(infos[i].label, "conv") == 0) {
+            assert_int_equal(infos[i].bytes, bytes_of(f, node));
+            parts += flow.whole[node->outs[0]] != 0;
+        }
+    }
+    assert_int_equal(parts, 3);
+    rt_plan_unref(plan);
+    rt_graph_fini(&f->graph);
+    hal_device_unref(f->device);
+}
+
 /* So many channels that only some pixels of them fit a worker's scratch; a product reads them in
  * another shape, so that they are rounded. */
 static uint32_t make_wide(struct fixture *f, uint32_t variant)
@@ -502,6 +555,7 @@ int main(void)
         cmocka_unit_test(activations_give_the_same_bytes),
         cmocka_unit_test(concatenations_give_the_same_bytes),
         cmocka_unit_test(parts_give_the_same_bytes),
+        cmocka_unit_test(parts_count_their_own_bytes),
         cmocka_unit_test(wide_concatenations_give_the_same_bytes),
         cmocka_unit_test(rounded_results_are_near),
         cmocka_unit_test(sums_of_residual_blocks_are_bfloat16),
