@@ -70,6 +70,7 @@ post /v2/models/method/infer {}
 json {"error":"no model 'method', see GET /v2/models"}
 get /v2/models/add.
 < 404
+json {"error":"no model 'add.'; did you mean 'add'?"}
 
 play a setting applies to a file, not to other names with its prefix
 get /v2/models/add/stats
