@@ -68,8 +68,9 @@ struct hal_dispatch {
 MUST_CHECK enum status hal_command_new(struct hal_device *device, uint32_t slot_count,
                                        struct hal_command **out_command, struct error *err);
 /*
- * During recording: declares that only the commands of a submission access |slot|, so it may be
- * memory of hal_pool_reserve_transient().
+ * During recording: declares that only the commands of a submission access |slot|, and that they
+ * write it before they read it. So it may be memory of hal_pool_reserve_transient(), and a
+ * submission may use other memory in its place.
  */
 void hal_command_set_transient(struct hal_command *command, uint32_t slot);
 

@@ -94,6 +94,10 @@ struct hal_progress {
 
 struct hal_progress hal_device_progress(struct hal_device *device);
 
+/* Gives memory that the device keeps for submissions, and that no submission has used since the
+ * last call, back to the system. Any thread. */
+void hal_device_trim(struct hal_device *device);
+
 /* The speed of all workers of a device together, each in a loop that does nothing else. */
 struct hal_peaks {
     /* Multiply-adds a second; u8: of u8 by s8; bf16: 0 if there are no instructions for it. */

@@ -52,6 +52,8 @@ struct hal_device_ops {
     enum status (*submit)(struct hal_device *device, const struct hal_submission *submission,
                           struct error *err);
     struct hal_progress (*progress)(struct hal_device *device);
+    /* (optional) hal_device_trim(). */
+    void (*trim)(struct hal_device *device);
     /* (optional) Default: ST_UNSUPPORTED. */
     enum status (*probe)(struct hal_device *device, struct hal_peaks *out_peaks, struct error *err);
     /* Can a dispatch of |kernel| be recorded: by a form of the device's own, or another way? */

@@ -31,6 +31,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/routine.c %D%/cpu/routine.h \
 	%D%/cpu/queue.c \
 	%D%/cpu/submission.h \
+	%D%/cpu/thread_memory.c %D%/cpu/thread_memory.h \
 	%D%/cpu/transfer.c \
 	%D%/cpu/uk.c %D%/cpu/uk.h %D%/cpu/uk_subnormals.h %D%/cpu/uk_u8.h \
 	%D%/cpu/uk_winograd.h \

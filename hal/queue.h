@@ -58,6 +58,9 @@ struct hal_submission {
      * status.
      */
     struct hal_fault_record *fault;
+    /* Transient slots lie in the buffers given, and not in memory of the device's own: for tests
+     * that fill them before. */
+    bool keeps_slots;
     /* Times what runs, where the device does so (hal/profile.h); NULL: nothing. Lives until the
      * signals have been given. */
     struct hal_profile *profile;

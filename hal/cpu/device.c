@@ -48,6 +48,7 @@ const struct hal_device_ops hal_cpu_ops = {
     .command_compile = command_compile,
     .submit = hal_cpu_queue_submit,
     .progress = hal_cpu_queue_progress,
+    .trim = hal_cpu_queue_trim,
     .probe = hal_cpu_probe,
     .can_run = has_form,
 };

@@ -8,11 +8,12 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "hal/cpu/isa.h"
+#include "hal/cpu/thread_memory.h"
 #include "hal/cpu/workers.h"
 #include "hal/device_priv.h"
 
 #define HAL_CPU_BUFFER_ALIGN 64
-/* Threads that can run submissions with scratch themselves at the same time. */
+/* Threads that can run submissions with memory of their own at the same time. */
 #define HAL_CPU_INLINE_MAX 16
 
 struct hal_cpu_device {
@@ -26,8 +27,9 @@ struct hal_cpu_device {
     uint64_t completed; /* submissions so far */
     struct list free_submissions;
     struct hal_cpu_slab *slabs;
-    unsigned scratch_free, scratch_made;
-    void *scratches[HAL_CPU_INLINE_MAX]; /* the free ones first */
+    struct hal_cpu_thread_memory memories[HAL_CPU_INLINE_MAX]; /* of callers */
+    unsigned memories_made, memories_free;
+    struct hal_cpu_thread_memory *free_memories[HAL_CPU_INLINE_MAX];
 };
 
 extern const struct hal_driver hal_cpu_driver;
@@ -59,6 +61,7 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device);
 enum status hal_cpu_queue_submit(struct hal_device *device, const struct hal_submission *submission,
                                  struct error *err);
 struct hal_progress hal_cpu_queue_progress(struct hal_device *device);
+void hal_cpu_queue_trim(struct hal_device *device);
 
 /* hal/cpu/probe.c */
 enum status hal_cpu_probe(struct hal_device *device, struct hal_peaks *out_peaks,

@@ -66,17 +66,38 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device)
         free(slab);
     }
     must(device->in_flight == 0);
-    must(device->scratch_free == device->scratch_made);
-    for (unsigned i = 0; i < device->scratch_made; i++) {
-        hal_cpu_scratch_free(device->scratches[i]);
+    must(device->memories_free == device->memories_made);
+    for (unsigned i = 0; i < device->memories_made; i++) {
+        hal_cpu_thread_memory_fini(&device->memories[i]);
     }
     pthread_cond_destroy(&device->idle);
     pthread_mutex_destroy(&device->lock);
 }
 
+void hal_cpu_submission_place(struct hal_cpu_submission *submission,
+                              struct hal_cpu_thread_memory *memory)
+{
+    const struct hal_cpu_routine *routine = submission->routine;
+    if (submission->is_placed) {
+        return;
+    }
+    submission->is_placed = true;
+    if (routine->workspace_bytes == 0 || submission->keeps_slots || submission->nothing_to_run) {
+        return;
+    }
+    uint8_t *workspace = hal_cpu_workspace_take(memory, routine->workspace_bytes);
+    if (workspace) {
+        submission->slots[routine->workspace_slot] = workspace;
+        submission->memory = memory;
+    }
+}
+
 void hal_cpu_submission_complete(struct hal_cpu_submission *submission)
 {
     OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
+    if (submission->memory) {
+        hal_cpu_workspace_give(submission->memory);
+    }
     for (uint32_t i = 0; i < submission->slot_count; i++) {
         hal_buffer_unref(submission->buffers[i]);
     }
@@ -180,32 +201,45 @@ static bool waits_are_over(const struct hal_submission *submission)
     return true;
 }
 
-/* Scratch for a thread that is no worker; NULL: too many such threads have one, or no memory. */
-static void *take_scratch(struct hal_cpu_device *device)
+/* Memory for a thread that is no worker; NULL: too many such threads have some, or there is no
+ * address space. The one that was used last comes first: a cache may still hold it. */
+static struct hal_cpu_thread_memory *take_memory(struct hal_cpu_device *device)
 {
-    void *scratch = NULL;
+    struct hal_cpu_thread_memory *memory = NULL;
     pthread_mutex_lock(&device->lock);
-    if (device->scratch_free) {
-        scratch = device->scratches[--device->scratch_free];
-    } else if (device->scratch_made < HAL_CPU_INLINE_MAX) {
-        scratch = hal_cpu_scratch_new();
-        device->scratch_made += scratch != NULL;
+    if (device->memories_free) {
+        memory = device->free_memories[--device->memories_free];
+    } else if (device->memories_made < HAL_CPU_INLINE_MAX &&
+               hal_cpu_thread_memory_init(&device->memories[device->memories_made])) {
+        memory = &device->memories[device->memories_made++];
     }
     pthread_mutex_unlock(&device->lock);
-    return scratch;
+    return memory;
 }
 
-static void put_scratch(struct hal_cpu_device *device, void *scratch)
+static void put_memory(struct hal_cpu_device *device, struct hal_cpu_thread_memory *memory)
 {
     pthread_mutex_lock(&device->lock);
-    must(scratch && device->scratch_free < device->scratch_made);
-    device->scratches[device->scratch_free++] = scratch;
+    must(memory && device->memories_free < device->memories_made);
+    device->free_memories[device->memories_free++] = memory;
     pthread_mutex_unlock(&device->lock);
+}
+
+void hal_cpu_queue_trim(struct hal_device *base)
+{
+    struct hal_cpu_device *device = hal_cpu_device_of(base);
+    hal_cpu_workers_trim(device->workers);
+    pthread_mutex_lock(&device->lock);
+    unsigned made = device->memories_made;
+    pthread_mutex_unlock(&device->lock);
+    for (unsigned i = 0; i < made; i++) {
+        hal_cpu_workspace_trim(&device->memories[i]);
+    }
 }
 
 /*
  * Runs the submission on the caller's thread; the caller holds everything that it refers to. False:
- * there is no scratch.
+ * there is no memory for the thread.
  */
 static bool run_inline(struct hal_cpu_device *device, const struct hal_submission *submission)
 {
@@ -220,18 +254,30 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
         .command = submission->command,
     };
     enum status status = ST_OK;
+    struct hal_cpu_thread_memory *memory = NULL;
+    uint8_t *workspace = NULL;
 
-    if (routine->needs_scratch && !(run.scratch = take_scratch(device))) {
+    if ((routine->needs_scratch || routine->workspace_bytes) && !(memory = take_memory(device))) {
         return false;
     }
     for (uint32_t i = 0; i < submission->slot_count; i++) {
         slots[i] = slot_address(&submission->slots[i]);
     }
+    if (memory) {
+        run.scratch = memory->scratch;
+    }
+    if (routine->workspace_bytes && !submission->keeps_slots &&
+        (workspace = hal_cpu_workspace_take(memory, routine->workspace_bytes)) != NULL) {
+        slots[routine->workspace_slot] = workspace;
+    }
     for (uint32_t i = 0; i < routine->region_count && status == ST_OK; i++) {
         status = hal_cpu_run_tiles(&routine->regions[i], 0, routine->regions[i].tiles, &run);
     }
-    if (run.scratch) {
-        put_scratch(device, run.scratch);
+    if (workspace) {
+        hal_cpu_workspace_give(memory);
+    }
+    if (memory) {
+        put_memory(device, memory);
     }
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         hal_timepoint_give(&submission->signal[i], status);
@@ -258,13 +304,14 @@ static bool is_for_caller(const struct hal_submission *submission)
 static void start(struct hal_cpu_submission *submission, enum hal_caller caller)
 {
     struct hal_cpu_device *device = submission->device;
-    void *scratch = caller == HAL_CALLER_WAITS ? take_scratch(device) : NULL;
-    if (!scratch) {
+    struct hal_cpu_thread_memory *memory =
+        caller == HAL_CALLER_WAITS ? take_memory(device) : NULL;
+    if (!memory) {
         hal_cpu_workers_add(device->workers, submission);
         return;
     }
-    hal_cpu_workers_serve(device->workers, submission, scratch);
-    put_scratch(device, scratch);
+    hal_cpu_workers_serve(device->workers, submission, memory);
+    put_memory(device, memory);
 }
 
 enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submission *from,
@@ -287,6 +334,9 @@ enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submi
     submission->profile = from->profile;
     submission->fault = from->fault ? from->fault : &submission->own_fault;
     hal_fault_reset(&submission->own_fault);
+    submission->keeps_slots = from->keeps_slots;
+    submission->is_placed = false;
+    submission->memory = NULL;
     submission->finished = false;
     atomic_init(&submission->is_complete, false);
     atomic_init(&submission->status, ST_OK);

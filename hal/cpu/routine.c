@@ -165,6 +165,16 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
     return ST_OK;
 }
 
+static void find_workspace(const struct hal_command *command, struct hal_cpu_routine *routine)
+{
+    for (uint32_t i = 0; i < command->slot_count; i++) {
+        if (command->slots[i].is_transient && command->slots[i].length > routine->workspace_bytes) {
+            routine->workspace_slot = i;
+            routine->workspace_bytes = command->slots[i].length;
+        }
+    }
+}
+
 enum status hal_cpu_routine_new(struct hal_command *command, uint32_t workers,
                                 const struct hal_cpu_routine **out_routine, struct error *err)
 {
@@ -199,6 +209,7 @@ enum status hal_cpu_routine_new(struct hal_command *command, uint32_t workers,
     }
     end_region(&b, routine);
     settle_waking(b.region, routine);
+    find_workspace(command, routine);
     *out_routine = routine;
     return ST_OK;
 }

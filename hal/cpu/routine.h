@@ -64,6 +64,9 @@ struct hal_cpu_routine {
     const struct hal_cpu_region *regions;
     uint32_t region_count;
     bool needs_scratch;
+    /* The slot that may lie in a thread's workspace, and its length; 0 bytes: there is none. */
+    uint32_t workspace_slot;
+    size_t workspace_bytes;
     bool is_for_one; /* no region is worth a second worker */
 };
 

@@ -26,6 +26,7 @@
 
 struct hal_cpu_device;
 struct hal_cpu_submission;
+struct hal_cpu_thread_memory;
 
 /* The magic number of a submission in flight, and of one in the device's free list. */
 #define HAL_CPU_SUBMISSION_MAGIC 0x5b3155a8u
@@ -43,8 +44,10 @@ struct hal_cpu_submission {
     struct list link;            /* in the workers' list, or the device's free list */
     uint32_t share;              /* below HAL_SHARES */
     uint32_t weight;             /* of the share; at least 1 */
+    bool keeps_slots;            /* see struct hal_submission */
     bool nothing_to_run;         /* no regions, or a wait has failed */
-    bool finished;               /* under the workers' lock */
+    bool is_placed;              /* under the workers' lock: a thread has begun it */
+    bool finished;               /* likewise */
     struct hal_cpu_device *device;
     struct hal_command *command;
     const struct hal_cpu_routine *routine;
@@ -55,6 +58,7 @@ struct hal_cpu_submission {
 
     struct hal_timepoints timepoints;
 
+    struct hal_cpu_thread_memory *memory; /* whose workspace it uses, or NULL */
     uint32_t slot_count;
     struct hal_buffer *buffers[HAL_SLOTS_MAX + 1];
     uint8_t *slots[HAL_SLOTS_MAX + 1];
@@ -79,6 +83,11 @@ static inline uint32_t hal_cpu_cursor_back(uint64_t cursor)
 {
     return (uint32_t)(cursor % HAL_CPU_CURSOR_FRONT);
 }
+
+/* |submission| is begun by a thread with |memory|, whose workspace replaces its transient slot. No
+ * effect later. With the workers' lock held. */
+void hal_cpu_submission_place(struct hal_cpu_submission *submission,
+                              struct hal_cpu_thread_memory *memory);
 
 /* Drops the buffers and gives the signals, or fails them. Called by the worker that finished the
  * submission. */

@@ -19,17 +19,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
-#include "hal/asan.h"
 #include "hal/command_priv.h"
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/submission.h"
+#include "hal/cpu/thread_memory.h"
 #include "hal/thread.h"
 
 #define SPINS 512  /* pauses of 15 to 50 ns */
@@ -49,7 +48,7 @@ struct worker {
     struct hal_cpu_workers *workers;
     pthread_t thread;
     uint32_t number; /* from 1 on; 0: a caller that helps */
-    void *scratch;
+    struct hal_cpu_thread_memory *memory;
 };
 
 /* Start-time fair queueing: a share that was idle begins with the time that the others have had. */
@@ -79,6 +78,7 @@ struct hal_cpu_workers {
     atomic_uint next_share;
     atomic_bool stop;
 
+    struct hal_cpu_thread_memory *memories; /* owned; one a worker */
     struct worker threads[];
 };
 
@@ -102,25 +102,6 @@ static void futex(_Atomic uint32_t *word, int op, uint32_t value)
 {
     /* Woken, changed before, interrupted: the caller looks again in each case. */
     syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
-}
-
-void *hal_cpu_scratch_new(void)
-{
-    void *scratch = mmap(NULL, HAL_CPU_SCRATCH_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (scratch == MAP_FAILED) {
-        return NULL;
-    }
-    hal_asan_poison(scratch, HAL_CPU_SCRATCH_BYTES);
-    return scratch;
-}
-
-void hal_cpu_scratch_free(void *scratch)
-{
-    if (scratch) {
-        hal_asan_unpoison(scratch, HAL_CPU_SCRATCH_BYTES);
-        munmap(scratch, HAL_CPU_SCRATCH_BYTES);
-    }
 }
 
 static struct hal_cpu_submission *entry(struct list *link)
@@ -260,27 +241,29 @@ struct visit {
 };
 
 /* Begins a visit. With the lock held. */
-static void enter(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
+static void enter(struct worker *worker, struct hal_cpu_submission *submission,
                   struct visit *visit)
 {
+    struct hal_cpu_workers *workers = worker->workers;
     uint64_t used_ns = workers->shares[submission->share].used_ns;
     uint32_t here = atomic_fetch_add_explicit(&submission->visitors, 1, memory_order_relaxed);
     if (here == 0) {
         workers->floor_ns = used_ns > workers->floor_ns ? used_ns : workers->floor_ns;
+        hal_cpu_submission_place(submission, worker->memory);
     }
     *visit = (struct visit){
         .began_ns = now_ns(), .used_ns = used_ns, .is_helper = here > 0, .from_end = here % 2};
 }
 
 /* Enters a submission, or NULL. |*out_more|: another one has no worker yet. */
-static struct hal_cpu_submission *pick(struct hal_cpu_workers *workers, bool *out_more,
-                                       struct visit *visit)
+static struct hal_cpu_submission *pick(struct worker *worker, bool *out_more, struct visit *visit)
 {
+    struct hal_cpu_workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     struct hal_cpu_submission *best = choose(workers);
     bool is_first = best && is_unserved(best);
     if (best) {
-        enter(workers, best, visit);
+        enter(worker, best, visit);
     }
     if (is_first) {
         must(atomic_fetch_sub_explicit(&workers->unserved, 1, memory_order_relaxed) > 0);
@@ -414,7 +397,7 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
             .slots = submission->slots,
             .cancel = submission->cancel,
             .fault = submission->fault,
-            .scratch = worker->scratch,
+            .scratch = worker->memory->scratch,
             .profile = submission->profile,
             .command = submission->command,
             .thread = worker->number,
@@ -544,13 +527,13 @@ static void spin(struct hal_cpu_workers *workers, uint32_t epoch)
 }
 
 /* The next submission to serve; NULL: the device is being freed. */
-static struct hal_cpu_submission *next_submission(struct hal_cpu_workers *workers,
-                                                  struct visit *visit)
+static struct hal_cpu_submission *next_submission(struct worker *worker, struct visit *visit)
 {
+    struct hal_cpu_workers *workers = worker->workers;
     for (;;) {
         bool more;
         uint32_t epoch = atomic_load(&workers->epoch);
-        struct hal_cpu_submission *submission = pick(workers, &more, visit);
+        struct hal_cpu_submission *submission = pick(worker, &more, visit);
         if (submission) {
             if (more) {
                 wake(workers, 1);
@@ -585,7 +568,7 @@ static void *worker_main(void *arg)
     struct hal_cpu_submission *submission;
     struct visit visit;
     be_nice(worker->workers->nice);
-    while ((submission = next_submission(worker->workers, &visit)) != NULL) {
+    while ((submission = next_submission(worker, &visit)) != NULL) {
         serve(worker, submission, &visit);
         leave(worker->workers, submission, now_ns() - visit.began_ns);
     }
@@ -593,18 +576,18 @@ static void *worker_main(void *arg)
 }
 
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
-                           void *scratch)
+                           struct hal_cpu_thread_memory *memory)
 {
     OBJ_CHECK(workers, WORKERS_MAGIC);
     OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
-    must(scratch);
-    struct worker self = {.workers = workers, .scratch = scratch};
+    must(memory);
+    struct worker self = {.workers = workers, .memory = memory};
     struct visit visit;
     uint32_t helpers = begin(submission);
     atomic_fetch_add(&workers->callers, 1);
     pthread_mutex_lock(&workers->lock);
     enlist(workers, submission);
-    enter(workers, submission, &visit);
+    enter(&self, submission, &visit);
     pthread_mutex_unlock(&workers->lock);
     if (helpers) {
         wake(workers, helpers);
@@ -616,6 +599,14 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
     atomic_fetch_sub(&workers->callers, 1);
     if (leave(workers, submission, now_ns() - visit.began_ns)) {
         wake(workers, 1);
+    }
+}
+
+void hal_cpu_workers_trim(struct hal_cpu_workers *workers)
+{
+    OBJ_CHECK(workers, WORKERS_MAGIC);
+    for (uint32_t i = 0; i < workers->count; i++) {
+        hal_cpu_workspace_trim(&workers->memories[i]);
     }
 }
 
@@ -640,14 +631,12 @@ uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers)
 static enum status start(struct worker *worker, uint32_t number, struct error *err)
 {
     char name[sizeof("worker-4294967295")];
-    worker->scratch = hal_cpu_scratch_new();
-    if (!worker->scratch) {
-        return error_set(err, ST_EXHAUSTED, "no address space for the scratch of worker %u",
-                         number);
+    if (!hal_cpu_thread_memory_init(worker->memory)) {
+        return error_set(err, ST_EXHAUSTED, "no address space for the memory of worker %u", number);
     }
     int rc = hal_thread_start(&worker->thread, worker_main, worker);
     if (rc != 0) {
-        hal_cpu_scratch_free(worker->scratch);
+        hal_cpu_thread_memory_fini(worker->memory);
         return error_set(err, ST_SYSTEM, "worker %u: %s", number, strerror(rc));
     }
     snprintf(name, sizeof(name), "worker-%u", number);
@@ -661,11 +650,15 @@ enum status hal_cpu_workers_new(uint32_t count, uint32_t nice, struct hal_cpu_wo
     must(count > 0 && count <= HAL_CPU_WORKERS_MAX);
     size_t size = sizeof(struct hal_cpu_workers) + count * sizeof(struct worker);
     struct hal_cpu_workers *workers = aligned_alloc(64, align_up(size, 64));
-    if (!workers) {
+    struct hal_cpu_thread_memory *memories = calloc(count, sizeof(*memories));
+    if (!workers || !memories) {
+        free(workers);
+        free(memories);
         return error_set(err, ST_EXHAUSTED, "no memory for %u workers", count);
     }
     memset(workers, 0, size);
     workers->magic = WORKERS_MAGIC;
+    workers->memories = memories;
     must(pthread_mutex_init(&workers->lock, NULL) == 0);
     list_init(&workers->runnable);
     workers->nice = nice;
@@ -673,6 +666,7 @@ enum status hal_cpu_workers_new(uint32_t count, uint32_t nice, struct hal_cpu_wo
     for (; workers->count < count; workers->count++) {
         struct worker *worker = &workers->threads[workers->count];
         worker->workers = workers;
+        worker->memory = &memories[workers->count];
         worker->number = workers->count + 1;
         enum status status = start(worker, workers->count, err);
         if (status != ST_OK) {
@@ -694,9 +688,10 @@ void hal_cpu_workers_free(struct hal_cpu_workers *workers)
     futex(&workers->epoch, FUTEX_WAKE, INT_MAX);
     for (uint32_t i = 0; i < workers->count; i++) {
         pthread_join(workers->threads[i].thread, NULL);
-        hal_cpu_scratch_free(workers->threads[i].scratch);
+        hal_cpu_thread_memory_fini(&workers->memories[i]);
     }
     pthread_mutex_destroy(&workers->lock);
     workers->magic = 0;
+    free(workers->memories);
     free(workers);
 }

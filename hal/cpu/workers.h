@@ -22,9 +22,9 @@
 #include "base/status.h"
 
 #define HAL_CPU_WORKERS_MAX 1024
-#define HAL_CPU_SCRATCH_BYTES ((size_t)16 << 20)
 
 struct hal_cpu_submission;
+struct hal_cpu_thread_memory;
 struct hal_cpu_workers;
 
 /* |nice| is added to the niceness of the caller, where the system has one for each thread. */
@@ -37,20 +37,17 @@ void hal_cpu_workers_free(struct hal_cpu_workers *workers);
 void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission);
 
 /*
- * The same, but this thread serves it too, with |scratch|, beside the workers that are worth
- * waking. Returns when the submission is complete, or when this thread finds no more tiles in it.
+ * The same, but this thread serves it too, with |memory|, beside the workers that are worth waking.
+ * Returns when the submission is complete, or when this thread finds no more tiles in it: another
+ * thread may then still use the workspace of |memory|, which lives as long as the device.
  */
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
-                           void *scratch);
+                           struct hal_cpu_thread_memory *memory);
+
+/* hal_cpu_workspace_trim() for each worker. Any thread. */
+void hal_cpu_workers_trim(struct hal_cpu_workers *workers);
 
 /* A number that changes whenever tiles of a runnable submission are taken or run. Any thread. */
 uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers);
-
-/*
- * HAL_CPU_SCRATCH_BYTES of address space for the scratch of one thread, page aligned and touched
- * only as used; NULL when there is none.
- */
-void *hal_cpu_scratch_new(void);
-void hal_cpu_scratch_free(void *scratch);
 
 #endif

@@ -111,6 +111,7 @@ static enum status submit_commands(struct rt_invocation *inv, struct hal_semapho
         .weight = inv->method->weight,
         .cancel = inv->cancel,
         .fault = &inv->fault,
+        .keeps_slots = inv->method->poison_workspaces,
         .profile = spans,
     };
     memcpy(submission.wait, inv->waits, inv->wait_count * sizeof(inv->waits[0]));

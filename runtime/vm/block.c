@@ -148,6 +148,7 @@ static enum status submit_block(struct rt_invocation *inv, const struct rt_block
         .weight = inv->method->weight,
         .cancel = inv->cancel,
         .fault = &inv->fault,
+        .keeps_slots = inv->method->poison_workspaces,
         .profile = spans,
     };
     return hal_queue_submit(inv->method->device, &submission, &inv->error);

@@ -6,6 +6,7 @@
 #include <malloc.h>
 
 #include "base/check.h"
+#include "hal/device.h"
 #include "hal/pool.h"
 #include "server/server.h"
 #include "server/serving/serving.h"
@@ -42,6 +43,13 @@ static void on_heap_trimmed(uv_work_t *work, int uv_status)
     server->trim.is_working = false;
 }
 
+static void trim_device(const struct serving *serving)
+{
+    if (serving->device) { /* it may be lost */
+        hal_device_trim(serving->device);
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
@@ -52,6 +60,7 @@ static void on_timer(uv_timer_t *timer)
     if (pool && hal_pool_trim(pool, now_ms, IDLE_MS, SLICE_BYTES)) {
         uv_timer_start(timer, on_timer, SLICE_MS, 0);
     } else if (now_ms - trim->used_ms < IDLE_MS + 2 * LOOK_MS || trim->is_working) {
+        trim_device(server->serving);
         uv_timer_start(timer, on_timer, LOOK_MS, 0);
     } else {
         offload_begin(server, OFFLOAD_LONG, &trim->work, trim_heap, on_heap_trimmed);

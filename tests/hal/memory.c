@@ -119,6 +119,137 @@ static void test_transient_slots(void **state)
     hal_pool_free(pool);
 }
 
+/* ---- many submissions that use transient memory at once -------------------------------------- */
+
+enum { CROWD = 24, CROWD_WORDS = 70000 }; /* more than a quarter of a megabyte: several sizes */
+
+struct member {
+    struct hal_command *command;
+    struct hal_buffer *memory, *result;
+    size_t words;
+};
+
+/* The numbers of |member|, made in transient memory, twice incremented, and copied to its result.
+ */
+static void make_member(struct member *member, struct hal_pool *pool, size_t words)
+{
+    struct error err;
+    *member = (struct member){.words = words};
+    assert_ok(err, hal_pool_reserve_transient(pool, words * 4, &member->memory, &err));
+    member->result = cts_buffer_new(words * 4);
+    member->command = cts_command_new(2);
+    hal_command_set_transient(member->command, 0);
+    add_dispatch(member->command, &cts_number, 0, words, 1000000, 1);
+    cts_barrier(member->command);
+    add_dispatch(member->command, &cts_increment, 0, words, 1000000, 1);
+    cts_barrier(member->command);
+    add_dispatch(member->command, &cts_increment, 0, words, 1000000, 1);
+    cts_barrier(member->command);
+    assert_ok(err, hal_command_copy(member->command, cts_slot(0, 0, words * 4),
+                                    cts_slot(1, 0, words * 4), &err));
+    cts_command_end(member->command);
+}
+
+static void check_member(struct member *member)
+{
+    uint32_t *numbers = hal_buffer_map(member->result);
+    for (size_t i = 0; i < member->words; i++) {
+        assert_int_equal(numbers[i], i * 3 + 5 + 2);
+    }
+    memset(numbers, 0, member->words * 4);
+}
+
+static void run_crowd(struct member *crowd, enum hal_caller caller)
+{
+    struct hal_semaphore *done[CROWD];
+    for (size_t i = 0; i < CROWD; i++) {
+        const struct hal_binding slots[] = {cts_all_of(crowd[i].memory),
+                                            cts_all_of(crowd[i].result)};
+        done[i] = cts_semaphore_new();
+        const struct hal_submission submission = {
+            .command = crowd[i].command,
+            .slots = slots,
+            .slot_count = 2,
+            .signal = {{done[i], 1}},
+            .signal_count = 1,
+            .caller = caller,
+            .share = (uint32_t)i % 3, /* so that a worker leaves one for another */
+        };
+        cts_submit(&submission);
+        hal_device_trim(cts.device);
+    }
+    for (size_t i = 0; i < CROWD; i++) {
+        assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);
+        hal_semaphore_unref(done[i]);
+        check_member(&crowd[i]);
+    }
+}
+
+/* No two of them use the same bytes, and memory that went back to the system is fit for use. */
+static void test_transient_crowd(void **state)
+{
+    struct error err;
+    struct member crowd[CROWD];
+    struct hal_pool *pool;
+    (void)state;
+    assert_ok(err, hal_pool_new(cts.device, (size_t)CROWD * CROWD_WORDS * 8, &pool, &err));
+    for (size_t i = 0; i < CROWD; i++) {
+        make_member(&crowd[i], pool, i % 4 ? CROWD_WORDS / (i % 4) : 100);
+    }
+    for (enum hal_caller caller = HAL_CALLER_BUSY; caller <= HAL_CALLER_WAITS; caller++) {
+        run_crowd(crowd, caller);
+        for (int i = 0; i < 4; i++) {
+            hal_device_trim(cts.device);
+        }
+    }
+    for (size_t i = 0; i < CROWD; i++) {
+        hal_command_unref(crowd[i].command);
+        hal_buffer_unref(crowd[i].memory);
+        hal_buffer_unref(crowd[i].result);
+    }
+    hal_pool_free(pool);
+}
+
+/* A submission that keeps its slots leaves in them what it has computed. */
+static void test_keeps_slots(void **state)
+{
+    struct error err;
+    struct member member;
+    struct hal_pool *pool;
+    (void)state;
+    if (!cts.props->host_visible) {
+        skip();
+    }
+    assert_ok(err, hal_pool_new(cts.device, 1 << 20, &pool, &err));
+    make_member(&member, pool, 1000);
+    for (enum hal_caller caller = HAL_CALLER_BUSY; caller <= HAL_CALLER_WAITS; caller++) {
+        struct hal_semaphore *done = cts_semaphore_new();
+        const struct hal_binding slots[] = {cts_all_of(member.memory), cts_all_of(member.result)};
+        const struct hal_submission submission = {
+            .command = member.command,
+            .slots = slots,
+            .slot_count = 2,
+            .signal = {{done, 1}},
+            .signal_count = 1,
+            .caller = caller,
+            .keeps_slots = true,
+        };
+        memset(hal_buffer_map(member.memory), 0xff, member.words * 4);
+        cts_submit(&submission);
+        assert_int_equal(hal_semaphore_wait(done, 1, UINT64_MAX), ST_OK);
+        hal_semaphore_unref(done);
+        assert_memory_equal(hal_buffer_map(member.memory), hal_buffer_map(member.result),
+                            member.words * 4);
+        check_member(&member);
+    }
+    hal_command_unref(member.command);
+    hal_buffer_unref(member.memory);
+    hal_buffer_unref(member.result);
+    hal_pool_free(pool);
+}
+
+/* ---- zones ----------------------------------------------------------------------------------- */
+
 static void test_two_rings(void **state)
 {
     struct error err;
@@ -266,7 +397,8 @@ static void test_places(void **state)
 int cts_memory(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transient_slots), cmocka_unit_test(test_two_rings),
+        cmocka_unit_test(test_transient_slots), cmocka_unit_test(test_transient_crowd),
+        cmocka_unit_test(test_keeps_slots),     cmocka_unit_test(test_two_rings),
         cmocka_unit_test(test_frozen),          cmocka_unit_test(test_final_import),
         cmocka_unit_test(test_places),
     };

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of a thread that runs submissions: scratch for the kernels, and a workspace.
+ *
+ * The thread that begins a submission uses its workspace in place of the memory of the transient
+ * slot. So calls that follow each other on one core use the same memory, whatever model they belong
+ * to, and find it in the core's own cache. Memory that submissions bring is mostly in the cache of
+ * another core or in none: a line takes five to seven times as long to get from there. Large
+ * workspaces lie in huge pages. docs/figures.md has what both gain.
+ *
+ * A workspace belongs to one submission at a time. If the thread leaves a submission for another
+ * one, the other one uses the memory that it has brought.
+ */
+#ifndef PTED_HAL_CPU_THREAD_MEMORY_H
+#define PTED_HAL_CPU_THREAD_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HAL_CPU_SCRATCH_BYTES ((size_t)16 << 20)
+#define HAL_CPU_WORKSPACE_BYTES ((size_t)64 << 20) /* larger ones do not stay in a cache */
+
+struct hal_cpu_thread_memory {
+    void *scratch; /* HAL_CPU_SCRATCH_BYTES, page aligned; the thread's alone */
+    uint8_t *workspace;
+    atomic_uint state; /* of the workspace: free, or whose it is; guards what follows */
+    bool is_huge;      /* huge pages have been asked for */
+    unsigned age;      /* calls of hal_cpu_workspace_trim() since it was used */
+};
+
+/* Reserves address space, which takes memory only as it is touched. False: there is none. */
+bool hal_cpu_thread_memory_init(struct hal_cpu_thread_memory *memory);
+/* Also for a struct of zeros. The workspace is not in use. */
+void hal_cpu_thread_memory_fini(struct hal_cpu_thread_memory *memory);
+
+/*
+ * The workspace, for |bytes| bytes, 64-byte aligned, contents undefined; NULL: it is in use, or
+ * |bytes| are too many. Any thread may give it back. Neither blocks.
+ */
+uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t bytes);
+void hal_cpu_workspace_give(struct hal_cpu_thread_memory *memory);
+
+/* Gives the workspace's memory back to the system if nobody has used it since the last call. Any
+ * thread. */
+void hal_cpu_workspace_trim(struct hal_cpu_thread_memory *memory);
+
+#endif
