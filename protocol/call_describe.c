@@ -186,9 +186,9 @@ static void print_tensor_schema(struct buf *out, const struct call_io *io)
     if (dtype_infos[io->dtype].kind == DTYPE_INT) {
         buf_printf(out, ",\"%s\"", dtype_infos[io->dtype].long_text);
     }
-    buf_add_str(out, "]},\"shape\":{\"type\":\"array\",\"prefixItems\":[");
+    buf_add_str(out, "]},\"shape\":{\"type\":\"array\"");
     for (uint8_t d = 0; d < shape->rank; d++) {
-        buf_add_str(out, d ? "," : "");
+        buf_add_str(out, d ? "," : ",\"prefixItems\":[");
         if (shape->dims[d] >= 0) {
             buf_printf(out, "{\"const\":%" PRId64 "}", shape->dims[d]);
         } else {
@@ -197,11 +197,11 @@ static void print_tensor_schema(struct buf *out, const struct call_io *io)
         }
     }
     buf_printf(out,
-               "],\"minItems\":%u,\"maxItems\":%u},\"base64\":{\"type\":\"string\"},"
+               "%s,\"minItems\":%u,\"maxItems\":%u},\"base64\":{\"type\":\"string\"},"
                "\"binary_data_size\":{\"type\":\"integer\"},"
                "\"strides\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},"
                "\"offset\":{\"type\":\"integer\",\"minimum\":0},\"fill\":{",
-               shape->rank, shape->rank);
+               shape->rank ? "]" : "", shape->rank, shape->rank);
     print_number_type(out, io);
     buf_add_str(out, "}},\"required\":[\"dtype\",\"shape\"],\"oneOf\":[{\"required\":[\"base64\"]},"
                      "{\"required\":[\"binary_data_size\"]},{\"required\":[\"fill\"]}],"
@@ -229,10 +229,18 @@ static enum status schema_leaf(void *user, const struct sip_node *node, struct e
     return ST_OK;
 }
 
-static void open_schema(struct buf *out, const struct sip_node *node)
+/* Keyword arguments are a child of the node "args", and no element of it. */
+static bool has_elements(const struct describer *d, const struct sip_node *node)
 {
-    buf_add_str(out, node->kind == SIP_DICT ? "{\"type\":\"object\",\"properties\":{"
-                                            : "{\"type\":\"array\",\"prefixItems\":[");
+    return node->count > 1 || (node->count == 1 && node->first != d->kwargs);
+}
+
+static void open_schema(const struct describer *d, const struct sip_node *node)
+{
+    bool is_dict = node->kind == SIP_DICT;
+    buf_add_str(d->out, is_dict ? "{\"type\":\"object\",\"properties\":{" : "{\"type\":\"array\"");
+    /* JSON Schema does not allow an empty list there. */
+    buf_add_str(d->out, !is_dict && has_elements(d, node) ? ",\"prefixItems\":[" : "");
 }
 
 /* Prints the required members of |node|: all except single values that have a default. */
@@ -276,7 +284,8 @@ static void close_sequence_schema(struct describer *d, const struct sip_node *no
             min = is_required(d, node_at(d, i)) ? max : min;
         }
     }
-    buf_printf(d->out, "],\"minItems\":%" PRId64 ",\"maxItems\":%" PRId64 "}", min, max);
+    buf_printf(d->out, "%s,\"minItems\":%" PRId64 ",\"maxItems\":%" PRId64 "}",
+               has_elements(d, node) ? "]" : "", min, max);
 }
 
 static enum status schema_open(void *user, const struct sip_node *node, struct error *err)
@@ -294,7 +303,7 @@ static enum status schema_open(void *user, const struct sip_node *node, struct e
     } else {
         print_key(d, node);
     }
-    open_schema(d->out, node);
+    open_schema(d, node);
     return ST_OK;
 }
 

@@ -106,7 +106,8 @@ static enum status open_container(void *user, const struct sip_node *node, struc
     struct describer *d = user;
     print_key(d, node);
     buf_add_str(d->out, node->kind == SIP_DICT ? "{\"type\":\"object\",\"properties\":{"
-                                               : "{\"type\":\"array\",\"prefixItems\":[");
+                        : node->count > 0      ? "{\"type\":\"array\",\"prefixItems\":["
+                                               : "{\"type\":\"array\",\"maxItems\":0");
     return ST_OK;
 }
 
@@ -116,7 +117,7 @@ static enum status close_container(void *user, const struct sip_node *node, stru
     struct describer *d = user;
     const struct sip_node *items = &d->method->structure->results.nodes[node->first];
     if (node->kind != SIP_DICT) {
-        buf_add_str(d->out, "]}");
+        buf_add_str(d->out, node->count > 0 ? "]}" : "}");
         return ST_OK;
     }
     buf_add_str(d->out, "},\"required\":[");

@@ -122,6 +122,29 @@ def send_media(daemon):
     expect("refusal", type(wrong), types.Error)
 
 
+def signatures():
+    """The schemas of each model's signature are schemas, and its example and answer match them."""
+    validator = importlib.import_module("jsonschema").Draft202012Validator
+
+    def get(path, body=None):
+        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.port}{path}", body) as answer:
+            return json.load(answer)
+
+    with Daemon(["--models", str(MODELS)]) as daemon:
+        components = {"components": fetch(daemon)["components"]}
+        names = get("/v2/models")["models"]
+        expect("there are many", len(names) > 50, True)
+        for name in names:
+            signature = get(f"/v2/models/{name}/signature")
+            schema = signature["schema"]
+            validator.check_schema(schema)
+            validator(schema).validate(signature["example"])
+            result = get(f"/v2/models/{name}/call", json.dumps(signature["example"]).encode())
+            text = json.dumps(signature["result_schema"]).replace("/openapi.json#", "#")
+            validator.check_schema(json.loads(text))
+            validator({**json.loads(text), **components}).validate(result["result"])
+
+
 @contextmanager
 def generated(folder, document):
     """The client that is made from |document| can be imported; others are forgotten."""
@@ -172,7 +195,7 @@ def use_client(daemon):
     expect("chat", said.choices[0].message.content, "The capital of Japan is Tokyo.")
 
 
-CHECKS = (valid, client, media)
+CHECKS = (valid, client, media, signatures)
 
 
 def main():
