@@ -76,7 +76,7 @@ static struct arena_chunk *grow(struct arena *arena, size_t size)
     return chunk;
 }
 
-/* The maximum refuses; what the heap refused before weighs more. */
+/* The arena's maximum refuses. If the heap has refused before, that stays the reason. */
 static void *refuse(struct arena *arena)
 {
     arena->refusal = arena->refusal == ST_OK ? ST_TOO_LARGE : arena->refusal;

@@ -45,7 +45,7 @@ static inline bool span_is(struct span a, const char *text)
     return span_equal(a, span_str(text));
 }
 
-/* |text| without those of |blanks| that it begins and ends with. */
+/* |text| without the characters of |blanks| at its beginning and end. */
 static inline struct span span_trim(struct span text, const char *blanks)
 {
     size_t count = strlen(blanks);

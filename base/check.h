@@ -22,8 +22,7 @@ _Noreturn void check_failed(const char *expr, const char *file, int line);
         must((to) != NULL && (to)->magic == (magic_value));                                        \
     } while (0)
 
-/* |object| is alive and what its type says: what sets the magic number also clears it at the end.
- */
+/* |object| is alive and of its type: init sets the magic number, and fini clears it. */
 #define OBJ_CHECK(object, magic_value) must((object) != NULL && (object)->magic == (magic_value))
 
 #endif

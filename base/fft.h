@@ -6,7 +6,7 @@
  * runs over lanes and over the elements that earlier stages have gathered, so it vectorises). Other
  * lengths are a convolution with a chirp (Bluestein), whose length is a power of two.
  *
- * fft_table() makes a table of everything that depends on the length alone. No function
+ * fft_table() computes once for a length: factors, roots of unity, the chirp. No function
  * allocates; all run on any thread.
  */
 #ifndef PTED_BASE_FFT_H

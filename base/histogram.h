@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often values fell into each of a few fixed buckets, and their sum. The bounds of the buckets
- * are those of a scale, which all histograms of a kind share. One thread at a time adds values; any
+ * How often values fell into each of a few fixed buckets, and their sum. A scale has the bounds of
+ * the buckets; all histograms of a kind share one scale. One thread at a time adds values; any
  * thread may look.
  */
 #ifndef PTED_BASE_HISTOGRAM_H

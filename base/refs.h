@@ -28,7 +28,7 @@ static inline void refs_take(struct refs *refs)
     must(before > 0); /* an object without references is being freed */
 }
 
-/* True: this was the last reference, and what other threads did with theirs is visible now. */
+/* True: this was the last reference, and all writes by threads that held the others are visible. */
 static inline bool refs_drop(struct refs *refs)
 {
     unsigned before = atomic_fetch_sub_explicit(&refs->count, 1, memory_order_acq_rel);

@@ -37,7 +37,7 @@ struct hal_record {
     size_t scratch_bytes;
 };
 
-/* What the submissions of a command buffer must put into a slot. */
+/* The memory that each submission of a command buffer must put into a slot. */
 struct hal_slot_need {
     size_t length;
     bool written;      /* by a fill, copy or update */

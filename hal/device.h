@@ -20,7 +20,7 @@
 struct hal_device;
 struct hal_kernel;
 
-/* What plans and metadata need to know; filled by the driver, constant afterwards. */
+/* Properties for plans and metadata; filled by the driver, constant afterwards. */
 struct hal_device_props {
     bool is_host;          /* the CPU device: it can use all memory that the host can access */
     bool is_gpu;           /* the hardware is a GPU; false for a driver that computes on the CPU */
@@ -33,8 +33,8 @@ struct hal_device_props {
     size_t memory_bytes_max;  /* largest single buffer */
     size_t scratch_bytes_max; /* that a dispatch may ask for */
     uint32_t capabilities;    /* bits of enum hal_capability, which select forms of kernels */
-    uint32_t f32_per_read; /* multiply-adds in the time in which a float comes from memory, about;
-                              0: not known */
+    /* multiply-adds that take as long as one float from memory, about; 0: not known */
+    uint32_t f32_per_read;
     uint32_t bf16_speed; /* products of bfloat16 in the time of one of floats; 0: no instructions */
     bool has_profile;    /* submissions can be timed: hal/profile.h */
     bool host_visible; /* host and device share all memory; else the device has transient memory */

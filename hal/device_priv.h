@@ -12,7 +12,7 @@
 #include "hal/device.h"
 #include "hal/queue.h"
 
-/* What a new buffer is for. */
+/* The purpose of a new buffer. */
 enum hal_memory {
     HAL_MEMORY_ZEROED,    /* visible to host and device, filled with zeros */
     HAL_MEMORY_CONSTANT,  /* likewise; soon written as a whole, then only read */

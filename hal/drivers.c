@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The drivers in this build, one a row, in the order in which devices are listed and "auto" asks.
- * The host's own comes first. No other file of this folder knows which drivers there are.
+ * The host's own driver comes first. No other file of this folder knows which drivers there are.
  */
 #include "config.h"
 

@@ -26,8 +26,8 @@
 #include "hal/suballoc.h"
 
 #define ADDRESS_FACTOR 4
-/* AddressSanitizer takes seconds to mark the many GiB of a large pool: what lies behind these bytes
- * is marked when it is given back for the first time, see also |marked_bytes|. */
+/* AddressSanitizer takes seconds to mark the many GiB of a large pool. So memory behind these bytes
+ * is marked only when it is given back for the first time, see also |marked_bytes|. */
 #define MARKED_BYTES_MAX ((size_t)256 << 20)
 #define GRANULE_BYTES_MIN ((size_t)1 << 20)
 #define GRANULES_MAX 4096
@@ -73,7 +73,7 @@ struct hal_pool {
     uint32_t magic;
     struct store *store;    /* NULL: a member of no pool */
     struct hal_pool *share; /* of a member: its pool; else the pool itself */
-    /* Under the store's lock; of a pool with what its members hold. */
+    /* Under the store's lock. For a pool with members it includes their bytes. */
     size_t held_bytes[ZONE_COUNT];
     size_t charged_bytes;     /* of those of SHARED */
     size_t held_peak_bytes;   /* of SHARED */
@@ -313,7 +313,7 @@ static size_t left_bytes(const struct hal_pool *pool, const struct zone *zone)
     return charged < left ? left - charged : 0;
 }
 
-/* May |pool| hold |more| bytes in addition to what it holds? */
+/* May |pool| hold |more| bytes in addition to its own? */
 static bool is_fair(const struct hal_pool *pool, const struct zone *zone, size_t more)
 {
     enum zone_index index = index_of(zone, pool);

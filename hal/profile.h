@@ -23,7 +23,7 @@ struct hal_profile;
 /* Some tiles of one command on one thread, or all of them on a device. */
 struct hal_span {
     const struct hal_command *command; /* the profile holds a reference */
-    uint32_t number;                   /* of what was recorded: see hal_command_describe() */
+    uint32_t number;                   /* of the command: see hal_command_describe() */
     uint32_t thread; /* 0: a thread of the caller; from 1 on: the CPU's workers; or THREAD_DEVICE */
     uint32_t tiles;
     /* CLOCK_MONOTONIC. A GPU's clock gives only the time between events: the last command of a
@@ -40,8 +40,8 @@ MUST_CHECK enum status hal_profile_new(size_t span_max, struct hal_profile **out
 void hal_profile_free(struct hal_profile *profile); /* NULL is fine */
 
 /*
- * What has been added so far, in no particular order, valid until the next clear or free. Call it
- * when no submission that carries |profile| is in flight.
+ * The spans so far, in no particular order; valid until the next clear or free. Call it when no
+ * submission that carries |profile| is in flight.
  */
 const struct hal_span *hal_profile_spans(const struct hal_profile *profile, size_t *out_count);
 

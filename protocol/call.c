@@ -118,7 +118,7 @@ static enum status find_element(struct call_parser *p, uint32_t node, uint32_t *
                            position);
 }
 
-/* What "kwargs" may have beside the keyword arguments. */
+/* Prints the members that "kwargs" may have beside the keyword arguments. */
 static void print_named(const struct call_parser *p, struct buf *out)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {

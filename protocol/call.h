@@ -56,13 +56,13 @@
 
 enum call_kind { CALL_NONE, CALL_TENSOR, CALL_SCALAR, CALL_STRING };
 
-/* What a tensor may be made from, beside its elements. */
+/* A tensor may also be made from a file or from texts. */
 enum call_medium { CALL_NO_MEDIUM, CALL_FILE, CALL_WORDS };
 
-/* What people get in place of a result's numbers, see server/answer/answer.h. */
+/* Answers for people in place of a result's numbers, see server/answer/answer.h. */
 enum call_answer { CALL_NUMBERS, CALL_CLASSES, CALL_BOXES, CALL_MAP, CALL_SAYING };
 
-/* What stands at a leaf. */
+/* The input or result at a leaf. */
 struct call_io {
     enum call_kind kind;
     enum dtype dtype;    /* of a tensor; I64, F64 or BOOL of a scalar */
@@ -84,7 +84,7 @@ struct call_method {
 };
 
 struct call_limits {
-    struct oip_limits oip; /* of what calls share with the protocol's requests */
+    struct oip_limits oip; /* shared with the protocol's requests */
     uint64_t element_count_max;
     bool shapes_only; /* typed objects may come without data, tensors of one size not at all, and
                          results have extents: "outputs" as in oip_parse_shapes() */
@@ -112,8 +112,9 @@ struct call_item {
 struct call_leaf {
     enum call_encoding encoding;
     struct shape shape;
-    size_t bytes;             /* shape x type; of a string 0 */
-    size_t stored;            /* what |data| decodes to: |bytes|, or more if there is a layout */
+    size_t bytes; /* shape x type; of a string 0 */
+    /* size of the decoded |data|: |bytes|, or more if there is a layout */
+    size_t stored;
     struct oip_layout layout; /* of the elements in that */
     struct span data; /* by encoding: the JSON value, base64 text, the tensor's bytes, the JSON
                          value of each element; a string's own */
@@ -126,8 +127,8 @@ struct call_leaf {
 
 struct call_request {
     struct oip_parameters parameters;
-    struct call_leaf *leaves; /* one for each raw input; those that are left out are CALL_ABSENT */
-    struct oip_outputs outputs; /* with shapes_only: those whose shapes a call found out */
+    struct call_leaf *leaves;   /* one for each raw input; CALL_ABSENT if it is left out */
+    struct oip_outputs outputs; /* with shapes_only: outputs whose shapes a call found out */
     bool are_rows;              /* of predict.h: the call gives rows of its input */
 };
 

@@ -141,7 +141,7 @@ static void print_number_type(struct buf *out, const struct call_io *io)
                                           : "\"type\":\"integer\"");
 }
 
-/* Files or texts that stand for rows, in front of what a tensor may be. */
+/* Files or texts that stand for rows, in front of the other forms of a tensor. */
 static void print_media_schema(struct buf *out, enum call_medium medium)
 {
     const char *item = medium == CALL_WORDS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the walk over a call's structure and the reading of its leaves share. */
+/* Shared by the walk over a call's structure and the reading of its leaves. */
 #ifndef PTED_PROTOCOL_CALL_PRIV_H
 #define PTED_PROTOCOL_CALL_PRIV_H
 
@@ -35,8 +35,8 @@ MUST_CHECK enum status call_check_missing(const struct call_parser *p);
 enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What stands before a value in its array or object: a comma, a key, |gap| at each position that
- * the structure leaves out. */
+/* Prints the text before a value in its array or object: a comma, a key, |gap| at each position
+ * that the structure leaves out. */
 void call_print_key(const struct sip_tree *tree, const struct sip_node *node, const char *gap,
                     struct buf *out);
 

@@ -33,8 +33,9 @@
 #include "base/status.h"
 
 #define JSON_DEPTH_MAX 64
-#define JSON_LEVELS_MAX 160 /* what a reader has room for */
-#define JSON_KEYS_MAX 320   /* the inputs of a request as members, and what is around and in one */
+#define JSON_LEVELS_MAX 160 /* levels of nesting that a reader has room for */
+/* inputs of a request as members, members around them and in one of them */
+#define JSON_KEYS_MAX 320
 
 enum json_type {
     JSON_OBJECT,

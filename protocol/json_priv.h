@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the reader of JSON shares with the files that read on with it. */
+/* Shared by the reader of JSON and the files that read on with it. */
 #ifndef PTED_PROTOCOL_JSON_PRIV_H
 #define PTED_PROTOCOL_JSON_PRIV_H
 
 #include "protocol/json.h"
 
-/* "an array", or what else |in| comes to next, for "expected ..., got ...". */
+/* Names the next value, such as "an array", for "expected ..., got ...". */
 #define JSON_NEXT_TEXT_MAX 24
 const char *json_next_text(struct json *in, char text[JSON_NEXT_TEXT_MAX]);
 

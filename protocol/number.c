@@ -5,7 +5,7 @@
  *
  *   1. a float32 by one multiplication of doubles, unless that ends too close to a tie; a double by
  *      one division of exact doubles (W. D. Clinger, "How to read floating point numbers
- * accurately", 1990). Only for tokens without an exponent, which is what tensors are full of;
+ * accurately", 1990). Only for tokens without an exponent, the usual elements of tensors;
  *   2. a 128 bit product with a table of powers of ten, good unless the result is within the
  * table's error of a tie (D. Lemire, "Number parsing at a gigabyte per second", 2021);
  *   3. whole numbers of any length, in number_exact.c.

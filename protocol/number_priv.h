@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What parsing and printing of floats share: powers of ten, and the exact but slow parser. */
+/* Shared by parsing and printing of floats: powers of ten, and the exact but slow parser. */
 #ifndef PTED_PROTOCOL_NUMBER_PRIV_H
 #define PTED_PROTOCOL_NUMBER_PRIV_H
 

@@ -4,13 +4,12 @@
  *
  * Parsing has two phases, so that the memory of the inputs is reserved at its exact size in
  * between: oip_parse_infer() reads the envelope and checks everything but the elements of JSON
- * arrays; oip_decode_input() then writes one input into memory of the caller. What a request makes
- * us allocate comes from the arena that the caller bounded. Everything else borrows from the body,
- * which has to outlive the request.
+ * arrays; oip_decode_input() then writes one input into memory of the caller. Memory that a request
+ * makes us allocate comes from the arena, which the caller bounds. Everything else borrows from the
+ * body, which has to outlive the request.
  *
  * A body is JSON, or JSON followed by raw tensor bytes (oip_split_body() tells by the request
- * header Inference-Header-Content-Length), or nothing but the bytes of a single input
- * (oip_parse_raw()).
+ * header Inference-Header-Content-Length), or only the bytes of a single input (oip_parse_raw()).
  *
  * Loop thread or worker: no state is shared.
  */
@@ -26,7 +25,7 @@
 #include "protocol/tensor_text.h"
 #include "protocol/pick.h"
 
-/* An element type on the wire; BYTES is the one that is not a dtype. */
+/* An element type on the wire. Only BYTES is not a dtype. */
 struct oip_type {
     bool is_bytes;
     enum dtype dtype; /* without meaning when is_bytes */
@@ -34,16 +33,16 @@ struct oip_type {
 
 const char *oip_type_name(struct oip_type type);
 
-/* What a model says about an input or an output; a dim of -1 is any size. */
+/* An input or an output in a model's metadata; a dim of -1 is any size. */
 struct oip_tensor_meta {
     const char *name;
     struct oip_type type;
     struct shape shape;
     bool is_optional;        /* an input that a request may leave out */
-    const char *description; /* what people say of it, or NULL */
+    const char *description; /* the words of a person, or NULL */
     uint32_t label_count;    /* names of its classes; 0: none are known */
     const char *media;       /* an input may come as "image", "sound" or "text"; or NULL */
-    const char *media_form;  /* JSON: what is made of that; or NULL */
+    const char *media_form;  /* JSON: how the tensor is made from it; or NULL */
     const char *answer;      /* an output is written as "boxes" or the like for people; or NULL */
     const char *answer_form; /* JSON: where that lies in a picture; or NULL */
 };
@@ -70,7 +69,7 @@ struct oip_parameter {
     };
 };
 
-/* What a request may say of itself, whichever form its tensors have. */
+/* Parameters of a request, whatever form its tensors have. */
 struct oip_parameters {
     bool sequence_start, sequence_end;
     bool binary_data_output; /* form of outputs that do not say; all of them when none is listed */
@@ -207,7 +206,7 @@ MUST_CHECK enum status oip_parse_region(struct span body, const struct oip_limit
                                         struct arena *arena, struct oip_region *out,
                                         struct error *err);
 
-/* What a request to load or unload a model says. */
+/* A request to load or unload a model. */
 struct oip_change {
     bool has_files;       /* "config" or "file:...": a model that comes with the request */
     bool with_dependents; /* "unload_dependents" */

@@ -2,8 +2,8 @@
 /*
  * A model's configuration as the protocol's model configuration extension has it: the JSON form of
  * Triton's ModelConfig message (model_config.proto), from which its clients learn whether a request
- * may have several samples and which parameters make sense. Members that only configure what we
- * have not got (rate limits, warmup, ensembles) are left out, as the form allows.
+ * may have several samples and which parameters make sense. Members about things that pted lacks
+ * (rate limits, warmup, ensembles) are left out, as the form allows.
  *
  * Loop thread or worker: no state is shared.
  */

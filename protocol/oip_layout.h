@@ -2,8 +2,8 @@
 /*
  * Where the elements of a tensor lie in the bytes that were sent: the buffer description of the
  * function signature specification, whose strides are bytes as those of Python's Py_buffer. A
- * client of numpy's sends the bytes of a.base with a.shape, a.strides and the place of a's first
- * element, which numpy.ndarray(shape, dtype, buffer, offset, strides) would make |a| of again.
+ * client with a numpy array |a| sends the bytes of a.base, a.shape, a.strides and the place of a's
+ * first element. numpy.ndarray(shape, dtype, buffer, offset, strides) makes |a| from these again.
  *
  * Any thread.
  */
@@ -35,8 +35,8 @@ MUST_CHECK enum status oip_read_layout(struct json *in, const struct json_string
 
 /*
  * The strides suit |shape|, whose bytes can be counted, and every element lies in the |bytes| bytes
- * that came. Without strides they are those of a packed tensor afterwards. Errors begin with what
- * goes behind a path.
+ * that came. If there are none, the strides of a packed tensor are filled in. Errors begin with the
+ * text that goes behind a path.
  */
 MUST_CHECK enum status oip_settle_layout(struct oip_layout *layout, const struct shape *shape,
                                          enum dtype dtype, size_t bytes, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of reading a request share, and those of printing answers. */
+/* Shared by the files that read requests, and by the files that print answers. */
 #ifndef PTED_PROTOCOL_OIP_PRIV_H
 #define PTED_PROTOCOL_OIP_PRIV_H
 
@@ -7,7 +7,7 @@
 #include "protocol/json.h"
 #include "protocol/oip.h"
 
-/* A text that is read, and what may be kept of it. */
+/* A text that is read, and the arena and limits for what is kept of it. */
 struct oip_reader {
     struct json *in;
     const struct oip_limits *limits; /* |name_bytes_max|, |parameters_max|, |is_listed| */

@@ -22,11 +22,11 @@ struct oip_model_meta {
     const char *name, *platform;
     const char *const *versions;
     const struct oip_tensor_meta *inputs, *outputs;
-    /* By input: a shape without -1, which goes with those of the others; or NULL. */
+    /* By input: a shape without -1 that agrees with the other inputs' shapes; or NULL. */
     const struct shape *const *examples;
     const struct shape *const *maxima; /* likewise: with the largest sizes of an input */
     size_t version_count, input_count, output_count;
-    const char *description; /* what people say of it, or NULL; an extension of our own */
+    const char *description; /* the words of a person, or NULL; an extension of our own */
     const char *precision;   /* a word of base/precision.h, or NULL; an extension of our own */
     const char *constants, *placement; /* JSON of extensions of our own, or NULL */
 };

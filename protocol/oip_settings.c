@@ -52,7 +52,7 @@ void oip_print_log(struct buf *out, const struct oip_log_settings *settings)
     buf_add_char(out, '}');
 }
 
-/* What a request says of each kind. */
+/* By kind of line: does the request name it, and does it want such lines? */
 struct log_order {
     bool is_named[LOG_KINDS], is_wanted[LOG_KINDS];
 };
@@ -189,7 +189,7 @@ static enum status read_number(struct json *in, int64_t min, struct oip_trace_nu
                : json_fail(in, err, ST_INVALID, "expected a number from %" PRId64 " on", min);
 }
 
-/* null asks for the default of what can change, and of the rest there is only one value. */
+/* null asks for the default of a setting that can change; any other setting has only one value. */
 static enum status read_trace_null(struct json *in, const struct json_string *key,
                                    struct oip_trace_change *out, struct error *err)
 {

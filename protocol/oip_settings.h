@@ -27,7 +27,7 @@ struct oip_log_settings {
 
 void oip_print_log(struct buf *out, const struct oip_log_settings *settings);
 
-/* Body of POST /v2/logging, for the settings |now|: what |*out_kind| is to be. ST_INVALID;
+/* Body of POST /v2/logging, for the settings |now|; |*out_kind| is the wanted setting. ST_INVALID;
  * ST_UNSUPPORTED: another file or format. */
 MUST_CHECK enum status oip_parse_log(struct span body, const struct oip_log_settings *now,
                                      enum oip_log_kind *out_kind, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system shared memory extension of the Open Inference Protocol: what requests say of regions.
- * Its members are described in Triton's docs/protocol/extension_shared_memory.md.
+ * The system shared memory extension of the Open Inference Protocol: requests about regions. Its
+ * members are described in Triton's docs/protocol/extension_shared_memory.md.
  */
 #include "config.h"
 

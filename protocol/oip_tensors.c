@@ -7,7 +7,7 @@
 
 #include "protocol/oip_priv.h"
 
-/* Which members an input had, and the text of its data. */
+/* The members that an input had, and the text of its data. */
 struct input_members {
     bool has_name, has_shape, has_datatype;
     struct span text;

@@ -112,7 +112,7 @@ static uint32_t find_member(const struct sip_tree *tree, uint32_t node,
     }
 }
 
-/* What there is at |node|. */
+/* Names the kind of value at |node|, for messages. */
 static void print_node(const struct sip_tree *tree, uint32_t node, struct buf *out)
 {
     const struct sip_node *n = &tree->nodes[node];

@@ -27,7 +27,7 @@ enum pick_kind {
     PICK_PATH
 };
 
-/* By |kind|; texts borrow from what was read, or lie in the arena. */
+/* By |kind|. Texts borrow from the document, or lie in the arena. */
 struct pick {
     enum pick_kind kind;
     uint64_t index;

@@ -54,8 +54,8 @@ static unsigned read_quality(struct span text)
     return value < QUALITY_MAX ? value : QUALITY_MAX;
 }
 
-/* How much the client wants this range of its list, if we can give it; |version| is the one that we
- * have. */
+/* How much the client wants |type| in |version| by this range of its list; 0: the range is about
+ * something else. */
 static unsigned quality_of(struct span range, const char *type, const char *version)
 {
     unsigned quality = QUALITY_MAX;

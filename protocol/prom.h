@@ -58,8 +58,9 @@ void prom_init(struct prom *prom, enum prom_format format, struct buf *out);
 /* Begins |family|, which is borrowed; the series begin without labels. */
 void prom_family(struct prom *prom, const struct prom_family *family);
 
-/* The labels of the following series: removes all; adds one. Any bytes may be a value: what is not
- * UTF-8 is shown as U+FFFD. prom_label_mark() and prom_unlabel_to() keep the first few labels. */
+/* The labels of the following series: removes all; adds one. A value may have any bytes: bytes that
+ * are not UTF-8 are shown as U+FFFD. prom_label_mark() and prom_unlabel_to() keep the first few
+ * labels. */
 void prom_unlabel(struct prom *prom);
 void prom_label(struct prom *prom, const char *name, struct span value);
 size_t prom_label_mark(const struct prom *prom);

@@ -8,9 +8,9 @@
  * difference in |dtype|; a struct parsed from a text cannot. Dims have 64 bits. Only the length of
  * the text limits the rank.
  *
- * Refused with ST_INVALID and a position: whatever is not I and then R, a type code other than
- * 0..11 in exactly that spelling, a code behind a dim, a dim below -1, content in O or U, and what
- * sig.h refuses. Any thread.
+ * Refused with ST_INVALID and a position: anything but I and then R, a type code other than 0..11
+ * in exactly that spelling, a code behind a dim, a dim below -1, content in O or U, and what sig.h
+ * refuses. Any thread.
  */
 #ifndef PTED_PROTOCOL_RAWSIG_H
 #define PTED_PROTOCOL_RAWSIG_H

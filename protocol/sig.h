@@ -7,12 +7,12 @@
  *     A..Z     a span:      tag, digits, '!', content                  "K4!foo"
  *
  * The number of a span counts the bytes of '!' and content, so that it is never 0. Nothing is
- * escaped: content may hold any byte. What is inside a span is again a run of components, or bytes
- * that mean themselves; the caller knows which.
+ * escaped: content may hold any byte. The content of a span is again a run of components, or plain
+ * bytes; the caller knows which.
  *
  * Refused: any other tag, a number without digits, an integer beyond 64 bits, a span longer than
- * what is left. Every failure is ST_INVALID and reads "byte 7: ...", counted from the beginning of
- * the whole signature. Texts are (pointer, length) and borrowed. Any thread.
+ * the rest of the text. Every failure is ST_INVALID and reads "byte 7: ...", counted from the
+ * beginning of the whole signature. Texts are (pointer, length) and borrowed. Any thread.
  */
 #ifndef PTED_PROTOCOL_SIG_H
 #define PTED_PROTOCOL_SIG_H
@@ -62,8 +62,8 @@ struct sig_reader sig_inside(const struct sig_reader *in, const struct sig_item 
 enum status sig_fail(const struct sig_reader *in, const uint8_t *where, struct error *err,
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* |text| is the whole signature of a function: a span I, a span R, and nothing else. Readers of
- * what is in them. */
+/* |text| is the whole signature of a function: a span I, a span R, and nothing else. The readers
+ * that it gives read their contents. */
 MUST_CHECK enum status sig_split(struct span text, struct sig_reader *out_inputs,
                                  struct sig_reader *out_results, struct error *err);
 

@@ -9,9 +9,9 @@
  * mangling writes them in order, which is the canonical form. Gaps in sequences, empty sequences
  * and dicts, and names of any bytes are legal.
  *
- * Refused with ST_INVALID and a position: whatever is not I and then R with at most one value each,
- * a key without value or a value without key, a name in a sequence or a position in a dict, a key
- * twice, a negative position or raw index, nesting deeper than SIP_DEPTH_MAX, and what sig.h
+ * Refused with ST_INVALID and a position: anything but I and then R with at most one value each, a
+ * key without value or a value without key, a name in a sequence or a position in a dict, a
+ * repeated key, a negative position or raw index, nesting deeper than SIP_DEPTH_MAX, and what sig.h
  * refuses. Any thread.
  */
 #ifndef PTED_PROTOCOL_SIP_H

@@ -34,12 +34,12 @@ struct sip_value *sip_builder_add(struct sip_builder *builder, struct sip_value 
 void sip_value_append(struct sip_value *parent, struct sip_value *value);
 
 /* Lays out |root| as a tree. ST_INVALID when it is deeper than SIP_DEPTH_MAX, and when a value has
- * two members of one key: then *out_twice is set, to the one that came later. */
+ * two members of one key: then *out_twice is set to the later one. */
 MUST_CHECK enum status sip_build(const struct sip_builder *builder, const struct sip_value *root,
                                  struct sip_tree *out, const struct sip_value **out_twice,
                                  struct error *err);
 
-/* What is at the end of a path of keys: SIP_LEAF, or a SIP_SEQUENCE or SIP_DICT without members. */
+/* The end of a path of keys: SIP_LEAF, or a SIP_SEQUENCE or SIP_DICT without members. */
 struct sip_assignment {
     const struct sip_path_key *path;
     uint32_t depth; /* of |path|; 0: the value is the root */

@@ -4,8 +4,8 @@
  *
  * The nodes lie in one array. The root is nodes[0]; the members of a node lie side by side behind
  * it, ordered by their keys (positions by number, names by bytes), so that a member is found by
- * bisection and two trees with the same meaning are equal. Positions may have gaps: what lies
- * between is null. A tree is immutable once built, and lives in the arena that it was built in.
+ * bisection and two trees with the same meaning are equal. Positions may have gaps, which stand for
+ * null. A tree is immutable once built, and lives in the arena that it was built in.
  *
  * No function here recurses; nesting is limited to SIP_DEPTH_MAX all the same, because readers of
  * such values elsewhere do. Any thread.
@@ -30,7 +30,7 @@ enum sip_kind {
     SIP_DICT,
 };
 
-/* Which member of its parent: a position in a sequence, a name in a dict. */
+/* The place in its parent: a position in a sequence, a name in a dict. */
 struct sip_key {
     int64_t position;
     struct span name; /* any bytes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the walk over the brackets of a tensor's text and the reading of its elements share. */
+/* Shared by the walk over the brackets of a tensor's text and the reading of its elements. */
 #ifndef PTED_PROTOCOL_TENSOR_PRIV_H
 #define PTED_PROTOCOL_TENSOR_PRIV_H
 

@@ -35,7 +35,7 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* What a mapped buffer takes; AddressSanitizer gets a page behind it that nothing may touch. */
+/* Bytes of the mapping. AddressSanitizer gets a page behind the buffer that nothing may touch. */
 static size_t mapped_bytes(size_t size)
 {
     size_t page = page_size();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU device: what its files share. */
+/* The CPU device: declarations that its files share. */
 #ifndef PTED_HAL_CPU_DEVICE_H
 #define PTED_HAL_CPU_DEVICE_H
 

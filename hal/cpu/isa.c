@@ -17,7 +17,7 @@
 
 #include "base/check.h"
 
-/* The kernel's, whose headers of 2022 lack the first. */
+/* Numbers of Linux; its headers of 2022 lack the first one. */
 #ifndef ARCH_REQ_XCOMP_PERM
 #define ARCH_REQ_XCOMP_PERM 0x1023
 #endif

@@ -152,7 +152,7 @@ static enum status record(struct probe *p, const struct hal_kernel *kernel,
     return status;
 }
 
-/* |work| is that of all workers; the rate is in units of it a second. */
+/* |work| counts for all workers together; the rate is |work| a second. */
 static enum status measure(struct probe *p, const struct hal_kernel *kernel, double work,
                            double *out_rate, struct error *err)
 {

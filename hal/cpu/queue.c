@@ -132,7 +132,7 @@ struct hal_progress hal_cpu_queue_progress(struct hal_device *base)
     return progress;
 }
 
-/* What |command| was compiled into, by this driver. */
+/* The routine that this driver compiled |command| into. */
 static const struct hal_cpu_routine *routine_of(const struct hal_command *command)
 {
     const struct hal_cpu_routine *routine;

@@ -75,7 +75,7 @@ MUST_CHECK enum status hal_cpu_routine_new(struct hal_command *command, uint32_t
                                            const struct hal_cpu_routine **out_routine,
                                            struct error *err);
 
-/* What the tiles of a submission are run with. */
+/* The arguments that all tiles of a submission share. */
 struct hal_cpu_run {
     uint8_t *const *slots;          /* addresses */
     const atomic_bool *cancel;      /* NULL: it cannot be cancelled */

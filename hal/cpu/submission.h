@@ -33,7 +33,7 @@ struct hal_cpu_thread_memory;
 #define HAL_CPU_SUBMISSION_FREE_MAGIC 0xf4ee5ba9u
 
 struct hal_cpu_submission {
-    /* What workers write; nothing else is in this cache line. */
+    /* Workers write these; nothing else is in this cache line. */
     _Alignas(64) _Atomic uint64_t cursor; /* see hal_cpu_cursor_region(); may run past the end */
     atomic_uint unfinished;               /* tiles of the region that have not been run */
     atomic_int status;                    /* the first failure */

@@ -65,7 +65,7 @@ struct uk_gemm_f32 {
     ptrdiff_t c_line, c_row;
     uint32_t lines, m, n;
     float min, max; /* -INFINITY, INFINITY: no clamp */
-    /* Computed of what has been clamped, in the thread's mode for subnormals; NULL: nothing. */
+    /* Applied to results after the bounds, in the thread's mode for subnormals; may be NULL. */
     void (*activation)(float *y, const float *x, size_t n);
     void *scratch; /* for gemm_bf16: uk_gemm_bf16_scratch() bytes */
     /* For gemm_bf16: |a|, |residual| or |c| points to bfloat16 numbers, which strides count. */
@@ -196,10 +196,10 @@ struct uk_attend_f32 {
 #define UK_PLANES_MAX 4
 
 struct hal_cpu_uk {
-    const char *name; /* the level's */
+    const char *name;      /* the level's */
     uint32_t f32_nr;       /* columns of a packed panel */
     uint32_t f32_mr;       /* rows of a register tile: fastest when m is a multiple of this */
-    uint32_t f32_per_read; /* multiply-adds in the time in which a float comes from memory, about */
+    uint32_t f32_per_read; /* multiply-adds that take as long as one float from memory, about */
     bool f32_asks_ahead;   /* gemm_f32 is faster with |asks_ahead| if B comes from memory */
 
     void (*gemm_f32)(const struct uk_gemm_f32 *g);

@@ -132,10 +132,10 @@ struct uk_pack_u8 {
  * the last one UK_DW_U8_SLACK more pixels can be read. A panel of |columns| is a block.
  *
  * pack_dw_u8 packs the weights of each block: [kernel_h][windows][UK_DW_U8_SHIFTS], each with
- * UK_DW_U8_TAPS taps of all channels. A window is so many neighbouring pixels, which all outputs
- * that begin in it share: the taps of output |shift| lie so many pixels to the right, and those
- * which a window lacks are zeros. The taps of a channel are a word of bytes; or, with uk->u8_word
- * 2, 16 bits wide, taps 0 and 2 of all channels in front of taps 1 and 3.
+ * UK_DW_U8_TAPS taps of all channels. A window is UK_DW_U8_TAPS neighbouring pixels. All outputs
+ * that begin in a window share its pixels: the taps of output |shift| are moved |shift| pixels to
+ * the right, and taps outside the window are zeros. The taps of a channel are a word of bytes; or,
+ * with uk->u8_word 2, 16 bits wide, taps 0 and 2 of all channels in front of taps 1 and 3.
  */
 struct uk_dw_u8 {
     const uint8_t *x; /* the first tap of output 0, 0 */

@@ -35,10 +35,10 @@
 #define PATIENCE 8 /* times SPINS: for a region that another worker is about to finish */
 
 /*
- * After this time a worker may leave what it runs for a submission that has none: if they are of
- * one share, or if the share of the other has had less time. The time is in proportion to the cost
- * of the one that waits: a client that waits for a long answer hardly notices it. So submissions of
- * about the same cost follow each other, each with the caches to itself.
+ * After this time a worker may leave its submission for one that has no worker, if both belong to
+ * one share or if the other share has had less time. The time is in proportion to the cost of the
+ * one that waits: a client that waits for a long answer hardly notices it. So submissions of about
+ * the same cost follow each other, each with the caches to itself.
  */
 #define PATIENCE_TIMES 2
 #define PATIENCE_NS_MIN 200000u
@@ -433,7 +433,7 @@ static bool is_too_long(const struct hal_cpu_workers *workers,
 }
 
 /* Counts the time of |visit| until |now|. Otherwise a submission of the same share would seem to be
- * the next one all the time, and hide those of other shares. */
+ * the next one all the time, and hide the submissions of other shares. */
 static void count_time(struct hal_cpu_workers *workers, const struct hal_cpu_submission *submission,
                        struct visit *visit, uint64_t now)
 {
@@ -496,7 +496,7 @@ static void serve(struct worker *worker, struct hal_cpu_submission *submission, 
             }
             continue;
         }
-        /* The submission may be in a later region by now: the addition's result is what counts. */
+        /* The submission may be in a later region by now, so only the addition's result counts. */
         cursor = atomic_fetch_add_explicit(
             &submission->cursor, visit->from_end ? HAL_CPU_CURSOR_BACK : HAL_CPU_CURSOR_FRONT,
             memory_order_acq_rel);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Vulkan device: what the files of this folder share. No file above this folder includes
- * vulkan.h.
+ * The Vulkan device: declarations that the files of this folder share. No file above this folder
+ * includes vulkan.h.
  *
  * Shaders access memory by address (VK_KHR_buffer_device_address), not through descriptors: a
  * dispatch's push constants point to a table of its bindings. To replay a command buffer with other

@@ -102,9 +102,8 @@ static void read_features(const struct hal_vulkan_instance *instance, VkPhysical
 
 /*
  * Each feature that a shader or the driver relies on is in one of these tables; others are not
- * used. The first table has the features that all shaders may use, the second those that a
- * capability consists of. hal_vulkan_find_abilities() checks what Vulkan does not express as a
- * feature.
+ * used. The first table has the features that all shaders may use, the second has the features of
+ * each capability. hal_vulkan_find_abilities() checks what Vulkan does not express as a feature.
  */
 #define FEATURE(member) offsetof(struct features, member)
 

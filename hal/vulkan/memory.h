@@ -42,14 +42,14 @@ struct hal_vulkan_range {
 
 /* Chooses the memory types. */
 MUST_CHECK enum status hal_vulkan_memory_init(struct hal_vulkan_device *device, struct error *err);
-/* Frees the empty blocks that were kept, and what uploads need. */
+/* Frees the empty blocks that were kept, and the memory for uploads. */
 void hal_vulkan_memory_fini(struct hal_vulkan_device *device);
 
 /* |size| > 0 bytes, a multiple of HAL_VULKAN_BUFFER_ALIGN, with undefined contents. Any thread. */
 MUST_CHECK enum status hal_vulkan_range_new(struct hal_vulkan_device *device, size_t size,
                                             enum hal_vulkan_memory kind,
                                             struct hal_vulkan_range *out_range, struct error *err);
-/* |size| is that of hal_vulkan_range_new(). Any thread. */
+/* |size| is the argument of hal_vulkan_range_new(). Any thread. */
 void hal_vulkan_range_free(struct hal_vulkan_device *device, struct hal_vulkan_range range,
                            size_t size);
 

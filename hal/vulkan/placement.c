@@ -5,8 +5,8 @@
  * it may be cheaper to run short stretches between two host kernels, or all of a small model, on
  * the host. Dynamic programming over the records finds the cheapest assignment.
  *
- * The costs are those of a mid-range GPU on every device, so that the software drivers that tests
- * use decide like hardware.
+ * The costs of a mid-range GPU serve for every device, so that the software drivers of tests decide
+ * like hardware.
  */
 #include "config.h"
 

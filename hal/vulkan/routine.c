@@ -101,8 +101,8 @@ static void add_item(struct compiler *c, const struct hal_record *record)
     last_draft(c)->item_count++;
 }
 
-/* Adds the records of |side|, and those that both sides can run if |with_either|, from |first| to
- * the next barrier or the end. */
+/* Adds the records of |side| from |first| to the next barrier or the end; with |with_either| also
+ * records that both sides can run. */
 static void distribute_region(struct compiler *c, const struct hal_record *first, enum side side,
                               bool with_either)
 {
@@ -349,7 +349,7 @@ static void add_barrier(struct hal_vulkan_routine *routine)
     (void)new_launch(routine);
 }
 
-/* A launch of |kernel|, whose entries follow; |number|: see struct hal_vulkan_launch. */
+/* A launch of |kernel|; the caller adds its entries. |number|: see struct hal_vulkan_launch. */
 static enum status new_dispatch(struct hal_vulkan_routine *routine, const struct hal_kernel *kernel,
                                 uint32_t number, struct hal_vulkan_launch **out_launch,
                                 struct error *err)
@@ -412,7 +412,7 @@ static enum status add_transfer(struct hal_vulkan_routine *routine,
     return ST_OK;
 }
 
-/* Adds copies for the mirrors that the host stage reads, or for those that it has written. */
+/* Adds copies for the mirrors that the host stage reads, or for the mirrors that it has written. */
 static enum status add_transfers(struct compiler *c, const struct draft *host, bool is_fetched,
                                  struct error *err)
 {

@@ -60,7 +60,7 @@ struct hal_vulkan_routine {
     size_t mirrors_at, mirrors_bytes; /* after the constants */
     pthread_mutex_t lock;             /* guards the pool and the lists */
     VkCommandPool pool;
-    struct list idle, idle_profiled; /* replays: plain ones, and those for profiles */
+    struct list idle, idle_profiled; /* replays, plain and for profiles */
 };
 
 static inline bool hal_vulkan_is_written(const struct hal_record *record, uint32_t binding)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One run of a product with AMX: blocks of rows of A, one below the other, by one panel of B. Tiles
- * 0 and 1 have the sums of the first block, 2 and 3 those of the second. A file that includes this
- * header has defined AMX_DOT, the instruction.
+ * 0 and 1 have the sums of the first block, tiles 2 and 3 have the sums of the second. A file that
+ * includes this header has defined AMX_DOT, the instruction.
  *
- * All is counted in bytes here, because both kinds of numbers are multiplied in words of four
- * bytes: a row of A is words, and a panel of B has one word of each column, then the next of each.
- * A run is cut into steps of 64 bytes. Its end is shorter, which needs two tiles of another shape;
- * if there is no such end, or nothing before it, those two hold the second halves of A and B.
+ * Sizes are in bytes here, because both kinds of numbers are multiplied in words of four bytes: a
+ * row of A is words, and a panel of B has one word of each column, then the next of each. A run is
+ * cut into steps of 64 bytes. Its end is shorter, which needs two tiles of another shape; if there
+ * is no such end, or nothing before it, those two hold the second halves of A and B.
  */
 #ifndef PTED_HAL_CPU_UK_AMX_RUN_H
 #define PTED_HAL_CPU_UK_AMX_RUN_H
@@ -23,7 +23,7 @@ struct amx_run {
     size_t bytes; /* of a row */
     ptrdiff_t a_row,
         second; /* from one row to the next; from the first block to the second, or 0 */
-    /* What will be read later. Each step asks for |ahead_bytes| of it. */
+    /* Memory that later runs read. Each step asks for |ahead_bytes| of it. */
     const uint8_t *ahead;
     size_t ahead_bytes;
 };

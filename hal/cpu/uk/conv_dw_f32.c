@@ -134,8 +134,8 @@ UK_INLINE void add_kernel_row(vf acc[COLUMNS_MAX][VECTORS], const struct bases *
     }
 }
 
-/* Computes |vectors| of channels, or |part| channels if that is not 0, of a block, whose inputs and
- * outputs are at |from| and |to|. They are |at| bytes behind the first channel. */
+/* Computes |vectors| of channels of a block, or |part| channels if |part| is not 0. The block's
+ * inputs and outputs are at |from| and |to|, |at| bytes behind those of its first channel. */
 UK_INLINE void block(const struct place *p, const char *from, char *to, size_t at, const int kernel,
                      const int stride, const int columns, const int margin, const int vectors,
                      size_t part)

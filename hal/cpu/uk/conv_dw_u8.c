@@ -25,13 +25,14 @@ struct part {
     size_t left, channels;
 };
 
-/* What is constant in a compiled form. Neighbouring groups of |shifts| outputs share no window. */
+/* Numbers that are constants in a compiled form. Neighbouring groups of |shifts| outputs share no
+ * window. */
 struct form {
     size_t rows, groups, shifts, height, windows, stride_h, stride_w;
 };
 
-/* What all tiles of a block read. Stores of bytes could change it as far as the compiler knows, so
- * it is loaded before. */
+/* Numbers that all tiles of a block read. They are copied first: as far as the compiler knows,
+ * stores of bytes could change the originals. */
 struct numbers {
     vi offset, weights[WEIGHTS_HELD];
     vf scale, bias, max;
@@ -215,9 +216,9 @@ FORM(5, 2, 2, 1, 4, 1)
 
 /* ---- any kernel ------------------------------------------------------------------------------ */
 
-/* The window of a kernel row that begins at |tap|. With a dilation its pixels are apart, and those
- * of taps that it lacks repeat the last one; else they are read past the line: see UK_DW_U8_SLACK.
- */
+/* The window of a kernel row that begins at |tap|. With a dilation its pixels are apart, and a tap
+ * that the window lacks takes its last pixel. Without, such pixels are read past the line: see
+ * UK_DW_U8_SLACK. */
 UK_INLINE vi window_of(const struct uk_dw_u8 *d, const uint8_t *x, size_t tap, const bool is_dense)
 {
     if (is_dense) {
@@ -232,7 +233,7 @@ UK_INLINE vi window_of(const struct uk_dw_u8 *d, const uint8_t *x, size_t tap, c
     return v_transpose(v_load_quarters(pixels));
 }
 
-/* Computes four outputs of a row; those which do not exist repeat the last one. */
+/* Computes four outputs of a row; an output that does not exist repeats the last one. */
 UK_INLINE void tile_any(const struct part *p, const struct numbers *n, const bool is_dense)
 {
     const struct uk_dw_u8 *d = p->d;

@@ -45,7 +45,7 @@ void UK_NAME(rows_to_bf16)(uint16_t *y, ptrdiff_t y_row, const float *x, size_t 
     }
 }
 
-/* Two planes of a vector of pixels, rounded: those of |first|, then those of |second|. */
+/* A vector of pixels of plane |first| and of the next one, rounded. */
 UK_INLINE __m512i two_planes(const float *x, ptrdiff_t plane, uint32_t planes, uint32_t first,
                              size_t n)
 {

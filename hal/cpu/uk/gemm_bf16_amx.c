@@ -36,7 +36,7 @@
 
 _Static_assert(UK_BF16_MR == 2 * AMX_ROWS, "two blocks of rows");
 
-/* What all tiles of a call share. */
+/* Shared by all tiles of a call. */
 struct product {
     const struct uk_gemm_f32 *g;
     const struct uk_segment *segments;
@@ -100,7 +100,8 @@ static void copy_rows(const struct product *p, struct place place, size_t rows)
 
 /* ---- from sums to results -------------------------------------------------------------------- */
 
-/* The columns of a panel as two vectors: how many there are in each, and what all rows share. */
+/* The columns of a panel as two vectors: the number of columns in each, and the numbers that all
+ * rows share. */
 struct columns {
     size_t first, n[2];
     vf bias[2], min, max;
@@ -168,9 +169,8 @@ static ptrdiff_t bytes_of(ptrdiff_t numbers, bool are_bf16)
 /* The residual of row |i|. */
 UK_INLINE const uint8_t *residual_of(const struct uk_gemm_f32 *g, const struct rows *r, size_t i)
 {
-    return r->residual
-               ? r->residual + bytes_of((ptrdiff_t)i * g->residual_row, g->residual_is_bf16)
-               : NULL;
+    return r->residual ? r->residual + bytes_of((ptrdiff_t)i * g->residual_row, g->residual_is_bf16)
+                       : NULL;
 }
 
 UK_INLINE void store_rows(const struct uk_gemm_f32 *g, const struct columns *columns,
@@ -410,7 +410,7 @@ static void run_panel(const struct product *p, struct sums *sums, const struct b
 }
 
 /* Is A read where it lies? Rows whose distance is a multiple of a page would evict each other from
- * the first-level cache. At most a third of what is multiplied may be between lines. */
+ * the first-level cache. At most a third of the rows that are multiplied may lie between lines. */
 static bool reads_in_place(const struct uk_gemm_f32 *g)
 {
     ptrdiff_t m = (ptrdiff_t)g->m;

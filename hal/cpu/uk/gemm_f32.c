@@ -39,7 +39,7 @@ typedef vf half;
 #define v_low_splat(x) v_splat(x)
 #endif
 
-/* What a product asks for ahead of its use, for each step of k. */
+/* Memory that each step of k asks for ahead of its use. */
 struct asked {
     const char *at;
     size_t step;

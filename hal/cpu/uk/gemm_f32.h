@@ -48,8 +48,8 @@ struct tile {
 #ifdef HAS_BF16
     bool is_in_place; /* |a| is the caller's */
     bool residual_is_bf16, c_is_bf16;
-    const uint8_t *skips;        /* of the segments; NULL: none */
-    bool has_first, has_last;    /* rows of the line */
+    const uint8_t *skips;     /* of the segments; NULL: none */
+    bool has_first, has_last; /* rows of the line */
 #endif
 };
 
@@ -178,8 +178,8 @@ UK_INLINE void add_residual(vf acc[][2], const struct tile *t, const int rows, c
     for (int i = 0; i < rows; i++) {
         UK_UNROLL
         for (int j = 0; j < vectors; j++) {
-            acc[i][j] += load(t->residual + i * t->residual_row + j * UK_VL,
-                              is_half && j == vectors - 1);
+            acc[i][j] +=
+                load(t->residual + i * t->residual_row + j * UK_VL, is_half && j == vectors - 1);
         }
     }
 }
@@ -395,7 +395,7 @@ static void look_ahead(const struct uk_gemm_f32 *g, struct tile *t, size_t panel
     t->ahead_step = (bytes - 1) / t->parts + 1;
 }
 
-/* Computes panels [begin, end) for a tile whose b, bias, residual and c are those of panel 0. */
+/* Computes panels [begin, end) for a tile. Its b, bias, residual and c point to panel 0. */
 static void run_panels(const struct uk_gemm_f32 *g, struct tile *t, size_t rows, size_t panel_begin,
                        size_t panel_end)
 {

@@ -23,7 +23,7 @@
 #include "hal/cpu/uk/level.h"
 
 #define HEIGHT_MIN 11
-#define GROUP_MAX 128 /* whose sums are below 2^22 */
+#define GROUP_MAX 128 /* sums of so many products are below 2^22 */
 #define HALF_STEP 32  /* bytes of a row of A: half a tile */
 #define FINISH_ROWS 4
 #define CHUNK 768     /* elements of k whose weights stay in the first-level cache for all rows */
@@ -49,7 +49,7 @@ typedef void block_f(const struct block *b);
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* What a block has yet to read. */
+/* The rest that a block has yet to read. */
 struct source {
     const uint8_t *a, *b;
     ptrdiff_t a_row, row_bytes;
@@ -94,10 +94,10 @@ UK_INLINE void scale_group(vf acc[AMX_ROWS], struct source *s, tile_sums sums, c
             DOT_GROUP(c, ta, tb, &s);                                                              \
         }                                                                                          \
         if ((g) >= STORE_AFTER && (g) < (count) + STORE_AFTER) {                                   \
-            AMX_STORE(stored, sums[((g) - STORE_AFTER) % RING], s.row_bytes);                      \
+            AMX_STORE(stored, sums[((g)-STORE_AFTER) % RING], s.row_bytes);                        \
         }                                                                                          \
         if ((g) >= SCALE_AFTER && (g) < (count) + SCALE_AFTER) {                                   \
-            scale_group(acc, &s, sums[((g) - SCALE_AFTER) % RING], rows);                          \
+            scale_group(acc, &s, sums[((g)-SCALE_AFTER) % RING], rows);                            \
         }                                                                                          \
     } while (0)
 #define FOUR_STEPS(g, count)                                                                       \
@@ -161,7 +161,7 @@ static void configure(size_t rows, size_t step)
 
 /* ---- panels ---------------------------------------------------------------------------------- */
 
-/* The bytes of the weights of |groups| groups from |from| on; first those of half the columns. */
+/* Unpacks the weights of |groups| groups from |from| on to bytes; first half of the columns. */
 UK_INLINE void unpack(uint8_t *to, const struct tile *t, const uint8_t *from, size_t groups,
                       const bool is_4bit)
 {
@@ -241,7 +241,7 @@ struct turn {
 typedef float block_sums[2][AMX_ROWS][UK_VL]; /* of both halves of a panel */
 
 /* Asks for a part of the weights that come next; |*next| is the first. Beyond the last panel they
- * are those of another tile, or nothing is there to be read. */
+ * belong to another tile, or there is nothing to read. */
 static void ask(const uint8_t **next, size_t bytes)
 {
     for (const uint8_t *end = *next + bytes; *next < end; *next += AMX_ROW_BYTES) {

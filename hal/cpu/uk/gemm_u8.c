@@ -133,8 +133,8 @@ UK_INLINE void ask_ahead(const uint8_t *b, size_t bytes)
 
 /* sums += the products of a group, times its scales. */
 UK_INLINE void add_group(vf sums[UK_MR][2], const struct tile *t, const uint8_t *a,
-                         const uint8_t *b, const uint8_t *scales, const int rows,
-                         const int vectors, const bool is_4bit)
+                         const uint8_t *b, const uint8_t *scales, const int rows, const int vectors,
+                         const bool is_4bit)
 {
     const size_t scale_bytes = t->has_short_scales ? sizeof(uint16_t) : sizeof(float);
     vi acc[UK_MR][2];
@@ -214,8 +214,8 @@ static tile_f *const grouped_tiles[GROUPED_MR][2][2] = {EACH_GROUPED_ROWS(GROUPE
 
 /* ---- panels side by side --------------------------------------------------------------------- */
 
-/* One row times |count| whole panels from |p| on, |t| being at the first one. The results are those
- * of panel by panel. */
+/* One row times |count| whole panels from |p| on; |t| is at the first one. The results are the same
+ * as with one panel after the other. */
 UK_INLINE void run_beside(const struct uk_gemm_u8 *g, struct tile *t, size_t line, size_t first,
                           size_t p, const int count, const bool is_4bit)
 {

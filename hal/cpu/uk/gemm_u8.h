@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the integer matrix products of all levels share: a tile of the result, and what becomes of
- * its sums. */
+/* Shared by the integer matrix products of all levels: a tile of the result, and how its sums
+ * become results. */
 #ifndef PTED_HAL_CPU_UK_GEMM_U8_H
 #define PTED_HAL_CPU_UK_GEMM_U8_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The integer matrix product with AMX. A tile of C has two blocks of up to 16 rows and one panel of
- * 32 columns: four tiles of sums, which stay in registers over all of k. The panels are those of
- * the level below, whose words of four numbers are what the instruction wants. That level also
- * takes what this one does not make faster: few rows, short runs, weights of 4 bits without
+ * 32 columns: four tiles of sums, which stay in registers over all of k. The panels are the same as
+ * at the level below, because the instruction wants the same words of four numbers. The level below
+ * also computes what this one does not make faster: few rows, short runs, weights of 4 bits without
  * groups.
  *
  * A block takes as long with few rows as with 16, because an instruction waits for the one before
@@ -35,12 +35,13 @@
 #define FINISH_ROWS 8                 /* after a step */
 #define CHUNK 8                       /* tiles at most */
 #define BATCH 4                       /* tiles whose results are finished at once */
-#define STEPS_MIN 3 /* with fewer, results are finished apart from products */
+#define STEPS_MIN 3                   /* with fewer, results are finished apart from products */
 #define LINE_BYTES 64
 #define SMALL_B (16 * 1024)      /* bytes of B that stay in a first-level cache */
-#define CHUNK_BYTES (128 * 1024) /* of A and C, kept in a second-level cache beside a panel of B */
+#define CHUNK_BYTES (128 * 1024) /* of A and C, kept in a second-level cache beside a panel of B   \
+                                  */
 
-/* What all tiles of a call share. The rows of A form |lines| lines of |rows| rows; of each |pitch|
+/* Shared by all tiles of a call. The rows of A form |lines| lines of |rows| rows; of each |pitch|
  * of them, the first g->m are rows of C. */
 struct product {
     const struct uk_gemm_u8 *g;
@@ -124,7 +125,7 @@ static void list_rows(const struct product *p, struct rows *r, size_t tile)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* What all rows of a panel share. */
+/* Shared by all rows of a panel. */
 struct numbers {
     vf scale[2], bias[2];
     vu sum[2];
@@ -239,7 +240,7 @@ static void finish(const struct product *p, struct results *r, size_t rows)
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
-/* What is done while the products of a step are computed. */
+/* Work that runs while the products of a step are computed. */
 UK_INLINE void meanwhile(const struct product *p, struct results *before, struct ahead *ahead)
 {
     finish(p, before, FINISH_ROWS);
@@ -304,7 +305,7 @@ static void run_tile(const struct product *p, const struct rows *rows, size_t pa
 
 /* ---- around them ----------------------------------------------------------------------------- */
 
-/* Joined lines must save a fifth of the blocks: what lies between them is computed, too. */
+/* Joined lines must save a fifth of the blocks, because the rows between them are computed, too. */
 static struct product product_of(const struct uk_gemm_u8 *g, struct uk_segment *from_start)
 {
     *from_start = (struct uk_segment){0, 0};

@@ -22,7 +22,7 @@ static inline bool uk_is_apart(const float *y, const float *x, size_t n)
     return distance == 0 || distance >= n * sizeof(float);
 }
 
-/* What the caller of a product guarantees. */
+/* Checks what the caller of a product guarantees. */
 static inline void uk_check_product(const struct uk_gemm_f32 *g)
 {
     must(g->k == 0 || uk_is_aligned(g->b));

@@ -308,7 +308,8 @@ UK_INLINE vf v_silu(vf x)
 {
     const __m512 bound = _mm512_set1_ps(87.33f);
     __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, -bound, _CMP_NLT_UQ);
-    vf near = (vf)_mm512_range_ps((__m512)x, bound, 2); /* the one that is nearer to 0, sign of x */
+    /* of x and bound the one nearer to 0, with the sign of x */
+    vf near = (vf)_mm512_range_ps((__m512)x, bound, 2);
     vf n = (near * -1.44269504f + MAGIC) - MAGIC;
     vf r = -(n * 0.693115234f) - near;
     r = r - n * 3.19461850e-5f;

@@ -231,7 +231,7 @@ void UK_NAME(layer_norm_f32)(const struct uk_norm_f32 *l)
     }
 }
 
-enum fold { FOLD_ADD /* to what is there */, FOLD_SUM, FOLD_MAX };
+enum fold { FOLD_ADD /* to the numbers that are there */, FOLD_SUM, FOLD_MAX };
 
 UK_INLINE vf fold_pixel(vf v, vf in, const enum fold fold)
 {

@@ -124,7 +124,7 @@
 #ifndef UK_BF16_MR
 #define UK_BF16_MR UK_MR
 #endif
-/* Multiply-adds in the time in which a float comes from memory, about: processors with AMX have two
+/* Multiply-adds that take as long as one float from memory, about: processors with AMX have two
  * ports for 512-bit ones. */
 #ifndef UK_F32_PER_READ
 #define UK_F32_PER_READ 12

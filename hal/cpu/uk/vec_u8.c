@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Elementwise functions of 8-bit integers; those with scales compute in floats in registers. */
+/* Elementwise functions of 8-bit integers. Functions with scales compute in floats in registers. */
 #include "config.h"
 
 #include "hal/cpu/uk/level.h"

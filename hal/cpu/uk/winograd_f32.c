@@ -237,7 +237,7 @@ UK_INLINE void transform_in(const struct uk_winograd_f32 *w, const struct memory
 
 /* ---- sums and outputs ------------------------------------------------------------------------ */
 
-/* The weights that follow those of element |e| and |width| columns from |column| on; NULL: none. */
+/* The weights that are read after |width| columns of element |e| from |column| on; NULL: none. */
 static const float *next_weights(const struct uk_winograd_f32 *w, size_t column, size_t width,
                                  size_t e)
 {
