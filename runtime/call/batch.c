@@ -42,7 +42,7 @@ struct batch {
     struct list link; /* in the method's list of free ones */
     pthread_mutex_t lock;
     enum phase phase;             /* changed under the lock, as is the list of parts that leave */
-    uint32_t count, here;         /* number of parts, and of those that have not left */
+    uint32_t count, here;         /* number of parts, and of parts that have not left */
     int64_t rows;                 /* rows of all of them */
     struct rt_method *method;     /* borrowed from the parts; the last part does not leave */
     struct hal_pool *pool;        /* owned; a member of the parts' run pool while it is in use */
@@ -152,7 +152,7 @@ static bool has_rows(const struct rt_graph *graph, uint32_t id, uint32_t *symbol
     return v->dims[0].expr == *symbol;
 }
 
-/* The graph may have more inputs and outputs than the method: those of the host. */
+/* The graph may have more inputs and outputs than the method: numbers for and of the host. */
 static const char *label(const struct rt_io *ios, uint32_t count, uint32_t index)
 {
     return index < count ? ios[index].label : "a value";

@@ -33,15 +33,15 @@ struct rt_method;
 MUST_CHECK enum status rt_batch_open(struct rt_method *method, int64_t *out_rows_max,
                                      struct error *err);
 
-/* Its calls have states: what runs as one are steps of several sequences. */
+/* Do calls have states? Then a batch joins steps of several sequences. */
 bool rt_batch_has_states(const struct rt_method *method);
 
 /*
- * Runs samples apart and together, 2 rows, 3 rows and so on up to |rows_max|, which is at most what
- * the form takes, and compares the results bit for bit. Returns how many rows may be joined. Stops
- * after |budget_ns| with what it has seen. Returns 1 if no rows may be joined; |why_not| is the
- * reason. Other callers may use the method meanwhile. Waits for the device, so it must not be
- * called from a callback.
+ * Runs samples apart and together, 2 rows, 3 rows and so on up to |rows_max|, at most the rows of
+ * the form, and compares the results bit for bit. Returns how many rows may be joined. After
+ * |budget_ns| it stops and returns the rows that were proven until then. Returns 1 if no rows may
+ * be joined; |why_not| is the reason. Other callers may use the method meanwhile. Waits for the
+ * device, so it must not be called from a callback.
  */
 int64_t rt_batch_prove(struct rt_method *method, struct hal_pool *pool, int64_t rows_max,
                        uint64_t budget_ns, struct error *why_not);
@@ -52,8 +52,8 @@ void rt_batch_stop_proving(struct rt_method *method);
 /*
  * Returns how many of the |rows| proven rows are worth joining. It measures rows, rows / 2, ... and
  * takes the number of calls of one row that need less time as one than side by side, and the least
- * time for each row, unless a larger number needs hardly more. 1: none; |why_not| is what was
- * measured. Waits for the device.
+ * time for each row, unless a larger number needs hardly more. 1: none; |why_not| has the measured
+ * times. Waits for the device.
  */
 int64_t rt_batch_measure(struct rt_method *method, struct hal_pool *pool, int64_t rows,
                          struct error *why_not);

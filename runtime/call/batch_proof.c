@@ -150,7 +150,8 @@ static void keep(struct proof *proof, const struct rt_invocation *inv, int64_t r
 }
 
 /*
- * Runs |rows| samples from |first| on; stores the results of one sample, compares those of several.
+ * Runs |rows| samples from |first| on; stores the results of one sample, compares the results of
+ * several.
  */
 static enum status try_rows(struct proof *proof, int64_t first, int64_t rows, struct error *err)
 {

@@ -35,9 +35,10 @@ struct rt_bound_input {
     struct shape shape;
     struct hal_binding binding; /* buffer: ref held */
     bool is_given;
-    struct hal_buffer *source; /* ref held: what has to be converted into |binding|, or NULL */
-    size_t source_offset;      /* of its lowest element, in bytes */
-    struct rt_copy copy;       /* how */
+    /* ref held: memory that is to be converted into |binding|, or NULL */
+    struct hal_buffer *source;
+    size_t source_offset; /* of its lowest element, in bytes */
+    struct rt_copy copy;  /* how */
 };
 
 struct rt_invocation {
@@ -50,9 +51,9 @@ struct rt_invocation {
     struct hal_pool *run_pool;       /* likewise: of all else */
     struct hal_pool *join_pool;      /* likewise: of a call that it runs in as one with others */
     struct rt_state *state;          /* ref held while not free, or NULL: initial contents */
-    struct rt_block *entry;          /* borrowed: what runs first; NULL: a pipeline */
+    struct rt_block *entry;          /* borrowed: the block that runs first; NULL: a pipeline */
     struct rt_plan *plan;            /* ref held from prepare on */
-    int64_t *words;                  /* what its run is told */
+    int64_t *words;                  /* numbers for its run */
     struct hal_buffer *workspace;    /* owned from prepare to done */
     struct hal_semaphore *semaphore; /* owned */
     uint64_t timepoint;
@@ -72,7 +73,7 @@ struct rt_invocation {
     void *arg;
     struct rt_profile *profile;    /* borrowed; NULL: the call is not measured */
     size_t bytes;                  /* of the pool */
-    size_t input_bytes;            /* of them, those of the inputs, once prepare has begun */
+    size_t input_bytes;            /* the part of them for inputs, once prepare has begun */
     bool has_other_labels;         /* some of |given| are not the method's */
     uint32_t conversion_count;     /* inputs that have a |source| */
     struct rt_bound_input *inputs; /* the arrays lie behind the struct */
@@ -87,12 +88,12 @@ struct rt_invocation {
     void *own; /* of the method's kind, which frees it: runtime/program/callable.h */
 };
 
-/* What messages call input |index|. */
+/* The name of input |index| in messages. */
 const char *rt_invocation_label(const struct rt_invocation *invocation, uint32_t index);
 
 /* ---- inputs.c -------------------------------------------------------------------------------- */
 
-/* Memory for input |index|, whose |shape| of |bytes| the caller has checked. */
+/* Memory for input |index|. The caller has checked |shape|, which takes |bytes|. */
 MUST_CHECK enum status rt_invocation_reserve_input(struct rt_invocation *invocation, uint32_t index,
                                                    const struct shape *shape, size_t bytes,
                                                    struct error *err);
@@ -160,7 +161,7 @@ void rt_invocation_leave_states(struct rt_invocation *invocation, enum status st
 
 /* ---- steps.c --------------------------------------------------------------------------------- */
 
-/* The same two for a joined call, which has no state but those of its rows. */
+/* The same two for a joined call, whose rows have the states. */
 void rt_steps_tell_stale(struct rt_invocation *joined);
 void rt_steps_end(struct rt_invocation *joined, enum status status);
 

@@ -25,8 +25,7 @@
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Inputs and outputs of the block if the method is one block, states included; otherwise those of
- * the method. */
+/* Inputs and outputs of the method; if it is one block, of the block, with states. */
 static void count_io(const struct rt_method *method, uint32_t *out_inputs, uint32_t *out_outputs)
 {
     const struct rt_code *code = &method->code;

@@ -23,7 +23,7 @@ struct source {
     const struct rt_block *block;
     uint32_t number;      /* of the block in the method's code */
     uint64_t submissions; /* so far */
-    uint64_t counted;     /* of them, those that are in the rows */
+    uint64_t counted;     /* the part of them that is in the rows */
     uint32_t *by_command; /* the row of each command; NULL: not read yet */
     uint32_t *by_node;    /* the row of each node, and behind them that of the planner's copies;
                              shared by all sources of the block */
@@ -35,7 +35,7 @@ struct rt_profile {
     struct hal_profile *spans;
     struct source *sources;
     uint32_t source_count, source_capacity;
-    struct arena arena; /* of what follows */
+    struct arena arena; /* has the memory of the members below */
     struct rt_profile_row *rows;
     uint32_t row_count, row_capacity;
 };

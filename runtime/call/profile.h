@@ -28,7 +28,7 @@ struct rt_profile;
 
 /* An operator of one block, with everything that ran for it. */
 struct rt_profile_row {
-    const char *op;     /* "conv"; "copy" for what the planner adds: copies and fills */
+    const char *op;     /* "conv"; "copy" for copies that the planner adds */
     const char *layer;  /* "stem.0": the name of its first weight without the last part, or "" */
     const char *source; /* "model.py:12: x = self.stem(x)", or "" */
     const char *kernel; /* of its first command */

@@ -14,7 +14,7 @@
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
-/* The plan of the call, whose memory must fit the pool. */
+/* The plan of the call. The call's memory must fit the pool. */
 static enum status plan_block(struct rt_invocation *inv, enum rt_prepare_mode mode,
                               struct error *err)
 {

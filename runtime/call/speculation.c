@@ -58,7 +58,7 @@ static enum status describe_all(struct rt_method *form, const struct rt_method *
     return ST_OK;
 }
 
-/* The buffers are those of the method, in its order. */
+/* The form's buffers are the buffers of the method, in its order. */
 static enum status take_states(struct rt_method *form, const struct rt_method *method,
                                struct error *err)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Speculative steps of one sequence: a call with the inputs of several steps that follow
- * each other, for a caller that has guessed the inputs of all but the first. The products read the
- * weights once for all, and each step gives the bits that it gives alone. Afterwards the caller
- * keeps as many steps as it has guessed right. What the others have written stays behind the
- * position of the next call, which nobody reads and which is written again.
+ * Speculative steps of one sequence: a call with the inputs of several steps that follow each
+ * other, for a caller that has guessed the inputs of all but the first. The products read the
+ * weights once for all steps, and each step gives the bits that it gives alone. Afterwards the
+ * caller keeps as many steps as it has guessed right. The rows that the other steps have written
+ * stay behind the position of the next call. Nobody reads them, and they are written again.
  *
  * That is right only for mutable buffers with a row for each position (rt_method_is_positional()),
  * and only if the rows are written at the position itself: not for rings, windows and recurrent

@@ -16,7 +16,7 @@
 #include "runtime/call/steps_trial.h"
 #include "runtime/program/state_cells.h"
 
-/* Steps before those that are compared: the buffers have rows by then. */
+/* Steps before the compared ones, so that the buffers have rows. */
 #define BEFORE 2
 /* Calls until each generation of a state has memory that holds all but the last rows. */
 #define WARM_UP 2
@@ -67,7 +67,7 @@ static void keep_results(const struct trial *trial, const struct rt_invocation *
     }
 }
 
-/* Are the results from |first| on those of step |step|? */
+/* Are the results from |first| on the results of step |step|? */
 static bool has_results(const struct trial *trial, const struct rt_invocation *call, uint32_t first,
                         uint32_t step)
 {
@@ -83,7 +83,7 @@ static bool has_results(const struct trial *trial, const struct rt_invocation *c
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Step |step| of those that are compared, alone; the caller frees the call. */
+/* Runs compared step |step| alone; the caller frees the call. */
 static enum status run_alone(const struct trial *trial, struct rt_state *state, uint32_t step,
                              uint64_t *out_ns, struct rt_invocation **out_call, struct error *err)
 {
@@ -195,7 +195,7 @@ static void end(struct trial *trial)
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-/* Are the rows before |end| those that the steps have written one by one? */
+/* Are the rows before |end| the same as when the steps have run one by one? */
 static bool has_rows(const struct trial *trial, const struct rt_state *state, int64_t end)
 {
     bool is_same = true;

@@ -84,7 +84,7 @@ static enum status make_step(struct rt_method *method, struct error *err)
     return status;
 }
 
-/* The inputs and results of a form as those of a method: each row has all of them. */
+/* Describes the inputs and results of a form like those of a method: each row has all of them. */
 void rt_steps_describe(struct rt_io *io, const struct rt_graph *graph, uint32_t value,
                        const char *label)
 {

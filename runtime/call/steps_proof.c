@@ -77,7 +77,7 @@ static enum status add_row(struct proof *proof, struct error *err)
 {
     uint32_t index = proof->row_count;
     struct row *row = &proof->rows[proof->row_count++];
-    row->steps = index % 3; /* the first one begins with what the file says */
+    row->steps = index % 3; /* the first one begins with the contents of the file */
     TRY(rt_state_new(proof->method->program, &row->before, err));
     for (uint32_t i = 0; i < row->steps; i++) {
         struct rt_invocation *call;

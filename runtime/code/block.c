@@ -21,7 +21,7 @@
 struct cached_plan {
     struct list link;
     struct rt_plan *plan; /* shared: ref held */
-    int64_t keys[];       /* block->numbers.key_count: what it was made for */
+    int64_t keys[];       /* block->numbers.key_count: the numbers that it was made for */
 };
 
 /* ---- compilation ----------------------------------------------------------------------------- */
@@ -37,8 +37,8 @@ void rt_block_init(struct rt_block *block, const char *name, struct hal_device *
     block->graph.files = files;
 }
 
-/* When no pass changes the graph any more: finds what inputs decide, and what of that decides
- * plans. */
+/* When no pass changes the graph any more: finds the numbers that inputs decide, and which of them
+ * decide plans. */
 static enum status find_numbers(struct rt_block *block, struct error *err)
 {
     struct rt_graph *graph = &block->graph;
@@ -121,8 +121,8 @@ enum status rt_block_batch(struct rt_block *block, const struct rt_block *from, 
     return status;
 }
 
-/* The graph of several rows is made, or |status| says why not. |joined|: of its nodes, those that
- * read weights for all rows. */
+/* The graph of several rows is made, or |status| says why not. |joined|: how many of its nodes read
+ * weights once for all rows. */
 static enum status end_rows(struct rt_block *block, uint32_t joined, enum status status,
                             struct error *err)
 {
@@ -455,7 +455,7 @@ enum status rt_block_plan(struct rt_block *block, const struct rt_block_input *i
     return status;
 }
 
-/* A number without bounds is taken as 1: bounds of what is computed from it would mean nothing. */
+/* A number without bounds is taken as 1: bounds of sizes that depend on it would mean nothing. */
 static int64_t largest(const struct rt_expr *symbol)
 {
     return symbol->lo < 0 ? 1 : symbol->hi;

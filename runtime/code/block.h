@@ -21,7 +21,7 @@ struct rt_files;
 struct rt_graph_buffers;
 struct rt_io;
 
-/* What a graph input is for one run: the shape of a tensor, or the 64 bits of a scalar. */
+/* A graph input in one run: the shape of a tensor, or the 64 bits of a scalar. */
 struct rt_block_input {
     const struct shape *shape; /* borrowed; NULL: a mutable buffer, whose dims never vary */
     int64_t number;            /* of an int; a float's bits; 0 or 1 of a bool */

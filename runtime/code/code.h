@@ -51,7 +51,7 @@ struct rt_register {
     size_t bytes;             /* of |bound| */
 };
 
-/* Where a result of the method is at the end, and what is known of a tensor's dims beforehand. */
+/* Where a result of the method is at the end, and which of a tensor's dims are known beforehand. */
 struct rt_code_result {
     uint32_t reg;
     uint32_t block, output; /* the block and its output that give a tensor its dims, if that is
@@ -72,7 +72,7 @@ struct rt_code {
     struct rt_code_result *results;
     uint32_t result_count;
     uint32_t ins_max, outs_max; /* of any block: graph inputs, and the larger of outs and outputs */
-    uint32_t words_max;         /* likewise: what its runs are told */
+    uint32_t words_max;         /* likewise: numbers for a run */
     bool has_loop;              /* a statement jumps backwards */
 };
 

@@ -60,7 +60,7 @@ static void add_value(struct digest *digest, const struct rt_graph *graph, uint3
         }
         break;
     default:
-        break; /* a list of tensors, whose items follow; nothing */
+        break; /* the items of a list of tensors follow; the other kinds have no value */
     }
 }
 

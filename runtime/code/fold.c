@@ -29,7 +29,8 @@
 #define FOLD_PART 64
 #define FOLD_LARGE (1u << 20)
 
-/* Bytes after which a round takes no more nodes: what only it needs is freed at its end. */
+/* Bytes after which a round takes no more nodes: values that only this round needs are freed at its
+ * end. */
 #define FOLD_ROUND_BYTES ((size_t)64 << 20)
 
 /* A round that made so much has read about as much from the files, mostly for the last time. */

@@ -12,7 +12,7 @@
 
 #define NO_VALUE UINT32_MAX
 
-/* What a register holds while the statements are followed. */
+/* The content of a register while the statements are followed. */
 struct held {
     enum rt_kind kind; /* NONE: nothing yet */
     uint32_t value;    /* TENSOR: of the graph that is made */
@@ -32,7 +32,7 @@ struct making {
     uint32_t *values;      /* by value: that of |graph|, or NO_VALUE */
     struct rt_dim *dims;   /* by expression */
     uint8_t *states;       /* by expression: enum mapping */
-    struct rt_dim *chosen; /* by expression: what a requirement says that it is */
+    struct rt_dim *chosen; /* by expression: the value that a requirement gives it */
     bool *is_chosen;
 };
 
@@ -158,7 +158,7 @@ static enum status take_requirements(const struct making *m)
             m->chosen[r->a.expr] = b;
         }
     }
-    memset(m->states, UNKNOWN, dims->expr_count); /* once more, with what is chosen */
+    memset(m->states, UNKNOWN, dims->expr_count); /* once more, with the chosen values */
     return ST_OK;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest call of a method with state as one graph: every size of its inputs that may vary
- * is 1. For a language model that is the step that decodes one token. The blocks of the code are
- * put behind each other, and what the host computes between them becomes expressions. A number that
- * the host reads from an input's only element (a position) becomes an input of the graph.
+ * The smallest call of a method with state as one graph: every size of its inputs that may vary is
+ * 1. For a language model that is the step that decodes one token. The blocks of the code are put
+ * behind each other, and the host's statements between them become expressions. A number that the
+ * host reads from an input's only element (a position) becomes an input of the graph.
  *
  * The graph is what runtime/passes/rows.h makes a graph of several calls from. Code that branches,
  * or reads other results of the device, has no such graph.
@@ -15,7 +15,7 @@
 #include "runtime/code/code.h"
 #include "runtime/passes/rows.h"
 
-/* What the method says of its code. */
+/* The form of the code, as the method describes it. */
 struct rt_step_form {
     uint32_t input_count, result_count; /* of the method */
     uint32_t state_count;               /* mutable buffers */

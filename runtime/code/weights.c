@@ -61,7 +61,7 @@ static uint32_t constant_behind(const struct rt_graph *graph, uint32_t value)
     return 0;
 }
 
-/* What operators reveal about the numbers in their arguments. */
+/* A fact that operators reveal about the numbers in their arguments. */
 struct fact {
     enum rt_known op;
     uint8_t per_byte; /* of argument 0; 0: nothing is said */

@@ -20,7 +20,7 @@ enum rt_activations {
 /* A tensor that the file stores. */
 struct rt_weight {
     const char *name;  /* or NULL: the file has none for it */
-    struct span bytes; /* borrowed: what tells it from others */
+    struct span bytes; /* borrowed: identify the constant */
     enum dtype dtype;  /* of a byte that holds several numbers: U8 */
     uint8_t per_byte;  /* 1, or the numbers in a byte */
     const struct rt_dim *dims;

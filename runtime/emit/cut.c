@@ -11,7 +11,7 @@
 /* Cost of a register tile's panel beside its rows, counted in rows. */
 #define PANEL_ROWS 3
 
-/* What reading weights costs beside the products of so many rows: some of it happens while others
+/* The part of the time for reading weights that shows: some of it passes while other workers
  * multiply. */
 #define WEIGHT_READS (2.0 / 3)
 
@@ -38,7 +38,7 @@
 static const struct rt_machine many_workers[WORKERS_MAX] = {
     SIXTEEN_WORKERS(1), SIXTEEN_WORKERS(17), SIXTEEN_WORKERS(33), SIXTEEN_WORKERS(49)};
 
-/* One worker shares nothing, so all its tiles are as long as those of products. */
+/* One worker shares nothing, so all its tiles are as long as tiles of products. */
 static const struct rt_machine one_worker = {.workers = 1,
                                              .few_tiles = 1,
                                              .tiles_max = 512,
@@ -54,7 +54,7 @@ const struct rt_machine *rt_cut_workers(uint32_t count)
 
 /*
  * A GPU with a hundred processors or more has room for some thirty workgroups of 64 lanes on each;
- * several times as many even out their running times. Rows and columns are those of
+ * several times as many even out their running times. Rows and columns are the sizes of blocks in
  * shaders/gemm.comp; shaders/group.glsl says how long a row must be for lanes to share it.
  */
 #define GPU(...)                                                                                   \
@@ -216,9 +216,9 @@ static int64_t count_tiles(const struct rt_cut *cut)
 }
 
 /*
- * When the last worker is ready. A tile multiplies, and it reads its weights and its input, of
- * which other workers have written a part. When one worker has run its last tile, another one may
- * have begun one: a fourth of a tile more stands for that.
+ * The time until the last worker is ready. A tile multiplies, and it reads its weights and its
+ * input, of which other workers have written a part. When one worker has run its last tile, another
+ * one may have begun one: a fourth of a tile more stands for that.
  */
 static double time_of(const struct rt_machine *machine, const struct rt_cut *cut)
 {
@@ -248,8 +248,7 @@ static void try_tiles(const struct rt_machine *machine, struct rt_cut *best, int
 {
     struct rt_cut next = *best;
     int64_t each = ceil_div(tiles, next.images * next.groups);
-    next.band_images =
-        next.shares_panels ? ceil_div(next.images, ceil_div(tiles, next.groups)) : 1;
+    next.band_images = next.shares_panels ? ceil_div(next.images, ceil_div(tiles, next.groups)) : 1;
     for (int64_t blocks = 1; blocks <= rt_min(each, next.panels); blocks++) {
         cut_into(&next, each, blocks);
         if (best->block == 0 || time_of(machine, &next) < time_of(machine, best)) {

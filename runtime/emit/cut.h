@@ -6,8 +6,8 @@
  *
  * Workers take tiles one after the other. A waiting worker takes one in a fraction of a
  * microsecond, so a tile pays off from a few microseconds on. While there are few tiles their
- * number is even, a power of two where the shape allows: of three tiles one of two workers runs
- * two. Each tile of a product reads weights and inputs, so products get a few tiles for each
+ * number is even, a power of two where the shape allows: with three tiles one of two workers would
+ * run two. Each tile of a product reads weights and inputs, so products get a few tiles for each
  * worker. Other work is cut alike for any number of workers above one.
  *
  * On a GPU a tile is a workgroup, whose lanes share its elements, and some thousands of workgroups
@@ -34,9 +34,9 @@ struct rt_machine {
     int64_t tile_ns_min,
         tile_ns; /* workers: number of tiles aimed at when there are few, and when there are more */
     int64_t workers, product_ns; /* workers, and the time of a product's longest tile */
-    int64_t lanes;              /* lanes that share a tile; 1: a worker has a tile for itself */
-    int64_t steps;              /* steps of all lanes that make a tile when there are many */
-    int64_t shared_row;         /* GPUs: elements of a row from which on lanes share it */
+    int64_t lanes;               /* lanes that share a tile; 1: a worker has a tile for itself */
+    int64_t steps;               /* steps of all lanes that make a tile when there are many */
+    int64_t shared_row;          /* GPUs: elements of a row from which on lanes share it */
     int64_t high, wide;         /* GPUs: rows and columns of a block that is multiplied at a time */
     int64_t big_high, big_wide; /* a larger block, used if it makes at least */
     int64_t big_tiles;          /* this many tiles; 0: never */
@@ -98,7 +98,7 @@ struct rt_cut_image {
     int64_t band_y, band_x; /* of a tile */
 };
 
-/* All of its multiply-adds, those with padding included. */
+/* All of its multiply-adds, including those with padding. */
 static inline double rt_cut_image_macs(const struct rt_cut_image *image)
 {
     return (double)image->images * (double)image->lines * (double)image->pixels *
@@ -114,8 +114,8 @@ void rt_cut_bands(const struct rt_machine *machine, struct rt_cut_image *image);
  */
 struct rt_cut {
     int64_t images, groups, lines, pixels, panels, width, rows, ns;
-    int64_t per_read;  /* rows that are multiplied while a row of weights comes from memory */
-    double per_input;  /* columns that are multiplied while a row is read or prepared for a tile */
+    int64_t per_read; /* rows that are multiplied while a row of weights comes from memory */
+    double per_input; /* columns that are multiplied while a row is read or prepared for a tile */
     bool shares_panels, has_big_form;
     int64_t band_images, band_y, band_x, block; /* of a tile: images, lines, pixels and panels */
 };
@@ -127,7 +127,7 @@ static inline double rt_cut_reads(int64_t per_read, double fresh, double k)
     return 4.0 / 3 * (double)per_read * (fresh < k ? fresh / k : 1);
 }
 
-/* Chooses the tiles; for workers those that they finish soonest. */
+/* Chooses the tiles. For workers it takes the cut that they finish soonest. */
 void rt_cut_product(const struct rt_machine *machine, struct rt_cut *cut);
 
 #endif

@@ -119,7 +119,7 @@ static bool meets(const struct hal_binding *binding, const struct rt_tensor *ten
            other->offset < binding->offset + binding->length;
 }
 
-/* Those that are of an output. */
+/* The bindings of outputs, as bits. */
 static uint32_t written_bindings(struct rt_emit *e, const struct hal_dispatch *dispatch)
 {
     struct rt_tensors outs = rt_node_out_tensors(e->graph, e->node);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an operator sees while it turns its node into dispatches: tensors at concrete dims, numbers,
- * and the machine that the work is cut for. Kernels of several families (runtime/ops/) and the
- * operators themselves use this; runtime/plan/ stands behind it (runtime/emit/planner.h). One
+ * The view of an operator while it turns its node into dispatches: tensors at concrete dims,
+ * numbers, and the machine that the work is cut for. Kernels of several families (runtime/ops/) and
+ * the operators themselves use this; runtime/plan/ stands behind it (runtime/emit/planner.h). One
  * thread makes a plan; nothing here is kept beyond the call of the emit function.
  */
 #ifndef PTED_RUNTIME_EMIT_EMIT_H
@@ -75,8 +75,8 @@ MUST_CHECK enum status rt_emit_update(struct rt_emit *emit, int64_t rows, int64_
 /* Is the device the host's processors? */
 bool rt_emit_is_host(const struct rt_emit *emit);
 
-/* |bytes| of memory that only this node has, aligned to RT_EMIT_WORKSPACE_ALIGN; what is in it is
- * undefined at first, and after the node. */
+/* |bytes| of memory that only this node has, aligned to RT_EMIT_WORKSPACE_ALIGN. Its content is
+ * undefined before and after the node. */
 #define RT_EMIT_WORKSPACE_ALIGN 64
 MUST_CHECK enum status rt_emit_workspace(struct rt_emit *emit, size_t bytes,
                                          struct hal_binding *out_binding, struct error *err);

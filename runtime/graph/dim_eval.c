@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Evaluates sizes once those of a call's inputs are known. */
+/* Evaluates sizes once the sizes of a call's inputs are known. */
 #include "config.h"
 
 #include <inttypes.h>

@@ -532,7 +532,7 @@ static void expect_producers(const struct rt_graph *graph, uint32_t value, uint3
     }
 }
 
-/* What every pass and the planner rely on. */
+/* Checks the order on which every pass and the planner rely. */
 static void expect_order(const struct rt_graph *graph)
 {
     for (uint32_t i = 0; i < graph->node_count; i++) {

@@ -55,11 +55,11 @@ typedef enum status rt_op_emit_f(struct rt_emit *emit, struct error *err);
 
 /* Requirements of an operator on the memory order of its tensors; see runtime/passes/layout.c. */
 enum rt_op_layout {
-    RT_LAYOUT_ROW_MAJOR,     /* all tensors row-major */
-    RT_LAYOUT_ANY,           /* any order for each input, by strides; outputs row-major */
-    RT_LAYOUT_ELEMENTWISE,   /* any orders, by strides; fast if all are alike: the output gets the
-                                order of the first input with its shape */
-    RT_LAYOUT_CHANNELS_LAST, /* argument 0 and output 0 channels-last, all others row-major */
+    RT_LAYOUT_ROW_MAJOR,       /* all tensors row-major */
+    RT_LAYOUT_ANY,             /* any order for each input, by strides; outputs row-major */
+    RT_LAYOUT_ELEMENTWISE,     /* any orders, by strides; fast if all are alike: the output gets the
+                                  order of the first input with its shape */
+    RT_LAYOUT_CHANNELS_LAST,   /* argument 0 and output 0 channels-last, all others row-major */
     RT_LAYOUT_CHANNELS_INSIDE, /* the same, but all row-major if output 0 leaves the graph */
 };
 
@@ -67,7 +67,7 @@ enum rt_op_flags {
     RT_OP_VIEW = 1 << 0,     /* output 0 has argument 0's bytes: no dispatch, emit is NULL */
     RT_OP_SCALAR = 1 << 1,   /* all outputs are scalars that |shape| sets: no dispatch */
     RT_OP_IN_PLACE = 1 << 2, /* output 0 may use argument 0's memory if types and dims agree */
-    /* |detail| is a struct rt_epilogue: what fusion may add to the node. Output 0 may use the
+    /* |detail| is a struct rt_epilogue, to which fusion adds operations. Output 0 may use the
      * memory of a residual of bfloat16. */
     RT_OP_EPILOGUE = 1 << 3,
     /*
@@ -110,16 +110,16 @@ struct rt_op {
     const char *name;    /* name in graphs */
     const char *kernels; /* kernel calls with this meaning, separated by spaces: "aten::add.out" */
     /*
-     * Kinds of the arguments in schema order, '>' and those of the outputs. A letter each; followed
+     * Kinds of the arguments in schema order, '>' and kinds of the outputs. A letter each; followed
      * by '?' the argument may be none:
      *   T tensor   I int   F float (an int will do)   B bool   S number of any kind   Z string
      *   L ints     D floats    O bools    X tensors   Y tensors or nones
      * A 'T' followed by '!' is an argument that the kernel call changes: "T!YTB>". Values are
      * written once, so the node has an output of its own for the changed tensor, declared like the
      * argument; these outputs come after those behind '>', in the order of the arguments. Readers
-     * of the argument after the call read that output. The shape function sets its dims (those of
-     * the argument) and emit writes all of it; with RT_OP_IN_PLACE only what differs has to be
-     * written where the two share memory.
+     * of the argument after the call read that output. The shape function gives it the argument's
+     * dims, and emit writes all of it. With RT_OP_IN_PLACE, emit may leave out equal parts where
+     * the two share memory.
      */
     const char *args;
     rt_op_shape_f *shape;

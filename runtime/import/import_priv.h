@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The import of one method: what the files of this folder share. The import visits the instructions
- * once, in the file's order, and appends nodes to the current block's graph until blocks.c ends the
- * block.
+ * The import of one method: declarations that the files of this folder share. The import visits the
+ * instructions once, in the file's order, and appends nodes to the current block's graph until
+ * blocks.c ends the block.
  */
 #ifndef PTED_RUNTIME_IMPORT_IMPORT_PRIV_H
 #define PTED_RUNTIME_IMPORT_IMPORT_PRIV_H
@@ -227,7 +227,7 @@ MUST_CHECK enum status rt_import_extent(struct import *im, uint32_t index, uint3
 
 /* ---- host_calls.c ---------------------------------------------------------------------------- */
 
-/* What is known of an operand before the call runs. */
+/* An operand, as far as it is known before the call runs. */
 struct rt_import_operand {
     struct rt_scalar scalar; /* the value, if it is constant */
     enum rt_kind kind;

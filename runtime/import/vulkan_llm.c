@@ -363,7 +363,8 @@ static enum status attend(struct rt_vulkan_import *v, uint32_t keys, uint32_t va
     return rt_vulkan_define(v, 0, value);
 }
 
-/* Arguments: queries, caches of keys and values, the first place, then those of attend(). */
+/* Arguments: queries, caches of keys and values, the first place, then the arguments of attend().
+ */
 enum status rt_vulkan_import_cached_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t keys, values;
@@ -386,7 +387,7 @@ static enum status grow_cache(struct rt_vulkan_import *v, uint32_t rows_index, u
 }
 
 /* Arguments: queries, keys, values, the delegate's own caches of keys and values, the first place,
- * the number of rows, then those of attend(). */
+ * the number of rows, then the arguments of attend(). */
 enum status rt_vulkan_import_caching_sdpa(struct rt_vulkan_import *v)
 {
     uint32_t keys, values;

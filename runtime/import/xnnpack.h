@@ -191,7 +191,7 @@ MUST_CHECK enum status rt_xnnpack_real(struct rt_xnnpack_import *x, uint32_t ind
  * along |axis|; rows are still the leading dims. */
 MUST_CHECK enum status rt_xnnpack_decode(struct rt_xnnpack_import *x, uint32_t index,
                                          uint32_t stored, uint8_t axis, uint32_t *out_value);
-/* Numbers in the form in which value |index| stores them. */
+/* Converts numbers to the form in which value |index| is stored. */
 MUST_CHECK enum status rt_xnnpack_encode(struct rt_xnnpack_import *x, uint32_t index,
                                          uint32_t numbers, uint32_t *out_value);
 /* Do both values store a number in the same way? */

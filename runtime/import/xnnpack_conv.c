@@ -114,7 +114,7 @@ static enum status check_extent(struct rt_xnnpack_import *x, uint32_t i, uint32_
     return ST_OK;
 }
 
-/* Checks the first |count| parameters; those from |positive| on must not be 0. */
+/* Checks the first |count| parameters. From |positive| on they must not be 0. */
 static enum status check_extents(struct rt_xnnpack_import *x, const uint32_t *params,
                                  uint32_t positive, uint32_t count)
 {

@@ -34,8 +34,8 @@
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Output positions [begin, end) of an axis, all of which read taps [tap, tap_end); if |skips|, but
- * for some of the first and the last one. */
+/* Output positions [begin, end) of an axis that all read taps [tap, tap_end). If |skips|, the first
+ * and the last position lack some of these taps. */
 struct run {
     int64_t begin, end, tap, tap_end;
     bool skips;
@@ -86,7 +86,8 @@ static size_t taps_max(const struct rt_gemm *g)
     return (size_t)(g->y.taps * g->x.taps + 1);
 }
 
-/* Which of the positions [begin, end) tap |t| lacks, as an enum uk_skip; -1: others, too. */
+/* Which of the positions [begin, end) do not read tap |t|, as an enum uk_skip; -1: both ends, or
+ * others. */
 static int skip_of(const struct rt_axis *a, int64_t t, int64_t begin, int64_t end)
 {
     int64_t at = begin * a->step + a->first + t * a->spread;
@@ -265,15 +266,15 @@ static void multiply_band(const struct rt_gemm *g, const struct band *band,
 /*
  * Tiles of AMX take rows at equal distances, and each tap of all of them at once. So the input of
  * some output lines is copied with its padding, as bfloat16 numbers. Neighbouring lines share the
- * padding between them. With a step, lines are sorted by their remainder, so that those of the
+ * padding between them. With a step, lines are sorted by their remainder, so that the lines of the
  * next output line always follow.
  */
 struct padded {
-    int64_t in_y, in_x;     /* of the first window */
-    int64_t left, width;    /* columns in the padding before those of the image, and these */
-    int64_t pitch;          /* pixels from one line to the next; a multiple of the step */
-    int64_t lines, sorted;  /* of the input; with the same remainder */
-    int64_t pixels;         /* in all */
+    int64_t in_y, in_x;    /* of the first window */
+    int64_t left, width;   /* columns of padding before the image, and columns of the image */
+    int64_t pitch;         /* pixels from one line to the next; a multiple of the step */
+    int64_t lines, sorted; /* of the input; with the same remainder */
+    int64_t pixels;        /* in all */
 };
 
 static int64_t reach_of(const struct rt_axis *a, int64_t positions)
@@ -330,7 +331,7 @@ static void copy_padded(const struct rt_gemm *g, const struct padded *p, const v
     memset(to + end * g->channels, 0, (size_t)(p->pixels - end) * pixel);
 }
 
-/* The runs in the copy: like those of gather(), but no tap is left out. */
+/* The runs in the copy: as gather() makes them, but no tap is left out. */
 static void gather_padded(const struct rt_gemm *g, const struct padded *p,
                           struct uk_segment *segments, struct uk_gemm_f32 *call)
 {
@@ -354,8 +355,8 @@ static void gather_padded(const struct rt_gemm *g, const struct padded *p,
 static void multiply_padded(const struct rt_gemm *g, const struct band *band,
                             struct uk_segment *segments, struct uk_gemm_f32 call, int64_t images)
 {
-    uint16_t *copy = (uint16_t *)((uint8_t *)call.scratch +
-                                  uk_gemm_bf16_scratch(hal_cpu_uk(), (size_t)g->k));
+    uint16_t *copy =
+        (uint16_t *)((uint8_t *)call.scratch + uk_gemm_bf16_scratch(hal_cpu_uk(), (size_t)g->k));
     for (int64_t image = 0; image < images; image++) {
         for (int64_t y = band->y; y < band->y_end; y += g->padded_lines) {
             int64_t lines = min_i64(g->padded_lines, band->y_end - y);
@@ -420,7 +421,7 @@ struct numbers {
     bool weights, in, residual, out;
 };
 
-/* What is rounded to bfloat16 needs no exact gelu. */
+/* A result that is rounded to bfloat16 needs no exact gelu. */
 static uk_unary_f32_f *activation_of(const struct rt_gemm *g, struct numbers numbers)
 {
     const struct hal_cpu_uk *uk = hal_cpu_uk();
@@ -646,7 +647,7 @@ static int64_t cut(struct rt_gemm *g, const struct hal_cpu_uk *uk, const struct 
     return cut.ns;
 }
 
-/* Multiply-adds, those with padding included. */
+/* Multiply-adds, including those with padding. */
 static double macs_of(const struct rt_gemm *g)
 {
     double pixels = (double)g->images * (double)g->y.out * (double)g->x.out;

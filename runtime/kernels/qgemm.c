@@ -299,7 +299,7 @@ static int64_t cut(struct rt_qgemm *g, const struct hal_cpu_uk *uk,
     return cut.ns;
 }
 
-/* Multiply-adds, those with padding included. */
+/* Multiply-adds, including those with padding. */
 static double macs_of(const struct rt_qgemm *g)
 {
     double pixels = (double)g->images * (double)g->y.out * (double)g->x.out;

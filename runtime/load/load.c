@@ -40,7 +40,7 @@ static enum precision available(const struct hal_device *device, enum precision 
     return wanted == PRECISION_BF16 && props->bf16_speed == 0 ? PRECISION_FAST : wanted;
 }
 
-/* What decides the bytes of packed weights, beside the program and this build. */
+/* Everything that decides the bytes of packed weights, beside the program and this build. */
 static enum status keep_packed(struct rt_program *program, const struct rt_load_options *options,
                                struct error *err)
 {

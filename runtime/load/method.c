@@ -34,7 +34,7 @@ static void describe_tensor(struct rt_io *io, const struct pte_tensor *t)
     }
 }
 
-/* What the file says; what inference found out about a tensor's dims comes later. */
+/* The file's description; refine() adds later what inference found out about a tensor's dims. */
 static void describe(struct rt_io *io, const struct pte_value *v)
 {
     switch (v->kind) {
@@ -81,7 +81,7 @@ static enum status describe_all(struct rt_method *method, struct error *err)
     return ST_OK;
 }
 
-/* What the compiled graph knows better than the file: which dims vary, and which ints. */
+/* The compiled graph knows better than the file which dims vary, and which ints. */
 static void refine(struct rt_io *io, const struct rt_value *v)
 {
     io->is_fixed = io->is_fixed && !(v->kind == RT_INT && !rt_dim_is_const(v->i));
@@ -95,7 +95,7 @@ static void refine(struct rt_io *io, const struct rt_value *v)
     }
 }
 
-/* Rows whose number depends on data: what the file fixes is checked by each run. */
+/* Rows whose number depends on data: each run checks the dims that the file fixes. */
 static void refine_extent(struct rt_io *io, const struct rt_register *r)
 {
     if (r->fixed_dims & 1) {
@@ -105,7 +105,7 @@ static void refine_extent(struct rt_io *io, const struct rt_register *r)
     }
 }
 
-/* A result of several statements: what computes it decides the kind. */
+/* A result of several statements: the code that computes it decides the kind. */
 static void refine_scalar(struct rt_io *io, const struct rt_register *r, bool is_computed)
 {
     static const struct {
@@ -292,7 +292,7 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
                            const struct rt_load_options *options, struct error *err)
 {
     OBJ_CHECK(program, RT_PROGRAM_MAGIC);
-    static atomic_uint shares; /* 0 is for what belongs to no method */
+    static atomic_uint shares; /* 0 is for work that belongs to no method */
     *method = (struct rt_method){
         .callable = &rt_single_callable,
         .program = program,

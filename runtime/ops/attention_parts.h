@@ -8,8 +8,8 @@
 #include "runtime/emit/emit.h"
 #include "runtime/ops/attention.h"
 
-/* Query rows that share their keys, up to which these are not packed for a matrix product: packing
- * costs more than it saves. */
+/* Up to so many query rows share keys that are not packed for a matrix product: packing would cost
+ * more than it saves. */
 #define RT_ATTENTION_FEW 11
 
 /* Without a mask or a start these are absent. */
@@ -27,7 +27,7 @@ MUST_CHECK enum status rt_attention_emit_parts(struct rt_emit *emit,
                                                struct error *err);
 
 /* Of the keys [0, n), those up to the last one that the mask shows to a query; |mask| NULL: all.
- * The others need not be read: they add nothing, whatever they contain. */
+ * Later keys need not be read: they add nothing, whatever they contain. */
 static inline int64_t rt_attention_seen(const float *mask, int64_t mask_row, int64_t queries,
                                         int64_t n)
 {

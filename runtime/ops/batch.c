@@ -59,7 +59,7 @@ enum status rt_batch_padded(struct rt_batch_call *call)
     return meets ? rt_batch_refuse(call, "it pads dim 0") : rt_batch_each(call);
 }
 
-/* Argument 1 lists the output's sizes, of which the first now counts rows. */
+/* Argument 1 lists the output's sizes. The first one now counts rows. */
 enum status rt_batch_sizes(struct rt_batch_call *call)
 {
     struct rt_graph *graph = call->graph;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What batch rules ask and do: shared by the files of the rules. */
+/* Shared by the files of batch rules: questions about a node, and changes of it. */
 #ifndef PTED_RUNTIME_OPS_BATCH_CALL_H
 #define PTED_RUNTIME_OPS_BATCH_CALL_H
 

@@ -118,7 +118,7 @@ static enum status become_view(struct rt_batch_call *call)
 
 /* ---- arguments for all rows ------------------------------------------------------------------ */
 
-/* Argument 0 is a list of tensors: those that are the same for all rows are repeated. */
+/* Argument 0 is a list of tensors. Tensors that are the same for all rows are repeated. */
 enum status rt_batch_list(struct rt_batch_call *call)
 {
     struct rt_graph *graph = call->graph;
@@ -213,7 +213,7 @@ enum status rt_batch_put_part(struct rt_batch_call *call)
     return meets_third(call) ? rt_batch_refuse(call, "it works along dim 0") : rt_batch_pair(call);
 }
 
-/* Argument 1 is the dim, 2 are the indices, 3 is what goes there. */
+/* Argument 1 is the dim, 2 are the indices, 3 has the elements that are written there. */
 enum status rt_batch_indices(struct rt_batch_call *call)
 {
     if (rt_batch_is_first(rt_batch_arg(call, 1)->i, rt_batch_arg(call, 0)->rank)) {
@@ -263,8 +263,8 @@ static enum status count_rows(struct rt_batch_call *call)
     return rt_batch_replace(call, 1, rt_graph_tensors(graph, items, count));
 }
 
-/* Argument 1 is a list of indices. The dims of the result show that dim 0 of an index, or of what
- * is indexed, comes first in it. */
+/* Argument 1 is a list of indices. The dims of the result show that dim 0 of an index, or of the
+ * indexed tensor, comes first in it. */
 enum status rt_batch_index(struct rt_batch_call *call)
 {
     const struct rt_value *self = rt_batch_arg(call, 0), *list = rt_batch_arg(call, 1);

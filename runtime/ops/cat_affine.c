@@ -28,7 +28,7 @@
 #define ROUNDED_BYTES (1 << 20)
 
 struct cat_affine {
-    int64_t pixels, tile;         /* all of them, and those of a tile */
+    int64_t pixels, tile;         /* all pixels, and the pixels of a tile */
     int64_t channels;             /* of the output */
     int64_t begin;                /* the first channel that the dispatch computes */
     int64_t width;                /* and how many */
@@ -42,7 +42,7 @@ _Static_assert(sizeof(struct cat_affine) <= HAL_CONSTANTS_MAX, "constants are co
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
 
-/* Computes |n| pixels from |pixel| on into |y|, rows of which are |y_row| apart. */
+/* Computes |n| pixels from |pixel| on into |y|, whose rows are |y_row| apart. */
 static void join_pixels(const struct hal_args *args, int64_t pixel, int64_t n, float *y,
                         int64_t y_row)
 {

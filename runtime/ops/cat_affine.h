@@ -3,7 +3,8 @@
 #ifndef PTED_RUNTIME_OPS_CAT_AFFINE_H
 #define PTED_RUNTIME_OPS_CAT_AFFINE_H
 
-/* Arguments of "cat_affine": those of "cat" along dim 1, then those of "conv_dw" with one tap. */
+/* Arguments of "cat_affine": first the arguments of "cat" along dim 1, then of "conv_dw" with one
+ * tap. */
 enum rt_cat_affine_arg {
     RT_CAT_AFFINE_LIST,
     RT_CAT_AFFINE_DIM,

@@ -246,7 +246,7 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor *w = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
     int64_t groups = rt_emit_int(emit, 1), taps = w->dims[2] * (w->rank == 4 ? w->dims[3] : 1);
     bool is_transposed = rt_emit_value(emit, 2)->b;
-    /* OIHW; transposed IOHW, in which a group is a range of I. */
+    /* OIHW; transposed IOHW, where a group is a range of I. */
     int64_t inner = is_transposed ? w->dims[0] / groups : w->dims[1];
     struct rt_pack pack = {
         .column = is_transposed ? taps : w->dims[1] * taps,

@@ -30,7 +30,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return -floor_div(-a, b);
 }
 
-/* The input position from which output |at| takes tap |k|; -1 if there is none. */
+/* The input position that output |at| reads for tap |k|; -1: the tap lies in the padding. */
 static int64_t input_of(const struct rt_direct_axis *axis, bool is_transposed, int64_t at,
                         int64_t k)
 {

@@ -128,8 +128,7 @@ static void expand_lines(const struct work *w, uint32_t begin, uint32_t end, flo
     if (begin == end) {
         return;
     }
-    const uint8_t *in =
-        w->in + (size_t)begin * e->width * e->ins * number_bytes(e->in_is_bf16);
+    const uint8_t *in = w->in + (size_t)begin * e->width * e->ins * number_bytes(e->in_is_bf16);
     const struct hal_cpu_uk *uk = hal_cpu_uk();
     (e->is_bf16 ? uk->gemm_bf16 : uk->gemm_f32)(&(struct uk_gemm_f32){
         .a = (const float *)(const void *)in,
@@ -174,8 +173,8 @@ static void store_image(const struct work *w, uint8_t *out, size_t pixels)
     }
 }
 
-/* Computes the output's lines of |s|, whose input lines are at the beginning of the scratch, or
- * where they lie if there is no product. */
+/* Computes the output's lines of |s|. Their input lines are at the beginning of the scratch;
+ * without a product they are read where they lie. */
 static void convolve(const struct work *w, const struct step *s, uint64_t mode)
 {
     const struct expand *e = w->e;
@@ -292,8 +291,8 @@ static struct layer at_channel(struct layer layer, const float *bias, uint32_t c
 
 /*
  * Bindings: out, in, packed weights, bias, depthwise weights and bias. Grid: blocks of channels,
- * bands of lines, images. So two workers, of which one takes tiles from the end, have different
- * lines, as in the layers before and behind, and both get one of the narrower last blocks.
+ * bands of lines, images. So two workers have different lines, because one of them takes tiles from
+ * the end, as in the layers before and behind, and both get one of the narrower last blocks.
  */
 static void expand_cpu(const struct hal_args *args, struct hal_tile tile)
 {

@@ -5,8 +5,9 @@
 #define PTED_RUNTIME_OPS_EXPAND_DW_H
 
 /*
- * Arguments of "expand_dw": those of the 1x1 convolution that "conv" has, then those of "conv_dw".
- * Each has bounds and then perhaps an activation, the name of a loop with one operand (chain.h).
+ * Arguments of "expand_dw": first the arguments of "conv" for the 1x1 convolution, then of
+ * "conv_dw". Each has bounds and then perhaps an activation, the name of a loop with one operand
+ * (chain.h).
  */
 enum rt_expand_arg {
     RT_EXPAND_X,

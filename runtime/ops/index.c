@@ -27,7 +27,7 @@
 
 #define UNIT_MAX 16 /* bytes that a lane moves at a time */
 
-/* ---- which dims are indexed, by what -----------------------------------------------------------
+/* ---- which dims are indexed, and how -----------------------------------------------------------
  */
 
 /* The index tensors of a node; tensor k stands for dim dims[k] of the table. */

@@ -2,8 +2,8 @@
 /*
  * The operators of language models beside attention: caches of keys and values, rotations, linear
  * attention. Caches are [batch, rows, heads, depth]. "write_rows" and "write_rows_at" are the
- * graph's forms, in which a changed cache is a new value. The file's forms have no kernels: the
- * lower pass replaces them with these nodes, attention, and views of them.
+ * graph's forms: there a changed cache is a new value. The file's forms have no kernels: the lower
+ * pass replaces them with these nodes, attention, and views of them.
  */
 #include "config.h"
 

@@ -33,7 +33,7 @@ rt_op_batch_f rt_batch_each;
 /* The same for all arguments, broadcast. */
 rt_op_batch_f rt_batch_pointwise;
 /* The same, without broadcasting: for arguments 0 and 1; for matrices, packed or not; for queries,
- * keys and values. What is the same for all rows is repeated. */
+ * keys and values. An argument that is the same for all rows is repeated. */
 rt_op_batch_f rt_batch_pair, rt_batch_matrices, rt_batch_packed, rt_batch_attention;
 /* Argument 0 is a list of tensors, 1 the dim. */
 rt_op_batch_f rt_batch_list;

@@ -392,7 +392,7 @@ static const struct hal_kernel sort_kernel = {
     .name = "sort", .cpu = topk_tile, .spirv = HAL_SPIRV(topk_spirv)};
 static const struct hal_kernel sort_host_kernel = {.name = "sort", .cpu = topk_tile};
 
-/* The entries must fit into a workgroup's memory, whose positions have 32 bits. */
+/* The entries must fit into a workgroup's memory; their positions have 32 bits there. */
 static const struct hal_kernel *kernel_for(const struct rt_topk_constants *c)
 {
     bool has_room = (c->is_few ? c->k : c->n) <= RT_TOPK_SHARED && c->n <= UINT32_MAX;

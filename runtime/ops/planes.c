@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "planes": the planes of an image of up to four channels side by side in each pixel, rounded
- * to bfloat16, with channels of zeros up to four: what the first convolution of a network reads.
- * The narrow pass (runtime/passes/narrow.c) makes it of the nodes that pad, reorder and round the
+ * "planes": the planes of an image of up to four channels side by side in each pixel, rounded to
+ * bfloat16, with channels of zeros up to four. The first convolution of a network reads that. The
+ * narrow pass (runtime/passes/narrow.c) makes it of the nodes that pad, reorder and round the
  * image. There is no form for other devices.
  */
 #include "config.h"

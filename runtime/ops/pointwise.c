@@ -42,7 +42,7 @@ struct row {
     bool params_promote; /* parameters take part in the type */
     bool is_like;     /* the output's dims are argument 0's; otherwise they are broadcast from the
                          operands */
-    bool is_declared; /* the output's dims are those that the file declares, if they are static */
+    bool is_declared; /* the output takes the dims that the file declares, if they are static */
     uint8_t variant_arg;
     const struct variant *variants; /* ends with a row that matches any text */
 };

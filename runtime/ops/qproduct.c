@@ -348,7 +348,7 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
 
 #define CONV_ARGS "TTTLLLLIIIIFF>T"
 
-/* Only bounds of floats are left to apply: those of u8 are its own range, and finite. */
+/* Only bounds of floats are left to apply: bounds of u8 are its own range, and finite. */
 static const struct rt_epilogue linear_epilogue = {0, LINEAR_MIN, LINEAR_MAX, false, 0};
 static const struct rt_epilogue conv_epilogue = {0, CONV_MIN, CONV_MAX, false, 0};
 

@@ -287,7 +287,8 @@ static enum status mixed_linear_shape(struct rt_shape_call *call)
 
 /* ---- sums ---------------------------------------------------------------------------------- */
 
-/* a, its scale, zero point and bounds; the same for b; then those of the output */
+/* a, its scale, zero point and bounds; the same for b; then scale, zero point and bounds of the
+ * output */
 static enum status add_shape(struct rt_shape_call *call)
 {
     const struct rt_value *a = rt_shape_arg(call, 0), *b = rt_shape_arg(call, 5);

@@ -260,7 +260,7 @@ static void fold_run(const struct columns *c, const char *from, int64_t stride, 
     }
 }
 
-/* Adds the block's float sums to those of earlier blocks and starts a new block. */
+/* Adds the block's float sums to the sums of earlier blocks and starts a new block. */
 static void flush_sums(const struct columns *c)
 {
     float *values = (float *)(void *)c->values;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For shape functions: what they get, and the checks and results that they share. */
+/* For shape functions: their arguments, and the checks and results that they share. */
 #ifndef PTED_RUNTIME_OPS_SHAPE_H
 #define PTED_RUNTIME_OPS_SHAPE_H
 
@@ -22,7 +22,7 @@ static inline enum dtype rt_shape_out_dtype(const struct rt_shape_call *call, ui
     return rt_node_out(call->graph, call->node, index)->dtype;
 }
 
-/* Sets output |index|'s dims; what the file declares for them must agree. */
+/* Sets output |index|'s dims; dims that the file declares must agree. */
 MUST_CHECK enum status rt_shape_set_out(struct rt_shape_call *call, uint32_t index, uint8_t rank,
                                         const struct rt_dim *dims);
 /* The same for item |item| of output |index|, which is a list of tensors. */
@@ -36,7 +36,7 @@ MUST_CHECK enum status rt_shape_set_out_like(struct rt_shape_call *call, uint32_
 /* Says that the requirement between argument and output does not hold: ST_INVALID with the text. */
 enum status rt_shape_refuse(struct rt_shape_call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same for what this build cannot do yet: ST_UNSUPPORTED. */
+/* The same for a call that this build cannot do yet: ST_UNSUPPORTED. */
 enum status rt_shape_unsupported(struct rt_shape_call *call, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operators that take part of a tensor (slices, selections, splits), and the two that put a part
- * back. Each of the former is one strided copy; putting a part back is several copies to different
+ * back. Taking a part is one strided copy; putting a part back is several copies to different
  * elements.
  *
  * Bounds may be symbolic and come from the request. Bounds of slices are clamped, as in PyTorch;
- * those of selections are checked when the dims are known.
+ * indices of selections are checked when the dims are known.
  */
 #include "config.h"
 
@@ -194,7 +194,7 @@ static enum status narrow_shape(struct rt_shape_call *call)
     return rt_shape_set_out(call, 0, self->rank, out);
 }
 
-/* An index into a dim of |size|, from which |count| elements are taken. */
+/* An index into a dim of |size|; |count| elements are taken from there on. */
 static enum status wrapped_place(struct rt_shape_call *call, struct rt_dim index,
                                  struct rt_dim size, struct rt_dim count, struct rt_dim *out_place)
 {

@@ -181,8 +181,8 @@ static struct lines begin_lines(const struct rt_upsample_constants *c, void *scr
         columns[width + i] = (int32_t)w.b;
         weights[i] = (float)w.weight;
     }
-    return (struct lines){c,  columns, columns + width, weights, weights + width,
-                          weights + 2 * width, -1, -1};
+    return (struct lines){
+        c, columns, columns + width, weights, weights + width, weights + 2 * width, -1, -1};
 }
 
 static void resample_line(const struct lines *l, const float *x, float *to)
@@ -229,8 +229,7 @@ static void bilinear_planes(const struct hal_args *args, struct hal_tile tile)
         float *y = (float *)args->bindings[0] + n * c->y.n + channel * c->y.c + row * c->y.h;
         move_lines(&l, x, plane, &h);
         uk->scalar_f32[UK_MUL](y, l.upper, 1 - (float)h.weight, (size_t)c->w.out);
-        uk->add_scaled_f32(y, y, h.a == h.b ? l.upper : l.lower, (float)h.weight,
-                           (size_t)c->w.out);
+        uk->add_scaled_f32(y, y, h.a == h.b ? l.upper : l.lower, (float)h.weight, (size_t)c->w.out);
     }
 }
 
@@ -460,8 +459,7 @@ static enum status emit_upsample(struct rt_emit *emit, const struct hal_kernel *
                              .constants_bytes = sizeof(wide),
                              .bindings = (struct hal_binding[]){out->binding, self->binding},
                              .binding_count = 2,
-                             .scratch_bytes =
-                                 is_of_planes ? (size_t)row * PLANES_COLUMN_BYTES : 0,
+                             .scratch_bytes = is_of_planes ? (size_t)row * PLANES_COLUMN_BYTES : 0,
                              .cost = (uint64_t)out->numel,
                          },
                          err);
@@ -472,7 +470,7 @@ static enum status nearest_emit(struct rt_emit *emit, struct error *err)
     return emit_upsample(emit, &kernel_nearest, 2, false, err);
 }
 
-/* Floats of which the lines of each channel lie side by side? */
+/* Are these floats, with the lines of each channel side by side? */
 static bool has_planes(struct rt_emit *emit)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);

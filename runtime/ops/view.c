@@ -70,8 +70,8 @@ static enum status unsqueeze_shape(struct rt_shape_call *call)
 }
 
 /*
- * Decides which of the dims in |mask| are removed: those that are 1. For a dim that is still
- * unknown the rank of the file's output decides; the likeliest are dims that cannot be more than 1.
+ * Decides which of the dims in |mask| are removed: dims of 1. For a dim that is still unknown the
+ * rank of the file's output decides; the likeliest are dims that cannot be more than 1.
  */
 static enum status find_ones(struct rt_shape_call *call, uint32_t mask, uint32_t *out_ones)
 {

@@ -26,7 +26,7 @@
 /* Floats of transformed patches that stay in a second-level cache beside a part of the weights. */
 #define PATCH_FLOATS (160 * 1024)
 
-/* Columns that are multiplied in the time in which a patch is transformed, about. */
+/* A patch is transformed in about the time of multiplying so many columns. */
 #define TRANSFORM_COLUMNS 64
 
 /* ---- packed weights -------------------------------------------------------------------------- */
@@ -270,7 +270,7 @@ static enum status winograd_emit(struct rt_emit *emit, struct error *err)
         .binding_count = 5,
         .scratch_bytes = uk_winograd_scratch(w.side, w.channels, block),
         .cost = (uint64_t)ns,
-        /* Those of the plain form, so that rates show what the algorithm saves. */
+        /* The multiply-adds of the plain form, so that rates show what the algorithm saves. */
         .macs = (double)out->numel * 9 * w.channels,
     };
     return rt_emit_dispatch(emit, &dispatch, err);

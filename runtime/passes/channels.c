@@ -7,8 +7,8 @@
  * convolutions the channels in the order in which they lie there ("join_parts", which copies whole
  * ranges), and puts their weights in that order once, when the graph is compiled.
  *
- * Only channels behind a shuffle are followed: what is merely concatenated or split stays. Weights
- * are in a new order, so sums are rounded differently.
+ * Only channels behind a shuffle are followed: a mere concatenation or split stays. Weights are in
+ * a new order, so sums are rounded differently.
  */
 #include "config.h"
 
@@ -330,7 +330,7 @@ static enum status make_join(struct pass *p, const struct parts *parts, int64_t 
     return rt_op_apply(p->graph, RT_OP(join_parts), args, 3, DT_F32, out, p->err);
 }
 
-/* Is the joined image just the one that it is made of? */
+/* Is the joined image made of one whole image? */
 static bool is_whole(const struct pass *p, const struct parts *parts)
 {
     return parts->count == 1 && rt_dim_is(parts->numbers[RT_JOIN_BEGIN], 0) &&

@@ -93,7 +93,7 @@ static enum status visit_cat(struct rt_rewrite *rw, struct rt_node *cat, struct 
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-/* What |node| may be a copy of; 0: of nothing. */
+/* The value that |node| may copy; 0: none. */
 static uint32_t original_of(const struct rt_graph *graph, const struct rt_node *node)
 {
     if (rt_op_is(node->op, RT_KNOWN_expand)) {

@@ -177,8 +177,8 @@ static bool same_bytes(const struct rt_value *v, const uint8_t *a, const uint8_t
     }
 }
 
-/* If the output of a permute has an order in which its bytes are those of the argument, declares
- * it; else the permute stays. */
+/* If some order gives the output of a permute the bytes of the argument, the output gets it; else
+ * the permute stays. */
 static void lay_permute(struct layout *l, struct rt_node *node)
 {
     const struct rt_value *in = rt_node_arg(l->rw.graph, node, 0);

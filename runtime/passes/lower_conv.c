@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions as operators that have kernels: see passes.h. Those with one or two dims in float32
- * use packed weights ("conv", "conv_dw"); halves are converted to float32. All others, and the
- * gradients, use the plain kernels "conv_direct" and "conv_gradient".
+ * Convolutions as operators that have kernels: see passes.h. Convolutions with one or two dims in
+ * float32 use packed weights ("conv", "conv_dw"); halves are converted to float32. All others, and
+ * the gradients, use the plain kernels "conv_direct" and "conv_gradient".
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 #include "runtime/ops/op.h"
 #include "runtime/passes/lower.h"
 
-/* The type in which a convolution of |dtype| is computed. */
+/* A convolution of |dtype| is computed in this type. */
 static enum dtype compute_dtype(enum dtype dtype)
 {
     if (dtype == DT_F64) {
@@ -26,7 +26,8 @@ static enum dtype compute_dtype(enum dtype dtype)
 }
 
 /*
- * |count| entries for the last axes: those of the list, and |idle| for axes that it does not have.
+ * |count| entries for the last axes: the entries of the list, and |idle| for axes that it does not
+ * have.
  */
 static uint32_t entries(struct rt_graph *graph, uint32_t list, uint8_t axes, uint8_t count,
                         int64_t idle)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Values in memory as bfloat16. A product whose weights are bfloat16 rounds its input to that, too.
- * If such products are all that reads a value, possibly through views, the node that makes it may
- * as well round it: the results are the same bits, and half the bytes are written and read. What
- * products add to their results, the sums of residual blocks, is bfloat16, too, if nothing else
- * needs it as floats. That rounds a sum once for each block, as the products that read it do
- * anyway.
+ * If only such products read a value, possibly through views, the node that makes it may as well
+ * round it: the results are the same bits, and half the bytes are written and read. The sums of
+ * residual blocks, which products add to their results, are bfloat16, too, if nothing else needs
+ * them as floats. That rounds a sum once for each block, as the products that read it do anyway.
  *
  * A value that others read as floats gets a rounded copy for its products, if they would round it
  * many times: each tile of a product rounds the rows that it reads, and a tile may be one panel of
@@ -75,8 +74,7 @@ static bool rounds(const struct rt_graph *graph, const struct rt_node *node)
     bool is_pointwise = (node->op->flags & RT_OP_POINTWISE) && !(node->op->flags & RT_OP_COPY) &&
                         !rt_op_is(node->op, RT_KNOWN_chain);
     return is_product(graph, node) || is_pointwise || rt_op_is(node->op, RT_KNOWN_layer_norm) ||
-           rt_op_is(node->op, RT_KNOWN_expand_dw) ||
-           rt_op_is(node->op, RT_KNOWN_cat_affine);
+           rt_op_is(node->op, RT_KNOWN_expand_dw) || rt_op_is(node->op, RT_KNOWN_cat_affine);
 }
 
 /* The argument of a product that is added to its results; 0: none. */
@@ -207,8 +205,8 @@ static uint32_t find_planes(const struct rt_graph *graph, uint32_t value)
         v = rt_node_arg(graph, &graph->nodes[v->node], 0);
     }
     const struct rt_node *pad = v->node != RT_NO_NODE ? &graph->nodes[v->node] : NULL;
-    bool adds = is_last && pad && rt_op_is(pad->op, RT_KNOWN_constant_pad) &&
-                adds_channels(graph, pad);
+    bool adds =
+        is_last && pad && rt_op_is(pad->op, RT_KNOWN_constant_pad) && adds_channels(graph, pad);
     return adds ? pad->args[0] : RT_NO_NODE;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Internal to the quantize pass: what it knows of each value. quantize.c walks the graph and calls
+ * Internal to the quantize pass: its facts about each value. quantize.c walks the graph and calls
  * the others; quantize_moves.c moves quantized numbers through operators that only move them;
  * quantize_products.c makes integer products and convolutions; quantize_between.c makes the
  * operators between these; quantize_scales.c runs first.
@@ -22,7 +22,7 @@ enum q_kind {
     Q_PRODUCT, /* computed from the above by node |node| */
 };
 
-/* What is known of a value: |u8| if it is integers, the rest if it is f32. */
+/* Facts about a value: |u8| if it is integers, the rest if it is f32. */
 struct q_info {
     uint32_t u8;     /* the same numbers as u8, or 0: the value itself, if it is u8 */
     bool is_flip;    /* |u8| converts the value, instead of replacing it */

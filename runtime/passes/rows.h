@@ -3,11 +3,11 @@
  * Several calls of one graph as rows of one graph. Where a node treats each row of dim 0 by itself
  * (its batch rule says so, see struct rt_op), it is recorded once for all rows: above all the
  * products, so that their weights are read once. Every other node is recorded once for each row:
- * what a mutable buffer or a number of a call is part of, or whatever has no such rule. Between the
- * two kinds, values of rows are put behind each other along dim 0 and taken apart again.
+ * nodes with a mutable buffer or a number of a call, and nodes without such a rule. Between the two
+ * kinds, values of rows are put behind each other along dim 0 and taken apart again.
  *
- * |from| has constant sizes. Its inputs and outputs are those of a call; the made graph has them
- * for the first row, then for the second, and so on.
+ * |from| has constant sizes. Its inputs and outputs belong to one call; the made graph has them for
+ * the first row, then for the second, and so on.
  */
 #ifndef PTED_RUNTIME_PASSES_ROWS_H
 #define PTED_RUNTIME_PASSES_ROWS_H
@@ -36,14 +36,15 @@ struct rt_graph_buffers {
 #define RT_NO_OUTPUT UINT32_MAX
 
 /*
- * Steps that follow each other in one sequence, as rows: the number of row i is that of the first
- * row plus i. The rows share their buffers. All rows are written to a buffer at once, from the
- * place that is the number on, and then each row reads the buffer: so the caller must know that a
- * row reads nothing behind its own place (rt_method_is_positional()). ST_UNSUPPORTED if a buffer is
- * written in another way.
+ * Steps that follow each other in one sequence, as rows: the number of row i is the number of the
+ * first row plus i. The rows share their buffers. All rows are written to a buffer at once, the
+ * first one at the place that the number names, and then each row reads the buffer. So the caller
+ * must know that a row reads nothing behind its own place (rt_method_is_positional()).
+ * ST_UNSUPPORTED if a buffer is written in another way.
  *
- * Inputs of |graph|: those before the buffers for the first row, then for the second, and so on;
- * the numbers of all rows; the buffers. Outputs: the results of each row, then the written buffers.
+ * Inputs of |graph|: for the first row all inputs before the buffers, then for the second, and so
+ * on; the numbers of all rows; the buffers. Outputs: the results of each row, then the written
+ * buffers.
  */
 MUST_CHECK enum status rt_graph_speculation(struct rt_graph *graph, const struct rt_graph *from,
                                             uint32_t rows, const struct rt_graph_buffers *buffers,

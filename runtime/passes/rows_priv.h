@@ -30,7 +30,7 @@ struct rt_rows_making {
     uint32_t *joined; /* of all rows, or RT_ROWS_NONE */
     uint32_t *apart;  /* [value * rows + row], or RT_ROWS_NONE */
     /* ---- by node of |from| ---- */
-    bool *wants_rows; /* it reads weights, or what it gives goes to a node that does */
+    bool *wants_rows; /* it reads weights, or its output goes to a node that does */
     /* ---- by value of |graph| ---- */
     bool *has_rows;
     uint32_t value_max;

@@ -15,9 +15,9 @@
  *     calls        of the product, one for each element of a block of tiles and columns (plain:
  *                  one for each part of the image that reads the same taps)
  *
- * So tiles of side 4 win with many tiles, those of side 2 win in small images with many channels,
+ * So tiles of side 4 win with many tiles, tiles of side 2 win in small images with many channels,
  * where the weights of side 4, four times the plain ones, take longer to read than to multiply. For
- * few channels the transforms are too dear, for few tiles as well the calls.
+ * few channels the transforms are too dear; for few tiles the calls are, too.
  */
 #include "config.h"
 
@@ -34,8 +34,8 @@
 
 #define PADDING_MAX 2
 
-/* Multiply-adds in the time in which a float of weights comes from memory, if the device does not
- * say; the part of it in which nothing is multiplied; and multiply-adds of transforming one channel
+/* Multiply-adds that take as long as one float of weights from memory, if the device does not say;
+ * the part of that time when nothing is multiplied; and multiply-adds of transforming one channel
  * of a patch, or of a tile of outputs. */
 #define MACS_PER_WEIGHT 12.0
 #define KEPT_FLOATS (200 * 1024.0) /* of weights, in a second-level cache */
@@ -55,11 +55,11 @@
  */
 #define ADVANTAGE 0.9
 
-/* Folding has limits for what it computes from constants: eight times their size, for one node and
- * for all; only a packing node may grow more. Packed weights stay below: those of one convolution
- * because there are enough outputs to half fill the widest panel, those of all because they are
- * counted. Only weights that many convolutions derive from one constant come near the second limit.
- */
+/* Folding has limits for the memory of what it computes from constants: eight times their size, for
+ * one node and for all; only a packing node may grow more. Packed weights stay below: for one
+ * convolution because there are enough outputs to half fill the widest panel, for all because they
+ * are counted. Only weights that many convolutions derive from one constant come near the second
+ * limit. */
 #define PANEL_MAX 32
 #define GROWTH_MAX 5
 #define FLOATS_MIN (64 * 1024.0) /* may always be made */
@@ -74,7 +74,7 @@ struct choice {
 /* A convolution as the estimates see it. */
 struct sizes {
     double channels, outs, height, width; /* of the outputs */
-    double taps;     /* of all outputs of a channel, those in the padding not */
+    double taps;     /* of all outputs of a channel, without taps in the padding */
     double reads;    /* of taps, by all parts of the image: floats of weights for each channel */
     double per_read; /* multiply-adds in the time of reading one of them */
     double speed;    /* of the plain form's products: above 1 if they are of bfloat16 numbers */
@@ -156,8 +156,7 @@ static uint32_t weights_of(const struct choice *c, const struct rt_node *conv)
     return fits && c->is_known[pack->args[0]] ? pack->args[0] : 0;
 }
 
-/* Taps that the parts of an axis read: those of its border pixels, and those of all pixels inside.
- */
+/* Taps that the parts of an axis read: at each border pixel, and once for all pixels inside. */
 static double reads_of(int64_t extent, int64_t padding)
 {
     return taps_of(extent < 2 * padding + 1 ? extent : 2 * padding + 1, padding);

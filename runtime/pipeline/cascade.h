@@ -88,10 +88,10 @@ void rt_cascade_keep(struct rt_cascade *cascade, uint64_t steps);
 void rt_cascade_fail_step(struct rt_cascade *cascade, uint32_t step, const struct error *err);
 
 /*
- * Prepares step by step. With RT_PREPARE_CACHED the first step without a plan ends it with
- * ST_WOULD_PLAN, and RT_PREPARE_ALL goes on from there. After another failure |out_step| is the
- * step at fault, and the cascade is to be reset. In a partial cascade only lack of memory is a
- * failure of the whole; any other is that of its step.
+ * Prepares step by step. With RT_PREPARE_CACHED it ends at the first step without a plan with
+ * ST_WOULD_PLAN; a call with RT_PREPARE_ALL goes on from there. After another failure |out_step| is
+ * the step at fault, and the cascade is to be reset. In a partial cascade only lack of memory is a
+ * failure of the whole; any other failure belongs to its step.
  */
 MUST_CHECK enum status rt_cascade_prepare(struct rt_cascade *cascade, enum rt_prepare_mode mode,
                                           uint32_t *out_step, struct error *err);
@@ -123,9 +123,9 @@ int64_t rt_cascade_joined(const struct rt_cascade *cascade, uint32_t step);
 /*
  * Before submit, after rt_sched_yield() of |parent|: the steps are children of that job. |queues|,
  * which lives until done, is by step: where its call waits; NULL: it is submitted at once, but if
- * it is a call of a pipeline, then the steps of that are children as well. What is waited for
- * elsewhere is in |parent|'s hands: nobody may wait for timepoints of the steps, and
- * rt_cascade_cancel() leaves those that run with others to rt_sched_cancel().
+ * it is a call of a pipeline, then the steps of that are children as well. From then on |parent|
+ * answers for the steps: nobody may wait for their timepoints, and rt_cascade_cancel() leaves steps
+ * that run with others to rt_sched_cancel().
  */
 void rt_cascade_hand_over(struct rt_cascade *cascade, struct rt_sched_job *parent,
                           struct rt_sched_queue *const *queues);
@@ -157,7 +157,7 @@ uint32_t rt_cascade_failed_step(const struct rt_cascade *cascade);
  * until the step was over. |out_ns| has room for RT_CASCADE_STEPS_MAX. */
 void rt_cascade_times(const struct rt_cascade *cascade, uint64_t *out_ns);
 
-/* For tests and traces: the events of each step, on the thread where they happen. */
+/* For tests: the events of each step, on the thread where they happen. */
 enum rt_cascade_event { RT_CASCADE_SUBMITTED, RT_CASCADE_COMPLETED };
 typedef void rt_cascade_event_f(enum rt_cascade_event event, uint32_t step, void *arg);
 void rt_cascade_trace(struct rt_cascade *cascade, rt_cascade_event_f *fn, void *arg);

@@ -68,7 +68,7 @@ uint32_t rt_cascade_failed_producer(const struct rt_cascade *cascade, uint32_t i
  * child of the parent. */
 void rt_cascade_submit_child(struct rt_cascade *cascade, uint32_t index);
 
-/* |step| has run, or will not: the end of the call is that of the step. */
+/* |step| has run, or will not run: the call of the step is over. */
 void rt_cascade_end_step(struct cascade_step *step, enum status status);
 void rt_cascade_on_step_done(struct rt_invocation *invocation, enum status status, void *step);
 

@@ -335,7 +335,7 @@ enum status rt_pipeline_measure(struct rt_method *method, const struct shape *co
                                 size_t *out_bytes, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    (void)says_paths; /* the inputs belong to the steps, whose messages use their names */
+    (void)says_paths; /* the inputs belong to steps, and messages of a step use its own names */
     const struct rt_pipeline *pipeline = rt_pipeline_of(method);
     const struct given given = {pipeline, inputs};
     struct rt_cascade_sizes sizes = {

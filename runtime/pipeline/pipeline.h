@@ -6,9 +6,9 @@
  * submitted before the first step has run.
  *
  * Inputs with names are keyword arguments, and results with names are members of a dict. Otherwise
- * they have positions; an input is then called as the steps that take it call it, and a result as
- * its step calls it, if that is unambiguous. If no results are chosen they are those of the last
- * step, in its structure.
+ * they have positions; an input then takes the name that its steps have for it, and a result the
+ * name that its step has for it, if that is unambiguous. If no results are chosen, the pipeline has
+ * the results of the last step, in its structure.
  *
  * Without a state each call of a step begins with the initial contents. Immutable except for
  * counts; any thread.
@@ -100,22 +100,22 @@ bool rt_pipeline_joins(const struct rt_method *method);
  * step's inputs were there until its results were. */
 struct rt_step_counts {
     const char *name, *model;
-    uint64_t count, ns;               /* those that succeeded */
-    uint64_t joined_count;            /* those of them that ran as one with other calls */
-    uint64_t failed_count, failed_ns; /* those that made their pipeline's call fail */
+    uint64_t count, ns;               /* calls that succeeded */
+    uint64_t joined_count;            /* successful calls that ran as one with other calls */
+    uint64_t failed_count, failed_ns; /* calls that made their pipeline's call fail */
 };
 
 /* 0 if the method is not a pipeline. */
 uint32_t rt_pipeline_step_count(const struct rt_method *method);
 struct rt_step_counts rt_pipeline_step_counts(const struct rt_method *method, uint32_t step);
 
-/* What a step of a pipeline calls, and where raw input |input| of the step comes from; where result
- * |result| of the pipeline comes from, which is a result of a step. */
+/* The method that a step of a pipeline calls; where raw input |input| of the step comes from; the
+ * result of a step that is result |result| of the pipeline. */
 const struct rt_method *rt_pipeline_step_method(const struct rt_method *method, uint32_t step);
 struct rt_source rt_pipeline_source(const struct rt_method *method, uint32_t step, uint32_t input);
 struct rt_source rt_pipeline_result_source(const struct rt_method *method, uint32_t result);
 
-/* The cascade of a prepared call of a pipeline, for tracing. */
+/* The cascade of a prepared call of a pipeline, for tests of the order of its steps. */
 struct rt_cascade *rt_invocation_cascade(struct rt_invocation *invocation);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How callers see a pipeline: its inputs and results, from those of its steps; their structure and
- * their names. */
+/* How callers see a pipeline: its inputs and results, from the inputs and results of its steps;
+ * their structure and their names. */
 #include "config.h"
 
 #include <string.h>
@@ -24,7 +24,8 @@ static enum status exhausted(struct error *err)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* What both steps take: the smaller bound, and a fixed size if one of them has only that. */
+/* Leaves the sizes that both steps take: the smaller bound, and a fixed size if one of them has
+ * only that. */
 static enum status intersect(struct rt_io *io, const struct rt_io *other, struct error *err)
 {
     TRY(rt_cascade_verify_edge(io, other, err));
@@ -246,7 +247,7 @@ static bool has_name(const struct rt_io *io)
     return strcmp(io->name, io->alias) != 0;
 }
 
-/* An input is called as the steps that take it call it, if those that have a name for it agree. */
+/* An input takes the name that its steps have for it, if all steps with a name agree. */
 static enum status hint_inputs(const struct describer *d, const char *const **out,
                                struct error *err)
 {

@@ -23,8 +23,8 @@ MUST_CHECK enum status rt_alloc_make(struct rt_alloc *alloc, const struct rt_flo
                                      const int64_t *values, struct arena *arena, struct error *err);
 
 /*
- * Checks the concrete dims of every tensor that has a home; ST_INVALID or ST_TOO_LARGE for those
- * that cannot be. |out_bytes|, unless NULL, gets the sizes by value that names a class.
+ * Checks the concrete dims of every tensor that has a home; ST_INVALID or ST_TOO_LARGE if a dim is
+ * impossible. |out_bytes|, unless NULL, gets the size of each class, at the value that names it.
  */
 MUST_CHECK enum status rt_alloc_measure(const struct rt_flow *flow, const int64_t *values,
                                         size_t *out_bytes, struct error *err);

@@ -19,7 +19,7 @@
 #include "runtime/pte/files.h"
 
 struct exec {
-    struct rt_emit emit; /* what operators see of it */
+    struct rt_emit emit; /* the operators' view of it */
     const struct rt_flow *flow;
     const struct rt_alloc *alloc;
     struct arena *arena;
@@ -32,7 +32,7 @@ struct exec {
 static struct hal_binding bind(const struct exec *e, uint32_t value, size_t bytes)
 {
     const struct rt_storage *class = rt_flow_class(e->flow, value);
-    /* The value whose bytes these are: of a view, what it is a view of. */
+    /* The value that has the bytes: of a view, the value behind it. */
     const struct rt_value *v = &e->emit.graph->values[e->flow->class_of[value]];
     struct hal_binding binding = {.length = bytes};
     switch (class->home) {
@@ -59,7 +59,7 @@ static struct hal_binding bind(const struct exec *e, uint32_t value, size_t byte
     return binding;
 }
 
-/* |channels| are those that dim 1 has in memory. */
+/* |channels|: of dim 1 in memory, more than its size for a part of an image. */
 static void stride_tensor(struct rt_tensor *t, const uint8_t *order, int64_t channels)
 {
     int64_t stride = 1, row_major = 1;
@@ -86,7 +86,7 @@ static enum status exhausted(struct error *err)
 #define TENSOR_BYTES_MAX ((size_t)1 << 36)
 #define TENSOR_ELEMENTS_MAX UINT32_MAX
 
-/* Dims of 0 count as 1: what the other dims come to has to be a number as well. */
+/* Dims of 0 count as 1, because the product of the other dims has to fit as well. */
 static enum status check_size(const struct shape *shape, size_t bytes, struct error *err)
 {
     char text[SHAPE_TEXT_MAX];
@@ -449,7 +449,7 @@ enum status rt_plan_new(const struct rt_flow *flow, struct hal_device *device,
     arena_init(&scratch, RT_PLAN_SCRATCH_MAX);
     enum status status =
         plan->results ? make(plan, flow, device, values, &scratch, err) : exhausted(err);
-    /* What a dispatch costs in memory: its record, constants and bindings. */
+    /* The memory of a dispatch: its record, constants and bindings. */
     plan->bytes = sizeof(*plan) + graph->output_count * sizeof(*plan->results) +
                   flow->order_count * (size_t)1024;
     arena_fini(&scratch);
@@ -483,7 +483,7 @@ void rt_plan_unref(struct rt_plan *plan)
     }
 }
 
-/* Of a device that has the host at its side: what a submission consists of. */
+/* The parts of a submission, for a device that has the host at its side. */
 static void print_stats(const struct rt_plan *plan, struct buf *out)
 {
     struct hal_command_stats stats = {0};

@@ -24,8 +24,8 @@
 enum rt_home {
     RT_HOME_NONE,      /* not a tensor, or never used */
     RT_HOME_CONSTANT,  /* the file or a folded constant's buffer */
-    RT_HOME_INPUT,     /* what the caller binds to input |index| */
-    RT_HOME_RESULT,    /* what the caller binds to result |index| */
+    RT_HOME_INPUT,     /* memory that the caller binds to input |index| */
+    RT_HOME_RESULT,    /* memory that the caller binds to result |index| */
     RT_HOME_WORKSPACE, /* transient; packed for each set of dims */
 };
 
@@ -55,10 +55,10 @@ struct rt_flow {
     uint32_t *class_of;         /* by value: the value that names its class */
     struct rt_storage *classes; /* by value; only entries that name a class are meaningful */
     bool *is_used;              /* by value: some node or the caller reads it */
-    uint32_t *whole;            /* by value: the image of which it is a part, 0: it is none */
+    uint32_t *whole;            /* by value: the image that it is a part of; 0: none */
     int64_t *channel;           /* of a part: where its channels begin */
     uint32_t *order;            /* nodes that dispatch, by region, then as in the graph */
-    uint32_t *region;           /* by node; those that run nothing have no region */
+    uint32_t *region;           /* by node; a node that runs nothing has no region */
     uint32_t order_count, region_count;
     struct rt_result_copy *copies;
     uint32_t copy_count;

@@ -26,8 +26,8 @@ struct rt_plan_result {
     int64_t number;     /* of an int; a float's bits; 0 or 1 of a bool */
     uint32_t word;      /* index of the run's word that is the number, or RT_NO_WORD */
     /*
-     * A tensor of which only some rows are written when its memory holds an older content of input
-     * |base|: by all of its |update_count| updates. Else RT_NO_BASE.
+     * If the tensor's memory holds an older content of input |base|, only some rows are written: by
+     * all of its |update_count| updates. Else RT_NO_BASE.
      */
     uint32_t base, update_count;
     int64_t rows, row_bytes;

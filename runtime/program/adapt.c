@@ -205,7 +205,7 @@ static bool is_plain(const struct rt_pixels *pixels, enum dtype dtype)
     return is;
 }
 
-/* From the new input |value| to what the program takes. */
+/* Adds the nodes from the new input |value| to the program's own input. */
 static enum status add_nodes(struct rt_method *method, struct rt_graph *graph,
                              const struct rt_pixels *pixels, enum dtype dtype, uint32_t *value,
                              struct error *err)
@@ -221,7 +221,8 @@ static enum status add_nodes(struct rt_method *method, struct rt_graph *graph,
     return pixels->is_nhwc ? ST_OK : add_transpose(graph, value, err);
 }
 
-/* Does statement |stmt| use register |reg|? What it does not use is 0 and may look like it. */
+/* Does statement |stmt| use register |reg|? Members that it does not use are 0 and may look like
+ * |reg|. */
 static bool stmt_uses(const struct rt_stmt *stmt, uint32_t reg)
 {
     switch (stmt->kind) {
@@ -272,7 +273,7 @@ static enum status redirect(struct rt_graph *graph, uint32_t from, uint32_t to, 
     return rt_rewrite_end(&rw, err);
 }
 
-/* The description of what the value |v| is. */
+/* Describes the value |v|. */
 static void describe(struct rt_io *io, const struct rt_value *v)
 {
     io->kind = RT_IO_TENSOR;

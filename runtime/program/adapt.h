@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declared steps before and after a program, compiled with it. While a program is loaded, struct
- * rt_load_options (runtime/load/load.h) has a function called for each method whose instructions
- * have been imported and that is not compiled yet: its inputs and results have their names, and
- * their types and bounds as the file declares them. That function may call those of this header.
- * They add nodes to the method's graph, and its inputs and results become what clients see: the
- * metadata, signatures, examples, checks of requests, plans and batches follow from that.
+ * Declared steps before and after a program, compiled with it. While a program is loaded, the
+ * function of struct rt_load_options (runtime/load/load.h) is called for each method that has been
+ * imported and is not compiled yet: its inputs and results have their names, and their types and
+ * bounds as the file declares them. That function may call the functions of this header. They add
+ * nodes to the method's graph, and its inputs and results become what clients see: the metadata,
+ * signatures, examples, checks of requests, plans and batches follow from that.
  *
  * One thread, that of loading.
  */
@@ -20,8 +20,8 @@
 
 struct rt_method;
 
-/* What is to be done with |method| of the program that is being loaded. |is_default|: it is the one
- * that is called when none is named. An error ends the load. */
+/* Adds steps to |method| of the program that is being loaded. |is_default|: it is called when a
+ * client names no method. An error ends the load. */
 typedef enum status rt_adapt_f(void *arg, struct rt_method *method, bool is_default,
                                struct error *err);
 
@@ -30,8 +30,8 @@ typedef enum status rt_adapt_f(void *arg, struct rt_method *method, bool is_defa
 #define RT_PIXEL_CHANNELS_MAX 4
 
 /*
- * Pixels that an input is made from. The new input is uint8 [n, height, width, channels]; n is what
- * the program has as dim 0. For each channel the program gets (pixel * scale - mean) / std, or more
+ * The pixels from which an input is made. The new input is uint8 [n, height, width, channels]; n is
+ * the program's dim 0. For each channel the program gets (pixel * scale - mean) / std, or more
  * exactly pixel * (scale / std) - mean / std in float32, with both factors rounded once. Where the
  * program's input is of integers, the result is rounded to the nearest one (half to even) and
  * limited to the range of the type; pixels that need no arithmetic stay as they are.

@@ -40,7 +40,7 @@ enum rt_prepare_mode { RT_PREPARE_CACHED, RT_PREPARE_ALL };
 #define RT_PLATFORM_FILE "executorch_pte"
 
 struct rt_callable {
-    const char *platform;     /* what clients are told that the method is */
+    const char *platform;     /* the method's kind, for clients */
     bool has_own_work;        /* weights, plans and dispatches; if false, only the methods that it
                                  calls have them */
     const char *why_alone;    /* why calls cannot be joined to one; NULL: they can */
@@ -92,7 +92,8 @@ struct rt_callable {
      * known before the call is done. */
     bool (*find_result)(const struct rt_invocation *invocation, uint32_t index,
                         struct rt_buffer_desc *out_desc);
-    /* (optional) Another call is going to read the results: gives memory to those of known size. */
+    /* (optional) Another call is going to read the results: gives memory to results of known size.
+     */
     enum status (*feed)(struct rt_invocation *invocation, struct error *err);
 
     /* (optional) Pool memory that the kind holds beside the call's own; moves its results to

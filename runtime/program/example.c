@@ -38,7 +38,7 @@ struct choice {
     struct rt_method *method;
     const struct shape *const *given; /* by raw input, entries may be NULL */
     struct shape *shapes;             /* by raw input: the result */
-    const struct shape **pointers;    /* by raw input: what is asked with */
+    const struct shape **pointers;    /* by raw input: the shapes that are tried */
     struct rt_result_info *infos;     /* by raw result */
     /* Of a method that comes from a file: */
     const struct rt_graph *graph;

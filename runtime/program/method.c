@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What methods of all kinds have: their life, their inputs and results, their plans. */
+/* Shared by methods of all kinds: their life, their inputs and results, their plans. */
 #include "config.h"
 
 #include "runtime/program/method.h"

@@ -77,7 +77,7 @@ struct rt_program {
     struct refs refs;
     struct hal_device *device; /* shared: ref held */
     enum precision precision;  /* of the floats of its methods */
-    struct rt_files files;     /* what methods borrow bytes from */
+    struct rt_files files;     /* methods borrow bytes from these */
     struct rt_method *methods; /* owned */
     uint32_t method_count;
     struct rt_state_cells state_cells;
@@ -103,7 +103,7 @@ MUST_CHECK enum status rt_program_new_empty(struct hal_device *device,
 MUST_CHECK enum status rt_program_verify_own_files(const struct rt_program *program,
                                                    struct error *err);
 
-/* What a program has inside: the cells of its mutable buffers, its files, its methods. */
+/* The inside of a program: the cells of its mutable buffers, its files, its methods. */
 struct rt_state_cells *rt_program_state_cells(struct rt_program *program);
 const struct rt_files *rt_program_files(const struct rt_program *program);
 const struct rt_method *rt_program_const_method(const struct rt_program *program, uint32_t index);

@@ -112,7 +112,7 @@ struct naming {
     const struct sip *structure;
     const struct sip_tree *tree;
     struct candidate *candidates; /* owned; by raw index */
-    struct candidate *sorted;     /* owned; those with a name, by it */
+    struct candidate *sorted;     /* owned; candidates with a name, by name */
 };
 
 static enum status exhausted(struct error *err)

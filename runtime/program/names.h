@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the inputs and results of a method are called. It is decided here, once, when a method is
- * loaded; metadata, requests, answers, command lines and messages take it from struct rt_io.
+ * The names of a method's inputs and results. They are chosen here, once, when a method is loaded;
+ * metadata, requests, answers, command lines and messages take it from struct rt_io.
  *
  * Each has an alias by its raw index: input_0, output_2. Its name is better than that where the
  * stored structure has a dict above it: the keys and positions of its path, joined by dots, from
@@ -12,11 +12,12 @@
  *     image             args[1]["image"]                 boxes       [{"boxes": ...}]
  *     input_1           args[1], args[0][1]              output_1    a tuple's
  *
- * Where several paths are the same from their first key on, those names begin at the root instead:
- * 0.image and 1.image. A value keeps its alias as its name where that would not be a name
- * (rt_name_is_valid()) or would still be that of another.
+ * Where several paths are the same from their first key on, their names begin at the root instead:
+ * 0.image and 1.image. If the path is no valid name (rt_name_is_valid()) or is still the name of
+ * another value, the alias is the name.
  *
- * So names of inputs are unique, those of results likewise, and no name is the alias of another.
+ * So names of inputs are unique, names of results are unique, and no name is the alias of another
+ * value.
  */
 #ifndef PTED_RUNTIME_PROGRAM_NAMES_H
 #define PTED_RUNTIME_PROGRAM_NAMES_H
@@ -46,9 +47,9 @@ MUST_CHECK enum status rt_names_allocate(struct rt_io **out_ios, uint32_t count,
                                          struct error *err);
 
 /*
- * Chooses the names of a method whose structure is known, and how messages call its inputs and
- * results. |hints|, by side and raw index, are names for values to which the structure gives none;
- * a list and its entries may be NULL. The texts live in the arena of the method's signature.
+ * Chooses the names of a method whose structure is known, and the names of its inputs and results
+ * in messages. |hints|, by side and raw index, are names for values to which the structure gives
+ * none; a list and its entries may be NULL. The texts live in the arena of the method's signature.
  */
 MUST_CHECK enum status rt_names_settle(struct rt_method *method, const char *const *const hints[2],
                                        struct error *err);

@@ -28,7 +28,7 @@ struct outline {
     bool failed;
 };
 
-/* What |text| has now; a text that was too long is left out. */
+/* Keeps the content of |text|; a text that was too long is left out. */
 static struct span keep_text(struct outline *outline)
 {
     struct span text = buf_failed(&outline->text) ? span_str("") : buf_span(&outline->text);

@@ -18,7 +18,7 @@
 #include "runtime/ops/known.h"
 #include "runtime/program/method.h"
 
-/* What a tensor of a graph has of the state. */
+/* The part of the state that a tensor of a graph has. */
 enum content {
     NOTHING,
     BEFORE, /* a buffer as the call found it */

@@ -56,7 +56,7 @@ struct rt_method *rt_program_find_method(const struct rt_program *program, struc
 /* The method called when none is named: "forward", or the only one; NULL when there is neither. */
 struct rt_method *rt_program_default_method(const struct rt_program *program);
 
-/* What `pte inspect FILE` prints: the container, its methods and their operators. */
+/* The text of `pte inspect FILE`: the container, its methods and their operators. */
 void rt_program_print(const struct rt_program *program, struct buf *out);
 
 /* ---- methods --------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ struct rt_io {
 
 const char *rt_method_name(const struct rt_method *method);
 
-/* What clients are told that it is: "executorch_pte", "pipeline". */
+/* Its kind, for clients: "executorch_pte", "pipeline". */
 const char *rt_method_platform(const struct rt_method *method);
 
 /* Does it have weights, plans and dispatches of its own? Otherwise only the methods that it calls
@@ -140,7 +140,7 @@ MUST_CHECK enum status rt_method_print_plan(struct rt_method *method, struct buf
                                             struct error *err);
 
 /*
- * What submissions of that plan consist of, all blocks together; |fn|, if it is not NULL, is called
+ * The parts of a submission of that plan, all blocks together; |fn|, if it is not NULL, is called
  * with the operator of each dispatch that the device leaves to the host. The names live as long as
  * the process.
  */
@@ -149,9 +149,10 @@ rt_method_place(struct rt_method *method,
                 void (*fn)(void *arg, const char *op, enum hal_placement placement), void *arg,
                 struct hal_command_stats *out_stats, struct error *err);
 
-/* Needs a call at some position only the rows of its mutable buffers before that, and those that it
- * writes? That is so if rt_state_wrote() says after each call that only the rows of its position
- * were written. False is always a safe answer. Of a method without failure; any thread. */
+/* Does a call at some position need only the rows of its mutable buffers before that position, and
+ * the rows that it writes? That is so if rt_state_wrote() says after each call that only the rows
+ * of its position were written. False is always a safe answer. Of a method without failure; any
+ * thread. */
 bool rt_method_is_positional(const struct rt_method *method);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a method keeps in memory as long as it is loaded. Any thread. */
+/* The memory that a method keeps as long as it is loaded. Any thread. */
 #ifndef PTED_RUNTIME_PROGRAM_RESIDENT_H
 #define PTED_RUNTIME_PROGRAM_RESIDENT_H
 

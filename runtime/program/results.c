@@ -15,7 +15,7 @@
 #include "runtime/program/oracle.h"
 #include "runtime/program/state_cells.h"
 
-/* What messages call input |index|. */
+/* The name of input |index| in messages. */
 static const char *label_of(const struct rt_method *method, bool says_paths, uint32_t index)
 {
     const struct rt_io *io = rt_method_input(method, index);
@@ -73,7 +73,8 @@ struct rt_result_info rt_result_bounds(const struct rt_io *io)
     return info;
 }
 
-/* What the file says, and of |shape| the dims that are known and tighter bounds of the others. */
+/* The result as the file declares it, with the known dims of |shape| and tighter bounds of the
+ * other dims. */
 static enum status finish(const struct rt_method *method, uint32_t index, const struct shape *shape,
                           uint32_t known_dims, struct rt_result_info *info, struct error *err)
 {

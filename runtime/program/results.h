@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Results before they are computed: a method's shape program evaluated for given inputs. Nothing is
- * planned or run; what is refused here would be refused by a call. A method of several blocks tells
- * the sizes that do not depend on data (runtime/program/foresee.h). Any thread.
+ * planned or run; a call would refuse the same sizes. A method of several blocks tells the sizes
+ * that do not depend on data (runtime/program/foresee.h). Any thread.
  */
 #ifndef PTED_RUNTIME_PROGRAM_RESULTS_H
 #define PTED_RUNTIME_PROGRAM_RESULTS_H
@@ -21,8 +21,8 @@ struct rt_result_info {
 
 /*
  * |inputs| by raw index, NULL where the method takes no tensor; |out_infos| by raw index. The
- * method has no failure. Sizes that have to be equal are compared; what else an operator refuses,
- * an image of no pixels for one, is known when a call is prepared.
+ * method has no failure. Sizes that have to be equal are compared. Other refusals of an operator,
+ * such as an image of no pixels, come when a call is prepared.
  */
 MUST_CHECK enum status rt_method_result_shapes(struct rt_method *method,
                                                const struct shape *const *inputs,
@@ -34,9 +34,9 @@ MUST_CHECK enum status rt_method_call_shapes(struct rt_method *method,
                                              struct rt_result_info *out_infos, struct error *err);
 
 /*
- * As rt_method_result_shapes(), and unless |out_bytes| is NULL the pool memory that a call takes
- * beside its inputs: results and intermediate values of known size, what it writes of mutable
- * buffers. At least, where sizes depend on data.
+ * As rt_method_result_shapes(). Unless |out_bytes| is NULL it gets the pool memory that a call
+ * takes beside its inputs: for results and intermediate values of known size, and for written
+ * mutable buffers. If sizes depend on data, it is the least.
  */
 MUST_CHECK enum status rt_method_measure(struct rt_method *method,
                                          const struct shape *const *inputs,
@@ -50,15 +50,14 @@ MUST_CHECK enum status rt_results_measure(struct rt_method *method,
                                           struct error *err);
 
 /*
- * |extent| is the shape of result |index| in a call that has run: |info|, which says what could be
- * known before, becomes exact. ST_INVALID, for the caller to put a name before, when that call
- * cannot have given such a shape.
+ * |extent| is the shape of result |index| in a call that has run, and makes |info| exact.
+ * ST_INVALID if the call cannot have given such a shape; the caller puts a name before the text.
  */
 MUST_CHECK enum status rt_method_take_extent(const struct rt_method *method, uint32_t index,
                                              const struct shape *extent,
                                              struct rt_result_info *info, struct error *err);
 
-/* What is known of a result without the inputs. */
+/* The bounds of a result, which are known without the inputs. */
 struct rt_result_info rt_result_bounds(const struct rt_io *io);
 
 #endif

@@ -61,7 +61,7 @@ static enum status describe_all(const struct rt_io *ios, uint32_t count, struct 
     return ST_OK;
 }
 
-/* What |buf| holds, as a text in |arena|; empties |buf|. */
+/* The content of |buf| as a text in |arena|; empties |buf|. */
 static enum status keep(struct buf *buf, struct arena *arena, const char **out, struct error *err)
 {
     *out = buf_failed(buf) ? NULL : arena_strdup(arena, buf->ptr, buf->len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a method describes itself, derived from its file alone: the raw function signature from the
- * plan and its symbolic sizes, the structure from what the exporter stored. Made when the program
+ * How a method describes itself, derived from its file alone: the raw function signature comes from
+ * the plan and its symbolic sizes, the structure from the exporter's texts. Made when the program
  * is loaded, also for methods that cannot be called. Immutable; lives as long as the program.
  */
 #ifndef PTED_RUNTIME_PROGRAM_SIGNATURE_H

@@ -89,7 +89,7 @@ void rt_state_cells_fini(struct rt_state_cells *cells)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* The method of a program that has no file, whose parts' buffers are the program's, too. */
+/* The method of a program without a file. The buffers of its parts are the program's, too. */
 static const struct rt_method *whole_of(struct rt_program *program)
 {
     return rt_program_method(program, 0);
@@ -358,7 +358,7 @@ static void keep(struct rt_state *state, uint32_t cell)
     }
 }
 
-/* It is current again, and what was written is spare memory. */
+/* The old content is current again, and the written memory is spare. */
 static void take_back(struct rt_state *state, uint32_t cell)
 {
     struct hal_buffer *unwanted = state->current[cell];

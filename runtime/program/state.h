@@ -55,8 +55,8 @@ void rt_state_share(struct rt_state *state, struct rt_state *from);
  * content, initial contents not counted. */
 size_t rt_state_trim(struct rt_state *state);
 
-/* Bytes of the content that calls may have written, and that differ from memory that nobody has
- * touched: what one generation really takes. */
+/* Bytes that calls may have written and that differ from untouched memory: the memory that one
+ * generation really takes. */
 size_t rt_state_touched_bytes(const struct rt_state *state);
 
 /* Has the last call written rows [first, end) of each buffer that was ever written, and no others?

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of states: the cells of a program, and what an invocation does with a state. */
+/* The inside of states: the cells of a program, and the functions by which an invocation uses a
+ * state. */
 #ifndef PTED_RUNTIME_PROGRAM_STATE_CELLS_H
 #define PTED_RUNTIME_PROGRAM_STATE_CELLS_H
 
@@ -52,8 +53,9 @@ struct rt_rows {
 struct rt_state {
     uint32_t magic;
     struct refs refs;
-    atomic_bool is_busy;                /* a call of it is in flight */
-    bool is_part;                       /* of a pipeline's, whose end settles what was written */
+    atomic_bool is_busy; /* a call of it is in flight */
+    /* of a pipeline's state; the end of the pipeline's call settles its writes */
+    bool is_part;
     struct rt_program *program;         /* ref held */
     const struct rt_state_cells *cells; /* the program's */
     struct hal_buffer **current;        /* by cell, owned: this generation */

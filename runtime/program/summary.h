@@ -51,7 +51,7 @@ MUST_CHECK enum status rt_program_sum_weights(const struct rt_program *program,
 struct rt_weight_info {
     const char *name; /* or NULL */
     const char *type;
-    struct shape shape; /* of what the file stores: of int4, bytes */
+    struct shape shape; /* as the file stores it: of int4, bytes */
     uint64_t count;
     size_t bytes;
 };
@@ -65,7 +65,7 @@ enum rt_activations rt_method_activations(const struct rt_method *method);
 
 bool rt_method_has_state(const struct rt_method *method);
 
-/* What the instructions of a method call, in the file's order. */
+/* An operator or delegate that a method's instructions call, in the file's order. */
 struct rt_callee {
     const char *name; /* "aten::add.out", "XnnpackBackend" */
     bool is_delegate;

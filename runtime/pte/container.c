@@ -69,7 +69,7 @@ static enum status check_identifier(struct span file, struct error *err)
                      shown);
 }
 
-/* What the header says of the program and of the segments, which begin at |base| unless it is 0. */
+/* The header's numbers about the program and the segments, which begin at |base| unless it is 0. */
 static enum status check_header(uint32_t header_bytes, uint64_t program_bytes, uint64_t base,
                                 uint64_t size, struct error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The digest of a whole file, computed by all workers: it is that of the digests of the file's
- * pieces, so it does not depend on the number of workers. A mapped file is read at the speed of
- * memory only if several threads meet the faults of its pages.
+ * The digest of a whole file, computed by all workers: it is the digest of the digests of the
+ * file's pieces, so it does not depend on the number of workers. A mapped file is read at the speed
+ * of memory only if several threads meet the faults of its pages.
  */
 #ifndef PTED_RUNTIME_PTE_FILE_DIGEST_H
 #define PTED_RUNTIME_PTE_FILE_DIGEST_H

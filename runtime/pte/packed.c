@@ -67,7 +67,7 @@ struct rt_packed {
 static void give_up(struct rt_packed *packed, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The file cannot be used. What was written of it goes. */
+/* The file cannot be used. The part that was written is removed. */
 static void give_up(struct rt_packed *packed, const char *format, ...)
 {
     char text[ERROR_TEXT_MAX];
@@ -120,8 +120,8 @@ static bool name_file(struct rt_packed *packed, const char *folder, const uint64
     digest_add_text(&digest, machine);
     digest_end(&digest, of_machine);
     int len = snprintf(packed->path, sizeof(packed->path),
-                       "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 ".packed", folder,
-                       program[0], program[1], of_machine[0]);
+                       "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 ".packed", folder, program[0],
+                       program[1], of_machine[0]);
     int new_len =
         snprintf(packed->new_path, sizeof(packed->new_path), "%s.%ld.%u.new", packed->path,
                  (long)getpid(), atomic_fetch_add_explicit(&count, 1, memory_order_relaxed));

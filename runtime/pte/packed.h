@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packed weights that outlive the process: what loading computes from the constants of a program,
- * kept in a file of a folder, so that the next load maps the results instead of computing them.
+ * Packed weights that outlive the process. The results that loading computes from a program's
+ * constants are kept in a file of a folder, so that the next load maps the results instead of
+ * computing them.
  *
  * Loading computes constants in rounds (runtime/code/fold.h), always in the same order. A round has
- * a fingerprint, which is a digest of what it computes and from what. The file has the results of
- * all rounds, one after the other, and a table of them at its end. While a load meets the rounds of
- * the table it takes their results from the mapping, which processes share. At the first difference
- * the load computes again, and a new file takes the place of the old one when loading has ended.
+ * a fingerprint: a digest of its operators and of their inputs. The file has the results of all
+ * rounds, one after the other, and a table of them at its end. While a load meets the rounds of the
+ * table it takes their results from the mapping, which processes share. At the first difference the
+ * load computes again, and a new file takes the place of the old one when loading has ended.
  *
- * The name of a file says for what it is: the digest of the program's bytes, and that of everything
+ * The name of a file consists of the digest of the program's bytes and of a digest of everything
  * else that decides the bytes of results: this very build of pted, the instruction set, the
  * precision. The contents are trusted like the program itself, so the folder and its files must
  * belong to the user and be writable for nobody else.
  *
- * No failure here is one of the load: without the file constants are computed, as always.
+ * No failure here makes a load fail: without the file, constants are computed as always.
  *
  * One thread, while a program is loaded.
  */

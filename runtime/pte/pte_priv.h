@@ -25,7 +25,7 @@ struct pte_external {
 struct pte_program {
     uint32_t magic;
     struct pte_file file;
-    struct arena arena; /* the storage of what follows */
+    struct arena arena; /* the storage of the members below */
     struct pte_container container;
     const struct pte_segment *segments;
     struct pte_plan *plans;

@@ -27,7 +27,7 @@ static void make_ready(struct rt_sched *sched, struct rt_sched_job *job)
     if (!queue->levels) {
         list_push_back(&sched->ready, &queue->link);
         if (queue->running_count == 0 && queue->used_ns < sched->used_ns) {
-            queue->used_ns = sched->used_ns; /* what it did not use while idle is gone */
+            queue->used_ns = sched->used_ns; /* it gets no credit for the time when it was idle */
         }
     }
     rt_queue_ready(queue, job);
@@ -135,7 +135,7 @@ static bool may_start(const struct rt_sched *sched, const struct rt_sched_queue 
     return queue->running_count == 0 || sched->running_count + may_grow < depth;
 }
 
-/* Of those that may start, and have waited for jobs to be joined long enough. */
+/* The next queue of those that may start a job and have waited long enough for jobs to join it. */
 static struct rt_sched_queue *choose(const struct rt_sched *sched, uint64_t now)
 {
     struct rt_sched_queue *best = NULL;
@@ -173,8 +173,8 @@ static void set_running(struct rt_sched *sched, struct rt_sched_start *start,
     start->run->returning += job->returns ? job->rows : 0;
 }
 
-/* Those of the queue that may run together with the one that is there already. |only_children|:
- * others wait for memory. */
+/* Adds the jobs of the queue that may run together with the job that is there already.
+ * |only_children|: others wait for memory. */
 static void gather(struct rt_sched *sched, struct rt_sched_start *start,
                    struct rt_sched_queue *queue, bool only_children, uint64_t now)
 {

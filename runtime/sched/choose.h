@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of the scheduler: what waits, and which of it is next. The functions are called with
- * the lock held. runtime/sched/sched.c starts what they choose, and ends it.
+ * The inside of the scheduler: waiting jobs, and the choice of the next one. The functions are
+ * called with the lock held. runtime/sched/sched.c starts and ends the jobs that they choose.
  */
 #ifndef PTED_RUNTIME_SCHED_CHOOSE_H
 #define PTED_RUNTIME_SCHED_CHOOSE_H
@@ -20,13 +20,13 @@ struct rt_sched {
     struct refs refs; /* the caller's, and one of each thread that may still look: see hold() */
     struct rt_sched_options options;
     pthread_mutex_t lock;
-    struct list ready; /* queues in which something is ready */
+    struct list ready; /* queues with a ready job */
     struct rt_deadlines deadlines;
     struct list
         free_runs; /* of |depth|, one a queue and one a parent that has yielded: see may_start() */
     uint32_t run_count; /* free ones included */
     uint32_t running_count, queue_count, yielded_count;
-    uint64_t used_ns; /* of the queue that was served last: what a queue begins with */
+    uint64_t used_ns; /* of the queue that was served last; a queue that was empty begins with it */
     /* Of these three a thread that changes one looks at the next: see starve(). */
     atomic_uint unreleased_count; /* jobs that have run: rt_sched_released() is still to come */
     atomic_uint starved_count;    /* queues */
@@ -72,7 +72,8 @@ void rt_choose_starve(struct rt_sched *sched, struct rt_sched_queue *queue);
 void rt_choose_feed(struct rt_sched *sched, struct rt_sched_queue *queue);
 void rt_choose_feed_all(struct rt_sched *sched);
 
-/* The next job, and those that run as one with it, as running since |now|. False: none may. */
+/* Takes the next job, and the jobs that run as one with it, as running since |now|. False: no job
+ * may run. */
 bool rt_choose_next(struct rt_sched *sched, uint64_t now, struct rt_sched_start *start);
 
 #endif

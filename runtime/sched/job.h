@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls as jobs of the scheduler: what jobs of every kind share that bring one planned call each,
- * so that they can run as one. job->call is the struct rt_invocation.
+ * Calls as jobs of the scheduler. Shared by all kinds of jobs that bring one planned call each, so
+ * that jobs of different kinds can run as one. job->call is the struct rt_invocation.
  */
 #ifndef PTED_RUNTIME_SCHED_JOB_H
 #define PTED_RUNTIME_SCHED_JOB_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list under one mutex, the state that has not been used for longest first. There are few of
+ * A list of states under one mutex, the state that was used longest ago first. There are few of
  * them, because each takes as much memory as a sequence, so a search compares the tokens of all.
- * What is dropped is collected, and freed without the lock.
+ * Dropped states are collected, and freed without the lock.
  */
 #include "config.h"
 

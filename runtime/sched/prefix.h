@@ -44,8 +44,8 @@ struct rt_prefixes_options {
 
 struct rt_prefix_key {
     const struct rt_method *method; /* borrowed; a kept state keeps its program alive */
-    const char *owner;              /* whose it is; others do not find it. Up to RT_PREFIX_OWNER_MAX
-                                       bytes; longer names keep nothing */
+    /* other owners do not find it. Up to RT_PREFIX_OWNER_MAX bytes; longer names keep nothing */
+    const char *owner;
     const uint32_t *tokens;
     uint32_t count;
 };

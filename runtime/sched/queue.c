@@ -274,7 +274,7 @@ void rt_queue_unstarted(struct rt_sched_queue *queue, const struct rt_sched_run 
     queue->used_ns -= run->charged_ns;
 }
 
-/* The mean, to which the last one has been added. */
+/* The mean after one more job or run, which took |took_ns|. */
 static uint64_t with_one_more(uint64_t mean_ns, uint64_t took_ns)
 {
     return mean_ns ? mean_ns - (mean_ns >> RUN_SHIFT) + (took_ns >> RUN_SHIFT) : took_ns;

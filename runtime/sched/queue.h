@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jobs of one model: those that wait, by priority, and how many run. Also what the model has
- * had of the device, by which the scheduler chooses among models, and what its jobs usually take.
- * No lock: the scheduler's.
+ * The jobs of one model: waiting jobs, by priority, and the number of running ones. Also the time
+ * that the model has had of the device, by which the scheduler chooses among models, and the time
+ * that its jobs usually take. No lock: the scheduler's.
  */
 #ifndef PTED_RUNTIME_SCHED_QUEUE_H
 #define PTED_RUNTIME_SCHED_QUEUE_H
@@ -43,21 +43,21 @@ struct rt_sched_queue {
     struct list ready[RT_SCHED_PRIORITIES]; /* struct rt_sched_job, oldest first */
     uint32_t levels;                        /* bit i: ready[i] is not empty */
     uint32_t waiting_count, running_count;  /* jobs; runs that take a place */
-    uint32_t child_count;                   /* of those that wait; all of them are ready */
+    uint32_t child_count;                   /* of waiting jobs; all of them are ready */
     uint32_t yielded_count;                 /* runs that take none: parents */
     size_t waiting_bytes;
     int64_t ready_rows;
     uint32_t ready_steps;  /* jobs with rows that return */
     bool is_starved;       /* its first job found no memory: not before some has become free */
     uint64_t open_ns;      /* since when it only waits for jobs to be joined; 0: it does not */
-    bool was_alone;        /* what ran last was no step: the next one is, if one is ready */
-    int64_t expected_rows; /* of steps, once those that ran last have come back */
+    bool was_alone;        /* the last run was no step: the next one is, if a step is ready */
+    int64_t expected_rows; /* of steps, once the steps of the last run have come back */
     uint64_t held_ns;      /* which is awaited until then: |hold_ns| after the last run, or after */
     uint64_t hold_ns;      /* the first of them has come back */
     _Atomic uint64_t due_ns; /* rt_queue_due_ns() as it was last; 0: also if nothing is ready */
     uint64_t used_ns;        /* of the device, over the weight; comparable between queues */
-    uint64_t run_ns;         /* what a job usually takes of the device; 0: none has finished */
-    uint64_t lasts_ns;       /* what a run usually takes, however many jobs it has; likewise */
+    uint64_t run_ns;         /* the usual device time of a job; 0: no job has finished */
+    uint64_t lasts_ns;       /* the usual time of a run, however many jobs it has; likewise */
     uint32_t passes;         /* runs in a row that went before a job that was too late */
 };
 
@@ -97,8 +97,8 @@ uint64_t rt_queue_tell_due(struct rt_sched_queue *queue);
 /* A job took so long: it counts in |run_ns|. */
 void rt_queue_note_run(struct rt_sched_queue *queue, uint64_t took_ns);
 
-/* The device takes |run|: charged with what its jobs usually take, and put right when the last of
- * them is over, with |status|. */
+/* The device takes |run|. The queue is charged with the usual time of its jobs, and the charge is
+ * put right when the last of them is over, with |status|. */
 void rt_queue_started(struct rt_sched_queue *queue, struct rt_sched_run *run);
 void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *run,
                        uint64_t now_ns, enum status status);

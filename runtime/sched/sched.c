@@ -276,10 +276,10 @@ static void put_rest_back(struct rt_sched *sched, struct rt_sched_start *start)
 }
 
 /*
- * There is no memory for the one job of |start|. It waits for jobs that run, and for those that
- * have run and keep their results until they are text. Memory that is released without the lock is
- * counted before starved queues are looked for: so what was released since |releases| was read is
- * either seen here, or its thread sees the queue and feeds it.
+ * There is no memory for the one job of |start|. It waits for running jobs, and for jobs that have
+ * run and keep their results until they are text. A thread that releases memory without the lock
+ * counts it before it looks for starved queues. So if memory was released since |releases| was
+ * read, either it is seen here, or its thread sees the queue and feeds it.
  */
 static void starve(struct rt_sched *sched, struct rt_sched_start *start, unsigned releases)
 {
@@ -322,8 +322,8 @@ static bool start_taken(struct rt_sched *sched, struct rt_sched_start *start,
 }
 
 /*
- * Starts what |start| has taken, and whatever else may start. |own| is the job of the caller, who
- * may run it itself, or NULL.
+ * Starts the jobs that |start| has taken, and all others that may start. |own| is the caller's job,
+ * which the caller's thread may run itself; or NULL.
  */
 static void start_all(struct rt_sched *sched, struct rt_sched_start *start,
                       const struct rt_sched_job *own)
@@ -463,7 +463,7 @@ static void end(struct rt_sched *sched, struct rt_sched_job *job, uint64_t now)
     atomic_fetch_add(&sched->unreleased_count, !job->parent);
 }
 
-/* |run|, which still counts, is over: what it says of the size of batches. */
+/* |run|, which still counts, is over: notes what its size of batches has cost. */
 static void note_cost(const struct rt_sched *sched, struct rt_sched_queue *queue,
                       const struct rt_sched_run *run, uint64_t now, enum status status)
 {
@@ -525,9 +525,9 @@ static enum status end_in_run(struct rt_sched *sched, struct rt_sched_job *job, 
 }
 
 /*
- * The end of a child often makes other children ready. Those of a batch end one after the other on
- * one thread; if each started what follows, that would run alone, and not as one like before. So
- * the last one does it, after its own done().
+ * The end of a child often makes other children ready. The children of a batch end one after the
+ * other on one thread. If each of them started its successors, these would run alone instead of as
+ * one. So the last one does it, after its own done().
  */
 static void finish_child(struct rt_sched *sched, struct rt_sched_job *job, enum status status)
 {
@@ -641,7 +641,7 @@ void rt_sched_cancel(struct rt_sched_job *job)
 }
 
 /*
- * Handles jobs that have passed their deadline. Waiting ones, those that leave a batch and waiting
+ * Handles jobs that have passed their deadline. Waiting jobs, jobs that leave a batch and waiting
  * children go to |late|; other running ones are cancelled and end soon. Returns the next deadline.
  */
 static uint64_t expire_all(struct rt_sched *sched, uint64_t now, struct list *late)

@@ -4,19 +4,19 @@
  * model until the device takes it. The device holds few jobs at a time (|depth|): enough that it
  * never waits for the next one, few enough that priorities, deadlines and fairness have an effect.
  *
- * Of several models with waiting jobs the next is the one that has had the least of the device's
- * time for its weight, and a model without a job on the device is always given one, so that a slow
- * model cannot keep a fast one out. Within a model: the higher priority first, then in order.
+ * Of several models with waiting jobs, the model that has had the least device time for its weight
+ * is next. A model without a job on the device is always given one, so that a slow model cannot
+ * keep a fast one out. Within a model: the higher priority first, then in order.
  *
  * Where a model allows it, jobs that wait while the device is busy run as one, up to a number of
  * rows. A job waits for others to join it only if the options of its queue give a time for that, or
- * if they are steps (|returns|): those that have just run together come back one after the other,
- * within a small part of the time that they took, and the first waits for the last. And between two
+ * if they are steps (|returns|): steps that have just run together come back one after the other,
+ * within a small part of the time that they took, and the first waits for the last. Between two
  * jobs that run alone there is a turn for steps.
  *
  * A job may be a parent: it yields, and its children are jobs of their own, each in the queue of
- * its model, where it runs as one with whatever waits there. Children stand where their parent
- * would stand by the time of its arrival.
+ * its model, where it runs as one with other waiting jobs. Children take the place in the queue
+ * that their parent's time of arrival gives them.
  *
  * The scheduler knows neither invocations nor sockets: a job starts, cancels and ends by callbacks,
  * and time comes from a clock that the caller gives. Each job that rt_sched_submit() took ends in
@@ -112,24 +112,25 @@ struct rt_sched_job {
     struct rt_sched_ticket *tickets; /* of different lanes; the caller's until done() */
     uint32_t ticket_count;           /* 0: it is on its own */
     int64_t rows;                    /* that it brings to a batch; 0: it runs alone */
-    bool returns;                /* it is a step: the next one like it follows soon after its end */
-    void *call;                  /* what fits() and start_batch() look at; the caller's */
-    uint64_t since_ns;           /* it goes on with a job of that time, whose place among the jobs
-                                    that run alone it takes; 0: it does not */
-    struct rt_sched_job *parent; /* of which it is a child, see rt_sched_yield(); or NULL */
-    bool is_uncounted;           /* never the one that counts for its batch */
+    bool returns; /* it is a step: the next one like it follows soon after its end */
+    void *call;   /* the caller's, for fits() and start_batch() */
+    /* it goes on with a job that arrived then, and takes the place of that job among jobs that run
+     * alone; 0: it goes on with none */
+    uint64_t since_ns;
+    struct rt_sched_job *parent; /* it is a child of this job, see rt_sched_yield(); or NULL */
+    bool is_uncounted;           /* never the |is_batch_end| of its batch */
 
     /* Valid in done(): times on the scheduler's clock; started is 0 when it never ran. */
     uint64_t queued_ns, started_ns, finished_ns;
     uint64_t joining_ns; /* of its wait: the device had room, but others might have joined it */
     uint32_t batch_size; /* jobs that ran as one with it, and it */
     int64_t batch_rows;  /* of all of them */
-    bool is_batch_end;   /* the one of those that count that was over last */
+    bool is_batch_end;   /* it was over last in its batch, uncounted jobs apart */
 
     /* The scheduler's, under its lock. */
     enum rt_sched_state state;
     bool is_expired, is_cancelled;
-    struct list children;   /* of a parent: those that are not over */
+    struct list children;   /* of a parent: children that are not over */
     struct list child_link; /* in that list of |parent| */
     uint32_t behind_count;  /* lanes where it is not the first: until then no device is for it */
     struct rt_sched_queue *queue;
@@ -146,7 +147,7 @@ struct rt_sched_options {
 struct rt_sched_queue_options {
     uint32_t waiting_max;     /* jobs */
     size_t waiting_bytes_max; /* of all waiting jobs; one alone may be larger */
-    uint32_t running_max;     /* jobs on the device at a time; 0: what |depth| allows */
+    uint32_t running_max;     /* jobs on the device at a time; 0: as many as |depth| allows */
     int64_t rows_max;         /* of jobs that run as one; up to 1: each runs alone */
     uint64_t delay_ns;        /* that one with rows waits at most to be joined by others */
     uint32_t weight;          /* share of the device beside other queues; at least 1 */
@@ -183,7 +184,7 @@ void rt_sched_queue_join(struct rt_sched_queue *queue, const struct rt_sched_joi
 /* May jobs of the queue run as one? */
 bool rt_sched_queue_joins(const struct rt_sched_queue *queue);
 
-/* A number of rows that may run as one, and what a row of a full device has cost with it. */
+/* A number of rows that may run as one, and the cost of a row when a full device ran so many. */
 struct rt_sched_size {
     int64_t rows;
     double row_ns;   /* a moving average; 0: not known */
@@ -245,7 +246,7 @@ uint64_t rt_sched_expire(struct rt_sched *sched);
 /* When rt_sched_expire() has something to do for |job|, which has been taken, if it still waits. */
 uint64_t rt_sched_due_ns(const struct rt_sched_job *job);
 
-/* Until when steps of |queue| wait for those that have just run to come back, or RT_SCHED_NEVER.
+/* Until then steps of |queue| wait for steps that have just run to come back; or RT_SCHED_NEVER.
  * After the end of a step the caller sees to it that rt_sched_expire() is called then. No lock: a
  * thread that is stopped while it holds the scheduler's does not stop the loop here. It may be a
  * time that is over, or at which nothing is left to do. */

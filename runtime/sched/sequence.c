@@ -50,9 +50,9 @@ struct rt_sequences {
     struct rt_prefixes *prefixes; /* owned; its lock may be taken under |lock| */
     pthread_mutex_t lock;
     struct rt_sequence *chains[CHAINS];
-    struct list idle;    /* have gone on; the one that has been idle longest first */
+    struct list idle;    /* have had several requests; longest idle first */
     struct list started; /* have had one request; in the same order */
-    uint32_t count;      /* with those that are out of the table */
+    uint32_t count;      /* with states that are out of the table */
     size_t bytes;
 };
 

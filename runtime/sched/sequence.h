@@ -61,7 +61,7 @@ MUST_CHECK enum status rt_sequences_open(struct rt_sequences *sequences,
 /* Is the sequence |key| open? */
 bool rt_sequences_has(struct rt_sequences *sequences, const struct rt_sequence_key *key);
 
-/* The open sequences of |program|. It looks at those of all programs. */
+/* The open sequences of |program|. It looks at the sequences of all programs. */
 uint32_t rt_sequences_count(struct rt_sequences *sequences, const struct rt_program *program);
 
 /* Ends all sequences of |program|; their last holders free their states. */

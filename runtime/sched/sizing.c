@@ -13,7 +13,7 @@
 #define EPOCH_RUNS 8
 #define EPOCH_NS 20000000u
 
-/* A longer pause ends the epoch: what it is compared with is too long ago. */
+/* A longer pause ends the epoch: the epoch that it would be compared with is too long ago. */
 #define PAUSE_NS_MAX 200000000u
 
 /* Epochs between two trials: at first, and at most. */

@@ -2,7 +2,7 @@
 /*
  * How many rows of one model run as one. A trial at the start says how many may (rt_batch_prove())
  * and which number looked best (rt_batch_measure()); one trial on a noisy machine is often wrong.
- * So the number follows what real runs cost while the model keeps the device busy.
+ * So the number follows the cost of real runs while the model keeps the device busy.
  *
  * The sizes are 1, 2, 4 and so on up to the number that may be joined. Time is cut into epochs of
  * some runs each; time in which the device idles is no part of them. Most epochs have the best size
@@ -31,7 +31,7 @@ enum rt_sizing_epoch {
     RT_SIZING_AFTER, /* of the best size again, to compare with */
 };
 
-/* What is known of a neighbour of the best size: its cost over that of the best size. */
+/* Trials of a neighbour of the best size: its cost over the cost of the best size. */
 struct rt_sizing_trials {
     uint32_t count;
     double mean, squares; /* of the ratios: Welford's sums */
@@ -64,7 +64,7 @@ void rt_sizing_fix(struct rt_sizing *sizing, int64_t rows);
 /* Learns, up to |rows_max|, and begins with the largest size that is at most |rows|. */
 void rt_sizing_learn(struct rt_sizing *sizing, int64_t rows_max, int64_t rows);
 
-/* The rows of the next run, at most; and those of the best size so far. */
+/* The rows of the next run, at most; and the best size so far. */
 int64_t rt_sizing_rows(const struct rt_sizing *sizing);
 int64_t rt_sizing_best(const struct rt_sizing *sizing);
 

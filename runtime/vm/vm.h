@@ -49,7 +49,7 @@ struct vm_value {
     int64_t number;           /* of a scalar, as in struct rt_scalar */
 };
 
-/* What happens to the spare memory of a written state during a call. */
+/* The spare memory of a written state during a call. */
 struct vm_spare {
     bool is_used;    /* some value is there */
     bool is_spoiled; /* it is no longer what the state says of it */
@@ -70,13 +70,13 @@ struct vm {
     struct vm_value *fresh;       /* by out of the block that has run */
     struct rt_block_input *given; /* by graph input */
     struct hal_binding *slots;
-    int64_t *words;          /* what the running block is told */
+    int64_t *words;          /* numbers for the running block */
     struct vm_spare *spares; /* by the method's states */
     struct vm_memory *idle, *unused;
     uint32_t idle_count;
     uint32_t pc;
     uint64_t stmts_left;
-    enum hal_caller caller; /* what this thread does of a block */
+    enum hal_caller caller; /* which work of a block this thread may do */
     struct rt_plan *plan;   /* of the running block: ref held */
     struct vm_memory *workspace;
     atomic_uint arrivals; /* of the walk and of the block's completion: the second one goes on */
