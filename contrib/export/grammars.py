@@ -68,7 +68,17 @@ SCHEMAS += [
         {'type': 'object', 'properties': {'kind': {'const': 'circle'}, 'r': {'type': 'number'}},
          'required': ['kind', 'r'], 'additionalProperties': False},
         {'type': 'object', 'properties': {'kind': {'enum': ['box', 'line']}},
-         'required': ['kind'], 'additionalProperties': False}]},
+         'required': ['kind'], 'additionalProperties': False}],
+     'discriminator': {'propertyName': 'kind', 'mapping': {'circle': '#/oneOf/0'}}},
+]
+
+SCHEMAS += [  # as pydantic writes tuples and timedelta
+    {'type': 'array', 'prefixItems': [{'type': 'integer'}, {'type': 'string'}],
+     'minItems': 2, 'maxItems': 2},
+    {'type': 'array', 'prefixItems': [{'type': 'integer'}, {'type': 'integer'},
+                                      {'type': 'integer'}], 'minItems': 1, 'items': False},
+    {'type': 'array', 'prefixItems': [True, {'type': 'null'}], 'maxItems': 1},
+    {'type': 'string', 'format': 'duration'},
 ]
 
 
@@ -124,6 +134,11 @@ REFUSED = [({'schema': {'type': 'boolean', 'minimum': 3}}, "'minimum' is not sup
     ({'schema': {'type': 'integer', 'multipleOf': 0}}, 'multipleOf'),
     ({'schema': {'type': 'integer', 'multipleOf': 1000}}, 'multipleOf'),
     ({'schema': {'type': 'number', 'multipleOf': 2}}, 'multipleOf'),
+    ({'schema': {'type': 'array', 'prefixItems': []}}, 'not empty'),
+    ({'schema': {'type': 'array', 'prefixItems': [True], 'minItems': 2}}, 'behind'),
+    ({'schema': {'type': 'array', 'prefixItems': [True], 'items': {}}}, 'behind'),
+    ({'schema': {'type': 'object', 'properties': {'a': True}, 'additionalProperties': {}}},
+     'only as true or false'),
     ({'gbnf': ''}, "no rule 'root'"), ({'gbnf': 'a ::= "b"'}, "no rule 'root'"),
     ({'gbnf': 'root ::= b'}, "no rule 'b'"), ({'gbnf': 'root = "a"'}, 'expected NAME ::='),
     ({'gbnf': 'root ::= "a"\nroot ::= "b"'}, 'twice'), ({'gbnf': 'root ::= "a'}, 'not closed'),
@@ -169,7 +184,8 @@ TEXTS = ['3', '2', '105', '106', '-12', '-13', '1000', '1001', '-7', '-6', '9', 
     '{"who": {"name": "n"}, "tags": [], "next": null}',
     '{"who": {"name": "n", "age": 3}, "tags": ["x", "y"], "next": {"name": ""}}',
     '{"who": {}, "tags": []}', '[1', '{"a"', '"', '"\x01"', '"\\ud800"', '', ' ', '{"a": 1,}',
-    '[,]']
+    '[,]', '"P3Y6M4DT12H30M5S"', '"P1W"', '"PT0S"', '"P1D"', '"PT1H5M"', '"P"', '"PT"', '"P1S"',
+    '"P1M2Y"']
 
 PLAIN = ['()', '(()())', '(()', ')(', '1', '1+2', '1+2*(3+4)', '(1)', '1+', '01', '()1', '1(2)',
     'cdcd', 'd', 'A\u00e9x',

@@ -134,6 +134,12 @@ static const struct part *parse_format(struct schema *schema, const struct value
 #define MAIL "[A-Za-z0-9_+-]{1,30}"
 #define LABEL "[A-Za-z0-9]([A-Za-z0-9-]{0,20}[A-Za-z0-9])?"
 #define BYTE "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+#define COUNT "(0|[1-9][0-9]{0,4})"
+#define MINUTE COUNT "M(" COUNT "S)?"
+#define CLOCK "T(" COUNT "H(" MINUTE ")?|" MINUTE "|" COUNT "S)"
+#define DAY "(" COUNT "D(" CLOCK ")?|" CLOCK ")"
+#define MONTH COUNT "M(" COUNT "D)?(" CLOCK ")?"
+#define YEAR COUNT "Y(" COUNT "M(" COUNT "D)?)?(" CLOCK ")?"
     static const struct {
         const char *name, *regex;
     } formats[] = {{"date", "^" DATE "$"},
@@ -143,7 +149,8 @@ static const struct part *parse_format(struct schema *schema, const struct value
                    {"email", "^" MAIL "(\\." MAIL ")*@(" LABEL "\\.)+[A-Za-z]{2,12}$"},
                    {"hostname", "^" LABEL "(\\." LABEL "){0,8}$"},
                    {"ipv6", "^([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$"},
-                   {"ipv4", "^(" BYTE "\\.){3}" BYTE "$"}};
+                   {"ipv4", "^(" BYTE "\\.){3}" BYTE "$"},
+                   {"duration", "^P(" DAY "|" MONTH "|" YEAR "|" COUNT "W)$"}};
     for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         if (format->kind == VALUE_STRING && span_is(format->string, formats[i].name)) {
             return grammar_json_quoted(
@@ -257,9 +264,44 @@ static const struct part *parse_number(struct schema *schema, const struct value
 
 /* ---- lists and maps -------------------------------------------------------------------------- */
 
+/* A part of the schema as a rule of its own; |name| is where it stands. */
+static const struct part *parse_at(struct schema *schema, const char *name,
+                                   const struct value *value)
+{
+    size_t len = enter(schema, span_str(name));
+    uint32_t rule = grammar_rule_new(schema->builder);
+    grammar_rule_set(schema->builder, rule, parse(schema, value));
+    leave(schema, len);
+    return grammar_rule(schema->builder, rule);
+}
+
+/* The items of "prefixItems", at least |min| and at most |max| of them, and none behind them. */
+static const struct part *parse_tuple(struct schema *schema, const struct value *value,
+                                      const struct value *prefix, uint32_t min, uint32_t max)
+{
+    const struct value *items = schema_get(value, "items");
+    size_t count = prefix->kind == VALUE_LIST ? prefix->list->count : 0;
+    if (count == 0) {
+        return refuse(schema, ST_INVALID, "'prefixItems' is a list that is not empty");
+    }
+    if (min > count || (items && items->kind != VALUE_BOOL)) {
+        return refuse(schema, ST_UNSUPPORTED,
+                      "a list has no items behind those of 'prefixItems' here");
+    }
+    const struct part *out = word(schema, "]");
+    for (size_t i = max < count ? max : count; i-- > 0;) {
+        const struct part *item = parse_at(schema, "prefixItems", &prefix->list->items[i]);
+        out = then(schema, then(schema, item, space(schema)), out);
+        out = i > 0 ? then(schema, grammar_json_mark(&schema->json, ","), out) : out;
+        out = i < min ? out : either(schema, out, word(schema, "]"));
+    }
+    return then(schema, grammar_json_mark(&schema->json, "["), out);
+}
+
 static const struct part *parse_list(struct schema *schema, const struct value *value)
 {
     const struct value *items = schema_get(value, "items");
+    const struct value *prefix = schema_get(value, "prefixItems");
     const struct part *item = grammar_rule(schema->builder, schema->json.any);
     uint32_t min, max;
     if (!read_count(schema, value, "minItems", 0, &min) ||
@@ -269,13 +311,10 @@ static const struct part *parse_list(struct schema *schema, const struct value *
     if (min > max) {
         return refuse(schema, ST_INVALID, "'minItems' is more than 'maxItems'");
     }
-    if (items) {
-        size_t len = enter(schema, span_str("items"));
-        uint32_t rule = grammar_rule_new(schema->builder);
-        grammar_rule_set(schema->builder, rule, parse(schema, items));
-        item = grammar_rule(schema->builder, rule);
-        leave(schema, len);
+    if (prefix) {
+        return parse_tuple(schema, value, prefix, min, max);
     }
+    item = items ? parse_at(schema, "items", items) : item;
     return grammar_json_listed(&schema->json, "[", "]", item, min, max);
 }
 
@@ -300,15 +339,14 @@ static bool check_map(struct schema *schema, const struct value *value)
     const struct value *properties = schema_get(value, "properties");
     const struct value *required = schema_get(value, "required");
     const struct value *additional = schema_get(value, "additionalProperties");
-    bool is_closed = additional && additional->kind == VALUE_BOOL && !additional->boolean;
     if ((properties && properties->kind != VALUE_MAP) ||
         (required && required->kind != VALUE_LIST)) {
         refuse(schema, ST_INVALID, "'properties' is a map and 'required' is a list");
         return false;
     }
-    if (properties && properties->map->count > 0 && additional && !is_closed) {
+    if (properties && properties->map->count > 0 && additional && additional->kind != VALUE_BOOL) {
         refuse(schema, ST_UNSUPPORTED,
-               "'additionalProperties' beside 'properties' is supported only as false");
+               "'additionalProperties' beside 'properties' is supported only as true or false");
         return false;
     }
     for (size_t i = 0; required && i < required->list->count; i++) {
@@ -370,11 +408,7 @@ static const struct part *parse_map(struct schema *schema, const struct value *v
         return then(schema, grammar_json_mark(&schema->json, "{"), word(schema, "}"));
     }
     if (additional && additional->kind == VALUE_MAP) {
-        size_t len = enter(schema, span_str("additionalProperties"));
-        uint32_t rule = grammar_rule_new(schema->builder);
-        grammar_rule_set(schema->builder, rule, parse(schema, additional));
-        item = grammar_rule(schema->builder, rule);
-        leave(schema, len);
+        item = parse_at(schema, "additionalProperties", additional);
     }
     return grammar_json_listed(
         &schema->json, "{", "}",
@@ -477,7 +511,7 @@ static const struct part *parse_enum(struct schema *schema, const struct value *
 static const struct part *parse_type(struct schema *schema, const struct value *value,
                                      const struct value *type)
 {
-    static const char lists[] = " type items minItems maxItems ";
+    static const char lists[] = " type items prefixItems minItems maxItems ";
     static const char maps[] = " type properties required additionalProperties ";
     static const char strings[] = " type pattern format minLength maxLength ";
     static const char numbers[] =
@@ -546,10 +580,12 @@ static const struct part *parse_keywords(struct schema *schema, const struct val
         return check_keywords(schema, value, " $ref ") ? parse_reference(schema, reference) : NULL;
     }
     if (any_of) {
-        return check_keywords(schema, value, " anyOf ") ? parse_any_of(schema, any_of) : NULL;
+        return check_keywords(schema, value, " anyOf discriminator ")
+                   ? parse_any_of(schema, any_of)
+                   : NULL;
     }
     if (schema_get(value, "oneOf")) {
-        return check_keywords(schema, value, " oneOf ")
+        return check_keywords(schema, value, " oneOf discriminator ")
                    ? parse_one_of(schema, schema_get(value, "oneOf"))
                    : NULL;
     }

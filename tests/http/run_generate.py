@@ -561,6 +561,13 @@ def formats():
             constrained(lambda text: expect("a", json.loads(text)["a"] in (1, True, None), True),
                         temperature=1, seed=7, response_format=short, **members)
             expect(f"{members}", reasons[before:], ["stop"])
+        tagged = as_schema({"discriminator": {"propertyName": "kind"}, "oneOf": [
+            {"type": "object", "properties": {"kind": {"const": kind}, "x": {"enum": [1, 2]}},
+             "required": ["kind", "x"], "additionalProperties": True} for kind in "ab"]})
+        before = len(reasons)
+        constrained(lambda text: expect("x", json.loads(text)["x"] in (1, 2), True),
+                    temperature=1, seed=8, response_format=tagged)
+        expect("a union with a tag", reasons[before:], ["stop"])
         for path, given in (("/v1/completions", "prompt"), ("/v1/chat/completions", "messages")):
             answer = ask(client, path, {"model": "chat", "guided_regex": "[ab]{3}-[0-9]{2}",
                                         given: "x" if given == "prompt" else HELLO})
