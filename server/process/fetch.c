@@ -150,6 +150,12 @@ enum status fetch_path(const struct fetch *fetch, const char *url, char *out, si
     return place(fetch, url, &target, out, size, err);
 }
 
+static enum status file_failed(struct error *err, const char *path, int number)
+{
+    return error_set(err, status_of_errno(number), "cache file %.160s: %s", path,
+                     strerror(number));
+}
+
 /* All folders above |path|. */
 static enum status make_folders(const char *path, struct error *err)
 {
@@ -222,7 +228,7 @@ static enum status check_hash(const struct fetch_target *target, const char *pat
     if (fd < 0 || fstat(fd, &st) < 0) {
         int number = errno;
         close(fd);
-        return error_set(err, status_of_errno(number), "%s", strerror(number));
+        return file_failed(err, path, number);
     }
     size_t size = (size_t)st.st_size;
     void *bytes = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
@@ -444,8 +450,10 @@ static enum outcome judge_status(struct download *d, long status, struct error *
         if (!d->is_begun) {
             begin_body(d); /* an empty file */
         }
-        return d->file_error ? fail(err, status_of_errno(d->file_error), strerror(d->file_error))
-                             : DONE;
+        if (d->file_error) {
+            file_failed(err, d->part, d->file_error);
+        }
+        return d->file_error ? FAILED : DONE;
     }
     error_set(err, status == 404 || status == 410 ? ST_NOT_FOUND : ST_UNAVAILABLE,
               "expected HTTP status 200, got %ld", status);
@@ -473,7 +481,8 @@ static enum outcome judge(struct download *d, CURLcode code, struct error *err)
     case CURLE_FILESIZE_EXCEEDED:
     case CURLE_WRITE_ERROR:
         if (d->file_error) {
-            return fail(err, status_of_errno(d->file_error), strerror(d->file_error));
+            file_failed(err, d->part, d->file_error);
+            return FAILED;
         }
         unlink(d->part);
         snprintf(text, sizeof(text), "expected at most %llu bytes (--fetch-bytes-max), got more",
@@ -503,7 +512,8 @@ static enum outcome request(struct download *d, struct error *err)
     read_tags(d->part, &part);
     d->fd = open(d->part, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
     if (d->fd < 0 || fstat(d->fd, &st) < 0) {
-        return fail(err, status_of_errno(errno), strerror(errno));
+        file_failed(err, d->part, errno);
+        return FAILED;
     }
     d->bytes = d->begin = (uint64_t)st.st_size;
     d->is_begun = false;
@@ -511,7 +521,8 @@ static enum outcome request(struct download *d, struct error *err)
     set_up(d, &part);
     enum outcome outcome = judge(d, d->curl->easy_perform(d->easy), err);
     if (outcome == DONE && fsync(d->fd) < 0) {
-        outcome = fail(err, status_of_errno(errno), strerror(errno));
+        file_failed(err, d->part, errno);
+        outcome = FAILED;
     }
     close(d->fd);
     return outcome;
@@ -555,7 +566,7 @@ static enum status adopt(struct download *d, struct error *err)
         return status;
     }
     if (rename(d->part, d->path) < 0) {
-        return error_set(err, status_of_errno(errno), "%s", strerror(errno));
+        return file_failed(err, d->path, errno);
     }
     write_tags(d->path, &d->fresh);
     beside(d->part, ".tag", tag);
@@ -600,8 +611,7 @@ static enum status lock(struct download *d, int *out_fd, struct error *err)
     beside(d->path, ".lock", name);
     *out_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
     if (*out_fd < 0) {
-        return error_set(err, status_of_errno(errno), "cache file %.160s: %s", name,
-                         strerror(errno));
+        return file_failed(err, name, errno);
     }
     while (flock(*out_fd, LOCK_EX | LOCK_NB) < 0) {
         if ((errno != EWOULDBLOCK && errno != EINTR) || !pause_ms(STEP_MS)) {

@@ -8,6 +8,7 @@ this interpreter or the one of PYTHON has it (tests/requirements.txt).
 import hashlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -130,11 +131,11 @@ class Origin:
             handler.close_connection = True
 
 
-def pte_fetch(folder, *arguments, env=None):
+def pte_fetch(folder, *arguments, env=None, preexec_fn=None):
     """The finished `pte fetch`."""
     return subprocess.run([str(BUILD / "pte"), "fetch", "--cache-dir", str(folder), *arguments],
                           capture_output=True, text=True, check=False, timeout=60,
-                          env={**os.environ, **(env or {})})
+                          env={**os.environ, **(env or {})}, preexec_fn=preexec_fn)
 
 
 def fetched(folder, *arguments, env=None):
@@ -234,6 +235,19 @@ def bad_answers(folder):
 
 # Four tries, each ended after one or two idle seconds, and 3.5 s of pauses; a slow machine.
 BOUND_S = 25
+
+
+def full_cache(folder):
+    """If the cache takes no more bytes, the message names the file, so that its user finds it."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write fails then, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    with Origin() as origin:
+        done = pte_fetch(folder, origin.url + "/big.bin", preexec_fn=limit)
+        if done.returncode == 0 or f"cache file {folder}/" not in done.stderr:
+            raise Failure(f"pte fetch into a full cache: {done}")
+        expect("there is room again", fetched(folder, origin.url + "/big.bin").read_bytes(), BIG)
 
 
 def bounds(folder):
@@ -399,7 +413,7 @@ def two_at_once(folder):
         expect("one download", len(origin.requests), 1)
 
 
-CHECKS = (once_and_again, cut_downloads, bad_answers, bounds, served, documents, hubs,
+CHECKS = (once_and_again, cut_downloads, bad_answers, full_cache, bounds, served, documents, hubs,
           against_moto, two_at_once)
 
 
