@@ -6,6 +6,7 @@ usage: run_access_log.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import re
+import resource
 import signal
 import sys
 import tempfile
@@ -197,6 +198,20 @@ def full_disk():
         daemon.wait_for(r"warning: access log: \d+ lines were lost so far")
 
 
+def limited_file():
+    """A log that reaches the limit for files (ulimit -f) does the same; the signal does not kill."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
+
+    with tempfile.TemporaryDirectory() as folder:
+        log = f"--access-log-file={folder}/access"
+        with Daemon([ADD, "--access-log=all", log], preexec_fn=limit) as daemon:
+            client = Client(daemon.port)
+            for _ in range(200):
+                expect("infer", infer(client), 200)
+            daemon.wait_for(r"warning: access log: \d+ lines were lost so far")
+
+
 def traces():
     """A trace goes on under an id of its own; a malformed one is replaced; none begins here."""
     with Served() as served:
@@ -267,7 +282,7 @@ def in_flight():
 
 
 CHECKS = (one_line_a_request, clients_that_leave, which_requests, to_stderr, hostile_clients,
-          rotation, all_lines_at_the_end, full_disk, traces, request_ids, in_flight)
+          rotation, all_lines_at_the_end, full_disk, limited_file, traces, request_ids, in_flight)
 
 
 def main():
