@@ -199,7 +199,7 @@ def full_disk():
 
 
 def limited_file():
-    """A log that reaches the limit for files (ulimit -f) does the same; the signal does not kill."""
+    """A log that reaches the limit for files (ulimit -f) does the same, and nothing is killed."""
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
 
