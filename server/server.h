@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon as one object: the loop, what it listens on, who is connected, what it serves. Loop
- * thread only, but for |completed| and |wake|, through which workers hand requests back.
+ * The daemon as one object: the loop, its addresses, its connections, its models. Loop thread only,
+ * but for |completed| and |wake|, through which workers hand requests back.
  */
 #ifndef PTED_SERVER_SERVER_H
 #define PTED_SERVER_SERVER_H
@@ -47,16 +47,14 @@ struct serving;
 
 struct server {
     uint32_t magic;
-    const struct options *options; /* borrowed; outlives the server */
-    const struct params *params;   /* of |options| */
-    const struct options
-        *model_options;                 /* what models there are; |options|, or those of |config| */
-    const struct conf_sources *sources; /* borrowed: of the settings, for SIGHUP; or NULL */
-    struct conf *config;                /* owned: what SIGHUP has read last; NULL: nothing yet */
+    const struct options *options;       /* borrowed; outlives the server */
+    const struct params *params;         /* of |options| */
+    const struct options *model_options; /* name the models; |options|, or of |config| */
+    const struct conf_sources *sources;  /* borrowed: of the settings, for SIGHUP; or NULL */
+    struct conf *config;                 /* owned: read by the last SIGHUP; NULL: there was none */
     uv_loop_t loop;
-    uv_thread_t thread; /* the loop's */
-    struct serving
-        *serving; /* owned; also those that requests hold are freed with the last of them */
+    uv_thread_t thread;      /* the loop's */
+    struct serving *serving; /* owned; requests may still hold a replaced one */
     struct recovery recovery;
     struct changes changes;
     struct watch watch;

@@ -29,7 +29,7 @@ struct watched {
 struct watchdog {
     uint32_t magic;
     uv_timer_t timer;
-    const struct serving *serving; /* whose |device| was seen */
+    const struct serving *serving; /* the serving whose |device| was seen */
     struct watched device, pool;
     bool is_silent; /* something is stuck */
 };

@@ -11,12 +11,11 @@
  *     text     "hello"
  *
  * A box is left, top, right, bottom, in pixels of the picture that the client sent, unless the card
- * says another one. The PNG has the palette of PASCAL VOC, in which class 0 is black. The text
- * is what is left of the best label of each step when repetitions and blanks are gone (CTC,
- * greedy).
+ * says another one. The PNG has the palette of PASCAL VOC, in which class 0 is black. The text is
+ * the best label of each step, without repetitions and blanks (CTC, greedy).
  *
- * What a card says is constant; everything else is a function of its arguments. Any thread, but not
- * the loop.
+ * The form of a card is constant; everything else is a function of its arguments. Any thread, but
+ * not the loop.
  */
 #ifndef PTED_SERVER_ANSWER_ANSWER_H
 #define PTED_SERVER_ANSWER_ANSWER_H
@@ -53,9 +52,9 @@ struct answer_form {
     struct boxes_rules rules;
     enum answer_order order; /* BY_SHAPE: the longer dim counts candidates */
     bool has_objectness;     /* behind the four numbers of each box */
-    bool is_relative;        /* what the model gives: sides of its picture are 1 */
+    bool is_relative;        /* as the model gives boxes: sides of its picture are 1 */
     enum answer_picture picture;
-    bool is_normalized;       /* what the answer has: sides of |picture| are 1 */
+    bool is_normalized;       /* in the answer: sides of |picture| are 1 */
     uint32_t scores, classes; /* raw indices of the results that have them, or ANSWER_NO_INDEX:
                                  they follow the four numbers of each box */
     /* ---- TEXT ---- */
@@ -68,7 +67,7 @@ struct answer_tensor {
     struct span bytes; /* row-major; borrowed */
 };
 
-/* A result with what it is understood by; borrowed. */
+/* A result, and everything that is needed to read it; borrowed. */
 struct answer_source {
     const struct answer_form *answer;
     struct answer_tensor tensor, scores, classes; /* the last two as |answer| says */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kinds of answers share. */
+/* Shared by the kinds of answers. */
 #ifndef PTED_SERVER_ANSWER_ANSWER_PRIV_H
 #define PTED_SERVER_ANSWER_ANSWER_PRIV_H
 
@@ -12,8 +12,8 @@ static inline size_t answer_row_numel(const struct answer_tensor *tensor)
     return rows ? (size_t)shape_numel(&tensor->shape) / rows : 0;
 }
 
-/* Where the picture of a row comes from; NULL: it is the one that was sent, or the answer is about
- * the model's. One picture is that of all rows. */
+/* Where the picture of a row comes from; NULL: it is the picture that was sent, or the answer is
+ * about the model's picture. A single picture serves all rows. */
 const struct image_place *answer_place(const struct answer_source *source, size_t row);
 
 /* Whole numbers of |row| as int64; free() takes |*out|. */
@@ -23,7 +23,8 @@ MUST_CHECK enum status answer_read_ints(const struct answer_tensor *tensor, size
 /* "label":"cat", if the class has one, and "index":3 */
 void answer_print_class(const struct answer_source *source, int64_t class, struct buf *out);
 
-/* What is printed of a map: the PNG and the rest as JSON, the PNG alone, the rest alone. */
+/* The parts of a map that are printed: the PNG and the rest as JSON, the PNG alone, the rest alone.
+ */
 enum answer_map_part { ANSWER_MAP_ALL, ANSWER_MAP_FILE, ANSWER_MAP_CLASSES };
 
 /* As answer_work_bytes(). */

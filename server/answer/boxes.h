@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Detections: from candidates, each a box with a score for each class, to the boxes that are left
- * when the weak ones and those that cover the same thing are gone (non-maximum suppression).
+ * when weak boxes, and further boxes around the same thing, are dropped (non-maximum suppression).
  *
  *     1. A candidate has the class with its highest score; the first of equal ones.
  *     2. Candidates whose score is below |score_least|, or no number, are dropped; so are boxes of
@@ -26,7 +26,7 @@
 #define BOXES_COUNT_MAX 1000
 #define BOXES_CANDIDATES_MAX 30000
 
-/* What the four numbers of a box are. */
+/* The meaning of the four numbers of a box. */
 enum boxes_form {
     BOXES_CENTER,  /* centre x, y, width, height */
     BOXES_CORNERS, /* left, top, right, bottom */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The card of a model: what people know of a program that its file does not say. A card is a
- * document (server/process/document.h) beside the program, NAME.card.json for NAME.pte, or the same
- * members at the model in pted.json:
+ * The card of a model: facts about a program that its file does not say. A card is a document
+ * (server/process/document.h) beside the program, NAME.card.json for NAME.pte, or the same members
+ * at the model in pted.json:
  *
  *     {"description": "digits in pictures of 8x8",
  *      "inputs": ["image"],
@@ -11,10 +11,10 @@
  *      "warm_up": [{"shapes": {"image": [4, 1, 8, 8]}}, {"args": [[[[0, ...]]]]}],
  *      "max_batch": 8, "precision": "exact"}
  *
- * Every member is optional. server/process/card.def has those of a card; the parameters of a model
- * in server/process/params.def are members, too. "inputs" and "outputs" are a list in the program's
+ * Every member is optional. server/process/card.def has the members; the parameters of a model in
+ * server/process/params.def are members, too. "inputs" and "outputs" are a list in the program's
  * order or an object by present names or aliases. An entry is a name, null, or an object. Members
- * beside "methods" are about the method that is called when none is named.
+ * beside "methods" are about the default method.
  *
  * Reading a card opens no other file. card_apply() compares it with a program, reads files of
  * labels, and gives the program its names.
@@ -54,7 +54,7 @@ struct rt_program;
 struct card_place {
     const struct document *document;
     const struct cJSON *value;
-    const char *path; /* what messages call the document */
+    const char *path; /* the document's name in messages */
 };
 
 /* Names of classes: texts, or the file that has them, a line for each. Both NULL: none. */
@@ -82,7 +82,7 @@ struct card_answer {
     struct card_place place;
 };
 
-/* What an input is made from, if clients may send it as a file or a text: see docs/media.md. */
+/* Clients may send an input as a file or a text of this kind: see docs/media.md. */
 enum card_medium { CARD_NO_MEDIUM, CARD_IMAGE, CARD_SOUND, CARD_TEXT };
 
 enum card_fit { CARD_SHORTER, CARD_STRETCH, CARD_INSIDE };
@@ -132,7 +132,7 @@ struct card_media {
     struct card_place place;
 };
 
-/* What a card says of an input or output. */
+/* A card's entry for an input or output. */
 struct card_io {
     const char *present; /* the name or alias that it had; NULL: it is the one at |index| */
     uint32_t index;      /* raw */
@@ -166,7 +166,7 @@ struct card_warm_ups {
     struct card_place place; /* as in struct card_ios */
 };
 
-/* What a card says of an encoder of texts (server/language/encoder.h). */
+/* A card's settings for an encoder of texts (server/language/embedder.h). */
 enum card_pooling { CARD_POOLING_UNSAID, CARD_MEAN, CARD_CLS, CARD_LAST, CARD_NONE };
 
 struct card_embedding {
@@ -179,7 +179,7 @@ struct card_embedding {
 };
 
 struct card_method {
-    const char *name; /* NULL: the one that is called when none is named */
+    const char *name; /* NULL: the default method */
     const char *description;
     struct card_ios ios[2]; /* by enum rt_side */
     struct card_warm_ups warm_ups;
@@ -198,7 +198,8 @@ struct card {
     struct arena arena;
     struct document own; /* of the file; closed by card_settle() */
     const char *path;    /* of the file, or NULL */
-    const char *members; /* those in pted.json as one text, or NULL: to see whether they change */
+    /* its members in pted.json as one text, or NULL: to see whether they change */
+    const char *members;
     struct card_labels labels;   /* of outputs without labels of their own */
     struct card_method *methods; /* the first is the one without a name */
     uint32_t method_count;
@@ -216,9 +217,9 @@ void card_free(struct card *card); /* NULL is fine */
 MUST_CHECK enum status card_read_file(struct card *card, const char *path, struct error *err);
 
 /*
- * Adds what the members of |object|, which is the model's in the document |path|, say; they take
- * the place of those of the file. Members that are settings of a model are not read. |document|
- * lives until card_settle(). Errors as above.
+ * Adds the members of |object|, the model's object in the document |path|; they take the place of
+ * members of the file. Settings of a model are not read. |document| lives until card_settle().
+ * Errors as above.
  */
 MUST_CHECK enum status card_read_members(struct card *card, const struct document *document,
                                          const struct cJSON *object, const char *path,
@@ -257,15 +258,15 @@ MUST_CHECK enum status card_apply(struct card *card, struct rt_program *program,
 /* Everything has been applied: no document is needed any more. */
 void card_settle(struct card *card);
 
-/* What the card says of the method called |name|, or NULL. |is_default|: it is the one that is
- * called when none is named. */
+/* The card's entry for the method called |name|, or NULL. |is_default|: it is the default method.
+ */
 const struct card_method *card_find_named(const struct card *card, struct span name,
                                           bool is_default);
 
-/* What the card says of |method|, or NULL. */
+/* The card's entry for |method|, or NULL. */
 const struct card_method *card_find_method(const struct card *card, const struct rt_method *method);
 
-/* What it says of the input or output with the raw |index|, after card_apply(); or NULL. */
+/* Its entry for the input or output with the raw |index|, after card_apply(); or NULL. */
 const struct card_io *card_find_io(const struct card_method *method, enum rt_side side,
                                    uint32_t index);
 
@@ -291,7 +292,7 @@ struct answer_tensor card_answer_tensor(const struct rt_method *method, uint32_t
 /* Do they come from pted.json, not from the file? */
 bool card_is_of_members(const struct card *card, const struct card_labels *labels);
 
-/* Puts the card's parameters into |params|, but for those that |options| were told. */
+/* Puts the card's parameters into |params|, except parameters that |options| set. */
 void card_put_params(const struct card *card, const struct options *options, struct params *params);
 
 /* Is |word| one of image, sound and text? */
@@ -318,7 +319,7 @@ enum status card_put_in_front(const char *path, struct error *err);
 /* The same for an error that is set already: "PLACE: PATH: TEXT". */
 enum status card_blame(const struct card_place *place, struct error *err);
 
-/* A first card of |program|: what is known, to be changed by a person. */
+/* A first card of |program|, with everything that the file says; a person changes the rest. */
 void card_print(const struct rt_program *program, struct buf *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of reading and applying a card share. */
+/* Shared by the files that read and apply a card. */
 #ifndef PTED_SERVER_CARD_CARD_PRIV_H
 #define PTED_SERVER_CARD_CARD_PRIV_H
 

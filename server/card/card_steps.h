@@ -19,7 +19,8 @@ MUST_CHECK enum status card_read_answer(struct card *card, const struct document
 MUST_CHECK enum status card_adapt_answer(struct rt_method *method, struct card_io *io,
                                          struct error *err);
 
-/* How many labels result |index| needs by what |io|, or NULL, says of it; 0: it varies. */
+/* The number of labels that result |index| needs by its entry |io|, which may be NULL; 0: it
+ * varies. */
 uint64_t card_label_count(const struct rt_method *method, uint32_t index, const struct card_io *io);
 
 /* Compares the answer with the results of |method|, whose names and labels are known. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that pted is told: by the table of settings, by one document (pted.json), by the environment
- * and by the command line, the weakest first. server/process/options.h says how they are merged.
+ * The configuration of pted: from the table of settings, from one document (pted.json), from the
+ * environment and from the command line, the weakest first. server/process/options.h says how they
+ * are merged.
  *
  * Reading has no effect but on its result. It looks at no file but the document: not at models, and
  * not at devices or names of hosts. So a configuration can be checked, or read again beside the one
- * in use. It reports every problem, except that a document that is no JSON has one only.
+ * in use. It reports every problem; only a document that is no JSON has just one.
  *
  * The document is an object in the sense of server/process/document.h. Its members are those of the
  * table (server/process/params.def), and:
@@ -47,7 +48,7 @@ struct conf_sources {
 /* Reading a document ends at this many problems. */
 #define CONF_PROBLEMS_MAX 100
 
-/* What is wrong: a line for each problem, "FILE:LINE:COLUMN: PATH: expected ..., got ...". */
+/* The problems: a line for each, "FILE:LINE:COLUMN: PATH: expected ..., got ...". */
 struct conf_report {
     struct buf lines;
     uint32_t problem_count;
@@ -62,7 +63,7 @@ void conf_report_fini(struct conf_report *report);
  * only the action is set.
  *
  * The document is that of --config, else that of PTED_CONFIG, else pted.json in the first folder of
- * CONFIGURATION_DIRECTORY (systemd's) if it is there. options.config_file says which it was.
+ * CONFIGURATION_DIRECTORY (systemd's) if it is there. options.config_file names it.
  */
 struct conf *conf_read(const struct conf_sources *sources, struct conf_report *report);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the reader of the document shares with that of the other sources. */
+/* Shared by the reader of the document and the reader of the other sources. */
 #ifndef PTED_SERVER_CONF_CONF_PRIV_H
 #define PTED_SERVER_CONF_CONF_PRIV_H
 
 #include "server/conf/conf.h"
 
-/* Adds what config->document says, whose path is options.config_file. */
+/* Adds the settings of config->document; options.config_file is its path. */
 void conf_read_document(struct conf *config, struct conf_report *report);
 
 /* Reports an error of server/process/document.h about the file at |path|. */

@@ -34,7 +34,7 @@ enum conn_state {
     CONN_IDLE,    /* between requests */
     CONN_HEAD,    /* a request has begun */
     CONN_BODY,    /* its head is complete */
-    CONN_BUSY,    /* the request is complete and not answered; |deadline| is that of its step */
+    CONN_BUSY,    /* the request is complete and not answered; its step sets |deadline| */
     CONN_FLUSH,   /* the request is over, and the client has yet to take |unsent| */
     CONN_LINGER,  /* the last answer is out and our side is shut; waits for the client to close */
     CONN_CLOSING, /* the transport is being closed */
@@ -69,8 +69,8 @@ struct conn {
     bool wants_continue; /* the client waits for "100 Continue" */
 };
 
-/* Accepts the client behind |transport|, which then belongs to the connection; |role| is that of
- * the address that it came to. False: there is no memory. */
+/* Accepts the client behind |transport|, which then belongs to the connection. |role|: of the
+ * address that the client came to. False: there is no memory. */
 MUST_CHECK bool conn_accept(struct server *server, struct transport *transport,
                             enum listener_role role);
 

@@ -29,7 +29,7 @@ void conn_count_bytes(struct conn *conn);
 /* The answer has been written: the next message, or the end. */
 void conn_next(struct conn *conn);
 
-/* Nothing more is sent; what still comes is discarded for a while. */
+/* Nothing more is sent. Bytes that still come are discarded for a while. */
 void conn_linger(struct conn *conn);
 
 /* ---- conn_answer.c --------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TLS of the daemon: the certificate in use, which SIGHUP replaces, and what all connections of TLS
- * share. Connections that are open keep the certificate that they began with. Loop thread.
+ * TLS of the daemon: the certificate in use, which SIGHUP replaces, and the state that all
+ * connections of TLS share. An open connection keeps the certificate that it began with. Loop
+ * thread.
  */
 #ifndef PTED_SERVER_CONNECTION_TLS_H
 #define PTED_SERVER_CONNECTION_TLS_H

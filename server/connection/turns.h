@@ -4,7 +4,7 @@
  * can end at the same moment. If the loop answered all of them before it looked at its sockets
  * again, everybody else would wait. So a turn begins nothing more after TURNS_NS. The rest waits in
  * two rows, oldest first: connections whose next message has come, which take turns with a message
- * each, and requests: those that a thread has given back, and those that do their work in pieces.
+ * each, and requests that a thread has given back or that do their work in pieces.
  *
  * Loop thread.
  */
@@ -45,8 +45,8 @@ bool turns_has_time(struct server *server);
 /* May |conn| begin with a message? If not, it waits from now on, and conn_go_on() is called. */
 bool turns_may_begin(struct conn *conn);
 
-/* For |request|, whose call or work on a thread has ended, and for those behind it by |next|:
- * request_go_on() is called, now if the turn has time. */
+/* Calls request_go_on() for |request|, whose call or work on a thread has ended, and for the
+ * requests behind it by |next|; now if the turn has time. */
 void turns_add(struct server *server, struct request *request);
 
 #endif

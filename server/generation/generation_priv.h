@@ -27,7 +27,7 @@ struct prompt {
     uint32_t count;
 };
 
-/* Guesses that calls have checked, and those of them that were right. */
+/* Guesses that calls have checked, and how many of them were right. */
 struct generation_drafts {
     uint64_t checked, right;
 };
@@ -47,10 +47,10 @@ struct generation {
     uint32_t prompt_count, answer_count;
     uint32_t answer_max;
     uint32_t fed_count;   /* tokens that the sequence has had */
-    uint32_t step_count;  /* those that the present step adds */
+    uint32_t step_count;  /* ids that the present step adds */
     uint32_t draft_count; /* of them, at the end: guesses */
     uint32_t taken_count; /* tokens that SAMPLE has taken from the present step so far */
-    uint32_t right_count; /* of them: those that were guessed */
+    uint32_t right_count; /* of them: right guesses */
     uint32_t taken_fed;   /* |fed_count| when it has taken the first one */
     struct drafts drafts; /* guesses at the next tokens */
     const uint32_t *said; /* in the request's arena: tokens that the answer may be like */
@@ -82,7 +82,7 @@ struct generation {
     /* ---- times; the loop's ---- */
     uint64_t queued_ns, waited_ns, computed_ns; /* of all steps */
     uint64_t first_ns, last_ns;                 /* when tokens came */
-    struct generation_drafts counted; /* of |drafted|: those that the model's counts have */
+    struct generation_drafts counted; /* the part of |drafted| that is in the model's counts */
 };
 
 static inline struct generation *generation_of(const struct request *request)

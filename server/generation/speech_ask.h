@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request wants of a speech model: the fields of its multipart/form-data, as clients of
- * OpenAI's API send them. server/generation/speech_ask.def has the fields; others are passed over.
- * Reading knows no model. Any thread.
+ * A request to a speech model as its client says it: the fields of its multipart/form-data, as
+ * clients of OpenAI's API send them. server/generation/speech_ask.def has the fields; others are
+ * passed over. Reading knows no model. Any thread.
  */
 #ifndef PTED_SERVER_GENERATION_SPEECH_ASK_H
 #define PTED_SERVER_GENERATION_SPEECH_ASK_H

@@ -26,14 +26,14 @@ struct transcription {
     struct transcript transcript;
     struct speech_reply reply;
     struct sampler sampler;
-    float *logits; /* owned: those that may be chosen */
+    float *logits; /* owned: logits of tokens that may be chosen */
     /* ---- the sound ---- */
     struct hal_buffer *sound; /* owned: samples */
     uint64_t sample_count;
     uint64_t window; /* the first sample of the present window */
     /* ---- the window ---- */
     bool is_encoding;          /* the present step is the encoder's */
-    struct hal_buffer *hidden; /* owned: what the encoder gave, reserved once */
+    struct hal_buffer *hidden; /* owned: the encoder's result, reserved once */
     size_t hidden_bytes;
     struct shape hidden_shape;
     uint32_t *tokens; /* owned: room for the context */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Content codings: gzip, and what HTTP calls deflate (the zlib format). Any thread.
+ * Content codings: gzip, and deflate, which in HTTP is the zlib format. Any thread.
  */
 #ifndef PTED_SERVER_HTTP_CODING_H
 #define PTED_SERVER_HTTP_CODING_H

@@ -50,7 +50,7 @@ enum framing_class {
     FRAMING_CLASS_COUNT
 };
 
-/* What a byte causes beside a change of state; framing.c has a function for each action. */
+/* A byte may cause an action beside a change of state; framing.c has a function for each action. */
 enum framing_action {
     ACTION_REFUSE,
     ACTION_NONE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The vocabulary of HTTP, whatever its version: the fields that we read, the status of each
- * outcome, and what an answer says. How HTTP/1 writes it down: server/http/http1.h. Loop thread:
- * the date is cached. */
+ * outcome, and the fields of an answer. server/http/http1.h writes them as HTTP/1 does. Loop
+ * thread: the date is cached. */
 #ifndef PTED_SERVER_HTTP_HTTP_H
 #define PTED_SERVER_HTTP_HTTP_H
 
@@ -45,7 +45,7 @@ enum http_field http_field_find(const char *name, size_t len);
 int http_status_of(enum status code);
 const char *http_reason(int status);
 
-/* What an answer says beside its body, in any version of HTTP. */
+/* The fields of an answer, in any version of HTTP. */
 struct http_answer {
     int status;
     const char *content_type;

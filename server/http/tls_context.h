@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The certificate of the daemon, its key, and which clients it trusts: what all connections of TLS
- * share. It is read from files, is checked, and never changes. A connection that began with it
- * keeps OpenSSL's part of it alive. Reading blocks.
+ * The certificate of the daemon, its key, and the authorities of its clients. All connections of
+ * TLS share them. It is read from files, is checked, and never changes. A connection that began
+ * with a context keeps OpenSSL's part of it alive. Reading blocks.
  *
- * TLS 1.2 and 1.3 (RFC 5246, RFC 8446), ciphers with forward secrecy and authentication alone, the
+ * TLS 1.2 and 1.3 (RFC 5246, RFC 8446), only ciphers with forward secrecy and authentication, the
  * curves X25519 and P-256, the protocol http/1.1 (RFC 7301). No renegotiation, no compression, no
  * early data. Sessions are resumed by tickets, and nothing of them is kept here.
  */

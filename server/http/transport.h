@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What carries the bytes of a connection, in both directions. A kind of transport is one row of
+ * Carries the bytes of a connection, in both directions. A kind of transport is one row of
  * functions (struct transport_ops): a plain socket (server/http/transport_socket.h), or TLS, which
  * itself uses a plain socket (server/http/transport_tls.h). The connection above does not know
  * which row it has.
@@ -38,8 +38,8 @@ enum transport_event {
     TRANSPORT_NO_ROOM, /* there were some, but room() had no room for them */
     TRANSPORT_END,     /* the other side sends nothing more */
     TRANSPORT_BROKEN,  /* nothing more can be received or sent */
-    TRANSPORT_OPENED,  /* only if it |is_opening|: the other side is what it should be */
-    TRANSPORT_REFUSED, /* likewise: it is not, and has been told so; only a shutdown is left */
+    TRANSPORT_OPENED,  /* only if it |is_opening|: the other side has proved who it is */
+    TRANSPORT_REFUSED, /* likewise: it has not, and has been told so; only a shutdown is left */
 };
 
 /* Where received bytes are to be written; |len| 0: nowhere now. */
@@ -48,7 +48,7 @@ struct transport_room {
     size_t len;
 };
 
-/* What the user of a transport is told. */
+/* The user of a transport, and the functions that tell it of events. */
 struct transport_user {
     struct transport_room (*room)(void *user);
     /* |bytes| lie where room() said, and are none unless the event is TRANSPORT_BYTES. */
@@ -71,7 +71,7 @@ enum transport_way {
     TRANSPORT_OUT, /* bytes that wait to be taken */
 };
 
-/* What each kind of transport can do. The functions below call these. */
+/* The functions of one kind of transport. The functions below call these. */
 struct transport_ops {
     void (*read)(struct transport *transport, bool is_on);
     ssize_t (*write)(struct transport *transport, const struct span *spans, unsigned count,
@@ -88,7 +88,7 @@ struct transport {
     const struct transport_user *callbacks;
     void *user;
     char remote[TRANSPORT_REMOTE_MAX]; /* the client's address, for the log; "": not known */
-    bool is_local; /* set by the listener: the client may use memory of this machine */
+    bool is_local;       /* set by the listener: the client may use memory of this machine */
     bool is_opening;     /* the two sides have yet to agree; OPENED or REFUSED will say more */
     const char *version; /* of TLS, a constant, once it is open; NULL: the bytes are plain */
     const char *subject; /* of the client's certificate; the row's own; NULL: it has none */

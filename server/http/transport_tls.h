@@ -2,11 +2,12 @@
 /*
  * TLS as a transport, above another one, by OpenSSL without sockets of its own. Its user is told
  * TRANSPORT_OPENED after the handshake, or TRANSPORT_REFUSED if there is none. The other side ends
- * with close_notify (TRANSPORT_END). An end without it may be somebody's cut: TRANSPORT_BROKEN.
+ * with close_notify (TRANSPORT_END). If the stream ends without it, somebody may have cut it:
+ * TRANSPORT_BROKEN.
  *
  * Memory. Received bytes are decrypted straight into the user's room. While the user has none, one
- * read (TLS_READ_BYTES) is kept, and no more is read. Of bytes to send, one record that the socket
- * did not take is kept (16 KiB); what follows stays with the user until it is gone.
+ * read (TLS_READ_BYTES) is kept, and no more is read. One record that the socket did not take (16
+ * KiB) is kept; later bytes stay with the user until that record is gone.
  *
  * Time. A handshake costs up to 1 ms of the loop's time (a signature by RSA of 2048 bits). Each of
  * its steps, and each record after the first of a write or a read, is done only while the turn of
@@ -57,7 +58,7 @@ struct tls_hub_ops {
 
 #define TLS_HUB_MAGIC 0x746c7368u
 
-/* What all transports of a loop share. */
+/* Shared by all transports of a loop. */
 struct tls_hub {
     uint32_t magic;
     const struct tls_hub_ops *ops;

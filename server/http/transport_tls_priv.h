@@ -12,7 +12,7 @@ enum tls_state {
     TLS_HANDSHAKE,
     TLS_OPEN,
     TLS_ENDED,  /* the other side sends nothing more */
-    TLS_FAILED, /* there was no handshake: what comes is discarded */
+    TLS_FAILED, /* there was no handshake: received bytes are discarded */
 };
 
 /* The head of a record, and the head of the message that begins in it (RFC 8446, sections 5.1, 4).
@@ -32,7 +32,7 @@ struct tls_hello {
 };
 
 struct transport_tls {
-    struct transport transport; /* first: its address is that of the whole */
+    struct transport transport; /* first: it has the address of the whole struct */
     uint32_t magic;
     enum tls_state state;
     struct tls_hub *hub;     /* borrowed; outlives it */
@@ -100,7 +100,7 @@ void tls_lose(struct transport_tls *tls, const char *why);
 
 /* ---- transport_tls_write.c ------------------------------------------------------------------- */
 
-/* What OpenSSL reads from and writes to: makes the method of hub->method. False: no memory. */
+/* Makes hub->method, through which OpenSSL reads and writes. False: no memory. */
 bool tls_make_method(struct tls_hub *hub);
 
 /* Sends bytes below as they are; sets |is_broken| if that fails. */

@@ -47,7 +47,7 @@ struct rt_sequence;
 /* A result that the client wants; results keep the client's order. */
 struct infer_output {
     const struct model_io *io;
-    const char *name; /* name in the answer: the one that the client used */
+    const char *name; /* name in the answer, as the client wrote it */
     bool is_binary;
     uint32_t class_count;       /* so many classes in place of the tensor; 0: the tensor itself */
     bool is_answer;             /* as the model's card says: boxes, a map, a text */
@@ -107,7 +107,7 @@ extern const struct infer_codec infer_codec_call;    /* infer_call.c */
 extern const struct infer_codec infer_codec_predict; /* infer_predict.c */
 
 /* Of infer_codec_call, for codecs whose calls have the same form inside: decode() with an answer of
- * text, name_input(), and what parse() does last. */
+ * text, name_input(), and the end of parse(). */
 MUST_CHECK enum status infer_call_decode_text(struct request *request, struct infer_call *call,
                                               struct error *err);
 enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
@@ -155,8 +155,8 @@ struct infer_ops {
     enum status (*open_states)(struct request *request, struct error *err);
     void (*undo)(struct request *request); /* undoes decode(), to try again */
     enum status (*prepare)(struct request *request, enum rt_prepare_mode mode, struct error *err);
-    /* Of memory for requests, bodies apart: what it takes at least in all, as far as that is known
-     * before it runs; what it holds. */
+    /* Memory for requests, bodies apart: the least that the request takes in all, as far as it is
+     * known before the call runs; the memory that it holds. */
     size_t (*demand)(const struct request *request);
     size_t (*held_bytes)(const struct request *request);
     struct rt_sched_queue *(*enter)(
@@ -186,8 +186,9 @@ struct infer_ops {
 };
 
 /*
- * Answers for people (infer_answer.c): the outputs of |call| whose card says one become that, those
- * that they are made from are parts; an output |io| of a request that asks for it.
+ * Answers for people (infer_answer.c): if the card says so, an output of |call| becomes an answer,
+ * and the outputs that it is made from become its parts; an output |io| of a request that asks for
+ * it.
  */
 void infer_answer_choose(struct infer_call *call);
 MUST_CHECK enum status infer_answer_ask(struct infer_output *output, bool is_json,
@@ -202,7 +203,7 @@ MUST_CHECK enum status infer_answer_print(const struct infer_call *call,
 MUST_CHECK enum status infer_answer_take(struct arena *arena, const struct infer_call *call,
                                          struct infer_output *output, struct error *err);
 
-/* What printing costs, in bytes of text. */
+/* The cost of printing, in bytes of text. */
 size_t infer_answer_cost(const struct infer_call *call, const struct infer_output *output);
 
 /* Bytes of memory that printing the answers of |call| takes at a time, beside their text. */
@@ -296,7 +297,7 @@ void infer_drop_model(struct infer_call *call);
 
 MUST_CHECK enum status infer_parse(struct request *request, struct error *err);
 MUST_CHECK enum status infer_decode(struct request *request, struct error *err);
-/* Step MEDIA: the threads that read files are back, and what was left of DECODE is done. */
+/* Step MEDIA: the threads that read files are back; does the rest of DECODE. */
 MUST_CHECK enum status infer_end_media(struct request *request, struct error *err);
 
 /* A tokenizer takes about as long for a byte as other work for so many. */
@@ -317,8 +318,7 @@ MUST_CHECK enum status infer_count_memory(struct request *request, size_t bytes,
 /* DECODE is about to copy |bytes| of the body, beside those that it has copied already.
  * ST_WOULD_BE_HEAVY: together they are more than the loop may copy; DECODE begins again on a
  * thread. */
-MUST_CHECK enum status infer_check_inline(struct request *request, size_t bytes,
-                                          struct error *err);
+MUST_CHECK enum status infer_check_inline(struct request *request, size_t bytes, struct error *err);
 
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,
@@ -373,9 +373,9 @@ MUST_CHECK enum status infer_open_sequence(struct request *request, struct infer
 
 /*
  * Between parsing and decoding: a request that goes on with a sequence is for the generation of the
- * model in which the sequence is open. True: that is another one than |call| had, so the call has
- * to be parsed again, for this one. |out_newest| receives the reference to the model that the call
- * had. Any thread.
+ * model in which the sequence is open. True: |call| had another generation, so it has to be parsed
+ * again for this one. |out_newest| receives the reference to the model that the call had. Any
+ * thread.
  */
 MUST_CHECK bool infer_find_generation(struct request *request, struct infer_call *call,
                                       struct model **out_newest);
@@ -435,8 +435,8 @@ MUST_CHECK enum status infer_write_region(struct infer_output *output,
 /* The request is over. */
 void infer_drop_regions(struct infer *infer);
 
-/* Bytes of the call's results that become text or go to shared memory, and what their classes cost.
- */
+/* Bytes of the call's results that become text or go to shared memory, and the cost of their
+ * classes. */
 size_t infer_text_bytes(const struct request *request, const struct infer_call *call);
 
 /* Bytes of results that ENCODE has to touch; they decide which thread does it. */

@@ -8,8 +8,8 @@
  *     several       the request goes to the step MEDIA: several threads of the pool read a file
  *                   each, at the same time, and queue up behind other requests for the next one
  *
- * A large file is heavy (server/request/offload.h): one that is read at once makes the step heavy,
- * one of several only the task that reads it. Calls of a list (server/infer/bundle.h) read their
+ * A large file is heavy (server/request/offload.h): a single file makes the step heavy, one of
+ * several files only the task that reads it. Calls of a list (server/infer/bundle.h) read their
  * files one after the other. The body stays until all files are read. Memory that reading takes is
  * counted in the request's pool, so it is bounded like the memory for requests; where it is short
  * the request waits, and decodes again.
@@ -37,7 +37,7 @@ struct infer_media {
     struct infer_media_job *jobs; /* in the arena */
     uint32_t count, capacity;
     size_t wanted; /* bytes that there was no room for */
-    uint64_t work; /* as of struct medium_reader: of what is read in step DECODE */
+    uint64_t work; /* as in struct medium_reader, for files that are read in step DECODE */
     /* ---- while threads read ---- */
     struct infer_media_thread *threads; /* in the arena */
     atomic_uint next;                   /* index of the job that is taken next */
@@ -48,7 +48,7 @@ struct infer_media {
     bool is_late;  /* a heavy file has waited for too long; the loop's */
 };
 
-/* Which inputs of |call| are media: for steps that follow. */
+/* Notes which inputs of |call| are media, for later steps. */
 void infer_media_note(struct request *request, const struct infer_call *call);
 
 /*
@@ -81,7 +81,7 @@ MUST_CHECK enum status infer_media_begin(struct request *request, struct error *
  * more. The loop. */
 bool infer_media_leave(struct request *request);
 
-/* What went wrong first, in the order of the request. */
+/* The first error, in the order of the request. */
 MUST_CHECK enum status infer_media_end(struct request *request, struct error *err);
 
 void infer_media_reset(struct infer_media *media);

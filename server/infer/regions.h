@@ -34,9 +34,9 @@
 struct regions {
     uint32_t magic;
     const struct params *params; /* borrowed: limits */
-    pthread_mutex_t lock;        /* of what follows */
-    struct list named;           /* those that are registered, oldest first */
-    uint32_t count;              /* all regions, those that only requests hold included */
+    pthread_mutex_t lock;        /* guards the members below */
+    struct list named;           /* registered regions, oldest first */
+    uint32_t count;              /* all regions, including regions that only requests hold */
     uint64_t bytes;
 };
 

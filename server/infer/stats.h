@@ -24,7 +24,7 @@ void stats_add(struct model_stats *stats, const struct request *request,
 /* |job|, a step of a generation, has run. The loop. */
 void stats_add_step(struct model_stats *stats, const struct rt_sched_job *job);
 
-/* "memory": what requests hold of --ring-bytes, and for what. */
+/* "memory": the parts of --ring-bytes that requests hold, by purpose. */
 void stats_print_memory(struct buf *out, const struct server *server);
 
 /* A row of "model_stats" in the protocol's statistics extension. */

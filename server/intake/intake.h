@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a method needs beside its program, as the card says and as it lies in files beside the
- * program: the daemon opens it when it loads a model, and `pte card --check` to see whether it
- * fits. |path| is the program's, |tokenizer| a file or folder that somebody named, or NULL. Blocks;
- * any thread.
+ * Things that a method needs beside its program: the card names them, or they lie in files beside
+ * the program. The daemon opens them when it loads a model; `pte card --check` opens them to see
+ * whether they fit. |path| is the program's, |tokenizer| a file or folder that somebody named, or
+ * NULL. Blocks; any thread.
  */
 #ifndef PTED_SERVER_INTAKE_INTAKE_H
 #define PTED_SERVER_INTAKE_INTAKE_H
@@ -16,8 +16,8 @@ struct card;
 struct embedder;
 struct rt_method;
 
-/* "a language model", "a speech model" or "an encoder of texts", if the method is one by what it
- * takes and gives, with or without a tokenizer; else NULL. */
+/* "a language model", "a speech model" or "an encoder of texts", if the method has the inputs and
+ * results of one, with or without a tokenizer; else NULL. */
 const char *intake_kind(const struct rt_method *method);
 
 /* Is there a tokenizer beside the program at |path|? */

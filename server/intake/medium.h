@@ -8,8 +8,8 @@
  *                 silence, to the length of the input or, where that varies, of the longest item
  *     texts       ids of tokens [n, tokens], cut and padded likewise, with mask and types
  *
- * Constant after medium_new(); any thread. What is read is hostile: it is compared with the limits
- * before memory is taken, and all that is taken is accounted for before.
+ * Constant after medium_new(); any thread. Files are hostile: they are compared with the limits
+ * before memory is taken, and all memory is accounted for before it is taken.
  */
 #ifndef PTED_SERVER_INTAKE_MEDIUM_H
 #define PTED_SERVER_INTAKE_MEDIUM_H
@@ -68,29 +68,29 @@ struct medium {
 /* "image", "sound", "text". */
 const char *medium_word(enum medium_kind kind);
 
-/* What is made of a file or a text, as JSON: {"resize":256,"fit":"shorter","crop":[224,224]},
+/* How a file or a text becomes the input, as JSON: {"resize":256,"fit":"shorter","crop":[224,224]},
  * {"rate":16000}, {"max_tokens":128}. */
 void medium_print(const struct medium *medium, struct buf *out);
 
 /*
- * What |said|, of a card that has been applied to |method|, makes of its input; |*out| is NULL if
- * it says nothing. |path|, |tokenizer|: as of generator_new(). ST_UNSUPPORTED: a library is
- * missing; ST_INVALID; ST_EXHAUSTED. Blocks.
+ * The medium that |said|, an entry of a card that has been applied to |method|, gives its input;
+ * |*out| is NULL if it gives none. |path|, |tokenizer|: as of generator_new(). ST_UNSUPPORTED: a
+ * library is missing; ST_INVALID; ST_EXHAUSTED. Blocks.
  */
 MUST_CHECK enum status medium_new(struct rt_method *method, const struct card_io *said,
                                   const char *path, const char *tokenizer, struct medium **out,
                                   struct error *err);
 /*
- * |medium| as that of |input| of |method|, a pipeline which hands that input on to the one that
- * |medium| is of. |parts|: the inputs of the pipeline that become those beside the ids, or
+ * |medium| for |input| of |method|, a pipeline that hands the input on to the input that |medium|
+ * was made for. |parts|: the inputs of the pipeline that become the inputs beside the ids, or
  * MEDIUM_ABSENT. ST_EXHAUSTED.
  */
 MUST_CHECK enum status medium_relay(struct medium *medium, const struct rt_method *method,
                                     uint32_t input, const uint32_t parts[MEDIUM_PARTS],
                                     struct medium **out, struct error *err);
 
-/* Do both make the same of a file or a text? If not, |*out_what| is what a card says differently:
- * "resize". Blocks. */
+/* Do both make the same tensor from a file or a text? If not, |*out_what| is the member of a card
+ * in which they differ: "resize". Blocks. */
 bool medium_is_alike(const struct medium *a, const struct medium *b, const char **out_what);
 
 struct medium *medium_ref(struct medium *medium);
@@ -101,7 +101,7 @@ struct medium_limits {
     struct sound_limits sound;
 };
 
-/* Who bounds the memory that reading takes. take() is false where there is none now. */
+/* Bounds the memory that reading takes. take() is false if there is none now. */
 struct medium_account {
     bool (*take)(void *user, size_t bytes);
     void (*give)(void *user, size_t bytes);

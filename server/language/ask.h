@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request asks of a language model, read from its body: completions and chats as clients of
- * OpenAI's API send them, and generate of the Open Inference Protocol. server/language/ask.def has
- * the members. Reading knows no model: ids are compared with a vocabulary later.
+ * A request to a language model, read from its body: completions and chats as clients of OpenAI's
+ * API send them, and generate of the Open Inference Protocol. server/language/ask.def has the
+ * members. Reading knows no model: ids are compared with a vocabulary later.
  */
 #ifndef PTED_SERVER_LANGUAGE_ASK_H
 #define PTED_SERVER_LANGUAGE_ASK_H
@@ -18,7 +18,7 @@
 /* Bits, because a member may belong to several. */
 enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
 
-/* What the text of an answer has to be. */
+/* The form that the text of an answer must have. */
 enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_GBNF, ASK_CALL };
 
 #define ASK_PROMPTS_MAX 64
@@ -63,12 +63,12 @@ struct ask {
     uint32_t top_count;
     enum ask_shape shape;
     struct span grammar;      /* a JSON Schema, an expression, GBNF, or the tool to call, if one */
-    const char *grammar_path; /* what stands before the text of an error in it; static */
+    const char *grammar_path; /* goes before the text of an error in it; static */
 };
 
 /*
- * Reads |body|. Fails with ST_INVALID, with the path and the byte of what is wrong; with
- * ST_UNSUPPORTED for what is not done here; with ST_TOO_LARGE and ST_EXHAUSTED for memory.
+ * Reads |body|. Fails with ST_INVALID, with the path and the byte of the error; with ST_UNSUPPORTED
+ * for a wish that pted cannot fulfil; with ST_TOO_LARGE and ST_EXHAUSTED for memory.
  */
 MUST_CHECK enum status ask_parse(enum ask_form form, struct span body, uint32_t depth_max,
                                  struct arena *arena, struct ask *out, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Members of POST /v1/responses that chats have in another form: what they say is written as the
- * messages and the tools of a chat, so that everything behind it is that of a chat.
+ * Members of POST /v1/responses that chats have in another form. They are written as the messages
+ * and the tools of a chat, so that everything behind works as for a chat.
  *
  *     instructions                          a message of the system, before all others
  *     input: a text, or a list of items

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the text of an answer has to be, because the request says so (response_format, guided_json,
+ * The form that a request demands of the text of an answer (response_format, guided_json,
  * guided_regex): before each token the set of tokens that may come, and behind it the move.
  *
  * Tokens that end an answer are allowed exactly where the text may end. Special tokens stand for no
- * text and are never allowed otherwise. docs/grammars.md has what is understood, and the bounds.
+ * text and are never allowed otherwise. docs/grammars.md has the forms and the bounds.
  *
  * A constraint belongs to one generation and one thread at a time. Masks take milliseconds with
  * large vocabularies, so the loop may not make them.

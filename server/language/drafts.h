@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Drafts: guesses at the next tokens of an answer, which one call of the model then checks
- * (runtime/call/speculation.h). They come from what is there already: where the last tokens have
- * stood before in the prompt or the answer, or in a text of which the client says that the answer
- * will be like it, the tokens that followed there are the guess. A guess costs no call, so each
- * token shows how often guesses are right, whether or not a call has checked them.
+ * (runtime/call/speculation.h). They come from texts that are there already: the prompt, the answer
+ * so far, and a text that the client expects the answer to be like. Where the last tokens have
+ * stood before in these, the tokens that followed there are the guess. A guess costs no call, so
+ * each token shows how often guesses are right, whether or not a call has checked them.
  *
  * Belongs to one generation and one thread at a time. Allocates nothing.
  */
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Guesses at a time: those that one call checks, with the token before them. */
+/* Guesses at a time, which one call checks together with the token before them. */
 #define DRAFTS_MAX 7
 
 /* Matches of so many tokens and more are alike. */

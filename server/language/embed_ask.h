@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request asks of an encoder, read from its body, in one of these forms:
+ * A request to an encoder, read from its body, in one of these forms:
  *
  *     EMBED_OPENAI  /v1/embeddings as OpenAI's API has it: model, input, encoding_format,
  * dimensions EMBED_TEI     /embed as Text Embeddings Inference has it: inputs, normalize,
@@ -47,8 +47,8 @@ struct embed_ask {
     uint32_t top_count;
 };
 
-/* Fails with ST_INVALID, with the path and the byte of what is wrong; with ST_UNSUPPORTED for what
- * is not done here; with ST_TOO_LARGE and ST_EXHAUSTED for memory. */
+/* Fails with ST_INVALID, with the path and the byte of the error; with ST_UNSUPPORTED for a wish
+ * that pted cannot fulfil; with ST_TOO_LARGE and ST_EXHAUSTED for memory. */
 MUST_CHECK enum status embed_ask_parse(enum embed_form form, struct span body, uint32_t depth_max,
                                        struct arena *arena, struct embed_ask *out,
                                        struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What makes a method an encoder of texts, found when its file is loaded.
+ * Encoders of texts: a method is recognised as one when its file is loaded.
  *
  * A method is one if its inputs are named as the exporters of sentence encoders name them, and if
  * there is a tokenizer (server/language/sidecar.h says where):
@@ -10,7 +10,7 @@
  *     token_type_ids, segment_ids     integers [b, n]: 1 for those of the second text of a pair
  *     position_ids, positions         integers [b, n]: 0, 1, 2, ...
  *
- * With a card that says "embedding" the inputs may have no names: then they are those, in this
+ * With a card that says "embedding" the inputs may have no names: then they are these, in this
  * order. The result is the one called sentence_embedding or last_hidden_state, or the first: floats
  * [b, n, d], a state for each token, which are pooled, or [b, d], one vector for each text. [b, 1]
  * and [b] are scores: the method is a cross-encoder, which reads pairs of texts. b is 1, or varies.
@@ -52,7 +52,7 @@ enum embedder_input {
 
 #define EMBEDDER_ABSENT UINT32_MAX
 
-/* What people say of it. */
+/* Settings of an encoder from its card. */
 struct embedder_options {
     bool is_said; /* it is an encoder, whatever its inputs are called */
     enum embedder_pooling pooling;
@@ -82,19 +82,19 @@ struct embedder {
 
 /*
  * |path|, |tokenizer|: as of generator_new(). |*out| is NULL if the method is no encoder.
- * ST_INVALID: what people say does not fit the method, or texts have to be padded and there is no
- * mask; and errors of reading the tokenizer. Blocks.
+ * ST_INVALID: the settings do not fit the method, or texts have to be padded and there is no mask;
+ * and errors of reading the tokenizer. Blocks.
  */
 MUST_CHECK enum status embedder_new(const struct rt_method *method, const char *path,
                                     const char *tokenizer, const struct embedder_options *options,
                                     struct embedder **out, struct error *err);
 void embedder_free(struct embedder *embedder); /* NULL is fine */
 
-/* Is |method| an encoder by what it takes and gives, with or without a tokenizer? */
+/* Does |method| have the inputs and results of an encoder, with or without a tokenizer? */
 bool embedder_fits(const struct rt_method *method);
 
 /* The vector of one text at |out|, which has |width| floats, not normalised: |row| has the states
- * of its |length| tokens, the first |count| of which are the text's, or the vector itself. */
+ * of |length| tokens, of which the first |count| are the text's; or the vector itself. */
 void embedder_pool(const struct embedder *embedder, const uint8_t *row, uint32_t count, float *out);
 
 /* Divides by the length, if that is not 0. */

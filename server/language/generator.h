@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What makes a method a language model, found when its file is loaded.
+ * Language models: a method is recognised as one when its file is loaded.
  *
  * A method is one if it takes the ids of tokens (int64, [1, n]), perhaps the position of the first
- * of them (int64, [1], or one for each token), and gives logits as floats ([1, n, vocab] or
- * [1, vocab]), and if its program says so: by one of the constant methods that ExecuTorch's
- * exporter writes (get_vocab_size, get_max_seq_len, get_max_context_len, use_kv_cache), or because
- * a tokenizer was given for it. With a position, earlier tokens are in the program's mutable
- * buffers; without one, each step computes all tokens again.
+ * of them (int64, [1], or one for each token), and gives logits as floats ([1, n, vocab] or [1,
+ * vocab]), and if its program says so: by one of the constant methods that ExecuTorch's exporter
+ * writes (get_vocab_size, get_max_seq_len, get_max_context_len, use_kv_cache), or because a
+ * tokenizer was given for it. With a position, earlier tokens are in the program's mutable buffers;
+ * without one, each step computes all tokens again.
  *
- * Its words come from a tokenizer (server/language/words.h): what was said, or NAME.tokenizer.json,
- * NAME.tokenizer.model, tokenizer.json or tokenizer.model beside NAME.pte. The files
- * tokenizer_config.json, chat_template.jinja and generation_config.json are read from the same
- * folder, if they are there. A program without a tokenizer, with 256 words, reads and writes bytes.
+ * Its words come from a tokenizer (server/language/words.h): the one that was named, or
+ * NAME.tokenizer.json, NAME.tokenizer.model, tokenizer.json or tokenizer.model beside NAME.pte. The
+ * files tokenizer_config.json, chat_template.jinja and generation_config.json are read from the
+ * same folder, if they are there. A program without a tokenizer, with 256 words, reads and writes
+ * bytes.
  *
- * Constant after generator_new(), but for what the first constrained answer needs, and for the
- * calls of several tokens, which are tried while the model is served; any thread.
+ * Constant after generator_new(), except the vocabulary, which the first constrained answer makes,
+ * and the calls of several tokens, which are tried while the model is served; any thread.
  */
 #ifndef PTED_SERVER_LANGUAGE_GENERATOR_H
 #define PTED_SERVER_LANGUAGE_GENERATOR_H
@@ -46,7 +47,7 @@ struct generator {
     uint32_t magic;
     uint32_t position_input; /* raw index; 0: there is none (tokens are input 0) */
     bool has_positions;      /* one for each token, not for the first alone */
-    bool has_all_logits;     /* [1, n, vocab]: those of the last token are wanted */
+    bool has_all_logits;     /* [1, n, vocab]: only the logits of the last token are wanted */
     enum dtype logits;
     uint32_t vocab;
     uint32_t context;       /* tokens of a prompt and its answer, at most */
@@ -61,7 +62,7 @@ struct generator {
     struct words *words; /* owned */
     struct chat chat;
     _Atomic(uint32_t) active;   /* generations that are under way */
-    _Atomic(uint32_t) decoding; /* those of them that have got a token */
+    _Atomic(uint32_t) decoding; /* generations that have got a token */
     /* Tokens of one answer that one call takes, see runtime/call/speculation.h; 1: not known yet,
      * or not possible. Set once, after |speculation_ns|: the times of such calls, by tokens. */
     _Atomic(uint32_t) speculation_tokens;
@@ -82,7 +83,7 @@ MUST_CHECK enum status generator_new(struct rt_method *method, const char *path,
                                      struct error *err);
 void generator_free(struct generator *generator); /* NULL is fine */
 
-/* Is |method| a language model by what it takes and gives, with or without a tokenizer? */
+/* Does |method| have the inputs and results of a language model, with or without a tokenizer? */
 bool generator_fits(const struct rt_method *method);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Answers of language models as text: one JSON object, or a stream of server-sent events. A row of
- * functions for each form (server/language/ask.h) prints its choices; what stands around them is
- * the same for the forms of OpenAI's API.
+ * functions for each form (server/language/ask.h) prints its choices; the text around them is the
+ * same for the forms of OpenAI's API.
  *
  *     not a stream    reply_print_choice() for each choice to a buffer of their own, then
  *                     reply_print_whole() puts them into the answer
@@ -42,8 +42,8 @@ struct reply {
     char id[REPLY_ID_CHARS + 1];
     int64_t created; /* s since 1970 */
     uint64_t prompt_tokens, answer_tokens;
-    uint64_t cached_tokens; /* of the prompts: those that were not computed again */
-    uint64_t accepted_tokens, rejected_tokens; /* of the prediction: those that were checked */
+    uint64_t cached_tokens; /* tokens of the prompts that were not computed again */
+    uint64_t accepted_tokens, rejected_tokens; /* tokens of the prediction that were checked */
     /* Of a response. */
     enum reply_reason reason; /* of its only choice, when that has ended */
     uint32_t event_count;
@@ -63,7 +63,7 @@ struct reply_piece {
     enum reply_reason reason;
 };
 
-/* Those that begin in |text|, which may end in the middle of one. */
+/* The number of characters that begin in |text|, which may end in the middle of one. */
 size_t reply_count_characters(struct span text);
 
 void reply_print_choice(const struct reply *reply, const struct reply_piece *piece,

@@ -13,10 +13,10 @@
 void reply_response_print_output(const struct reply *reply, const struct reply_piece *piece,
                                  struct buf *out);
 
-/* The object. Its status is that of |reply->reason|. */
+/* The object. |reply->reason| gives its status. */
 void reply_response_print_whole(const struct reply *reply, struct span output, struct buf *out);
 
-/* The events of one piece; of the last one also those that end the items and the object. */
+/* The events of one piece; for the last piece also the events that end the items and the object. */
 void reply_response_print_events(struct reply *reply, const struct reply_piece *piece,
                                  struct buf *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the logits of a step to the next token. The order of what a request may ask for is fixed:
+ * From the logits of a step to the next token. The steps that a request may ask for have a fixed
+ * order:
  *
  *     logit_bias, then the penalties     added to or taken from the logits
  *     temperature                        0 takes the largest logit and ends here

@@ -19,8 +19,8 @@ uint32_t sampler_collect(struct sampler *sampler, const float *logits, float lea
 /* The first |count| entries may be taken from now on. */
 void sampler_order(struct sampler *sampler, uint32_t count);
 
-/* Both: such tokens, or the |most| with the largest logits, each of which is compared with the
- * least of those so far. */
+/* Both: such tokens, or the |most| with the largest logits. Each token is compared with the least
+ * one kept so far. */
 uint32_t sampler_gather(struct sampler *sampler, const float *logits, float least);
 uint32_t sampler_gather_most(struct sampler *sampler, const float *logits, uint32_t most);
 

@@ -27,7 +27,7 @@ void sidecar_find(const struct sidecars *sidecars, const char *name, char out[PA
 bool sidecar_find_tokenizer(const struct sidecars *sidecars, const char *said, char out[PATH_MAX]);
 
 /* Takes the folder of |path| off the beginning of the text in |err|: clients, who see the text,
- * need not know where our files are. One that is missing is called the tokenizer, which it is. */
+ * need not know where our files are. A missing file is called the tokenizer. */
 enum status sidecar_forget_folder(const char *path, struct error *err);
 
 #endif

@@ -22,9 +22,9 @@ struct texts_ids {
 };
 
 /*
- * The ids of a text, or of a pair if |count| is 2. Of one that is longer than |max| the ends of the
- * texts are cut off, as the library tokenizers does it (for pairs "longest_first"), and what stands
- * around them stays; without |cuts| it is refused with both numbers.
+ * The ids of a text, or of a pair if |count| is 2. If there are more than |max|, the ends of the
+ * texts are cut off, as the library tokenizers does it (for pairs "longest_first"), and the tokens
+ * around the texts stay; without |cuts| they are refused with both numbers.
  */
 MUST_CHECK enum status texts_encode(const struct words *words, const struct span *texts,
                                     uint32_t count, uint32_t max, bool cuts, struct arena *arena,

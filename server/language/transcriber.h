@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What makes a program a speech model of Whisper's shape, found when its file is loaded. It has the
- * methods of ExecuTorch's exporters:
+ * Speech models of Whisper's shape: a program is recognised as one when its file is loaded. It has
+ * the methods of ExecuTorch's exporters:
  *
  *     encoder        float32 [1, bands, frames], features (server/media/log_mel.h); or the samples
  *                    themselves, [n] or [1, n]: then it computes its features. Gives [1, t, d]
  *     text_decoder   ids of tokens, int64 [1, n]; what the encoder gave; the position of the first
  *                    token, int64 [1], or of each. Gives logits, float32 [1, n, vocab]
  *
- * Its words come from the tokenizer beside it, as those of a language model do (generator.h), and
- * so do generation_config.json and the constant methods get_max_seq_len and get_eos_id. What a
- * special token stands for is told by its text, such as <|startoftranscript|>, as all of Whisper's
- * tokenizers have it.
+ * Its words come from the tokenizer beside it, as for a language model (generator.h), and so do
+ * generation_config.json and the constant methods get_max_seq_len and get_eos_id. The text of a
+ * special token tells its meaning, such as <|startoftranscript|>: all of Whisper's tokenizers have
+ * the same texts.
  *
  * Constant after transcriber_new(), but for the count of requests; any thread.
  */
@@ -52,7 +52,7 @@ struct transcriber {
     uint8_t input_rank;      /* of the encoder's input */
     struct log_mel *log_mel; /* owned; NULL: the encoder takes samples */
     uint32_t bands, frames;
-    int64_t hidden[3]; /* the shape of what the encoder gives */
+    int64_t hidden[3]; /* the shape of the encoder's result */
     /* ---- its tokens ---- */
     uint32_t step_max; /* tokens that a call of the decoder takes */
     bool is_step_fixed, has_positions;
@@ -79,7 +79,8 @@ MUST_CHECK enum status transcriber_new(struct rt_method *method, const char *pat
                                        struct error *err);
 void transcriber_free(struct transcriber *transcriber); /* NULL is fine */
 
-/* Is |method| the decoder of a speech model by what it takes and gives, with or without words? */
+/* Does |method| have the inputs and results of the decoder of a speech model, with or without
+ * words? */
 bool transcriber_fits(const struct rt_method *method);
 
 /* By code ("de") or English name ("German", any case). NULL: unknown to the model. */

@@ -26,7 +26,7 @@ struct words;
 /* The words are bytes. ST_EXHAUSTED. */
 MUST_CHECK enum status words_new_bytes(struct words **out, struct error *err);
 
-/* They are those of the tokenizer at |path|, a file or a folder: see tokenizer_load(). Blocks. */
+/* The words of the tokenizer at |path|, a file or a folder: see tokenizer_load(). Blocks. */
 MUST_CHECK enum status words_load(const char *path, struct words **out, struct error *err);
 void words_free(struct words *words); /* NULL is fine */
 
@@ -47,8 +47,8 @@ MUST_CHECK enum status words_verify_bytes(const struct words *words, struct span
 
 /*
  * The ids of |text| at |out|, which has room for |max|; |*out_count| is their number, which may be
- * larger, or more than WORDS_COUNT_MAX if there are too many to count. |is_raw|: nothing is put
- * around the text, and what is written as a special token is one: the text comes from a template.
+ * larger, or more than WORDS_COUNT_MAX if there are too many to count. |is_raw|: the text comes
+ * from a template, so nothing is put around it, and a special token that is written in it is one.
  */
 MUST_CHECK enum status words_encode(const struct words *words, struct span text, bool is_raw,
                                     uint32_t *out, uint32_t max, uint32_t *out_count,
@@ -88,7 +88,7 @@ MUST_CHECK enum status words_stream_new(const struct words *words, struct words_
                                         struct error *err);
 void words_stream_free(struct words_stream *stream); /* NULL is fine */
 
-/* Appends the text that no later id can change, in whole characters. What makes none becomes
+/* Appends the text that no later id can change, in whole characters. Bytes that make none become
  * U+FFFD. */
 MUST_CHECK enum status words_stream_push(struct words_stream *stream, uint32_t id, struct buf *out,
                                          struct error *err);

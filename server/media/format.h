@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which format a file of sound or of another medium has, told by its first bytes (format.def). What
- * a client says of its file, such as a name or a Content-Type, is not looked at. Any thread.
+ * The format of a file of sound or of another medium, found by its first bytes (format.def). A
+ * client's name or Content-Type for the file does not count. Any thread.
  */
 #ifndef PTED_SERVER_MEDIA_FORMAT_H
 #define PTED_SERVER_MEDIA_FORMAT_H
@@ -26,7 +26,8 @@ enum media_kind media_kind_of(enum media_format format);
 /* "FLAC"; of MEDIA_FORMATS "an unknown format". */
 const char *media_format_name(enum media_format format);
 
-/* The formats of that kind that are read, for messages; of MEDIA_OTHER those of all kinds. */
+/* The formats of that kind that are read, for messages; for MEDIA_OTHER the formats of all kinds.
+ */
 const char *media_formats_read(enum media_kind kind);
 
 /* For a file that is of no format of kind |wanted|. */

@@ -33,7 +33,7 @@
 
 struct image;
 
-/* Longest side of a picture, also after its resizing. It is that of JPEG files. */
+/* Longest side of a picture, also after its resizing: the longest that a JPEG file can have. */
 #define IMAGE_SIDE_MAX 65535
 
 struct image_limits {
@@ -52,7 +52,7 @@ enum image_filter { IMAGE_NEAREST, IMAGE_BOX, IMAGE_BILINEAR, IMAGE_BICUBIC, IMA
 
 enum image_colors { IMAGE_RGB, IMAGE_BGR, IMAGE_GRAY };
 
-/* What becomes of a picture. No side may be longer than IMAGE_SIDE_MAX. */
+/* The form that a picture gets. No side may be longer than IMAGE_SIDE_MAX. */
 struct image_form {
     uint32_t resize_height, resize_width; /* both 0: as it is. IMAGE_SHORTER reads the first */
     enum image_fit fit;
@@ -63,8 +63,8 @@ struct image_form {
     /* The size that the result must have; 0: any. A picture that gets another one is refused. */
     uint32_t height, width;
     /* A JPEG file may be decoded at a half, a quarter or an eighth of its size while that leaves it
-     * twice as large as the resized picture. Faster for large files, with other bytes than those of
-     * PIL: they are those of Image.draft() and resize() then. */
+     * twice as large as the resized picture. Faster for large files. The bytes are then the same as
+     * from PIL's Image.draft() and resize(), not from resize() alone. */
     bool draft;
 };
 
@@ -86,7 +86,7 @@ void image_close(struct image *image); /* NULL is fine */
 /* The decoded picture, 4 bytes a pixel: a measure of the time that image_read() takes. */
 uint64_t image_decoded_bytes(const struct image *image);
 
-/* The size of the result. ST_INVALID: not the one that the form wants, or longer than
+/* The size of the result. ST_INVALID: not the size that the form wants, or longer than
  * IMAGE_SIDE_MAX. */
 MUST_CHECK enum status image_size(const struct image *image, const struct image_form *form,
                                   uint32_t *out_height, uint32_t *out_width, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What image.c shares with the decoders of its formats. */
+/* Shared by image.c and the decoders of its formats. */
 #ifndef PTED_SERVER_MEDIA_IMAGE_PRIV_H
 #define PTED_SERVER_MEDIA_IMAGE_PRIV_H
 
@@ -36,7 +36,7 @@ struct image {
 struct image_decoder {
     /* Needs no library. Errors without a prefix: "the file ends in its head". */
     enum status (*open)(struct span file, struct image_head *head, struct error *err);
-    /* Bytes that read() takes, those of the library included. */
+    /* Bytes that read() takes, including the library's. */
     size_t (*work_bytes)(const struct image_head *head);
     /* Hands all rows of the part that |resize| needs to it. */
     enum status (*read)(const struct image *image, struct resize *resize, struct error *err);
@@ -57,7 +57,8 @@ struct image_layout {
     struct image_side y, x;
 };
 
-/* What becomes of a picture of that size, as it is shown. ST_INVALID: not of the form's size. */
+/* The resizing and the crop of a picture of that size, as it is shown. ST_INVALID: not of the
+ * form's size. */
 MUST_CHECK enum status image_form_layout(const struct image_form *form, uint32_t height,
                                          uint32_t width, struct image_layout *layout,
                                          struct error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Whisper hears: the logarithms of the energy in bands of Mel's scale, 100 times a second.
+ * The input of Whisper: the logarithms of the energy in bands of Mel's scale, 100 times a second.
  *
  *     samples at 16 kHz, with 200 more at either end, mirrored
  *     frames of 400 samples, 160 apart, times a Hann window; their spectra of 201 energies
  *     bands: triangles between points that are equally far apart on Slaney's scale (linear up to
  *     1 kHz, logarithmic above), each of area 1
- *     log10 of what is at least 1e-10; at least the largest of all minus 8; plus 4, over 4
+ *     log10, of at least 1e-10; at least the largest of all minus 8; plus 4, over 4
  *
  * Source: "Robust Speech Recognition via Large-Scale Weak Supervision" (Radford et al., 2022), and
  * Slaney's Auditory Toolbox (1998) for the scale. Constant after log_mel_new(); any thread.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a picture that a model has got comes from in the picture that was sent: what a resizing, a
- * crop, a letterbox and an EXIF orientation have done to it, to be undone for boxes and maps.
+ * Where the model's picture lies in the picture that was sent. A resizing, a crop, a letterbox and
+ * an EXIF orientation have changed it; for boxes and maps that is undone.
  *
  *     result     the model's picture, in pixels
  *     shown      the picture in the file, as people see it, after its EXIF orientation
@@ -44,8 +44,8 @@ struct image_map {
 };
 
 /*
- * Writes the picture shown, or stored, at |out|: each of its pixels is that of |map| which has its
- * centre; |none| where the result does not have it. ST_EXHAUSTED.
+ * Writes the picture shown, or stored, at |out|: each of its pixels gets the pixel of |map| that
+ * its centre lies in, or |none| outside of the map. ST_EXHAUSTED.
  */
 MUST_CHECK enum status image_place_spread(const struct image_place *place, bool is_stored,
                                           const struct image_map *map, uint8_t none, uint8_t *out,

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 
-/* What a pixel is. */
+/* The kind of pixels. */
 enum png_kind {
     PNG_GRAY,    /* 1 byte */
     PNG_GRAY_16, /* a uint16_t of this machine */

@@ -32,7 +32,7 @@
 #define AXIS_DIGITS 3
 #define AXIS_BLOCK_BYTES 64
 
-/* What the axis does. Inputs are pixels 0 ... in_count - 1 of a side; they are resized as if they
+/* The task of an axis. Inputs are pixels 0 ... in_count - 1 of a side; they are resized as if they
  * were in_length pixels, and outputs first ... first + count - 1 of out_count are computed. */
 struct axis_task {
     uint32_t in_count;
@@ -47,7 +47,7 @@ struct axis_task {
 struct axis {
     uint32_t count;
     uint32_t tap_count_max;
-    uint32_t stride; /* weights of an output, a multiple of 4; those beyond its taps are 0 */
+    uint32_t stride; /* weights of an output, a multiple of 4; weights beyond its taps are 0 */
     bool is_copy;    /* each output is one input */
     uint32_t *from;  /* [count] the first input of an output */
     uint32_t *taps;  /* [count] the number of its inputs, at least 1 */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files of sound (WAV, FLAC, Ogg) as samples: one channel, the mean of those in the file, at the
- * rate that is asked for, as floats of which 1 is the loudest. libsndfile reads the file from
- * memory alone; libsoxr changes the rate where that is needed.
+ * rate that is asked for, as floats from -1 to 1. libsndfile reads the file from memory alone;
+ * libsoxr changes the rate where that is needed.
  *
  *     sound_open     looks at the head, and compares it with the limits; no samples yet
  *     sound_read     all of them, into memory of the caller
  *     sound_close
  *
- * The file is hostile: what it says of its length is compared with the limits before anybody takes
+ * The file is hostile: the length that it declares is compared with the limits before anybody takes
  * memory for it, and no more samples are written than that. A sound belongs to one thread at a
  * time. All functions may take long: none runs on the loop.
  */
@@ -32,8 +32,8 @@ struct sound_limits {
 MUST_CHECK enum status sound_load(struct error *err);
 
 /*
- * |file| is borrowed until sound_close(). |rate| is that of the samples, in Hz. ST_INVALID: it is
- * no such file, or is damaged; ST_TOO_LARGE: beyond a limit; ST_UNSUPPORTED: a library is missing;
+ * |file| is borrowed until sound_close(). |rate| of the samples is in Hz. ST_INVALID: it is no such
+ * file, or is damaged; ST_TOO_LARGE: beyond a limit; ST_UNSUPPORTED: a library is missing;
  * ST_EXHAUSTED.
  */
 MUST_CHECK enum status sound_open(struct span file, uint32_t rate,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model files that the options name: those given one by one, and those in the folders of
- * --models. Listing reads folders and asks the system about files, but opens no file. Any thread.
+ * The model files that the options name, one by one or in the folders of --models. Listing reads
+ * folders and asks the system about files, but opens no file. Any thread.
  */
 #ifndef PTED_SERVER_MODEL_CATALOG_H
 #define PTED_SERVER_MODEL_CATALOG_H

@@ -9,9 +9,9 @@
  * end. The thread that drops the last reference frees the model; a model whose queue or pool still
  * has a user cannot be freed, so calls give back both before they let the model go.
  *
- * What a model is does not change once it is published, so that any thread may read it. One thread
- * at a time changes its state: the one that loads it, and after that the loop. Members that are
- * called the loop's belong to the loop.
+ * A published model does not change, so that any thread may read it; only its state does. One
+ * thread at a time changes the state: the thread that loads the model, and after that the loop.
+ * Members that are called the loop's belong to the loop.
  */
 #ifndef PTED_SERVER_MODEL_MODEL_H
 #define PTED_SERVER_MODEL_MODEL_H
@@ -72,8 +72,8 @@ struct model {
     struct refs refs;
     struct arena arena; /* memory of the description */
     /* ---- what it is ---- */
-    struct origin *origin;   /* shared: ref held; what the model was made from ... */
-    const char *method_name; /* ... and the method of it; NULL if the file did not load */
+    struct origin *origin;   /* shared: ref held; the model was made from this ... */
+    const char *method_name; /* ... and this method of it; NULL if the file did not load */
     char name[MODEL_NAME_MAX + 1];
     const char *alias; /* a second name that finds the model, or NULL */
     char version_text[12];
@@ -129,8 +129,8 @@ MUST_CHECK enum status model_describe(struct model *model, struct rt_method *met
  */
 MUST_CHECK enum status model_open_media(struct model *model, struct error *err);
 
-/* The input |io| of |model|, which nobody calls yet, may come as |medium|, whose ref the model
- * takes over even if there is no memory. */
+/* The input |io| of |model| may come as |medium| from now on. Nobody calls the model yet. It takes
+ * over the reference to |medium|, even if there is no memory. */
 MUST_CHECK enum status model_give_medium(struct model *model, struct model_io *io,
                                          struct medium *medium, struct error *err);
 
@@ -179,8 +179,8 @@ bool model_lacks_tokenizer(const struct model *model);
 enum status model_refuse_texts(const struct model *model, const char *what, const char *page,
                                struct error *err);
 
-/* The cost of step |step| of a pipeline, summed over all devices that it ran on; its names are
- * those of the last device. The loop. */
+/* The cost of step |step| of a pipeline, summed over all devices that it ran on; the names come
+ * from the last device. The loop. */
 struct rt_step_counts model_step_counts(const struct model *model, uint32_t step);
 
 /* |model| takes the place of |old|, the same model on an earlier device: it goes on with its

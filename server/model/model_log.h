@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the log says of a model when it has been loaded. Any thread that loads. */
+/* Logs a model when it has been loaded. Any thread that loads. */
 #ifndef PTED_SERVER_MODEL_MODEL_LOG_H
 #define PTED_SERVER_MODEL_MODEL_LOG_H
 

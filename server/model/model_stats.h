@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a model's requests have cost since the start, by phase: counts and times that only grow, so
- * that a client takes the difference of two looks. server/infer/stats.c counts and prints.
+ * The cost of a model's requests since the start, by phase: counts and times that only grow, so
+ * that a client subtracts two looks. server/infer/stats.c counts and prints.
  */
 #ifndef PTED_SERVER_MODEL_MODEL_STATS_H
 #define PTED_SERVER_MODEL_MODEL_STATS_H
@@ -58,8 +58,8 @@ struct model_stats {
     struct histogram phases[MODEL_PHASE_COUNT]; /* ns */
     struct histogram rows;                      /* of executions */
     /* Of language and speech models; zero with others. */
-    struct counter prompt_tokens, answer_tokens; /* that were computed */
-    struct counter prefix_hits, cached_tokens;   /* choices with a kept state, tokens of it */
+    struct counter prompt_tokens, answer_tokens;  /* that were computed */
+    struct counter prefix_hits, cached_tokens;    /* choices with a kept state, tokens of it */
     struct counter draft_tokens, accepted_tokens; /* guesses that were checked, that were right */
     struct histogram first_tokens; /* ns from the last byte of a request to its first token */
     struct histogram next_tokens;  /* ns from one token to the next */

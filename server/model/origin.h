@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What models are made from: a file, whose methods are a model each, or a pipeline. Counted: its
- * models hold it. Constant once its models are published; any thread may read it then.
+ * The origin of models: a file, each method of which is a model, or a pipeline. Counted: its models
+ * hold it. Constant once its models are published; any thread may read it then.
  */
 #ifndef PTED_SERVER_MODEL_ORIGIN_H
 #define PTED_SERVER_MODEL_ORIGIN_H
@@ -18,7 +18,7 @@ struct card;
 
 #define ORIGIN_MAGIC 0x6f726967u
 
-/* What the system says of a file. Two files, or two states of one file, differ in it. All zero: no
+/* What stat() says of a file. Two files, or two states of one file, differ in it. All zero: no
  * file. */
 struct origin_file {
     uint64_t device, inode, bytes, modified_ns;
@@ -32,20 +32,21 @@ struct origin_id {
 struct origin {
     uint32_t magic;
     struct refs refs;
-    struct arena arena;         /* memory of the texts */
-    const char *name;           /* given to the file or the pipeline */
-    const char *path;           /* of the file; NULL: a pipeline */
-    uint32_t version;           /* of its models */
-    uint64_t load_ns;           /* time that the file took to load */
-    const char *constants;      /* JSON of the values of the program's constant methods, or NULL */
-    struct origin_id id;        /* of the files, before it was loaded */
-    struct card *card;          /* owned; what people say of the program, or NULL */
-    const char *labels_path;    /* of the file with the names of classes, as it was said; or NULL */
+    struct arena arena;    /* memory of the texts */
+    const char *name;      /* given to the file or the pipeline */
+    const char *path;      /* of the file; NULL: a pipeline */
+    uint32_t version;      /* of its models */
+    uint64_t load_ns;      /* time that the file took to load */
+    const char *constants; /* JSON of the values of the program's constant methods, or NULL */
+    struct origin_id id;   /* of the files, before it was loaded */
+    struct card *card;     /* owned; NULL: the program has no card */
+    /* the file with the names of classes, as the options name it; or NULL */
+    const char *labels_path;
     const char *tokenizer_path; /* as it was said; or NULL */
     const struct span *labels;  /* of the classes, in the arena */
     uint32_t label_count;
     bool outranks_members; /* the labels were said by the command line or the environment */
-    uint64_t bytes;        /* of the file and its data files: what --model-bytes-max counts */
+    uint64_t bytes;        /* of the file and its data files, as --model-bytes-max counts them */
     bool is_on_demand;     /* it may be unloaded while nobody calls it */
     bool is_pinned;        /* a pipeline calls it; set by updates, read between them */
     bool is_unloaded;      /* taken out of service by its name: its only model has that reason */

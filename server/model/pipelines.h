@@ -13,9 +13,9 @@
  * is an input of the pipeline, a result of an earlier step, or null where the exporter fixed the
  * value. Inputs of the pipeline and steps are given by number or by name, results as
  * protocol/pick.h has it. Inputs with names are keyword arguments of the pipeline; in the order in
- * which they first come, unless "inputs" lists them. Without "outputs" the results are those of
- * the last step. Members that are not known are refused, but for those of a pipeline that are for
- * people ("description") and for tests ("cases", "tolerance", "et_check").
+ * which they first come, unless "inputs" lists them. Without "outputs" the pipeline has the results
+ * of the last step. Unknown members are refused, except the members of a pipeline for people
+ * ("description") and for tests ("cases", "tolerance", "et_check").
  */
 #ifndef PTED_SERVER_MODEL_PIPELINES_H
 #define PTED_SERVER_MODEL_PIPELINES_H

@@ -42,7 +42,7 @@ struct pipelines_document {
     struct pipelines_step *steps;
     uint32_t step_count;
     struct pipelines_source *outputs;
-    uint32_t output_count; /* 0: not given; then the results are those of the last step */
+    uint32_t output_count; /* 0: not given; then the pipeline has the results of the last step */
 };
 
 /* Reads the pipeline that |value| of |in| describes. Errors name their place in the document. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The models of one device, by name and version. The repository owns the models through an index:
- * a constant table, counted, which holds a reference to each of its models and is replaced as a
- * whole (server/model/repository_priv.h). A request that found a model keeps it, whatever happens
- * to the index.
+ * The models of one device, by name and version. The repository owns the models through an index: a
+ * constant table, counted, which holds a reference to each of its models and is replaced as a whole
+ * (server/model/repository_priv.h). A request that has found a model keeps it, even if the index
+ * changes.
  *
- * Any thread may look at the index and find models. One thread at a time changes it: the one that
- * loads the models, and after that the loop.
+ * Any thread may look at the index and find models. One thread at a time changes it: the thread
+ * that loads the models, and after that the loop.
  *
  * Lists and answers use a model's name; requests may use its name or its alias, and a name wins
  * over an equal alias.
@@ -72,7 +72,7 @@ void repository_close(struct repository *repository);
 /*
  * Loads the models that |options| names, into an empty repository. A bad file that was named itself
  * is an error (ST_CORRUPT, ST_NOT_FOUND); a bad file found in a folder is kept with its reason.
- * What is unloaded in |before|, which may be NULL, stays unloaded here.
+ * Files that are unloaded in |before|, which may be NULL, stay unloaded here.
  */
 MUST_CHECK enum status repository_load(struct repository *repository, const struct options *options,
                                        struct repository *before, struct error *err);
@@ -102,8 +102,8 @@ struct repository_index *repository_ref_index(struct repository *repository);
 void repository_unref_index(struct repository_index *index);
 
 /*
- * Lists files instead of keeping them loaded, those first that were called longest ago, until they
- * free |bytes| of --model-bytes-max; only files that may be listed and that nobody uses. The
+ * Unloads files and only lists them, the file that was called longest ago first, until |bytes| of
+ * --model-bytes-max are free. It chooses only files that may be listed and that nobody uses. The
  * removed models go to |out_models|, an array of |*out_count| references that the caller frees.
  * ST_EXHAUSTED with no change: so many bytes are not unused. The loop, while no update is under
  * way.

@@ -26,12 +26,12 @@ MUST_CHECK enum status repository_draft_init(struct repository_draft *draft,
 /* Models that are not in the index are unloaded. */
 void repository_draft_fini(struct repository_draft *draft);
 
-/* A new model, LOADING, whose reference is the draft's. ST_INVALID: no model can have that name. */
+/* A new model, LOADING; the draft has its reference. ST_INVALID: no model can have that name. */
 MUST_CHECK enum status repository_draft_add(struct repository_draft *draft, struct origin *origin,
                                             struct span name, struct model **out_model,
                                             struct error *err);
 
-/* A new model of |origin|'s name, UNKNOWN, whose reference is the draft's. */
+/* A new model of |origin|'s name, UNKNOWN; the draft has its reference. */
 MUST_CHECK enum status repository_draft_list(struct repository_draft *draft, struct origin *origin,
                                              struct error *err);
 
@@ -95,7 +95,8 @@ MUST_CHECK enum status repository_add_failed_pipeline(struct repository_draft *d
 MUST_CHECK enum status repository_add_listed(struct repository_draft *draft,
                                              const struct catalog_file *file, struct error *err);
 
-/* Adds a model that stands for what was taken out of service; |path| is NULL for a pipeline. */
+/* Adds a model that stands for a file or pipeline that was taken out of service; |path| is NULL for
+ * a pipeline. */
 MUST_CHECK enum status repository_add_unloaded(struct repository_draft *draft, const char *name,
                                                uint32_t version, const char *path,
                                                const struct origin_id *id, struct error *err);
@@ -117,7 +118,7 @@ struct model *repository_index_twin(const struct repository_index *index,
 MUST_CHECK enum status repository_index_new(struct model **models, uint32_t count,
                                             struct repository_index **out_index, struct error *err);
 
-/* Puts |index| in place, whose reference it takes over. */
+/* Puts |index| in place and takes over its reference. */
 void repository_replace_index(struct repository *repository, struct repository_index *index);
 
 #endif

@@ -27,7 +27,7 @@ struct status_counts {
 
 void status_counts_add(struct status_counts *counts, int status);
 
-/* Rows in use; those stay as they are but for their counts. */
+/* Rows in use. Only their counts change afterwards. */
 static inline uint32_t status_counts_used(const struct status_counts *counts)
 {
     return atomic_load_explicit(&counts->used, memory_order_acquire);

@@ -2,13 +2,13 @@
 /*
  * A change of a repository: its first models, files that have come, changed or gone, one name that
  * is loaded again or unloaded. A change has two halves. update_prepare() takes time: it lists the
- * files, loads what is new beside the models that are served, and makes pipelines anew whose steps
- * have changed. update_publish() puts the result in place at once. If the first half fails, nothing
- * has changed.
+ * files, loads new ones beside the models that are served, and makes pipelines with changed steps
+ * anew. update_publish() puts the result in place at once. If the first half fails, nothing has
+ * changed.
  *
- * A file that loads takes the place of the one that was served under its name and version: a new
+ * A file that loads takes the place of the file that was served under its name and version: a new
  * generation. Calls that hold a model of the old generation go on with it, and so do sequences that
- * are open there (repository_find_older()).
+ * are open there (repository_find_generation()).
  *
  * One update of a repository at a time.
  */
@@ -27,8 +27,9 @@ struct rt_sequences;
 #define UPDATE_MAGIC 0x75706474u
 
 enum update_kind {
-    UPDATE_START,  /* everything, into an empty repository; a named file that is bad is an error */
-    UPDATE_SCAN,   /* what differs from the last time; a bad file leaves the old one in its place */
+    UPDATE_START, /* everything, into an empty repository; a named file that is bad is an error */
+    /* files that differ from the last time; if one is bad, the old one stays in its place */
+    UPDATE_SCAN,
     UPDATE_LOAD,   /* |name|, whether its file has changed or not; a bad file is an error */
     UPDATE_NEED,   /* |name|, if it is only listed, because it is called */
     UPDATE_UNLOAD, /* |name|, which stays out of service until it is loaded by its name */
@@ -59,13 +60,13 @@ struct update {
     uint64_t short_bytes; /* with ST_EXHAUSTED: so much --model-bytes-max lacks; repository_evict()
                              can make room. 0: it lacks nothing */
     uint32_t loaded_count, kept_count, gone_count; /* files */
-    uint32_t failed_count; /* files that did not load and are listed with the reason */
+    uint32_t failed_count;  /* files that did not load and are listed with the reason */
     struct model **retired; /* owned; refs held: models of |old| that are not in the draft */
     uint32_t retired_count;
 };
 
 /* Any thread. ST_NOT_FOUND: nothing has |name|; ST_INVALID: a pipeline would lose a step;
- * ST_EXHAUSTED: see |short_bytes|; other errors are those of a file. update_fini() in each case. */
+ * ST_EXHAUSTED: see |short_bytes|; other errors come from a file. update_fini() in each case. */
 MUST_CHECK enum status update_prepare(struct update *update, struct error *err);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The access log: a line of JSON for each request at its end, or for some of them (--access-log).
- * The loop only prints the line into memory; server/process/line_writer.h writes it. What a client
- * sends is quoted and bounded, so it can neither forge a line nor a member. Loop thread, but
+ * The loop only prints the line into memory; server/process/line_writer.h writes it. Text from a
+ * client is quoted and bounded, so it can forge neither a line nor a member. Loop thread, but
  * access_log_counts().
  */
 #ifndef PTED_SERVER_OBSERVE_ACCESS_LOG_H

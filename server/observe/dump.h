@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What SIGUSR1 writes to the log: what the daemon has to do at this moment. Loop thread. */
+/* SIGUSR1: writes to the log everything that the daemon has to do at this moment. Loop thread. */
 #ifndef PTED_SERVER_OBSERVE_DUMP_H
 #define PTED_SERVER_OBSERVE_DUMP_H
 

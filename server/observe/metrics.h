@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the daemon counts beside its models (server/model/model_stats.h), for GET /metrics. The loop
- * counts. The page is printed on a thread, because its length grows with the models: it reads
- * counters while they grow, and takes what only the loop may read from a look that the loop has
- * taken.
+ * Counts of the daemon, beside those of models (server/model/model_stats.h), for GET /metrics. The
+ * loop counts. The page is printed on a thread, because its length grows with the models: it reads
+ * counters while they grow; for values that only the loop may read, the loop has made a copy.
  */
 #ifndef PTED_SERVER_OBSERVE_METRICS_H
 #define PTED_SERVER_OBSERVE_METRICS_H
@@ -23,7 +22,7 @@ struct server;
 
 /* Zeroed at first. */
 struct metrics {
-    struct status_counts requests[ROUTE_COUNT + 1];     /* the last one: those without a route */
+    struct status_counts requests[ROUTE_COUNT + 1];     /* the last one: requests without a route */
     struct counter accepted, turned_away;               /* connections */
     struct counter changes, refused_changes, displaced; /* of models */
     struct counter received_bytes, sent_bytes;

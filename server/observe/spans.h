@@ -29,7 +29,7 @@ struct spans {
     bool is_off;                /* no request has spans */
 };
 
-/* What a request may change: see struct spans. */
+/* The settings that a request may change: see struct spans. */
 struct oip_trace_change;
 MUST_CHECK enum status spans_change(struct spans *spans, const struct params *params,
                                     const struct oip_trace_change *change, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a model's card may say (server/card/card.h), as JSON Schema. Any thread. */
+/* The JSON Schema of a model's card (server/card/card.h). Any thread. */
 #ifndef PTED_SERVER_PROCESS_CARD_SCHEMA_H
 #define PTED_SERVER_PROCESS_CARD_SCHEMA_H
 

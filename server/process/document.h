@@ -45,8 +45,8 @@ struct document {
     struct cJSON *root; /* owned */
 };
 
-/* Reads the file at |path|. Fails as file_read() does, with ST_INVALID or ST_TOO_LARGE for what it
- * says, and with ST_EXHAUSTED for lack of memory. The caller puts the path in front of the text.
+/* Reads the file at |path|. Fails as file_read() does, with ST_INVALID or ST_TOO_LARGE for its
+ * content, and with ST_EXHAUSTED for lack of memory. The caller puts the path in front of the text.
  * After a failure there is nothing to free. */
 MUST_CHECK enum status document_open(const char *path, const struct document_limits *limits,
                                      struct document *out, struct error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the check of a document's text shares with its tree. */
+/* Shared by the check of a document's text and its tree. */
 #ifndef PTED_SERVER_PROCESS_DOCUMENT_PRIV_H
 #define PTED_SERVER_PROCESS_DOCUMENT_PRIV_H
 

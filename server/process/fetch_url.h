@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a URL of fetch.h means: the request to make. Any thread. */
+/* From a URL of fetch.h to the request to make. Any thread. */
 #ifndef PTED_SERVER_PROCESS_FETCH_URL_H
 #define PTED_SERVER_PROCESS_FETCH_URL_H
 

@@ -18,7 +18,7 @@ struct library_symbol {
     size_t offset;
 };
 
-/* The row of the function |prefix||member|, whose pointer is |member| of a |table|. */
+/* The row of the function |prefix||member|; its pointer goes to |member| of |table|. */
 #define LIBRARY_SYMBOL(prefix, table, member)                                                      \
     {                                                                                              \
         prefix #member, offsetof(table, member)                                                    \

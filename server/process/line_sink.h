@@ -17,7 +17,7 @@ struct line_sink;
 
 struct line_sink_ops {
     const char *what;   /* "the access log", for errors */
-    uint64_t gather_ns; /* what comes within this time is written together */
+    uint64_t gather_ns; /* lines that come within this time are written together */
     /* Writes whole lines and waits as long as it must, but gives up soon once |is_stopping|.
      * Returns the number of lines that were lost. The writer's thread. */
     uint64_t (*write)(struct line_sink *sink, const uint8_t *lines, size_t len);

@@ -25,11 +25,10 @@ struct line_writer;
 MUST_CHECK enum status line_writer_new(struct line_sink *sink, size_t bytes,
                                        struct line_writer **out_writer, struct error *err);
 
-/* Writes what waits, for a second or two at most; what has not been written then is lost. NULL is
- * fine. */
+/* Writes the waiting lines for a second or two at most; the rest is lost. NULL is fine. */
 void line_writer_free(struct line_writer *writer);
 
-/* |len| bytes, of which the last and no other is a line's end. */
+/* |len| bytes; the last one, and no other, is a line's end. */
 void line_writer_add(struct line_writer *writer, const void *line, size_t len);
 
 /* Opens the file of the sink again after it was renamed. If that fails the old one stays in use. */

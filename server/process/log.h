@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The log: one line an event, on stderr or at the end of a file. Under the journal each line starts
- * with its syslog priority; elsewhere with the time and the level. What a client sends cannot forge
+ * with its syslog priority; elsewhere with the time and the level. Text from a client cannot forge
  * a line or drive a terminal: log_escape() shows controls instead of writing them.
  *
  * Any thread after log_open(), but for log_reopen(); a line is one write.

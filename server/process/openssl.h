@@ -23,8 +23,9 @@ struct openssl {
 
 /*
  * Sets |*openssl| to the functions; the first call loads the library, which then stays until the
- * process ends. After openssl_load_crypto() those of libssl may be missing. ST_UNAVAILABLE: the
- * library is not installed, or lacks a function; the error says so, and that |purpose| needs it.
+ * process ends. After openssl_load_crypto() the functions of libssl may be missing. ST_UNAVAILABLE:
+ * the library is not installed, or lacks a function; the error says so, and that |purpose| needs
+ * it.
  */
 MUST_CHECK enum status openssl_load_crypto(const char *purpose, const struct openssl **openssl,
                                            struct error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What pted is told: by its command line here, by a document and by the environment in
- * server/conf/conf.h. Settings come from params.def. Strings are borrowed from where they were
- * said, which lives longer than their use.
+ * The settings of pted: from its command line here, from a document and from the environment in
+ * server/conf/conf.h. params.def has all settings. Strings are borrowed from their source, which
+ * lives longer than their use.
  *
  * Sources come one after the other, the weakest first. A value of a later source takes the place of
- * that of an earlier one; so do its addresses, and its models and data files by the model's name.
- * Folders, files of pipelines and settings of models add up, and of settings the last one counts.
+ * an earlier one; so do its addresses, and its models and data files by the model's name. Folders,
+ * files of pipelines and settings of models add up, and of settings the last one counts.
  */
 #ifndef PTED_SERVER_PROCESS_OPTIONS_H
 #define PTED_SERVER_PROCESS_OPTIONS_H
@@ -55,7 +55,8 @@ struct option_model {
     enum options_source source;
 };
 
-/* Texts of a list, such as addresses; those of a source take the place of those of weaker ones. */
+/* Texts of a list, such as addresses. The list of a source takes the place of the lists of weaker
+ * sources. */
 struct option_texts {
     const char *items[OPTIONS_TEXTS_MAX];
     uint32_t count;
@@ -133,13 +134,14 @@ struct options {
     uint32_t setting_count;
     const char *folders[OPTIONS_FOLDERS_MAX]; /* folders whose models are served */
     uint32_t folder_count;
-    bool watches; /* the folders: what changes there is loaded and unloaded */
+    bool watches; /* the folders: files that change there are loaded and unloaded */
     const char *cache_dir, *hf_endpoint, *s3_endpoint; /* see server/process/fetch.h */
     const char *packed_dir;                            /* of packed weights; NULL: none */
     const char *device;                                /* NULL: the CPU */
     const char *cpu_level;                             /* NULL: the best there is */
-    uint64_t workers;                                  /* 0: what the process may use */
-    const char *log_file;                              /* NULL: stderr */
+    /* 0: all processors that the process may use */
+    uint64_t workers;
+    const char *log_file; /* NULL: stderr */
     enum log_level log_level;
     enum options_log_requests log_requests;
     enum options_access_log access_log;
@@ -205,7 +207,7 @@ void options_print_manual(struct buf *out);
 void options_print_schema(struct buf *out);
 void options_print_document(struct buf *out);
 
-/* What a value is. The last three may be given several times. */
+/* The kind of a value. The last three may be given several times. */
 enum option_type {
     OPTION_BYTES,
     OPTION_MS,

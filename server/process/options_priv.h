@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a source says of one model: functions of settings_of_model, see server/process/setting.h.
- * |label| of what is added is "--data " or the like, for messages. */
+/* Settings of one model from a source: functions of settings_of_model, see
+ * server/process/setting.h. |label| is "--data " or the like, for messages. */
 #ifndef PTED_SERVER_PROCESS_OPTIONS_PRIV_H
 #define PTED_SERVER_PROCESS_OPTIONS_PRIV_H
 

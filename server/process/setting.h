@@ -22,8 +22,8 @@ struct setting {
     enum option_type type;
     uint64_t preset, min, max; /* of a number */
     const char *words;         /* of a WORD, separated by blanks; otherwise NULL */
-    const char *value;         /* what stands for the value in --help; "": it may be left out */
-    const char *preset_text;   /* what a person reads; NULL: there is none, or it is |preset| */
+    const char *value;         /* the word for the value in --help; "": it may be left out */
+    const char *preset_text;   /* the default for people; NULL: there is none, or it is |preset| */
     const char *example;       /* JSON, or NULL */
     const char *doc;
     bool is_of_model;   /* may be set for one model */
@@ -31,7 +31,7 @@ struct setting {
     setting_set_f *set; /* NULL: a number in struct params */
 };
 
-/* What else can be said of one model in a document. */
+/* A further member of one model in a document. */
 struct setting_of_model {
     const char *name;
     enum option_type type;

@@ -4,9 +4,9 @@
 #define PTED_SERVER_PROCESS_STANDARD_H
 
 /*
- * Opens /dev/null for those of the three that are closed, so that no socket and no file ever gets
- * one of these numbers, where text would go into it. It is opened the other way round: reading from
- * 0 and writing to 1 or 2 fail as they do on a closed one. First thing in main().
+ * Opens /dev/null for each of the three descriptors that is closed. Otherwise a socket or a file
+ * could get its number, and text would go there. /dev/null is opened the other way round, so
+ * reading from 0 and writing to 1 or 2 still fail. First thing in main().
  */
 void standard_open(void);
 

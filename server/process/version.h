@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What --version of pted and pte prints: how this build came about and what it runs on. */
+/* The text of --version of pted and pte: the build, its libraries and the machine. */
 #ifndef PTED_SERVER_PROCESS_VERSION_H
 #define PTED_SERVER_PROCESS_VERSION_H
 

@@ -46,7 +46,7 @@ bool bench_arrivals_take(struct bench_arrivals *arrivals, uint64_t now_ns, uint6
 /* No connection is free at |now_ns|. */
 void bench_arrivals_block(struct bench_arrivals *arrivals, uint64_t now_ns);
 
-/* Takes all that are left and counts those that were due; none of them begins. */
+/* Takes all arrivals that are left, none of which begins, and counts those that were due. */
 uint64_t bench_arrivals_give_up(struct bench_arrivals *arrivals, uint64_t now_ns);
 
 #endif

@@ -34,7 +34,7 @@ struct bench_body_input {
 
 struct bench_bodies {
     struct arena arena;
-    struct bench_body_input *inputs; /* owned by the arena, as those of the model */
+    struct bench_body_input *inputs; /* owned by the arena; in the order of the model's inputs */
     uint32_t input_count;
     struct bench_body *items; /* owned by the arena */
     uint32_t count;
@@ -55,8 +55,8 @@ MUST_CHECK enum status bench_bodies_make(const struct bench_model *model,
                                          struct bench_bodies *out, struct error *err);
 void bench_bodies_fini(struct bench_bodies *bodies);
 
-/* Appends the inputs of the first body, " input_0=1x3x224x224 FP32", or only the shapes of those
- * that were chosen. */
+/* Appends the inputs of the first body, " input_0=1x3x224x224 FP32", or only the shapes that were
+ * chosen. */
 void bench_bodies_print_inputs(const struct bench_bodies *bodies, bool only_chosen,
                                struct buf *out);
 

@@ -34,7 +34,7 @@ enum bench_failure {
     BENCH_NO_CONNECTION, /* nobody listens, no such host, TLS */
     BENCH_LOST,          /* the connection ended before the answer */
     BENCH_TIMEOUT,
-    BENCH_NO_ANSWER, /* what came is no HTTP, or too large */
+    BENCH_NO_ANSWER, /* the answer is no HTTP, or too large */
     BENCH_FAILURES,
 };
 
@@ -43,7 +43,7 @@ extern const char *const bench_failure_texts[BENCH_FAILURES];
 struct bench_run {
     bool is_open;
     double rate;          /* of an open loop: requests a second */
-    bool is_poisson;      /* the gaps between them are those of a Poisson process, else equal */
+    bool is_poisson;      /* a Poisson process, else equal gaps */
     uint64_t seed;        /* of these gaps */
     uint32_t connections; /* clients, or the most requests under way at once */
     uint64_t duration_ns; /* no request begins, or is due, later; UINT64_MAX: no end */
@@ -53,7 +53,7 @@ struct bench_run {
 
 struct bench_result {
     struct bench_histogram latency;      /* of answers with status 200 */
-    uint64_t begun, ok, rows;            /* requests; rows in those that are |ok| */
+    uint64_t begun, ok, rows;            /* requests; rows of requests that are |ok| */
     uint64_t statuses[BENCH_STATUSES];   /* answers; 200 is |ok| */
     uint64_t failures[BENCH_FAILURES];   /* no answers */
     uint64_t abandoned;                  /* under way when the run was interrupted */
@@ -72,7 +72,7 @@ struct bench_result {
 /* All that was not answered by 200, without |abandoned|. */
 uint64_t bench_result_failed(const struct bench_result *result);
 
-/* Called a few times a second, with what there is. */
+/* Called a few times a second, with the counts so far. */
 typedef void bench_progress_f(void *arg, const struct bench_run *run,
                               const struct bench_result *result, uint64_t ns);
 

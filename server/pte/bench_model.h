@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What `pte bench` learns from a server: a model's inputs, by way of server/pte/remote.h; whether
- * their first dim counts rows (GET .../config), the model's statistics (.../stats), and what the
- * server is (GET /v2). All of it may say anything: it is bounded, and texts of the server are
- * escaped before they are shown. The formats are those of the Open Inference Protocol and of its
- * extensions.
+ * their first dim counts rows (GET .../config), the model's statistics (.../stats), and the
+ * server's name and version (GET /v2). A server may send anything: answers are bounded, and its
+ * texts are escaped before they are shown. The formats are those of the Open Inference Protocol and
+ * of its extensions.
  */
 #ifndef PTED_SERVER_PTE_BENCH_MODEL_H
 #define PTED_SERVER_PTE_BENCH_MODEL_H
@@ -52,8 +52,8 @@ MUST_CHECK enum status bench_model_read_config(struct span text, struct bench_mo
 MUST_CHECK enum status bench_stats_read(struct span text, struct bench_stats *out,
                                         struct error *err);
 
-/* What was added between two readings; 0 where a number has become smaller, as after a restart of
- * the server. */
+/* The increase between two readings; 0 if a number has become smaller, as after a restart of the
+ * server. */
 struct bench_stats bench_stats_between(const struct bench_stats *before,
                                        const struct bench_stats *after);
 

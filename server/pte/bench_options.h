@@ -18,9 +18,10 @@ struct bench_options {
     struct target target; /* with the method in its model's name */
     const char *url, *method;
     const char *shapes[BENCH_TEXTS_MAX], *data[BENCH_TEXTS_MAX];
-    struct bench_body_options body;              /* borrows from the two above */
-    struct bench_sweep clients, rates;           /* one of them has steps */
-    bool is_fixed;                               /* arrivals, else those of a Poisson process */
+    struct bench_body_options body;    /* borrows from the two above */
+    struct bench_sweep clients, rates; /* one of them has steps */
+    /* arrivals at a fixed rate, else of a Poisson process */
+    bool is_fixed;
     uint64_t connections;                        /* of an open loop; 0: not given */
     uint64_t duration_ms, warm_up_ms, count_max; /* a duration of 0: not given */
     const char *csv, *json;

@@ -14,7 +14,7 @@
 struct bench_step {
     struct bench_run run;
     struct bench_result result;
-    struct bench_stats stats; /* what the server counted meanwhile */
+    struct bench_stats stats; /* counted by the server meanwhile */
     bool has_stats;
 };
 

@@ -22,7 +22,7 @@ struct bench_sweep {
 
 struct bench_sweep_limits {
     double min, max;
-    bool is_whole; /* only whole numbers; those between the ends of a range are rounded */
+    bool is_whole; /* only whole numbers; numbers between the ends of a range are rounded */
 };
 
 /* Appends to |sweep|. ST_INVALID says what is wrong. */

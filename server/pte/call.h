@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A method of a file and calls of it, as the command line describes them: what `pte run` and
- * `pte profile` share. One thread.
+ * A method of a file and calls of it, as the command line describes them. Shared by `pte run` and
+ * `pte profile`. One thread.
  */
 #ifndef PTED_SERVER_PTE_CALL_H
 #define PTED_SERVER_PTE_CALL_H

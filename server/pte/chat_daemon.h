@@ -25,8 +25,8 @@ struct chat_daemon_options {
     const char *tokenizer, *device, *workers; /* or NULL: as pted has it */
 };
 
-/* Starts it and waits until it serves, or until |*stop| becomes true. What it has to say goes to
- * standard error. ST_INVALID, ST_UNAVAILABLE: it has ended. |daemon| can be stopped in any case. */
+/* Starts it and waits until it serves, or until |*stop| becomes true. Its messages go to standard
+ * error. ST_INVALID, ST_UNAVAILABLE: it has ended. |daemon| can be stopped in any case. */
 MUST_CHECK enum status chat_daemon_start(const struct chat_daemon_options *options,
                                          const volatile int *stop, struct chat_daemon *daemon,
                                          struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One answer of a chat: asks /v1/chat/completions and hands out the text as it comes. What the
- * server sends is bounded and checked. One thread.
+ * One answer of a chat: asks /v1/chat/completions and hands out the text as it comes. The server's
+ * answer is bounded and checked. One thread.
  */
 #ifndef PTED_SERVER_PTE_CHAT_STREAM_H
 #define PTED_SERVER_PTE_CHAT_STREAM_H

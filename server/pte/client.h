@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the commands that talk to a server share: the options for it, and a handle of libcurl that
- * has them all. server/pte/transfer.h makes requests with such handles.
+ * Shared by the commands that talk to a server: the options for it, and a handle of libcurl with
+ * these options. server/pte/transfer.h makes requests with such handles.
  *
  * Proxies come from the environment as curl takes them (http_proxy, HTTPS_PROXY, ALL_PROXY,
  * NO_PROXY), and so do files of certificates (CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR). A
- * redirect is never followed, so a token goes to the server that was named and to no other.
+ * redirect is never followed, so a token goes only to the server that was named.
  *
  * A client is immutable after client_init(), and any number of handles, on any threads, may come
  * from it. A server that goes away must not end the process by SIGPIPE, which OpenSSL can raise:

@@ -9,8 +9,8 @@
 #include "base/status.h"
 #include "runtime/program/program.h"
 
-/* What takes the values of inputs: an invocation, or a request to a server. Each function gets the
- * index of the input. */
+/* Takes the values of inputs, for an invocation or for a request to a server. Each function gets
+ * the index of the input. */
 struct pte_input_ops {
     /* Gives memory for the elements; NULL for 0 bytes. */
     enum status (*tensor)(void *own, uint32_t index, enum dtype dtype, const struct shape *shape,
@@ -30,7 +30,7 @@ struct pte_input_ops {
 
 struct pte_input_to {
     const struct pte_input_ops *ops;
-    void *own; /* what the functions get */
+    void *own; /* passed to the functions */
     const struct rt_io *io;
     uint32_t index;
 };
@@ -45,8 +45,7 @@ bool pte_input_is_tensor(const char *text);
 
 /*
  * |text| is FILE.npy, FILE.bin (with the declared shape), FILE.bin:2x3 or JSON, and becomes the
- * input |to|. |shape| is the shape that a tensor must have, or NULL; |out_shape| receives the one
- * that it has.
+ * input |to|. |shape| is the shape that a tensor must have, or NULL; |out_shape| gets its shape.
  */
 MUST_CHECK enum status pte_input_set(const struct pte_input_to *to, const char *text,
                                      const struct shape *shape, struct shape *out_shape,

@@ -16,7 +16,7 @@
 
 #define PTE_INPUTS_MAX 256 /* options of each kind */
 
-/* What the command line says; borrowed from it. */
+/* The options about inputs; borrowed from the command line. */
 struct pte_inputs_options {
     const char *inputs[PTE_INPUTS_MAX]; /* NAME=X */
     const char *shapes[PTE_INPUTS_MAX]; /* NAME=2x3x4 */
@@ -50,7 +50,7 @@ typedef enum status pte_inputs_choose_f(void *own, const struct shape *const *gi
 MUST_CHECK enum status pte_inputs_add(struct pte_inputs_options *options, const char *text,
                                       struct error *err);
 
-/* Which input each option is for. ST_INVALID: there is no such input, or it is given twice, though
+/* Finds the input of each option. ST_INVALID: there is no such input, or it is given twice, though
  * it takes no media. |inputs| can be freed in any case. */
 MUST_CHECK enum status pte_inputs_assign(struct pte_inputs *inputs, const struct rt_io *ios,
                                          const enum card_medium *mediums, uint32_t count,

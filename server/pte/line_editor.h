@@ -4,10 +4,9 @@
  * library is loaded when an editor is made, so nothing else needs it.
  *
  * Text that is pasted into a terminal that brackets it (ESC [200~ ... ESC [201~) becomes a part of
- * the line, its line ends too: the user sends it with Enter. Controls in it do nothing.
+ * the line, even its line ends: the user sends it with Enter. Controls in it do nothing.
  *
- * The history is that of a file, which has the last lines of all chats. One thread at a time; one
- * editor at a time.
+ * A file has the history: the last lines of all chats. One thread at a time; one editor at a time.
  */
 #ifndef PTED_SERVER_PTE_LINE_EDITOR_H
 #define PTED_SERVER_PTE_LINE_EDITOR_H
@@ -29,7 +28,7 @@ MUST_CHECK enum status line_editor_new(const char *prompt, struct line_editor **
 void line_editor_free(struct line_editor *editor); /* NULL is fine */
 
 /* A line without its end at |out|, whose bytes are overwritten. Signals that are not in |mask| come
- * through only while nothing is to be read, and SIGINT then ends the line. LINE_OVER: Ctrl-D in an
+ * through only while the editor waits for input; SIGINT then ends the line. LINE_OVER: Ctrl-D in an
  * empty line, or the terminal is gone. */
 enum line_end line_editor_read(struct line_editor *editor, const sigset_t *mask, struct buf *out);
 

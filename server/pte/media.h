@@ -24,7 +24,8 @@ struct pte_media {
     uint32_t place_count; /* of the files that were read last */
 };
 
-/* What the card says of the inputs of call->method. Needs no library. Can be closed in any case. */
+/* The media that the card declares for the inputs of call->method. Needs no library. Can be closed
+ * in any case. */
 MUST_CHECK enum status pte_media_open(struct pte_call *call, struct error *err);
 void pte_media_close(struct pte_call *call);
 

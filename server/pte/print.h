@@ -14,7 +14,7 @@
 /* The largest values of each row; a row runs along the last dim. */
 struct pte_print_top {
     uint32_t count;
-    const struct span *labels; /* of the classes, if their number is that of a row; or NULL */
+    const struct span *labels; /* of the classes, if a row has as many numbers; or NULL */
     uint32_t label_count;
     bool is_asked; /* for every tensor of floats; otherwise only for rows that look like scores of
                       classes */

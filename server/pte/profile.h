@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the files of `pte profile`: what was measured, as text, as JSON and as a trace. One
+/* Shared by the files of `pte profile`: the measurements, as text, as JSON and as a trace. One
  * thread. */
 #ifndef PTED_SERVER_PTE_PROFILE_H
 #define PTED_SERVER_PTE_PROFILE_H

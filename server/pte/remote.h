@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A model at a server, and calls of it as the command line describes them: what server/pte/call.h
- * is for a method of a file. The server is pted, or another one that speaks the Open Inference
+ * A model at a server, and calls of it as the command line describes them; server/pte/call.h is the
+ * same for a method of a file. The server is pted, or another one that speaks the Open Inference
  * Protocol.
  *
- * Its metadata say which inputs there are. pted's signature also tells numbers from tensors without
- * dims, and which inputs are None; a server without signatures has tensors alone. Tensors travel in
- * binary form, unless the server lists its extensions and that one is not among them.
+ * The model's metadata list its inputs. pted's signature also tells numbers from tensors without
+ * dims, and which inputs are None; a server without signatures has only tensors. Tensors travel in
+ * binary form, unless the server lists its extensions without that one.
  *
- * Whatever the server says is checked: an error names the path of the request and the place in the
- * answer. ST_CORRUPT: it is no answer of the protocol. One thread.
+ * Everything that the server sends is checked: an error names the path of the request and the place
+ * in the answer. ST_CORRUPT: it is no answer of the protocol. One thread.
  */
 #ifndef PTED_SERVER_PTE_REMOTE_H
 #define PTED_SERVER_PTE_REMOTE_H
@@ -33,14 +33,14 @@ struct pte_remote_value {
     bool is_bytes; /* strings, or files and texts that the server makes tensors of */
 };
 
-/* What the metadata say of the answer that a result is written as. */
+/* The answer that a result is written as, by the metadata. */
 struct pte_remote_form {
     enum answer_kind kind;
     uint32_t class_count; /* of CLASSES, or 0 */
     bool is_part;         /* another result's answer says what this one has */
 };
 
-/* What a call is to give where the server has an answer for people, but for classes. */
+/* The results of a call for which the server has an answer for people; classes are not meant. */
 enum pte_remote_wish { PTE_REMOTE_TENSORS, PTE_REMOTE_ANSWERS, PTE_REMOTE_BOTH };
 
 struct pte_remote {
@@ -53,7 +53,7 @@ struct pte_remote {
     struct rt_io *ios, *result_ios;
     uint32_t io_count, result_io_count;
     struct shape *examples;            /* by input: a shape for a call */
-    enum card_medium *mediums;         /* by input: what the server makes it from, too */
+    enum card_medium *mediums;         /* by input: the server also makes it from this */
     struct card_labels *result_labels; /* by result: names of its classes; none if |count| is 0 */
     struct pte_remote_form *forms;     /* by result: how the server writes it for people */
     enum pte_remote_wish wish;
@@ -85,7 +85,7 @@ void pte_remote_close(struct pte_remote *remote);
 MUST_CHECK enum status pte_remote_once(struct pte_remote *remote, uint64_t *out_ns,
                                        struct error *err);
 
-/* Before the first call: what it gives. At first that is tensors. */
+/* Before the first call: chooses the results. The default is tensors. */
 void pte_remote_wish(struct pte_remote *remote, enum pte_remote_wish wish);
 
 /* The names of the classes of a result, or NULL. */
@@ -96,7 +96,7 @@ const struct card_labels *pte_remote_find_labels(const struct pte_remote *remote
 const struct pte_remote_form *pte_remote_find_form(const struct pte_remote *remote,
                                                    const char *result);
 
-/* Prints a result that is an answer as `pte run` prints those of a file, or writes it to FOLDER:
+/* Prints a result that is an answer as `pte run` prints answers of a file, or writes it to FOLDER:
  * NAME.0.json, .png or .txt. */
 MUST_CHECK enum status pte_remote_print_answer(const struct pte_remote *remote,
                                                const struct pte_result *result, struct error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A terminal whose screen a program takes over: an alternate screen without a cursor, keys without
- * Enter. What was there before comes back in screen_leave(), which also the signals that end or
- * stop the process lead to. One in a process; one thread.
+ * Enter. screen_leave() brings back the former content; signals that end or stop the process call
+ * it, too. One in a process; one thread.
  */
 #ifndef PTED_SERVER_PTE_SCREEN_H
 #define PTED_SERVER_PTE_SCREEN_H
@@ -29,7 +29,7 @@ bool screen_has_changed(void);
 /* The window's size; 80 x 24 if it is not known. */
 void screen_size(uint32_t *out_columns, uint32_t *out_rows);
 
-/* Shows |text|, lines of at most the window's width, in place of what is there; as many as fit. */
+/* Replaces the content by |text|, lines of at most the window's width; as many as fit. */
 void screen_draw(const struct buf *text);
 
 #endif

@@ -12,7 +12,7 @@
  *
  * "/v2" alone is the server. A path in front of /v2, with which a proxy reaches the server, is
  * kept: "http://HOST/ml/v2/models/MODEL". "unix:@NAME" is a socket of Linux' abstract name space;
- * the socket's path ends at the last ":/". Ports are those of the schemes: 80 and 443.
+ * the socket's path ends at the last ":/". The default ports are 80 and 443.
  *
  * Names may be escaped as in URLs (%20). User names, queries and fragments are refused. Borrows
  * nothing from the text. Any thread.
@@ -32,7 +32,7 @@
 #define TARGET_TEXT_MAX (TARGET_BASE_MAX + TARGET_SOCKET_MAX + 8)
 
 struct target {
-    char base[TARGET_BASE_MAX + 1];       /* "http://host:8000/ml": what stands in front of "/v2" */
+    char base[TARGET_BASE_MAX + 1];       /* "http://host:8000/ml": everything in front of "/v2" */
     char socket[TARGET_SOCKET_MAX + 1];   /* path or name of the socket; "": none */
     bool is_abstract;                     /* the socket has a name and no path */
     char model[TARGET_NAME_MAX + 1];      /* without escapes; "": the server is meant */
@@ -53,7 +53,7 @@ MUST_CHECK enum status target_parse_server(const char *text, struct target *out,
 /* Appends "/v2/models/MODEL[/versions/VERSION]" and |rest|, such as "/infer". */
 void target_print_path(const struct target *target, const char *rest, struct buf *out);
 
-/* Appends |text| as a part of a URL's path: what could be misread is escaped. */
+/* Appends |text| as a part of a URL's path; special characters are escaped. */
 void target_print_escaped(const char *text, struct buf *out);
 
 #endif

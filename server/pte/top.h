@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of `pte top`: what a server's statistics say at one time, and what has happened between
- * two. One thread. */
+/* The parts of `pte top`: a sample of a server's statistics, and the changes between two samples.
+ * One thread. */
 #ifndef PTED_SERVER_PTE_TOP_H
 #define PTED_SERVER_PTE_TOP_H
 
@@ -11,7 +11,7 @@
 
 #define TOP_ROWS_MAX 100000
 
-/* A model's counters since it was loaded, and what it has now. */
+/* A model's counters since it was loaded, and its present state. */
 struct top_row {
     char name[TARGET_NAME_MAX + 1];
     char version[TARGET_VERSION_MAX + 1];
@@ -41,7 +41,7 @@ void top_sample_fini(struct top_sample *sample);
 /* Takes what it needs from a page of /metrics, and nothing if it is another page. */
 void top_sample_take_metrics(struct top_sample *sample, struct span page);
 
-/* What has happened in a model between two samples. */
+/* A model's changes between two samples. */
 struct top_rate {
     const struct top_row *row; /* of the later one */
     double requests_s, rows_s, errors_s;

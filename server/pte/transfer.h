@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One request and its answer. A transfer owns a handle of libcurl and is used again and again; its
- * connection stays open in between. What comes is bounded and may say anything.
+ * connection stays open in between. Answers are bounded; their content is not trusted.
  *
  *     transfer_init()
  *     transfer_run()          a request, from its beginning to its end
@@ -89,7 +89,7 @@ MUST_CHECK enum status transfer_check(const struct transfer *transfer, struct er
 MUST_CHECK enum status transfer_run(struct transfer *transfer,
                                     const struct transfer_request *request, struct error *err);
 
-/* How the body of the answer is divided: a JSON document, and what stands behind it. Without
+/* Divides the body of the answer into a JSON document and the bytes behind it. Without
  * Inference-Header-Content-Length all of it is the document. ST_CORRUPT: the header is no number,
  * or is larger than the body. */
 MUST_CHECK enum status transfer_split(const struct transfer *transfer, struct span *out_json,

@@ -51,7 +51,7 @@ enum exchange_phase {
     EXCHANGE_FLUSH, /* the call is over, and the client has yet to take the rest of the answer */
 };
 
-/* What clients of an address may ask for. */
+/* The role of an address decides what its clients may ask for. */
 enum listener_role {
     LISTENER_PUBLIC,
     LISTENER_ADMIN,  /* everything, also what changes the models; no token is needed */
@@ -59,7 +59,7 @@ enum listener_role {
     LISTENER_ROLE_COUNT,
 };
 
-/* What a head says beside its target and its fields. */
+/* The head of a request beside its target and its fields. */
 struct exchange_head {
     enum route_method method;
     const char *method_name; /* a constant */
@@ -73,7 +73,7 @@ enum exchange_written {
     EXCHANGE_BROKEN, /* nothing reaches the client any more */
 };
 
-/* What a protocol can do. Calls use the first two functions, the rules of memory use the others. */
+/* The functions of a protocol. Calls use the first two, the rules of memory use the others. */
 struct exchange_ops {
     /*
      * Writes the next |parts| of the answer. |answer| is given with the first write and is NULL
@@ -98,7 +98,7 @@ struct exchange {
     const struct exchange_ops *ops;
     struct server *server;   /* borrowed; outlives it */
     struct request *request; /* the call, from HEAD to the end of CALL; borrowed */
-    struct request *writer;  /* whose parts are being written, also when the client has gone */
+    struct request *writer;  /* its parts are being written, even if the client has gone */
     const char *remote;      /* the client's address for the log; the protocol's */
     struct list link;        /* in server->clients.exchanges */
     struct list wait_link;   /* in server->clients.waiting */
@@ -106,7 +106,7 @@ struct exchange {
     struct pace pace;        /* of the body or of the answer */
     size_t kept_bytes;       /* heap memory that the protocol holds, set by exchange_keep() */
     size_t charged_bytes;    /* memory that is charged for it, see clients_update() */
-    uint64_t sent_bytes;     /* of the answer, what the protocol has put around it included */
+    uint64_t sent_bytes;     /* of the answer, including what the protocol has put around it */
     bool is_local;           /* it came by a way that --shared-memory names */
     enum listener_role role; /* of the address that the client came to */
     const char *tls_version; /* "TLSv1.3"; NULL: without TLS; the protocol's */

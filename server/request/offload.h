@@ -33,7 +33,7 @@ struct offload {
     uint32_t magic;
     uint32_t threads;
     uv_work_t first;                   /* starts the pool */
-    uint32_t open[OFFLOAD_KIND_COUNT]; /* with those that wait */
+    uint32_t open[OFFLOAD_KIND_COUNT]; /* including waiting ones */
     uint64_t done[OFFLOAD_KIND_COUNT];
     uint32_t heavy_max, heavy_count; /* heavy tasks that threads have */
     struct list waiting;             /* the other heavy tasks, the oldest first */

@@ -168,11 +168,11 @@ int request_status(const struct request *request);
  * the device has them. */
 bool request_is_loops(const struct request *request);
 
-/* Likewise, and has a model run? Then the times of |job| are those of this request. */
+/* Likewise, and has a model run? Then |job| has the times of this request. */
 bool request_has_run(const struct request *request);
 
-/* The trace that the client named, with the id that the request has in it, or the one that
- * begins with this call; NULL: there is none. */
+/* The request's trace, with the request's id in it: the trace that the client named, or a new one
+ * that begins with this call. NULL: there is none. */
 const struct trace *request_trace(struct request *request);
 
 /* A complete request that the client waits for: there is no answer yet. */

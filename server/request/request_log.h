@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests in the log: by default those that were refused or failed, so many of a kind in a window
+ * Requests in the log: by default refused and failed ones, at most so many of a kind in a window
  * (server/process/log_limit.h); with --log-requests all each one, at its end. Loop thread.
  */
 #ifndef PTED_SERVER_REQUEST_REQUEST_LOG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request does once its path is known: a row for each route of route.def. */
+/* The behaviour of each route: a row for each route of route.def. */
 #ifndef PTED_SERVER_REQUEST_ROUTES_H
 #define PTED_SERVER_REQUEST_ROUTES_H
 
@@ -32,7 +32,8 @@ struct route {
 /* The row of |id|. ROUTE_COUNT, a request that has no route, has one too: it prints errors. */
 const struct route *routes_get(enum route_id id);
 
-/* Prints an error in the form of the route, or of what is near if there is none. */
+/* Prints an error in the form of the route; if no route matches, in the form of a route with a
+ * similar path. */
 void routes_print_error(const struct route_match *match, struct buf *out, const char *text,
                         int http_status);
 

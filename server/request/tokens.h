@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tokens of --token-file, and what each of them may do. The file has a line for each token:
+ * The tokens of --token-file, their scopes and limits. The file has a line for each token:
  *
  *     NAME SCOPES sha256:HEX [rate=N] [burst=N] [running=N]
  *
  * NAME stands for the token in logs and metrics. SCOPES are some of infer, read and admin, with
  * commas between them. HEX is the SHA-256 of the token, so nobody can read tokens in the file. The
  * token makes at most |rate| requests a second, after |burst| of them at once (else |rate|), and at
- * most |running| at the same time. Empty lines, and lines that begin with '#', say nothing.
+ * most |running| at the same time. Empty lines, and lines that begin with '#', are passed over.
  *
  * Loop thread; counters may be read by any thread.
  */
@@ -26,7 +26,7 @@
 #define TOKENS_MAX 256
 #define TOKEN_BYTES_MAX 512 /* of a token; longer ones are not known */
 
-/* What a token has done so far. It outlives a change of the file, as its name does. */
+/* The use of a token so far. It outlives a change of the file, because it belongs to the name. */
 struct token_use {
     struct token_use *_Atomic next;
     char name[TOKEN_NAME_MAX + 1];
@@ -53,8 +53,7 @@ struct tokens {
     struct token_use *_Atomic uses; /* owned; grows at its head */
 };
 
-/* Reads the file |path| in place of what was read before. If it fails, the old tokens stay;
- * ST_INVALID names the line. */
+/* Reads the file |path| again. If it fails, the old tokens stay; ST_INVALID names the line. */
 MUST_CHECK enum status tokens_read(struct tokens *tokens, const char *path, struct error *err);
 
 /* Likewise the lines |text| of the file |path|. */

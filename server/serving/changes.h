@@ -34,7 +34,7 @@ struct serving;
 struct change {
     struct list link; /* in changes->waiting */
     struct update update;
-    struct conf *config;  /* owned: the settings to load by; NULL: those in use */
+    struct conf *config;  /* owned: the settings to load by; NULL: the settings in use */
     bool is_reload;       /* by SIGHUP */
     struct list requests; /* that wait for it, by change_link */
     uint64_t wait_ms;     /* since when it waits for room, on the loop's clock; 0: it does not */
@@ -42,7 +42,7 @@ struct change {
     struct error err;
 };
 
-/* A model that was replaced, and what it runs on. */
+/* A model that was replaced, and the serving that it runs on. */
 struct changes_retired {
     struct model *model;     /* shared: ref held */
     struct serving *serving; /* held */
@@ -80,7 +80,7 @@ void changes_scan(struct server *server, bool retries_failed);
  * reload_refuse() gets; NULL: for those in use. */
 void changes_reload(struct server *server, struct conf *config);
 
-/* What a request wants. */
+/* A change that a request wants. */
 struct changes_order {
     enum update_kind kind; /* UPDATE_LOAD or UPDATE_UNLOAD */
     const char *name;

@@ -25,7 +25,7 @@ struct proving {
     uint32_t magic;
     uv_work_t work;
     struct serving *serving; /* held while models are left to try; otherwise NULL */
-    struct model *model;     /* shared: ref held; the one that is being tried, or NULL */
+    struct model *model;     /* shared: ref held; the model that is being tried, or NULL */
     size_t ring_bytes;       /* memory for the trial */
     int64_t rows_max;        /* the result, and the reason if it is 1 */
     int64_t rows;            /* of these, the number to begin with */
@@ -37,7 +37,7 @@ struct proving {
 /* The loop has begun, or has a new serving. */
 void proving_begin(struct server *server);
 
-/* The daemon stops: what is being tried ends soon. The loop. */
+/* The daemon stops: ends the present trial soon. The loop. */
 void proving_stop(struct server *server);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens if the device is lost. Calls in flight fail with 503, the models are not ready, and
- * everything is opened and loaded again beside the loop. If the device cannot be opened again, or
- * is lost again and again, it is given up after a few attempts: then the CPU computes.
+ * Recovery of a lost device. Calls in flight fail with 503, the models are not ready, and device
+ * and models are opened and loaded again on a thread. If the device cannot be opened again, or is
+ * lost again and again, it is given up after a few attempts: then the CPU computes.
  *
  * Loop thread only.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What calls run on: a device with its memory, the scheduler, and the models that were loaded for
- * that device. The daemon has one, which is replaced as a whole when its device is lost
- * (server/serving/recovery.h); a request holds the one that it began with until it is over.
+ * Calls run on a serving: a device with its memory, the scheduler, and the models that were loaded
+ * for that device. The daemon has one serving, which is replaced as a whole when its device is lost
+ * (server/serving/recovery.h); a request holds the serving that it began with until it is over.
  *
  * Loop thread only, but serving_new(), which any thread may call.
  */

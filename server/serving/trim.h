@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that has not been used for some seconds goes back to the system: that of requests in
- * flight, little by little, and what the C library keeps when the daemon is idle. Loop thread.
+ * Memory that has not been used for some seconds goes back to the system: memory for requests
+ * little by little, and the C library's when the daemon is idle. Loop thread.
  */
 #ifndef PTED_SERVER_SERVING_TRIM_H
 #define PTED_SERVER_SERVING_TRIM_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --watch: the folders of --models, their folders and those of versions. When a file has come, was
- * replaced or is gone, models change a moment later (server/serving/changes.h). A file that is
- * still being written is not looked at before it is closed; one that is renamed into the folder is
- * complete. A folder that is replaced as a whole, such as a link to another one, is seen a little
- * later: no event tells of it.
+ * --watch: the folders of --models, the folders in them and the folders of versions. When a file
+ * has come, was replaced or is gone, models change a moment later (server/serving/changes.h). A
+ * file that is still being written is not looked at before it is closed; one that is renamed into
+ * the folder is complete. A folder that is replaced as a whole, such as a link to another one, is
+ * seen a little later: no event tells of it.
  *
  * Loop thread.
  */
@@ -32,12 +32,12 @@ struct watch {
     uv_work_t work;    /* looks for folders that have come, or asks */
     bool is_working;
     uint64_t seen, now; /* which folders the last look has seen; which there are */
-    bool has_room; /* the result of that work: all folders are watched */
-    bool is_short; /* the system has no room for all folders; the log has said so */
+    bool has_room;      /* the result of that work: all folders are watched */
+    bool is_short;      /* the system has no room for all folders; the log has said so */
 };
 
 /* Watches, if the options say so. Files that come from now on are seen, whatever is loaded when.
- * ST_SYSTEM: the system has no more of what it takes. */
+ * ST_SYSTEM: the system has no more watches or descriptors. */
 MUST_CHECK enum status watch_init(struct server *server, struct error *err);
 /* The folders are others now. */
 void watch_look(struct server *server);

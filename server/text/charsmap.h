@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SentencePiece's precompiled map of characters: a double array of the sequences that are replaced,
- * and the replacements, each terminated. Its form is that of Darts-clone (units of 32 bits), behind
+ * and the replacements, each terminated. It has the form of Darts-clone (units of 32 bits), behind
  * a length of 4 bytes. Every number in it is checked when it is used, since the array is large and
  * a text meets few of its units. Immutable; any thread.
  */

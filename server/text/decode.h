@@ -10,7 +10,7 @@
 
 struct decode_state {
     uint64_t token_count; /* that came in */
-    struct buf held;      /* bytes or a token that wait for what follows */
+    struct buf held;      /* bytes or a token that wait for the next token */
     struct buf scratch;
     bool has_held;
     size_t cut; /* DECODE_STRIP: characters that were cut */

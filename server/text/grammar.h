@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Constrained output: which bytes may come next, so that the whole text is what a client asked for.
+ * Constrained output: which bytes may come next, so that the whole text has the form that a client
+ * asked for.
  *
  * A JSON Schema, any JSON object, a regular expression or a grammar in GBNF becomes one automaton
  * over bytes with rules that call each other. A grammar is immutable, and any number of threads may
- * use it at one time. A walk remembers which states of the automaton were met, with their moves,
- * as long as it lives; it belongs to one thread at a time. States are plain numbers: a copy is a
+ * use it at one time. A walk remembers which states of the automaton were met, with their moves, as
+ * long as it lives; it belongs to one thread at a time. States are plain numbers: a copy is a
  * clone.
  *
  *     TRY(grammar_parse_schema(&schema, &grammar, err));
@@ -41,9 +42,9 @@ MUST_CHECK enum status grammar_parse_schema(const struct value *schema, struct g
                                             struct error *err);
 
 /*
- * One call of a tool, {"name": "f", "arguments": {...}}, as models write it. |tools|: those of a
- * request, as OpenAI's chats have them; |name|: the one to call, empty: any. The arguments keep to
- * the schema "parameters" of the tool, whose references lead to places in itself.
+ * One call of a tool, {"name": "f", "arguments": {...}}, as models write it. |tools|: of a request,
+ * as OpenAI's chats have them; |name|: the tool to call, empty: any. The arguments keep to the
+ * schema "parameters" of the tool, whose references lead to places in itself.
  */
 MUST_CHECK enum status grammar_parse_call(const struct value *tools, struct span name,
                                           struct grammar **out, struct error *err);
@@ -55,7 +56,7 @@ MUST_CHECK enum status grammar_parse_object(struct grammar **out, struct error *
 MUST_CHECK enum status grammar_parse_regex(struct span regex, struct grammar **out,
                                            struct error *err);
 
-/* A grammar in the form of llama.cpp (GBNF): the whole text is what its rule "root" says. */
+/* A grammar in the form of llama.cpp (GBNF): its rule "root" describes the whole text. */
 MUST_CHECK enum status grammar_parse_gbnf(struct span source, struct grammar **out,
                                           struct error *err);
 
@@ -89,8 +90,8 @@ MUST_CHECK enum status grammar_walk_check(const struct grammar_walk *walk, struc
 
 /* ---- vocabularies ---------------------------------------------------------------------------- */
 
-/* The bytes of each token; empty for those that stand for no text, which are never allowed. They
- * are copied. Immutable, any thread. */
+/* |tokens| has the bytes of each token; empty for a token that stands for no text, which is never
+ * allowed. They are copied. Immutable, any thread. */
 MUST_CHECK enum status grammar_vocabulary_new(const struct span *tokens, size_t count,
                                               struct grammar_vocabulary **out, struct error *err);
 void grammar_vocabulary_free(struct grammar_vocabulary *vocabulary); /* accepts NULL */

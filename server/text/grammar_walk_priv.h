@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a walk over the automaton of a grammar remembers. */
+/* The memory of a walk over the automaton of a grammar. */
 #ifndef PTED_SERVER_TEXT_GRAMMAR_WALK_PRIV_H
 #define PTED_SERVER_TEXT_GRAMMAR_WALK_PRIV_H
 
@@ -19,7 +19,7 @@ struct place {
     uint32_t move, frame;
 };
 
-/* What is in walk->pending, to be found quickly; of another round: nothing. */
+/* Finds an entry of walk->pending quickly. A mark of another round counts for nothing. */
 struct mark {
     struct place place;
     uint32_t round;
@@ -31,7 +31,7 @@ struct walk_state {
     bool may_end;
     bool knows_free;     /* the four below are known */
     uint32_t free_kinds; /* a bit for each kind of character that always leads to |free_next| */
-    uint32_t dead_kinds; /* a bit for each kind of which no character may come */
+    uint32_t dead_kinds; /* a bit for each kind that has no allowed character */
     uint32_t free_next;
     uint32_t *moves; /* owned, of 256 bytes; NULL: none is known */
 };

@@ -41,7 +41,7 @@ MUST_CHECK enum status json_reader_pre_tokenizer(struct json_reader *in);
 MUST_CHECK enum status json_reader_decoder(struct json_reader *in);
 MUST_CHECK enum status json_reader_post_processor(struct json_reader *in);
 
-/* One kind of step: the value of "type", and what reads it. */
+/* One kind of step: the value of "type", and the function that reads the step. */
 struct json_kind {
     const char *type;
     enum status (*read)(struct json_reader *in, const struct cJSON *value);

@@ -15,7 +15,7 @@ struct json_vocab {
     struct span vocab, merges;
 };
 
-/* Finds them. What is wrong with the grammar elsewhere is found later, by the document. */
+/* Finds them. Errors of JSON elsewhere are found later, by the document. */
 void json_vocab_find(struct span file, struct json_vocab *out);
 
 /* A copy of the file in which the members are the number 0 and blanks, so that each other value has

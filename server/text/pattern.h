@@ -27,7 +27,7 @@ MUST_CHECK enum status pattern_new(struct span source, enum pattern_dialect dial
                                    struct pattern **out, struct error *err);
 void pattern_free(struct pattern *pattern);
 
-/* What one thread needs to match; NULL in the beginning, made by pattern_find(). */
+/* Memory in which one thread matches; NULL in the beginning, made by pattern_find(). */
 struct pattern_scratch;
 void pattern_scratch_free(struct pattern_scratch *scratch);
 

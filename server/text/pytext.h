@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strings as Python's str knows them, over UTF-8: white space, cases, what is printable, places
+ * Strings as Python's str knows them, over UTF-8: white space, cases, printable characters, places
  * that count code points. The tables are of Unicode 14, as Python 3.11 has them. Text must be
  * UTF-8; a byte that is not is taken as one character and is neither space nor letter. Any thread.
  */

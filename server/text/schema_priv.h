@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What JSON Schemas say, for grammar_schema.c. Any thread. */
+/* Questions about JSON Schemas, for grammar_schema.c. Any thread. */
 #ifndef PTED_SERVER_TEXT_SCHEMA_PRIV_H
 #define PTED_SERVER_TEXT_SCHEMA_PRIV_H
 

@@ -24,8 +24,8 @@
 
 struct template;
 
-/* What one rendering may take. A template that needs more, such as a loop over range(10**9), ends
- * with ST_TOO_LARGE and the limit in the text. Memory is bounded by the arena's maximum. */
+/* Limits of one rendering. A template that needs more, such as a loop over range(10**9), ends with
+ * ST_TOO_LARGE and the limit in the text. Memory is bounded by the arena's maximum. */
 struct template_limits {
     uint64_t steps_max;   /* nodes evaluated, and one more for every 64 bytes that a node makes */
     uint32_t depth_max;   /* macros that call each other, and nested expressions */

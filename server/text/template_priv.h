@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of templates: tokens, nodes, and what a rendering carries along. Nodes and the source
- * belong to the template's arena and are immutable after template_parse().
+ * The inside of templates: tokens, nodes, and the state of a rendering. Nodes and the source belong
+ * to the template's arena and are immutable after template_parse().
  */
 #ifndef PTED_SERVER_TEXT_TEMPLATE_PRIV_H
 #define PTED_SERVER_TEXT_TEMPLATE_PRIV_H
@@ -57,11 +57,12 @@ enum status template_lex(struct span source, struct arena *arena, struct tokens 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 enum node_kind {
-    NODE_TEXT,         /* text */
-    NODE_OUTPUT,       /* a */
-    NODE_IF,           /* items: branches */
-    NODE_BRANCH,       /* a: condition or NULL; items */
-    NODE_FOR,          /* a: target, b: what is walked, c: condition or NULL; items, others: else */
+    NODE_TEXT,   /* text */
+    NODE_OUTPUT, /* a */
+    NODE_IF,     /* items: branches */
+    NODE_BRANCH, /* a: condition or NULL; items */
+    /* a: target, b: the walked value, c: condition or NULL; items, others: else */
+    NODE_FOR,
     NODE_SET,          /* a: target, b */
     NODE_SET_BLOCK,    /* a: target, b: filters around NODE_CAPTURED; items */
     NODE_FILTER_BLOCK, /* b: filters around NODE_CAPTURED; items */
@@ -121,7 +122,7 @@ struct template
 
 /* ---- rendering ------------------------------------------------------------------------------- */
 
-/* What the flags of a VALUE_OBJECT say. */
+/* The kinds of a VALUE_OBJECT, by its flags. */
 enum object_kind {
     OBJECT_MISSING,   /* an argument that was not given; an item that is not there */
     OBJECT_UNDEFINED, /* object: the name, a struct span, or NULL */
@@ -263,7 +264,7 @@ enum status template_print(struct render *render, const struct node *node,
 enum status template_text(struct render *render, const struct node *node, const struct value *value,
                           struct value *out);
 
-/* What a loop walks: the characters, items or keys. An iterator is empty after it. */
+/* The values that a loop walks: characters, items or keys. An iterator is empty after it. */
 enum status template_iterate(struct render *render, const struct node *node,
                              const struct value *value, struct value_list **out);
 enum status template_length(struct render *render, const struct node *node,

@@ -60,7 +60,8 @@ bool tokenizer_is_same(const struct tokenizer *a, const struct tokenizer *b);
 /* ---- text to tokens -------------------------------------------------------------------------- */
 
 enum tokenizer_flags {
-    TOKENIZER_ADD_SPECIAL = 1,   /* what the file's post-processor puts around a text */
+    /* with the tokens that the file's post-processor puts around a text */
+    TOKENIZER_ADD_SPECIAL = 1,
     TOKENIZER_PARSE_SPECIAL = 2, /* special tokens that are written in the text become their ids */
 };
 
@@ -145,7 +146,7 @@ bool tokenizer_is_special(const struct tokenizer *tokenizer, uint32_t id);
 MUST_CHECK enum status tokenizer_bytes(const struct tokenizer *tokenizer, uint32_t id,
                                        struct buf *out, struct error *err);
 
-/* What a token is for, where the file tells: SentencePiece says all four; tokenizer.json tells the
+/* The role of a token, if the file tells it: SentencePiece says all four; tokenizer.json tells the
  * unknown token in its model, and the others by the post-processor's first and last token and by
  * customary names. Cards and tokenizer_config.json know better. */
 enum tokenizer_role {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of a tokenizer. Whatever the file's format is, it becomes the same five parts: added
- * tokens, normalizer, pre-tokenizer, model and decoder, and a template for what is put around.
+ * The inside of a tokenizer. A file of any format becomes the same six parts: added tokens,
+ * normalizer, pre-tokenizer, model, decoder, and a template for the tokens around a text.
  */
 #ifndef PTED_SERVER_TEXT_TOKENIZER_PRIV_H
 #define PTED_SERVER_TEXT_TOKENIZER_PRIV_H
@@ -262,7 +262,7 @@ struct pair_queue {
     size_t list_count, capacity;
     struct pair_node *nodes; /* owned */
     size_t node_count, node_capacity;
-    uint32_t free_node; /* the first of those that are free again */
+    uint32_t free_node; /* the first node that is free again */
     struct pair_tail tails[PAIR_TAILS];
 };
 
@@ -326,7 +326,7 @@ MUST_CHECK enum status tokenizer_parse_ranks(struct tokenizer *tokenizer, struct
 
 /* ---- added tokens ---------------------------------------------------------------------------- */
 
-/* Of the vocabulary and its flags: what added_cut() looks for. */
+/* Makes the tries for added_cut(), from the vocabulary and its flags. */
 MUST_CHECK enum status added_make_tries(struct tokenizer *tokenizer, struct error *err);
 
 /* |is_first|: the text begins here. */
@@ -341,7 +341,7 @@ MUST_CHECK enum status added_cut(struct encoder *encoder, const struct trie *tri
 void model_init(struct model *model);
 void model_fini(struct model *model);
 
-/* One word: what the pre-tokenizer leaves. */
+/* Encodes one word, a piece of text from the pre-tokenizer. */
 MUST_CHECK enum status model_encode(struct encoder *encoder, struct span word);
 
 MUST_CHECK enum status bpe_reserve(struct model *model, size_t merges, struct error *err);
@@ -354,7 +354,7 @@ void bpe_find_cuts(struct model *model, const struct vocab *vocab);
 
 MUST_CHECK enum status unigram_encode(struct encoder *encoder, struct span word);
 
-/* A trie of the whole vocabulary, of the ids for which |takes| says so (NULL: all). */
+/* Makes a trie of the ids of the vocabulary that |takes| accepts (NULL: all). */
 MUST_CHECK enum status model_make_trie(struct trie *trie, const struct vocab *vocab,
                                        const uint8_t *types, unsigned type_set, struct error *err);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Unicode says of characters, by the tables of utf8proc. The library is loaded when a
- * tokenizer first needs it. docs/tokenizers.md says whose Unicode versions differ, and by what.
+ * Properties of characters, by the tables of utf8proc. The library is loaded when a tokenizer first
+ * needs it. docs/tokenizers.md says which versions of Unicode the engines have, and how they
+ * differ.
  *
  * All texts here are valid UTF-8. Any thread.
  */
@@ -17,7 +18,7 @@
 /* Loads utf8proc; ST_UNAVAILABLE: it is not there. The functions below that say so need it. */
 MUST_CHECK enum status unicode_load(struct error *err);
 
-/* The character at |at|, whose text is valid and goes on to there; |*out_len| bytes. */
+/* The character at |at| in a valid text, which does not end there; it has |*out_len| bytes. */
 static inline uint32_t unicode_next(const uint8_t *at, size_t *out_len)
 {
     if (*at < 0x80) {

@@ -4,7 +4,7 @@
  *
  * Lists, maps and the bytes of strings belong to the arena that the tree was made in. A tree is
  * immutable once it is made, and then any thread may read it. Strings are UTF-8 and may hold NUL;
- * lengths and places in templates count code points, those of a span count bytes.
+ * lengths and places in templates count code points; the length of a span counts bytes.
  *
  *     struct value messages;
  *     TRY(value_parse(text, &limits, arena, &messages, err));
@@ -30,10 +30,10 @@ enum value_kind {
     VALUE_STRING,
     VALUE_LIST,
     VALUE_MAP,
-    VALUE_OBJECT, /* what only a template makes while it renders; never in a tree of JSON */
+    VALUE_OBJECT, /* only a template makes it while it renders; never in a tree of JSON */
 };
 
-/* What only templates make. */
+/* Flags of values that only templates make. */
 enum value_flags {
     VALUE_IS_SAFE = 1,     /* a string that the filter "safe" made */
     VALUE_IS_TUPLE = 2,    /* a list that prints as a tuple and equals no list */
@@ -71,8 +71,8 @@ struct value_map {
     struct value_member *members; /* in the order in which they came */
 };
 
-/* What a text may hold. JSON of requests: a member that repeats in its object, a whole number
- * beyond int64 and a text beyond a limit are refused with their path. */
+/* Limits of a text. JSON of requests: a member that repeats in its object, a whole number beyond
+ * int64 and a text beyond a limit are refused with their path. */
 struct value_limits {
     size_t bytes_max;    /* of the text */
     uint32_t values_max; /* values of any kind, keys not counted */
@@ -109,7 +109,7 @@ MUST_CHECK bool value_list_add(struct arena *arena, struct value *list, struct v
 MUST_CHECK bool value_map_add(struct arena *arena, struct value *map, struct value key,
                               struct value value);
 
-/* Sets the member |key|, whose text is borrowed, in place if there is one; false: no memory. */
+/* Sets the member |key|, in place if there is one; borrows the text of |key|. False: no memory. */
 MUST_CHECK bool value_map_set(struct arena *arena, struct value *map, const char *key,
                               struct value value);
 
@@ -125,7 +125,7 @@ const char *value_kind_text(enum value_kind kind);
 
 /* How Python's json.dumps() prints: its arguments of the same names. */
 struct value_json_style {
-    bool is_ascii;                      /* ensure_ascii: \uXXXX for what is not ASCII */
+    bool is_ascii;                      /* ensure_ascii: \uXXXX for characters other than ASCII */
     bool is_sorted;                     /* sort_keys */
     int32_t indent;                     /* blanks a level; negative: one line */
     struct span indent_text;            /* instead of blanks, if not empty */
@@ -139,8 +139,8 @@ struct value_json_style {
                                .member_text = {(const uint8_t *)": ", 2}})
 
 /* Appends |value| byte for byte as Python does: NaN and the infinities are bare words, floats are
- * the shortest text with Python's exponents. Fails with ST_INVALID for a VALUE_OBJECT, and with
- * what |out| failed for. */
+ * the shortest text with Python's exponents. Fails with ST_INVALID for a VALUE_OBJECT, and with the
+ * error of |out|. */
 MUST_CHECK enum status value_print_json(const struct value *value,
                                         const struct value_json_style *style, struct buf *out,
                                         struct error *err);

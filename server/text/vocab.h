@@ -30,7 +30,7 @@ struct vocab {
     struct vocab_token *tokens; /* owned, by id */
     uint32_t size, capacity;    /* size: largest id + 1 */
     uint32_t count;
-    uint32_t longest; /* bytes of the longest text */
+    uint32_t longest;  /* bytes of the longest text */
     bool has_repeated; /* a text has several ids */
     uint64_t *slots;   /* owned; the upper half of the hash, and id + 1; 0: free */
     size_t slot_count;
@@ -51,7 +51,7 @@ MUST_CHECK enum status vocab_reserve(struct vocab *vocab, uint32_t count, size_t
 MUST_CHECK enum status vocab_add(struct vocab *vocab, uint32_t id, struct span text,
                                  struct error *err);
 
-/* The same, but another id may have the text: the one that was added last is found. */
+/* The same, but another id may have the text: the id that was added last is found. */
 MUST_CHECK enum status vocab_add_again(struct vocab *vocab, uint32_t id, struct span text,
                                        struct error *err);
 
