@@ -58,21 +58,21 @@
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
-/* All handles except those of sockets. */
+/* All handles except handles of sockets. */
 #define HANDLE_COUNT 21
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
-        (uv_handle_t *)&server->wake,       (uv_handle_t *)&server->deadline,
-        (uv_handle_t *)&server->sweep,      (uv_handle_t *)&server->watchdog.timer,
-        (uv_handle_t *)&server->drain,      (uv_handle_t *)&server->recovery.timer,
-        (uv_handle_t *)&server->sigterm,    (uv_handle_t *)&server->sigint,
-        (uv_handle_t *)&server->sighup,     (uv_handle_t *)&server->accept_retry,
-        (uv_handle_t *)&server->log_flush,  (uv_handle_t *)&server->clients.timer,
-        (uv_handle_t *)&server->trim.timer, (uv_handle_t *)&server->turns.prepare,
-        (uv_handle_t *)&server->turns.idle, (uv_handle_t *)&server->changes.timer,
-        (uv_handle_t *)&server->watch.poll, (uv_handle_t *)&server->watch.timer,
-        (uv_handle_t *)&server->sigusr1,    (uv_handle_t *)&server->tls.hub.idle,
+        (uv_handle_t *)&server->wake,         (uv_handle_t *)&server->deadline,
+        (uv_handle_t *)&server->sweep,        (uv_handle_t *)&server->watchdog.timer,
+        (uv_handle_t *)&server->drain,        (uv_handle_t *)&server->recovery.timer,
+        (uv_handle_t *)&server->sigterm,      (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->sighup,       (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->log_flush,    (uv_handle_t *)&server->clients.timer,
+        (uv_handle_t *)&server->trim.timer,   (uv_handle_t *)&server->turns.prepare,
+        (uv_handle_t *)&server->turns.idle,   (uv_handle_t *)&server->changes.timer,
+        (uv_handle_t *)&server->watch.poll,   (uv_handle_t *)&server->watch.timer,
+        (uv_handle_t *)&server->sigusr1,      (uv_handle_t *)&server->tls.hub.idle,
         (uv_handle_t *)&server->watch.ticker,
     };
     memcpy(handles, all, sizeof(all));
@@ -426,9 +426,9 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
 }
 
 /*
- * An eventfd whose number is above those of all connections. libuv keeps a table by descriptor and
- * aborts if it cannot enlarge the table. Watching this descriptor first makes the table large
- * enough for all others.
+ * An eventfd with a number above the descriptors of all connections. libuv keeps a table by
+ * descriptor and aborts if it cannot enlarge the table. Watching this descriptor first makes the
+ * table large enough for all others.
  */
 static int open_eventfd(const struct server *server)
 {
@@ -468,7 +468,7 @@ static enum status init_handles(struct server *server, struct error *err)
     for (size_t i = 0; i < HANDLE_COUNT; i++) {
         handles[i]->data = server;
     }
-    server->watch.poll.data = NULL; /* watch_init() sets those of its handles */
+    server->watch.poll.data = NULL; /* watch_init() sets the data of its handles */
     server->watch.timer.data = server->watch.ticker.data = NULL;
     tls_init(server); /* sets its own */
     return ST_OK;
@@ -571,7 +571,7 @@ enum status server_init(struct server *server, const struct options *options, st
     raise_file_limit();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a log that reaches ulimit -f loses lines, as on a full disk */
-    signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
+    signal(SIGHUP, SIG_IGN);  /* until the loop sees to them */
     signal(SIGUSR1, SIG_IGN);
     int rc = uv_loop_init(&server->loop);
     if (rc < 0) {

@@ -62,7 +62,7 @@ static bool report(const struct server *server, bool is_stuck, const char *name)
     return is_stuck;
 }
 
-/* Each part is looked at each time: what is compared is two looks, one interval apart. */
+/* Each part is looked at each time, so that two looks, one interval apart, are compared. */
 static bool find_stuck(struct server *server)
 {
     bool is_stuck = report(server, listener_is_stuck(server), "clients wait to be accepted");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What answers are made from, and boxes. */
+/* The results that answers are made from, and boxes. */
 #include "config.h"
 
 #include "server/answer/answer.h"
@@ -88,7 +88,8 @@ const struct image_place *answer_place(const struct answer_source *source, size_
                : NULL;
 }
 
-/* ---- boxes: where is what -------------------------------------------------------------------- */
+/* ---- boxes: where they lie --------------------------------------------------------------------
+ */
 
 static bool are_candidates_last(const struct answer_form *answer, const struct shape *shape)
 {
@@ -223,7 +224,7 @@ uint64_t answer_label_count(const struct answer_source *source)
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
-/* A row's numbers, and what has to be freed behind it. */
+/* A row's numbers, and the memory that is freed behind it. */
 struct numbers {
     struct boxes_candidates candidates;
     float *places, *scores;
@@ -237,7 +238,7 @@ static void free_numbers(struct numbers *n)
     free(n->classes);
 }
 
-/* Sizes that vary are what this call made of them. */
+/* Sizes that vary have the values of this call. */
 static enum status check_counts(const struct answer_source *source, struct error *err)
 {
     const struct shape *shape = &source->tensor.shape;
@@ -303,7 +304,7 @@ static void scale(struct image_edges *edges, double height, double width)
     edges->bottom *= height;
 }
 
-/* From what the model gives to what the card says, as far as the model's picture is known. */
+/* From the model's form of a box to the card's, as far as the model's picture is known. */
 static void place_box(const struct answer_source *source, size_t row, struct box *box)
 {
     const struct answer_form *answer = source->answer;

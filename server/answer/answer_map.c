@@ -14,7 +14,7 @@
 /* Of a map in the size of the picture sent, and of all maps of an answer: 2^24 take 0.2 s. */
 #define SENT_PIXELS_MAX ((size_t)1 << 24)
 #define ALL_PIXELS_MAX ((size_t)1 << 26)
-#define PNG_FACTOR 2 /* of bytes of a file to those of its pixels, as its buffer doubles */
+#define PNG_FACTOR 2 /* most bytes of a file for each byte of its pixels, as its buffer doubles */
 #define OUTSIDE 0    /* the class of pixels that the model has not seen */
 
 /* The colour of a class: red, green, blue, as the palette of PASCAL VOC has them. Bit 0 of the
@@ -163,7 +163,7 @@ static enum status print_row(const struct answer_source *source, size_t row, uin
                : print_pixels(source, pixels, height, width, part, out, err);
 }
 
-/* The larger of the pixels of the model's map and those of the map in the picture that was sent. */
+/* The pixels of the model's map, or of the map in the picture that was sent, whichever has more. */
 size_t answer_map_work_bytes(const struct answer_source *source)
 {
     size_t count = answer_row_numel(&source->tensor), most = 0;

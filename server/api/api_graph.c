@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /v2/models/{m}/graph: what a model has been compiled to, or the steps of a pipeline, as a
- * list of nodes whose arguments and results are numbers of values. The console draws it.
+ * GET /v2/models/{m}/graph: the compiled graph of a model, or the steps of a pipeline, as a list of
+ * nodes. Their arguments and results are numbers of values. The console draws it.
  */
 #include "config.h"
 

@@ -81,7 +81,7 @@ static const struct shape **copy_examples(struct arena *arena, const struct mode
     return examples;
 }
 
-/* Of the inputs whose sizes vary, which are those with an example. */
+/* The largest shapes of inputs whose sizes vary: exactly the inputs with an example. */
 static const struct shape **list_maxima(struct arena *arena, const struct model *model)
 {
     const struct shape **maxima = arena_array(arena, model->input_count, sizeof(*maxima));
@@ -237,7 +237,7 @@ static void print_v1_members(struct buf *out, const struct model *model)
                model->origin->id.program.modified_ns / NS_PER_S);
 }
 
-/* All names for KServe, or what OpenAI's clients can use. */
+/* All names for KServe, or the models that OpenAI's clients can use. */
 static void print_v1_models(struct buf *out, const struct repository_index *index, bool are_names)
 {
     const char *last = "";

@@ -67,7 +67,7 @@ static void print_field(struct buf *out, const struct model_io *io)
     }
 }
 
-/* A field for each input, in which files are as they are. */
+/* A field for each input; files are not encoded. */
 static void print_form_body(struct buf *out, const struct model *model)
 {
     bool is_first = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The protocol's extensions for shared memory: regions of the system (server/infer/regions.h), and
- * those of CUDA, of which there are none. */
+ * regions of CUDA, which pted never has. */
 #include "config.h"
 
 #include "base/check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What an administrator sees of the log and of traces, and changes while the daemon serves: the
- * protocol's logging and trace extensions. */
+/* Settings of the log and of traces, which an administrator sees and changes while the daemon
+ * serves: the protocol's logging and trace extensions. */
 #include "config.h"
 
 #include "base/check.h"
@@ -79,7 +79,7 @@ enum status api_set_trace(struct request *request, struct error *err)
     return api_trace_settings(request, err);
 }
 
-/* GET /v2/models/{m}/trace/setting: a model has those of the daemon. */
+/* GET /v2/models/{m}/trace/setting: a model has the settings of the daemon. */
 enum status api_model_trace_settings(struct request *request, struct error *err)
 {
     return api_find_ready(request, err) ? api_trace_settings(request, err) : err->code;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts of a language model to ids of tokens, and back: what a prompt costs before it is sent. */
+/* Texts of a language model to ids of tokens, and back: a client learns the length of a prompt
+ * before it sends it. */
 #include "config.h"
 
 #include "base/check.h"
@@ -14,7 +15,7 @@
 /* Ids of one text; the body is small. */
 #define IDS_MAX (1 << 18)
 
-/* What both bodies may have. */
+/* Members that both bodies may have. */
 struct words_query {
     bool is_text; /* "text" is wanted, else "tokens" */
     bool is_given;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of a card, and what is found in it. */
+/* The life of a card, and finding entries in it. */
 #include "config.h"
 
 #include "server/card/card.h"
@@ -97,7 +97,7 @@ enum status card_blame(const struct card_place *place, struct error *err)
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* Is |method| the one that is called when none is named? */
+/* Is |method| the default method of its program? */
 static bool is_default(const struct rt_method *method)
 {
     return rt_program_default_method(rt_method_program(method)) == method;
@@ -141,7 +141,8 @@ uint64_t card_class_count(const struct rt_method *method, uint32_t index)
         if (io->dynamic_dims >> dim & 1) {
             return 0;
         }
-        count *= (uint64_t)io->shape.dims[dim]; /* of a tensor, whose elements can be counted */
+        /* no overflow: the elements of a tensor can be counted */
+        count *= (uint64_t)io->shape.dims[dim];
     }
     return io->kind == RT_IO_TENSOR ? count : 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a card says that becomes part of a program, while the program is loaded. Entries are found
- * by the names that the file gives; whether each entry is about something, card_apply() says later.
+ * The steps of a card that become part of a program while the program is loaded. Entries are found
+ * by the names that the file gives; card_apply() finds out later whether each entry is about
+ * something.
  */
 #include "config.h"
 
@@ -10,7 +11,7 @@
 #include "server/card/card_priv.h"
 #include "server/card/card_steps.h"
 
-/* Sets the raw index of what an entry is about; false: there is no such thing. */
+/* Sets the raw index of the input or output of an entry; false: there is none. */
 static bool find_index(const struct rt_method *method, enum rt_side side, struct card_io *io)
 {
     bool is_input = side == RT_INPUT;

@@ -209,7 +209,7 @@ enum answer_kind card_find_answer_kind(const char *word)
     return kind < KIND_COUNT ? kind : ANSWER_TENSOR;
 }
 
-/* What is not said. */
+/* The defaults. */
 static const struct answer_form usual = {
     .class_count = ANSWER_CLASSES_DEFAULT,
     .rules = {.score_least = 0.25, .overlap_most = 0.45, .count_max = 100, .background = -1},

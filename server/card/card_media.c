@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a card says of pictures, sound and texts: read, and compared with the program. */
+/* A card's members about pictures, sound and texts: read, and compared with the program. */
 #include "config.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a card says of pixels, compiled with the program (runtime/program/adapt.h). */
+/* A card's members about pixels, which are compiled with the program (runtime/program/adapt.h). */
 #include "config.h"
 
 #include "base/check.h"

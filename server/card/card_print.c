@@ -43,7 +43,8 @@ static void print_type(struct buf *out, const struct rt_io *io)
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-/* What torchvision does for its classifiers of pictures of this size; others are only resized. */
+/* The steps of torchvision for its classifiers of pictures of this size; other pictures are only
+ * resized. */
 static void print_image(struct buf *out, const struct rt_io *io, const struct rt_pixels *pixels)
 {
     bool is_usual = pixels->channels == 3 && dtype_infos[io->dtype].kind == DTYPE_FLOAT;
@@ -64,7 +65,7 @@ static void print_image(struct buf *out, const struct rt_io *io, const struct rt
     buf_add_char(out, '}');
 }
 
-/* Might the input be a picture, whose channels a card can say? */
+/* Might the input be a picture? Then a card can name its channels. */
 static bool find_pixels(const struct rt_method *method, uint32_t index, struct rt_pixels *out)
 {
     struct error ignored;
@@ -148,8 +149,8 @@ static void print_ios(struct buf *out, const char *indent, const char *key,
     buf_printf(out, "%s]", indent);
 }
 
-/* A call of the smallest shapes that the method takes. Those of pictures, which are the same if
- * they are not said, are left out: a line of the card may change them. */
+/* A call of the smallest shapes that the method takes. Shapes of pictures are left out: they are
+ * the default, and a line of the card may change them. */
 static void print_warm_up(struct buf *out, const char *indent, struct rt_method *method,
                           struct arena *arena)
 {

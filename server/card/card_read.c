@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From documents to cards. What a member says takes the place of what an earlier document said. */
+/* From documents to cards. A member takes the place of the same member of an earlier document. */
 #include "config.h"
 
 #include <stdlib.h>

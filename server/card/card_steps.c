@@ -12,7 +12,7 @@
 
 #define DIM_MAX 16 /* of the greatest rank */
 
-/* What the member of a step's object is. */
+/* The form of the value in a step's object. */
 enum step_form { FORM_DIM, FORM_NUMBER, FORM_MEAN, FORM_NOTHING };
 
 static const struct {

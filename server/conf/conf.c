@@ -216,7 +216,7 @@ static const char *find_default(struct conf *config, char *const *environment,
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Of an address whose form is good: what it needs beside it. */
+/* Checks what an address of good form needs beside it. */
 static enum status verify_address(const struct options *options, const char *address,
                                   struct error *err)
 {
@@ -252,7 +252,7 @@ static enum status verify_model(const struct option_model *model, struct error *
     return model_name_verify(options_model_name(model), err);
 }
 
-/* What the table does not know: forms of addresses and of names. */
+/* Checks that the table cannot express: forms of addresses and of names. */
 static void verify(const struct options *options, struct conf_report *report)
 {
     static const char *const listen[] = {"", "listeners", "PTED_LISTEN", "--listen"};

@@ -136,7 +136,7 @@ static void read_list(const struct reader *r, const struct setting *setting,
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* What messages say before the name of a model: "pted.json:7:5: models." */
+/* The text before the name of a model in messages: "pted.json:7:5: models." */
 static const char *label_of(const struct reader *r, const struct cJSON *value)
 {
     struct error err;

@@ -29,7 +29,7 @@ static struct conn *conn_of(llhttp_t *parser)
     return conn;
 }
 
-/* |http_status| is 0, or the status of the answer, whose text is exchange_error(). */
+/* |http_status| is 0, or the status of the answer; exchange_error() has its text. */
 static bool settle(struct conn *conn, int http_status)
 {
     if (http_status) {
@@ -185,7 +185,7 @@ static bool can_discard(struct conn *conn, bool is_chunked, uint64_t length)
     return is_short && !head_has(fields_of(conn), HTTP_EXPECT);
 }
 
-/* The head is in order: what it says about the connection, then about the request. */
+/* The head is in order. Takes its fields about the connection, then about the request. */
 static bool begin_body(struct conn *conn, const struct head *fields)
 {
     const llhttp_t *parser = &conn->parser;

@@ -31,7 +31,7 @@ struct embedding {
     struct texts_ids *items;         /* texts, the query before them, or pairs; in the arena */
     uint32_t item_count, done_count;
     uint32_t rows, length;     /* of the present run */
-    bool is_query_first;       /* the first vector is that of the query */
+    bool is_query_first;       /* the first vector belongs to the query */
     struct hal_buffer *memory; /* ref held; of the memory for requests */
     float *vectors; /* in |memory|: of each item, as the model gives it; then room for scores */
     const float *answer; /* within |vectors|: |width| floats for each text */
@@ -98,7 +98,7 @@ static enum status find_only(struct request *request, bool is_ranking, bool take
                              char out_name[MODEL_NAME_MAX + 1], struct error *err)
 {
     struct repository_index *index = repository_ref_index(&request->serving->repository);
-    uint32_t counts[2] = {0, 0}; /* those that read pairs; the others */
+    uint32_t counts[2] = {0, 0}; /* models that read pairs; other models */
     char names[2][MODEL_NAME_MAX + 1] = {"", ""};
     for (uint32_t i = 0; i < index->count; i++) {
         const struct model *model = index->models[i];
@@ -404,7 +404,7 @@ static enum status open_states(struct request *request, struct error *err)
 
 /* ---- the end of RUN -------------------------------------------------------------------------- */
 
-/* The times of all runs, put together as if they were those of one: for statistics and logs. */
+/* Adds up the times of all runs as if there were only one, for statistics and logs. */
 static void count_run(struct embedding *embedding, struct rt_sched_job *job)
 {
     embedding->queued_ns = embedding->queued_ns ? embedding->queued_ns : job->queued_ns;

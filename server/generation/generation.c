@@ -204,7 +204,7 @@ static struct rt_sched_queue *enter(struct request *request)
     struct rt_sched_queue *queue = infer_one_enter(request);
     struct generation *generation = generation_of(request);
     if (generation->draft_count > 0) {
-        request->job.rows = 0; /* its rows are those of one answer */
+        request->job.rows = 0; /* all its rows belong to one answer */
     }
     request->job.returns = request->job.rows > 0; /* the next token follows */
     if (generation->answer_count == 0) {
@@ -250,7 +250,7 @@ static void count_step(struct request *request)
     generation->last_ns = now_ns;
 }
 
-/* May the token begin another choice, whose prompt takes long to be copied, noted and echoed? */
+/* May the token begin another choice, and take long to copy, note and echo its prompt? */
 static bool may_begin_long(const struct generation *generation)
 {
     uint32_t next = generation->choice + 1;

@@ -28,7 +28,7 @@ static uint32_t answer_max(const struct generation *generation, uint32_t prompt_
     return wanted < left ? wanted : left;
 }
 
-/* What the text of a token is may depend on some before it: whether a blank stands between them, or
+/* The text of a token may depend on some tokens before it: whether a blank stands between them, or
  * a character goes on. */
 #define TOKENS_BEFORE 8
 
@@ -205,16 +205,17 @@ static enum status settle_text(struct generation *generation, struct error *err)
 
 /* ---- what the client is told ----------------------------------------------------------------- */
 
-/* The tools that an answer may call: what has to have another form is no call, even if it looks so.
- */
+/* The tools that an answer may call. An answer that must have another form is no call, even if it
+ * looks like one. */
 static struct span called_tools(const struct generation *generation)
 {
     enum ask_shape shape = generation->ask.shape;
     return shape == ASK_ANY_TEXT || shape == ASK_CALL ? generation->ask.tools : span_str("");
 }
 
-/* Text that may be told: not what may be the beginning of a call of a tool. What was told is not
- * looked at again: an answer may be long, and this is asked for each of its tokens. */
+/* The end of the text that may be told: before anything that may be the beginning of a call of a
+ * tool. Text that was told is not looked at again: an answer may be long, and this is asked for
+ * each of its tokens. */
 static size_t text_end(const struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
@@ -283,7 +284,7 @@ static void tell(struct request *request, struct generation *generation)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* The times of all steps, put together as if they were those of one: for statistics and logs. */
+/* Adds up the times of all steps as if there were only one, for statistics and logs. */
 static void join_times(const struct generation *generation, struct rt_sched_job *job)
 {
     job->queued_ns = generation->queued_ns;

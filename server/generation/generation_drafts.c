@@ -140,7 +140,7 @@ enum status generation_drafts_sample(struct request *request, struct error *err)
     }
     uint32_t right = generation->right_count;
     count(generation, checked, right < checked ? right : checked, is_said);
-    if (is_on) { /* else the drafts are those of the next choice */
+    if (is_on) { /* else the drafts belong to the next choice */
         drafts_note(drafts, right, misses);
     }
     return ST_OK;
@@ -157,7 +157,7 @@ void generation_drafts_count(const struct request *request)
     uint64_t right = drafted->right - counted->right;
     counter_add(&stats->draft_tokens, drafted->checked - counted->checked);
     counter_add(&stats->accepted_tokens, right);
-    counter_add(&stats->answer_tokens, right); /* beside the one that any step gives */
+    counter_add(&stats->answer_tokens, right); /* beside the token that any step gives */
     for (uint64_t i = 0; i < right; i++) {
         histogram_add(&stats->next_tokens, &histogram_times, 0); /* they came with it */
     }

@@ -230,8 +230,8 @@ static enum status generation_new(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/* The model is known: what takes long comes after the request has been counted, because the
- * threads that render and tokenize are few. */
+/* The model is known. Rendering and tokenizing take long and have few threads, so they come after
+ * the request has been counted. */
 static enum status parse_counted(struct request *request, struct error *err)
 {
     struct generation *generation = generation_of(request);

@@ -76,7 +76,7 @@ static int find(struct request *request)
     return 200; /* the body names the model */
 }
 
-/* What a window begins with. Its language may have to be heard first. */
+/* Adds the first tokens of a window. Its language may have to be heard first. */
 static void add_task(struct transcription *t)
 {
     const struct transcriber *transcriber = t->transcriber;
@@ -274,7 +274,7 @@ static enum status finish(struct request *request, enum status status, struct er
 
 /* ---- SAMPLE ---------------------------------------------------------------------------------- */
 
-/* The encoder is done: what it gave is kept for the steps of the decoder. */
+/* The encoder is done: keeps its result for the steps of the decoder. */
 static enum status keep_hidden(struct transcription *t, const struct rt_result *result,
                                struct error *err)
 {
@@ -288,7 +288,7 @@ static enum status keep_hidden(struct transcription *t, const struct rt_result *
     return ST_OK;
 }
 
-/* What the logits behind the token that starts say: is there speech, and of which language? */
+/* Reads the logits behind the start token: is there speech, and of which language? */
 static void look_at_start(struct transcription *t, const float *logits)
 {
     const struct transcriber *transcriber = t->transcriber;
@@ -331,7 +331,7 @@ static void tell(struct request *request, struct transcription *t)
     }
 }
 
-/* The times of all steps, put together as if they were those of one: for statistics and logs. */
+/* Adds up the times of all steps as if there were only one, for statistics and logs. */
 static void join_times(const struct transcription *t, struct rt_sched_job *job)
 {
     job->queued_ns = t->queued_ns;

@@ -14,8 +14,8 @@
 #include "server/media/sound.h"
 #include "server/server.h"
 
-/* Tokens in front of an answer, beside those of the client's prompt: start, language, task, times;
- * and the one that begins the prompt. */
+/* Tokens in front of an answer: start, language, task, times, and the token that begins the
+ * client's prompt; the prompt itself not counted. */
 #define HEAD_TOKENS_MAX 5
 
 static enum status no_memory(struct error *err)

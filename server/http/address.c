@@ -114,7 +114,7 @@ bool address_is_tls(const char *text)
     return strncmp(text, SCHEME_TLS, strlen(SCHEME_TLS)) == 0;
 }
 
-/* What is behind "tls:". */
+/* The text behind "tls:". */
 static const char *skip_tls(const char *text)
 {
     return address_is_tls(text) ? text + strlen(SCHEME_TLS) : text;

@@ -13,8 +13,9 @@
 
 #include "base/check.h"
 
-/* What a chunk may have beside its data at no charge: the size and two line ends, and twice its
- * data in extensions, as Go allows it (net/http/internal/chunked.go): some sign each chunk. */
+/* Bytes beside the data of a chunk that are free: the size and two line ends, and twice its data in
+ * extensions, as Go allows it (net/http/internal/chunked.go). Some clients sign each chunk there.
+ */
 #define CHUNK_FREE_BYTES (4 + 16)
 #define CHUNK_FREE_FACTOR 2
 
@@ -240,7 +241,7 @@ static enum framing_kind count_field(struct framing *framing, uint8_t byte)
     return FRAMING_PART_NONE;
 }
 
-/* Data pays for what stands beside it. */
+/* Each byte of data lets off the bytes that stand beside it. */
 static void let_off(struct framing *framing, uint64_t bytes)
 {
     framing->bytes -= (uint32_t)(bytes < framing->bytes ? bytes : framing->bytes);
@@ -257,7 +258,7 @@ static enum framing_kind end_size(struct framing *framing)
     return FRAMING_PART_NONE;
 }
 
-/* What |byte| does beside the change of the state, which is done. */
+/* Performs the action of |byte|; the state has changed already. */
 static enum framing_kind act(struct framing *framing, enum framing_action action, uint8_t byte)
 {
     switch (action) {
@@ -335,13 +336,13 @@ static struct framing_part take_blanks(struct framing *framing, struct span *res
     return part_of(FRAMING_PART_HEAD, span_of(blanks, len));
 }
 
-/* What is looked at in one go. */
+/* The bytes that one call looks at. */
 struct scan {
     const uint8_t *first; /* of the head's bytes in it; NULL: none */
     const uint8_t *at, *end;
 };
 
-/* Of 8 bytes those that end a text, below 0x20 or DEL, by their highest bits. The lowest bit that
+/* Marks which of 8 bytes end a text, below 0x20 or DEL, by their highest bits. The lowest bit that
  * is set is right; above it, a borrow may have set others. */
 static uint64_t text_ends(const uint8_t *at)
 {
@@ -401,8 +402,8 @@ static uint8_t pass(uint8_t state, struct scan *scan)
     return state;
 }
 
-/* To the end, or to where the caller has something to do. What is refused is not passed, nor is a
- * TAB in a value. */
+/* Walks to the end, or to a byte for which the caller has something to do. It does not pass a
+ * refused byte, nor a TAB in a value. */
 static enum framing_kind walk(struct framing *framing, struct scan *scan)
 {
     for (;;) {

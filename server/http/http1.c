@@ -52,7 +52,8 @@ static char *put_field(char *at, const char *name, struct span value, size_t max
     return at + value.len;
 }
 
-/* What pages of other origins may read and send (the Fetch standard, section 3.2). */
+/* Fields that tell a browser what pages of other origins may read and send (the Fetch standard,
+ * section 3.2). */
 static char *put_cors(char *at, const struct http_answer *answer)
 {
     if (answer->varies_by_origin) {
@@ -72,7 +73,7 @@ static char *put_cors(char *at, const struct http_answer *answer)
                    "Retry-After, traceparent, X-Request-Id");
 }
 
-/* What a browser lets a page of ours do (W3C, Content Security Policy Level 3). */
+/* Fields that tell a browser what a page of ours may do (W3C, Content Security Policy Level 3). */
 static char *put_page(char *at)
 {
     return put(at, "\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; "

@@ -14,7 +14,7 @@
 #include "base/check.h"
 
 #define FILE_BYTES_MAX (1 << 20)
-/* Of a client: its own certificate, and those between it and its authority. */
+/* Of a client: its own certificate, and the certificates between it and its authority. */
 #define CHAIN_BYTES_MAX (32 << 10)
 #define CHAIN_DEPTH_MAX 6
 /* Both are computed in 0.1 ms at most. Others that OpenSSL offers take milliseconds of the loop. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all kinds of transports share. */
+/* Shared by all kinds of transports. */
 #include "config.h"
 
 #include "server/http/transport.h"

@@ -14,7 +14,7 @@
 #define SOCKET_MAGIC 0x736f636bu
 
 struct transport_socket {
-    struct transport transport; /* first: its address is that of the whole */
+    struct transport transport; /* first: it has the address of the whole struct */
     uint32_t magic;
     uv_shutdown_t shutdown;
     union {

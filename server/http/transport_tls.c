@@ -135,7 +135,7 @@ static void decrypt(struct transport_tls *tls)
     }
 }
 
-/* Uses |feed|. |has_turn|: the row of those that wait has come to this transport. */
+/* Uses |feed|. |has_turn|: this transport is next in the row of waiting ones. */
 static void use_feed(struct transport_tls *tls, bool has_turn)
 {
     if (tls->state == TLS_HANDSHAKE) {
@@ -182,7 +182,7 @@ static void on_idle(uv_idle_t *idle)
             break;
         }
     }
-    while (!list_is_empty(&now)) { /* they stay before those that have come meanwhile */
+    while (!list_is_empty(&now)) { /* they stay before transports that have come meanwhile */
         struct list *link = now.prev;
         list_remove(link);
         list_push_front(&hub->waiting, link);

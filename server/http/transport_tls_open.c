@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The handshake: the client is what it should be, or it is told why not. */
+/* The handshake: the client proves who it is, or it is told why it failed. */
 #include "config.h"
 
 #include <string.h>
@@ -197,7 +197,7 @@ static void open_up(struct transport_tls *tls)
     note_subject(tls);
     tls_tell(tls, TRANSPORT_OPENED);
     if (!tls->is_closing && tls->leftover_count == 0) {
-        tls_go_on_writing(tls); /* what the user has written meanwhile */
+        tls_go_on_writing(tls); /* bytes that the user has written meanwhile */
     }
 }
 

@@ -227,7 +227,7 @@ static enum status open_sequences(struct request *request, struct error *err)
     return ST_OK;
 }
 
-/* The cascade owns the invocations from here on; those of failed calls are freed. */
+/* The cascade owns the invocations from here on; invocations of failed calls are freed. */
 static void fill_cascade(struct bundle *bundle)
 {
     for (uint32_t step = 0; step < bundle->count; step++) {

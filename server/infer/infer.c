@@ -613,7 +613,7 @@ enum status infer_encode(struct request *request, struct error *err)
     struct infer *infer = &request->infer;
     size_t bytes = infer->ops->print_bytes ? infer->ops->print_bytes(request) : 0;
     bool is_counted = bytes > ARENA_KEEP_BYTES;
-    infer->is_short = false; /* what follows does not run twice */
+    infer->is_short = false; /* the rest of the step does not run twice */
     TRY(is_counted ? take_for_answers(request, bytes, err) : ST_OK);
     enum status status = infer->ops->print(request, err);
     if (is_counted) {

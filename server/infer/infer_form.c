@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies that are no JSON: a picture, a sound or a text as it is, for a model that takes one, and
- * forms of several parts, a field for each input. The answer is that of the route.
+ * Bodies that are no JSON: a plain picture, sound or text, for a model that takes one, and forms of
+ * several parts, a field for each input. The route decides the form of the answer.
  */
 #include "config.h"
 
@@ -52,7 +52,7 @@ static bool says_file(struct span type)
            begins_with(type, "video/") || is_type(type, "application/ogg");
 }
 
-/* What clients send that say nothing of their body: then its first bytes decide. */
+/* Types that clients send if they do not know the body's: then its first bytes decide. */
 static bool says_nothing(struct span type)
 {
     return type.len == 0 || is_type(type, "application/octet-stream") ||
@@ -360,7 +360,7 @@ static enum status parse_oip(struct request *request, struct infer_call *call,
     return ST_OK;
 }
 
-/* Labels that are as many as the numbers of a row are those of classes. */
+/* If there are as many labels as numbers in a row, these are labels of classes. */
 static bool has_classes(const struct model_io *io)
 {
     const struct shape *shape = &io->meta.shape;

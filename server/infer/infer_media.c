@@ -109,7 +109,7 @@ static bool is_url(struct span text)
     return false;
 }
 
-/* A file as bytes; those of base64 are in memory that close_file() frees. */
+/* A file as bytes. If they were decoded from base64, close_file() frees them. */
 struct file {
     struct span bytes;
     uint8_t *owned;
@@ -208,7 +208,7 @@ static enum status add_job(struct request *request, const struct infer_media_job
     return ST_OK;
 }
 
-/* What a job of a list's call is: it runs now. */
+/* Runs a job of a list's call at once. */
 static enum status run_now(struct request *request, const struct infer_call *call,
                            struct infer_media_job *job, struct error *err)
 {

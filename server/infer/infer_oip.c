@@ -62,7 +62,7 @@ static enum status check_shared(struct request *request, const struct oip_reques
     return is_used ? infer_check_sharing(request, err) : ST_OK;
 }
 
-/* What the query says of results that do not say it themselves. */
+/* Takes the query's settings for results that have none of their own. */
 static void take_query(const struct request *request, struct oip_request *oip)
 {
     infer_take_query(request, &oip->parameters);

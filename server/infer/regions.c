@@ -97,7 +97,7 @@ static enum status check_key(struct span key, struct error *err)
 
 static enum status open_object(struct region *region, struct error *err)
 {
-    /* O_NONBLOCK: its owner may have a lease (fcntl(2)), for which opening would wait. */
+    /* O_NONBLOCK: its owner may have a lease (fcntl(2)), and opening would wait for it. */
     region->fd = shm_open(region->key, O_RDWR | O_NONBLOCK, 0);
     if (region->fd < 0) {
         bool is_ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The protocol has three compute phases: ours of decoding is its compute_input, that of encoding
- * its compute_output. What it has no name for stands beside them, where its clients do not look.
+ * The protocol has three compute phases: our decoding is its compute_input, our encoding its
+ * compute_output. Numbers for which it has no name stand beside them, where its clients do not
+ * look.
  */
 #include "config.h"
 
@@ -25,7 +26,7 @@
 #include "server/server.h"
 #include "server/serving/serving.h"
 
-/* What the monotone clock showed at |ns| in ms since 1970; 0 where it is 0. */
+/* The time |ns| of the monotonic clock in ms since 1970; 0 stays 0. */
 static uint64_t wall_ms(uint64_t ns)
 {
     struct timespec now;
@@ -53,7 +54,7 @@ static void add_time(struct histogram *histogram, uint64_t ns)
     histogram_add(histogram, &histogram_times, ns);
 }
 
-/* The times of a batch are those of its last request: they ran as one. */
+/* The last request of a batch has the times of the batch, because they ran as one. */
 static void add_batch(struct model_stats *stats, const struct rt_sched_job *job, int64_t samples,
                       uint64_t input, uint64_t encode)
 {
@@ -197,7 +198,7 @@ void stats_print_memory(struct buf *out, const struct server *server)
     buf_add_char(out, '}');
 }
 
-/* What the steps of a pipeline have cost, whoever called it: not in the protocol. */
+/* The cost of the steps of a pipeline, in all its calls: not in the protocol. */
 static void print_steps(struct buf *out, const struct model *model)
 {
     for (uint32_t i = 0; i < model->step_count; i++) {
@@ -214,7 +215,7 @@ static void print_steps(struct buf *out, const struct model *model)
     }
 }
 
-/* The rows that run as one, and what has been learnt of their numbers. */
+/* The number of rows that run as one, and the costs that were learnt for each number. */
 static void print_sizes(struct buf *out, const struct model *model)
 {
     struct rt_sched_sizes sizes;

@@ -21,7 +21,7 @@ static const struct card_method *find_said(const struct card *card, const struct
     return card ? card_find_method(card, method) : NULL;
 }
 
-/* What the card says of an encoder must fit. */
+/* The card's settings of an encoder must fit. */
 enum status intake_open_embedder(struct rt_method *method, const struct card *card,
                                  const char *path, const char *tokenizer, struct embedder **out,
                                  struct error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What clients learn of a medium: enough to know which part of a picture a model sees. */
+/* The description of a medium for clients: they can tell which part of a picture a model sees. */
 #include "config.h"
 
 #include "server/intake/medium.h"

@@ -28,7 +28,8 @@ static void give(const struct medium_reader *reader, size_t bytes)
     }
 }
 
-/* What a file decodes to decides how long that takes, or the file itself if it is larger. */
+/* The time of decoding is in proportion to the decoded bytes or to the file, whichever is larger.
+ */
 static enum status weigh(struct medium_reader *reader, struct span file, uint64_t decoded,
                          struct error *err)
 {

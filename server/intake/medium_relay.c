@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Media of inputs that are handed on: those of pipelines. */
+/* Media of inputs of pipelines, which hand them on to their steps. */
 #include "config.h"
 
 #include <stdlib.h>

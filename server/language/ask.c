@@ -666,7 +666,7 @@ static enum status keep_text(struct reader *r, struct span *text)
     return ST_OK;
 }
 
-/* The body is freed before the first step: what the answer needs is copied. */
+/* The body is freed before the first step, so texts that the answer needs are copied. */
 static enum status keep_texts(struct reader *r)
 {
     struct ask *ask = r->ask;

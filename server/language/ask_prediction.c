@@ -11,7 +11,7 @@ struct reader {
     struct error *err;
 };
 
-/* A text is never longer than what stands for it. */
+/* A text is never longer than its string in JSON. */
 static enum status add_text(struct reader *r)
 {
     struct json_string text;

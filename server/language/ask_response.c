@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-/* The text is not much longer than the body, whose bytes are bounded. */
+/* The text is not much longer than the body, which is bounded. */
 #define TEXT_BYTES_MAX (1 << 30)
 #define ITEMS_MAX 4096
 

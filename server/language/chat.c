@@ -71,7 +71,7 @@ static enum status take_token(const struct document *document, const struct cJSO
     return *out ? ST_OK : no_memory(err);
 }
 
-/* A text; or several, of which the one called "default" counts. */
+/* A text; or several, and the text called "default" counts. */
 static enum status take_template(struct chat *chat, const struct document *document,
                                  const struct cJSON *value, struct error *err)
 {

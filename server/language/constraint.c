@@ -122,7 +122,7 @@ void constraint_free(struct constraint *constraint)
 enum status constraint_begin(struct constraint *constraint, struct error *err)
 {
     OBJ_CHECK(constraint, CONSTRAINT_MAGIC);
-    grammar_walk_free(constraint->walk); /* its bounds are those of one text */
+    grammar_walk_free(constraint->walk); /* its bounds are for one text */
     constraint->walk = NULL;
     TRY(grammar_walk_new(constraint->grammar, &constraint->walk, err));
     constraint->state = grammar_walk_begin(constraint->walk);

@@ -31,7 +31,7 @@ void drafts_init(struct drafts *drafts, const uint32_t *said, uint32_t said_coun
 
 /* ---- looking for guesses --------------------------------------------------------------------- */
 
-/* How many tokens before |end| in |text| are those at the end of |tokens|. */
+/* How many tokens before |end| in |text| are the same as at the end of |tokens|. */
 static uint32_t match_before(const uint32_t *text, uint32_t end, const uint32_t *tokens,
                              uint32_t count)
 {

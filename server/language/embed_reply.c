@@ -94,7 +94,7 @@ struct rank {
     uint32_t index;
 };
 
-/* The greatest score first, then the order of the request; what is no number comes last. */
+/* The greatest score first, equal ones in the order of the request; NaN comes last. */
 static int compare_ranks(const void *a, const void *b)
 {
     const struct rank *x = a, *y = b;

@@ -197,7 +197,7 @@ static enum status read_ends(struct generator *generator, const char *path, stru
     return status;
 }
 
-/* What the texts of tokens say, where ids are not given. */
+/* Where ids are not given, they are found by the texts of tokens. */
 static void take_tokens(struct generator *generator)
 {
     const char *end = generator->chat.tokens[CHAT_EOS], *bos = generator->chat.tokens[CHAT_BOS];
@@ -224,7 +224,7 @@ static enum status check_size(const struct generator *generator, struct error *e
                            size, vocab);
 }
 
-/* The settings beside a tokenizer, each of which may be missing. */
+/* Reads the settings beside a tokenizer. Each of the files may be missing. */
 static enum status read_settings(struct generator *generator, const struct sidecars *sidecars,
                                  struct error *err)
 {

@@ -141,7 +141,7 @@ static float max_block(const float *logits)
     return max;
 }
 
-/* The maximum from |first| on, of a block or of what is left. NaN is none. */
+/* The maximum of a block from |first| on, or of the rest. NaN is none. */
 static float max_from(const float *logits, uint32_t first, uint32_t vocab)
 {
     float max = -INFINITY;
@@ -212,7 +212,7 @@ static float sum_block(const float *logits, float max, float scale)
     return sum;
 }
 
-/* The sum of the weights from |first| on, of a block or of what is left. */
+/* The sum of the weights of a block from |first| on, or of the rest. */
 static double sum_from(const float *logits, uint32_t first, uint32_t vocab, float max, float scale)
 {
     double sum = 0;
@@ -262,15 +262,15 @@ static double uniform(uint64_t seed, uint64_t index)
     return (double)(bits >> 11) * 0x1p-53;
 }
 
-/* What differences of logits are multiplied with. Finite for the least temperature, too: the weight
- * of the largest logit would be NaN otherwise. */
+/* The factor of differences of logits. Finite for the least temperature, too: the weight of the
+ * largest logit would be NaN otherwise. */
 static float scale_of(const struct sampler *sampler)
 {
     double scale = 1 / sampler->options.temperature;
     return scale < (double)FLT_MAX ? (float)scale : FLT_MAX;
 }
 
-/* The weight of a token beside the largest one, whose weight is 1. */
+/* The weight of a token; the weight of the largest logit is 1. */
 static double weight(const struct sampler *sampler, float logit, float max)
 {
     return exp((double)(logit - max) / sampler->options.temperature);
@@ -430,7 +430,7 @@ static uint32_t take_until(struct share *share, uint32_t count, double wanted, b
 }
 
 /* The bucket in which the sum of all weights so far reaches |wanted|, or passes it; else the last
- * one, up to |last|, that has a weight, as the first one has. |*out_before|: the sum before it. */
+ * bucket up to |last| that has a weight; the first one has. |*out_before|: the sum before it. */
 static uint32_t find_bucket(const struct share *share, uint32_t last, double wanted, bool is_enough,
                             double *out_before)
 {

@@ -284,7 +284,7 @@ static enum status open_words(struct transcriber *transcriber, const char *path,
                : ST_OK;
 }
 
-/* What the methods of its program say. */
+/* Reads the constant methods of its program. */
 static bool read_methods(struct transcriber *transcriber, const struct rt_method *method)
 {
     transcriber->encoder = rt_program_find_method(rt_method_program(method), span_str(ENCODER));

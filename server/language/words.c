@@ -11,7 +11,8 @@
 
 #define WORDS_MAGIC 0x776f7264u
 
-/* What a token may be in words_bytes_max(), however short the vocabulary's tokens are. */
+/* words_bytes_max() counts at least so many bytes for a token, however short the vocabulary's
+ * tokens are. */
 #define TOKEN_BYTES_MIN 256
 
 struct words {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * JPEG: its head here, its pixels by libjpeg-turbo, with the settings of Pillow. Rows come one by
- * one, those that the crop drops are decoded no further than needed. A file with several scans,
- * such as a progressive one, has its coefficients in memory.
- * Source: ITU-T T.81; Adobe's marker APP14 is libjpeg's affair.
+ * one; rows that the crop drops are decoded no further than needed. A file with several scans, such
+ * as a progressive one, has its coefficients in memory. Source: ITU-T T.81; Adobe's marker APP14 is
+ * libjpeg's affair.
  */
 #include "config.h"
 
@@ -28,7 +28,8 @@
 #define SCANS_MAX 500
 #define SCAN_BLOCKS_MAX ((uint64_t)1 << 26)
 
-/* Columns beside the part that are decoded: those at its edge are made with their neighbours. */
+/* Columns beside the part that are decoded, too: columns at its edge are made with their
+ * neighbours. */
 #define EDGE 16
 
 /* Libjpeg writes aligned rows past the caches, from where they are read at once: the picture takes
@@ -191,7 +192,7 @@ static _Noreturn void on_error(j_common_ptr jpeg)
     fail(reader, ST_INVALID, text);
 }
 
-/* Warnings: the decoder goes on, with what it makes of wrong bits, as Pillow does. */
+/* Warnings: the decoder makes something of wrong bits and goes on, as Pillow does. */
 static void on_message(j_common_ptr jpeg, int level)
 {
     (void)jpeg;

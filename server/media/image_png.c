@@ -30,7 +30,8 @@ static bool is_type(const uint8_t *chunk, const char *type)
     return memcmp(chunk + 4, type, 4) == 0;
 }
 
-/* Chunk eXIf may be anywhere. What cannot be a chunk ends the search: libpng says what is wrong. */
+/* Chunk eXIf may be anywhere. Bytes that cannot be a chunk end the search: libpng will report them.
+ */
 static unsigned find_orientation(struct span file)
 {
     size_t at = SIGNATURE_BYTES;

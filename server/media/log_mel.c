@@ -153,7 +153,7 @@ static void load_lane(const struct log_mel *log_mel, const struct wave *wave, ui
     }
 }
 
-/* The energies of the two real signals whose transform is that of a complex one. */
+/* The energies of two real signals that were transformed together, as one complex signal. */
 static void split_lane(double *const work[4], uint32_t lane, double *even, double *odd)
 {
     for (uint32_t bin = 0; bin < BINS; bin++) {

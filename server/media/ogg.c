@@ -68,7 +68,7 @@ static bool read_page(struct span rest, struct page *out)
     return checksum(at, out->bytes) == read_u32(at + CRC_AT);
 }
 
-/* What libvorbis needs of the first header. */
+/* Has the first header everything that libvorbis needs? */
 static bool is_first_header(struct span packet)
 {
     const uint8_t *at = packet.ptr;

@@ -14,11 +14,11 @@
  * Axes by what they do to the file: |along| goes over the pixels of a row of the file, and |down|
  * over its rows.
  *
- *     along first   each row that comes is resized along, and the results wait in the ring; several
+ *     along first   each received row is resized along, and the results wait in the ring; several
  *                   of them become one
  *     down first    rows wait in the ring as they come; several become one, which is resized along
  *
- * What then is ready is a row of the result, or a column of it if the picture is turned.
+ * The result is a row of the resized picture, or a column of it if the picture is turned.
  */
 struct resize {
     struct axis along, down;
@@ -71,7 +71,7 @@ static bool is_down_first(const struct resize_task *task)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Rows that |down| needs at a time: at most those of its filter. */
+/* Rows that |down| needs at a time: at most as many as its filter has taps. */
 static uint32_t ring_count_max(const struct axis_task *down)
 {
     return axis_stride(down) ? axis_stride(down) : 1;

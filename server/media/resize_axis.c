@@ -143,7 +143,7 @@ static void store_weight(struct axis *axis, size_t at, double weight)
     axis->low[at] = (int16_t)(value & ((1 << RESIZE_LOW_BITS) - 1));
 }
 
-/* |weights| has room for those of one output. */
+/* |weights| has room for one output. */
 static void init_output(struct axis *axis, const struct axis_task *task, uint32_t i,
                         double *weights)
 {
@@ -231,7 +231,7 @@ static bool pack_weight(struct axis *axis, uint32_t i, uint32_t tap, uint32_t pl
     return value == 0;
 }
 
-/* Blocks have places for more taps than the outputs. Those behind the last input go in front. */
+/* Blocks have places for more taps than the outputs. Places behind the last input go in front. */
 void axis_pack(struct axis *axis, uint32_t end)
 {
     uint32_t places = axis->block_count * AXIS_BLOCK;

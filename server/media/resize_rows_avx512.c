@@ -68,7 +68,7 @@ AVX512 static inline __m512i load_pixels(const uint8_t *row, const int8_t *from,
     return _mm512_shuffle_epi8(all, channels);
 }
 
-/* Those of each output, for all its channels. */
+/* Loads the digits of each output, for all its channels. */
 AVX512 static inline struct digits load_digits(const int8_t *block)
 {
     const __m512i low = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);

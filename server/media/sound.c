@@ -262,7 +262,7 @@ static enum status mix(struct sound *sound, uint64_t frames, struct error *err)
     return ST_OK;
 }
 
-/* |mono| is NULL at the end: what the resampler still has. */
+/* |mono| is NULL at the end: takes the rest that the resampler still has. */
 static enum status resample(struct sound *sound, const float *mono, uint64_t frames, float *out,
                             struct error *err)
 {
@@ -278,7 +278,7 @@ static enum status resample(struct sound *sound, const float *mono, uint64_t fra
         used += taken;
         sound->count += written;
         if (taken == 0 && written == 0) {
-            break; /* there is no room for what rounding adds */
+            break; /* there is no room for samples that rounding adds */
         }
     }
     return ST_OK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What clients see of a model's method: inputs, outputs, structure, an example, placement. */
+/* The description of a model's method for clients: inputs, outputs, structure, an example,
+ * placement. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -132,7 +133,7 @@ static enum status print_answer(struct model *model, struct model_io *io, struct
     return io->meta.answer_form ? ST_OK : no_memory(err);
 }
 
-/* What the card says; its texts live as long as the origin. */
+/* Takes the card's entries; their texts live as long as the origin. */
 static enum status take_card(struct model *model, struct error *err)
 {
     const struct card *card = model->origin->card;
@@ -158,7 +159,8 @@ static enum status take_card(struct model *model, struct error *err)
     return ST_OK;
 }
 
-/* What a call gives people in place of the numbers of |io|, for the descriptions of calls. */
+/* Notes the answer for people that a call gives in place of the numbers of |io|, for the
+ * descriptions of calls. */
 static void note_answer(const struct model_io *io, struct call_io *results)
 {
     static const enum call_answer answers[] = {
@@ -245,7 +247,7 @@ static enum status print_medium(struct model *model, struct model_io *io, struct
     return io->meta.media_form ? ST_OK : no_memory(err);
 }
 
-/* The descriptions of inputs are those of the call, too. */
+/* The call's descriptions of inputs change, too. */
 enum status model_give_medium(struct model *model, struct model_io *io, struct medium *medium,
                               struct error *err)
 {

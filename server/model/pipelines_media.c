@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inputs of pipelines that come as files or texts, because those of their steps do. */
+/* Inputs of pipelines that come as files or texts, because inputs of their steps do. */
 #include "config.h"
 
 #include "base/check.h"

@@ -214,7 +214,7 @@ static const struct model *find_method(const struct repository_index *index, con
     return NULL;
 }
 
-/* A file that is only listed, whose method |name| may be: "a.b" of the file "a". Or NULL. */
+/* A file that is only listed and may have the method |name|: "a.b" of the file "a". Or NULL. */
 static struct model *find_listed(const struct repository_index *index, const char *name)
 {
     char file[MODEL_NAME_MAX + 1];

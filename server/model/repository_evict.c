@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which models give way when --model-bytes-max is reached. */
+/* Chooses the models that give way when --model-bytes-max is reached. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct evictor {
     struct repository_index *index; /* ref held */
     struct candidate *candidates;   /* owned; by |used_ns| */
     uint32_t count;
-    struct model **models; /* owned; refs held: those that have gone */
+    struct model **models; /* owned; refs held: models that have given way */
     uint32_t model_count;
 };
 

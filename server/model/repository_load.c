@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From listed files to models in a draft, and what options say of models by name. */
+/* From listed files to models in a draft; checks options that name models. */
 #include "config.h"
 
 #include <limits.h>
@@ -37,7 +37,7 @@ static enum status check_callable(const struct rt_program *program, struct error
     return error_set(err, ST_CORRUPT, "%s", failure ? failure->text : "the program has no methods");
 }
 
-/* The runtime's text begins with the path. It is cut off here: clients, who see the rest, need not
+/* The runtime's text begins with the path. It is cut off here: clients see the text and need not
  * know where our files are. */
 #define ERROR_PATH_MAX 160
 

@@ -146,7 +146,8 @@ static void open_batches(struct model *model)
         error_set(&model->why_alone, ST_UNSUPPORTED, "it has not been tried yet");
     }
     model->batch_size_max = rt_batch_size_max(model->method);
-    bool has_steps = rt_program_state_bytes(model->program) > 0; /* whose dim 0 is no sample */
+    /* dim 0 of its states is no sample */
+    bool has_steps = rt_program_state_bytes(model->program) > 0;
     if (model->batch_size_max == 0 && rows > 1 && !has_steps) {
         model->batch_size_max = 1; /* exported for one sample; its operators decide */
     }

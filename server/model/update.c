@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The draft of an update is made from nothing: models of files that stay as they are are carried
- * over, and the others are loaded. A source is what the models of one origin have in common.
+ * over, and the others are loaded. Models of one origin share a source.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 
 struct source {
     struct origin *origin; /* borrowed from the models */
-    struct model **models; /* in the updater's list, like those of the other sources */
+    struct model **models; /* in the updater's list, like the models of other sources */
     uint32_t count;
     bool is_settled; /* its file was listed */
 };
@@ -36,7 +36,7 @@ struct updater {
     bool is_found;  /* UPDATE_LOAD, UPDATE_UNLOAD: the name */
 };
 
-/* What becomes of a file. */
+/* What is done with a file. */
 enum decision { KEEP, LEAVE_OUT, UNLOAD, LIST, LOAD };
 
 static enum status exhausted(struct error *err)
@@ -60,7 +60,7 @@ static int compare_models(const void *left, const void *right)
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-/* What the index is made from. */
+/* Lists the sources of the present index. */
 static enum status list_sources(struct updater *u, const struct repository_index *index,
                                 struct error *err)
 {
@@ -151,7 +151,7 @@ static bool is_on_demand(const struct updater *u, const struct catalog_file *fil
     return bytes_max(u) > 0 && !file->is_named;
 }
 
-/* The bytes of models that are loaded now; what an update replaces is taken off again. */
+/* The bytes of models that are loaded now; models that the update replaces are taken off again. */
 static void count_bytes(struct updater *u)
 {
     for (uint32_t i = 0; i < u->source_count; i++) {
@@ -159,7 +159,7 @@ static void count_bytes(struct updater *u)
     }
 }
 
-/* Takes |bytes| for a file, in place of those of |old|. */
+/* Takes |bytes| for a file, in place of the bytes of |old|. */
 static enum status take_bytes(struct updater *u, const struct catalog_file *file,
                               const struct source *old, struct error *err)
 {
@@ -449,7 +449,7 @@ static enum status settle_pipelines(struct updater *u, struct error *err)
                                             .keeps_failed = update->with_dependents};
     bool is_same = update->kind == UPDATE_SCAN && !update->retries_failed &&
                    update->loaded_count == 0 && update->gone_count == 0;
-    is_same |= update->kind == UPDATE_NEED; /* what pipelines call is loaded already */
+    is_same |= update->kind == UPDATE_NEED; /* models that pipelines call are loaded already */
     if (is_same) {
         return keep_pipelines(u, err);
     }
@@ -594,8 +594,8 @@ static void follow(struct update *update, struct rt_sequences *sequences)
     }
 }
 
-/* What generations of the retired models have computed is of no use to newer ones. No name leads to
- * these models any more, unless a newer generation does. */
+/* States that generations of the retired models have computed are of no use to newer ones. No name
+ * leads to these models any more, unless a newer generation does. */
 static void end_sequences(const struct update *update, struct rt_sequences *sequences)
 {
     for (uint32_t i = 0; i < update->retired_count; i++) {

@@ -29,7 +29,7 @@ struct otlp {
     const struct curl *curl;
     CURL *easy;                 /* owned; the writer's thread uses it */
     struct curl_slist *headers; /* owned */
-    struct buf head;            /* what stands before the spans */
+    struct buf head;            /* the text before the spans */
     struct buf body;
     size_t answer_bytes;  /* of the answer to the current request */
     uint64_t stopping_ms; /* when the sink was first seen to stop; 0: not yet */

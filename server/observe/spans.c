@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of attributes are those of OpenTelemetry's semantic conventions for HTTP servers, and
- * "pted." for the rest.
+ * Attributes have the names of OpenTelemetry's semantic conventions for HTTP servers; names of the
+ * rest begin with "pted.".
  */
 #include "config.h"
 

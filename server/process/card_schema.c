@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a card may say, for programs that check documents: JSON Schema, draft 2020-12. */
+/* The JSON Schema of a card, for programs that check documents: draft 2020-12. */
 #include "config.h"
 
 #include "server/process/card_schema.h"

@@ -44,7 +44,7 @@
 static atomic_bool is_cancelled;
 static _Atomic uint64_t fetched_count, unchanged_count, failed_count;
 
-/* What the server says of a state of the file; "" if it does not. */
+/* The server's marks of a state of the file; "" if there is none. */
 struct tags {
     char etag[TAG_BYTES_MAX], modified[TAG_BYTES_MAX];
 };
@@ -152,8 +152,7 @@ enum status fetch_path(const struct fetch *fetch, const char *url, char *out, si
 
 static enum status file_failed(struct error *err, const char *path, int number)
 {
-    return error_set(err, status_of_errno(number), "cache file %.160s: %s", path,
-                     strerror(number));
+    return error_set(err, status_of_errno(number), "cache file %.160s: %s", path, strerror(number));
 }
 
 /* All folders above |path|. */

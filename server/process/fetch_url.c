@@ -104,7 +104,7 @@ static void find_extension(const char *url, size_t len, char out[8])
     }
 }
 
-/* What stands behind '#'. */
+/* Reads the part behind '#'. */
 static enum status parse_fragment(const char *fragment, struct fetch_target *target,
                                   struct error *err)
 {
@@ -144,8 +144,7 @@ enum status fetch_url_parse(const struct fetch *fetch, const char *url,
         is_good = rest_len > 1 && rest[0] == '/';
         snprintf(target->url, sizeof(target->url), "%.*s", rest_len, rest);
     } else if (is_good) {
-        is_good = rest_len > 0 &&
-                  (strncmp(url, "https:", 6) == 0 || strncmp(url, "http:", 5) == 0);
+        is_good = rest_len > 0 && (strncmp(url, "https:", 6) == 0 || strncmp(url, "http:", 5) == 0);
         snprintf(target->url, sizeof(target->url), "%.*s", (int)len, url);
     }
     find_extension(url, strcspn(url, "?#"), target->extension);

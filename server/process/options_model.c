@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the options say of one model: its file, data, labels, card, tokenizer and versions. */
+/* The options of one model: its file, data, labels, card, tokenizer and versions. */
 #include "config.h"
 
 #include "server/process/options_priv.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What people and programs read about the settings, printed from the table. contrib/settings.sh
+/* Texts about the settings for people and programs, printed from the table. contrib/settings.sh
  * writes all but --help into files; a test compares them. */
 #include "config.h"
 
@@ -76,7 +76,7 @@ void options_print_help(struct buf *out)
 
 /* ---- pted(8) --------------------------------------------------------------------------------- */
 
-/* As a sentence. Dashes are those of options: troff would make hyphens of them. */
+/* As a sentence. Dashes belong to options: troff would make hyphens of them. */
 static void print_sentence(const char *text, struct buf *out)
 {
     buf_add_char(out, (char)toupper((unsigned char)*text));
@@ -250,7 +250,7 @@ static void print_members_of_model(struct buf *out)
     card_schema_print_members("        ", out);
 }
 
-/* The rules of pipelines are those of server/model/pipelines.h. */
+/* server/model/pipelines.h has the rules of pipelines. */
 static const char pipeline_schema[] =
     "    \"reference\": {\"type\": [\"string\", \"integer\"], \"minimum\": 0},\n"
     "    \"output\": {\n"

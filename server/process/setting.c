@@ -60,7 +60,7 @@ static enum status add_value(const char **values, uint32_t *count, uint32_t max,
     return ST_OK;
 }
 
-/* Texts of a source take the place of those of sources before it. */
+/* Texts of a source take the place of the texts of sources before it. */
 static enum status add_text(struct options *options, struct option_texts *texts, const char *value,
                             struct error *err)
 {
@@ -259,7 +259,7 @@ void options_apply(const struct option_setting *setting, struct params *params)
 
 static enum status set_config(struct options *options, const char *value, struct error *err)
 {
-    (void)err; /* who opens it reports whether it can be read */
+    (void)err; /* opening it reports whether it can be read */
     options->config_file = value;
     return ST_OK;
 }

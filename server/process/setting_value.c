@@ -34,7 +34,7 @@ static const struct suffix *suffixes_of(enum option_type type)
     return type == OPTION_BYTES ? byte_suffixes : type == OPTION_MS ? ms_suffixes : count_suffixes;
 }
 
-/* What a number looks like, for errors. */
+/* The form of a number, for errors. */
 static const char *form_of(enum option_type type)
 {
     return type == OPTION_BYTES ? "a size such as 65536 or 64M"

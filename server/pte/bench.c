@@ -21,7 +21,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NEVER UINT64_MAX
-#define DOCUMENT_BYTES_MAX ((size_t)4 << 20) /* of what the server says of itself */
+#define DOCUMENT_BYTES_MAX ((size_t)4 << 20) /* of the server's description of itself */
 #define REPORT_BYTES_MAX ((size_t)16 << 20)
 #define PATH_BYTES_MAX 4096
 #define WIDTH 80 /* of a window of unknown width */
@@ -188,7 +188,7 @@ static enum status warm_up(struct bench *bench, const struct bench_run *measured
     run.duration_ns = bench->options.warm_up_ms * NS_PER_MS;
     run.count_max = NEVER;
     run.grace_ns = 0;
-    run.seed++; /* other arrivals than those that are measured */
+    run.seed++; /* other arrivals than in the measured run */
     bench->is_warming_up = true;
     TRY(run.duration_ns ? bench_load_run(bench->load, &run, result, err) : ST_OK);
     bench->is_warming_up = false;

@@ -8,7 +8,7 @@
 #include "base/check.h"
 
 #define NS_PER_S 1e9
-#define NS_MAX 9e18 /* what a double may be for a uint64_t */
+#define NS_MAX 9e18 /* the largest double that becomes a uint64_t */
 
 /* At a fixed rate each time is a multiple of the gap, so no error adds up. */
 static void plan(struct bench_arrivals *a)

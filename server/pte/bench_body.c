@@ -23,7 +23,7 @@
 #define INTEGERS 4 /* random integers are below it, so that indices into tables are valid */
 #define NAMES_TEXT_MAX 160
 
-/* What the functions below make bodies from. */
+/* The state from which the functions below make bodies. */
 struct builder {
     const struct bench_model *model;
     const struct bench_body_options *options;

@@ -31,8 +31,8 @@
 #define NEVER UINT64_MAX
 #define EVENTS_MAX 256
 #define ANSWER_BYTES_MAX ((size_t)256 << 20)
-#define FILES_SPARE 64                /* descriptors beside those of the connections */
-#define REST_NS (100 * NS_PER_MS)     /* of a client that found no server */
+#define FILES_SPARE 64                /* descriptors beside the connections */
+#define REST_NS (100 * NS_PER_MS)     /* pause of a client that found no server */
 #define PROGRESS_NS (200 * NS_PER_MS) /* between two looks at the run */
 #define PROCESSOR_NS NS_PER_S         /* between two looks at our own processor time */
 #define BUSY_SHARE 0.95               /* of a processor: we can do no more */
@@ -55,7 +55,7 @@ struct slot {
     uint64_t since_ns;             /* when the latency begins; or when the rest ends */
 };
 
-/* Of this process, whose only thread that works is ours. */
+/* Of this process, in which only our thread works. */
 struct usage {
     uint64_t cpu_ns, starved_ns; /* running, and ready to run without a processor */
 };
@@ -457,7 +457,7 @@ static void look(struct bench_load *load)
     }
 }
 
-/* The end of the run plus some time for what was due before. */
+/* The end of the run, and some time more for requests that were due before. */
 static bool is_grace_over(const struct bench_load *load)
 {
     uint64_t duration_ns = load->run->duration_ns;

@@ -157,7 +157,7 @@ static void draw_series(struct field *field, const struct series *series)
     }
 }
 
-/* What the steps were asked for, as far as there is room. */
+/* The rates or numbers of clients of the steps, as far as there is room. */
 static void print_steps(const struct field *field, struct buf *out)
 {
     uint32_t at = 0;

@@ -50,7 +50,7 @@ struct chat {
     struct buf system; /* owned, as all: the system's text */
     struct buf turns;  /* messages as JSON, each with a comma in front */
     struct buf schema;
-    struct buf input; /* what has been read and is no line yet */
+    struct buf input; /* bytes that have been read and are no line yet */
     bool is_input_over;
     bool is_terminal;           /* standard output */
     bool is_interactive;        /* standard input */
@@ -287,7 +287,7 @@ static void print_message(struct buf *out, const char *role, struct span text)
     buf_add_char(out, '}');
 }
 
-/* "[...]": the system's text, and what was said. */
+/* "[...]": the system's text and the conversation. */
 static void print_messages(const struct chat *chat, struct buf *out)
 {
     size_t begin = out->len;
@@ -399,7 +399,7 @@ static enum line_end read_more(struct chat *chat)
     return LINE_WHOLE;
 }
 
-/* A line without its end at |out|, whose bytes are overwritten by the next one. */
+/* A line without its end at |out|; the next line overwrites the bytes. */
 static enum line_end read_line(struct chat *chat, struct buf *out)
 {
     buf_reset(out);

@@ -18,7 +18,7 @@
 struct stream {
     struct transfer *transfer;
     struct chat_answer *answer;
-    struct buf event; /* what has come of it */
+    struct buf event; /* the bytes of it that have come */
     bool is_terminal;
     const volatile int *stop;
     uint64_t began_ns;

@@ -112,7 +112,7 @@ enum status client_init(struct client *client, const struct target *target,
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-/* A handle whose options are being set; what follows the first failure is not set. */
+/* A handle whose options are being set; options after the first failure are not set. */
 struct set_up {
     const struct curl *curl;
     CURL *easy;

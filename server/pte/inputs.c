@@ -77,7 +77,8 @@ static enum status assign_input(struct pte_inputs *inputs, const char *option, s
                : error_prefix(err, "--input ");
 }
 
-/* A text of one word that is meant as a file, for which its name must not be taken. */
+/* Does a text of one word look like a file's name? It is refused, because the name would be taken
+ * for the text. */
 static bool is_file_name(const char *text)
 {
     return !strpbrk(text, " \t\n") && (strchr(text, '/') || ends_with(text, ".txt"));
@@ -102,8 +103,7 @@ static enum status assign_file(struct pte_inputs *inputs, const char *file, stru
     }
     return found == 1
                ? add_value(inputs, index, file, file, err)
-               : error_set(err, ST_INVALID,
-                           "%.64s: %s; expected NAME=X, where NAME is %s", file,
+               : error_set(err, ST_INVALID, "%.64s: %s; expected NAME=X, where NAME is %s", file,
                            pte_input_is_tensor(file) ? "there are several inputs"
                            : found ? "several inputs are made from a picture, a sound or a text"
                                    : "no card says that an input is made from a picture, a sound "
@@ -250,7 +250,7 @@ static enum status choose_shapes(struct pte_inputs *inputs, pte_inputs_choose_f 
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* The shape of a content is that of the input. Media may decide their number and length. */
+/* A content has the shape of the input. Media may decide their number and length. */
 static enum status set_content(struct pte_inputs *inputs, uint32_t index,
                                const struct pte_input_ops *ops, void *own, struct error *err)
 {

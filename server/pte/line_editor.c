@@ -29,7 +29,8 @@
 #define PASTE_MARK_BYTES 5 /* "[200~" */
 #define PASTE_WAIT_MS 50   /* for the rest of a mark */
 
-/* What is used of histedit.h of libedit 3.1, whose numbers and types are its interface. */
+/* The part of histedit.h of libedit 3.1 that is used. Its numbers and types are the library's
+ * interface. */
 struct editline;
 struct history;
 
@@ -274,7 +275,7 @@ static char *print_prompt(struct editline *edit)
     return text;
 }
 
-/* libedit wants the locale's characters, and those of a chat are UTF-8. */
+/* libedit wants the locale's characters, and a chat has UTF-8. */
 static void use_utf8(void)
 {
     if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX < 4) {

@@ -174,7 +174,7 @@ static void separate(struct printer *p, uint8_t level)
     }
 }
 
-/* Recursive, one call for each dim, of which there are at most SHAPE_RANK_MAX. */
+/* Recursive, one call for each dim; there are at most SHAPE_RANK_MAX. */
 static void print_level(struct printer *p, uint8_t level, size_t offset)
 {
     if (level == p->shape->rank) { /* rank 0 */

@@ -11,7 +11,7 @@
 #include "server/pte/profile.h"
 
 #define PROFILE_FORMAT 1
-/* Tracks behind those of threads: calls, and a device other than the CPU. */
+/* Tracks behind the tracks of threads: calls, and a device other than the CPU. */
 #define TRACE_CALLS 1000000
 #define TRACE_DEVICE 1000001
 

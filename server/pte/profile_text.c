@@ -11,7 +11,7 @@
 
 #define LAYER_COLUMNS 36
 
-/* What a row of a table sums up. */
+/* The sums of a row of a table. */
 struct sum {
     const char *op;
     const struct rt_profile_row *row; /* NULL: several */
@@ -39,7 +39,7 @@ static double rate(double amount, uint64_t busy_ns)
     return busy_ns > 0 ? amount / (double)busy_ns : 0;
 }
 
-/* "120.1  63%" of what one worker reaches, or "120.1" if the peak is 0; a dash where there is
+/* "120.1  63%", with the part of one worker's peak, or "120.1" if the peak is 0; a dash if there is
  * nothing to count. */
 static void print_rate(double amount, uint64_t busy_ns, double peak_per_second, struct buf *out)
 {
@@ -76,7 +76,7 @@ static void print_sum(const struct pte_profile *p, const struct sum *sum, struct
     print_rate(sum->bytes, sum->busy_ns, p->peaks.read_bytes / workers, out);
 }
 
-/* On a device other than the CPU: a mark for what the CPU did, or took part in by copies. */
+/* On a device other than the CPU: a mark for work that the CPU did, or took part in by copies. */
 static void print_place(const struct pte_profile *p, const struct sum *sum, struct buf *out)
 {
     if (!p->device->is_host && sum->host_ns > 0) {

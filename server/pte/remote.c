@@ -18,7 +18,7 @@
 #define DESCRIPTION_BYTES_MAX ((size_t)64 << 20)
 #define DATA_BYTES_MAX ((size_t)4 << 30) /* of an input */
 #define STRINGS_MAX (1 << 20)            /* that are all one text */
-#define RESULTS_BYTES ((size_t)4 << 20)  /* for what describes results */
+#define RESULTS_BYTES ((size_t)4 << 20)  /* for descriptions of results */
 #define PATH_BYTES_MAX (4 << 10)
 
 bool pte_remote_is_name(struct span name)
@@ -367,7 +367,8 @@ static void print_output(struct pte_remote *remote, uint32_t index, bool is_answ
     *is_first = false;
 }
 
-/* Which results are wanted, and how; nothing if the server has no answers: all tensors. */
+/* Lists the wanted results and their forms. If the server has no answers for people it lists
+ * nothing: then all results come as tensors. */
 static void print_outputs(struct pte_remote *remote)
 {
     bool has_answers = false, is_first = true, wants_all = remote->wish == PTE_REMOTE_BOTH;

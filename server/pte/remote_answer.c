@@ -17,13 +17,13 @@ struct output {
     struct shape shape;
     bool has_shape, has_data, is_binary;
     struct span data;      /* JSON */
-    uint64_t binary_bytes; /* what stands behind the JSON */
+    uint64_t binary_bytes; /* bytes behind the JSON */
 };
 
 struct answer {
     struct pte_remote *remote;
     struct json in;
-    struct span rest; /* what of the bytes behind the JSON nobody has taken */
+    struct span rest; /* bytes behind the JSON that no result has taken */
 };
 
 static enum status no_memory(const struct answer *a, struct error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server says of a model. */
+/* A server's metadata of a model. */
 #include "config.h"
 
 #include <stdio.h>
@@ -213,7 +213,7 @@ static void mark_part(const struct reader *r, const struct cJSON *form, const ch
     }
 }
 
-/* "answer": "boxes", with what the member of that name says. Other words are for other clients. */
+/* "answer": "boxes", with the member of that name. Other words are for other clients. */
 static void read_form(const struct reader *r, const struct cJSON *item, struct pte_remote_form *out)
 {
     const char *word = text_of(r, item, "answer");
@@ -409,7 +409,8 @@ static enum status ask(struct pte_remote *remote, const char *path, read_f *read
     return read_answer(remote, path, read, err);
 }
 
-/* What not every server has: a refusal, or an answer of another kind, says only that. */
+/* Asks for something that not every server has: a refusal, or an answer of another kind, only means
+ * that. */
 static enum status ask_if_known(struct pte_remote *remote, const char *path, read_f *read,
                                 struct error *err)
 {

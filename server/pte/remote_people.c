@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers for people that a server has made: each row is JSON as `call` writes it. What it says is
- * checked before it reaches a terminal or a file.
+ * Answers for people that a server has made: each row is JSON as `call` writes it. It is checked
+ * before it reaches a terminal or a file.
  */
 #include "config.h"
 
@@ -45,7 +45,7 @@ static enum status read_map(struct json *in, struct buf *out, struct json_string
     }
 }
 
-/* What people read of |json| goes to |out|; |*out_string|: the text itself, or a map's picture. */
+/* |out| gets the text for people of |json|; |*out_string|: the text itself, or a map's picture. */
 static enum status read_row(enum answer_kind kind, struct span json, struct buf *out,
                             struct json_string *out_string, struct error *err)
 {

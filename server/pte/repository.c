@@ -26,7 +26,7 @@ struct repository_options {
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* |own| is an option without a value that the command has beside those of all clients. */
+/* |own| is an option without a value that the command has beside the options of all clients. */
 static enum status parse(const struct pte_command *command, int argc, char *const argv[],
                          const char *own, bool *out_own, struct repository_options *options,
                          struct error *err)
@@ -412,9 +412,8 @@ static int run_unload(int argc, char *const argv[])
 {
     struct repository_options options = {.url = NULL};
     struct error err;
-    enum status status =
-        parse(&pte_unload_command, argc, argv, "--dependents", &options.with_dependents, &options,
-              &err);
+    enum status status = parse(&pte_unload_command, argc, argv, "--dependents",
+                               &options.with_dependents, &options, &err);
     return pte_finish(&pte_unload_command,
                       status == ST_OK ? change(&options, "unload", &err) : status, &err);
 }

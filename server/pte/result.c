@@ -25,7 +25,7 @@ void pte_result_print_json(struct buf *out, struct span json)
         if (code == 0x7f || (len > 1 && utf8_is_disruptive(code))) {
             buf_printf(out, "\\u%04x", code);
         } else if (code < 0x20) {
-            buf_add_char(out, ' '); /* between tokens; those of strings are escaped */
+            buf_add_char(out, ' '); /* between tokens; controls in strings are escaped */
         } else {
             buf_add(out, p, len);
         }

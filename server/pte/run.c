@@ -33,7 +33,7 @@ struct run_options {
 /* A call and its results, whatever makes them. */
 struct run {
     const struct run_options *options;
-    void *own; /* what the functions get */
+    void *own; /* passed to the functions */
     enum status (*once)(void *own, uint64_t *out_ns, struct error *err);
     enum status (*show)(const struct run *run, struct error *err);
     const struct pte_inputs *inputs;
@@ -184,7 +184,7 @@ static enum status call_once(void *own, uint64_t *out_ns, struct error *err)
     return pte_call_once(own, out_ns, err);
 }
 
-/* |answer|: what the card says of it, or NULL. */
+/* |answer|: its form by the card, or NULL. */
 static enum status show_tensor(const struct run *run, uint32_t index,
                                const struct answer_form *answer, struct error *err)
 {
@@ -220,7 +220,7 @@ static enum status show_one(const struct run *run, uint32_t index, struct error 
                                               : show_tensor(run, index, answer, err);
 }
 
-/* Is |index| one of those that the answer of another one is made from? */
+/* Is the answer of another result made from result |index|? */
 static bool is_part(const struct pte_call *call, uint32_t index)
 {
     for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
@@ -300,7 +300,8 @@ static enum status show_remote(const struct run *run, struct error *err)
     return ST_OK;
 }
 
-/* Nobody sees the answers of calls that are only timed, as those of a file. */
+/* Calls that are only timed give tensors, because nobody sees their answers; calls of a file do the
+ * same. */
 static enum pte_remote_wish choose_wish(const struct run_options *options)
 {
     return options->output   ? PTE_REMOTE_BOTH

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The control sequences are those of ECMA-48 and xterm that every terminal has for decades; no
- * library is needed for six of them. */
+/* The control sequences of ECMA-48 and xterm that every terminal has had for decades. There are six
+ * of them, so no library is needed. */
 #include "config.h"
 
 #include "server/pte/screen.h"

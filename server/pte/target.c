@@ -163,7 +163,7 @@ static bool parse_model(struct span path, bool may_have_verb, struct target *out
     return !has_part || (may_have_verb && is_verb(part) && !next_part(&path, &part));
 }
 
-/* What stands before the part "v2" of |path|, and behind it. False: there is no such part. */
+/* Splits |path| into the parts before and behind "v2". False: there is no such part. */
 static bool split_at_v2(struct span path, struct span *out_before, struct span *out_behind)
 {
     struct span rest = path, part;

@@ -336,7 +336,8 @@ enum status transfer_end(struct transfer *transfer, CURLcode code, struct error 
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-/* What a status of HTTP that is no success means, for the exit status of a command. */
+/* From a status of HTTP that is no success to a status, which decides the exit status of a command.
+ */
 static enum status status_of(long http_status)
 {
     switch (http_status) {
@@ -351,7 +352,7 @@ static enum status status_of(long http_status)
     case 408:
     case 504:
         return ST_TIMEOUT;
-    case 400: /* what the user gave is bad, not how */
+    case 400: /* the user's values are bad, not the usage */
         return ST_CORRUPT;
     case 413:
         return ST_TOO_LARGE;
@@ -396,7 +397,7 @@ static enum status refuse(long http_status, struct span text, struct error *err)
     return status;
 }
 
-/* The server's text, or the first bytes of what it sent instead. */
+/* The server's text; if it sent something else, its first bytes. */
 static enum status refuse_body(const struct transfer *t, struct error *err)
 {
     const struct document_limits limits = {TRANSFER_HEAD_BYTES_MAX, DOCUMENT_VALUES_MAX};

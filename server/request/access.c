@@ -104,7 +104,7 @@ static int check_token(struct request *request, enum token_scope scope)
 
 /* ---- origins of pages ------------------------------------------------------------------------ */
 
-/* What the answer says: "*", or the page's origin; empty: the page may not read it. */
+/* The origin that the answer allows: "*", or the page's origin; empty: the page may not read it. */
 static struct span allowed_origin(const struct request *request)
 {
     const struct option_texts *origins = &request->server->options->cors_origins;

@@ -127,7 +127,7 @@ static bool find_pace(const struct exchange *exchange, uint64_t now_ms, uint64_t
 }
 
 /* The slowest exchange that holds memory, other than |except|, with fewer than |limit| recent
- * bytes; among equals the one that holds most. NULL: there is none. */
+ * bytes; among equally slow ones the exchange that holds most. NULL: there is none. */
 static struct exchange *find_slowest(const struct server *server, const struct exchange *except,
                                      uint64_t limit, uint64_t now_ms)
 {

@@ -162,7 +162,7 @@ bool offload_forget_task(struct server *server, struct offload_task *task)
     return true;
 }
 
-/* What |done| leads to may forget other tasks, so those that are late are moved to a list first. */
+/* A call of |done| may make others forget their tasks, so late tasks are moved to a list first. */
 uint64_t offload_expire(struct server *server)
 {
     struct offload *offload = &server->offload;

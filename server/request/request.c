@@ -124,8 +124,8 @@ static size_t json_bytes(const struct request *request)
     return text.len > 0 && memchr(JSON_FIRST, text.ptr[0], strlen(JSON_FIRST)) ? text.len : 0;
 }
 
-/* What is known beforehand of the work of the step. Files in the body are weighed when they are
- * opened (ST_WOULD_BE_HEAVY). */
+/* The work of the step in bytes, as far as it is known beforehand. Files in the body are weighed
+ * when they are opened (ST_WOULD_BE_HEAVY). */
 static uint64_t step_bytes(const struct request *request)
 {
     const struct infer_ops *ops = request->infer.ops;
@@ -304,7 +304,7 @@ static enum step_result step_media(struct request *request)
     return result;
 }
 
-/* The loop uses plans that exist; a worker makes those that do not. */
+/* The loop uses plans that exist; a thread makes new ones. */
 static enum step_result step_prepare(struct request *request)
 {
     enum rt_prepare_mode mode = request->is_on_worker ? RT_PREPARE_ALL : RT_PREPARE_CACHED;

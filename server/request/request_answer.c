@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request answers: a status and fields, and the bytes where they lie. */
+/* The answer of a request: a status and fields, and the bytes where they lie. */
 #include "config.h"
 
 #include "base/check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of a request: its route, who may ask for that, its query, its trace; and the limits and
- * the memory of the body that it announces. */
+/* The head of a request: its route, its access, its query, its trace; and the limits and the memory
+ * of the body that it announces. */
 #include "config.h"
 
 #include "server/request/request_priv.h"
@@ -38,11 +38,10 @@ static enum status announce_body(struct request *request, const struct exchange_
     request->body.max_bytes =
         request_route(request)->handler && max > CONTROL_BYTES_MAX ? CONTROL_BYTES_MAX : max;
     if (head->content_length > request->body.max_bytes) {
-        return error_set(&request->err, ST_TOO_LARGE,
-                         "Content-Length: expected at most %zu bytes%s, got %llu",
-                         request->body.max_bytes,
-                         request->body.max_bytes == max ? " (--body-bytes-max)" : "",
-                         (unsigned long long)head->content_length);
+        return error_set(
+            &request->err, ST_TOO_LARGE, "Content-Length: expected at most %zu bytes%s, got %llu",
+            request->body.max_bytes, request->body.max_bytes == max ? " (--body-bytes-max)" : "",
+            (unsigned long long)head->content_length);
     }
     if (!head->has_body) {
         return ST_OK;

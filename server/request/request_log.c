@@ -10,7 +10,7 @@
 #include "server/request/request.h"
 #include "server/server.h"
 
-/* Of a target: room remains for what stands behind it in a line. */
+/* Of a target, so that room remains for the text behind it in a line. */
 #define PATH_BYTES_MAX 400
 #define NS_PER_US 1000
 

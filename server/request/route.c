@@ -75,7 +75,7 @@ static struct span strip_query(struct span target)
     return query ? span_of(target.ptr, (size_t)(query - target.ptr)) : target;
 }
 
-/* What a pattern has taken out of a path. */
+/* The names that a pattern has taken out of a path. */
 struct taken {
     struct span model, region;
     uint32_t version;
@@ -127,7 +127,7 @@ static bool method_fits(enum route_method route, enum route_method method)
     return route == method || (route == ROUTE_GET_ONLY && method == ROUTE_HEAD_ONLY);
 }
 
-/* What a path allows, by whether GET and POST have a route there. */
+/* The methods that a path allows, by whether GET and POST have a route there. */
 static const char *const allowed[2][2] = {{NULL, "POST"}, {"GET, HEAD", "GET, HEAD, POST"}};
 
 /* A name that the pattern does not have is "". */

@@ -85,7 +85,7 @@ static enum status parse_line(struct span line, struct token *token, char *name,
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* What the token |name| has done; NULL without memory. */
+/* The use of the token |name|; NULL without memory. */
 static struct token_use *find_use(struct tokens *tokens, const char *name)
 {
     struct token_use *use = atomic_load(&tokens->uses);

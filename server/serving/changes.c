@@ -104,7 +104,7 @@ static void on_going_freed(uv_work_t *work, int uv_status)
     trim_note_use(server);
     if (changes_of(server)->awaits_room && changes_of(server)->retired_count > 0) {
         uv_timer_start(&changes_of(server)->timer, on_timer, 0, 0);
-        return; /* those that have just been retired go first */
+        return; /* models that have just been retired go first */
     }
     watch_retired(server);
     use_room(server);
@@ -212,7 +212,7 @@ static const char *verb_of(enum update_kind kind)
     return kind == UPDATE_UNLOAD ? "unload" : "load";
 }
 
-/* What the operator is told, whoever asked for the change. */
+/* Tells the operator of the change, whoever asked for it. */
 static void report(struct server *server, const struct change *change)
 {
     const struct update *update = &change->update;
@@ -228,8 +228,8 @@ static void report(struct server *server, const struct change *change)
         log_line(LOG_NOTICE,
                  "model files: %u loaded, %u failed, %u gone, %u unchanged; serving %u of %u "
                  "models",
-                 update->loaded_count, update->failed_count, update->gone_count,
-                 update->kept_count, ready, count);
+                 update->loaded_count, update->failed_count, update->gone_count, update->kept_count,
+                 ready, count);
         notify_send(&server->notify, "STATUS=serving %u of %u models", ready, count);
     }
 }
@@ -287,7 +287,7 @@ static void prepare(uv_work_t *work)
     change->status = update_prepare(&change->update, &change->err);
 }
 
-/* The device was lost: what was loaded for it is of no use. */
+/* The device was lost: models that were loaded for it are of no use. */
 static void begin_again(struct server *server, struct change *change)
 {
     struct changes *changes = changes_of(server);

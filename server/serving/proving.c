@@ -53,8 +53,8 @@ static void prove_speculation(struct proving *proving, struct hal_pool *pool)
     }
 }
 
-/* On a thread of libuv: the rows that give the same bits, and of these the number to begin with:
- * the given one, or the one that looks best. */
+/* On a thread of libuv: proves how many rows give the same bits, and chooses the number to begin
+ * with: the given one, or the one that looks best. */
 static void prove(uv_work_t *work)
 {
     struct proving *proving = &server_of(work->data)->proving;

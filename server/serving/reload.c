@@ -43,7 +43,7 @@ static void notify_begin(struct server *server)
     notify_send(&server->notify, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, us);
 }
 
-/* The files beside the settings: those of TLS first, because tokens are in use once they are read.
+/* The files beside the settings: files of TLS first, because tokens are in use once they are read.
  */
 static enum status read_files(struct server *server, const struct options *options,
                               struct tls_context **out_context, struct error *err)

@@ -18,12 +18,12 @@
 #define NS_PER_MS 1000000u
 /*
  * Jobs on the device beyond one a worker. The worker that ends a job starts the next one itself, so
- * the device would not wait without any; one more covers the clients of a small model, who only
- * send the next request when they have the answer.
+ * the device would not wait without any; one more covers the clients of a small model, which send
+ * the next request only when they have the answer.
  */
 #define SPARE_JOBS 1
 
-/* Half of what the device can give at most: models need the rest. */
+/* At most half of the device's memory: models need the rest. */
 static size_t ring_bytes(const struct serving *serving, const struct params *params)
 {
     must(serving->device != NULL);

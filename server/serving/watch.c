@@ -31,7 +31,7 @@
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-/* Adds |folder| and the folders in it; those that are watched already stay so. False: there is no
+/* Adds |folder| and the folders in it; folders that are watched already stay so. False: there is no
  * room for more. Entries that are no folders are refused by IN_ONLYDIR. */
 static bool add_folder(int fd, const char *folder, int depth)
 {
@@ -67,7 +67,7 @@ static bool add_folders(const struct server *server)
     return has_room;
 }
 
-/* Which folders the names stand for, as one number. */
+/* Identifies the folders that the names stand for, as one number. */
 static uint64_t identify_folders(const struct server *server)
 {
     const struct options *options = server->model_options;
@@ -154,7 +154,7 @@ static void on_asked(uv_work_t *work, int uv_status)
     if (watch->now != watch->seen) {
         watch_look(server);
     }
-    changes_go_on(server); /* what has waited for this question */
+    changes_go_on(server); /* changes that have waited for this question */
 }
 
 static void on_tick(uv_timer_t *ticker)

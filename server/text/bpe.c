@@ -138,7 +138,7 @@ static void add_symbol(struct encoder *encoder, uint32_t id, bool is_frozen)
     encoder->symbols[encoder->symbol_count++] = (struct symbol){.id = id, .is_frozen = is_frozen};
 }
 
-/* The symbol of the character at |at| of |word|, with what the file puts around it. */
+/* The symbol of the character at |at| of |word|, with the prefix or suffix that the file adds. */
 static uint32_t find_character(struct encoder *encoder, struct span word, size_t at, size_t len)
 {
     const struct tokenizer *tokenizer = encoder->tokenizer;

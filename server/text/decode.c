@@ -83,7 +83,7 @@ static enum status put_byte_level(struct decoding *decoding, size_t step, struct
     size_t start = held->len, len;
     for (size_t at = 0; at < token.len; at += len) {
         int byte = byte_level_byte(unicode_next(token.ptr + at, &len));
-        if (byte < 0) { /* not of the alphabet: the token is what it is */
+        if (byte < 0) { /* not of the alphabet: the token stays as it is */
             held->len = start;
             buf_add(held, token.ptr, token.len);
             break;
@@ -375,7 +375,7 @@ static enum status put_raw_bytes(struct decoding *decoding, size_t step, struct 
     return give_utf8(decoding, step, false, err);
 }
 
-/* Bytes of a run: what is no character is U+FFFD, byte by byte. */
+/* Gives the bytes of a run; a byte that is part of no character becomes U+FFFD. */
 static enum status give_piece_bytes(struct decoding *decoding, size_t step, bool is_end,
                                     struct error *err)
 {

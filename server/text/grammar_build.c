@@ -358,8 +358,8 @@ struct lefts {
     bool lacks_memory;
 };
 
-/* Can |rule| end without a byte, with what is known of the others? Calls |visit| for each rule that
- * it calls first; stops when that returns false. */
+/* Can |rule| end without a byte, as far as the other rules are known? Calls |visit| for each rule
+ * that it calls first; stops when that returns false. */
 static bool scan(struct lefts *lefts, uint32_t rule, bool (*visit)(struct lefts *lefts, uint32_t),
                  bool *out_is_empty)
 {

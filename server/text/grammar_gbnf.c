@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grammars in the form of llama.cpp, GBNF: lines NAME ::= CHOICE, of which "root" is the text.
+ * Grammars in the form of llama.cpp, GBNF: lines NAME ::= CHOICE; the rule "root" is the text.
  *
  *     choice    sequence | sequence ...
  *     sequence  items one after the other, each perhaps with * + ? {2} {2,} {2,5}

@@ -3,10 +3,10 @@
  * The tokens of a vocabulary that may come next: a walk over the trie of all tokens.
  *
  * Within a string of JSON almost all of them may, and the walk would visit the whole trie. So each
- * node knows which kinds of characters are below it, and how many at most follow each other. A
- * state that such characters only lead to itself, or along a chain of states, allows all tokens
- * below the node, which are a range of the sorted vocabulary. Where the chain ends, as a string
- * with a greatest length does, it allows those of them that have few enough characters.
+ * node knows which kinds of characters are below it, and how many at most follow each other. If
+ * such characters lead a state only to itself, or along a chain of states, it allows all tokens
+ * below the node, which are a range of the sorted vocabulary. If the chain ends, as for a string
+ * with a greatest length, it allows the tokens of the range that have few enough characters.
  */
 #include "config.h"
 
@@ -19,11 +19,12 @@
 #define DEAD GRAMMAR_DEAD
 #define UNKNOWN GRAMMAR_UNKNOWN
 
-/* States of a chain that are looked at, such as those of a string with a greatest length. Longer
- * runs of characters are walked. */
+/* States of a chain that are looked at, such as the chain of a string with a greatest length.
+ * Longer runs of characters are walked. */
 #define CHAIN_MAX 20
 
-/* What a state does with characters is found out, 600 moves, if it decides on so many nodes. */
+/* The moves of a state by kinds of characters are found out, 600 of them, if they decide on at
+ * least so many nodes. */
 #define LEARN_NODES_MIN 128
 #define LEARN_LOOKS 256 /* that takes as long as so many looks, if the moves are known */
 
@@ -173,7 +174,7 @@ static uint8_t note_kinds(struct grammar_vocabulary *out, const uint32_t *open, 
     for (size_t at = 0; at < bytes.len; at += len ? len : 1) {
         starts[at] = (uint8_t)(kind_at(bytes, at, &len) + 1);
         if (starts[at] == KIND_BROKEN + 1) {
-            len = bytes.len; /* what is behind is of no interest */
+            len = bytes.len; /* later bytes are of no interest */
         }
     }
     uint32_t kinds = 0;
@@ -378,8 +379,8 @@ static void learn(struct grammar_walk *walk, uint32_t at)
     state->knows_free = true;
 }
 
-/* False: what may follow |node| in the state |from| has to be looked for. Else all that is below it
- * may that has no more than |*out_chars| characters behind those of the node. */
+/* True: in the state |from| all tokens below |node| may come that have at most |*out_chars|
+ * characters behind the node's own. False: the nodes below have to be walked. */
 static bool is_free(struct grammar_walk *walk, uint32_t from, const struct trie_node *node,
                     bool may_learn, unsigned *out_chars)
 {
@@ -419,7 +420,7 @@ static void allow(const struct grammar_vocabulary *vocabulary, uint32_t from, ui
     }
 }
 
-/* Those with at most |chars| characters. */
+/* Allows the tokens with at most |chars| characters. */
 static void allow_short(const struct grammar_vocabulary *vocabulary, uint32_t from, uint32_t to,
                         unsigned chars, uint64_t *bits)
 {
@@ -438,8 +439,8 @@ static bool go_on(struct grammar_walk *walk, struct kept_mask *mask)
         uint32_t to = step(walk, mask->path[node->depth], node->byte);
         uint32_t below = node->skip - mask->next_node - 1;
         unsigned chars = UINT8_MAX;
-        bool is_whole = to != DEAD && below > 0 &&
-                        is_free(walk, to, node, below >= LEARN_NODES_MIN, &chars);
+        bool is_whole =
+            to != DEAD && below > 0 && is_free(walk, to, node, below >= LEARN_NODES_MIN, &chars);
         if (is_spent(walk)) {
             return false; /* the node is looked at again */
         }

@@ -96,8 +96,8 @@ static bool check_keywords(struct schema *schema, const struct value *value, con
                 continue;
             }
         }
-        grammar_refuse(schema->builder, ST_UNSUPPORTED,
-                       "the keyword '%.*s' is not supported here", SPAN_SHORT(key));
+        grammar_refuse(schema->builder, ST_UNSUPPORTED, "the keyword '%.*s' is not supported here",
+                       SPAN_SHORT(key));
         return false;
     }
     return true;
@@ -580,9 +580,8 @@ static const struct part *parse_keywords(struct schema *schema, const struct val
         return check_keywords(schema, value, " $ref ") ? parse_reference(schema, reference) : NULL;
     }
     if (any_of) {
-        return check_keywords(schema, value, " anyOf discriminator ")
-                   ? parse_any_of(schema, any_of)
-                   : NULL;
+        return check_keywords(schema, value, " anyOf discriminator ") ? parse_any_of(schema, any_of)
+                                                                      : NULL;
     }
     if (schema_get(value, "oneOf")) {
         return check_keywords(schema, value, " oneOf discriminator ")
@@ -692,7 +691,7 @@ static const struct part *parse_calls(struct schema *schema, const struct value 
 
 /* ---- ways in --------------------------------------------------------------------------------- */
 
-/* What the rule of the whole text is made of: a schema, tools, or neither. */
+/* The source of the rule of the whole text: a schema, tools, or neither. */
 struct source {
     const struct value *schema, *tools;
     struct span name; /* of a tool */

@@ -165,7 +165,7 @@ static bool push(struct grammar_walk *walk, uint32_t *count, uint32_t move, uint
     return true;
 }
 
-/* Enters a rule. What would nest too deep is left out: the text has to end before. */
+/* Enters a rule. A place that would nest too deep is left out: the text has to end before. */
 static bool call(struct grammar_walk *walk, uint32_t *count, const struct move *move,
                  uint32_t frame)
 {
@@ -279,7 +279,7 @@ struct byte_range {
     uint8_t lo, hi;
 };
 
-/* Keeps of |range|, which has |byte|, the bytes of which |move| says the same as of |byte|. */
+/* Narrows |range|, which has |byte|, to the bytes that |move| treats like |byte|. */
 static bool narrow(struct byte_range *range, const struct move *move, uint8_t byte)
 {
     bool takes = move->lo <= byte && byte <= move->hi;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The post-processor of tokenizer.json: what is put around a text, and between two. */
+/* The post-processor of tokenizer.json: the tokens around a text, and between two. */
 #include "config.h"
 
 #include <string.h>

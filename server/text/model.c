@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What models share: words that were met before, and the small models. */
+/* Shared by models: a cache of words; and the small models. */
 #include "config.h"
 
 #include <stdlib.h>
@@ -113,7 +113,7 @@ static enum status encode_any(struct encoder *encoder, struct span word)
     unreachable();
 }
 
-/* A text has few different words: what a word became is kept, if both are short. */
+/* A text has few different words: the ids of a word are kept, if word and ids are short. */
 static enum status encode_word(struct encoder *encoder, struct span word)
 {
     struct token_list *out = encoder->out;

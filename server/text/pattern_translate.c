@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What differs between the engines, and what becomes of it:
+ * Differences between the engines, and their translation:
  *
  * - \s and \S: PCRE2's have U+180E and follow its version of Unicode. They become lists of ranges.
- * - \w: PCRE2's lacks marks. It becomes a list of properties. \W stands outside of classes only.
- * - \d, \p{L} and other general categories: the same.
- * - \p{Han} and other scripts: PCRE2 means the extensions of scripts too; they become \p{sc:Han}.
- * - ^ and $: by dialect. \A and \z: the same.
- * - [a[bc]]: a class in a class is a union; PCRE2 knows none. It is dissolved, if not negated.
- * - &&, possessive braces ({1,3}+), conditionals, references, named groups, other escapes: the
+ * - \w: PCRE2's lacks marks. It becomes a list of properties. \W stands outside of classes only. -
+ * \d, \p{L} and other general categories: the same. - \p{Han} and other scripts: PCRE2 means the
+ * extensions of scripts too; they become \p{sc:Han}. - ^ and $: by dialect. \A and \z: the same. -
+ * [a[bc]]: a class in a class is a union; PCRE2 knows none. It is dissolved, if not negated. - &&,
+ * possessive braces ({1,3}+), conditionals, references, named groups, other escapes: the
  *   first is refused, the second means the same, all others are refused.
  */
 #include "config.h"

@@ -135,7 +135,7 @@ static enum status read_lines(struct tokenizer *tokenizer, struct span file, str
     return ST_OK;
 }
 
-/* Every way to make a token of two others; the rank of the token is that of the pair. */
+/* Every way to make a token of two others; the pair has the rank of the token. */
 static enum status add_merges(struct tokenizer *tokenizer, uint32_t id, struct error *err)
 {
     struct span text = vocab_text(&tokenizer->vocab, id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a JSON Schema says of values, without their grammar: may a value fit two schemas, is any
- * value a map? */
+/* Questions about the values of a JSON Schema, without their grammar: may a value fit two schemas,
+ * is any value a map? */
 #include "config.h"
 
 #include "server/text/schema_priv.h"

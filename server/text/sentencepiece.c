@@ -399,7 +399,7 @@ enum status tokenizer_parse_sentencepiece(struct tokenizer *tokenizer, struct sp
 
 /* ---- encode ---------------------------------------------------------------------------------- */
 
-/* What the beginning of |text| becomes, and its length. */
+/* Normalizes the beginning of |text|: its replacement, and the length that it replaces. */
 static size_t normalize_prefix(const struct tokenizer *tokenizer, struct span text,
                                struct span *out)
 {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "server/text/tokenizer_priv.h"
 
-/* One step at work on one text. What the step finds is given to cut_add() from left to right. */
+/* One step at work on one text. The step gives its pieces to cut_add() from left to right. */
 struct cut {
     struct encoder *encoder;
     size_t step;

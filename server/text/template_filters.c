@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of filters, and those of texts, numbers and JSON, as jinja2.filters has them; tojson as
- * transformers replaces it. */
+/* The table of filters, and the filters of texts, numbers and JSON, as jinja2.filters has them;
+ * tojson as transformers replaces it. */
 #include "config.h"
 
 #include <math.h>
@@ -139,7 +139,7 @@ static TEMPLATE_FILTER(escape)
     return ST_OK;
 }
 
-/* What stands in front of each line: |width| blanks or a text. */
+/* Reads the text in front of each line: |width| blanks, or a text. */
 static enum status read_indent(struct render *render, const struct node *node,
                                const struct value *width, struct span *out)
 {

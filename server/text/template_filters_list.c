@@ -260,7 +260,7 @@ struct sort {
     bool is_reversed;
 };
 
-/* An item with what it is ordered by. */
+/* An item with its key. */
 struct sort_item {
     struct value key, value;
 };

@@ -436,7 +436,7 @@ static enum status all_bytes(const struct value *self, const char *set, struct v
     return ST_OK;
 }
 
-/* Only text in ASCII: what a digit of another script is, Python's tables say. */
+/* Only text in ASCII: digits of other scripts would need Python's tables. */
 static enum status is_class(struct render *render, const struct node *node,
                             const struct value *self, const char *set, struct value *out)
 {

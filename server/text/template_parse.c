@@ -27,7 +27,7 @@ static bool expect_block_end(struct parser *parser)
     return true;
 }
 
-/* The body of a block up to {% end %}, whose tag is taken, too. */
+/* The body of a block up to the tag {% end %}, which is taken, too. */
 static bool parse_block(struct parser *parser, struct node **out, const char *end)
 {
     const char *const ends[] = {end, NULL};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What statements and expressions of templates are parsed with: tokens taken, nodes made, errors.
- */
+/* Shared by the parsers of statements and expressions of templates: taking tokens, making nodes,
+ * errors. */
 #include "config.h"
 
 #include "server/text/template_parse_priv.h"

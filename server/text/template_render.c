@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Statements of templates, and what one rendering is bounded by. */
+/* Statements of templates, and the bounds of a rendering. */
 #include "config.h"
 
 #include "server/text/template_priv.h"

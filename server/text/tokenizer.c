@@ -10,7 +10,7 @@
 #include "server/text/decode.h"
 #include "server/text/tokenizer_priv.h"
 
-#define ENCODERS_KEPT 8 /* each has about 1 MiB, and what a long text needed */
+#define ENCODERS_KEPT 8 /* each has about 1 MiB, and the memory that a long text needed */
 #define ENCODER_KEPT_BYTES ((size_t)4 << 20)
 
 struct tokenizer *tokenizer_new(struct error *err)
@@ -451,8 +451,8 @@ bool tokenizer_is_special(const struct tokenizer *tokenizer, uint32_t id)
     return id < tokenizer->size && tokenizer->flags[id] & TOKEN_SPECIAL;
 }
 
-/* What the token stands for in the middle of a text: its text through the chain, but without the
- * repair of broken characters and without what is done at the beginning. */
+/* The bytes that the token stands for in the middle of a text: its text through the chain, but
+ * without the repair of broken characters and without the steps at the beginning of a text. */
 enum status tokenizer_bytes(const struct tokenizer *tokenizer, uint32_t id, struct buf *out,
                             struct error *err)
 {

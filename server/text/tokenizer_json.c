@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tokenizer.json of Hugging Face: the model, the added tokens and the template. What a member is
- * called there decides what it is called here. A type or an option that is not known is refused;
- * members that only concern training, offsets, padding and truncation are passed over.
+ * tokenizer.json of Hugging Face: the model, the added tokens and the template. Members have the
+ * same names here as there. A type or an option that is not known is refused; members that only
+ * concern training, offsets, padding and truncation are passed over.
  */
 #include "config.h"
 
@@ -252,7 +252,7 @@ static void find_role(struct tokenizer *tokenizer, enum tokenizer_role role,
     }
 }
 
-/* What the template puts first and last; otherwise by customary names. */
+/* Finds roles by the first and last token of the template; otherwise by customary names. */
 static void find_roles(struct tokenizer *tokenizer)
 {
     static const char *const first[] = {"<s>",   "<|begin_of_text|>", "<bos>",

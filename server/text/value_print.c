@@ -260,7 +260,7 @@ static enum status print_members(struct printer *printer, const struct value_mem
     return ST_OK;
 }
 
-/* Python compares the keys of any kinds; those of JSON are strings. */
+/* Python compares keys of any kinds; keys of JSON are strings. */
 static enum status sort_members(struct printer *printer, const struct value_member **members,
                                 size_t count)
 {
