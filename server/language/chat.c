@@ -271,6 +271,22 @@ static enum status make_context(const struct chat *chat, const struct ask *ask, 
     return is_made ? ST_OK : arena_fail(arena, "messages", err);
 }
 
+/* Clients send null as the content beside calls of tools; here it becomes an empty text. False:
+ * there is none. */
+static bool empty_nulls(const struct value *context, struct arena *arena)
+{
+    const struct value *messages = value_map_get(context, key("messages"));
+    bool has_any = false;
+    for (size_t i = 0; i < messages->list->count; i++) {
+        struct value *message = &messages->list->items[i];
+        const struct value *content = value_map_get(message, key("content"));
+        if (content && content->kind == VALUE_NONE) {
+            has_any = value_map_set(arena, message, "content", value_string(span_str("")));
+        }
+    }
+    return has_any;
+}
+
 enum status chat_render(const struct chat *chat, const struct ask *ask, struct arena *arena,
                         struct buf *out, struct error *err)
 {
@@ -281,6 +297,12 @@ enum status chat_render(const struct chat *chat, const struct ask *ask, struct a
         return err->code;
     }
     TRY(make_context(chat, ask, arena, &context, err));
+    size_t before = out->len;
     enum status status = template_render(chat->template, &context, &limits, arena, out, err);
+    if (status == ST_INVALID && empty_nulls(&context, arena)) { /* some add null to a text */
+        struct error ignored;
+        out->len = before;
+        status = template_render(chat->template, &context, &limits, arena, out, &ignored);
+    }
     return status == ST_OK ? ST_OK : error_prefix(err, "chat template: ");
 }
