@@ -117,13 +117,26 @@ TESTS += %D%/test_changed_files
 %C%_test_changed_files_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_changed_files_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
-UNIT_SCHED_TESTS = %D%/test_children %D%/test_prefix %D%/test_sched %D%/test_sequence %D%/test_sizing
+UNIT_SCHED_TESTS = %D%/test_children %D%/test_prefix %D%/test_sched %D%/test_sched_batch \
+	%D%/test_sched_memory %D%/test_sched_stress %D%/test_sequence %D%/test_sizing
 check_PROGRAMS += $(UNIT_SCHED_TESTS)
 TESTS += $(UNIT_SCHED_TESTS)
+SCHED_SUPPORT = %D%/sched_support.c %D%/sched_support.h
+%C%_test_children_SOURCES = %D%/test_children.c $(SCHED_SUPPORT)
 %C%_test_children_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_children_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_sched_SOURCES = %D%/test_sched.c $(SCHED_SUPPORT)
 %C%_test_sched_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sched_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_sched_batch_SOURCES = %D%/test_sched_batch.c $(SCHED_SUPPORT)
+%C%_test_sched_batch_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_sched_batch_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_sched_memory_SOURCES = %D%/test_sched_memory.c $(SCHED_SUPPORT)
+%C%_test_sched_memory_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_sched_memory_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_sched_stress_SOURCES = %D%/test_sched_stress.c $(SCHED_SUPPORT)
+%C%_test_sched_stress_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_sched_stress_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_sizing_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_sizing_LDADD = runtime/sched/libsched.a $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_prefix_SOURCES = %D%/test_prefix.c %D%/call_support.c %D%/call_support.h

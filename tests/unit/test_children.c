@@ -8,34 +8,14 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "runtime/sched/sched.h"
+#include "tests/unit/sched_support.h"
 #include "tests/unit/unit.h"
 
-#define SECOND 1000000000u
 #define STEPS 3 /* of a parent, each of which follows the one before */
-
-static _Atomic uint64_t now_ns;
-
-static uint64_t fake_clock(void)
-{
-    return atomic_load(&now_ns);
-}
-
-/* A request, or a child of a parent. */
-struct job {
-    struct rt_sched_job sched;
-    struct parent *parent; /* NULL: a request */
-    char name;
-    bool ends_in_start, leaves, was_cancelled;
-    unsigned memory; /* of |memory_left|, to run */
-    unsigned done_count;
-    enum status status;
-};
 
 /* A row of steps: the end of one submits the next. */
 struct parent {
@@ -45,79 +25,19 @@ struct parent {
     bool has_yielded;
 };
 
-static char events[8192];
-static unsigned memory_left, starts, starts_max; /* nested */
+static unsigned starts, starts_max; /* nested */
 
-static void note(const char *before, char name, const char *after)
+static bool start_nested(struct rt_sched_job *sched, bool may_run_inline)
 {
-    size_t len = strlen(events);
-    snprintf(events + len, sizeof(events) - len, "%s%c%s", before, name, after);
-}
-
-static void expect_events(const char *expected)
-{
-    assert_string_equal(events, expected);
-    events[0] = '\0';
-}
-
-static struct job *job_of(struct rt_sched_job *sched)
-{
-    return LIST_ENTRY(sched, struct job, sched);
-}
-
-static bool start(struct rt_sched_job *sched, bool may_run_inline)
-{
-    struct job *job = job_of(sched);
-    bool is_started = job->memory <= memory_left;
-    (void)may_run_inline;
-    note(is_started ? "+" : "?", job->name, "");
-    memory_left -= is_started ? job->memory : 0;
     starts_max = ++starts > starts_max ? starts : starts_max;
-    if (is_started && job->ends_in_start) {
-        rt_sched_finished(sched, ST_OK);
-    }
+    bool is_started = start_job(sched, may_run_inline);
     starts--;
-    return is_started;
-}
-
-static bool start_batch(struct rt_sched_job *const *jobs, uint32_t count)
-{
-    unsigned memory = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        memory += job_of(jobs[i])->memory;
-    }
-    bool is_started = memory <= memory_left;
-    for (uint32_t i = 0; i < count; i++) {
-        const char *first = is_started ? "+[" : "?[";
-        note(i > 0 ? "" : first, job_of(jobs[i])->name, i + 1 == count ? "]" : "");
-    }
-    memory_left -= is_started ? memory : 0;
     return is_started;
 }
 
 static bool fits(struct rt_sched_job *a, struct rt_sched_job *b)
 {
     return a->call == b->call;
-}
-
-static bool cancel(struct rt_sched_job *sched)
-{
-    job_of(sched)->was_cancelled = true;
-    note("-", job_of(sched)->name, "");
-    return job_of(sched)->leaves;
-}
-
-static void end(struct job *job, enum status status)
-{
-    job->done_count++;
-    job->status = status;
-    const char after[] = {'=', (char)('0' + (int)status), ';', '\0'};
-    note("", job->name, after);
-}
-
-static void done(struct rt_sched_job *sched, enum status status)
-{
-    end(job_of(sched), status);
 }
 
 static void submit_step(struct parent *parent, unsigned index)
@@ -133,7 +53,7 @@ static void step_done(struct rt_sched_job *sched, enum status status)
     struct job *step = job_of(sched);
     struct parent *parent = step->parent;
     unsigned index = (unsigned)(step - parent->steps);
-    end(step, status);
+    job_done(sched, status);
     if (status == ST_OK && index + 1 < STEPS) {
         submit_step(parent, index + 1);
     } else {
@@ -147,7 +67,7 @@ static bool start_parent(struct rt_sched_job *sched, bool may_run_inline)
     (void)may_run_inline;
     starts_max = ++starts > starts_max ? starts : starts_max;
     parent->has_yielded = rt_sched_yield(sched);
-    note(parent->has_yielded ? "*" : "+", parent->job.name, "");
+    note_event(parent->has_yielded ? "*" : "+", parent->job.name, "");
     if (parent->has_yielded) {
         submit_step(parent, 0);
     }
@@ -155,28 +75,28 @@ static bool start_parent(struct rt_sched_job *sched, bool may_run_inline)
     return true;
 }
 
-static const struct rt_sched_job_ops ops = {
-    .start = start, .start_batch = start_batch, .fits = fits, .cancel = cancel, .done = done};
-static const struct rt_sched_job_ops step_ops = {
-    .start = start, .start_batch = start_batch, .fits = fits, .cancel = cancel, .done = step_done};
+static const struct rt_sched_job_ops ops = {.start = start_nested,
+                                            .start_batch = start_jobs,
+                                            .fits = fits,
+                                            .cancel = cancel_job,
+                                            .done = job_done};
+static const struct rt_sched_job_ops step_ops = {.start = start_nested,
+                                                 .start_batch = start_jobs,
+                                                 .fits = fits,
+                                                 .cancel = cancel_job,
+                                                 .done = step_done};
 static const struct rt_sched_job_ops parent_ops = {
-    .start = start_parent, .cancel = cancel, .done = done};
+    .start = start_parent, .cancel = cancel_job, .done = job_done};
 
-static struct rt_sched *new_sched(uint32_t depth)
+static struct rt_sched *open_sched(uint32_t depth)
 {
-    const struct rt_sched_options options = {.depth = depth, .clock = fake_clock};
-    struct rt_sched *sched;
-    struct error err;
-    atomic_store(&now_ns, SECOND);
-    events[0] = '\0';
     memory_left = 1000;
     starts = starts_max = 0;
-    assert_int_equal(rt_sched_new(&options, &sched, &err), ST_OK);
-    return sched;
+    return new_sched(depth);
 }
 
-static struct rt_sched_queue *new_queue(struct rt_sched *sched, uint32_t waiting_max,
-                                        uint32_t running_max, int64_t rows_max)
+static struct rt_sched_queue *open_queue(struct rt_sched *sched, uint32_t waiting_max,
+                                         uint32_t running_max, int64_t rows_max)
 {
     const struct rt_sched_queue_options options = {.waiting_max = waiting_max,
                                                    .waiting_bytes_max = 1000,
@@ -227,16 +147,11 @@ static void init_parent(struct parent *parent, char name, struct rt_sched_queue 
 }
 
 /* Some time later than the one before. */
-static void submit(struct rt_sched_queue *queue, struct job *job)
+static void submit_later(struct rt_sched_queue *queue, struct job *job)
 {
     struct error err;
     atomic_fetch_add(&now_ns, 10);
     assert_int_equal(rt_sched_submit(queue, &job->sched, false, &err), ST_OK);
-}
-
-static void finish(struct job *job)
-{
-    rt_sched_finished(&job->sched, job->was_cancelled ? ST_CANCELLED : ST_OK);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -244,12 +159,12 @@ static void finish(struct job *job)
 static void test_alone_it_does_not_step_aside(void **state)
 {
     (void)state;
-    struct rt_sched *sched = new_sched(2);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6),
-                          *parents = new_queue(sched, 10, 0, 1);
+    struct rt_sched *sched = open_sched(2);
+    struct rt_sched_queue *model = open_queue(sched, 10, 0, 6),
+                          *parents = open_queue(sched, 10, 0, 1);
     struct parent w;
     init_parent(&w, 'A', model);
-    submit(parents, &w.job);
+    submit_later(parents, &w.job);
     expect_events("+A");
     assert_int_equal(rt_sched_load(parents).running, 1);
     finish(&w.job);
@@ -262,20 +177,20 @@ static void test_alone_it_does_not_step_aside(void **state)
 static void test_parts_join_requests(void **state)
 {
     (void)state;
-    struct rt_sched *sched = new_sched(1);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 3),
-                          *parents = new_queue(sched, 10, 0, 1);
+    struct rt_sched *sched = open_sched(1);
+    struct rt_sched_queue *model = open_queue(sched, 10, 0, 3),
+                          *parents = open_queue(sched, 10, 0, 1);
     struct job jobs[5];
     struct parent w;
     for (unsigned i = 0; i < 5; i++) {
         init_job(&jobs[i], (char)('a' + (char)i));
     }
     init_parent(&w, 'P', model);
-    submit(model, &jobs[0]);
-    submit(model, &jobs[1]);
-    submit(parents, &w.job);
-    submit(model, &jobs[2]);
-    submit(model, &jobs[3]);
+    submit_later(model, &jobs[0]);
+    submit_later(model, &jobs[1]);
+    submit_later(parents, &w.job);
+    submit_later(model, &jobs[2]);
+    submit_later(model, &jobs[3]);
     expect_events("+a*P"); /* a queue without anything on the device may start a job */
     assert_int_equal(rt_sched_load(model).waiting, 4);
     assert_int_equal(rt_sched_load(parents).running, 1);
@@ -284,7 +199,7 @@ static void test_parts_join_requests(void **state)
     finish(&w.steps[0]);
     expect_events("Q=0;"); /* the next step waits for the end of the batch */
     finish(&jobs[1]);
-    submit(model, &jobs[4]);
+    submit_later(model, &jobs[4]);
     expect_events("b=0;");
     finish(&jobs[2]);
     expect_events("+[Rde]c=0;"); /* R came last, but its parent came first */
@@ -307,17 +222,17 @@ static void test_parts_join_requests(void **state)
 static void test_parents_go_together(void **state)
 {
     (void)state;
-    struct rt_sched *sched = new_sched(2);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6),
-                          *parents = new_queue(sched, 10, 0, 1);
+    struct rt_sched *sched = open_sched(2);
+    struct rt_sched_queue *model = open_queue(sched, 10, 0, 6),
+                          *parents = open_queue(sched, 10, 0, 1);
     struct parent w[3];
     struct job a;
     init_job(&a, 'a');
     a.sched.rows = 6;
-    submit(model, &a);
+    submit_later(model, &a);
     for (unsigned i = 0; i < 3; i++) {
         init_parent(&w[i], (char)('P' - (char)(i * 5)), model);
-        submit(parents, &w[i].job);
+        submit_later(parents, &w[i].job);
     }
     expect_events("+a*P*K*F");
     finish(&a);
@@ -337,7 +252,7 @@ static struct rt_sched_queue *last_queues[2];
 
 static void done_for_good(struct rt_sched_job *sched, enum status status)
 {
-    done(sched, status);
+    job_done(sched, status);
     close_all(last_sched, last_queues[0], last_queues[1]);
 }
 
@@ -346,17 +261,17 @@ static void test_it_is_freed_with_the_last_part(void **state)
 {
     (void)state;
     const struct rt_sched_job_ops last_ops = {
-        .start = start_parent, .cancel = cancel, .done = done_for_good};
+        .start = start_parent, .cancel = cancel_job, .done = done_for_good};
     struct job a;
     struct parent w;
-    last_sched = new_sched(2);
-    last_queues[0] = new_queue(last_sched, 10, 0, 6);
-    last_queues[1] = new_queue(last_sched, 10, 0, 1);
+    last_sched = open_sched(2);
+    last_queues[0] = open_queue(last_sched, 10, 0, 6);
+    last_queues[1] = open_queue(last_sched, 10, 0, 1);
     init_job(&a, 'a');
     init_parent(&w, 'P', last_queues[0]);
     w.job.sched.ops = &last_ops;
-    submit(last_queues[0], &a);
-    submit(last_queues[1], &w.job);
+    submit_later(last_queues[0], &a);
+    submit_later(last_queues[1], &w.job);
     assert_true(w.has_yielded);
     finish(&a);
     for (unsigned i = 0; i < STEPS; i++) {
@@ -369,8 +284,9 @@ static void test_it_is_freed_with_the_last_part(void **state)
 static void test_limits(void **state)
 {
     (void)state;
-    struct rt_sched *sched = new_sched(1);
-    struct rt_sched_queue *model = new_queue(sched, 1, 0, 6), *parents = new_queue(sched, 1, 2, 1);
+    struct rt_sched *sched = open_sched(1);
+    struct rt_sched_queue *model = open_queue(sched, 1, 0, 6),
+                          *parents = open_queue(sched, 1, 2, 1);
     struct parent w[4];
     struct job jobs[3];
     struct error err;
@@ -380,13 +296,13 @@ static void test_limits(void **state)
     for (unsigned i = 0; i < 4; i++) {
         init_parent(&w[i], (char)('A' + (char)(i * 5)), model);
     }
-    submit(model, &jobs[0]);
-    submit(parents, &w[0].job);
-    submit(parents, &w[1].job);
-    submit(parents, &w[2].job); /* waits: two may run */
+    submit_later(model, &jobs[0]);
+    submit_later(parents, &w[0].job);
+    submit_later(parents, &w[1].job);
+    submit_later(parents, &w[2].job); /* waits: two may run */
     expect_events("+a*A*F");
     assert_int_equal(rt_sched_submit(parents, &w[3].job.sched, false, &err), ST_EXHAUSTED);
-    submit(model, &jobs[1]);
+    submit_later(model, &jobs[1]);
     assert_int_equal(rt_sched_submit(model, &jobs[2].sched, false, &err), ST_EXHAUSTED);
     assert_string_equal(err.text, "1 requests wait already");
     assert_int_equal(rt_sched_load(model).waiting, 3);
@@ -414,18 +330,18 @@ static void test_ends_are_not_nested(void **state)
     (void)state;
     enum { COUNT = 200 };
     static struct parent w[COUNT];
-    struct rt_sched *sched = new_sched(1);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 1);
-    struct rt_sched_queue *parents = new_queue(sched, COUNT, 0, 1);
+    struct rt_sched *sched = open_sched(1);
+    struct rt_sched_queue *model = open_queue(sched, 10, 0, 1);
+    struct rt_sched_queue *parents = open_queue(sched, COUNT, 0, 1);
     struct job a;
     init_job(&a, 'a');
-    submit(model, &a);
+    submit_later(model, &a);
     for (unsigned i = 0; i < COUNT; i++) {
         init_parent(&w[i], 'A', model);
         for (unsigned k = 0; k < STEPS; k++) {
             w[i].steps[k].ends_in_start = true;
         }
-        submit(parents, &w[i].job);
+        submit_later(parents, &w[i].job);
     }
     assert_int_equal(rt_sched_load(parents).running, RT_SCHED_BATCH_MAX);
     events[0] = '\0';
@@ -443,22 +359,23 @@ static void test_ends_are_not_nested(void **state)
  * that runs alone. */
 static void cut(bool is_late)
 {
-    struct rt_sched *sched = new_sched(2);
-    struct rt_sched_queue *model = new_queue(sched, 10, 1, 6), *other = new_queue(sched, 10, 1, 1);
-    struct rt_sched_queue *parents = new_queue(sched, 10, 0, 1);
+    struct rt_sched *sched = open_sched(2);
+    struct rt_sched_queue *model = open_queue(sched, 10, 1, 6),
+                          *other = open_queue(sched, 10, 1, 1);
+    struct rt_sched_queue *parents = open_queue(sched, 10, 0, 1);
     struct job a, b;
     struct parent w[3];
     init_job(&a, 'a');
     init_job(&b, 'b');
-    submit(model, &a);
-    submit(model, &b);
+    submit_later(model, &a);
+    submit_later(model, &b);
     init_parent(&w[0], 'P', model); /* in a batch with b */
     init_parent(&w[1], 'K', other); /* alone */
     init_parent(&w[2], 'F', other); /* waits */
     w[0].steps[0].leaves = true;
     for (unsigned i = 0; i < 3; i++) {
         w[i].job.sched.deadline_ns = is_late ? SECOND + SECOND : RT_SCHED_NEVER;
-        submit(parents, &w[i].job);
+        submit_later(parents, &w[i].job);
     }
     finish(&a);
     expect_events("+a*P*K+L*F+[bQ]a=0;");
@@ -505,15 +422,15 @@ static void test_deadlines(void **state)
 static void test_a_child_of_a_cancelled_parent(void **state)
 {
     (void)state;
-    struct rt_sched *sched = new_sched(2);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 1),
-                          *parents = new_queue(sched, 10, 0, 1);
+    struct rt_sched *sched = open_sched(2);
+    struct rt_sched_queue *model = open_queue(sched, 10, 0, 1),
+                          *parents = open_queue(sched, 10, 0, 1);
     struct job a;
     struct parent w;
     init_job(&a, 'a');
     init_parent(&w, 'P', model);
-    submit(model, &a);
-    submit(parents, &w.job);
+    submit_later(model, &a);
+    submit_later(parents, &w.job);
     expect_events("+a*P+Q");
     rt_sched_cancel(&w.job.sched);
     expect_events("-Q-P");
@@ -543,9 +460,9 @@ static void test_a_child_of_a_cancelled_parent(void **state)
 static void test_parts_pass_what_waits_for_memory(void **state)
 {
     (void)state;
-    struct rt_sched *sched = new_sched(1);
-    struct rt_sched_queue *model = new_queue(sched, 10, 0, 6),
-                          *parents = new_queue(sched, 10, 0, 1);
+    struct rt_sched *sched = open_sched(1);
+    struct rt_sched_queue *model = open_queue(sched, 10, 0, 6),
+                          *parents = open_queue(sched, 10, 0, 1);
     struct job jobs[3];
     struct parent w;
     for (unsigned i = 0; i < 3; i++) {
@@ -555,10 +472,10 @@ static void test_parts_pass_what_waits_for_memory(void **state)
     memory_left = 10;
     jobs[0].memory = 4;
     jobs[1].memory = jobs[2].memory = 8;
-    submit(model, &jobs[0]);
-    submit(model, &jobs[1]);
-    submit(parents, &w.job);
-    submit(model, &jobs[2]);
+    submit_later(model, &jobs[0]);
+    submit_later(model, &jobs[1]);
+    submit_later(parents, &w.job);
+    submit_later(model, &jobs[2]);
     expect_events("+a*P");
     memory_left = 6;
     finish(&jobs[0]); /* its memory stays in use until it is released */
@@ -784,10 +701,10 @@ static void *pass_time(void *arg)
 static void test_stress(void **state)
 {
     (void)state;
-    struct rt_sched *sched = stress_sched = new_sched(3);
+    struct rt_sched *sched = stress_sched = open_sched(3);
     pthread_t threads[SUBMITTERS + RUNNERS + 1];
     for (unsigned i = 0; i < 3; i++) {
-        stress_queues[i] = new_queue(sched, 40, i, i < 2 ? 8 : 1);
+        stress_queues[i] = open_queue(sched, 40, i, i < 2 ? 8 : 1);
     }
     for (uintptr_t i = 0; i < SUBMITTERS; i++) {
         pthread_create(&threads[i], NULL, submit_many, (void *)i);
