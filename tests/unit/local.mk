@@ -240,7 +240,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 # Tests of sizes, the graph, its passes, plans and calls.
 UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch \
 	%D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_cut %D%/test_dim \
-	%D%/test_example %D%/test_expand_dw %D%/test_forms %D%/test_halves %D%/test_invocation %D%/test_names \
+	%D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms %D%/test_halves \
+	%D%/test_invocation %D%/test_names %D%/test_narrow \
 	%D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute %D%/test_pipeline \
 	%D%/test_pipeline_state %D%/test_profile %D%/test_ptd %D%/test_quantize %D%/test_random \
 	%D%/test_release %D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm \
@@ -280,7 +281,14 @@ TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_halves_SOURCES = %D%/test_halves.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_halves_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_halves_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
-%C%_test_passes_SOURCES = %D%/test_passes.c %D%/graph_support.c %D%/graph_support.h
+PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/graph_support.h
+%C%_test_flow_SOURCES = %D%/test_flow.c $(PASS_SUPPORT)
+%C%_test_flow_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_flow_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_narrow_SOURCES = %D%/test_narrow.c $(PASS_SUPPORT)
+%C%_test_narrow_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_narrow_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_passes_SOURCES = %D%/test_passes.c $(PASS_SUPPORT)
 %C%_test_passes_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_passes_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_activate_SOURCES = %D%/test_activate.c %D%/graph_support.c %D%/graph_support.h
