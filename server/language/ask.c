@@ -388,8 +388,8 @@ static enum status set_shape(struct reader *r, enum ask_shape shape, struct span
 {
     if (r->ask->shape != ASK_ANY_TEXT) {
         return json_fail(r->in, r->err, ST_INVALID,
-                         "expected one of response_format, guided_json, guided_regex, "
-                         "guided_grammar and grammar");
+                         "expected one of response_format, guided_json, guided_choice, "
+                         "guided_regex, guided_grammar, grammar and structured_outputs");
     }
     r->ask->shape = shape;
     r->ask->grammar = grammar;
@@ -479,7 +479,7 @@ static enum status read_text_format(struct reader *r)
 }
 
 /* A schema, or its text in a string. */
-static enum status read_guided_json(struct reader *r)
+static enum status read_schema(struct reader *r, const char *path)
 {
     struct span schema;
     if (json_peek(r->in) == JSON_STRING) {
@@ -487,14 +487,21 @@ static enum status read_guided_json(struct reader *r)
     } else {
         TRY(take_json(r, JSON_OBJECT, &schema));
     }
-    return set_shape(r, ASK_SCHEMA, schema, "guided_json: ");
+    return set_shape(r, ASK_SCHEMA, schema, path);
 }
 
-static enum status read_guided_regex(struct reader *r)
+static enum status read_choice(struct reader *r, const char *path)
+{
+    struct span texts;
+    TRY(take_json(r, JSON_ARRAY, &texts));
+    return set_shape(r, ASK_CHOICE, texts, path);
+}
+
+static enum status read_regex(struct reader *r, const char *path)
 {
     struct span regex;
     TRY(read_text(r, &regex));
-    return set_shape(r, ASK_REGEX, regex, "guided_regex: ");
+    return set_shape(r, ASK_REGEX, regex, path);
 }
 
 static enum status read_gbnf(struct reader *r, const char *path)
@@ -502,6 +509,28 @@ static enum status read_gbnf(struct reader *r, const char *path)
     struct span grammar;
     TRY(read_text(r, &grammar));
     return set_shape(r, ASK_GBNF, grammar, path);
+}
+
+static enum status read_any_object(struct reader *r, const char *path)
+{
+    bool is_wanted;
+    TRY(json_read_bool(r->in, &is_wanted, r->err));
+    return is_wanted ? set_shape(r, ASK_OBJECT, span_str(""), path) : ST_OK;
+}
+
+static enum status read_guided_json(struct reader *r)
+{
+    return read_schema(r, "guided_json: ");
+}
+
+static enum status read_guided_choice(struct reader *r)
+{
+    return read_choice(r, "guided_choice: ");
+}
+
+static enum status read_guided_regex(struct reader *r)
+{
+    return read_regex(r, "guided_regex: ");
 }
 
 static enum status read_guided_grammar(struct reader *r)
@@ -512,6 +541,35 @@ static enum status read_guided_grammar(struct reader *r)
 static enum status read_grammar(struct reader *r)
 {
     return read_gbnf(r, "grammar: ");
+}
+
+/* The same in one object, as later versions of vLLM have it. */
+static enum status read_structured_outputs(struct reader *r)
+{
+    static const struct {
+        const char *name;
+        enum status (*read)(struct reader *r, const char *path);
+        const char *path;
+    } members[] = {{"json", read_schema, "structured_outputs.json: "},
+                   {"choice", read_choice, "structured_outputs.choice: "},
+                   {"regex", read_regex, "structured_outputs.regex: "},
+                   {"grammar", read_gbnf, "structured_outputs.grammar: "},
+                   {"json_object", read_any_object, "structured_outputs.json_object: "}};
+    const size_t count = sizeof(members) / sizeof(members[0]);
+    TRY(json_object(r->in, r->err));
+    while (true) {
+        struct json_string key;
+        size_t i = 0;
+        TRY(json_member(r->in, &key, r->err));
+        if (r->in->is_closed) {
+            return ST_OK;
+        }
+        while (i < count && !json_string_is(&key, members[i].name)) {
+            i++;
+        }
+        bool is_read = i < count && json_peek(r->in) != JSON_NULL;
+        TRY(is_read ? members[i].read(r, members[i].path) : json_skip(r->in, r->err));
+    }
 }
 
 /* ---- members --------------------------------------------------------------------------------- */

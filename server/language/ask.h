@@ -19,7 +19,15 @@
 enum ask_form { ASK_COMPLETION = 1, ASK_CHAT = 2, ASK_GENERATE = 4, ASK_RESPONSE = 8 };
 
 /* The form that the text of an answer must have. */
-enum ask_shape { ASK_ANY_TEXT, ASK_OBJECT, ASK_SCHEMA, ASK_REGEX, ASK_GBNF, ASK_CALL };
+enum ask_shape {
+    ASK_ANY_TEXT,
+    ASK_OBJECT,
+    ASK_SCHEMA,
+    ASK_REGEX,
+    ASK_CHOICE,
+    ASK_GBNF,
+    ASK_CALL
+};
 
 #define ASK_PROMPTS_MAX 64
 #define ASK_STOPS_MAX 16
@@ -62,7 +70,8 @@ struct ask {
     bool wants_logprobs; /* of the tokens, and of the |top_count| most probable ones beside each */
     uint32_t top_count;
     enum ask_shape shape;
-    struct span grammar;      /* a JSON Schema, an expression, GBNF, or the tool to call, if one */
+    struct span grammar;      /* a JSON Schema, an expression, texts as JSON, GBNF, or the tool to
+                                 call, if one */
     const char *grammar_path; /* goes before the text of an error in it; static */
 };
 

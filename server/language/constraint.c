@@ -38,19 +38,21 @@ static enum status no_memory(struct error *err)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static enum status parse_schema(const struct ask *ask, struct grammar **out, struct error *err)
+/* A schema, tools or texts: what is JSON. */
+static enum status parse_json(const struct ask *ask, struct grammar **out, struct error *err)
 {
     bool is_call = ask->shape == ASK_CALL;
     struct value_limits limits = VALUE_LIMITS_DEFAULT;
-    struct value schema;
+    struct value value;
     struct arena arena;
     limits.values_max = SCHEMA_VALUES_MAX;
     arena_init(&arena, SCHEMA_BYTES_MAX);
     enum status status =
-        value_parse(is_call ? ask->tools : ask->grammar, &limits, &arena, &schema, err);
+        value_parse(is_call ? ask->tools : ask->grammar, &limits, &arena, &value, err);
     if (status == ST_OK) {
-        status = is_call ? grammar_parse_call(&schema, ask->grammar, out, err)
-                         : grammar_parse_schema(&schema, out, err);
+        status = is_call                    ? grammar_parse_call(&value, ask->grammar, out, err)
+                 : ask->shape == ASK_CHOICE ? grammar_parse_choice(&value, out, err)
+                                            : grammar_parse_schema(&value, out, err);
     }
     arena_fini(&arena);
     return status;
@@ -61,7 +63,7 @@ static enum status parse_grammar(const struct ask *ask, struct grammar **out, st
     enum status status = ask->shape == ASK_OBJECT  ? grammar_parse_object(out, err)
                          : ask->shape == ASK_REGEX ? grammar_parse_regex(ask->grammar, out, err)
                          : ask->shape == ASK_GBNF  ? grammar_parse_gbnf(ask->grammar, out, err)
-                                                   : parse_schema(ask, out, err);
+                                                   : parse_json(ask, out, err);
     if (status == ST_UNSUPPORTED || status == ST_TOO_LARGE) {
         err->code = ST_INVALID; /* the client's affair, as all that it may write */
     }

@@ -3,7 +3,8 @@
  * Constrained output: which bytes may come next, so that the whole text has the form that a client
  * asked for.
  *
- * A JSON Schema, any JSON object, a regular expression or a grammar in GBNF becomes one automaton
+ * A JSON Schema, any JSON object, a regular expression, a choice of texts or a grammar in GBNF
+ * becomes one automaton
  * over bytes with rules that call each other. A grammar is immutable, and any number of threads may
  * use it at one time. A walk remembers which states of the automaton were met, with their moves, as
  * long as it lives; it belongs to one thread at a time. States are plain numbers: a copy is a
@@ -55,6 +56,10 @@ MUST_CHECK enum status grammar_parse_object(struct grammar **out, struct error *
 /* The whole text matches |regex|. */
 MUST_CHECK enum status grammar_parse_regex(struct span regex, struct grammar **out,
                                            struct error *err);
+
+/* The whole text is one of |texts|, a list of strings. */
+MUST_CHECK enum status grammar_parse_choice(const struct value *texts, struct grammar **out,
+                                            struct error *err);
 
 /* A grammar in the form of llama.cpp (GBNF): its rule "root" describes the whole text. */
 MUST_CHECK enum status grammar_parse_gbnf(struct span source, struct grammar **out,

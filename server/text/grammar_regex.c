@@ -481,3 +481,24 @@ enum status grammar_parse_regex(struct span regex, struct grammar **out, struct 
     grammar_rule_set(&builder, rule, grammar_regex(&builder, regex, false));
     return grammar_builder_finish(&builder, out);
 }
+
+enum status grammar_parse_choice(const struct value *texts, struct grammar **out, struct error *err)
+{
+    struct grammar_builder builder;
+    grammar_builder_init(&builder, err);
+    uint32_t rule = grammar_rule_new(&builder);
+    size_t count = texts->kind == VALUE_LIST ? texts->list->count : 0;
+    const struct part *any = grammar_never(&builder);
+    for (size_t i = 0; i < count; i++) {
+        const struct value *text = &texts->list->items[i];
+        any = text->kind == VALUE_STRING
+                  ? grammar_or(&builder, any, grammar_text(&builder, text->string))
+                  : grammar_refuse(&builder, ST_INVALID, "expected a list of texts, got %s in it",
+                                   value_kind_text(text->kind));
+    }
+    if (count == 0) {
+        any = grammar_refuse(&builder, ST_INVALID, "expected a list of texts that is not empty");
+    }
+    grammar_rule_set(&builder, rule, any);
+    return grammar_builder_finish(&builder, out);
+}

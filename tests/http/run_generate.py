@@ -578,6 +578,17 @@ def formats():
             text = choice["text"] if given == "prompt" else choice["message"]["content"]
             expect(text, bool(re.fullmatch("[ab]{3}-[0-9]{2}", text)), True)
             expect("it is complete", choice["finish_reason"], "stop")
+        texts = ["", "yes", "yes, é", 'no "\n']
+        for members in ({"guided_choice": texts}, {"structured_outputs": {"choice": texts}},
+                        {"structured_outputs": {"regex": "", "json": None, "other": [1]}},
+                        {"structured_outputs": {"json": {"const": ""}, "json_object": False}},
+                        {"structured_outputs": {"grammar": 'root ::= "yes"'}}):
+            before = len(reasons)
+            constrained(lambda text: expect(text, text in [*texts, '""'], True), temperature=2,
+                        seed=9, **members)
+            expect(f"{members}", reasons[before:], ["stop"])
+        constrained(check_object, temperature=1, seed=5,
+                    structured_outputs={"json_object": True})
         generate = "/v2/models/chat/generate"
         answer = ask(client, generate, {"text_input": "x", "parameters": {
             "guided_json": json.dumps({"const": {"a": [1]}})}})
@@ -605,6 +616,11 @@ def formats():
                 ({"guided_regex": "(?=a)"}, "guided_regex: "),
                 ({"guided_regex": "((a{1000}){1000}){1000}"}, "guided_regex: "),
                 ({"guided_json": "{"}, "guided_json: "),
+                ({"guided_choice": []}, "guided_choice: expected a list of texts that is not"),
+                ({"guided_choice": ["a", 1]}, "guided_choice: expected a list of texts, got"),
+                ({"structured_outputs": {"choice": "a"}}, "structured_outputs"),
+                ({"structured_outputs": {"regex": "(?=a)"}}, "structured_outputs.regex: "),
+                ({"structured_outputs": {"regex": "a", "choice": ["a"]}}, "one of response_format"),
                 ({"guided_regex": "a", "guided_json": {}}, "one of response_format")):
             expect(text, post(client, "/v1/chat/completions",
                               {"model": "chat", "messages": HELLO, **members}), 400)
