@@ -130,7 +130,6 @@ static enum status choose_token(struct generation *generation, const struct rt_r
                                 uint32_t *out_id, struct error *err)
 {
     const struct ask *ask = &generation->ask;
-    struct reply_mark mark = {0};
     const uint64_t *allowed = NULL;
     if (generation->constraint) {
         TRY(constraint_mask(generation->constraint, &allowed, err));
@@ -141,13 +140,13 @@ static enum status choose_token(struct generation *generation, const struct rt_r
     }
     const float *logits = find_logits(generation, result);
     uint64_t index = (uint64_t)generation->choice << 32 | generation->answer_count;
-    TRY(sampler_choose(&generation->sampler, logits, allowed, index, ask->wants_logprobs,
-                       &mark.chosen, ask->top_count, mark.top, &mark.top_count, err));
+    TRY(sampler_choose(&generation->sampler, logits, allowed, index, out_id, err));
     if (ask->wants_logprobs) {
         must(generation->mark_count < mark_max(generation));
-        generation->marks[generation->mark_count++] = mark;
+        struct sampler_mark *mark = &generation->marks[generation->mark_count];
+        TRY(sampler_mark_token(&generation->sampler, logits, *out_id, ask->top_count, mark, err));
+        generation->mark_count++;
     }
-    *out_id = mark.chosen.id;
     return sampler_note(&generation->sampler, *out_id, false, err);
 }
 

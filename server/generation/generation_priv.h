@@ -66,9 +66,9 @@ struct generation {
     struct sampler sampler;
     struct stops stops;
     struct words_stream *stream;
-    size_t told_bytes;        /* of the text: in events so far */
-    size_t told_characters;   /* of them, if logarithms are wanted */
-    struct reply_mark *marks; /* owned: if logarithms are wanted; room for |answer_max| */
+    size_t told_bytes;          /* of the text: in events so far */
+    size_t told_characters;     /* of them, if logarithms are wanted */
+    struct sampler_mark *marks; /* owned: if logarithms are wanted; room for |answer_max| */
     uint32_t mark_count, told_marks;
     float *row; /* owned: logits that are not float32, converted */
     /* ---- the request ---- */

@@ -364,21 +364,20 @@ static enum status take_token(struct request *request, struct transcription *t, 
                               struct error *err)
 {
     const struct transcriber *transcriber = t->transcriber;
-    struct sampler_choice chosen;
-    uint32_t ignored;
+    uint32_t chosen;
     memcpy(t->logits, logits, transcriber->vocab * sizeof(t->logits[0]));
     transcript_limit(&t->transcript, t->logits);
-    TRY(sampler_choose(&t->sampler, t->logits, NULL, t->chosen_count++, true, &chosen, 0, NULL,
-                       &ignored, err));
+    TRY(sampler_choose(&t->sampler, t->logits, NULL, t->chosen_count++, &chosen, err));
     t->reply.answer_tokens++;
-    if (chosen.id == transcriber->end) {
+    if (chosen == transcriber->end) {
         return end_window(request, t, err);
     }
-    TRY(transcript_add(&t->transcript, chosen.id, chosen.logprob, err));
+    float logprob = sampler_logprob(t->logits, transcriber->vocab, chosen);
+    TRY(transcript_add(&t->transcript, chosen, logprob, err));
     if (t->token_count == transcriber->context) {
         return end_window(request, t, err);
     }
-    t->tokens[t->token_count++] = chosen.id;
+    t->tokens[t->token_count++] = chosen;
     tell(request, t);
     return ST_OK;
 }

@@ -62,7 +62,7 @@ static void print_chat_marks(const struct reply *reply, const struct reply_piece
 {
     buf_add_str(out, "{\"content\":[");
     for (uint32_t i = 0; i < piece->mark_count; i++) {
-        const struct reply_mark *mark = &piece->marks[i];
+        const struct sampler_mark *mark = &piece->marks[i];
         buf_add_str(out, i ? ",{" : "{");
         print_chosen(reply, &mark->chosen, word, out);
         buf_add_str(out, ",\"top_logprobs\":[");
@@ -77,7 +77,7 @@ static void print_chat_marks(const struct reply *reply, const struct reply_piece
 }
 
 /* Each token has a member, so a token whose text another has is left out. */
-static bool is_repeated(const struct reply *reply, const struct reply_mark *mark, uint32_t index,
+static bool is_repeated(const struct reply *reply, const struct sampler_mark *mark, uint32_t index,
                         struct buf *word, struct buf *other)
 {
     word_of(reply, mark->top[index].id, word);
@@ -90,7 +90,7 @@ static bool is_repeated(const struct reply *reply, const struct reply_mark *mark
     return false;
 }
 
-static void print_tops(const struct reply *reply, const struct reply_mark *mark, struct buf *word,
+static void print_tops(const struct reply *reply, const struct sampler_mark *mark, struct buf *word,
                        struct buf *out)
 {
     struct buf other;

@@ -26,13 +26,6 @@ struct words;
 /* Why a choice ended. */
 enum reply_reason { REPLY_GOES_ON, REPLY_STOP, REPLY_LENGTH, REPLY_TOOLS };
 
-/* A token of an answer, with the most probable ones in its place. */
-struct reply_mark {
-    struct sampler_choice chosen;
-    uint32_t top_count;
-    struct sampler_choice top[SAMPLER_TOP_MAX];
-};
-
 #define REPLY_ID_CHARS 16
 
 struct reply {
@@ -54,7 +47,7 @@ struct reply {
 struct reply_piece {
     uint32_t choice;
     struct span text;
-    const struct reply_mark *marks; /* if logarithms are wanted */
+    const struct sampler_mark *marks; /* if logarithms are wanted */
     uint32_t mark_count;
     size_t text_offset;      /* bytes of the choice before |text| */
     size_t character_offset; /* its characters, if logarithms are wanted */

@@ -510,44 +510,32 @@ static enum status choose(struct sampler *sampler, const float *logits, uint64_t
     return ST_OK;
 }
 
-static enum status list_top(struct sampler *sampler, const float *logits, double sum,
-                            uint32_t top_count, struct sampler_choice *out_top, uint32_t *out_count,
-                            struct error *err)
+enum status sampler_choose(struct sampler *sampler, const float *logits, const uint64_t *allowed,
+                           uint64_t index, uint32_t *out_id, struct error *err)
 {
-    must(top_count <= SAMPLER_TOP_MAX);
+    const float *changed = change(sampler, logits, allowed);
+    return changed ? choose(sampler, changed, index, out_id, err) : no_memory(err);
+}
+
+enum status sampler_mark_token(struct sampler *sampler, const float *logits, uint32_t id,
+                               uint32_t top_count, struct sampler_mark *out, struct error *err)
+{
+    must(id < sampler->vocab && top_count <= SAMPLER_TOP_MAX);
+    double sum = log_sum(logits, sampler->vocab);
+    out->chosen = (struct sampler_choice){id, (float)((double)logits[id] - sum)};
+    out->top_count = 0;
+    if (top_count == 0) {
+        return ST_OK;
+    }
     if (!sampler_has_entries(sampler)) {
         return no_memory(err);
     }
     uint32_t most = top_count < sampler->vocab ? top_count : sampler->vocab;
     uint32_t count = sampler_gather_most(sampler, logits, most);
-    *out_count = count < top_count ? count : top_count;
-    for (uint32_t i = 0; i < *out_count; i++) {
+    out->top_count = count < top_count ? count : top_count;
+    for (uint32_t i = 0; i < out->top_count; i++) {
         struct sampler_entry entry = sampler_take(sampler, count, i);
-        out_top[i] = (struct sampler_choice){entry.id, (float)((double)entry.logit - sum)};
-    }
-    return ST_OK;
-}
-
-enum status sampler_choose(struct sampler *sampler, const float *logits, const uint64_t *allowed,
-                           uint64_t index, bool needs_logprobs, struct sampler_choice *out,
-                           uint32_t top_count, struct sampler_choice *out_top,
-                           uint32_t *out_top_count, struct error *err)
-{
-    const float *changed = change(sampler, logits, allowed);
-    if (!changed) {
-        return no_memory(err);
-    }
-    out->logprob = 0;
-    if (out_top_count) {
-        *out_top_count = 0;
-    }
-    TRY(choose(sampler, changed, index, &out->id, err));
-    if (needs_logprobs) {
-        double sum = log_sum(logits, sampler->vocab);
-        out->logprob = (float)((double)logits[out->id] - sum);
-        if (top_count) {
-            TRY(list_top(sampler, logits, sum, top_count, out_top, out_top_count, err));
-        }
+        out->top[i] = (struct sampler_choice){entry.id, (float)((double)entry.logit - sum)};
     }
     return ST_OK;
 }

@@ -49,6 +49,13 @@ struct sampler_choice {
     float logprob; /* natural logarithm of the probability that the model itself gives it */
 };
 
+/* A token of an answer, with the most probable ones in its place. */
+struct sampler_mark {
+    struct sampler_choice chosen;
+    uint32_t top_count;
+    struct sampler_choice top[SAMPLER_TOP_MAX];
+};
+
 struct sampler_entry;
 
 struct sampler {
@@ -73,15 +80,17 @@ MUST_CHECK enum status sampler_note(struct sampler *sampler, uint32_t id, bool i
  * Chooses the token with |index|, which counts from 0 in each answer, and from another base in each
  * further answer of a request (n > 1), so that answers differ. |allowed| is a set of bits, one for
  * each token, or NULL: others are never chosen. Logits that are NaN are never chosen either.
- * |top_count| is at most SAMPLER_TOP_MAX; the most probable tokens go to |out_top|, and
- * |*out_top_count| says how many. |needs_logprobs| is false if nobody looks at logarithms.
  * ST_EXHAUSTED; ST_INVALID: no token can be chosen.
  */
 MUST_CHECK enum status sampler_choose(struct sampler *sampler, const float *logits,
-                                      const uint64_t *allowed, uint64_t index, bool needs_logprobs,
-                                      struct sampler_choice *out, uint32_t top_count,
-                                      struct sampler_choice *out_top, uint32_t *out_top_count,
+                                      const uint64_t *allowed, uint64_t index, uint32_t *out_id,
                                       struct error *err);
+
+/* The logarithms of the chosen token |id| and of the |top_count| most probable ones, which are at
+ * most SAMPLER_TOP_MAX. ST_EXHAUSTED. */
+MUST_CHECK enum status sampler_mark_token(struct sampler *sampler, const float *logits, uint32_t id,
+                                          uint32_t top_count, struct sampler_mark *out,
+                                          struct error *err);
 
 /* The logarithm of the probability of |id|, as the model itself gives it. */
 float sampler_logprob(const float *logits, uint32_t vocab, uint32_t id);

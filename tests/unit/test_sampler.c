@@ -34,12 +34,11 @@ static struct sampler_options plain(void)
 
 static uint32_t choose(struct sampler *sampler, const float *logits, uint64_t index)
 {
-    struct sampler_choice choice;
+    uint32_t id;
     struct error err;
-    assert_int_equal(
-        sampler_choose(sampler, logits, NULL, index, false, &choice, 0, NULL, NULL, &err), 0);
-    assert_true(choice.id < sampler->vocab);
-    return choice.id;
+    assert_int_equal(sampler_choose(sampler, logits, NULL, index, &id, &err), ST_OK);
+    assert_true(id < sampler->vocab);
+    return id;
 }
 
 /* ---- the exact distribution, by sorting ------------------------------------------------------ */
@@ -165,7 +164,7 @@ static void odd_logits(void **state)
 {
     (void)state;
     struct sampler sampler;
-    struct sampler_choice choice;
+    uint32_t id;
     struct error err;
     float logits[VOCAB];
     for (int form = 0; form < 3; form++) {
@@ -176,9 +175,7 @@ static void odd_logits(void **state)
         for (int i = 0; i < VOCAB; i++) {
             logits[i] = i % 2 ? NAN : -INFINITY;
         }
-        assert_int_equal(
-            sampler_choose(&sampler, logits, NULL, 0, false, &choice, 0, NULL, NULL, &err),
-            ST_INVALID);
+        assert_int_equal(sampler_choose(&sampler, logits, NULL, 0, &id, &err), ST_INVALID);
         logits[5] = -2;
         for (uint64_t i = 0; i < 50; i++) {
             assert_int_equal(choose(&sampler, logits, i), 5);
@@ -321,27 +318,28 @@ static void logarithms(void **state)
     struct error err;
     struct sampler_options options = plain();
     struct sampler sampler;
-    struct sampler_choice choice, top[SAMPLER_TOP_MAX];
-    uint32_t count = 0;
+    struct sampler_mark mark;
+    uint32_t id;
     double sum = 0;
     options.temperature = 0.3; /* logarithms are those of the model */
     sampler_init(&sampler, &options, VOCAB);
     for (int i = 0; i < VOCAB; i++) {
         sum += exp((double)LOGITS[i]);
     }
-    assert_int_equal(sampler_choose(&sampler, LOGITS, NULL, 5, true, &choice, SAMPLER_TOP_MAX, top,
-                                    &count, &err),
-                     ST_OK);
-    assert_int_equal(count, VOCAB);
-    assert_true(fabs((double)choice.logprob - (double)LOGITS[choice.id] + log(sum)) < 1e-5);
-    assert_int_equal(top[0].id, 10);
-    assert_int_equal(top[1].id, 1);
-    assert_int_equal(top[2].id, 4);
-    assert_int_equal(top[11].id, 11);
-    for (uint32_t i = 0; i < count; i++) {
-        assert_true(fabs((double)top[i].logprob - (double)LOGITS[top[i].id] + log(sum)) < 1e-5);
-        float same = sampler_logprob(LOGITS, VOCAB, top[i].id);
-        assert_true(fabsf(same - top[i].logprob) < 1e-6F);
+    assert_int_equal(sampler_choose(&sampler, LOGITS, NULL, 5, &id, &err), ST_OK);
+    assert_int_equal(sampler_mark_token(&sampler, LOGITS, id, SAMPLER_TOP_MAX, &mark, &err), ST_OK);
+    assert_int_equal(mark.top_count, VOCAB);
+    assert_int_equal(mark.chosen.id, id);
+    assert_true(fabs((double)mark.chosen.logprob - (double)LOGITS[id] + log(sum)) < 1e-5);
+    assert_int_equal(mark.top[0].id, 10);
+    assert_int_equal(mark.top[1].id, 1);
+    assert_int_equal(mark.top[2].id, 4);
+    assert_int_equal(mark.top[11].id, 11);
+    for (uint32_t i = 0; i < mark.top_count; i++) {
+        assert_true(fabs((double)mark.top[i].logprob - (double)LOGITS[mark.top[i].id] + log(sum)) <
+                    1e-5);
+        float same = sampler_logprob(LOGITS, VOCAB, mark.top[i].id);
+        assert_true(fabsf(same - mark.top[i].logprob) < 1e-6F);
     }
     sampler_fini(&sampler);
 }
@@ -353,18 +351,14 @@ static void masks(void **state)
     struct error err;
     struct sampler_options options = plain();
     struct sampler sampler;
-    struct sampler_choice choice;
+    uint32_t id;
     const uint64_t allowed = 1u << 2 | 1u << 11, none = 0;
     sampler_init(&sampler, &options, VOCAB);
     for (uint64_t i = 0; i < 1000; i++) {
-        assert_int_equal(
-            sampler_choose(&sampler, LOGITS, &allowed, i, false, &choice, 0, NULL, NULL, &err),
-            ST_OK);
-        assert_true(choice.id == 2 || choice.id == 11);
+        assert_int_equal(sampler_choose(&sampler, LOGITS, &allowed, i, &id, &err), ST_OK);
+        assert_true(id == 2 || id == 11);
     }
-    assert_int_equal(
-        sampler_choose(&sampler, LOGITS, &none, 0, false, &choice, 0, NULL, NULL, &err),
-        ST_INVALID);
+    assert_int_equal(sampler_choose(&sampler, LOGITS, &none, 0, &id, &err), ST_INVALID);
     sampler_fini(&sampler);
 }
 
@@ -376,7 +370,7 @@ static void write_text(const struct grammar *grammar, const struct grammar_vocab
     struct error err;
     struct sampler_options options = plain();
     struct sampler sampler;
-    struct sampler_choice choice;
+    uint32_t id;
     struct grammar_walk *walk;
     uint64_t bits[1];
     options.seed = seed;
@@ -388,11 +382,10 @@ static void write_text(const struct grammar *grammar, const struct grammar_vocab
     for (uint64_t i = 0; !grammar_state_must_end(walk, at); i++) {
         assert_true(i < 16);
         assert_int_equal(grammar_mask(walk, at, vocabulary, bits, &err), ST_OK);
-        assert_int_equal(
-            sampler_choose(&sampler, LOGITS, bits, i, false, &choice, 0, NULL, NULL, &err), ST_OK);
-        assert_true(grammar_state_advance(walk, &at, tokens[choice.id]));
-        memcpy(out, tokens[choice.id].ptr, tokens[choice.id].len);
-        out += tokens[choice.id].len;
+        assert_int_equal(sampler_choose(&sampler, LOGITS, bits, i, &id, &err), ST_OK);
+        assert_true(grammar_state_advance(walk, &at, tokens[id]));
+        memcpy(out, tokens[id].ptr, tokens[id].len);
+        out += tokens[id].len;
     }
     *out = 0;
     grammar_walk_free(walk);
