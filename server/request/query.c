@@ -31,7 +31,8 @@ static enum status read_number(const char *word, const char *value, uint32_t *ou
     const uint8_t *at = (const uint8_t *)value, *end = at + strlen(value);
     uint64_t number;
     if (number_parse_u64(&at, end, &number) != NUMBER_OK || at != end || number > UINT32_MAX) {
-        return error_set(err, ST_INVALID, "%s: expected a number, got '%s'", word, value);
+        return error_set(err, ST_INVALID, "%s: expected a number up to %u, got '%s'", word,
+                         UINT32_MAX, value);
     }
     *out = (uint32_t)number;
     return ST_OK;

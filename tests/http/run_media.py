@@ -488,6 +488,8 @@ def refusals():
         given = {"args": [{"dtype": "uint8", "shape": [1, 4, 6, 3], "fill": 1}]}
         ask(client, call("pixels"), given, "Content-Type: text/plain")
         refuse(client, 400, "top_k", call("pixels", "?top_k=x"), png(pixels_of(1)), kind)
+        refuse(client, 400, "a number up to 4294967295", call("pixels", "?top_k=99999999999"),
+               png(pixels_of(1)), kind)
         expect("alive", post(client, call("pixels"), png(pixels_of(1)), kind), 200)
     with Daemon(["--model", f"add={MODELS / 'add.pte'}"]) as daemon:
         client = Client(daemon.port)

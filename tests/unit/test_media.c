@@ -187,6 +187,7 @@ static void test_refusals(void **state)
     expect_refusal((const uint8_t *)"", 0, ST_INVALID,
                    "the file is empty, expected WAV, FLAC or Ogg");
     expect_refusal((const uint8_t *)"ID3\x04", 4, ST_INVALID, "got MP3 of 4 bytes");
+    expect_refusal((const uint8_t *)"\xff\xf3\x40", 3, ST_INVALID, "got MP3 of 3 bytes");
     expect_refusal((const uint8_t *)"fLaC", 4, ST_INVALID, "a damaged FLAC file");
     expect_refusal(file, make_wav(file, 16000, 3, 10), ST_TOO_LARGE,
                    "expected 1 to 2 channels, got 3");
