@@ -399,15 +399,21 @@ void infer_end_sequence(const struct infer_call *call);
 /* Releases the sequence, if there is one. */
 void infer_close_sequence(struct request *request, struct infer_call *call);
 
-/* For the codecs: raw input |index| lies at |bytes| in the body, which is in a buffer. */
-MUST_CHECK enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
-                                  enum dtype dtype, const struct shape *shape,
-                                  const struct oip_layout *layout, struct span bytes,
+/* For the codecs: the form of a tensor for raw input |index|; borrowed. */
+struct infer_tensor {
+    uint32_t index;
+    enum dtype dtype;
+    const struct shape *shape;
+    const struct oip_layout *layout;
+};
+
+/* The tensor lies at |bytes| in the body, which is in a buffer. */
+MUST_CHECK enum status infer_bind(struct infer *infer, struct infer_call *call,
+                                  const struct infer_tensor *tensor, struct span bytes,
                                   struct error *err);
 
-/* The same for bytes yet to be written: gives memory for |stored| bytes in that layout. */
-MUST_CHECK enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
-                                   const struct shape *shape, const struct oip_layout *layout,
+/* The bytes of the tensor are yet to be written: gives memory for |stored| bytes in its layout. */
+MUST_CHECK enum status infer_stage(struct infer_call *call, const struct infer_tensor *tensor,
                                    size_t stored, void **out_ptr, struct error *err);
 
 union infer_scalar {

@@ -142,15 +142,14 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
     struct infer *infer = &request->infer;
     const struct call_method *method = &call->model->call;
     enum dtype dtype = method->inputs[index].dtype;
+    const struct infer_tensor tensor = {index, dtype, &leaf->shape, &leaf->layout};
     bool is_direct = leaf->encoding == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
     void *memory;
     if (leaf->encoding == CALL_BINARY && !is_direct) {
         TRY(infer_check_inline(request, leaf->stored, err));
     }
-    enum status status = is_direct ? infer_bind(infer, call, index, dtype, &leaf->shape,
-                                                &leaf->layout, leaf->data, err)
-                                   : infer_stage(call, index, dtype, &leaf->shape, &leaf->layout,
-                                                 leaf->stored, &memory, err);
+    enum status status = is_direct ? infer_bind(infer, call, &tensor, leaf->data, err)
+                                   : infer_stage(call, &tensor, leaf->stored, &memory, err);
     if (status != ST_OK) {
         return call_prefix(method, leaf, index, ": ", err);
     }

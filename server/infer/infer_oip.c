@@ -183,14 +183,12 @@ static enum status fetch(struct request *request, const struct oip_request_input
 }
 
 static enum status decode_shared_tensor(struct request *request, struct infer_call *call,
-                                        const struct oip_request_input *input, uint32_t index,
-                                        struct error *err)
+                                        const struct oip_request_input *input,
+                                        const struct infer_tensor *tensor, struct error *err)
 {
     void *memory;
     struct oip_request_input here;
-    TRY(place_input(infer_stage(call, index, input->type.dtype, &input->shape, &input->layout,
-                                input->bytes, &memory, err),
-                    input, ": ", err));
+    TRY(place_input(infer_stage(call, tensor, input->bytes, &memory, err), input, ": ", err));
     TRY(fetch(request, input, memory, &here, err));
     return oip_input_is_direct(&here)
                ? ST_OK
@@ -202,23 +200,19 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
                                  struct error *err)
 {
     struct infer *infer = &request->infer;
-    enum dtype dtype = input->type.dtype;
+    const struct infer_tensor tensor = {index, input->type.dtype, &input->shape, &input->layout};
     if (input->shared.is_given) {
-        return decode_shared_tensor(request, call, input, index, err);
+        return decode_shared_tensor(request, call, input, &tensor, err);
     }
     if (infer->body->buffer && oip_input_is_direct(input)) {
-        return place_input(
-            infer_bind(infer, call, index, dtype, &input->shape, &input->layout, input->data, err),
-            input, ": ", err);
+        return place_input(infer_bind(infer, call, &tensor, input->data, err), input, ": ", err);
     }
     size_t stored = oip_input_stored_bytes(input);
     void *memory;
     if (input->is_binary) {
         TRY(infer_check_inline(request, stored, err));
     }
-    TRY(place_input(
-        infer_stage(call, index, dtype, &input->shape, &input->layout, stored, &memory, err), input,
-        ": ", err));
+    TRY(place_input(infer_stage(call, &tensor, stored, &memory, err), input, ": ", err));
     return oip_decode_input(input, &call->nan, memory, stored, err);
 }
 

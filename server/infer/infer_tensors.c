@@ -9,17 +9,17 @@
 #include "runtime/program/oracle.h"
 
 /* Strides are bytes on the wire and elements in the runtime. */
-static struct rt_buffer_desc describe(enum dtype dtype, const struct shape *shape,
-                                      const struct oip_layout *layout)
+static struct rt_buffer_desc describe(const struct infer_tensor *tensor)
 {
+    const struct oip_layout *layout = tensor->layout;
     struct rt_buffer_desc desc = {
-        .dtype = dtype,
-        .shape = *shape,
+        .dtype = tensor->dtype,
+        .shape = *tensor->shape,
         .has_strides = layout->is_given,
         .offset = layout->is_given ? (size_t)layout->offset : 0,
     };
-    for (uint8_t d = 0; layout->is_given && d < shape->rank; d++) {
-        desc.strides[d] = layout->strides[d] / (int64_t)dtype_bytes(dtype);
+    for (uint8_t d = 0; layout->is_given && d < tensor->shape->rank; d++) {
+        desc.strides[d] = layout->strides[d] / (int64_t)dtype_bytes(tensor->dtype);
     }
     return desc;
 }
@@ -34,30 +34,29 @@ enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size
     return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
 }
 
-enum status infer_bind(struct infer *infer, struct infer_call *call, uint32_t index,
-                       enum dtype dtype, const struct shape *shape, const struct oip_layout *layout,
-                       struct span bytes, struct error *err)
+enum status infer_bind(struct infer *infer, struct infer_call *call,
+                       const struct infer_tensor *tensor, struct span bytes, struct error *err)
 {
-    must(call->invocation != NULL && index < call->model->call.input_count);
+    must(call->invocation != NULL && tensor->index < call->model->call.input_count);
     const struct body *body = infer->body;
     const uint8_t *base = hal_buffer_map(body->buffer);
-    struct rt_buffer_desc given = describe(dtype, shape, layout);
+    struct rt_buffer_desc given = describe(tensor);
     given.buffer = body->buffer;
     given.offset += (size_t)(bytes.ptr - base);
     infer->bound_bytes += bytes.len;
-    return rt_invocation_bind_input(call->invocation, index, &given, err);
+    return rt_invocation_bind_input(call->invocation, tensor->index, &given, err);
 }
 
-enum status infer_stage(struct infer_call *call, uint32_t index, enum dtype dtype,
-                        const struct shape *shape, const struct oip_layout *layout, size_t stored,
+enum status infer_stage(struct infer_call *call, const struct infer_tensor *tensor, size_t stored,
                         void **out_ptr, struct error *err)
 {
-    must(call->invocation != NULL && index < call->model->call.input_count);
-    if (!layout->is_given) {
-        return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+    must(call->invocation != NULL && tensor->index < call->model->call.input_count);
+    if (!tensor->layout->is_given) {
+        return rt_invocation_input(call->invocation, tensor->index, tensor->dtype, tensor->shape,
+                                   out_ptr, err);
     }
-    const struct rt_buffer_desc given = describe(dtype, shape, layout);
-    return rt_invocation_stage_input(call->invocation, index, &given, stored, out_ptr, err);
+    const struct rt_buffer_desc given = describe(tensor);
+    return rt_invocation_stage_input(call->invocation, tensor->index, &given, stored, out_ptr, err);
 }
 
 enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
