@@ -174,6 +174,11 @@ static enum status read_tools(struct reader *r)
     return take_json(r, JSON_ARRAY, &r->ask->tools);
 }
 
+static enum status read_template_values(struct reader *r)
+{
+    return take_json(r, JSON_OBJECT, &r->ask->template_values);
+}
+
 static enum status read_prediction(struct reader *r)
 {
     return ask_prediction(r->in, r->arena, &r->ask->prediction, r->err);

@@ -48,6 +48,7 @@ struct ask {
     struct ask_prompt *prompts;
     uint32_t prompt_count;
     struct span messages, tools; /* JSON; empty: none */
+    struct span template_values; /* likewise: an object, for the chat template */
     bool drops_tools;            /* tool_choice is none */
     bool needs_call;             /* tool_choice is "required", or names |chosen_tool| */
     struct span chosen_tool;

@@ -247,18 +247,27 @@ static enum status read_messages(const struct ask *ask, struct arena *arena, str
     return ST_OK;
 }
 
+/* The member |name| of the request, if it is there. */
+static enum status read_json(struct span json, const char *name, struct arena *arena,
+                             struct value *out, struct error *err)
+{
+    const struct value_limits limits = VALUE_LIMITS_DEFAULT;
+    if (json.len && value_parse(json, &limits, arena, out, err) != ST_OK) {
+        return error_prefix(err, "%s: ", name);
+    }
+    return ST_OK;
+}
+
+/* What the client gives the template (chat_template_kwargs), and over that what pted knows. */
 static enum status make_context(const struct chat *chat, const struct ask *ask, struct arena *arena,
                                 struct value *out, struct error *err)
 {
     struct value messages, tools = {0};
     TRY(read_messages(ask, arena, &messages, err));
-    if (ask->tools.len) {
-        const struct value_limits limits = VALUE_LIMITS_DEFAULT;
-        if (value_parse(ask->tools, &limits, arena, &tools, err) != ST_OK) {
-            return error_prefix(err, "tools: ");
-        }
-    }
-    bool is_made = value_map_new(arena, out) && value_map_set(arena, out, "messages", messages) &&
+    TRY(read_json(ask->tools, "tools", arena, &tools, err));
+    TRY(read_json(ask->template_values, "chat_template_kwargs", arena, out, err));
+    bool is_made = (ask->template_values.len || value_map_new(arena, out)) &&
+                   value_map_set(arena, out, "messages", messages) &&
                    value_map_set(arena, out, "add_generation_prompt", value_bool(true));
     if (tools.kind == VALUE_LIST && tools.list->count > 0) {
         is_made = is_made && value_map_set(arena, out, "tools", tools);

@@ -860,6 +860,30 @@ def odd_templates():
                 complete(client, "What", max_tokens=1)
 
 
+def template_values():
+    """A client gives the template values of its own, but not those that pted gives it."""
+    source = ("{% if mood is defined %}{{ raise_exception('it is ' ~ mood.is ~ bos_token) }}"
+              "{% endif %}{{ messages[0].content }}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("model.pte", "tokenizer.json"):
+            shutil.copy(FOLDER / name, folder)
+        (Path(folder) / "chat_template.jinja").write_text(source)
+        (Path(folder) / "tokenizer_config.json").write_text('{"bos_token": "<s>"}')
+        with Daemon(["--model", f"chat={folder}/model.pte"]) as daemon:
+            client = Client(daemon.port)
+            told = {"mood": {"is": "fine"}, "bos_token": "x"}
+            for path, given in (("/v1/chat/completions", {"messages": HELLO}),
+                                ("/v1/responses", {"input": "x"})):
+                body = {"model": "chat", **given, "chat_template_kwargs": told}
+                expect(path, post(client, path, body), 400)
+                expect("why", "it is fine<s>" in client.body.decode() or client.body, True)
+            plain = chat(client, HELLO, max_tokens=4)["choices"]
+            expect("others", chat(client, HELLO, max_tokens=4, chat_template_kwargs={
+                "messages": 1, "tools": None, "add_generation_prompt": 2})["choices"], plain)
+            body["chat_template_kwargs"] = [1]
+            expect("a list", post(client, path, body), 400)
+
+
 # ---------------------------------------------------------------- clients
 
 def leaving():
@@ -1041,7 +1065,8 @@ def logs():
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
           forced_calls, heavy_masks, large_walks, formats, rules, format_crowd, refusals,
-          other_words, odd_templates, leaving, broken_streams, slow_readers, crowd, limits, logs)
+          other_words, odd_templates, template_values, leaving, broken_streams, slow_readers, crowd,
+          limits, logs)
 
 
 def main():
