@@ -16,7 +16,7 @@
 #include "hal/device_priv.h"
 
 #define COMMAND_BYTES_MAX ((size_t)256 << 20)
-#define BYTES_PER_NS 8 /* moved by one core: the cost of fills, copies and updates */
+#define BYTES_PER_NS 8 /* moved by one core: the cost of copies */
 
 struct hal_binding hal_binding_whole(struct hal_buffer *buffer)
 {
@@ -183,28 +183,6 @@ enum status hal_command_dispatch(struct hal_command *command, const struct hal_d
     return append(command, &record, err);
 }
 
-enum status hal_command_fill(struct hal_command *command, struct hal_binding target,
-                             const void *pattern, size_t pattern_bytes, struct error *err)
-{
-    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
-    must(pattern_bytes == 1 || pattern_bytes == 2 || pattern_bytes == 4 || pattern_bytes == 8);
-    must(target.length % pattern_bytes == 0);
-    check_binding(command, &target, true);
-    uint8_t repeated[HAL_PATTERN_BYTES];
-    for (size_t i = 0; i < sizeof(repeated); i += pattern_bytes) {
-        memcpy(repeated + i, pattern, pattern_bytes);
-    }
-    const struct hal_record record = {
-        .kind = HAL_FILL,
-        .binding_count = 1,
-        .bindings = &target,
-        .constants = repeated,
-        .constants_bytes = sizeof(repeated),
-        .cost = target.length / BYTES_PER_NS,
-    };
-    return append(command, &record, err);
-}
-
 enum status hal_command_copy(struct hal_command *command, struct hal_binding source,
                              struct hal_binding target, struct error *err)
 {
@@ -216,23 +194,6 @@ enum status hal_command_copy(struct hal_command *command, struct hal_binding sou
         .kind = HAL_COPY,
         .binding_count = 2,
         .bindings = (const struct hal_binding[]){source, target},
-        .cost = target.length / BYTES_PER_NS,
-    };
-    return append(command, &record, err);
-}
-
-enum status hal_command_update(struct hal_command *command, const void *bytes,
-                               struct hal_binding target, struct error *err)
-{
-    OBJ_CHECK(command, HAL_COMMAND_MAGIC);
-    must(target.length <= HAL_UPDATE_MAX);
-    check_binding(command, &target, true);
-    const struct hal_record record = {
-        .kind = HAL_UPDATE,
-        .binding_count = 1,
-        .bindings = &target,
-        .constants = bytes,
-        .constants_bytes = target.length,
         .cost = target.length / BYTES_PER_NS,
     };
     return append(command, &record, err);
@@ -279,7 +240,7 @@ void hal_command_add_stats(const struct hal_command *command, struct hal_command
     stats->transfers += command->stats.transfers;
     for (const struct hal_record *r = command->records; r; r = r->next) {
         stats->barriers += r->kind == HAL_BARRIER;
-        stats->copies += r->kind == HAL_FILL || r->kind == HAL_COPY || r->kind == HAL_UPDATE;
+        stats->copies += r->kind == HAL_COPY;
         stats->dispatches[r->placement] += r->kind == HAL_DISPATCH;
     }
 }
@@ -307,12 +268,8 @@ static const char *name_of(const struct hal_record *record)
     switch (record->kind) {
     case HAL_DISPATCH:
         return record->kernel->name;
-    case HAL_FILL:
-        return "fill";
     case HAL_COPY:
         return "copy";
-    case HAL_UPDATE:
-        return "update";
     case HAL_BARRIER:
         break;
     }
@@ -353,15 +310,6 @@ static void print_bindings(const struct hal_record *record, struct buf *out)
     }
 }
 
-static void print_pattern(const struct hal_record *record, struct buf *out)
-{
-    const uint8_t *bytes = record->constants;
-    buf_add_str(out, " pattern ");
-    for (size_t i = 0; i < record->constants_bytes; i++) {
-        buf_printf(out, "%02x", bytes[i]);
-    }
-}
-
 static void print_dispatch(const struct hal_record *record, struct buf *out)
 {
     static const char *const placements[HAL_PLACEMENTS] = {
@@ -387,8 +335,9 @@ void hal_command_print(const struct hal_command *command, hal_note_f *note, cons
 {
     OBJ_CHECK(command, HAL_COMMAND_MAGIC);
     static const char *const words[] = {
-        [HAL_DISPATCH] = "dispatch", [HAL_FILL] = "fill",       [HAL_COPY] = "copy",
-        [HAL_UPDATE] = "update",     [HAL_BARRIER] = "barrier",
+        [HAL_DISPATCH] = "dispatch",
+        [HAL_COPY] = "copy",
+        [HAL_BARRIER] = "barrier",
     };
     for (const struct hal_record *record = command->records; record; record = record->next) {
         if (note && record->kind == HAL_DISPATCH) {
@@ -397,8 +346,6 @@ void hal_command_print(const struct hal_command *command, hal_note_f *note, cons
         buf_add_str(out, words[record->kind]);
         if (record->kind == HAL_DISPATCH) {
             print_dispatch(record, out);
-        } else if (record->kind == HAL_FILL) {
-            print_pattern(record, out);
         }
         print_bindings(record, out);
         buf_add_char(out, '\n');

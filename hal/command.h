@@ -79,16 +79,9 @@ void hal_command_unref(struct hal_command *command); /* NULL is fine */
 
 MUST_CHECK enum status hal_command_dispatch(struct hal_command *command,
                                             const struct hal_dispatch *dispatch, struct error *err);
-/* |pattern| is repeated; |pattern_bytes| is 1, 2, 4 or 8 and divides the target's length. */
-MUST_CHECK enum status hal_command_fill(struct hal_command *command, struct hal_binding target,
-                                        const void *pattern, size_t pattern_bytes,
-                                        struct error *err);
 /* Equal lengths; the ranges do not overlap. */
 MUST_CHECK enum status hal_command_copy(struct hal_command *command, struct hal_binding source,
                                         struct hal_binding target, struct error *err);
-/* At most 64 KiB of host bytes, copied at recording. */
-MUST_CHECK enum status hal_command_update(struct hal_command *command, const void *bytes,
-                                          struct hal_binding target, struct error *err);
 MUST_CHECK enum status hal_command_barrier(struct hal_command *command, struct error *err);
 MUST_CHECK enum status hal_command_end(struct hal_command *command, struct error *err);
 
@@ -102,7 +95,7 @@ enum hal_placement {
 
 /* A recorded command other than a barrier, for profiles. */
 struct hal_command_info {
-    const char *name;  /* the kernel's; "fill", "copy", "update" */
+    const char *name;  /* the kernel's, or "copy" */
     const char *label; /* NULL: not a dispatch */
     uint32_t tag;      /* of a dispatch */
     double macs;

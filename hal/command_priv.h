@@ -10,21 +10,18 @@
 #include "base/refs.h"
 #include "hal/command.h"
 
-#define HAL_UPDATE_MAX 65536 /* bytes */
-#define HAL_PATTERN_BYTES 8  /* a recorded pattern is repeated up to this length */
-
-enum hal_record_kind { HAL_DISPATCH, HAL_FILL, HAL_COPY, HAL_UPDATE, HAL_BARRIER };
+enum hal_record_kind { HAL_DISPATCH, HAL_COPY, HAL_BARRIER };
 
 struct hal_record {
     struct hal_record *next;
     enum hal_record_kind kind;
-    uint32_t binding_count; /* fill, update: the target; copy: source, target */
+    uint32_t binding_count; /* copy: source, target */
     const struct hal_binding *bindings;
-    const void *constants; /* fill: the repeated pattern; update: the bytes */
-    size_t constants_bytes;
     uint64_t cost;
     uint32_t number; /* of a command other than a barrier, in order */
     /* Of a dispatch only. */
+    const void *constants;
+    size_t constants_bytes;
     double macs;
     enum hal_macs macs_kind;
     uint64_t bytes; /* see struct hal_dispatch */
@@ -40,7 +37,7 @@ struct hal_record {
 /* The memory that each submission of a command buffer must put into a slot. */
 struct hal_slot_need {
     size_t length;
-    bool written;      /* by a fill, copy or update */
+    bool written;      /* by a copy */
     bool is_transient; /* may be memory that the host cannot access */
 };
 

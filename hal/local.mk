@@ -32,7 +32,7 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/cpu/queue.c \
 	%D%/cpu/submission.h \
 	%D%/cpu/thread_memory.c %D%/cpu/thread_memory.h \
-	%D%/cpu/transfer.c \
+	%D%/cpu/copy.c \
 	%D%/cpu/uk.c %D%/cpu/uk.h %D%/cpu/uk_subnormals.h %D%/cpu/uk_u8.h \
 	%D%/cpu/uk_winograd.h \
 	%D%/cpu/workers.c %D%/cpu/workers.h
@@ -53,7 +53,7 @@ VULKAN_SOURCES = \
 	%D%/vulkan/queue.c \
 	%D%/vulkan/replay.c \
 	%D%/vulkan/upload.c \
-	%D%/vulkan/shaders/generated/copy.spv.h %D%/vulkan/shaders/generated/fill.spv.h
+	%D%/vulkan/shaders/generated/copy.spv.h
 if HAVE_VULKAN
 %C%_libhal_a_SOURCES += $(VULKAN_SOURCES)
 else
@@ -61,6 +61,5 @@ EXTRA_DIST += $(VULKAN_SOURCES)
 endif
 EXTRA_DIST += \
 	%D%/vulkan/shaders/copy.comp \
-	%D%/vulkan/shaders/fill.comp \
 	%D%/vulkan/shaders/kernel.glsl \
 	%D%/vulkan/shaders/matrix.glsl

@@ -140,7 +140,8 @@ static enum status add_dispatch(struct builder *b, const struct hal_record *reco
         memcpy(dispatch->grid, record->grid, sizeof(dispatch->grid));
         must(dispatch->fn); /* the device's can_run() has checked it */
     } else {
-        hal_cpu_transfer(record, &dispatch->fn, dispatch->grid);
+        dispatch->fn = hal_cpu_copy;
+        hal_cpu_copy_grid(record, dispatch->grid);
     }
     uint64_t tiles = grid_tiles(dispatch->grid);
     if (tiles == 0) {

@@ -2,7 +2,7 @@
 /*
  * A command buffer as the CPU runs it: a flat list of regions. A region is a list of dispatches;
  * one numbering covers all tiles of a region, so any range of numbers is a piece of work. Regions
- * and dispatches without tiles are left out. Fills, copies and updates are dispatches here.
+ * and dispatches without tiles are left out. Copies are dispatches here.
  */
 #ifndef PTED_HAL_CPU_ROUTINE_H
 #define PTED_HAL_CPU_ROUTINE_H
@@ -93,7 +93,8 @@ struct hal_cpu_run {
 MUST_CHECK enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t first,
                                          uint32_t count, const struct hal_cpu_run *run);
 
-/* The kernel and the grid of a fill, copy or update (transfer.c). */
-void hal_cpu_transfer(const struct hal_record *record, hal_cpu_kernel_f **out_fn, uint32_t grid[3]);
+/* The kernel of a copy, and its grid (copy.c). */
+void hal_cpu_copy(const struct hal_args *args, struct hal_tile tile);
+void hal_cpu_copy_grid(const struct hal_record *record, uint32_t out_grid[3]);
 
 #endif

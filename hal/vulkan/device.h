@@ -124,8 +124,8 @@ MUST_CHECK enum status hal_vulkan_pipeline(struct hal_vulkan_device *device,
                                            const struct hal_kernel *kernel,
                                            VkPipeline *out_pipeline, struct error *err);
 
-/* The kernels of fills, and of copies and updates. */
-extern const struct hal_kernel hal_vulkan_fill, hal_vulkan_copy;
+/* The kernel of copies. */
+extern const struct hal_kernel hal_vulkan_copy;
 
 /* ---- queue.c --------------------------------------------------------------------------------- */
 

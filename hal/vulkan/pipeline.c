@@ -16,11 +16,9 @@
 #include "base/check.h"
 #include "hal/vulkan/device.h"
 #include "hal/vulkan/shaders/generated/copy.spv.h"
-#include "hal/vulkan/shaders/generated/fill.spv.h"
 
 #define CACHE_BYTES_MAX ((size_t)256 << 20)
 
-const struct hal_kernel hal_vulkan_fill = {.name = "fill", .spirv = HAL_SPIRV(fill_spirv)};
 const struct hal_kernel hal_vulkan_copy = {.name = "copy", .spirv = HAL_SPIRV(copy_spirv)};
 
 struct hal_vulkan_pipeline {

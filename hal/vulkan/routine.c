@@ -15,9 +15,9 @@
 #include "hal/vulkan/routine_priv.h"
 
 /*
- * Bytes of the target for each workgroup of a fill or copy. Processors run workgroups one after the
- * other and want large tiles. On a GPU a tile is a few steps of all lanes, unless that would be
- * more workgroups than can run side by side.
+ * Bytes of the target for each workgroup of a copy. Processors run workgroups one after the other
+ * and want large tiles. On a GPU a tile is a few steps of all lanes, unless that would be more
+ * workgroups than can run side by side.
  */
 #define TRANSFER_TILE 65536
 #define TRANSFER_TILE_GPU 4096
@@ -65,17 +65,10 @@ enum side { EITHER, GPU, HOST };
 
 static enum side side_of(const struct hal_record *record)
 {
-    switch (record->kind) {
-    case HAL_DISPATCH:
-        return record->placement == HAL_PLACEMENT_DEVICE ? GPU : HOST;
-    case HAL_FILL: /* the host's fill would need the original pattern, before repetition */
-        return GPU;
-    case HAL_COPY:
-    case HAL_UPDATE:
-    case HAL_BARRIER:
-        break;
+    if (record->kind != HAL_DISPATCH) {
+        return EITHER;
     }
-    return EITHER;
+    return record->placement == HAL_PLACEMENT_DEVICE ? GPU : HOST;
 }
 
 static struct draft *last_draft(struct compiler *c)
@@ -288,22 +281,6 @@ static struct hal_binding mirrored(const struct compiler *c, const struct draft 
 
 /* ---- stages of the GPU ----------------------------------------------------------------------- */
 
-static const struct hal_kernel *kernel_of(const struct hal_record *record)
-{
-    switch (record->kind) {
-    case HAL_DISPATCH:
-        return record->kernel;
-    case HAL_FILL:
-        return &hal_vulkan_fill;
-    case HAL_COPY:
-    case HAL_UPDATE:
-        return &hal_vulkan_copy;
-    case HAL_BARRIER:
-        break;
-    }
-    unreachable();
-}
-
 /* A zeroed launch is a barrier. */
 static struct hal_vulkan_launch *new_launch(struct hal_vulkan_routine *routine)
 {
@@ -367,7 +344,9 @@ static enum status add_launch(struct hal_vulkan_routine *routine, const struct h
                               struct error *err)
 {
     struct hal_vulkan_launch *launch;
-    TRY(new_dispatch(routine, kernel_of(record), record->number, &launch, err));
+    const struct hal_kernel *kernel =
+        record->kind == HAL_DISPATCH ? record->kernel : &hal_vulkan_copy;
+    TRY(new_dispatch(routine, kernel, record->number, &launch, err));
     launch->constants = routine->table_bytes + routine->constants_bytes;
     must(in_range(launch->constants, record->constants_bytes, routine->mirrors_at));
     if (record->constants_bytes) {
@@ -375,11 +354,6 @@ static enum status add_launch(struct hal_vulkan_routine *routine, const struct h
                record->constants_bytes);
     }
     routine->constants_bytes += align_up(record->constants_bytes, 16);
-    if (record->kind == HAL_UPDATE) {
-        *new_entry(routine) = (struct hal_vulkan_entry){.source = HAL_VULKAN_FROM_REPLAY,
-                                                        .address = launch->constants,
-                                                        .length = record->constants_bytes};
-    }
     for (uint32_t i = 0; i < record->binding_count; i++) {
         TRY(add_entry(routine, &record->bindings[i], err));
     }
@@ -462,10 +436,6 @@ static enum status add_host(struct hal_command *host, const struct hal_record *r
     if (record->kind == HAL_COPY) {
         return hal_command_copy(host, bindings[0], bindings[1], err);
     }
-    if (record->kind == HAL_UPDATE) {
-        return hal_command_update(host, record->constants, bindings[0], err);
-    }
-    must(record->kind == HAL_DISPATCH); /* a fill runs on the GPU */
     const struct hal_dispatch dispatch = {
         .kernel = record->kernel,
         .label = record->label,
@@ -515,7 +485,7 @@ static enum status make_room(struct compiler *c, struct error *err)
     for (const struct hal_record *r = c->command->records; r; r = r->next) {
         bool is_host = side_of(r) == HOST;
         records++;
-        bindings += r->binding_count + (r->kind == HAL_UPDATE);
+        bindings += r->binding_count;
         hosts += is_host;
         constants += is_host ? 0 : align_up(r->constants_bytes, 16);
     }

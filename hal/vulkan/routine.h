@@ -4,8 +4,8 @@
  * a list of dispatches and barriers. A host stage is a command buffer of the CPU device, for
  * kernels that have no shader or that are cheaper there (placement.c). If both sides access the
  * same memory, nothing is copied between them; if not, the transient slots in use are copied.
- * Within a region, the records for the side of the preceding stage come first. Fills go to the GPU;
- * copies and updates go to either side.
+ * Within a region, the records for the side of the preceding stage come first. Copies go to either
+ * side.
  *
  * A submission needs a replay: a recorded VkCommandBuffer for each GPU stage, and a table of
  * bindings in device memory. A routine keeps its replays and makes another one if all are in use;

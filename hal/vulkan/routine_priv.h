@@ -70,9 +70,6 @@ static inline bool hal_vulkan_is_written(const struct hal_record *record, uint32
         return record->writes == 0 || record->writes >> binding & 1;
     case HAL_COPY:
         return binding == 1;
-    case HAL_FILL:
-    case HAL_UPDATE:
-        return true;
     case HAL_BARRIER:
         break;
     }

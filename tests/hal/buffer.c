@@ -129,7 +129,10 @@ static void test_import(void **state)
     assert_int_equal(released, 0);
 
     struct hal_command *command = cts_command_new(0);
-    assert_ok(err, hal_command_fill(command, cts_all_of(buffer), &(uint8_t){0x5a}, 1, &err));
+    const struct hal_binding from = {.buffer = buffer, .length = 4096};
+    const struct hal_binding to = {.buffer = buffer, .offset = 4096, .length = 4096};
+    ((uint8_t *)memory)[4095] = 0x5a;
+    assert_ok(err, hal_command_copy(command, from, to, &err));
     cts_command_end(command);
     hal_buffer_unref(buffer);
     assert_int_equal(released, 0); /* the command buffer holds it */

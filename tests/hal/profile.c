@@ -10,7 +10,7 @@
 
 #define TILES 1000
 
-/* A dispatch of TILES, a barrier, a fill and a dispatch of one tile, on one buffer. */
+/* A dispatch of TILES, a barrier, a copy and a dispatch of one tile, on one buffer. */
 struct scene {
     struct hal_buffer *out;
     struct hal_command *command;
@@ -38,7 +38,8 @@ static void setup(struct scene *s)
     s->done = cts_semaphore_new();
     add_increment(s, TILES, 1000000, "wide");
     cts_barrier(s->command);
-    assert_ok(err, hal_command_fill(s->command, cts_slot(0, TILES * 4, 4), "\1\0\0", 4, &err));
+    assert_ok(err,
+              hal_command_copy(s->command, cts_slot(0, 4, 4), cts_slot(0, TILES * 4, 4), &err));
     add_increment(s, 1, 100, NULL);
     cts_command_end(s->command);
 }
@@ -83,9 +84,9 @@ static void test_description(void **state)
     assert_int_equal(infos[0].tag, 7);
     assert_int_equal(infos[0].bytes, TILES * 4);
     assert_true(infos[0].macs == TILES * 3.0);
-    assert_string_equal(infos[1].name, "fill");
+    assert_string_equal(infos[1].name, "copy");
     assert_null(infos[1].label);
-    assert_int_equal(infos[1].bytes, 4);
+    assert_int_equal(infos[1].bytes, 8);
     assert_string_equal(infos[2].label, cts_increment.name);
     teardown(&s);
 }
@@ -256,7 +257,7 @@ static void test_peaks(void **state)
     assert_true(isfinite(peaks.f32_macs) && peaks.f32_macs > 1e6);
     assert_true(isfinite(peaks.u8_macs) && peaks.u8_macs > 1e6);
     assert_true(hal_device_props(cts.device)->bf16_speed ? peaks.bf16_macs > 1e6
-                                                       : peaks.bf16_macs == 0);
+                                                         : peaks.bf16_macs == 0);
     assert_true(isfinite(peaks.read_bytes) && peaks.read_bytes > 1e6);
 }
 

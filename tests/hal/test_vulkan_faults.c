@@ -40,16 +40,17 @@ static void test_no_memory(void **state)
     hal_device_unref(device);
 }
 
-/* A command buffer that fills a buffer of its own. */
-static struct hal_command *record_fill(struct hal_device *device)
+/* A command buffer that copies within a buffer of its own. */
+static struct hal_command *record_copy(struct hal_device *device)
 {
     struct error err;
     struct hal_command *command;
     struct hal_buffer *buffer;
     assert_ok(err, hal_buffer_new(device, 4096, &buffer, &err));
     assert_ok(err, hal_command_new(device, 0, &command, &err));
-    const struct hal_binding all = {.buffer = buffer, .length = 4096};
-    assert_ok(err, hal_command_fill(command, all, "x", 1, &err));
+    const struct hal_binding from = {.buffer = buffer, .length = 2048};
+    const struct hal_binding to = {.buffer = buffer, .offset = 2048, .length = 2048};
+    assert_ok(err, hal_command_copy(command, from, to, &err));
     assert_ok(err, hal_command_end(command, &err));
     hal_buffer_unref(buffer);
     return command;
@@ -94,7 +95,7 @@ static void lose(void)
 {
     struct error err;
     struct hal_device *device = open_device();
-    struct hal_command *command = record_fill(device);
+    struct hal_command *command = record_copy(device);
     struct hal_semaphore *gate;
     assert_int_equal(run(device, command), ST_OK);
     assert_false(hal_device_is_lost(device));
@@ -120,14 +121,14 @@ static void test_lost(void **state)
     lose();
     lose();
     struct hal_device *device = open_device();
-    struct hal_command *command = record_fill(device);
+    struct hal_command *command = record_copy(device);
     assert_int_equal(run(device, command), ST_OK);
     assert_false(hal_device_is_lost(device));
     hal_command_unref(command);
     hal_device_unref(device);
 }
 
-/* Runs a fill with a profile; returns how many spans came of it. */
+/* Runs a copy with a profile; returns how many spans came of it. */
 static size_t run_profiled(struct hal_device *device, struct hal_command *command,
                            enum status expected)
 {
@@ -148,7 +149,7 @@ static void test_profiles(void **state)
 {
     (void)state;
     struct hal_device *device = open_device();
-    struct hal_command *command = record_fill(device);
+    struct hal_command *command = record_copy(device);
     if (hal_device_props(device)->has_profile) {
         assert_int_equal(run_profiled(device, command, ST_EXHAUSTED), 0);
         assert_int_equal(run(device, command), ST_OK);
@@ -157,7 +158,7 @@ static void test_profiles(void **state)
     hal_command_unref(command);
     hal_device_unref(device);
     device = open_device();
-    command = record_fill(device);
+    command = record_copy(device);
     assert_false(hal_device_props(device)->has_profile);
     assert_int_equal(run_profiled(device, command, ST_OK), 0);
     hal_command_unref(command);
