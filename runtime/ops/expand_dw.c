@@ -94,13 +94,26 @@ static struct step step_at(const struct expand *e, uint32_t y, uint32_t behind)
     return s;
 }
 
+/* |rows| rows of |count| numbers; |to_row| and |from_row| are the distances of their begins. */
+struct rows {
+    float *to;
+    const float *from;
+    size_t to_row, from_row, rows, count;
+};
+
 /* As the nodes of their own did, activations compute with subnormals. */
-static void activate(const struct layer *layer, float *x, size_t count, uint64_t mode)
+static void activate(const struct layer *layer, const struct rows *r, uint64_t mode)
 {
+    rt_pointwise_loop_f *loop =
+        rt_pointwise_loop((enum rt_pointwise_op)layer->activation, RT_CLASS_F32);
+    bool is_one = r->to_row == r->count && r->from_row == r->count;
+    size_t rows = is_one ? 1 : r->rows, count = is_one ? r->rows * r->count : r->count;
     uint64_t dropped = uk_float_mode();
     uk_subnormals_keep(mode);
-    rt_pointwise_loop((enum rt_pointwise_op)layer->activation, RT_CLASS_F32)(
-        &(struct rt_pointwise_run){.out = x, .in = {x}, .count = count});
+    for (size_t i = 0; i < rows; i++) {
+        loop(&(struct rt_pointwise_run){
+            .out = r->to + i * r->to_row, .in = {r->from + i * r->from_row}, .count = count});
+    }
     uk_subnormals_keep(dropped);
 }
 
@@ -150,7 +163,8 @@ static void expand_lines(const struct work *w, uint32_t begin, uint32_t end, flo
         .scratch = w->rows,
     });
     if (is_active(&w->product) && !activates(e)) {
-        activate(&w->product, to, (size_t)(end - begin) * e->width * w->n, mode);
+        size_t pixels = (size_t)(end - begin) * e->width;
+        activate(&w->product, &(struct rows){to, to, w->n, w->n, pixels, w->n}, mode);
     }
 }
 
@@ -160,16 +174,20 @@ static bool is_direct(const struct expand *e)
     return !is_active(&e->depthwise) && !e->out_is_bf16;
 }
 
-/* Moves |pixels| of the output's lines to |out|. */
-static void store_image(const struct work *w, uint8_t *out, size_t pixels)
+/* Stores |pixels| of the output's lines, activated, in |out|. */
+static void store_image(const struct work *w, uint8_t *out, size_t pixels, uint64_t mode)
 {
     size_t row = w->e->channels;
+    struct rows rows = {w->image, w->image, w->n, w->n, pixels, w->n};
+    if (!w->e->out_is_bf16) {
+        rows.to = (float *)(void *)out;
+        rows.to_row = row;
+    }
+    if (is_active(&w->depthwise)) {
+        activate(&w->depthwise, &rows, mode);
+    }
     if (w->e->out_is_bf16) {
         hal_cpu_uk()->rows_to_bf16((uint16_t *)(void *)out, (ptrdiff_t)row, w->image, pixels, w->n);
-        return;
-    }
-    for (size_t i = 0; i < pixels; i++) {
-        memcpy(out + i * row * sizeof(float), w->image + i * w->n, w->n * sizeof(float));
     }
 }
 
@@ -209,13 +227,9 @@ static void convolve(const struct work *w, const struct step *s, uint64_t mode)
         .min = w->depthwise.min,
         .max = w->depthwise.max,
     });
-    if (is_direct(e)) {
-        return;
+    if (!is_direct(e)) {
+        store_image(w, out, pixels, mode);
     }
-    if (is_active(&w->depthwise)) {
-        activate(&w->depthwise, w->image, pixels * w->n, mode);
-    }
-    store_image(w, out, pixels);
 }
 
 static void gather_taps(const struct work *w, const float *from)

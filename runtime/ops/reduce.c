@@ -17,10 +17,14 @@
 
 #include "base/check.h"
 #include "runtime/emit/emit.h"
+#include "runtime/emit/minmax.h"
 #include "runtime/kernels/loop.h"
 #include "runtime/ops/op.h"
 
-/* Reads of a tile. */
+/* A worker's columns begin at multiples of these, so that two workers read few lines of memory
+ * twice. */
+#define LINE_COLUMNS 16
+#define READS_PER_NS 16 /* along columns */
 
 /* Argument 0 is the tensor, so a 0 means that the operator has no such argument. */
 struct row {
@@ -244,6 +248,70 @@ static bool is_double(enum dtype dtype)
     return dtype == DT_F64 || dtype_infos[dtype].kind == DTYPE_COMPLEX;
 }
 
+/* The tiles that workers get of the columns at one of |positions|. */
+static int64_t column_tiles(const struct rt_machine *machine, const struct rt_reduce_constants *k,
+                            int64_t positions)
+{
+    int64_t ns = k->kept.numel * k->reduced.numel / READS_PER_NS;
+    return (rt_cut_tiles(machine, ns) - 1) / positions + 1;
+}
+
+/* Columns of a tile, of rows of |width|. */
+static int64_t cut_columns(const struct rt_machine *machine, const struct rt_reduce_constants *k,
+                           int64_t width)
+{
+    if (machine->lanes > 1) {
+        return rt_cut_block(machine, k->kept.numel, 1, RT_REDUCE_COLUMNS);
+    }
+    int64_t tiles = column_tiles(machine, k, k->kept.numel / width);
+    int64_t lines = rt_cut_axis((width - 1) / LINE_COLUMNS + 1, tiles);
+    return rt_min(lines * LINE_COLUMNS, RT_REDUCE_COLUMNS);
+}
+
+/*
+ * Do several workers share the rows? Nodes around a reduction of pixels cut an image into bands of
+ * lines, so a worker's lines are in its own cache; half of its columns would be in another one.
+ */
+static bool shares_rows(struct rt_emit *emit, const struct rt_reduce_constants *k)
+{
+    const struct rt_machine *machine = rt_emit_machine(emit, &rt_reduce_blocks_kernel);
+    int64_t positions = k->kept.numel / k->kept.dims[k->kept.rank - 1];
+    return rt_emit_is_host(emit) && machine->workers > 1 && k->fold == RT_FOLD_SUM &&
+           k->class == RT_CLASS_F32 && k->dtype == DT_F32 && k->reduced.rank == 1 &&
+           k->reduced.numel > RT_REDUCE_BLOCK_ROWS && column_tiles(machine, k, positions) > 1;
+}
+
+/* Sums in two steps; the bits are those of one step. */
+static enum status record_blocks(struct rt_emit *emit, struct rt_reduce_constants *k,
+                                 const struct hal_binding *bindings, struct error *err)
+{
+    const struct rt_machine *machine = rt_emit_machine(emit, &rt_reduce_blocks_kernel);
+    int64_t width = k->kept.dims[k->kept.rank - 1], positions = k->kept.numel / width;
+    int64_t blocks = (k->reduced.numel - 1) / RT_REDUCE_BLOCK_ROWS + 1;
+    struct hal_binding sums, of_joined[3] = {bindings[0], bindings[1]};
+    TRY(rt_emit_workspace(emit, (size_t)(k->kept.numel * blocks) * sizeof(float), &sums, err));
+    k->tile = rt_cut_axis(blocks, column_tiles(machine, k, positions));
+    struct hal_dispatch dispatch = {
+        .kernel = &rt_reduce_blocks_kernel,
+        .grid = {(uint32_t)((blocks - 1) / k->tile + 1), (uint32_t)positions, 1},
+        .constants = k,
+        .constants_bytes = sizeof(*k),
+        .bindings = (const struct hal_binding[]){sums, bindings[k->output_count]},
+        .binding_count = 2,
+        .cost = (uint64_t)(k->kept.numel * k->reduced.numel / READS_PER_NS),
+    };
+    TRY(rt_emit_dispatch(emit, &dispatch, err));
+    TRY(rt_emit_barrier(emit, err));
+    of_joined[k->output_count] = sums;
+    k->tile = RT_REDUCE_COLUMNS;
+    dispatch.kernel = &rt_reduce_joined_kernel;
+    dispatch.grid[0] = (uint32_t)((width - 1) / k->tile + 1);
+    dispatch.bindings = of_joined;
+    dispatch.binding_count = k->output_count + 1;
+    dispatch.cost = (uint64_t)(k->kept.numel * blocks / READS_PER_NS);
+    return rt_emit_dispatch(emit, &dispatch, err);
+}
+
 static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
                           const struct hal_binding *bindings, struct error *err)
 {
@@ -263,10 +331,12 @@ static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
         .cost = (uint64_t)(k->kept.numel * reads) / 2,
     };
 
+    if (is_columns && shares_rows(emit, k)) {
+        return record_blocks(emit, k, bindings, err);
+    }
     if (is_columns) {
         dispatch.kernel = is_f64 ? &rt_reduce_columns_f64_kernel : &rt_reduce_columns_kernel;
-        k->tile = rt_cut_block(rt_emit_machine(emit, dispatch.kernel), k->kept.numel, 1,
-                               RT_REDUCE_COLUMNS);
+        k->tile = cut_columns(rt_emit_machine(emit, dispatch.kernel), k, width);
         dispatch.grid[0] = (uint32_t)((width + k->tile - 1) / k->tile);
         dispatch.grid[1] = (uint32_t)(k->kept.numel / width);
     } else {

@@ -36,13 +36,16 @@ struct rt_reduce_constants {
     uint32_t output_count;
     struct rt_reduce_output outputs[2];
     double correction; /* correction of a variance */
-    int64_t tile;      /* outputs of a tile; with BY_COLUMNS columns, at most RT_REDUCE_COLUMNS */
+    int64_t tile;      /* outputs of a tile; with BY_COLUMNS columns, at most RT_REDUCE_COLUMNS;
+                          of rt_reduce_blocks_kernel blocks of rows */
 };
 _Static_assert(sizeof(struct rt_reduce_constants) <= HAL_CONSTANTS_MAX, "constants are copied");
 
 #define RT_REDUCE_CHUNK 512
 /* The greatest number of columns that are folded together. */
 #define RT_REDUCE_COLUMNS 256
+/* Rows after which partial sums of floats are added in double. */
+#define RT_REDUCE_BLOCK_ROWS 128
 /* Scratch: a chunk of elements; or one row of columns, their values and their wide sums. */
 #define RT_REDUCE_SCRATCH_BYTES ((size_t)RT_REDUCE_CHUNK * RT_CLASS_BYTES_MAX * 3)
 
@@ -55,6 +58,13 @@ extern const struct hal_kernel rt_reduce_rows_kernel, rt_reduce_rows_f64_kernel;
 /* For contiguous kept positions: tile (x, y) is a block of columns of the innermost kept dim, at
  * position y of the other dims. Value and mean only. */
 extern const struct hal_kernel rt_reduce_columns_kernel, rt_reduce_columns_f64_kernel;
+/*
+ * The same sums in two steps, for one reduced dim of floats, so that a worker reads the rows that
+ * it wrote before. The first kernel adds the rows of each block; bindings: the sums as floats
+ * [positions][blocks][columns], the input. Tile (x, y) is a band of blocks at position y. The
+ * second one adds the blocks; bindings: the outputs, these sums. Its tiles are those of columns.
+ */
+extern const struct hal_kernel rt_reduce_blocks_kernel, rt_reduce_joined_kernel;
 #endif
 
 #endif

@@ -11,6 +11,7 @@
 #include "runtime/ops/reduce.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "hal/cpu/uk.h"
 #include "runtime/ops/shaders/generated/reduce.spv.h"
@@ -189,9 +190,6 @@ const struct hal_kernel rt_reduce_rows_f64_kernel = {.name = "reduce_rows", .cpu
 
 /* ---- columns ------------------------------------------------------------------------------- */
 
-/* Rows after which partial sums of floats are added in double. */
-#define BLOCK_ROWS 128
-
 struct columns {
     const struct rt_reduce_constants *k;
     int64_t n;       /* columns */
@@ -280,9 +278,9 @@ static void fold_columns(const struct columns *c, const char *from)
 
     for (int64_t r = 0; at < nest->numel; r++) {
         const char *begin = from + offset_of(nest, inner, r);
-        for (int64_t done = 0; done < nest->dims[inner]; done += BLOCK_ROWS) {
+        for (int64_t done = 0; done < nest->dims[inner]; done += RT_REDUCE_BLOCK_ROWS) {
             int64_t rows = nest->dims[inner] - done;
-            rows = rows < BLOCK_ROWS ? rows : BLOCK_ROWS;
+            rows = rows < RT_REDUCE_BLOCK_ROWS ? rows : RT_REDUCE_BLOCK_ROWS;
             fold_run(c, begin + done * stride, stride, rows);
             if (in_blocks) {
                 flush_sums(c);
@@ -367,3 +365,51 @@ const struct hal_kernel rt_reduce_columns_kernel = {.name = "reduce_columns",
                                                     .variant = RT_REDUCE_BY_COLUMNS};
 const struct hal_kernel rt_reduce_columns_f64_kernel = {.name = "reduce_columns",
                                                         .cpu = columns_tile};
+
+/* ---- columns in two steps -------------------------------------------------------------------- */
+
+static int64_t block_count(const struct rt_reduce_constants *k)
+{
+    return (k->reduced.numel - 1) / RT_REDUCE_BLOCK_ROWS + 1;
+}
+
+static void blocks_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_reduce_constants *k = args->constants;
+    const struct rt_nest *kept = &k->kept;
+    int64_t width = kept->dims[kept->rank - 1], blocks = block_count(k);
+    int64_t stride = k->reduced.strides[0], first = (int64_t)tile.x * k->tile;
+    int64_t behind = blocks - first < k->tile ? blocks : first + k->tile;
+    const char *from = (const char *)args->bindings[1] + offset_of(kept, kept->rank - 1, tile.y);
+    float *sums = (float *)args->bindings[0] + tile.y * blocks * width;
+
+    for (int64_t block = first; block < behind; block++) {
+        int64_t row = block * RT_REDUCE_BLOCK_ROWS, rows = k->reduced.numel - row;
+        rows = rows < RT_REDUCE_BLOCK_ROWS ? rows : RT_REDUCE_BLOCK_ROWS;
+        float *to = sums + block * width;
+        memset(to, 0, (size_t)width * sizeof(*to));
+        hal_cpu_uk()->rows_add_f32(to, (const float *)(const void *)(from + row * stride),
+                                   (size_t)rows, stride / (int64_t)sizeof(float), (size_t)width);
+    }
+}
+
+static void joined_tile(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct rt_reduce_constants *k = args->constants;
+    int64_t width = k->kept.dims[k->kept.rank - 1], blocks = block_count(k);
+    int64_t first = (int64_t)tile.x * k->tile;
+    int64_t behind = width - first < k->tile ? width : first + k->tile;
+    const float *sums = (const float *)args->bindings[k->output_count] + tile.y * blocks * width;
+
+    for (int64_t j = first; j < behind; j++) {
+        struct state s = {0};
+        for (int64_t block = 0; block < blocks; block++) {
+            s.f += (double)sums[block * width + j];
+        }
+        s.mean = s.f / (double)k->reduced.numel;
+        write_outputs(args, tile.y * width + j, &s);
+    }
+}
+
+const struct hal_kernel rt_reduce_blocks_kernel = {.name = "reduce_blocks", .cpu = blocks_tile};
+const struct hal_kernel rt_reduce_joined_kernel = {.name = "reduce_joined", .cpu = joined_tile};

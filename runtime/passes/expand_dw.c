@@ -5,9 +5,9 @@
  * convolutions, and other activations are chains of one step, so the pass runs behind fuse and
  * chain.
  *
- * Where products of bfloat16 numbers are fast, each depthwise convolution becomes such a node, even
- * if no product is in front of it: it computes its activation and can store its results as
- * bfloat16.
+ * A depthwise convolution with an activation behind it becomes such a node even if no product is in
+ * front of it. Where products of bfloat16 numbers are fast, each depthwise convolution does: the
+ * node can store its results as bfloat16.
  */
 #include "config.h"
 
@@ -133,20 +133,26 @@ static enum status visit_depthwise(struct rt_rewrite *rw, struct rt_node *conv, 
     return is_fast ? absorb(graph, conv, NULL, none, err) : ST_OK;
 }
 
-static void visit_activation(struct rt_rewrite *rw, const struct rt_node *chain)
+static enum status visit_activation(struct rt_rewrite *rw, const struct rt_node *chain,
+                                    struct error *err)
 {
     struct rt_graph *graph = rw->graph;
     uint32_t value, name;
-    struct rt_node *node = rt_chain_find_only_step(graph, chain, &value, &name)
-                               ? rt_rewrite_producer(rw, value, RT_KNOWN_expand_dw)
-                               : NULL;
-    if (!node || !rt_rewrite_is_single_use(rw, value) ||
-        rt_node_arg(graph, node, RT_EXPAND_DW_ACTIVATION)->kind != RT_NONE) {
-        return;
+    if (!rt_chain_find_only_step(graph, chain, &value, &name) ||
+        !rt_rewrite_is_single_use(rw, value)) {
+        return ST_OK;
     }
-    node->args[RT_EXPAND_DW_ACTIVATION] = name;
-    rw->uses[value] = rw->uses[chain->outs[0]];
-    rt_rewrite_replace(rw, chain->outs[0], value);
+    struct rt_node *conv = rt_rewrite_producer(rw, value, RT_KNOWN_conv_dw);
+    if (conv && is_depthwise(graph, conv)) {
+        TRY(absorb(graph, conv, NULL, conv->args[RT_PACKED_RESIDUAL], err));
+    }
+    struct rt_node *node = rt_rewrite_producer(rw, value, RT_KNOWN_expand_dw);
+    if (node && rt_node_arg(graph, node, RT_EXPAND_DW_ACTIVATION)->kind == RT_NONE) {
+        node->args[RT_EXPAND_DW_ACTIVATION] = name;
+        rw->uses[value] = rw->uses[chain->outs[0]];
+        rt_rewrite_replace(rw, chain->outs[0], value);
+    }
+    return ST_OK;
 }
 
 enum status rt_pass_expand_dw(struct rt_graph *graph, struct error *err)
@@ -159,7 +165,7 @@ enum status rt_pass_expand_dw(struct rt_graph *graph, struct error *err)
         if (rt_op_is(node->op, RT_KNOWN_conv_dw)) {
             TRY(visit_depthwise(&rw, node, err));
         } else if (rt_op_is(node->op, RT_KNOWN_chain)) {
-            visit_activation(&rw, node);
+            TRY(visit_activation(&rw, node, err));
         }
     }
     return rt_rewrite_end(&rw, err);
