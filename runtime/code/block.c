@@ -100,6 +100,7 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     TRY(fuses && graph->is_host ? rt_pass_expand_dw(graph, err) : ST_OK);
     TRY(fuses && graph->is_host ? rt_pass_activate(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_narrow(graph, err) : ST_OK);
+    TRY(fuses ? rt_pass_moves(graph, err) : ST_OK);
     return make_flow(block, err);
 }
 

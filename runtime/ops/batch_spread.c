@@ -397,6 +397,35 @@ enum status rt_batch_permute(struct rt_batch_call *call)
     return permute_rows(call, order, rank);
 }
 
+/* The rows become a dim of their own, whose stride is the length of a row. */
+enum status rt_batch_strided(struct rt_batch_call *call)
+{
+    struct rt_graph *graph = call->graph;
+    TRY(rt_batch_each(call));
+    uint32_t number = (uint32_t)(call->node - graph->nodes), self = call->node->args[0], made;
+    const struct rt_value *sizes = rt_batch_arg(call, 1), *strides = rt_batch_arg(call, 2);
+    struct rt_dim dims[SHAPE_RANK_MAX], steps[SHAPE_RANK_MAX];
+    if (sizes->count >= SHAPE_RANK_MAX || !is_in_order(&graph->values[self])) {
+        return rt_batch_refuse(call, "it moves dim 0");
+    }
+    dims[0] = call->rows;
+    steps[0] = rt_dim_floordiv(&graph->dims, rt_value_numel(graph, &graph->values[self]),
+                               call->rows);
+    for (uint32_t d = 0; d < sizes->count; d++) {
+        dims[1 + d] = sizes->ints[d];
+        steps[1 + d] = strides->ints[d];
+    }
+    const uint32_t args[] = {self, rt_graph_ints(graph, dims, sizes->count + 1),
+                             rt_graph_ints(graph, steps, sizes->count + 1), call->node->args[3]};
+    graph->origin = call->node->origin;
+    enum status status = rt_op_apply(graph, RT_OP(as_strided), args, 4, graph->values[self].dtype,
+                                     &made, call->err);
+    call->node = &graph->nodes[number];
+    TRY(status);
+    TRY(rt_batch_replace(call, 0, made));
+    return become_view(call);
+}
+
 static enum status swap(struct rt_batch_call *call, uint8_t a, uint8_t b)
 {
     uint8_t rank = rt_batch_arg(call, 0)->rank, order[SHAPE_RANK_MAX];

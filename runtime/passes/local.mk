@@ -17,6 +17,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/lower_fft.c \
 	%D%/lower_llm.c \
 	%D%/lower_quant.c \
+	%D%/moves.c \
 	%D%/narrow.c \
 	%D%/normalize.c \
 	%D%/passes.h \

@@ -24,6 +24,7 @@
  *                on the CPU
  *     activate   computes activations inside the products before them, on the CPU
  *     narrow     stores as bfloat16 what only products of bfloat16 numbers read
+ *     moves      makes one copy of several: permutes, selections and slices behind each other
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
  * the others make it smaller. The passes that merge several nodes into one (quantize, softmax,
@@ -69,5 +70,8 @@ MUST_CHECK enum status rt_pass_activate(struct rt_graph *graph, struct error *er
 
 /* Does nothing unless the graph's precision is bf16. */
 MUST_CHECK enum status rt_pass_narrow(struct rt_graph *graph, struct error *err);
+
+/* Only permutes, selections and slices with views between them; see moves.c. */
+MUST_CHECK enum status rt_pass_moves(struct rt_graph *graph, struct error *err);
 
 #endif
