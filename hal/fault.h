@@ -2,8 +2,8 @@
 /*
  * Faults: errors in data that only a kernel can find, such as an index in a tensor that is out of
  * range. The kernel calls hal_fault() and goes on with something harmless; the submission then
- * fails with ST_INVALID, and the record names the error and the dispatch. Of several faults the
- * record keeps the one that was reported first, which depends on the order in which tiles ran.
+ * fails with ST_INVALID, and the record names the error and the dispatch. If there are several
+ * faults, the record keeps the first report, which depends on the order in which tiles ran.
  *
  * Any thread. A record costs nothing as long as there is no fault.
  */

@@ -4,11 +4,11 @@
  * memory of its own, a second zone of the same size. A zone is one buffer of the device, divided by
  * hal/suballoc.h. One lock guards the store.
  *
- * If memory can go back to the system, a zone has more addresses than bytes. So a large
- * reservation nearly always finds a place, even beside small ones that last long. Each granule
- * records when a reservation in it last began or ended, or that it takes no memory (CLEAN). Whole
- * granules inside free ranges go back to the system when they have been idle for long, or when the
- * zone would otherwise use more memory than its size.
+ * If memory can go back to the system, a zone has more addresses than bytes. So a large reservation
+ * nearly always finds a place, even beside small reservations that last long. Each granule records
+ * when a reservation in it last began or ended, or that it takes no memory (CLEAN). Whole granules
+ * inside free ranges go back to the system when they have been idle for long, or when the zone
+ * would otherwise use more memory than its size.
  */
 #include "config.h"
 

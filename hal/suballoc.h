@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Divides a range of addresses. The memory may be one that the host cannot access, so all
- * bookkeeping is outside of it. Ranges are freed in any order, and a free range merges with its
- * free neighbours.
+ * Divides a range of addresses. The host may be unable to access the memory, so all bookkeeping is
+ * outside of it. Ranges are freed in any order, and a free range merges with its free neighbours.
  *
- * Free ranges are kept in bins by size, two levels deep: a power of two, then an eighth of it
- * (M. Masmano et al., "TLSF: a new dynamic memory allocator for real-time systems", 2004). So
+ * Free ranges are kept in bins by size, two levels deep: a power of two, then an eighth of it (M.
+ * Masmano et al., "TLSF: a new dynamic memory allocator for real-time systems", 2004). So
  * allocating and freeing take the same short time however many ranges there are.
  *
  * A range may have room to grow: the free range behind it is kept for it, and given to others only

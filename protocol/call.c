@@ -21,7 +21,7 @@
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-/* The place of |node| as the client wrote it. |leaf|: that of the node; or NULL. */
+/* The place of |node| as the client wrote it. |leaf|: the node's; or NULL. */
 static void print_place(const struct call_method *method, const struct call_leaf *leaf,
                         uint32_t node, struct buf *out)
 {

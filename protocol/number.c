@@ -315,7 +315,8 @@ static const uint8_t *read_bits(const uint8_t *at, const uint8_t *end,
  */
 static inline bool multiply_f32(const struct plain *plain, float *out)
 {
-    /* The conversion of signed numbers is one instruction, that of unsigned ones is a branch. */
+    /* The conversion of signed numbers is one instruction; converting unsigned ones takes a branch.
+     */
     double value = (double)(int64_t)plain->mantissa * near_pow10[plain->places];
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));

@@ -11,7 +11,7 @@
 #include "protocol/oip_priv.h"
 #include "protocol/tensor_text.h"
 
-/* "data_type":"TYPE_FP32": the protocol's name behind a prefix, but for BYTES. */
+/* "data_type":"TYPE_FP32": the protocol's name behind a prefix; only BYTES differs. */
 static void print_type(struct buf *out, struct oip_type type)
 {
     buf_printf(out, "\"data_type\":\"TYPE_%s\"", type.is_bytes ? "STRING" : oip_type_name(type));

@@ -21,7 +21,7 @@
 enum oip_log_kind { OIP_LOG_ERRORS, OIP_LOG_WARNINGS, OIP_LOG_INFOS, OIP_LOG_VERBOSE };
 
 struct oip_log_settings {
-    enum oip_log_kind kind; /* the least grave one that is logged */
+    enum oip_log_kind kind; /* the least grave level that is logged */
     const char *file;       /* "": stderr */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon as one object: the loop, its addresses, its connections, its models. Loop thread only,
- * but for |completed| and |wake|, through which workers hand requests back.
+ * The daemon as one object: the loop, its addresses, its connections, its models. Only the loop
+ * thread uses it, except |completed| and |wake|, through which workers hand requests back.
  */
 #ifndef PTED_SERVER_SERVER_H
 #define PTED_SERVER_SERVER_H

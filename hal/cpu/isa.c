@@ -62,7 +62,7 @@ static bool may_use_tiles(void)
     return known;
 }
 
-/* May these tiles also have bfloat16 numbers? The registers are those of the base. */
+/* May these tiles also have bfloat16 numbers? The registers are the same as the base's. */
 static bool has_bf16_tiles(void)
 {
     unsigned a, b, c, d;

@@ -37,8 +37,8 @@
 /*
  * After this time a worker may leave its submission for one that has no worker, if both belong to
  * one share or if the other share has had less time. The time is in proportion to the cost of the
- * one that waits: a client that waits for a long answer hardly notices it. So submissions of about
- * the same cost follow each other, each with the caches to itself.
+ * submission that waits: a client that waits for a long answer hardly notices it. So submissions of
+ * about the same cost follow each other, each with the caches to itself.
  */
 #define PATIENCE_TIMES 2
 #define PATIENCE_NS_MIN 200000u
@@ -241,8 +241,7 @@ struct visit {
 };
 
 /* Begins a visit. With the lock held. */
-static void enter(struct worker *worker, struct hal_cpu_submission *submission,
-                  struct visit *visit)
+static void enter(struct worker *worker, struct hal_cpu_submission *submission, struct visit *visit)
 {
     struct hal_cpu_workers *workers = worker->workers;
     uint64_t used_ns = workers->shares[submission->share].used_ns;
@@ -610,7 +609,7 @@ void hal_cpu_workers_trim(struct hal_cpu_workers *workers)
     }
 }
 
-/* The mark does not depend on the order of the list. The multiplier is that of the 64-bit FNV hash.
+/* The mark does not depend on the order of the list. The multiplier comes from the 64-bit FNV hash.
  */
 uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers)
 {

@@ -4,10 +4,10 @@
  * otherwise helps with the oldest submission that has tiles left: many small requests take a core
  * each, and one large request spreads over all cores.
  *
- * If there are more submissions than workers, those of about the same cost follow each other, so
- * that each has the caches to itself. A small one does not wait for the end of a large one, and the
- * next turn goes to the share that has had the least time. So a party with short submissions gets
- * as much time as a party with long ones, and does not wait before each submission.
+ * If there are more submissions than workers, submissions of about the same cost follow each other,
+ * so that each has the caches to itself. A small one does not wait for the end of a large one, and
+ * the next turn goes to the share that has had the least time. So a party with short submissions
+ * gets as much time as a party with long ones, and does not wait before each submission.
  *
  * An idle worker spins for some microseconds, then parks: on a virtual machine it takes 40 us to
  * wake it. A caller that waits for the end neither spins nor parks: it works in the place of a

@@ -148,11 +148,11 @@ static void *retire(void *arg)
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
-/* Call with the lock held: the order on the queue must be that of the values. */
+/* Call with the lock held: the queue must have the submissions in the order of their values. */
 static VkResult put_on_queue(struct hal_vulkan_device *device, VkCommandBuffer commands,
                              uint64_t *out_value)
 {
-    must(commands); /* not those of a host stage */
+    must(commands); /* a host stage has none */
     uint64_t value = device->submitted + 1;
     const VkTimelineSemaphoreSubmitInfo timeline = {
         .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,

@@ -12,8 +12,8 @@
  * to use a replay again, the addresses of the slots are written into its table.
  *
  * Submissions with a profile have replays of their own, with a timestamp before and after each
- * dispatch, and with a barrier between any two. So the time of a dispatch is that of its own work,
- * also where a plain replay lets dispatches overlap.
+ * dispatch, and with a barrier between any two. So the time of a dispatch covers its own work
+ * alone, even if dispatches overlap in a plain replay.
  */
 #ifndef PTED_HAL_VULKAN_ROUTINE_H
 #define PTED_HAL_VULKAN_ROUTINE_H

@@ -25,8 +25,9 @@ struct source {
     uint64_t submissions; /* so far */
     uint64_t counted;     /* the part of them that is in the rows */
     uint32_t *by_command; /* the row of each command; NULL: not read yet */
-    uint32_t *by_node;    /* the row of each node, and behind them that of the planner's copies;
-                             shared by all sources of the block */
+    /* the row of each node, and behind them the row of the planner's copies; shared by all sources
+     * of the block */
+    uint32_t *by_node;
 };
 
 struct rt_profile {

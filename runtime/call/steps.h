@@ -52,8 +52,8 @@ void rt_steps_free(struct rt_method *method);
 MUST_CHECK enum status rt_steps_make_form(struct rt_method *method, uint32_t rows,
                                           struct error *err);
 
-/* For forms: a method of the same program and device, without code; NULL: no memory. An input or
- * result of a form as that of a method. The only element of a call's input, or NULL. */
+/* For forms: a method of the same program and device, without code; NULL: no memory. Describes an
+ * input or result of a form as one of a method. The only element of a call's input, or NULL. */
 struct rt_method *rt_steps_new_form(const struct rt_method *method);
 void rt_steps_describe(struct rt_io *io, const struct rt_graph *graph, uint32_t value,
                        const char *label);

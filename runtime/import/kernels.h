@@ -43,7 +43,7 @@ struct rt_state_uses {
  * |device| that the host can access.
  *
  * If the code is a single block, the graph's inputs are the plan's, then those of |states|; its
- * outputs are the plan's, then those of the states that are written.
+ * outputs are the plan's, then the written states.
  */
 MUST_CHECK enum status rt_import_kernels(struct rt_files *files, const struct pte_plan *plan,
                                          struct hal_device *device, struct rt_code *code,

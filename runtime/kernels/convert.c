@@ -316,8 +316,8 @@ bool rt_convert_is_direct(enum rt_class class, enum dtype dtype)
     return direct[class] == dtype;
 }
 
-/* Of two integer types the wider one. Of an unsigned type and a signed one that cannot hold it, a
- * type that holds both, where there is one. */
+/* For two integer types it is the wider one. If a signed type cannot hold the unsigned one, it is a
+ * type that holds both, if there is one. */
 static enum dtype promote_ints(enum dtype a, enum dtype b)
 {
     static const enum dtype twice[9] = {[1] = DT_I16, [2] = DT_I32, [4] = DT_I64, [8] = DT_I64};

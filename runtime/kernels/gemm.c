@@ -300,7 +300,7 @@ static struct padded padded_of(const struct rt_gemm *g, int64_t y, int64_t lines
     return p;
 }
 
-/* The first pixel of an input line, counted from that of the first window. */
+/* The first pixel of an input line, counted from the first pixel of the first window. */
 static int64_t padded_line(const struct rt_gemm *g, const struct padded *p, int64_t line)
 {
     return (line % g->y.step * p->sorted + line / g->y.step) * p->pitch;

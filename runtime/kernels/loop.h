@@ -78,8 +78,8 @@ bool rt_loop_cursor_next(struct rt_cursor *cursor);
 
 /*
  * For a kernel that takes several lines at a time: how many whole lines along the last dim but one
- * follow this run, if it is a whole line. They count as done, and the pointers are those of the
- * last one of them.
+ * follow this run, if it is a whole line. They count as done, and the pointers are at the last one
+ * of them.
  */
 int64_t rt_loop_cursor_lines(struct rt_cursor *cursor);
 

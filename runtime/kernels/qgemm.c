@@ -54,7 +54,7 @@ static void copy_part(const struct rt_qcopy *c, uint8_t *to)
 /* Blocks of |block| channels of the pixels of a run: |count| whole ones, and |rest| channels of one
  * more. Where these are constants, a block of a pixel is a load and a store. */
 struct split {
-    int64_t plane; /* bytes from one block's image to that of the next */
+    int64_t plane; /* bytes from one block's image to the next block's */
     int64_t count;
     size_t block, rest;
 };

@@ -159,7 +159,7 @@ static enum status check_public(const struct rt_io *ios, uint32_t count, struct 
     return ST_OK;
 }
 
-/* The type that an operator infers from its arguments has to be that of the result in the file. */
+/* The type that an operator infers from its arguments has to be the result's type in the file. */
 static enum status check_results(const struct rt_method *method, struct error *err)
 {
     const struct rt_code *code = &method->code;

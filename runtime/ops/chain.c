@@ -180,7 +180,7 @@ static struct rt_chain_run form_of(const struct rt_chain_step *s)
 }
 
 /* Assigns buffers: first the tensors', then as many as values are alive at a time. A result may
- * reuse the buffer of an operand that no later step reads, but never that of a tensor. */
+ * reuse the buffer of an operand that no later step reads, but never the memory of a tensor. */
 static void assign_buffers(const struct rt_chain *c, struct rt_chain_constants *k)
 {
     uint32_t last[RT_CHAIN_VALUES_MAX] = {0};

@@ -5,8 +5,8 @@
  * sides walk the remaining dims, here called the rest. The list is the side that has the index
  * dims: the output of a take, the values of a put.
  *
- * A place outside the table is a fault. index and index_put count negative places from the end. Of
- * several puts to one place the last in row-major order stays.
+ * A place outside the table is a fault. index and index_put count negative places from the end. If
+ * several puts write one place, the last in row-major order stays.
  *
  * index_put also accepts a single mask. Its places are the positions of its true elements in
  * row-major order; there must be as many values, or one value for all. The result of taking by a

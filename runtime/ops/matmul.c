@@ -159,8 +159,8 @@ static enum status pack_emit(struct rt_emit *emit, struct error *err)
 
 /* ---- gemm ------------------------------------------------------------------------------------ */
 
-/* x [.., m, k], packed, n, bias?, residual?, min, max, activation?. Of several packed matrices each
- * multiplies its own x[i]. */
+/* x [.., m, k], packed, n, bias?, residual?, min, max, activation?. If there are several packed
+ * matrices, each multiplies its own x[i]. */
 enum { GEMM_X, GEMM_PACKED, GEMM_N, GEMM_BIAS, GEMM_RESIDUAL, GEMM_MIN, GEMM_MAX, GEMM_ACTIVATION };
 
 static enum status gemm_shape(struct rt_shape_call *call)

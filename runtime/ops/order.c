@@ -161,7 +161,7 @@ static void median_to(struct entry *to, struct entry *a, struct entry *b, struct
 }
 
 /* Splits 4 or more entries by the median of three; returns the start of the second part, whose
- * entries are at most as large as those of the first. */
+ * entries are at most as large as the first part's. */
 static int64_t partition(struct entry *entries, int64_t count)
 {
     int64_t low = 1, high = count;

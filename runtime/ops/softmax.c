@@ -270,7 +270,7 @@ static enum status softmax_shape(struct rt_shape_call *call)
     return rt_along_shape(call, 1u << rt_shape_arg(call, 0)->dtype);
 }
 
-/* The softmax of floats that takes a row without a finite number for one that a mask hides. */
+/* The softmax of floats. It takes a row without a finite number for a row that a mask hides. */
 static enum status masked_shape(struct rt_shape_call *call)
 {
     return rt_along_shape(call, 1u << DT_F32);

@@ -82,7 +82,7 @@ static bool is_large(const struct rt_value *image)
 }
 
 /* The convolution turns into the node that also computes |product|, whose activation is |name|; or,
- * if there is no product, into one that can have an activation and round its results. */
+ * if there is no product, into a node that can have an activation and round its results. */
 static enum status absorb(struct rt_graph *graph, struct rt_node *conv,
                           const struct rt_node *product, uint32_t name, struct error *err)
 {

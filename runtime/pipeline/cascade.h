@@ -9,7 +9,7 @@
  * jobs of the scheduler, to run as one with other calls, are all of that kind.
  *
  *     rt_cascade_new          for a fixed set of edges; used again and again
- *     rt_cascade_set_step     for each step: its invocation, filled but for what edges give it
+ *     rt_cascade_set_step     for each step: its invocation, filled except for inputs from edges
  *     rt_cascade_prepare      every refusal, and all of the memory or none of it
  *     rt_cascade_hand_over    (optional) the steps are to be jobs of the scheduler
  *     rt_cascade_submit       |done| is called once

@@ -297,7 +297,7 @@ static enum status emit_node(struct exec *e, uint32_t index, struct error *err)
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", node->op->name);
 }
 
-/* Of inputs that the device reaches but slowly. */
+/* Copies of inputs that the device can only reach slowly. */
 static enum status emit_uploads(struct exec *e, uint32_t *out_count, struct error *err)
 {
     const struct rt_graph *graph = e->emit.graph;

@@ -241,7 +241,7 @@ static bool stmt_uses(const struct rt_stmt *stmt, uint32_t reg)
     unreachable();
 }
 
-/* Does anything but the first block read or write register |reg|, that of an input? */
+/* Does anything but the first block read or write register |reg|, which belongs to an input? */
 static bool is_used_later(const struct rt_code *code, uint32_t reg)
 {
     bool is_used = false;

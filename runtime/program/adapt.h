@@ -7,7 +7,7 @@
  * nodes to the method's graph, and its inputs and results become what clients see: the metadata,
  * signatures, examples, checks of requests, plans and batches follow from that.
  *
- * One thread, that of loading.
+ * Only the thread that loads the program.
  */
 #ifndef PTED_RUNTIME_PROGRAM_ADAPT_H
 #define PTED_RUNTIME_PROGRAM_ADAPT_H

@@ -7,9 +7,9 @@
  *     vm_callable             runtime/vm/vm.c            a call walks the statements of its code
  *     rt_pipelined_callable   runtime/pipeline/          a call is a cascade of calls
  *
- * A further kind is a further row. The functions of a method may run on any thread; those of a call
- * run on the thread that owns it. A function that is marked (optional) is NULL if the kind has
- * nothing to do there.
+ * A further kind is a further row. The functions of a method may run on any thread; the functions
+ * of a call run on the thread that owns it. A function that is marked (optional) is NULL if the
+ * kind has nothing to do there.
  */
 #ifndef PTED_RUNTIME_PROGRAM_CALLABLE_H
 #define PTED_RUNTIME_PROGRAM_CALLABLE_H

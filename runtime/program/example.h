@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shapes to call a method with when the user gives none: for an example, a measurement, a load
- * test. Of a dim that may vary, a file says only how large it may be; and it says so for every dim
- * of such a tensor, also for dims that never vary. So:
+ * test. A file gives only an upper bound for a dim that may vary; and it says so for every dim of
+ * such a tensor, also for dims that never vary. So:
  *
  *     1. Dim 0 of an input with two or more dims counts as a batch: 1.
  *     2. Every other dim is its upper bound: exporters write the size of their example there, or

@@ -40,8 +40,8 @@ uint32_t rt_program_descriptors(void);
 
 /*
  * How precisely the floats of its methods are computed: the mode that rt_load_program() was asked
- * for, or the next more precise one that the device has. Meaningless for a pipeline: the program of
- * each step has its own.
+ * for, or the next more precise mode of the device. Meaningless for a pipeline: the program of each
+ * step has its own.
  */
 enum precision rt_program_precision(const struct rt_program *program);
 

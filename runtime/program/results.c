@@ -52,7 +52,7 @@ static uint32_t all_dims(const struct shape *shape)
     return (1u << shape->rank) - 1;
 }
 
-/* Of bounds that come to more than can be counted, as many as can. */
+/* If bounds come to more bytes than can be counted, it takes the largest number. */
 static void count_result(const struct rt_io *io, struct rt_result_info *info)
 {
     if (shape_bytes(&info->shape, io->dtype, &info->bytes, NULL) != ST_OK) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the flatbuffer to struct pte_program. decode.c reads the tables of the program, plan.c those
- * of a method, value.c and tensor.c its values, interface.c its inputs and outputs, instr.c its
- * instructions; verify.c checks their relations. Each file checks every number before storing it,
- * and stores the number that it checked.
+ * From the flatbuffer to struct pte_program. decode.c reads the tables of the program, plan.c the
+ * tables of a method, value.c and tensor.c its values, interface.c its inputs and outputs, instr.c
+ * its instructions; verify.c checks their relations. Each file checks every number before storing
+ * it, and stores the number that it checked.
  *
  * |err| is never NULL here: several levels put their place in front of the text.
  */

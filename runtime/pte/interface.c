@@ -5,7 +5,7 @@
  * nones.
  *
  * A none in a list has no value of its own in a file, and neither have the numbers of a list of
- * doubles or bools; they become further values of the plan, after those of the file. So do the
+ * doubles or bools; they become further values of the plan, after the file's values. So do the
  * integers of an input, because a file may name one value several times: the caller must give the
  * numbers of the file, so no instruction reads them.
  */

@@ -27,7 +27,7 @@ struct rt_sched {
     uint32_t run_count; /* free ones included */
     uint32_t running_count, queue_count, yielded_count;
     uint64_t used_ns; /* of the queue that was served last; a queue that was empty begins with it */
-    /* Of these three a thread that changes one looks at the next: see starve(). */
+    /* A thread that changes one of these three looks at the next one: see starve(). */
     atomic_uint unreleased_count; /* jobs that have run: rt_sched_released() is still to come */
     atomic_uint starved_count;    /* queues */
     atomic_uint release_count;    /* how often memory may have become free; it wraps */

@@ -4,12 +4,12 @@
  * same tokens. The next turn of a chat does, and so does a prompt with the same instructions. It
  * then shares the state (rt_state_share()) and computes only what is new.
  *
- * A kept state is found by its method, its owner and its tokens. Of a positional state
- * (rt_method_is_positional()) any beginning can be used, of another one only all of its tokens.
+ * A kept state is found by its method, its owner and its tokens. From a positional state
+ * (rt_method_is_positional()) any beginning can be used, from another state only all of its tokens.
  * At the limits of bytes and of number the state that has not been used for longest goes first; so
- * does one that has not been used for |idle_ns|, and sequences (runtime/sched/sequence.h) take the
- * memory that they need. A method whose model is replaced is closed: its states go, and no new ones
- * are kept.
+ * does a state that has not been used for |idle_ns|, and sequences (runtime/sched/sequence.h) take
+ * the memory that they need. A method whose model is replaced is closed: its states go, and no new
+ * ones are kept.
  *
  * Any thread. States are freed by the thread that displaces them.
  */

@@ -84,8 +84,8 @@ static bool is_step(const struct rt_sched_job *job)
     return job->returns && job->rows > 0;
 }
 
-/* The thread that brings steps back may be late with all of them. So they wait for each other from
- * the first one that comes, too. */
+/* The thread that brings steps back may be late with all of them. So the first one that comes waits
+ * for the others, too. */
 static void note_first_step(struct rt_sched_queue *queue, const struct rt_sched_job *job)
 {
     uint64_t held_ns = job->queued_ns + queue->hold_ns;
@@ -296,7 +296,8 @@ void rt_queue_finished(struct rt_sched_queue *queue, const struct rt_sched_run *
     if (status == ST_OK) {
         rt_queue_note_run(queue, took / run->size);
     }
-    if (status == ST_OK || took > queue->lasts_ns) { /* one that was cut would have taken longer */
+    /* a job that was cut would have taken longer */
+    if (status == ST_OK || took > queue->lasts_ns) {
         queue->lasts_ns = with_one_more(queue->lasts_ns, took);
     }
 }

@@ -78,7 +78,7 @@ void rt_queue_ready_again(struct rt_sched_queue *queue, struct rt_sched_job *job
 /* |job| no longer waits, neither ready nor behind others in a lane. */
 void rt_queue_remove(struct rt_sched_queue *queue, struct rt_sched_job *job);
 
-/* Likewise, but a job that can still be done before its deadline goes before one that probably
+/* Likewise, but a job that can still be done before its deadline goes before a job that probably
  * cannot: else each job of a long queue would start just before its deadline, and the device would
  * do work for jobs that are cut. A job that is too late runs if no other is ready, or if others
  * have gone first some times. The caller starts the job. */

@@ -231,8 +231,8 @@ void rt_sched_released(struct rt_sched *sched);
 
 /*
  * The caller does not want |job| any more. One that waits, or leaves others that it runs with, is
- * done at once (from here); one that runs, as soon as its cancel() has worked; one that is over is
- * left alone. |job| has been taken and its memory is still the job's.
+ * done at once (from here); a running job, as soon as its cancel() has worked; a job that is over
+ * is left alone. |job| has been taken and its memory is still the job's.
  */
 void rt_sched_cancel(struct rt_sched_job *job);
 

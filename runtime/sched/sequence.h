@@ -3,12 +3,12 @@
  * Sequences: rows of requests to one program that share its mutable buffers
  * (runtime/program/state.h). A sequence has an id of the client's, a number or a name, which is
  * known within its program only: all methods of a program see the same sequence, and two sequences
- * never see each other. The first request of a sequence says so; a request for one that is not
- * there is refused, because its state has been lost. A request that starts an open sequence begins
- * it anew. The last request of a sequence says so, too, and frees the state when it has run; the
- * state of a sequence that has been idle for too long is freed as well. When there is no room for a
- * new sequence, sequences with only one request so far give way: first the one that has been idle
- * longest.
+ * never see each other. The first request of a sequence says so; a request for a sequence that is
+ * not there is refused, because its state has been lost. A request that starts an open sequence
+ * begins it anew. The last request of a sequence says so, too, and frees the state when it has run;
+ * the state of a sequence that has been idle for too long is freed as well. When there is no room
+ * for a new sequence, sequences with only one request so far give way: first the sequence that has
+ * been idle longest.
  *
  * A request holds the sequence from rt_sequences_open() to rt_sequence_close(); its job runs in the
  * sequence's lane, so that they follow each other. Any thread.

@@ -3,13 +3,13 @@
  * Detections: from candidates, each a box with a score for each class, to the boxes that are left
  * when weak boxes, and further boxes around the same thing, are dropped (non-maximum suppression).
  *
- *     1. A candidate has the class with its highest score; the first of equal ones.
- *     2. Candidates whose score is below |score_least|, or no number, are dropped; so are boxes of
- *        which a number is not finite. Of the rest the BOXES_CANDIDATES_MAX best ones go on.
- *     3. In the order of falling scores, of candidates among equal ones, each box is kept unless
- *        one that is kept already, of the same class unless |ignores_classes|, overlaps it by more
- *        than |overlap_most|: the area of both divided by that of either (IoU). That is the rule of
- *        torchvision.ops.nms and batched_nms.
+ *     1. A candidate has the class with its highest score; if scores are equal, the first of them.
+ *     2. Candidates whose score is below |score_least| or is NaN are dropped, and so are boxes with
+ *        a number that is not finite. The BOXES_CANDIDATES_MAX best of the rest go on.
+ *     3. Boxes are taken by falling score, equal ones in the order of their candidates. A box is
+ *        kept, unless a kept box of the same class (with |ignores_classes|: of any class) overlaps
+ *        it by more than |overlap_most|. The overlap is the area that both cover, divided by the
+ *        area that at least one covers (IoU), as in torchvision.ops.nms and batched_nms.
  *     4. That ends with |count_max| boxes.
  *
  * Step 3 compares each candidate with at most BOXES_COUNT_MAX boxes. Any thread, but not the loop.

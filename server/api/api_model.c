@@ -216,7 +216,7 @@ static void print_row(struct buf *out, const struct model *model)
 /* ---- /v1: for clients of KServe's first protocol and of OpenAI's API at once ------------------
  */
 
-/* The name by which requests of OpenAI's API call it: a speech model has that of its file. */
+/* The name by which requests of OpenAI's API call it: a speech model has the name of its file. */
 static const char *v1_id(const struct model *model)
 {
     return model->transcriber && model->alias ? model->alias : model->name;

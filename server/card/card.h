@@ -235,7 +235,7 @@ enum answer_kind card_find_answer_kind(const char *word); /* ANSWER_TENSOR: none
 /* "sent", "shown", "model". */
 const char *card_picture_word(enum answer_picture picture);
 
-/* Is |member| of a model in pted.json one that card_read_members() reads? */
+/* Does card_read_members() read the member |member| of a model in pted.json? */
 bool card_has_member(const struct cJSON *member);
 
 /* Checks the members of a model in pted.json. The error has no place in front, but one at its end,

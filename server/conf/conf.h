@@ -8,8 +8,8 @@
  * not at devices or names of hosts. So a configuration can be checked, or read again beside the one
  * in use. It reports every problem; only a document that is no JSON has just one.
  *
- * The document is an object in the sense of server/process/document.h. Its members are those of the
- * table (server/process/params.def), and:
+ * The document is an object in the sense of server/process/document.h. Its members are the settings
+ * of the table (server/process/params.def), and:
  *
  *     "models": {"NAME": "PATH", "OTHER": {"path": "PATH", "data": ["PATH"], "max_batch": 8}}
  *     "pipelines": the object of server/model/pipelines.h

@@ -92,8 +92,8 @@ static int find(struct request *request)
     return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 
-/* Routes of other servers, which have one model each, name none: the only one that can answer is
- * meant. A ranking prefers models that read pairs. */
+/* Routes of other servers, which have one model each, name none: then the only model that can
+ * answer does. A ranking prefers models that read pairs. */
 static enum status find_only(struct request *request, bool is_ranking, bool takes_name,
                              char out_name[MODEL_NAME_MAX + 1], struct error *err)
 {
@@ -493,7 +493,7 @@ static void shape_vectors(struct embedding *embedding)
     }
 }
 
-/* The cosine of the vector of each text with that of the query. */
+/* The cosine of the vector of each text with the query's vector. */
 static void compare_vectors(struct embedding *embedding)
 {
     uint32_t width = embedding->embedder->width;

@@ -307,7 +307,7 @@ static void look_at_start(struct transcription *t, const float *logits)
     }
 }
 
-/* Text that will not change any more: with times, that of whole segments. */
+/* Text that will not change any more: with times, the text of whole segments. */
 static size_t settled_bytes(const struct transcript *transcript)
 {
     return transcript->has_times && transcript->is_open ? transcript->open.text_at

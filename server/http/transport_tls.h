@@ -84,8 +84,8 @@ void tls_hub_fini(struct tls_hub *hub);
 const char *tls_failure_name(enum tls_failure failure);
 const char *tls_version_name(enum tls_version version);
 
-/* Takes over |inner|, which has no user yet; its address becomes that of the new transport. NULL:
- * there is no memory, and |inner| is still the caller's. */
+/* Takes over |inner|, which has no user yet; its address becomes the address of the new transport.
+ * NULL: there is no memory, and |inner| is still the caller's. */
 struct transport *transport_tls_new(struct tls_hub *hub, const struct tls_context *context,
                                     struct transport *inner);
 

@@ -126,8 +126,8 @@ static bool may_be_hello(const struct transport_tls *tls)
            strcmp(tls_openssl->SSL_get_version(tls->ssl), tls_version_name(TLS_VERSION_1_3)) == 0;
 }
 
-/* The head of a record is complete, and that of its message if it begins one. False: malformed or
- * too large. */
+/* The head of a record is complete, and so is the head of its message if it begins one. False:
+ * malformed or too large. */
 static bool take_record(struct tls_hello *hello, bool begins)
 {
     const uint8_t *p = hello->head;

@@ -285,7 +285,7 @@ int infer_begin(struct request *request, const struct infer_ops *ops,
                 const struct infer_codec *codec);
 
 /*
- * The call is for the model of that name: takes a reference, in place of one that it may have.
+ * The call is for the model of that name: takes a reference to it, in place of an older one.
  * ST_NOT_FOUND, ST_UNAVAILABLE; ST_WOULD_LOAD: request->absent says which file has to be loaded.
  * Any thread.
  */

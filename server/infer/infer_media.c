@@ -400,7 +400,7 @@ void infer_media_start(struct request *request)
     media->began_ns = media->began_ns ? media->began_ns : uv_hrtime();
 }
 
-/* Later decoding steps of a request, such as that of its next token, have no media. */
+/* Later decoding steps of a request, such as for its next token, have no media. */
 void infer_media_stop(struct request *request, bool is_done)
 {
     struct infer_media *media = &request->infer.media;

@@ -41,7 +41,7 @@ MUST_CHECK enum status constraint_mask(struct constraint *constraint, const uint
  * call, which goes on, should be in a heavy task. Of any other status constraint_mask() tells. */
 MUST_CHECK enum status constraint_weigh(struct constraint *constraint, struct error *err);
 
-/* The memory that it takes now, about: that of a hostile grammar grows up to some 80 MB. */
+/* The memory that it takes now, about. A hostile grammar can take some 80 MB. */
 size_t constraint_bytes(const struct constraint *constraint);
 
 /* The token, which was allowed and does not end the answer, has come. |*out_is_complete|: nothing

@@ -7,7 +7,7 @@
  *
  *     input_ids, ids, tokens          int64 or int32 [b, n]; needed
  *     attention_mask, mask            integers, bool or float32 [b, n]: 1 for tokens of the text
- *     token_type_ids, segment_ids     integers [b, n]: 1 for those of the second text of a pair
+ *     token_type_ids, segment_ids     integers [b, n]: 1 for tokens of the second text of a pair
  *     position_ids, positions         integers [b, n]: 0, 1, 2, ...
  *
  * With a card that says "embedding" the inputs may have no names: then they are these, in this
@@ -38,7 +38,7 @@ enum embedder_pooling {
     EMBEDDER_UNSAID,
     EMBEDDER_MEAN, /* of the states of all tokens */
     EMBEDDER_CLS,  /* the state of the first token */
-    EMBEDDER_LAST, /* that of the last one */
+    EMBEDDER_LAST, /* the state of the last token */
     EMBEDDER_NONE, /* the program has done it */
 };
 

@@ -9,7 +9,7 @@
  * tokenizer was given for it. With a position, earlier tokens are in the program's mutable buffers;
  * without one, each step computes all tokens again.
  *
- * Its words come from a tokenizer (server/language/words.h): the one that was named, or
+ * Its words come from a tokenizer (server/language/words.h): the named file, or
  * NAME.tokenizer.json, NAME.tokenizer.model, tokenizer.json or tokenizer.model beside NAME.pte. The
  * files tokenizer_config.json, chat_template.jinja and generation_config.json are read from the
  * same folder, if they are there. A program without a tokenizer, with 256 words, reads and writes

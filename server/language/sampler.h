@@ -68,7 +68,7 @@ struct sampler {
     uint8_t *is_in_prompt;         /* owned; likewise */
 };
 
-/* |options| are copied, but for the biases. Nothing is allocated. */
+/* |options| are copied, except the biases. Nothing is allocated. */
 void sampler_init(struct sampler *sampler, const struct sampler_options *options, uint32_t vocab);
 void sampler_fini(struct sampler *sampler);
 

@@ -70,7 +70,7 @@ uint32_t sampler_gather(struct sampler *sampler, const float *logits, float leas
     return count;
 }
 
-/* The least one goes to the root: |entries| are a heap of that kind but for the root. */
+/* The least one goes to the root: |entries| are a heap of that kind, except the root. */
 static void sink_least(struct sampler_entry *entries, uint32_t count)
 {
     struct sampler_entry moved = entries[0];

@@ -13,7 +13,7 @@
  * special token tells its meaning, such as <|startoftranscript|>: all of Whisper's tokenizers have
  * the same texts.
  *
- * Constant after transcriber_new(), but for the count of requests; any thread.
+ * Constant after transcriber_new(), except the count of requests; any thread.
  */
 #ifndef PTED_SERVER_LANGUAGE_TRANSCRIBER_H
 #define PTED_SERVER_LANGUAGE_TRANSCRIBER_H

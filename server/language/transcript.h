@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The transcript of a sound: the tokens of the present window, by the rules of Whisper's times,
- * and the segments of text that they make.
+ * The transcript of a sound: the tokens of the present window, by the rules of Whisper's times, and
+ * the segments of text that they make.
  *
  * With times a segment of text stands between the tokens of its begin and its end. Times never go
- * back, come in pairs, and count from the begin of the window. A window that ends within a segment
- * is followed by one that begins with that segment; one whose last segment is whole, by the next
+ * back, come in pairs, and count from the begin of the window. After a window that ends within a
+ * segment, the next one begins with that segment; one whose last segment is whole, by the next
  * sound. Without times a window is one segment.
  *
  * Source: the paper (server/media/log_mel.h), and its authors' description of long sounds. Belongs
@@ -67,7 +67,8 @@ void transcript_begin(struct transcript *transcript, uint64_t window);
 /* Takes those logits away that the next token cannot have. */
 void transcript_limit(const struct transcript *transcript, float *logits);
 
-/* The next token, with its logarithm; not one that ends the window. ST_TOO_LARGE, ST_EXHAUSTED. */
+/* The next token, with its logarithm; not a token that ends the window. ST_TOO_LARGE, ST_EXHAUSTED.
+ */
 MUST_CHECK enum status transcript_add(struct transcript *transcript, uint32_t id, float logprob,
                                       struct error *err);
 

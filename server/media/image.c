@@ -142,7 +142,8 @@ enum status image_size(const struct image *image, const struct image_form *form,
     return ST_OK;
 }
 
-/* How far the result's first pixel is from that of the resized picture, and how wide it is. */
+/* How far the result's first pixel is from the first pixel of the resized picture, and how wide the
+ * result is. */
 static void find_side(const struct image_side *side, uint32_t shown, double *out_first,
                       double *out_step)
 {

@@ -2,8 +2,8 @@
 /*
  * PNG: its head here, its pixels by libpng, which sees no chunks but IHDR, PLTE, IDAT and IEND: no
  * profile, text or colour beside them is inflated. Rows come one by one; an interlaced picture is
- * kept as a whole. Of an animation (APNG) the first picture counts.
- * Source: W3C, Portable Network Graphics (PNG) Specification, third edition.
+ * kept as a whole. Only the first picture of an animation (APNG) counts. Source: W3C, Portable
+ * Network Graphics (PNG) Specification, third edition.
  */
 #include "config.h"
 
@@ -52,7 +52,8 @@ static unsigned find_orientation(struct span file)
 static enum status open(struct span file, struct image_head *head, struct error *err)
 {
     const uint8_t *chunk = file.ptr + SIGNATURE_BYTES;
-    /* Of a file that is shorter than the signature the format has shown the first four bytes. */
+    /* If a file is shorter than the signature, finding the format has checked its first four bytes.
+     */
     size_t rest = file.len < SIGNATURE_BYTES ? file.len - 4 : SIGNATURE_BYTES - 4;
     if (memcmp(file.ptr + 4, "\r\n\x1a\n", rest) != 0) {
         return error_set(err, ST_INVALID,

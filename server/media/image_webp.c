@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WebP: the container here, its bitstreams by libwebp, which decodes them as a whole. Of an
- * animation the first frame counts, on a black canvas. Bitstreams of alpha are not looked at.
+ * WebP: the container here, its bitstreams by libwebp, which decodes them as a whole. Only the
+ * first frame of an animation counts, on a black canvas. Bitstreams of alpha are not looked at.
  * Source: Google, WebP Container Specification; RFC 6386; WebP Lossless Bitstream Specification.
  */
 #include "config.h"

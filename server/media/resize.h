@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A picture that is resized and turned while its rows come. Rows are those of the file, from the
- * top down, and only those that the result needs. The result has the bytes that Pillow gets when it
- * turns the picture first. Of the rows that came, the last few are kept.
+ * A picture that is resized and turned while its rows come. It takes rows of the file from the top
+ * down, only the rows that the result needs. The result has the bytes that Pillow gets when it
+ * turns the picture first. It keeps the last few rows.
  */
 #ifndef PTED_SERVER_MEDIA_RESIZE_H
 #define PTED_SERVER_MEDIA_RESIZE_H

@@ -62,7 +62,7 @@ struct axis {
 uint32_t axis_stride(const struct axis_task *task);
 
 /* Bytes that axis_init() needs, a multiple of 64. The task's numbers are at most IMAGE_SIDE_MAX,
- * but for out_count and first. */
+ * except out_count and first. */
 size_t axis_bytes(const struct axis_task *task);
 
 /* |memory| has axis_bytes() of zeros, is aligned to 64, and outlives the axis. */

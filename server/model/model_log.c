@@ -237,7 +237,7 @@ void model_log(const struct model *model, const struct hal_device *device)
     log_template(model);
 }
 
-/* Of a language model whose steps have been tried. */
+/* Logs a language model whose steps have been tried. */
 static void print_guesses(const struct generator *generator, struct buf *out)
 {
     uint32_t tokens = atomic_load(&generator->speculation_tokens);

@@ -78,8 +78,8 @@ MUST_CHECK enum status repository_load(struct repository *repository, const stru
                                        struct repository *before, struct error *err);
 
 /* By name or alias; the highest version that can be called when |version| is 0, or else the
- * highest. Also a file that is only listed (MODEL_UNKNOWN), if the name may be that of a method of
- * it. The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
+ * highest. Also a file that is only listed (MODEL_UNKNOWN), if it may have a method of that name.
+ * The caller owns a reference to the model. ST_NOT_FOUND. Any thread. */
 MUST_CHECK enum status repository_find(struct repository *repository, const char *name,
                                        uint32_t version, struct model **out_model,
                                        struct error *err);

@@ -349,7 +349,7 @@ static enum status settle_file(struct updater *u, const struct catalog_file *fil
 {
     struct source *old = find_source(u, file->name, file->version);
     if (old && !old->origin->path) {
-        old = NULL; /* a pipeline; which of the two is wrong turns out at the end */
+        old = NULL; /* a pipeline; the end shows which of the two is wrong */
     }
     if (old) {
         old->is_settled = true;

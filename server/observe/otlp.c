@@ -45,7 +45,7 @@ static uint64_t now_ms(void)
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-/* The answer says nothing of use; one that does not end is cut. */
+/* The answer says nothing of use; an answer that does not end is cut. */
 static size_t on_answer(char *bytes, size_t size, size_t count, void *data)
 {
     struct otlp *otlp = data;

@@ -26,7 +26,7 @@ static void print_member(const char *indent, size_t index, struct buf *out)
     buf_printf(out, ",\n%s  %s\n%s}", indent, members[index].schema, indent);
 }
 
-/* But for "labels", which pted.json has as a setting, too. */
+/* Without "labels", which pted.json also has as a setting. */
 void card_schema_print_members(const char *indent, struct buf *out)
 {
     for (size_t i = 0; i < MEMBER_COUNT; i++) {

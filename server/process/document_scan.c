@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The check of a document before cJSON reads it: the whole grammar, in one pass over the text,
- * without recursion and without memory but for the list of places.
+ * without recursion, and without memory except for the list of places.
  */
 #include "config.h"
 

@@ -4,7 +4,7 @@
  * with its syslog priority; elsewhere with the time and the level. Text from a client cannot forge
  * a line or drive a terminal: log_escape() shows controls instead of writing them.
  *
- * Any thread after log_open(), but for log_reopen(); a line is one write.
+ * Any thread after log_open(), except log_reopen(); a line is one write.
  */
 #ifndef PTED_SERVER_PROCESS_LOG_H
 #define PTED_SERVER_PROCESS_LOG_H

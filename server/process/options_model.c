@@ -90,7 +90,7 @@ static bool take_version(const char **list, uint32_t *out_version)
     return is_good;
 }
 
-/* The last one that is given for |name| counts. */
+/* The last option for |name| counts. */
 static const char *find_last(const struct option_model *items, uint32_t count, struct span name)
 {
     const char *found = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * When the requests of an open loop are due, and which of them begin late and why. Times are in ns
- * since the beginning of the run. A request that is due waits for a free connection here and in no
- * queue: as the requests come in their order, the next one is all that has to be known, however far
- * the server is behind. Nothing in here reads a clock.
+ * The times at which the requests of an open loop are due, and which of them begin late and why.
+ * Times are in ns since the beginning of the run. A request that is due waits for a free connection
+ * here and in no queue: as the requests come in their order, the next one is all that has to be
+ * known, however far the server is behind. Nothing in here reads a clock.
  */
 #ifndef PTED_SERVER_PTE_BENCH_ARRIVALS_H
 #define PTED_SERVER_PTE_BENCH_ARRIVALS_H

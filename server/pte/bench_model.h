@@ -3,8 +3,8 @@
  * What `pte bench` learns from a server: a model's inputs, by way of server/pte/remote.h; whether
  * their first dim counts rows (GET .../config), the model's statistics (.../stats), and the
  * server's name and version (GET /v2). A server may send anything: answers are bounded, and its
- * texts are escaped before they are shown. The formats are those of the Open Inference Protocol and
- * of its extensions.
+ * texts are escaped before they are shown. The formats belong to the Open Inference Protocol and
+ * its extensions.
  */
 #ifndef PTED_SERVER_PTE_BENCH_MODEL_H
 #define PTED_SERVER_PTE_BENCH_MODEL_H

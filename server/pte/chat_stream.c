@@ -58,8 +58,8 @@ static bool is_hostile(const uint8_t *c, size_t len)
             (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
 }
 
-/* Appends |text| as a terminal may have it: controls, but for tab and newline, and characters that
- * change the direction of writing become U+FFFD. |text| has whole characters. */
+/* Appends |text| as a terminal may have it: controls other than tab and newline, and characters
+ * that change the direction of writing, become U+FFFD. |text| has whole characters. */
 static void clean_text(struct span text, struct buf *out)
 {
     for (size_t at = 0; at < text.len;) {

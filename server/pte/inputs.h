@@ -29,7 +29,7 @@ struct pte_inputs_item {
     const char **media;    /* owned: each X that is a file or a text, a row each; NULL: none is */
     uint32_t medium_count; /* with these, |text| is NULL */
     bool is_filled;        /* with the medium of another input, such as the mask of a text */
-    bool has_shape;        /* shape from --shape, or that of the content */
+    bool has_shape;        /* shape from --shape, or of the content */
     struct shape shape;
 };
 

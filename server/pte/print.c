@@ -308,7 +308,7 @@ struct best {
     size_t count;
 };
 
-/* Of equal values the one with the smaller index comes first. */
+/* If values are equal, the smaller index comes first. */
 static void find_best(struct best *best, size_t wanted, enum dtype dtype, const void *bytes,
                       size_t row, size_t len)
 {

@@ -47,9 +47,8 @@ extern const struct pte_command pte_chat_command;
  */
 int pte_finish(const struct pte_command *command, enum status status, const struct error *err);
 
-/* ST_INVALID: |command| has no such option; perhaps one that its help names was meant. */
-enum status pte_refuse(const struct pte_command *command, const struct arg *arg,
-                       struct error *err);
+/* ST_INVALID: |command| has no such option; perhaps an option in its help was meant. */
+enum status pte_refuse(const struct pte_command *command, const struct arg *arg, struct error *err);
 
 /* The method |name| or, with NULL, the program's default. ST_NOT_FOUND lists the methods. */
 MUST_CHECK enum status pte_find_method(struct rt_program *program, const char *name,

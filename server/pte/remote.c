@@ -202,7 +202,7 @@ static enum status set_strings(void *own, uint32_t index, const struct shape *sh
     return ST_OK;
 }
 
-/* Of a tensor of several strings each is |string|. */
+/* In a tensor of several strings each is |string|. */
 static enum status set_string(void *own, uint32_t index, struct span string, struct error *err)
 {
     struct pte_remote *remote = own;
@@ -290,8 +290,8 @@ static int64_t follow(const struct pte_remote *remote, const struct shape *const
     return size;
 }
 
-/* The server's example, or 1 for each dim that varies. Dims that are as long in the examples as one
- * that is given follow it; the server knows whether that is right. */
+/* The server's example, or 1 for each dim that varies. Dims that are as long in the examples as a
+ * given dim follow it; the server knows whether that is right. */
 static enum status choose(void *own, const struct shape *const *given, struct shape *shapes,
                           struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A model at a server, and calls of it as the command line describes them; server/pte/call.h is the
- * same for a method of a file. The server is pted, or another one that speaks the Open Inference
+ * same for a method of a file. The server is pted, or another server of the Open Inference
  * Protocol.
  *
  * The model's metadata list its inputs. pted's signature also tells numbers from tensors without

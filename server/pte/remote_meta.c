@@ -148,7 +148,7 @@ static enum status read_tensor(const struct reader *r, const struct cJSON *item,
     return io->alias && io->label ? ST_OK : no_memory(r, err);
 }
 
-/* "media": the input may be sent as such. Of a server with other words it is a tensor. */
+/* "media": the input may be sent as such. From a server with other words it is a tensor. */
 static enum card_medium read_medium(const struct reader *r, const struct cJSON *item)
 {
     enum card_medium medium = CARD_NO_MEDIUM;

@@ -16,7 +16,7 @@
 
 /* ---- a row ----------------------------------------------------------------------------------- */
 
-/* A map is described by its members but for the picture, which is |*out_png|. */
+/* A map is described by its members except the picture, which goes to |*out_png|. */
 static enum status read_map(struct json *in, struct buf *out, struct json_string *out_png,
                             struct error *err)
 {

@@ -47,8 +47,8 @@ static int on_seek(void *data, curl_off_t offset, int origin)
     return offset == 0 && origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_CANTSEEK;
 }
 
-/* The field |name|, with its colon, if |line| has it. Of two fields with one name the last counts;
- * a longer value becomes one that nobody takes. */
+/* The field |name|, with its colon, if |line| has it. If two fields have one name, the last counts;
+ * a longer value becomes a value that nobody takes. */
 static void take_field(struct span line, const char *name, char out[TRANSFER_FIELD_MAX])
 {
     size_t at = strlen(name);
@@ -134,7 +134,7 @@ static enum status add_header(struct transfer *t, const char *text, struct error
     return list ? ST_OK : lack_memory(err);
 }
 
-/* Without Expect a large body goes at once; the type is not that of a form. */
+/* Without Expect a large body goes at once; the type is not the type of a form. */
 static enum status set_headers(struct transfer *t, struct error *err)
 {
     const struct transfer_request *request = t->request;

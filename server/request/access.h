@@ -2,7 +2,7 @@
 /*
  * Who gets an answer: by the scope that a route needs and the token that the client has sent
  * (server/request/tokens.h); and which pages of browsers may read it (CORS, the Fetch standard,
- * https://fetch.spec.whatwg.org/). Loop thread, but for the counters.
+ * https://fetch.spec.whatwg.org/). Loop thread, except the counters.
  */
 #ifndef PTED_SERVER_REQUEST_ACCESS_H
 #define PTED_SERVER_REQUEST_ACCESS_H

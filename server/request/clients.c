@@ -18,7 +18,7 @@
 #define LITTLE (16 << 10) /* about 100 KB a second */
 /* A client counts as stopped if it has not moved a byte for this long while others wait. */
 #define PAUSE_MS 300
-/* An upload takes the memory of another one that is this many times slower. */
+/* An upload takes the memory of an upload that is this many times slower. */
 #define FAR_SLOWER 4
 #define RETRY_MS 20
 #define MS_PER_S 1000
@@ -175,7 +175,8 @@ static bool evict_below(struct server *server, const struct exchange *except, ui
     return slowest != NULL;
 }
 
-/* For the upload of |exchange|: a far slower exchange, or one that hardly moves, gives way. */
+/* For the upload of |exchange|: a far slower exchange, or an exchange that hardly moves, gives way.
+ */
 static bool make_room(struct exchange *exchange)
 {
     uint64_t far_slower =

@@ -10,8 +10,8 @@
 
 struct request;
 
-/* The answer is the error |why|, which the client gets as |http_status|; of a list, that of the
- * call |index|, otherwise -1. */
+/* The answer is the error |why|, which the client gets as |http_status|; |index| is the number of
+ * the call in a list, otherwise -1. */
 void request_log_error(struct request *request, int http_status, const struct error *why,
                        int index);
 

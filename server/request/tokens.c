@@ -230,7 +230,7 @@ const struct token *tokens_find_again(const struct tokens *tokens, struct token_
 
 /*
  * The generic cell rate algorithm (ITU-T I.371): |due_ns| is when the next request would come at
- * the rate exactly; one that comes earlier by less than the burst is admitted.
+ * the rate exactly; a request that comes earlier by less than the burst is admitted.
  */
 static bool is_in_rate(const struct token *token, uint64_t now_ns, uint32_t *out_retry_s)
 {

@@ -2,9 +2,9 @@
 /*
  * --watch: the folders of --models, the folders in them and the folders of versions. When a file
  * has come, was replaced or is gone, models change a moment later (server/serving/changes.h). A
- * file that is still being written is not looked at before it is closed; one that is renamed into
- * the folder is complete. A folder that is replaced as a whole, such as a link to another one, is
- * seen a little later: no event tells of it.
+ * file that is still being written is not looked at before it is closed; a file that is renamed
+ * into the folder is complete. A folder that is replaced as a whole, such as a link to another one,
+ * is seen a little later: no event tells of it.
  *
  * Loop thread.
  */

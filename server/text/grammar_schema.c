@@ -209,7 +209,7 @@ static bool read_whole(struct schema *schema, const struct value *bound, const c
     return false;
 }
 
-/* Of a bound and its exclusive form the narrower one counts. */
+/* If a bound has an exclusive form, too, the narrower of both counts. */
 static bool read_bounds(struct schema *schema, const struct value *value,
                         struct grammar_bounds *out)
 {

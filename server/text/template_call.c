@@ -142,7 +142,7 @@ static enum status call_strftime(struct render *render, const struct node *node,
                              "strftime_now() takes a text of at most %d bytes",
                              FORMAT_BYTES_MAX - 1);
     }
-    /* A blank in front tells an empty text from one that is too long. */
+    /* A blank in front tells an empty text from a text that is too long. */
     format[0] = ' ';
     memcpy(format + 1, args[0].string.ptr, args[0].string.len);
     format[args[0].string.len + 1] = 0;

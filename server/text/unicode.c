@@ -351,7 +351,7 @@ enum status unicode_normalize(struct span text, enum unicode_form form, struct u
 {
     size_t at = 0;
     while (at < text.len) {
-        /* Plain text goes through as it is, but for its last character: a mark may follow. */
+        /* Plain text goes through as it is, except its last character: a mark may follow. */
         size_t plain = at;
         while (plain < text.len && text.ptr[plain] < 0x80) {
             plain++;

@@ -2,7 +2,7 @@
 /*
  * The tile instructions of AMX. A tile has up to 16 rows of up to 64 bytes; the configuration says
  * how many. A thread configures the tiles, uses them and releases them within one call of a kernel,
- * so that a context switch in between is the only one that has to save them.
+ * so that only a context switch in between has to save them.
  *
  * These are asm statements, because the intrinsics of gcc 12 do not say which memory they read.
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18.

@@ -8,10 +8,10 @@
  * Weights with scales for groups of k need a second sum, in floats, so their tiles are smaller.
  *
  * One row of them takes as long as memory needs for the panels. Zen 4 fetches a single stream ahead
- * at its full rate, but not one that alternates with others, not even with lines that are in the
- * second-level cache. So panels may have the scales and columns in them, and nothing is asked for
- * ahead there, which takes longer. Processors with AMX read faster if it is, and four panels side
- * by side faster than one, so levels with AMX set |asks_ahead|. docs/figures.md has the rates.
+ * at its full rate, but not a stream that alternates with others, not even with lines that are in
+ * the second-level cache. So panels may have the scales and columns in them, and nothing is asked
+ * for ahead there, which takes longer. Processors with AMX read faster if it is, and four panels
+ * side by side faster than one, so levels with AMX set |asks_ahead|. docs/figures.md has the rates.
  */
 #include "config.h"
 

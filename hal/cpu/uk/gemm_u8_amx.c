@@ -13,8 +13,8 @@
  * configuration has it; the last one of a line begins early enough and computes some rows twice.
  *
  * The sums of a tile are scaled, rounded and narrowed between the products of the next one; with
- * short products, behind those of a few tiles. Near a tile instruction one of the two units for
- * vectors stands still, so to alternate costs more than the products. The next panel of B is
+ * short products, behind the products of a few tiles. Near a tile instruction one of the two units
+ * for vectors stands still, so to alternate costs more than the products. The next panel of B is
  * fetched meanwhile.
  */
 #include "config.h"
@@ -37,9 +37,10 @@
 #define BATCH 4                       /* tiles whose results are finished at once */
 #define STEPS_MIN 3                   /* with fewer, results are finished apart from products */
 #define LINE_BYTES 64
-#define SMALL_B (16 * 1024)      /* bytes of B that stay in a first-level cache */
-#define CHUNK_BYTES (128 * 1024) /* of A and C, kept in a second-level cache beside a panel of B   \
-                                  */
+#define SMALL_B (16 * 1024) /* bytes of B that stay in a first-level cache */
+#define CHUNK_BYTES                                                                                \
+    (128 * 1024) /* of A and C, kept in a second-level cache beside a panel of B                   \
+                  */
 
 /* Shared by all tiles of a call. The rows of A form |lines| lines of |rows| rows; of each |pitch|
  * of them, the first g->m are rows of C. */

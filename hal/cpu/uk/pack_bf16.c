@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Packs a matrix into panels like pack_f32.c, rounded to bfloat16, with pairs of rows interleaved:
- * column by column, the number of the first row and that of the second. */
+ * for each column the number of the first row, then the number of the second. */
 #include "config.h"
 
 #include "hal/cpu/uk/pack_f32.h"

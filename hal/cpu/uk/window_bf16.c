@@ -13,7 +13,7 @@
 #define INFINITE 0x7f80
 #define MAGNITUDE 0x7fff
 
-/* Numbers as keys, but for NaN; and keys as numbers. */
+/* Numbers except NaN as keys; and keys as numbers. */
 UK_INLINE __m512i turn(__m512i x)
 {
     return _mm512_xor_si512(x, _mm512_srli_epi16(_mm512_srai_epi16(x, 15), 1));
