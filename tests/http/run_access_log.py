@@ -187,15 +187,21 @@ def all_lines_at_the_end():
         served.lines(500)
 
 
+def lose_lines(daemon, count):
+    """Sends requests until |count| of their lines are lost, and one more: its line says so."""
+    client = Client(daemon.port)
+    deadline = time.monotonic() + TIMEOUT_S
+    while pick(read(scrape(client)), "pted_access_log_lost_lines_total") < count:
+        expect("infer", infer(client), 200)
+        expect("time is left", time.monotonic() < deadline, True)
+    expect("infer", infer(client), 200)
+    daemon.wait_for(r"warning: access log: \d+ lines were lost so far")
+
+
 def full_disk():
     """A log that cannot be written costs lines and no answers; the log says so."""
     with Daemon([ADD, "--access-log=all", "--access-log-file=/dev/full"]) as daemon:
-        client = Client(daemon.port)
-        deadline = time.monotonic() + TIMEOUT_S
-        while pick(read(scrape(client)), "pted_access_log_lost_lines_total") < 5:
-            expect("infer", infer(client), 200)
-            expect("time is left", time.monotonic() < deadline, True)
-        daemon.wait_for(r"warning: access log: \d+ lines were lost so far")
+        lose_lines(daemon, 5)
 
 
 def limited_file():
@@ -206,10 +212,7 @@ def limited_file():
     with tempfile.TemporaryDirectory() as folder:
         log = f"--access-log-file={folder}/access"
         with Daemon([ADD, "--access-log=all", log], preexec_fn=limit) as daemon:
-            client = Client(daemon.port)
-            for _ in range(200):
-                expect("infer", infer(client), 200)
-            daemon.wait_for(r"warning: access log: \d+ lines were lost so far")
+            lose_lines(daemon, 5)
 
 
 def traces():
