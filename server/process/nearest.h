@@ -5,8 +5,9 @@
 
 #include <stdint.h>
 
-/* The first of the |count| words that is like |text|: few letters have to be put in, left out,
- * changed or swapped, at most one and another one for each four of the word. NULL: none is. */
+/* The word among |count| that is most like |text|; the first of equal ones. To make the word from
+ * |text|, at most 1 + length / 4 letters may be put in, left out, changed or swapped. NULL: no word
+ * is like it. */
 const char *nearest_word(const char *text, const char *const *words, uint32_t count);
 
 #endif

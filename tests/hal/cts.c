@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     int failed = cts_device() + cts_buffer() + cts_semaphore() + cts_pool() + cts_command() +
                  cts_queue() + cts_memory() + cts_fault() + cts_profile();
     if (failed) {
-        return 1; /* what a failed test held, it holds still */
+        return 1; /* a failed test still holds its objects */
     }
     hal_device_unref(cts.device);
     return 0;

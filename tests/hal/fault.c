@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults: what a kernel finds wrong with the data. The kernel is a lookup, so that it is the data
- * of a submission that decides. Only a CPU's kernels can report.
+ * Faults: errors that a kernel finds in data. The kernel is a lookup, so that it is the data of a
+ * submission that decides. Only a CPU's kernels can report.
  */
 #include "config.h"
 

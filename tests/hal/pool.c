@@ -72,7 +72,7 @@ static void test_odd_size(void **state)
     assert_fails(err, hal_pool_new(cts.device, SIZE_MAX, &none, &err), ST_TOO_LARGE, "bytes");
 }
 
-/* The order in which ranges are released does not matter: what is free merges. */
+/* The order in which ranges are released does not matter: free ranges merge. */
 static void test_places_are_used_again_in_any_order(void **state)
 {
     struct error err;

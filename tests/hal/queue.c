@@ -444,7 +444,7 @@ static void test_weights(void **state)
     assert_between(atomic_load(&light_at_last), 1, HEAVY_TILES / 2);
 }
 
-/* One worker: what another share submits is run after the tile, not after a slice. */
+/* One worker: submissions of another share run after the tile, not after a slice. */
 static void test_another_share_waits_for_a_tile(void **state)
 {
     (void)state;
@@ -735,7 +735,7 @@ static void mix_dispatch(struct hal_command *command, uint32_t deps)
     cts_dispatch(command, &dispatch);
 }
 
-/* What each node will have computed, or how it will fail, from what it depends on. */
+/* The result of each node, or how it will fail, from the nodes that it depends on. */
 static void make_graph(struct node nodes[NODES], uint64_t *random)
 {
     for (uint32_t i = 0; i < NODES; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the CPU device finds out about the machine. */
+/* The machine as the CPU device finds it. */
 #include "config.h"
 
 #include "tests/unit/unit.h"

@@ -81,7 +81,7 @@ static void leave_a_buffer(void)
     }
 }
 
-/* In a process of its own, without a core; what it says of the invariant is not shown. */
+/* In a process of its own, without a core; its text about the invariant is not shown. */
 static void assert_aborts(void (*fn)(void))
 {
     int status;

@@ -11,7 +11,7 @@
 #include "tests/hal/uk_levels.h"
 #include "tests/unit/unit.h"
 
-#define GUARD 12345.0f /* what lies around an output, and has to stay */
+#define GUARD 12345.0f /* bytes around an output, which have to stay */
 #define SEGMENTS_MAX 16
 
 static void each_bf16_level(uk_test_f *test)

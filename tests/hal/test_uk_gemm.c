@@ -10,7 +10,7 @@
 #include "tests/hal/uk_levels.h"
 #include "tests/unit/unit.h"
 
-#define GUARD 12345.0f /* what lies around an output, and has to stay */
+#define GUARD 12345.0f /* bytes around an output, which have to stay */
 
 struct problem {
     uint32_t lines, m, n, k;

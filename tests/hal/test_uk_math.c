@@ -75,7 +75,7 @@ static double hardswish(double x)
     return x * hardsigmoid(x);
 }
 
-/* What each may differ by: so many ulps of the result, or this part of |x|. */
+/* The difference that each may have: so many ulps of the result, or this part of |x|. */
 static const struct function {
     const char *name;
     double (*f)(double);

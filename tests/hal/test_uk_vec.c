@@ -379,7 +379,7 @@ static double affine(const struct uk_affine_f32 *a, size_t r, size_t j)
     return y < (double)a->min ? (double)a->min : y > (double)a->max ? (double)a->max : y;
 }
 
-/* Every number of columns to past the widest block; what lies between rows stays. */
+/* Every number of columns to past the widest block; bytes between rows stay. */
 static void level_affine(const struct hal_cpu_uk *uk)
 {
     float *x = random_floats(5 * 203, 1), *scale = random_floats(200, 2);

@@ -59,7 +59,8 @@ struct shape {
     uint32_t top, left, bottom, right; /* padding */
 };
 
-/* A convolution with room around pixels: those of x are two floats apart, those of y three. */
+/* A convolution with room around pixels: elements of x are two floats apart, elements of y three.
+ */
 struct problem {
     struct shape s;
     struct uk_winograd_f32 w;

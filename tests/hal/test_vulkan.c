@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the suite cannot ask of every device: memory in blocks, and compiled kernels on disk. */
+/* Tests that the suite cannot make with every device: memory in blocks, and compiled kernels on
+ * disk. */
 #include "config.h"
 
 #include "tests/unit/unit.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What hardware does rarely, made to happen by hal/vulkan/inject.def: no memory, a lost device. */
+/* Failures that hardware rarely has, made by hal/vulkan/inject.def: no memory, a lost device. */
 #include "config.h"
 
 #include "tests/unit/unit.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the micro-kernels share: every level of this machine, numbers to feed them. */
+/* Shared by the tests of the micro-kernels: every level of this machine, numbers to feed them. */
 #ifndef PTED_TESTS_HAL_UK_LEVELS_H
 #define PTED_TESTS_HAL_UK_LEVELS_H
 

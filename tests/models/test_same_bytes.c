@@ -61,7 +61,7 @@ struct world {
     struct error err;
 };
 
-/* What the first way gave, and the cap that it found. */
+/* The results of the first way, and the cap that it found. */
 struct wanted {
     size_t cap;
     struct outcome calls[CALLS];

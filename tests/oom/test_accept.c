@@ -40,7 +40,7 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 
-/* What fails, and how often; the client sets it while no client is connected. */
+/* The call that fails, and how often; the client sets it while no client is connected. */
 static atomic_int accept_errno, accept_failures, open_failures;
 static atomic_long allocations_left = -1; /* negative: all succeed */
 
@@ -125,7 +125,7 @@ static void fail_accept(int number, int times)
 
 static int notify_fd, log_fd;
 
-/* Until the daemon sends |text|; what it has sent before is read, too. */
+/* Until the daemon sends |text|; bytes that it has sent before are read, too. */
 static void wait_for_notice(const char *text)
 {
     char notice[256];
@@ -185,7 +185,7 @@ static void without_descriptors(void)
     }
 }
 
-/* What may end by itself: the same client is served then. */
+/* Errors that may pass by themselves: the same client is served then. */
 static void with_errors_that_pass(void)
 {
     static const int numbers[] = {ENOMEM, ENOBUFS, EPERM, ECONNABORTED, EINTR, EPROTO};

@@ -62,7 +62,7 @@ static int try_file(const char *name)
     snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/tokenizer/%s", top ? top : ".", name);
     buf_init(&file, FILE_BYTES_MAX);
     must(file_read(path, &file, &err) == ST_OK);
-    /* The libraries are loaded first: what the system's loader allocates is not ours to fail. */
+    /* The libraries are loaded first: allocations of the system's loader must not fail. */
     must(run_with(-1, buf_span(&file), &err) == ST_OK);
     for (; (status = run_with(count, buf_span(&file), &err)) != ST_OK; count++) {
         if (status != ST_EXHAUSTED || !strstr(err.text, "memory") || count == ALLOCATIONS_MAX) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was dispatched for which row: dispatches.c hears of it, test_ops.c keeps it. */
+/* The dispatches of each row: dispatches.c hears of it, test_ops.c keeps it. */
 #ifndef PTED_TESTS_OPS_DISPATCHES_H
 #define PTED_TESTS_OPS_DISPATCHES_H
 

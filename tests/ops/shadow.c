@@ -218,8 +218,8 @@ static bool is_rounded(const struct shadow *shadow)
     return is_gemm && gemm->is_rounded;
 }
 
-/* Of a float, relative to itself, and to the largest of all. What a form computes in halves is
- * bounded where that can be told, in tests/unit/test_halves.c. */
+/* Of a float, relative to itself, and to the largest of all. The errors of forms that compute in
+ * halves are bounded in tests/unit/test_halves.c. */
 static double tolerance_of(const struct shadow *shadow, enum dtype dtype,
                            const struct hal_kernel *form)
 {

@@ -56,7 +56,7 @@ static const char *const unwritten[] = {
 /*
  * Rows without a kernel call that no graph of a case shows either: quantize_dynamic comes from
  * delegates, unpack_int4 is folded with the weights it unpacks; tests/unit/test_ops_quant.c has
- * both. What prepares the weights of integer products is folded, too: without it no case of
+ * both. Nodes that prepare the weights of integer products are folded, too: without it no case of
  * families "integers" and "products" would be right, model "xnn_int4" has groups. fft_table depends
  * on constants alone, so every transform of family "complex" has folded it. Cases compute exactly,
  * without Winograd's algorithm: tests/unit/test_winograd.c has it. Their images are too small for
@@ -65,9 +65,9 @@ static const char *const unwritten[] = {
  * which the cards of models ask for: tests/unit/test_adapt.c has it.
  */
 static const char *const unmade[] = {
-    "cat_affine",    "conv_winograd", "expand_dw",        "fft_table",      "join_parts",
-    "pack_winograd", "pixels",        "planes",           "q_columns",      "q_group_scales",
-    "q_pack_conv",   "q_pack_dw",     "q_pack_linear",    "quantize_dynamic", "unpack_int4",
+    "cat_affine",    "conv_winograd", "expand_dw",     "fft_table",        "join_parts",
+    "pack_winograd", "pixels",        "planes",        "q_columns",        "q_group_scales",
+    "q_pack_conv",   "q_pack_dw",     "q_pack_linear", "quantize_dynamic", "unpack_int4",
 };
 
 /* Rows that run on Vulkan devices, but not with the doubles that their cases have. */
@@ -84,7 +84,7 @@ struct session {
     const char *level;
     uint32_t workers;
     struct buf listing; /* of all programs, for the coverage at the end */
-    struct buf graphs;  /* of all methods, likewise: what passes have made of them */
+    struct buf graphs;  /* of all methods, likewise: the nodes that passes have made of them */
     bool is_first;
     char **chosen; /* families; none: all */
     unsigned calls, failures;

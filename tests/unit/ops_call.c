@@ -231,7 +231,7 @@ bool rt_emit_is_host(const struct rt_emit *emit)
     return !emit->machine;
 }
 
-/* One for a call. What it contains is no number. */
+/* One for a call. Its content is NaN. */
 enum status rt_emit_workspace(struct rt_emit *emit, size_t bytes, struct hal_binding *out_binding,
                               struct error *err)
 {

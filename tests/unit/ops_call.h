@@ -28,10 +28,10 @@ struct rt_emit {
     uint16_t slot_count;
     bool reads_places;              /* rt_emit_place() returns words and what is known of them */
     int64_t words[CALL_VALUES_MAX]; /* their numbers, by argument */
-    bool has_update;                /* what rt_emit_update() returns: */
+    bool has_update;                /* returned by rt_emit_update(): */
     int64_t update[RT_UPDATE_WORDS];
     const struct rt_machine *machine; /* NULL: workers */
-    void *workspace;                  /* what rt_emit_workspace() returned last */
+    void *workspace;                  /* returned last by rt_emit_workspace() */
     uint32_t dispatch_count;
     const char *kernel; /* the last dispatch's */
     struct hal_fault_record fault;

@@ -32,7 +32,7 @@ struct world {
     struct error err;
 };
 
-/* What is done with each method. */
+/* The steps that are added to each method. */
 struct wish {
     const struct rt_pixels *pixels; /* of input 0, or NULL */
     const struct rt_step *steps;    /* of result 0 */
@@ -134,7 +134,7 @@ static void fill_pixels(size_t count, uint32_t seed)
     }
 }
 
-/* What the program takes in place of the pixels, as the header says. */
+/* The numbers that the program takes in place of the pixels, as in the header. */
 static void make_floats(const struct rt_pixels *p, int64_t rows)
 {
     size_t area = (size_t)p->height * p->width, channels = p->channels;

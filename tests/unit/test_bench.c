@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `pte bench` computes: percentiles, arrivals, the steps of a sweep. */
+/* The computations of `pte bench`: percentiles, arrivals, the steps of a sweep. */
 #include "config.h"
 
 #include "tests/unit/unit.h"
@@ -178,7 +178,8 @@ static void poisson_arrivals(void **state)
     assert_between(short_gaps, count * 49 / 100, count * 51 / 100);
 }
 
-/* A server that stalls for half a second: what was due meanwhile begins late, and none is lost. */
+/* A server that stalls for half a second: requests that were due meanwhile begin late, and none is
+ * lost. */
 static void a_stall_makes_requests_late(void **state)
 {
     (void)state;

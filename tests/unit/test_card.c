@@ -104,7 +104,7 @@ static void test_names(void **state)
     assert_string_equal(rt_method_input(method, 1)->path, "args[1]");
     assert_string_equal(rt_method_result(method, 0)->name, "output_0");
     close_program(&f);
-    /* Names change places; those that nobody mentions stay. */
+    /* Names change places; names that the card does not mention stay. */
     check_used(&f, "keywords",
                "{\"inputs\": {\"ids\": \"positions\", \"input_2\": {\"name\": \"ids\"},"
                " \"mask\": {\"description\": \"which\"}}}");

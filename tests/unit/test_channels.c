@@ -151,7 +151,7 @@ static void parts_are_ranges(void **state)
     rt_graph_fini(&f->graph);
 }
 
-/* |is_kept|: what the convolution behind the shuffle computes has another reader, too. */
+/* |is_kept|: the result of the convolution behind the shuffle has another reader, too. */
 static uint32_t count_left(struct conv c, struct conv next, bool is_given)
 {
     struct fixture storage = {.device = NULL}, *f = &storage;

@@ -218,7 +218,7 @@ static void test_parts_join_requests(void **state)
     close_all(sched, model, parents);
 }
 
-/* Those that run as one go on as one, though they end one after the other. */
+/* Children that run as one go on as one, though they end one after the other. */
 static void test_parents_go_together(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void test_parents_go_together(void **state)
     close_all(sched, model, parents);
 }
 
-/* What the end of the last parent takes with it. */
+/* The end of the last parent frees these. */
 static struct rt_sched *last_sched;
 static struct rt_sched_queue *last_queues[2];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What pted is told: the document, the environment and the command line, which of them counts, and
- * the problems that are reported. */
+/* The configuration of pted: the document, the environment and the command line, which of them
+ * counts, and the problems that are reported. */
 #include "config.h"
 
 #include "server/conf/conf.h"

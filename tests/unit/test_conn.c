@@ -39,7 +39,7 @@ uint64_t __wrap_uv_hrtime(void)
 
 static struct wire {
     struct transport transport;
-    struct buf sent;             /* what the client has taken */
+    struct buf sent;             /* bytes that the client has taken */
     size_t room;                 /* bytes that it takes before it waits */
     struct buf queue;            /* the bytes of |rest| that it has not taken yet */
     struct transport_rest *rest; /* NULL: nothing waits */

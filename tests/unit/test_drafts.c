@@ -67,7 +67,7 @@ static void the_longest_match_counts(void **state)
     expect_guess(&drafts, (uint32_t[]){90}, 1);
 }
 
-/* What repeats itself at the end is guessed to go on. */
+/* A repetition at the end is guessed to go on. */
 static void repetition_goes_on(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void the_client_may_have_said_it_before(void **state)
     expect_guess(&drafts, (uint32_t[]){3}, 1);
 }
 
-/* A search of a long text ends, whatever is in it; what is near is found. */
+/* A search of a long text ends, whatever is in it; near matches are found. */
 static void long_texts_are_looked_at_in_part(void **state)
 {
     (void)state;
@@ -165,7 +165,8 @@ static void guess(struct drafts *drafts)
     assert_int_equal(drafts->count, DRAFTS_MAX);
 }
 
-/* Calls that cost as much for each token are never worth it; those that cost nothing always. */
+/* Calls that cost as much for each token are never worth it; guesses that cost nothing are always
+ * made. */
 static void the_times_of_calls_decide(void **state)
 {
     (void)state;

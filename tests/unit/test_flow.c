@@ -38,7 +38,7 @@ static void views_share_and_last_reads_are_reused(void **state)
               rt_flow_make(&flow, &f->graph, (struct rt_staging){0}, &f->graph.arena, &f->err));
     assert_int_equal(flow.class_of[flat], flow.class_of[a]);
     assert_int_equal(flow.class_of[c], flow.class_of[b]);        /* in place */
-    assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* which is read again */
+    assert_int_not_equal(flow.class_of[b], flow.class_of[flat]); /* |flat| is read again */
 }
 
 /* Does the sum of a residual block lie where its residual did? |depth| products are beside the

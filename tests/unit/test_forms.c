@@ -458,7 +458,7 @@ static void numbers_that_are_not_sizes(void **state)
 {
     static const int64_t numbers[] = {INT64_MIN,        -((int64_t)1 << 40), -1,       0, 3,
                                       (int64_t)1 << 31, (int64_t)1 << 40,    INT64_MAX};
-    static const uint32_t ints[] = {6, 11, 24, 32}; /* those that are not 0 in "sizes" */
+    static const uint32_t ints[] = {6, 11, 24, 32}; /* the sizes that are not 0 */
     unsigned refused = 0;
     (void)state;
     for (size_t i = 0; i < sizeof(ints) / sizeof(ints[0]); i++) {

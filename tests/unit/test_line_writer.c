@@ -119,7 +119,8 @@ static uint64_t count_lines(const char *name)
     return count;
 }
 
-/* What is added faster than it is written is lost and counted; the rest is written in order. */
+/* Lines that are added faster than they are written are lost and counted; the rest is written in
+ * order. */
 static void every_line_is_written_or_counted(void **state)
 {
     (void)state;

@@ -70,7 +70,7 @@ static void test_forms(void **state)
     expect_part(&m, NULL, NULL);
 }
 
-/* What is wrong with the body, at its first part. */
+/* The error of a body that is wrong at its first part. */
 static void expect_refusal(const char *type, const char *body, enum status code, const char *text)
 {
     struct multipart m;

@@ -175,7 +175,7 @@ static void begin_long(const struct long_case *c, bool reads_places)
     call_out(&call, call_tensor(&call, DT_F32, 4, few, long_y));
 }
 
-/* What no query sees is not a number, so that it would show. */
+/* Elements that no query sees are NaN, so that a read would show. */
 static void fill_long(const struct long_case *c, int64_t end)
 {
     fill(long_q, sizeof(long_q) / sizeof(float), 1);

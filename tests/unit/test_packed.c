@@ -212,7 +212,7 @@ static void open_to_all(const char *path)
     assert_int_equal(chmod(path, 0666), 0);
 }
 
-/* What others can write to is not trusted. */
+/* Files and folders that others can write to are not trusted. */
 static void test_permissions(void **state)
 {
     (void)state;
@@ -369,9 +369,9 @@ static void test_file_digests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_digests),      cmocka_unit_test(test_file_digests),
-        cmocka_unit_test(test_second_load),  cmocka_unit_test(test_damaged_files),
-        cmocka_unit_test(test_permissions),  cmocka_unit_test(test_wrong_file),
+        cmocka_unit_test(test_digests),       cmocka_unit_test(test_file_digests),
+        cmocka_unit_test(test_second_load),   cmocka_unit_test(test_damaged_files),
+        cmocka_unit_test(test_permissions),   cmocka_unit_test(test_wrong_file),
         cmocka_unit_test(test_other_weights),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

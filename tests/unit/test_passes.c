@@ -660,7 +660,7 @@ static uint32_t enlarge(struct fixture *f, uint32_t x)
     return apply(f, "upsample_bilinear2d", args, 4);
 }
 
-/* What is reordered then is small. */
+/* Then only small tensors are reordered. */
 static void a_large_result_has_its_order_at_once(void **state)
 {
     struct fixture *f = *state;

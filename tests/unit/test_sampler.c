@@ -505,7 +505,8 @@ static void constraints(void **state)
 
 /* ---- strings that end an answer -------------------------------------------------------------- */
 
-/* Adds |text| byte by byte; what is ready after each must be a beginning of the end result. */
+/* Adds |text| byte by byte; the text that is ready after each must be a beginning of the end
+ * result. */
 static void run_stops(const char *const *texts, uint32_t count, const char *text, const char *want,
                       bool is_stopped)
 {
@@ -598,7 +599,7 @@ static void tool_calls(void **state)
     assert_int_equal(tools_plain_bytes(span_str("  "), 0), 0);
     assert_int_equal(tools_plain_bytes(span_str(" {\"na"), 0), 0);
 
-    /* The text has grown: what was plain before stays plain, and is not looked at again. */
+    /* The text has grown: text that was plain before stays plain, and is not looked at again. */
     assert_int_equal(tools_plain_bytes(span_str("abc <tool_call>"), 4), 4);
     assert_int_equal(tools_plain_bytes(span_str("abc <tool rest"), 4), 14);
     assert_int_equal(tools_plain_bytes(span_str("a{b"), 1), 3);

@@ -531,7 +531,7 @@ static void test_cancel(void **state)
 
 /* ---- the end of the scheduler ---------------------------------------------------------------- */
 
-/* What the last job takes with it. */
+/* The last job frees these. */
 static struct rt_sched *last_sched;
 static struct rt_sched_queue *last_queue;
 

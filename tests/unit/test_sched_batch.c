@@ -72,7 +72,7 @@ static void test_the_last_place_is_not_for_few_rows(void **state)
     finish(&jobs[2]);
     expect_events("b=0;+dc=0;");
     submit_all(queue, jobs + 4, 1);
-    expect_events("+e"); /* which nothing joins */
+    expect_events("+e"); /* nothing joins it */
     finish(&jobs[3]);
     finish(&jobs[4]);
     expect_events("d=0;e=0;");

@@ -193,7 +193,7 @@ static void test_a_long_pause(void **state)
     assert_int_equal(rt_sizing_rows(&sizing), 1);
 }
 
-/* What runs cost changes while the daemon serves: the size follows. */
+/* The cost of runs changes while the daemon serves: the size follows. */
 static void test_following(void **state)
 {
     (void)state;

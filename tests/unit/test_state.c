@@ -553,7 +553,7 @@ static void feed(struct world *w, struct rt_state *state, const int64_t *ids, in
     rt_invocation_free(inv);
 }
 
-/* What a longer sequence has left behind the rows in use changes no bit. */
+/* Rows that a longer sequence has left behind the rows in use change no bit. */
 static void test_positions_need_no_later_rows(void **unused)
 {
     struct world w;

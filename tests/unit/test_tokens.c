@@ -99,7 +99,7 @@ static void keeps_to_a_rate(void **state)
     tokens_fini(&tokens);
 }
 
-/* What a connection remembers ends with the file that it comes from. */
+/* A token that a connection remembers is forgotten when its file changes. */
 static void a_connection_remembers_its_token(void **state)
 {
     struct tokens tokens = {0};
@@ -119,7 +119,7 @@ static void a_connection_remembers_its_token(void **state)
     tokens_fini(&tokens);
 }
 
-/* Another file changes what a token may do; what it has done goes on under its name. */
+/* Another file changes what a token may do; its counts go on under its name. */
 static void counts_outlive_the_file(void **state)
 {
     struct tokens tokens = {0};

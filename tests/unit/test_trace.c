@@ -65,7 +65,8 @@ static void a_malformed_field_is_replaced(void **state)
         assert_false(trace.has_parent);
         assert_memory_not_equal(trace.id, ID, TRACE_ID_CHARS);
         trace_print(&trace, text);
-        trace_begin(&source, span_of(text, sizeof(text)), &again); /* what we print is valid */
+        /* the text that we print is valid */
+        trace_begin(&source, span_of(text, sizeof(text)), &again);
         assert_true(again.has_parent);
         assert_memory_equal(again.id, trace.id, TRACE_ID_CHARS);
         assert_memory_equal(text + 53, "00", 2);

@@ -71,14 +71,14 @@ static struct world {
     SSL *client;
     int client_fd;
     bool has_time;
-    /* what the user was told */
+    /* events that the user was told */
     uint8_t room[ROOM_BYTES];
     size_t room_bytes;
     struct buf received;
     unsigned counts[TRANSPORT_REFUSED + 1], failures, shuts, done_count, failed_count;
     bool was_shut, is_closed, is_in_write;
     char why[128];
-    /* what the client was sent */
+    /* bytes that the client was sent */
     struct buf taken;
 } world;
 
@@ -360,7 +360,7 @@ static void a_write_is_taken_in_parts_and_in_order(void **state)
     shake_hands();
     struct span first[] = {span_of(bytes, 0), span_of(bytes, 10), span_of(bytes + 10, FIRST - 10)};
     ssize_t done = write_to_client(first, 3, NULL);
-    assert_true(done > 10 && done < FIRST); /* what a socket's buffer takes */
+    assert_true(done > 10 && done < FIRST); /* as much as a socket's buffer takes */
     assert_int_equal(write_to_client(first, 3, NULL), 0);
     struct span rest = span_of(bytes + done, FIRST - (size_t)done);
     assert_int_equal(write_to_client(&rest, 1, &rests[0]), 0);
