@@ -137,11 +137,12 @@ static bool print(const struct oip_classes *classes, const struct oip_class *pla
     return copy != NULL;
 }
 
-enum status oip_find_classes(const struct oip_classes *classes, enum dtype dtype,
-                             const struct shape *shape, struct span bytes, struct arena *arena,
+enum status oip_find_classes(const struct oip_classes *classes, struct arena *arena,
                              const struct oip_class **out_classes, struct shape *out_shape,
                              struct error *err)
 {
+    const struct shape *shape = classes->shape;
+    enum dtype dtype = classes->dtype;
     uint32_t rows = 1;
     int64_t total = shape_numel(shape);
     if (!oip_is_score(dtype)) {
@@ -164,7 +165,7 @@ enum status oip_find_classes(const struct oip_classes *classes, enum dtype dtype
         return arena_fail(arena, "the classes", err);
     }
     for (uint32_t row = 0; row < rows && count > 0; row++) {
-        const uint8_t *scores = bytes.ptr + row * (size_t)total * dtype_bytes(dtype);
+        const uint8_t *scores = classes->scores.ptr + row * (size_t)total * dtype_bytes(dtype);
         find_highest(dtype, scores, (uint32_t)total, &places[(size_t)row * count], count);
     }
     *out_classes = places;
@@ -173,12 +174,11 @@ enum status oip_find_classes(const struct oip_classes *classes, enum dtype dtype
     return ST_OK;
 }
 
-enum status oip_classify(const struct oip_classes *classes, enum dtype dtype,
-                         const struct shape *shape, struct span bytes, struct arena *arena,
+enum status oip_classify(const struct oip_classes *classes, struct arena *arena,
                          const struct span **out_texts, struct shape *out_shape, struct error *err)
 {
     const struct oip_class *places;
-    TRY(oip_find_classes(classes, dtype, shape, bytes, arena, &places, out_shape, err));
+    TRY(oip_find_classes(classes, arena, &places, out_shape, err));
     size_t count = (size_t)shape_numel(out_shape);
     struct span *texts = arena_array(arena, count + 1, sizeof(*texts));
     bool is_printed = texts != NULL;

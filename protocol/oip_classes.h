@@ -17,8 +17,12 @@
 
 #define OIP_CLASSES_MAX 1000000 /* scores of a row */
 
+/* Scores to classify: one row with rank 0 or 1, else a row for each index of dim 0. Borrowed. */
 struct oip_classes {
-    const struct span *labels; /* of the classes; borrowed */
+    enum dtype dtype;
+    const struct shape *shape;
+    struct span scores;
+    const struct span *labels; /* of the classes */
     uint32_t label_count;
     uint32_t wanted; /* at least 1; a row gets as many texts as it has scores, or fewer */
 };
@@ -30,9 +34,8 @@ struct oip_class {
 };
 
 /* The classes themselves, by the rules of oip_classify(). */
-MUST_CHECK enum status oip_find_classes(const struct oip_classes *classes, enum dtype dtype,
-                                        const struct shape *shape, struct span bytes,
-                                        struct arena *arena, const struct oip_class **out_classes,
+MUST_CHECK enum status oip_find_classes(const struct oip_classes *classes, struct arena *arena,
+                                        const struct oip_class **out_classes,
                                         struct shape *out_shape, struct error *err);
 
 /* May scores be of this type? */
@@ -42,14 +45,12 @@ bool oip_is_score(enum dtype dtype);
 double oip_score_at(enum dtype dtype, const uint8_t *at);
 
 /*
- * |bytes| are scores of |shape|: one row with rank 0 or 1, else a row for each index of dim 0. The
- * texts |*out_texts| of all rows are in |arena|, highest first; of equal scores the first one goes
- * first, and NaN goes last. |*out_shape| is [K] or [rows, K]. ST_INVALID: not real numbers, or too
- * many; ST_EXHAUSTED and ST_TOO_LARGE: the arena.
+ * The texts |*out_texts| of all rows are in |arena|, highest first; of equal scores the first one
+ * goes first, and NaN goes last. |*out_shape| is [K] or [rows, K]. ST_INVALID: not real numbers, or
+ * too many; ST_EXHAUSTED and ST_TOO_LARGE: the arena.
  */
-MUST_CHECK enum status oip_classify(const struct oip_classes *classes, enum dtype dtype,
-                                    const struct shape *shape, struct span bytes,
-                                    struct arena *arena, const struct span **out_texts,
-                                    struct shape *out_shape, struct error *err);
+MUST_CHECK enum status oip_classify(const struct oip_classes *classes, struct arena *arena,
+                                    const struct span **out_texts, struct shape *out_shape,
+                                    struct error *err);
 
 #endif

@@ -246,11 +246,13 @@ enum status infer_call_decode_text(struct request *request, struct infer_call *c
 static enum status classify(struct arena *arena, const struct infer_output *output,
                             struct call_result *result, struct error *err)
 {
-    const struct oip_classes classes = {.wanted = output->class_count};
+    const struct oip_classes classes = {.dtype = output->io->meta.type.dtype,
+                                        .shape = &result->shape,
+                                        .scores = result->bytes,
+                                        .wanted = output->class_count};
     result->labels = output->io->labels;
     result->label_count = output->io->label_count;
-    return oip_find_classes(&classes, output->io->meta.type.dtype, &result->shape, result->bytes,
-                            arena, &result->classes, &result->classes_shape, err);
+    return oip_find_classes(&classes, arena, &result->classes, &result->classes_shape, err);
 }
 
 /* Appends what takes the place of the tensor, if anything does, to |texts|. Its address is known

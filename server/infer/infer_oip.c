@@ -364,12 +364,13 @@ static enum status classify(struct arena *arena, const struct infer_call *call,
                             struct infer_output *output, struct error *err)
 {
     const struct rt_result *result = rt_invocation_result(call->invocation, output->io->index);
-    const struct oip_classes classes = {.labels = output->io->labels,
+    const struct oip_classes classes = {.dtype = output->io->meta.type.dtype,
+                                        .shape = &result->shape,
+                                        .scores = result->bytes,
+                                        .labels = output->io->labels,
                                         .label_count = output->io->label_count,
                                         .wanted = output->class_count};
-    TRY(oip_classify(&classes, output->io->meta.type.dtype, &result->shape, result->bytes, arena,
-                     &output->classes, &output->classes_shape, err));
-    return ST_OK;
+    return oip_classify(&classes, arena, &output->classes, &output->classes_shape, err);
 }
 
 static struct oip_result result_of(const struct infer_call *call, const struct infer_output *output)

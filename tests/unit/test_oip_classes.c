@@ -17,13 +17,17 @@ static const char *classify(enum dtype dtype, struct shape shape, const void *sc
 {
     static const struct span labels[] = {{(const uint8_t *)"zero", 4}, {(const uint8_t *)"", 0}};
     static char text[1024];
-    struct oip_classes classes = {.labels = labels, .label_count = 2, .wanted = wanted};
+    const struct oip_classes classes = {.dtype = dtype,
+                                        .shape = &shape,
+                                        .scores = span_of(scores, size),
+                                        .labels = labels,
+                                        .label_count = 2,
+                                        .wanted = wanted};
     const struct span *texts;
     struct arena arena;
     struct error err;
     arena_init(&arena, ARENA_BYTES);
-    assert_ok(err, oip_classify(&classes, dtype, &shape, span_of(scores, size), &arena, &texts,
-                                out_shape, &err));
+    assert_ok(err, oip_classify(&classes, &arena, &texts, out_shape, &err));
     text[0] = '\0';
     for (int64_t i = 0; i < shape_numel(out_shape); i++) {
         size_t used = strlen(text);
@@ -64,7 +68,8 @@ static void every_real_type(void **state)
     const uint16_t half[] = {0x3c00, 0xbc00, 0x4000}; /* 1, -1, 2 */
     const double longest[] = {-1.7976931348623157e308, 0, 0};
     struct shape got, shape = {.rank = 1, .dims = {3}};
-    struct oip_classes classes = {.wanted = 1};
+    struct oip_classes classes = {
+        .dtype = DT_C64, .shape = &shape, .scores = span_of(longest, 24), .wanted = 3};
     const struct span *texts;
     struct arena arena;
     struct error err;
@@ -76,16 +81,12 @@ static void every_real_type(void **state)
     assert_int_equal(strlen(classify(DT_F64, shape, longest, 24, 3, &got)),
                      strlen("0.000000:1: 0.000000:2 ") + 317 + strlen(":0:zero"));
     arena_init(&arena, ARENA_BYTES);
-    assert_fails(
-        err,
-        oip_classify(&classes, DT_C64, &shape, span_of(longest, 24), &arena, &texts, &got, &err),
-        ST_INVALID, "expected real numbers, the output has COMPLEX64");
+    assert_fails(err, oip_classify(&classes, &arena, &texts, &got, &err), ST_INVALID,
+                 "expected real numbers, the output has COMPLEX64");
     arena_fini(&arena);
     arena_init(&arena, 64);
-    assert_fails(err,
-                 oip_classify(&(struct oip_classes){.wanted = 3}, DT_F64, &shape,
-                              span_of(longest, 24), &arena, &texts, &got, &err),
-                 ST_TOO_LARGE, "classes");
+    classes.dtype = DT_F64;
+    assert_fails(err, oip_classify(&classes, &arena, &texts, &got, &err), ST_TOO_LARGE, "classes");
     arena_fini(&arena);
 }
 
@@ -95,7 +96,8 @@ static void as_a_sort_says(void **state)
     enum { COUNT = 1000 };
     uint8_t scores[COUNT];
     struct shape got, shape = {.rank = 1, .dims = {COUNT}};
-    struct oip_classes classes = {.wanted = COUNT};
+    const struct oip_classes classes = {
+        .dtype = DT_U8, .shape = &shape, .scores = span_of(scores, COUNT), .wanted = COUNT};
     const struct span *texts;
     struct arena arena;
     struct error err;
@@ -106,8 +108,7 @@ static void as_a_sort_says(void **state)
         scores[i] = (uint8_t)(random >> 28);
     }
     arena_init(&arena, ARENA_BYTES);
-    assert_ok(err, oip_classify(&classes, DT_U8, &shape, span_of(scores, COUNT), &arena, &texts,
-                                &got, &err));
+    assert_ok(err, oip_classify(&classes, &arena, &texts, &got, &err));
     for (int score = 255; score >= 0; score--) {
         for (uint32_t i = 0; i < COUNT; i++) {
             char wanted[32];
