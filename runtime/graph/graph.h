@@ -84,7 +84,7 @@ struct rt_node {
     uint32_t *outs;
     uint16_t arg_count, out_count;
     bool is_dead;
-    struct rt_origin origin; /* of a node from a pass: taken over from the node that it replaces */
+    struct rt_origin origin; /* a pass's node has that of the node which the pass visits */
 };
 
 #define RT_GRAPH_MAGIC 0x64a9481du

@@ -206,12 +206,15 @@ static enum status encode(struct request *request, const struct span *texts, uin
                           struct texts_ids *out, struct error *err)
 {
     const struct embedding *embedding = embedding_of(request);
-    struct span pair[2] = {texts[0], count == 2 ? texts[1] : span_str("")};
-    if (!embedding->embedder->is_ranker) {
-        TRY(put_prefix(&request->infer.arena, embedding->embedder->prefix, &pair[0], err));
+    const struct embedder *embedder = embedding->embedder;
+    struct texts pair = {.items = {texts[0], count == 2 ? texts[1] : span_str("")},
+                         .count = count,
+                         .max = embedder->tokens_max,
+                         .cuts = embedding->ask.cuts};
+    if (!embedder->is_ranker) {
+        TRY(put_prefix(&request->infer.arena, embedder->prefix, &pair.items[0], err));
     }
-    return texts_encode(embedding->embedder->words, pair, count, embedding->embedder->tokens_max,
-                        embedding->ask.cuts, &request->infer.arena, out, err);
+    return texts_encode(embedder->words, &pair, &request->infer.arena, out, err);
 }
 
 static enum status take_text(struct request *request, uint32_t index, struct texts_ids *out,

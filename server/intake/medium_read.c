@@ -163,7 +163,9 @@ enum status medium_encode(const struct medium *medium, struct span text, struct 
                           struct texts_ids *out, struct error *err)
 {
     OBJ_CHECK(medium, MEDIUM_MAGIC);
-    return texts_encode(medium->words, &text, 1, medium->tokens_max, true, arena, out, err);
+    const struct texts texts = {
+        .items = {text}, .count = 1, .max = medium->tokens_max, .cuts = true};
+    return texts_encode(medium->words, &texts, arena, out, err);
 }
 
 static void put(void *dst, enum dtype dtype, uint64_t index, uint32_t value)

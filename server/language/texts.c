@@ -74,14 +74,13 @@ static void drop_ends(struct token_list *all, const struct parts *parts, size_t 
     all->count = to;
 }
 
-static enum status cut(const struct words *words, const struct span *texts, uint32_t max,
-                       struct parts *parts, struct token_list *all, size_t *second,
-                       struct error *err)
+static enum status cut(const struct words *words, const struct texts *texts, struct parts *parts,
+                       struct token_list *all, size_t *second, struct error *err)
 {
     size_t own = 0, from = 0;
     for (uint32_t i = 0; i < parts->count; i++) {
         size_t ignored;
-        TRY(words_encode_texts(words, &texts[i], 1, true, &parts->lists[i], &ignored, err));
+        TRY(words_encode_texts(words, &texts->items[i], 1, true, &parts->lists[i], &ignored, err));
         if (!find_part(all, &parts->lists[i], from, &parts->begins[i])) {
             return error_set(err, ST_UNSUPPORTED, "the tokenizer does not say how to cut a text");
         }
@@ -89,22 +88,21 @@ static enum status cut(const struct words *words, const struct span *texts, uint
         from = parts->begins[i] + parts->lists[i].count;
     }
     size_t around = all->count - own;
-    if (around >= max) {
-        return texts_refuse_length(all->count, max, err);
+    if (around >= texts->max) {
+        return texts_refuse_length(all->count, texts->max, err);
     }
-    share(parts, max - around);
+    share(parts, texts->max - around);
     drop_ends(all, parts, second);
     return ST_OK;
 }
 
-static enum status cut_texts(const struct words *words, const struct span *texts, uint32_t count,
-                             uint32_t max, struct token_list *all, size_t *second,
-                             struct error *err)
+static enum status cut_texts(const struct words *words, const struct texts *texts,
+                             struct token_list *all, size_t *second, struct error *err)
 {
-    struct parts parts = {.count = count};
+    struct parts parts = {.count = texts->count};
     token_list_init(&parts.lists[0]);
     token_list_init(&parts.lists[1]);
-    enum status status = cut(words, texts, max, &parts, all, second, err);
+    enum status status = cut(words, texts, &parts, all, second, err);
     token_list_fini(&parts.lists[1]);
     token_list_fini(&parts.lists[0]);
     return status;
@@ -122,38 +120,37 @@ static enum status keep(const struct token_list *list, size_t second, struct are
     return ST_OK;
 }
 
-/* Texts without the bytes that |max| tokens cannot have, see words_verify_bytes(). */
-static enum status bound(const struct words *words, const struct span *texts, uint32_t count,
-                         uint32_t max, bool cuts, struct span out[2], struct error *err)
+/* Drops the bytes that |max| tokens cannot have, see words_verify_bytes(). */
+static enum status bound(const struct words *words, struct texts *texts, struct error *err)
 {
-    size_t most = words_bytes_max(words, max);
-    must(count <= 2);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!cuts) {
-            TRY(words_verify_bytes(words, texts[i], max, err));
+    size_t most = words_bytes_max(words, texts->max);
+    must(texts->count <= 2);
+    for (uint32_t i = 0; i < texts->count; i++) {
+        struct span *text = &texts->items[i];
+        if (!texts->cuts) {
+            TRY(words_verify_bytes(words, *text, texts->max, err));
         }
-        out[i] = texts[i];
-        out[i].len = texts[i].len > most ? utf8_floor(texts[i].ptr, most) : texts[i].len;
+        text->len = text->len > most ? utf8_floor(text->ptr, most) : text->len;
     }
     return ST_OK;
 }
 
-enum status texts_encode(const struct words *words, const struct span *whole, uint32_t count,
-                         uint32_t max, bool cuts, struct arena *arena, struct texts_ids *out,
-                         struct error *err)
+enum status texts_encode(const struct words *words, const struct texts *whole, struct arena *arena,
+                         struct texts_ids *out, struct error *err)
 {
     struct token_list list;
-    struct span texts[2];
+    struct texts texts = *whole;
     size_t second = 0;
-    TRY(bound(words, whole, count, max, cuts, texts, err));
+    TRY(bound(words, &texts, err));
     token_list_init(&list);
-    enum status status = words_encode_texts(words, texts, count, false, &list, &second, err);
+    enum status status =
+        words_encode_texts(words, texts.items, texts.count, false, &list, &second, err);
     if (status == ST_TOO_LARGE) {
-        status = texts_refuse_length(WORDS_COUNT_MAX + 1, max, err);
+        status = texts_refuse_length(WORDS_COUNT_MAX + 1, texts.max, err);
     }
-    if (status == ST_OK && list.count > max) {
-        status = cuts ? cut_texts(words, texts, count, max, &list, &second, err)
-                      : texts_refuse_length(list.count, max, err);
+    if (status == ST_OK && list.count > texts.max) {
+        status = texts.cuts ? cut_texts(words, &texts, &list, &second, err)
+                            : texts_refuse_length(list.count, texts.max, err);
     }
     if (status == ST_OK && list.count == 0) {
         status = error_set(err, ST_INVALID, "it has no tokens, expected at least one");

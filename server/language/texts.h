@@ -21,14 +21,21 @@ struct texts_ids {
     uint32_t second; /* tokens from this one on are of the second text of a pair */
 };
 
+/* A text, or a pair of texts; borrowed. */
+struct texts {
+    struct span items[2];
+    uint32_t count; /* 1 or 2 */
+    uint32_t max;   /* tokens */
+    bool cuts;      /* longer ones are cut, not refused */
+};
+
 /*
- * The ids of a text, or of a pair if |count| is 2. If there are more than |max|, the ends of the
- * texts are cut off, as the library tokenizers does it (for pairs "longest_first"), and the tokens
- * around the texts stay; without |cuts| they are refused with both numbers.
+ * The ids of the texts. If there are more than |max|, the ends of the texts are cut off, as the
+ * library tokenizers does it (for pairs "longest_first"), and the tokens around the texts stay;
+ * without |cuts| they are refused with both numbers.
  */
-MUST_CHECK enum status texts_encode(const struct words *words, const struct span *texts,
-                                    uint32_t count, uint32_t max, bool cuts, struct arena *arena,
-                                    struct texts_ids *out, struct error *err);
+MUST_CHECK enum status texts_encode(const struct words *words, const struct texts *texts,
+                                    struct arena *arena, struct texts_ids *out, struct error *err);
 
 /* "it has 900 tokens, the model takes at most 512". */
 enum status texts_refuse_length(size_t count, uint32_t max, struct error *err);

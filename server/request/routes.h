@@ -32,8 +32,8 @@ struct route {
 /* The row of |id|. ROUTE_COUNT, a request that has no route, has one too: it prints errors. */
 const struct route *routes_get(enum route_id id);
 
-/* Prints an error in the form of the route; if no route matches, in the form of a route with a
- * similar path. */
+/* Prints an error in the form of the route. If no route matches, paths of /v1 get the form of
+ * OpenAI's API. */
 void routes_print_error(const struct route_match *match, struct buf *out, const char *text,
                         int http_status);
 
