@@ -112,15 +112,9 @@ static enum status print_pixels(const struct answer_source *source, const uint8_
 
 /* In the picture that was sent. */
 static enum status print_placed(const struct answer_source *source, const struct image_place *place,
-                                const uint8_t *pixels, uint32_t height, uint32_t width,
-                                enum answer_map_part part, struct buf *out, struct error *err)
+                                const struct image_map *map, enum answer_map_part part,
+                                struct buf *out, struct error *err)
 {
-    const struct image_map map = {
-        .pixels = pixels,
-        .height = height,
-        .width = width,
-        .full = {source->pixels[0], source->pixels[1]},
-    };
     bool is_stored = source->answer->picture == ANSWER_STORED;
     uint32_t sent_height, sent_width;
     image_place_size(place, is_stored, &sent_height, &sent_width);
@@ -137,7 +131,7 @@ static enum status print_placed(const struct answer_source *source, const struct
     enum status status =
         placed ? ST_OK : error_set(err, ST_EXHAUSTED, "no memory for %zu pixels", count);
     if (status == ST_OK) {
-        status = image_place_spread(place, is_stored, &map, OUTSIDE, placed, err);
+        status = image_place_spread(place, is_stored, map, OUTSIDE, placed, err);
     }
     if (status == ST_OK) {
         status = print_pixels(source, placed, sent_height, sent_width, part, out, err);
@@ -151,16 +145,20 @@ static enum status print_row(const struct answer_source *source, size_t row, uin
 {
     const struct image_place *place = answer_place(source, row);
     const struct shape *shape = &source->tensor.shape;
-    uint32_t height = (uint32_t)shape->dims[shape->rank - 2];
-    uint32_t width = (uint32_t)shape->dims[shape->rank - 1];
+    const struct image_map map = {
+        .pixels = pixels,
+        .height = (uint32_t)shape->dims[shape->rank - 2],
+        .width = (uint32_t)shape->dims[shape->rank - 1],
+        .full = {source->pixels[0], source->pixels[1]},
+    };
     int64_t *classes;
     TRY(answer_read_ints(&source->tensor, row, &classes, err));
-    enum status status = take_pixels(classes, (size_t)height * width, pixels, err);
+    enum status status = take_pixels(classes, (size_t)map.height * map.width, pixels, err);
     free(classes);
     TRY(status);
     return place && source->pixels[0] && source->pixels[1]
-               ? print_placed(source, place, pixels, height, width, part, out, err)
-               : print_pixels(source, pixels, height, width, part, out, err);
+               ? print_placed(source, place, &map, part, out, err)
+               : print_pixels(source, pixels, map.height, map.width, part, out, err);
 }
 
 /* The pixels of the model's map, or of the map in the picture that was sent, whichever has more. */
