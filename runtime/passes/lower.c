@@ -137,22 +137,77 @@ static enum status scale(struct rt_graph *graph, uint32_t x, uint32_t factor, ui
     return rt_op_apply(graph, RT_OP(mul_scalar), args, 2, graph->values[x].dtype, out, err);
 }
 
-/* If |value| is a permute that exchanges the last two dims, its argument; else 0. */
-static uint32_t transposed(const struct rt_graph *graph, uint32_t value)
+static const struct rt_node *producer(const struct rt_graph *graph, uint32_t value,
+                                      enum rt_known op)
 {
     const struct rt_value *v = &graph->values[value];
-    if (v->node == RT_NO_NODE || !rt_op_is(graph->nodes[v->node].op, RT_KNOWN_permute)) {
-        return 0;
+    bool is_it = v->node != RT_NO_NODE && rt_op_is(graph->nodes[v->node].op, op);
+    return is_it ? &graph->nodes[v->node] : NULL;
+}
+
+/*
+ * The order in which |permute| takes the dims of its argument, with the last two exchanged; false:
+ * its last dim is not the argument's last one then, so that rows would have to be moved anyway.
+ */
+static bool untransposed_order(const struct rt_graph *graph, const struct rt_node *permute,
+                               struct rt_dim order[SHAPE_RANK_MAX], bool *out_is_identity)
+{
+    const struct rt_value *list = rt_node_arg(graph, permute, 1);
+    uint32_t rank = list->count;
+    *out_is_identity = true;
+    for (uint32_t d = 0; d < rank; d++) {
+        uint32_t from = d + 2 < rank ? d : 2 * rank - 3 - d;
+        int64_t dim = list->ints[from].value + (list->ints[from].value < 0 ? rank : 0);
+        order[d] = rt_dim_of(dim);
+        *out_is_identity &= dim == d;
     }
-    const struct rt_node *permute = &graph->nodes[v->node];
-    const struct rt_value *dims = rt_node_arg(graph, permute, 1);
-    for (uint8_t d = 0; d < v->rank; d++) {
-        int64_t dim = dims->ints[d].value, other = d + 2 < v->rank ? d : 2 * v->rank - 3 - d;
-        if (dim != other && dim + v->rank != other) {
-            return 0;
-        }
+    return rank >= 2 && rt_dim_is(order[rank - 1], rank - 1);
+}
+
+/* A view of |value| with the dims of |like|, the last two exchanged. */
+static enum status view_transposed(struct rt_graph *graph, uint32_t value,
+                                   const struct rt_value *like, uint32_t *out, struct error *err)
+{
+    struct rt_dim dims[SHAPE_RANK_MAX];
+    uint8_t rank = like->rank;
+    memcpy(dims, like->dims, rank * sizeof(dims[0]));
+    dims[rank - 2] = like->dims[rank - 1];
+    dims[rank - 1] = like->dims[rank - 2];
+    const uint32_t args[] = {value, rt_graph_ints(graph, dims, rank)};
+    return rt_op_apply(graph, RT_OP(view), args, 2, like->dtype, out, err);
+}
+
+/*
+ * If |value| is a permute that exchanges the last two dims, perhaps with a view behind it that only
+ * changes the dims before, |*out| is the tensor whose rows are its columns; else 0. A permute that
+ * moves other dims, too, becomes one that moves whole rows.
+ */
+static enum status transposed(struct rt_graph *graph, uint32_t value, uint32_t *out,
+                              struct error *err)
+{
+    const struct rt_node *view = producer(graph, value, RT_KNOWN_view);
+    uint32_t inner = view ? view->args[0] : value;
+    const struct rt_value *v = &graph->values[value], *from = &graph->values[inner];
+    const struct rt_node *permute = producer(graph, inner, RT_KNOWN_permute);
+    struct rt_dim order[SHAPE_RANK_MAX];
+    bool is_identity;
+    *out = 0;
+    if (!permute || v->rank < 2 || from->rank < 2 ||
+        !rt_dim_same(v->dims[v->rank - 1], from->dims[from->rank - 1]) ||
+        !rt_dim_same(v->dims[v->rank - 2], from->dims[from->rank - 2]) ||
+        !untransposed_order(graph, permute, order, &is_identity)) {
+        return ST_OK;
     }
-    return permute->args[0];
+    uint32_t made = permute->args[0];
+    if (!is_identity) {
+        const uint32_t args[] = {made, rt_graph_ints(graph, order, from->rank)};
+        TRY(rt_op_apply(graph, RT_OP(permute), args, 2, from->dtype, &made, err));
+    }
+    if (view) {
+        TRY(view_transposed(graph, made, &graph->values[value], &made, err));
+    }
+    *out = made;
+    return ST_OK;
 }
 
 /* If the right-hand side is a transpose and is packed anyway, it is packed directly from the
@@ -166,12 +221,14 @@ static enum status lower_product(struct rt_graph *graph, const struct rt_node *n
     }
     struct rt_product p = {node->args[0],        node->args[1],        rt_graph_none(graph),
                            rt_graph_none(graph), b->dims[b->rank - 1], false};
-    uint32_t rows = transposed(graph, p.weights);
-    if (rows != 0 && work_type(graph->values[p.x].dtype) == DT_F32) {
-        p.weights = rows;
-        p.is_transposed = true;
+    enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
+    if (work_type(graph->values[p.x].dtype) == DT_F32) {
+        uint32_t rows;
+        TRY(transposed(graph, p.weights, &rows, err));
+        p.is_transposed = rows != 0;
+        p.weights = rows ? rows : p.weights;
     }
-    return rt_lower_product(graph, p, rt_node_out(graph, node, 0)->dtype, outs, err);
+    return rt_lower_product(graph, p, dtype, outs, err);
 }
 
 static enum status lower_linear(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,

@@ -2,6 +2,7 @@
 /* One copy in place of several: which nodes the pass joins, and that the bytes are the same. */
 #include "config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "hal/device.h"
@@ -215,6 +216,37 @@ static void results_stay(void **state)
     hal_device_unref(device);
 }
 
+/* The scores of heads: their keys lie beside each other, and no transposition of them is made. */
+static void scores_of_heads(void **state)
+{
+    enum { HEADS = 3, ROWS = 21, KEYS = 37, DEPTH = 24 };
+    struct fixture storage = {.device = open_cpu(hal_cpu_isa_best(), 2)}, *f = &storage;
+    (void)state;
+    graph_begin(f);
+    uint32_t queries = CONSTANT(0, HEADS, ROWS, DEPTH);
+    uint32_t keys = CONSTANT(1, 1, KEYS, HEADS, DEPTH);
+    keys = APPLY("permute", keys, INTS(0, 2, 3, 1));
+    give(f, APPLY("bmm", queries, APPLY("view", keys, INTS(HEADS, DEPTH, KEYS))));
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "pack_nk"), 1);
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    const struct rt_value *v = &f->graph.values[f->graph.outputs[0]];
+    assert_true(v->is_constant && v->bytes.len == (size_t)HEADS * ROWS * KEYS * sizeof(float));
+    for (size_t i = 0; i < (size_t)HEADS * ROWS * KEYS; i++) {
+        size_t head = i / KEYS / ROWS, row = i / KEYS % ROWS, key = i % KEYS;
+        double sum = 0;
+        float got;
+        for (size_t d = 0; d < DEPTH; d++) {
+            sum += (double)numbers[(head * ROWS + row) * DEPTH + d] *
+                   (double)numbers[1 + (key * HEADS + head) * DEPTH + d];
+        }
+        memcpy(&got, (const char *)v->bytes.ptr + i * sizeof(got), sizeof(got));
+        assert_true(fabs(sum - (double)got) < 1e-5);
+    }
+    rt_graph_fini(&f->graph);
+    hal_device_unref(f->device);
+}
+
 int main(void)
 {
     graph_use_numbers(numbers, NUMBERS, NUMBERS);
@@ -223,6 +255,7 @@ int main(void)
         cmocka_unit_test(the_first_dim_varies),
         cmocka_unit_test(others_stay),
         cmocka_unit_test(results_stay),
+        cmocka_unit_test(scores_of_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

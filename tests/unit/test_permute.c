@@ -187,6 +187,34 @@ static void products_take_transposed_factors(void **state)
     assert_string_equal(f->graph.nodes[0].op->name, "pack_nk");
 }
 
+/* Keys by heads: rows move as a whole, and the rest of the transposition is the packing. */
+static void products_take_keys_of_heads(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t a = INPUT(2, 3, 4), keys = APPLY("permute", INPUT(1, 5, 2, 4), INTS(0, 2, 3, 1));
+    give(f, APPLY("bmm", a, APPLY("view", keys, INTS(2, 4, 5))));
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_graph(f, "method m(%1:f32[2,3,4], %2:f32[1,5,2,4])\n"
+                    "  %11:f32[1,2,5,4] = permute(%2, [0,2,1,3])\n"
+                    "  %13:f32[2,5,4] = view(%11, [2,5,4])\n"
+                    "  %14:f32[2,1,4,32] packed = pack_nk(%13)\n"
+                    "  %19:f32[2,3,5] = gemm(%1, %14, 5, none, none, -inf, inf, none)\n"
+                    "  return %19\n");
+}
+
+/* Here no dim of the argument's rows is one of the factor's columns. */
+static void other_factors_are_packed_as_they_are(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t a = INPUT(2, 3, 4), b = APPLY("permute", INPUT(2, 5, 4), INTS(0, 2, 1));
+    uint32_t turned = APPLY("permute", INPUT(4, 2, 5), INTS(1, 0, 2));
+    give(f, APPLY("bmm", a, turned));
+    give(f, APPLY("bmm", a, APPLY("view", APPLY("view", b, INTS(40)), INTS(2, 4, 5))));
+    assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
+    assert_int_equal(count_ops(f, "pack_nk"), 0);
+    assert_int_equal(count_ops(f, "pack_kn"), 2);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, graph_tear_down)
 
 int main(void)
@@ -202,6 +230,8 @@ int main(void)
         TEST(permutes_of_images_move_no_byte),
         TEST(permutes_of_ones_move_no_byte),
         TEST(products_take_transposed_factors),
+        TEST(products_take_keys_of_heads),
+        TEST(other_factors_are_packed_as_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
