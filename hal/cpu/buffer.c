@@ -49,8 +49,7 @@ static void *map(size_t bytes)
     return host == MAP_FAILED ? NULL : host;
 }
 
-/* The same at an address where a huge page can begin. */
-static char *map_aligned(size_t bytes)
+void *hal_cpu_map_aligned(size_t bytes)
 {
     char *host = map(bytes + HUGE_PAGE);
     if (host) {
@@ -155,7 +154,7 @@ enum status hal_cpu_buffers_new(struct hal_device *device, const size_t *sizes, 
         }
     }
     if (bytes > 0 && bytes < SIZE_MAX - HUGE_PAGE) {
-        shared = map_aligned(bytes);
+        shared = hal_cpu_map_aligned(bytes);
     }
     if (bytes > 0 && !shared) {
         return error_set(err, ST_EXHAUSTED, "no memory for buffers of %zu bytes", bytes);

@@ -52,6 +52,9 @@ enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t s
                                   struct hal_buffer **out_buffer, struct error *err);
 void hal_cpu_buffer_free(struct hal_buffer *buffer);
 void hal_cpu_buffer_discard(struct hal_buffer *buffer, size_t offset, size_t size);
+/* A mapping of zeroed pages that begins where a huge page can; |bytes| are at most SIZE_MAX less
+ * the size of one. NULL: there are no addresses. To be freed with munmap(). */
+void *hal_cpu_map_aligned(size_t bytes);
 
 /* hal/cpu/queue.c */
 MUST_CHECK enum status hal_cpu_queue_init(struct hal_cpu_device *device, struct error *err);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "hal/asan.h"
+#include "hal/cpu/device.h"
 
 /* A smaller workspace needs few small pages, and would take a huge one as a whole. */
 #define HUGE_BYTES_MIN ((size_t)1 << 20)
@@ -17,12 +18,8 @@ enum { FREE, USED, TRIMMED };
 
 static void *map(size_t bytes)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
-        return NULL;
-    }
-    hal_asan_poison(memory, bytes);
+    void *memory = hal_cpu_map_aligned(bytes);
+    hal_asan_poison(memory, memory ? bytes : 0);
     return memory;
 }
 
@@ -71,13 +68,14 @@ uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t byt
         (void)madvise(memory->workspace, HAL_CPU_WORKSPACE_BYTES, MADV_HUGEPAGE);
     }
     memory->age = 0;
+    memory->used = bytes;
     hal_asan_unpoison(memory->workspace, bytes);
     return memory->workspace;
 }
 
 void hal_cpu_workspace_give(struct hal_cpu_thread_memory *memory)
 {
-    hal_asan_poison(memory->workspace, HAL_CPU_WORKSPACE_BYTES);
+    hal_asan_poison(memory->workspace, memory->used);
     must(change_state(memory, USED, FREE));
 }
 

@@ -27,6 +27,7 @@ struct hal_cpu_thread_memory {
     uint8_t *workspace;
     atomic_uint state; /* of the workspace: free, or whose it is; guards what follows */
     bool is_huge;      /* huge pages have been asked for */
+    size_t used;       /* bytes that its owner has asked for */
     unsigned age;      /* calls of hal_cpu_workspace_trim() since it was used */
 };
 

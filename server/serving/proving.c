@@ -13,6 +13,7 @@
 #include "server/model/model_log.h"
 #include "server/server.h"
 #include "server/serving/serving.h"
+#include "server/serving/trim.h"
 
 /* Time for trying rows of one model; measuring comes on top of it. */
 #define PROOF_NS 50000000u
@@ -151,6 +152,7 @@ static void prove_next(struct server *server)
         struct serving *serving = proving->serving;
         proving->serving = NULL;
         server_let_go_serving(server, serving);
+        trim_note_use(server); /* the device keeps memory of the first calls */
         return;
     }
     offload_begin(server, OFFLOAD_LONG, &proving->work, prove, on_proved);

@@ -17,15 +17,15 @@ struct server;
 
 struct trim {
     uint32_t magic;
-    uv_timer_t timer; /* from the first request on until all has gone back */
+    uv_timer_t timer; /* from the first use on until all has gone back */
     uv_work_t work;
-    uint64_t used_ms; /* when a request ended last, on the loop's clock */
+    uint64_t used_ms; /* when memory was used last, on the loop's clock */
     bool is_working;
 };
 
 void trim_init(struct server *server);
 
-/* A request has ended: its memory may be idle from now on. */
+/* A request has ended, or models have been loaded or freed: memory may be idle from now on. */
 void trim_note_use(struct server *server);
 
 #endif

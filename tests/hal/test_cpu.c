@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "hal/buffer.h"
 #include "hal/cpu/cpus.h"
 #include "hal/cpu/isa.h"
+#include "hal/cpu/thread_memory.h"
 #include "hal/cpu/uk.h"
 #include "hal/device.h"
 
@@ -185,6 +187,45 @@ static void test_huge_pages(void **state)
     hal_device_unref(device);
 }
 
+static bool is_resident(void *page)
+{
+    unsigned char flags;
+    assert_int_equal(mincore(page, 4096, &flags), 0);
+    return flags & 1;
+}
+
+/* A thread's workspace has one user at a time, and its memory goes back when it has had none for
+ * two trims. */
+static void test_workspace(void **state)
+{
+    struct hal_cpu_thread_memory memory;
+    const size_t bytes = 8 << 20;
+    (void)state;
+    assert_true(hal_cpu_thread_memory_init(&memory));
+    assert_null(hal_cpu_workspace_take(&memory, HAL_CPU_WORKSPACE_BYTES + 1));
+    for (int turn = 0; turn < 2; turn++) {
+        uint8_t *workspace = hal_cpu_workspace_take(&memory, bytes);
+        assert_non_null(workspace);
+        assert_int_equal((uintptr_t)workspace % (2 << 20), 0);
+        assert_null(hal_cpu_workspace_take(&memory, 1));
+        memset(workspace, 1, bytes);
+        for (int i = 0; i < 3; i++) { /* nothing happens while it is in use */
+            hal_cpu_workspace_trim(&memory);
+        }
+        assert_int_equal(workspace[bytes - 1], 1);
+        hal_cpu_workspace_give(&memory);
+        hal_cpu_workspace_trim(&memory);
+        assert_true(is_resident(workspace));
+        hal_cpu_workspace_trim(&memory);
+        assert_false(is_resident(workspace));
+        hal_cpu_workspace_trim(&memory);
+        if (access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0) {
+            assert_true(asks_for_huge_pages(workspace));
+        }
+    }
+    hal_cpu_thread_memory_fini(&memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_isa_offers_what_it_has),
         cmocka_unit_test(test_quota),
         cmocka_unit_test(test_huge_pages),
+        cmocka_unit_test(test_workspace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
