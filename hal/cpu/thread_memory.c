@@ -38,11 +38,7 @@ bool hal_cpu_thread_memory_init(struct hal_cpu_thread_memory *memory)
         .workspace = map(HAL_CPU_WORKSPACE_BYTES),
         .age = GONE_AGE,
     };
-    if (memory->scratch && memory->workspace) {
-        return true;
-    }
-    hal_cpu_thread_memory_fini(memory);
-    return false;
+    return memory->scratch != NULL;
 }
 
 void hal_cpu_thread_memory_fini(struct hal_cpu_thread_memory *memory)
@@ -60,7 +56,8 @@ static bool change_state(struct hal_cpu_thread_memory *memory, unsigned from, un
 
 uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t bytes)
 {
-    if (bytes > HAL_CPU_WORKSPACE_BYTES || !change_state(memory, FREE, USED)) {
+    if (!memory->workspace || bytes > HAL_CPU_WORKSPACE_BYTES ||
+        !change_state(memory, FREE, USED)) {
         return NULL;
     }
     if (bytes >= HUGE_BYTES_MIN && !memory->is_huge) {

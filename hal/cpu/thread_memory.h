@@ -24,21 +24,22 @@
 
 struct hal_cpu_thread_memory {
     void *scratch; /* HAL_CPU_SCRATCH_BYTES, page aligned; the thread's alone */
-    uint8_t *workspace;
+    uint8_t *workspace; /* NULL: there were no addresses for it */
     atomic_uint state; /* of the workspace: free, or whose it is; guards what follows */
     bool is_huge;      /* huge pages have been asked for */
     size_t used;       /* bytes that its owner has asked for */
     unsigned age;      /* calls of hal_cpu_workspace_trim() since it was used */
 };
 
-/* Reserves address space, which takes memory only as it is touched. False: there is none. */
+/* Reserves address space, which takes memory only as it is touched. False: there is none for the
+ * scratch. */
 bool hal_cpu_thread_memory_init(struct hal_cpu_thread_memory *memory);
 /* Also for a struct of zeros. The workspace is not in use. */
 void hal_cpu_thread_memory_fini(struct hal_cpu_thread_memory *memory);
 
 /*
- * The workspace, for |bytes| bytes, 64-byte aligned, contents undefined; NULL: it is in use, or
- * |bytes| are too many. Any thread may give it back. Neither blocks.
+ * The workspace, for |bytes| bytes, 64-byte aligned, contents undefined; NULL: it is in use, there
+ * is none, or |bytes| are too many. Any thread may give it back. Neither blocks.
  */
 uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t bytes);
 void hal_cpu_workspace_give(struct hal_cpu_thread_memory *memory);
