@@ -398,7 +398,7 @@ enum status rt_batch_permute(struct rt_batch_call *call)
 }
 
 /* The rows become a dim of their own, whose stride is the length of a row. */
-enum status rt_batch_strided(struct rt_batch_call *call)
+enum status rt_batch_moved(struct rt_batch_call *call)
 {
     struct rt_graph *graph = call->graph;
     TRY(rt_batch_each(call));
@@ -418,8 +418,8 @@ enum status rt_batch_strided(struct rt_batch_call *call)
     const uint32_t args[] = {self, rt_graph_ints(graph, dims, sizes->count + 1),
                              rt_graph_ints(graph, steps, sizes->count + 1), call->node->args[3]};
     graph->origin = call->node->origin;
-    enum status status = rt_op_apply(graph, RT_OP(as_strided), args, 4, graph->values[self].dtype,
-                                     &made, call->err);
+    enum status status = rt_op_apply(graph, RT_OP(moved), args, 4, graph->values[self].dtype, &made,
+                                     call->err);
     call->node = &graph->nodes[number];
     TRY(status);
     TRY(rt_batch_replace(call, 0, made));

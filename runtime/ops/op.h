@@ -44,7 +44,7 @@ rt_op_batch_f rt_batch_along_third, rt_batch_roll, rt_batch_put_part;
 /* Argument 1 is the dim, or the dims, of which a part stays, or that come and go. */
 rt_op_batch_f rt_batch_part;
 rt_op_batch_f rt_batch_repeat, rt_batch_last_two, rt_batch_diagonal, rt_batch_samples;
-rt_op_batch_f rt_batch_strided;
+rt_op_batch_f rt_batch_moved;
 /* Argument 0 is a table for all rows. */
 rt_op_batch_f rt_batch_lookup;
 /* Argument 1 is the dim, or the dims, that it works along. */

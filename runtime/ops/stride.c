@@ -343,7 +343,12 @@ static enum status stack_emit(struct rt_emit *emit, struct error *err)
 const struct rt_op rt_ops_stride[] = {
     {.name = "as_strided", .kernels = "aten::as_strided_copy.out",
      .args = "TLLI?>T", .shape = as_strided_shape, .emit = as_strided_emit,
-     .flags = RT_OP_MOVES | RT_OP_COMPLEX, .layout = RT_LAYOUT_ROW_MAJOR, .batch = rt_batch_strided,
+     .flags = RT_OP_MOVES | RT_OP_COMPLEX, .layout = RT_LAYOUT_ROW_MAJOR,
+     .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel},
+    /* the same, made by the pass moves: what it reads is inside the tensor, and inside one row of
+     * it, which nothing shows of the strides in a file */
+    {.name = "moved", .args = "TLLI>T", .shape = as_strided_shape, .emit = as_strided_emit,
+     .flags = RT_OP_MOVES | RT_OP_COMPLEX, .layout = RT_LAYOUT_ROW_MAJOR, .batch = rt_batch_moved,
      .dtypes = RT_DTYPES_ANY, .runs = &rt_copy_kernel},
     {.name = "diagonal", .kernels = "aten::diagonal_copy.out",
      .args = "TIII>T", .shape = diagonal_shape, .emit = diagonal_emit,

@@ -117,21 +117,16 @@ static bool slice(const struct rt_graph *graph, const struct rt_node *node, stru
     return true;
 }
 
-/* One that this pass has made, or one of the file. It counts from the beginning of its input. */
-static bool stride(const struct rt_graph *graph, const struct rt_node *node, struct place *p)
+/* One that this pass has made. It counts from the beginning of its input. */
+static bool move(const struct rt_graph *graph, const struct rt_node *node, struct place *p)
 {
     const struct rt_value *out = rt_node_out(graph, node, 0), *list = rt_node_arg(graph, node, 2);
-    const struct rt_value *offset = rt_node_arg(graph, node, 3);
-    struct rt_dim begin = offset->kind == RT_NONE ? rt_dim_of(0) : offset->i;
-    if (p->base != node->args[0] || !rt_dim_is_const(begin)) {
+    if (p->base != node->args[0]) {
         return false;
     }
     p->rank = out->rank;
-    p->offset = begin.value;
+    p->offset = rt_node_arg(graph, node, 3)->i.value;
     for (uint8_t d = 0; d < out->rank; d++) {
-        if (!rt_dim_is_const(list->ints[d])) {
-            return false;
-        }
         p->dims[d] = out->dims[d];
         p->strides[d] = list->ints[d].value;
     }
@@ -238,17 +233,17 @@ static bool view(const struct rt_graph *graph, const struct rt_node *node, struc
 static bool copies(const struct rt_node *node)
 {
     return rt_op_is(node->op, RT_KNOWN_permute) || rt_op_is(node->op, RT_KNOWN_select) ||
-           rt_op_is(node->op, RT_KNOWN_slice) || rt_op_is(node->op, RT_KNOWN_as_strided);
+           rt_op_is(node->op, RT_KNOWN_slice) || rt_op_is(node->op, RT_KNOWN_moved);
 }
 
 static bool follow(const struct rt_graph *graph, const struct rt_node *node, struct place *p)
 {
     p->copies += copies(node);
-    return rt_op_is(node->op, RT_KNOWN_permute)      ? permute(graph, node, p)
-           : rt_op_is(node->op, RT_KNOWN_select)     ? select_index(graph, node, p)
-           : rt_op_is(node->op, RT_KNOWN_slice)      ? slice(graph, node, p)
-           : rt_op_is(node->op, RT_KNOWN_as_strided) ? stride(graph, node, p)
-                                                     : view(graph, node, p);
+    return rt_op_is(node->op, RT_KNOWN_permute)  ? permute(graph, node, p)
+           : rt_op_is(node->op, RT_KNOWN_select) ? select_index(graph, node, p)
+           : rt_op_is(node->op, RT_KNOWN_slice)  ? slice(graph, node, p)
+           : rt_op_is(node->op, RT_KNOWN_moved)  ? move(graph, node, p)
+                                                 : view(graph, node, p);
 }
 
 /* Does |node| only say where elements of its first argument are, which has as many bytes? */
@@ -297,7 +292,7 @@ static enum status read_directly(struct rt_graph *graph, uint32_t index, const s
     args[2] = rt_graph_ints(graph, strides, p->rank);
     args[3] = rt_graph_int(graph, rt_dim_of(p->offset));
     struct rt_node *node = &graph->nodes[index];
-    node->op = RT_OP(as_strided);
+    node->op = RT_OP(moved);
     node->args = args;
     node->arg_count = 4;
     return ST_OK;

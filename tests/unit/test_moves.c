@@ -46,8 +46,8 @@ static void heads_are_read_directly(void **state)
     run_pass(f);
     assert_graph(f, "method m(%1:f32[5,24])\n"
                     "  %2:f32[5,24] = exp(%1)\n"
-                    "  %13:f32[2,5,4] = as_strided(%2, [2,5,4], [4,24,1], 0)\n"
-                    "  %20:f32[2,5,4] = as_strided(%2, [2,5,4], [4,24,1], 16)\n"
+                    "  %13:f32[2,5,4] = moved(%2, [2,5,4], [4,24,1], 0)\n"
+                    "  %20:f32[2,5,4] = moved(%2, [2,5,4], [4,24,1], 16)\n"
                     "  return %13, %20\n");
     rt_graph_fini(&f->graph);
 }
@@ -67,10 +67,10 @@ static void the_first_dim_varies(void **state)
         uint32_t turned = APPLY("permute", x, INTS(2, 0, 1));
         give(f, APPLY("select", turned, number(f, 0), number(f, 5)));
         run_pass(f);
-        assert_int_equal(count_ops(f, "as_strided"), which == 0);
+        assert_int_equal(count_ops(f, "moved"), which == 0);
         if (which == 0) {
             assert_graph(f, "method m(%1:f32[s1,3,8])\n"
-                            "  %6:f32[s1,3] = as_strided(%1, [s1,3], [24,8], 5)\n"
+                            "  %6:f32[s1,3] = moved(%1, [s1,3], [24,8], 5)\n"
                             "  return %6\n");
         }
         rt_graph_fini(&f->graph);
@@ -89,7 +89,7 @@ static void others_stay(void **state)
     give(f, turned);
     give(f, APPLY("slice", flat, number(f, 0), number(f, 3), number(f, 20), number(f, 1)));
     run_pass(f);
-    assert_int_equal(count_ops(f, "as_strided"), 0);
+    assert_int_equal(count_ops(f, "moved"), 0);
     assert_int_equal(count_ops(f, "permute") + count_ops(f, "slice"), 2);
     rt_graph_fini(&f->graph);
 }
@@ -189,7 +189,7 @@ static size_t solve(struct hal_device *device, uint64_t random, bool is_joined, 
     if (is_joined) {
         run_pass(f);
     }
-    *out_joined = count_ops(f, "as_strided");
+    *out_joined = count_ops(f, "moved");
     assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
     const struct rt_value *v = &f->graph.values[f->graph.outputs[0]];
     size_t bytes = v->bytes.len;
