@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -224,10 +225,19 @@ enum status hal_pool_new(struct hal_device *device, size_t size, struct hal_pool
     return status;
 }
 
+/* The addresses that the process may have (ulimit -v). */
+static size_t addresses_max(void)
+{
+    struct rlimit limit;
+    bool is_limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return is_limited ? (size_t)limit.rlim_cur : SIZE_MAX;
+}
+
 enum status hal_pool_new_up_to(struct hal_device *device, size_t size_max,
                                struct hal_pool **out_pool, struct error *err)
 {
-    size_t half = device->props.memory_bytes_max / 2; /* models need the rest */
+    size_t most = device->props.memory_bytes_max, addresses = addresses_max();
+    size_t half = (addresses < most ? addresses : most) / 2; /* models need the rest */
     size_t size = half < size_max ? half : size_max;
     enum status status = hal_pool_new(device, size, out_pool, err);
     while (status == ST_EXHAUSTED && size > GRANULE_BYTES_MIN) {

@@ -47,8 +47,8 @@ struct hal_pool_stats {
 MUST_CHECK enum status hal_pool_new(struct hal_device *device, size_t size,
                                     struct hal_pool **out_pool, struct error *err);
 
-/* The same with at most |size_max| bytes: with a half, a quarter and so on of what the device could
- * give, if the process may not have so much address space. */
+/* The same with at most |size_max| bytes, and at most half of what the device could give or of the
+ * addresses that the process may have (ulimit -v); a quarter and so on, if these are not there. */
 MUST_CHECK enum status hal_pool_new_up_to(struct hal_device *device, size_t size_max,
                                           struct hal_pool **out_pool, struct error *err);
 

@@ -6,10 +6,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define RING 65536 /* bytes; divided evenly by all alignments */
 #define LIVE_MAX 64
+#define ADDRESSES ((size_t)1 << 40)
 
 static struct hal_pool *pool_new(size_t size)
 {
@@ -70,6 +72,30 @@ static void test_odd_size(void **state)
     hal_buffer_unref(all);
     hal_pool_free(pool);
     assert_fails(err, hal_pool_new(cts.device, SIZE_MAX, &none, &err), ST_TOO_LARGE, "bytes");
+}
+
+/* A pool that takes what it gets leaves half of the addresses under ulimit -v for models. */
+static void test_half_of_the_addresses(void **state)
+{
+    struct error err;
+    struct hal_pool *pool = NULL;
+    struct rlimit before, limited;
+    (void)state;
+    if (!cts.props->is_host) {
+        skip();
+    }
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    limited = before;
+    limited.rlim_cur = before.rlim_cur < ADDRESSES ? before.rlim_cur : ADDRESSES;
+    assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
+    enum status status = hal_pool_new_up_to(cts.device, ADDRESSES / 4 * 3, &pool, &err);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    if (status == ST_EXHAUSTED) {
+        skip(); /* sanitizers have taken more addresses before */
+    }
+    assert_ok(err, status);
+    assert_true(stats_of(pool).size_bytes <= limited.rlim_cur / 2);
+    hal_pool_free(pool);
 }
 
 /* The order in which ranges are released does not matter: free ranges merge. */
@@ -577,6 +603,7 @@ int cts_pool(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_odd_size),
+        cmocka_unit_test(test_half_of_the_addresses),
         cmocka_unit_test(test_places_are_used_again_in_any_order),
         cmocka_unit_test(test_an_old_reservation_holds_up_nobody),
         cmocka_unit_test(test_grows_in_place),
