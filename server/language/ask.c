@@ -393,8 +393,8 @@ static enum status set_shape(struct reader *r, enum ask_shape shape, struct span
 {
     if (r->ask->shape != ASK_ANY_TEXT) {
         return json_fail(r->in, r->err, ST_INVALID,
-                         "expected one of response_format, guided_json, guided_choice, "
-                         "guided_regex, guided_grammar, grammar and structured_outputs");
+                         "expected only one of response_format, structured_outputs, grammar "
+                         "and the members guided_...");
     }
     r->ask->shape = shape;
     r->ask->grammar = grammar;
@@ -548,6 +548,12 @@ static enum status read_grammar(struct reader *r)
     return read_gbnf(r, "grammar: ");
 }
 
+static enum status refuse_tag(struct reader *r, const char *path)
+{
+    (void)path;
+    return json_fail(r->in, r->err, ST_INVALID, "expected json, regex, choice or grammar");
+}
+
 /* The same in one object, as later versions of vLLM have it. */
 static enum status read_structured_outputs(struct reader *r)
 {
@@ -559,7 +565,8 @@ static enum status read_structured_outputs(struct reader *r)
                    {"choice", read_choice, "structured_outputs.choice: "},
                    {"regex", read_regex, "structured_outputs.regex: "},
                    {"grammar", read_gbnf, "structured_outputs.grammar: "},
-                   {"json_object", read_any_object, "structured_outputs.json_object: "}};
+                   {"json_object", read_any_object, "structured_outputs.json_object: "},
+                   {"structural_tag", refuse_tag, NULL}};
     const size_t count = sizeof(members) / sizeof(members[0]);
     TRY(json_object(r->in, r->err));
     while (true) {

@@ -160,6 +160,18 @@ def references(value):
             yield from references(item)
 
 
+def check_members(schemas):
+    """Requests to language models have all members that the daemon reads, and no others."""
+    with open(os.path.join(os.environ["top_srcdir"], "server", "language", "ask.def"),
+              encoding="utf-8") as file:
+        rows = re.findall(r"^ASK_(?!REFUSED)\w+\((\w+),.*?\b([CMGR](?: \| [CMGR])*)\b", file.read(),
+                          re.M)
+    for letter, form in (("M", "Chat"), ("C", "Completion"), ("G", "Generate")):
+        members = dict(schemas[f"{form}Request"]["properties"])
+        members.update(members.pop("parameters", {}).get("properties", {}))
+        expect(form, sorted(members), sorted({name for name, forms in rows if letter in forms}))
+
+
 def description():
     """/openapi.json has every route, the call of each model, and no reference into nothing."""
     with Daemon([ADD, DIGITS]) as daemon:
@@ -178,6 +190,7 @@ def description():
         at = document
         for part in reference.removeprefix("#/").split("/"):
             at = at[part]
+    check_members(document["components"]["schemas"])
     ids = [item[method]["operationId"] for item in document["paths"].values() for method in item]
     expect("ids differ", len(ids), len(set(ids)))
 

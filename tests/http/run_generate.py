@@ -620,8 +620,11 @@ def formats():
                 ({"guided_choice": ["a", 1]}, "guided_choice: expected a list of texts, got"),
                 ({"structured_outputs": {"choice": "a"}}, "structured_outputs"),
                 ({"structured_outputs": {"regex": "(?=a)"}}, "structured_outputs.regex: "),
+                ({"structured_outputs": {"structural_tag": "{}"}},
+                 "structured_outputs.structural_tag: expected json, regex, choice or grammar"),
                 ({"structured_outputs": {"regex": "a", "choice": ["a"]}}, "one of response_format"),
-                ({"guided_regex": "a", "guided_json": {}}, "one of response_format")):
+                ({"guided_regex": "a", "guided_json": {}},
+                 "one of response_format, structured_outputs, grammar and the members guided_...")):
             expect(text, post(client, "/v1/chat/completions",
                               {"model": "chat", "messages": HELLO, **members}), 400)
             error = json.loads(client.body)["error"]
