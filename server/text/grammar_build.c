@@ -306,7 +306,7 @@ static uint32_t repeat(struct compiler *compiler, const struct part *part, uint3
     return at;
 }
 
-/* The second part of a chain is compiled first, without recursion over the chain's length. */
+/* The second part of a chain is compiled first, since the first one goes on there. */
 static uint32_t compile_part(struct compiler *compiler, const struct part *part, uint32_t next)
 {
     switch (part->kind) {
@@ -336,8 +336,8 @@ static uint32_t compile(struct compiler *compiler, const struct part *part, uint
 {
     if (compiler->depth == COMPILE_DEPTH_MAX) {
         grammar_refuse(compiler->builder, ST_TOO_LARGE,
-                       "a grammar has more than %u levels, and each choice between two is one, "
-                       "such as a further value of an 'enum'",
+                       "a grammar has more than %u levels; each byte of a text is one, and each "
+                       "further choice, such as a value of an 'enum'",
                        COMPILE_DEPTH_MAX);
         return NOWHERE;
     }

@@ -282,11 +282,11 @@ static const struct part *parse_tuple(struct schema *schema, const struct value 
     const struct value *items = schema_get(value, "items");
     size_t count = prefix->kind == VALUE_LIST ? prefix->list->count : 0;
     if (count == 0) {
-        return refuse(schema, ST_INVALID, "'prefixItems' is a list that is not empty");
+        return refuse(schema, ST_INVALID, "'prefixItems': expected a list that is not empty");
     }
     if (min > count || (items && items->kind != VALUE_BOOL)) {
         return refuse(schema, ST_UNSUPPORTED,
-                      "a list has no items behind those of 'prefixItems' here");
+                      "items behind those of 'prefixItems' are not supported here");
     }
     const struct part *out = word(schema, "]");
     for (size_t i = max < count ? max : count; i-- > 0;) {

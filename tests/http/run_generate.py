@@ -618,6 +618,8 @@ def formats():
                 ({"guided_json": "{"}, "guided_json: "),
                 ({"guided_choice": []}, "guided_choice: expected a list of texts that is not"),
                 ({"guided_choice": ["a", 1]}, "guided_choice: expected a list of texts, got"),
+                ({"guided_choice": ["a" * 5000]}, "guided_choice: a grammar has more than 4000 "
+                 "levels; each byte of a text is one"),
                 ({"structured_outputs": {"choice": "a"}}, "structured_outputs"),
                 ({"structured_outputs": {"regex": "(?=a)"}}, "structured_outputs.regex: "),
                 ({"structured_outputs": {"structural_tag": "{}"}},
