@@ -33,12 +33,13 @@ static void unmap(void *memory, size_t bytes)
 
 bool hal_cpu_thread_memory_init(struct hal_cpu_thread_memory *memory)
 {
-    *memory = (struct hal_cpu_thread_memory){
-        .scratch = map(HAL_CPU_SCRATCH_BYTES),
-        .workspace = map(HAL_CPU_WORKSPACE_BYTES),
-        .age = GONE_AGE,
-    };
-    return memory->scratch != NULL;
+    *memory = (struct hal_cpu_thread_memory){.scratch = map(HAL_CPU_SCRATCH_BYTES)};
+    if (!memory->scratch) {
+        return false;
+    }
+    memory->workspace = map(HAL_CPU_WORKSPACE_BYTES);
+    memory->age = GONE_AGE;
+    return true;
 }
 
 void hal_cpu_thread_memory_fini(struct hal_cpu_thread_memory *memory)
