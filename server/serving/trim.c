@@ -22,6 +22,8 @@
 #define KEPT_BYTES_MAX (4 << 20)
 #define IDLE_MS 2000
 #define LOOK_MS 1000
+/* After the last use. The device gives its memory back at the second one. */
+#define LOOKS (IDLE_MS / LOOK_MS + 2)
 /* A slice takes the loop some tenths of a ms. */
 #define SLICE_BYTES ((size_t)4 << 20)
 #define SLICE_MS 10
@@ -59,7 +61,8 @@ static void on_timer(uv_timer_t *timer)
     struct hal_pool *pool = server->serving->clients;
     if (pool && hal_pool_trim(pool, now_ms, IDLE_MS, SLICE_BYTES)) {
         uv_timer_start(timer, on_timer, SLICE_MS, 0);
-    } else if (now_ms - trim->used_ms < IDLE_MS + 2 * LOOK_MS || trim->is_working) {
+    } else if (trim->looks < LOOKS || trim->is_working) {
+        trim->looks++;
         trim_device(server->serving);
         uv_timer_start(timer, on_timer, LOOK_MS, 0);
     } else {
@@ -86,7 +89,7 @@ void trim_note_use(struct server *server)
 {
     struct trim *trim = &server->trim;
     OBJ_CHECK(trim, TRIM_MAGIC);
-    trim->used_ms = uv_now(&server->loop);
+    trim->looks = 0;
     if (!uv_is_active((const uv_handle_t *)&trim->timer) && !server->is_closing) {
         uv_timer_start(&trim->timer, on_timer, LOOK_MS, 0);
     }
