@@ -322,7 +322,7 @@ static enum status roll_shape(struct rt_shape_call *call)
 
     TRY(rt_view_same_dtype(call));
     TRY(rt_view_dims(call, 2, rolled, &mask));
-    if (shifts != count && !(count == 0 && shifts == 1)) {
+    if (shifts != (count ? count : 1)) {
         return rt_shape_refuse(call, "%u shifts for %u dims", shifts, count);
     }
     return rt_shape_set_out_like(call, 0, 0);

@@ -350,6 +350,7 @@ static const struct row pads[] = {
     {"roll", "f32[3,s4] (1,-2) (0,1)", "f32", "f32[3,s1]"},
     {"roll", "f32[3,4] (1) ()", "f32", "f32[3,4]"},
     {"roll", "f32[3,4] (1,2) ()", "f32", "2 shifts for 0 dims"},
+    {"roll", "f32[3,4] () ()", "f32", "0 shifts for 0 dims"},
     {"roll", "f32[3,4] (1) (0,1)", "f32", "1 shifts for 2 dims"},
     {"tril", "f32[s3,4] -1", "f32", "f32[s1,4]"},
     {"tril", "f32[3] 0", "f32", "rank 1, expected 2 or more"},
