@@ -19,7 +19,7 @@ struct trim {
     uint32_t magic;
     uv_timer_t timer; /* from the first use on until all has gone back */
     uv_work_t work;
-    unsigned looks;   /* since memory was used last; those that only trimmed the pool do not count */
+    unsigned looks;   /* since memory was used last, without those that only trimmed the pool */
     bool is_working;
 };
 
