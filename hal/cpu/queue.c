@@ -74,6 +74,15 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device)
     pthread_mutex_destroy(&device->lock);
 }
 
+/* The workspace of |memory| for a submission of |routine|; NULL: it uses what it has brought. */
+static uint8_t *take_workspace(const struct hal_cpu_routine *routine, bool keeps_slots,
+                               struct hal_cpu_thread_memory *memory)
+{
+    return routine->workspace_bytes && !keeps_slots
+               ? hal_cpu_workspace_take(memory, routine->workspace_bytes)
+               : NULL;
+}
+
 void hal_cpu_submission_place(struct hal_cpu_submission *submission,
                               struct hal_cpu_thread_memory *memory)
 {
@@ -82,10 +91,9 @@ void hal_cpu_submission_place(struct hal_cpu_submission *submission,
         return;
     }
     submission->is_placed = true;
-    if (routine->workspace_bytes == 0 || submission->keeps_slots || submission->nothing_to_run) {
-        return;
-    }
-    uint8_t *workspace = hal_cpu_workspace_take(memory, routine->workspace_bytes);
+    uint8_t *workspace = submission->nothing_to_run
+                             ? NULL
+                             : take_workspace(routine, submission->keeps_slots, memory);
     if (workspace) {
         submission->slots[routine->workspace_slot] = workspace;
         submission->memory = memory;
@@ -265,9 +273,9 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
     }
     if (memory) {
         run.scratch = memory->scratch;
+        workspace = take_workspace(routine, submission->keeps_slots, memory);
     }
-    if (routine->workspace_bytes && !submission->keeps_slots &&
-        (workspace = hal_cpu_workspace_take(memory, routine->workspace_bytes)) != NULL) {
+    if (workspace) {
         slots[routine->workspace_slot] = workspace;
     }
     for (uint32_t i = 0; i < routine->region_count && status == ST_OK; i++) {
