@@ -2,6 +2,7 @@
 /* pted: command line, exit status, and nothing else. */
 #include "config.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -45,6 +46,7 @@ static int serve(const struct options *options, const struct conf_sources *sourc
 {
     static struct server server;
     struct error err;
+    signal(SIGXFSZ, SIG_IGN); /* a log that reaches ulimit -f loses lines, as on a full disk */
     if (log_open(options->log_file, options->log_level, &err) != ST_OK) {
         return fail(&err);
     }

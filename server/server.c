@@ -570,8 +570,7 @@ enum status server_init(struct server *server, const struct options *options, st
     regions_init(&server->regions, server->params);
     raise_file_limit();
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a log that reaches ulimit -f loses lines, as on a full disk */
-    signal(SIGHUP, SIG_IGN);  /* until the loop sees to them */
+    signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
     signal(SIGUSR1, SIG_IGN);
     int rc = uv_loop_init(&server->loop);
     if (rc < 0) {

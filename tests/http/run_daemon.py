@@ -681,6 +681,40 @@ def log_file():
         expect("the reason in the file", "missing.pte" in path.read_text(), True)
 
 
+def answers_at(path):
+    """Does a daemon answer at this socket, now or soon?"""
+    for _ in range(100 * TIMEOUT_S):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(TIMEOUT_S)
+            try:
+                client.connect(str(path))
+                client.sendall(build_request("GET", "/v2/health/live"))
+                return client.recv(12) == b"HTTP/1.1 200"
+            except (FileNotFoundError, ConnectionRefusedError):
+                time.sleep(0.01)
+    return False
+
+
+def limited_log():
+    """A log that has reached the limit for files (ulimit -f) takes no lines, not even the first
+    ones of a start, and the daemon serves all the same."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    with tempfile.TemporaryDirectory() as folder:
+        path, settings, at = (Path(folder) / name for name in ("log", "pted.json", "socket"))
+        path.write_text("x" * 4096)
+        settings.write_text(json.dumps({"models": {"add": {"path": ADD}}}))
+        with subprocess.Popen([PTED, "--config", str(settings), "--log-file", str(path),
+                               f"--listen=unix:{at}"], preexec_fn=limit) as process:
+            try:
+                expect("it answers", answers_at(at), True)
+                process.terminate()
+                expect("exit status", process.wait(TIMEOUT_S), 0)
+            finally:
+                process.kill()
+
+
 def hangup():
     """Without a log file, SIGHUP causes a line of the log and the daemon goes on."""
     with Daemon([ADD]) as daemon:
@@ -710,8 +744,8 @@ def closed_standard_files():
 
 CHECKS = (
     usage_errors, help_and_version, bad_model_files, folder_of_models, folders_of_models,
-    models_are_described, unknown_operator, log_escapes, log_limit, log_requests, log_file, hangup,
-    closed_standard_files, port_in_use, names,
+    models_are_described, unknown_operator, log_escapes, log_limit, log_requests, log_file,
+    limited_log, hangup, closed_standard_files, port_in_use, names,
     unix_socket, inherited_sockets, logs_keep_every_line, sockets_for_another,
     stops_at_once_when_idle, few_files, few_addresses,
     drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal, doubled_signal,
