@@ -715,6 +715,24 @@ def limited_log():
                 process.kill()
 
 
+def unread_stderr():
+    """If nobody reads the lines of a start, the daemon serves all the same."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with tempfile.TemporaryDirectory() as folder:
+        settings, at = (Path(folder) / name for name in ("pted.json", "socket"))
+        settings.write_text(json.dumps({"models": {"add": {"path": ADD}}}))
+        with subprocess.Popen([PTED, "--config", str(settings), f"--listen=unix:{at}"],
+                              stderr=writer) as process:
+            try:
+                expect("it answers", answers_at(at), True)
+                process.terminate()
+                expect("exit status", process.wait(TIMEOUT_S), 0)
+            finally:
+                process.kill()
+                os.close(writer)
+
+
 def hangup():
     """Without a log file, SIGHUP causes a line of the log and the daemon goes on."""
     with Daemon([ADD]) as daemon:
@@ -745,7 +763,7 @@ def closed_standard_files():
 CHECKS = (
     usage_errors, help_and_version, bad_model_files, folder_of_models, folders_of_models,
     models_are_described, unknown_operator, log_escapes, log_limit, log_requests, log_file,
-    limited_log, hangup, closed_standard_files, port_in_use, names,
+    limited_log, unread_stderr, hangup, closed_standard_files, port_in_use, names,
     unix_socket, inherited_sockets, logs_keep_every_line, sockets_for_another,
     stops_at_once_when_idle, few_files, few_addresses,
     drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal, doubled_signal,
