@@ -152,12 +152,10 @@ struct hal_progress hal_device_progress(struct hal_device *device)
     return device->ops->progress(device);
 }
 
-void hal_device_trim(struct hal_device *device)
+bool hal_device_trim(struct hal_device *device, size_t bytes_max)
 {
     OBJ_CHECK(device, HAL_DEVICE_MAGIC);
-    if (device->ops->trim) {
-        device->ops->trim(device);
-    }
+    return device->ops->trim && device->ops->trim(device, bytes_max);
 }
 
 enum status hal_device_probe(struct hal_device *device, struct hal_peaks *out_peaks,

@@ -94,9 +94,12 @@ struct hal_progress {
 
 struct hal_progress hal_device_progress(struct hal_device *device);
 
-/* Gives memory that the device keeps for submissions, and that no submission has used since the
- * last call, back to the system. Any thread. */
-void hal_device_trim(struct hal_device *device);
+/*
+ * Gives memory that the device keeps for submissions back to the system, if no submission has used
+ * it since the last round: about |bytes_max| bytes. True: the round has not ended, call it again.
+ * Any thread.
+ */
+bool hal_device_trim(struct hal_device *device, size_t bytes_max);
 
 /* The speed of all workers of a device together, each in a loop that does nothing else. */
 struct hal_peaks {

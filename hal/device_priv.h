@@ -53,7 +53,7 @@ struct hal_device_ops {
                           struct error *err);
     struct hal_progress (*progress)(struct hal_device *device);
     /* (optional) hal_device_trim(). */
-    void (*trim)(struct hal_device *device);
+    bool (*trim)(struct hal_device *device, size_t bytes_max);
     /* (optional) Default: ST_UNSUPPORTED. */
     enum status (*probe)(struct hal_device *device, struct hal_peaks *out_peaks, struct error *err);
     /* Can a dispatch of |kernel| be recorded: by a form of the device's own, or another way? */

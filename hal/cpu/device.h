@@ -30,6 +30,7 @@ struct hal_cpu_device {
     struct hal_cpu_thread_memory memories[HAL_CPU_INLINE_MAX]; /* of callers */
     unsigned memories_made, memories_free;
     struct hal_cpu_thread_memory *free_memories[HAL_CPU_INLINE_MAX];
+    uint32_t trimmed; /* workspaces that the present round of hal_device_trim() has looked at */
 };
 
 extern const struct hal_driver hal_cpu_driver;
@@ -64,7 +65,7 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device);
 enum status hal_cpu_queue_submit(struct hal_device *device, const struct hal_submission *submission,
                                  struct error *err);
 struct hal_progress hal_cpu_queue_progress(struct hal_device *device);
-void hal_cpu_queue_trim(struct hal_device *device);
+bool hal_cpu_queue_trim(struct hal_device *device, size_t bytes_max);
 
 /* hal/cpu/probe.c */
 enum status hal_cpu_probe(struct hal_device *device, struct hal_peaks *out_peaks,

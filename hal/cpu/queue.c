@@ -233,16 +233,32 @@ static void put_memory(struct hal_cpu_device *device, struct hal_cpu_thread_memo
     pthread_mutex_unlock(&device->lock);
 }
 
-void hal_cpu_queue_trim(struct hal_device *base)
+/* Workspace |index| of the device: first the workers' ones, then those of callers. */
+static struct hal_cpu_thread_memory *memory_at(struct hal_cpu_device *device, uint32_t index)
+{
+    uint32_t workers = device->base.props.workers;
+    return index < workers ? hal_cpu_worker_memory(device->workers, index)
+                           : &device->memories[index - workers];
+}
+
+/* A call goes on where the last one has stopped. The system takes memory without the lock. */
+bool hal_cpu_queue_trim(struct hal_device *base, size_t bytes_max)
 {
     struct hal_cpu_device *device = hal_cpu_device_of(base);
-    hal_cpu_workers_trim(device->workers);
     pthread_mutex_lock(&device->lock);
-    unsigned made = device->memories_made;
+    uint32_t count = base->props.workers + device->memories_made, i = device->trimmed;
     pthread_mutex_unlock(&device->lock);
-    for (unsigned i = 0; i < made; i++) {
-        hal_cpu_workspace_trim(&device->memories[i]);
+    for (size_t left = bytes_max; i < count; i++) {
+        size_t given = hal_cpu_workspace_trim(memory_at(device, i), left);
+        if (given >= left) {
+            break; /* it may have more */
+        }
+        left -= given;
     }
+    pthread_mutex_lock(&device->lock);
+    device->trimmed = i < count ? i : 0;
+    pthread_mutex_unlock(&device->lock);
+    return i < count;
 }
 
 /*
@@ -265,7 +281,12 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
     struct hal_cpu_thread_memory *memory = NULL;
     uint8_t *workspace = NULL;
 
-    if ((routine->needs_scratch || routine->workspace_bytes) && !(memory = take_memory(device))) {
+    /* For a quick call a workspace would cost more than it saves. */
+    bool is_quick = submission->caller == HAL_CALLER_QUICK;
+    if (routine->needs_scratch || (routine->workspace_bytes && !is_quick)) {
+        memory = take_memory(device);
+    }
+    if (routine->needs_scratch && !memory) {
         return false;
     }
     for (uint32_t i = 0; i < submission->slot_count; i++) {

@@ -84,8 +84,8 @@ static inline uint32_t hal_cpu_cursor_back(uint64_t cursor)
     return (uint32_t)(cursor % HAL_CPU_CURSOR_FRONT);
 }
 
-/* |submission| is begun by a thread with |memory|, whose workspace replaces its transient slot. No
- * effect later. With the workers' lock held. */
+/* |submission| is begun by a thread with |memory|, whose workspace replaces its transient
+ * slot. Later calls have no effect. With the workers' lock held. */
 void hal_cpu_submission_place(struct hal_cpu_submission *submission,
                               struct hal_cpu_thread_memory *memory);
 

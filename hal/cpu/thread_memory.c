@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "base/bytes.h"
 #include "base/check.h"
 #include "hal/asan.h"
 #include "hal/cpu/device.h"
@@ -12,7 +13,9 @@
 /* A smaller workspace needs few small pages, and would take a huge one as a whole. */
 #define HUGE_BYTES_MIN ((size_t)1 << 20)
 
-#define GONE_AGE 2 /* the system has the memory */
+/* Memory goes back in these, so that none of them is split. Small pages divide them. */
+#define HUGE_PAGE ((size_t)2 << 20)
+_Static_assert(HAL_CPU_WORKSPACE_BYTES % HUGE_PAGE == 0, "whole huge pages");
 
 enum { FREE, USED, TRIMMED };
 
@@ -38,7 +41,6 @@ bool hal_cpu_thread_memory_init(struct hal_cpu_thread_memory *memory)
         return false;
     }
     memory->workspace = map(HAL_CPU_WORKSPACE_BYTES);
-    memory->age = GONE_AGE;
     return true;
 }
 
@@ -65,8 +67,10 @@ uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t byt
         memory->is_huge = true; /* a hint: not every system has them */
         (void)madvise(memory->workspace, HAL_CPU_WORKSPACE_BYTES, MADV_HUGEPAGE);
     }
-    memory->age = 0;
+    size_t pages = align_up(bytes, HUGE_PAGE);
+    memory->is_idle = false;
     memory->used = bytes;
+    memory->touched = pages > memory->touched ? pages : memory->touched;
     hal_asan_unpoison(memory->workspace, bytes);
     return memory->workspace;
 }
@@ -77,14 +81,18 @@ void hal_cpu_workspace_give(struct hal_cpu_thread_memory *memory)
     must(change_state(memory, USED, FREE));
 }
 
-void hal_cpu_workspace_trim(struct hal_cpu_thread_memory *memory)
+size_t hal_cpu_workspace_trim(struct hal_cpu_thread_memory *memory, size_t bytes_max)
 {
+    size_t given = 0, most = bytes_max > HUGE_PAGE ? bytes_max / HUGE_PAGE * HUGE_PAGE : HUGE_PAGE;
     if (!change_state(memory, FREE, TRIMMED)) {
-        return;
+        return 0;
     }
-    if (memory->age == 1) {
-        must(madvise(memory->workspace, HAL_CPU_WORKSPACE_BYTES, MADV_DONTNEED) == 0);
+    if (memory->is_idle && memory->touched > 0) {
+        given = memory->touched < most ? memory->touched : most;
+        memory->touched -= given;
+        must(madvise(memory->workspace + memory->touched, given, MADV_DONTNEED) == 0);
     }
-    memory->age += memory->age < GONE_AGE;
+    memory->is_idle = true;
     must(change_state(memory, TRIMMED, FREE));
+    return given;
 }

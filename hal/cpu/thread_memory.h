@@ -27,8 +27,9 @@ struct hal_cpu_thread_memory {
     uint8_t *workspace; /* NULL: there were no addresses for it */
     atomic_uint state; /* of the workspace: free, or whose it is; guards what follows */
     bool is_huge;      /* huge pages have been asked for */
+    bool is_idle;      /* hal_cpu_workspace_trim() was called since it was used */
     size_t used;       /* bytes that its owner has asked for */
-    unsigned age;      /* calls of hal_cpu_workspace_trim() since it was used */
+    size_t touched;    /* bytes that may take memory, from the beginning on */
 };
 
 /* Reserves address space, which takes memory only as it is touched. False: there is none for the
@@ -44,8 +45,10 @@ void hal_cpu_thread_memory_fini(struct hal_cpu_thread_memory *memory);
 uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t bytes);
 void hal_cpu_workspace_give(struct hal_cpu_thread_memory *memory);
 
-/* Gives the workspace's memory back to the system if nobody has used it since the last call. Any
- * thread. */
-void hal_cpu_workspace_trim(struct hal_cpu_thread_memory *memory);
+/*
+ * If nobody has used the workspace since the last call, gives memory of it back to the system: at
+ * most |bytes_max| bytes, but at least a huge page. Returns how many. Any thread.
+ */
+size_t hal_cpu_workspace_trim(struct hal_cpu_thread_memory *memory, size_t bytes_max);
 
 #endif

@@ -601,12 +601,11 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
     }
 }
 
-void hal_cpu_workers_trim(struct hal_cpu_workers *workers)
+struct hal_cpu_thread_memory *hal_cpu_worker_memory(struct hal_cpu_workers *workers, uint32_t index)
 {
     OBJ_CHECK(workers, WORKERS_MAGIC);
-    for (uint32_t i = 0; i < workers->count; i++) {
-        hal_cpu_workspace_trim(&workers->memories[i]);
-    }
+    must(index < workers->count);
+    return &workers->memories[index];
 }
 
 /* The mark does not depend on the order of the list. The multiplier comes from the 64-bit FNV hash.

@@ -44,8 +44,9 @@ void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submiss
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                            struct hal_cpu_thread_memory *memory);
 
-/* hal_cpu_workspace_trim() for each worker. Any thread. */
-void hal_cpu_workers_trim(struct hal_cpu_workers *workers);
+/* The memory of worker |index|, below their number. */
+struct hal_cpu_thread_memory *hal_cpu_worker_memory(struct hal_cpu_workers *workers,
+                                                    uint32_t index);
 
 /* A number that changes whenever tiles of a runnable submission are taken or run. Any thread. */
 uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers);

@@ -287,7 +287,7 @@ static enum status record_blocks(struct rt_emit *emit, struct rt_reduce_constant
 {
     const struct rt_machine *machine = rt_emit_machine(emit, &rt_reduce_blocks_kernel);
     int64_t width = k->kept.dims[k->kept.rank - 1], positions = k->kept.numel / width;
-    int64_t blocks = (k->reduced.numel - 1) / RT_REDUCE_BLOCK_ROWS + 1;
+    int64_t blocks = rt_reduce_blocks(k);
     struct hal_binding sums, of_joined[3] = {bindings[0], bindings[1]};
     TRY(rt_emit_workspace(emit, (size_t)(k->kept.numel * blocks) * sizeof(float), &sums, err));
     k->tile = rt_cut_axis(blocks, column_tiles(machine, k, positions));

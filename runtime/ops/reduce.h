@@ -53,6 +53,12 @@ _Static_assert(sizeof(struct rt_reduce_constants) <= HAL_CONSTANTS_MAX, "constan
 enum rt_reduce_variant { RT_REDUCE_ROWS, RT_REDUCE_BY_COLUMNS };
 
 #ifndef HAL_SHADER
+/* The blocks of rows of one sum. */
+static inline int64_t rt_reduce_blocks(const struct rt_reduce_constants *k)
+{
+    return (k->reduced.numel - 1) / RT_REDUCE_BLOCK_ROWS + 1;
+}
+
 /* Bindings of both: the outputs, then the input. The second kernel is for doubles. */
 extern const struct hal_kernel rt_reduce_rows_kernel, rt_reduce_rows_f64_kernel;
 /* For contiguous kept positions: tile (x, y) is a block of columns of the innermost kept dim, at

@@ -368,16 +368,11 @@ const struct hal_kernel rt_reduce_columns_f64_kernel = {.name = "reduce_columns"
 
 /* ---- columns in two steps -------------------------------------------------------------------- */
 
-static int64_t block_count(const struct rt_reduce_constants *k)
-{
-    return (k->reduced.numel - 1) / RT_REDUCE_BLOCK_ROWS + 1;
-}
-
 static void blocks_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_reduce_constants *k = args->constants;
     const struct rt_nest *kept = &k->kept;
-    int64_t width = kept->dims[kept->rank - 1], blocks = block_count(k);
+    int64_t width = kept->dims[kept->rank - 1], blocks = rt_reduce_blocks(k);
     int64_t stride = k->reduced.strides[0], first = (int64_t)tile.x * k->tile;
     int64_t behind = blocks - first < k->tile ? blocks : first + k->tile;
     const char *from = (const char *)args->bindings[1] + offset_of(kept, kept->rank - 1, tile.y);
@@ -396,7 +391,7 @@ static void blocks_tile(const struct hal_args *args, struct hal_tile tile)
 static void joined_tile(const struct hal_args *args, struct hal_tile tile)
 {
     const struct rt_reduce_constants *k = args->constants;
-    int64_t width = k->kept.dims[k->kept.rank - 1], blocks = block_count(k);
+    int64_t width = k->kept.dims[k->kept.rank - 1], blocks = rt_reduce_blocks(k);
     int64_t first = (int64_t)tile.x * k->tile;
     int64_t behind = width - first < k->tile ? width : first + k->tile;
     const float *sums = (const float *)args->bindings[k->output_count] + tile.y * blocks * width;

@@ -33,6 +33,12 @@ static bool is_one(struct rt_dim dim)
     return rt_dim_is(dim, 1);
 }
 
+/* |dim| counted from the beginning. */
+static int64_t wrap(int64_t dim, uint8_t rank)
+{
+    return dim < 0 ? dim + rank : dim;
+}
+
 /* ---- the nodes ------------------------------------------------------------------------------- */
 
 static bool begin_at(const struct rt_graph *graph, uint32_t value, struct place *p)
@@ -58,7 +64,7 @@ static bool permute(const struct rt_graph *graph, const struct rt_node *node, st
     const struct rt_value *list = rt_node_arg(graph, node, 1);
     const struct place from = *p;
     for (uint8_t d = 0; d < p->rank; d++) {
-        int64_t dim = list->ints[d].value + (list->ints[d].value < 0 ? p->rank : 0);
+        int64_t dim = wrap(list->ints[d].value, p->rank);
         must(rt_dim_is_const(list->ints[d]) && dim >= 0 && dim < p->rank);
         p->dims[d] = from.dims[dim];
         p->strides[d] = from.strides[dim];
@@ -71,7 +77,7 @@ static bool find_dim(const struct rt_graph *graph, const struct rt_node *node,
                      const struct place *p, uint8_t *out_dim)
 {
     struct rt_dim dim = rt_node_arg(graph, node, 1)->i;
-    int64_t wrapped = rt_dim_is_const(dim) ? dim.value + (dim.value < 0 ? p->rank : 0) : -1;
+    int64_t wrapped = rt_dim_is_const(dim) ? wrap(dim.value, p->rank) : -1;
     *out_dim = (uint8_t)wrapped;
     return wrapped >= 0 && wrapped < p->rank;
 }
@@ -79,9 +85,9 @@ static bool find_dim(const struct rt_graph *graph, const struct rt_node *node,
 /* Later by |count| elements of dim |dim|, of which it has as many. */
 static bool skip(struct place *p, uint8_t dim, int64_t count)
 {
-    int64_t bytes;
+    int64_t elements;
     return count >= 0 && rt_dim_is_const(p->dims[dim]) && count <= p->dims[dim].value &&
-           mul_i64(p->strides[dim], count, &bytes) && add_i64(p->offset, bytes, &p->offset);
+           mul_i64(p->strides[dim], count, &elements) && add_i64(p->offset, elements, &p->offset);
 }
 
 static bool select_index(const struct rt_graph *graph, const struct rt_node *node, struct place *p)
@@ -246,7 +252,7 @@ static bool follow(const struct rt_graph *graph, const struct rt_node *node, str
                                                  : view(graph, node, p);
 }
 
-/* Does |node| only say where elements of its first argument are, which has as many bytes? */
+/* Is |node| one that follow() knows: are all elements of its output elements of its argument? */
 static bool is_move(const struct rt_graph *graph, const struct rt_node *node)
 {
     const struct rt_value *from = rt_node_arg(graph, node, 0), *to = rt_node_out(graph, node, 0);

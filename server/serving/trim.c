@@ -22,7 +22,7 @@
 #define KEPT_BYTES_MAX (4 << 20)
 #define IDLE_MS 2000
 #define LOOK_MS 1000
-/* After the last use. The device gives its memory back at the second one. */
+/* After the last use. Each is a round of the device, which gives memory back in the second one. */
 #define LOOKS (IDLE_MS / LOOK_MS + 2)
 /* A slice takes the loop some tenths of a ms. */
 #define SLICE_BYTES ((size_t)4 << 20)
@@ -45,11 +45,11 @@ static void on_heap_trimmed(uv_work_t *work, int uv_status)
     server->trim.is_working = false;
 }
 
-static void trim_device(const struct serving *serving)
+/* Gives a slice back. True: there is more. */
+static bool trim_slice(const struct serving *serving, uint64_t now_ms)
 {
-    if (serving->device) { /* it may be lost */
-        hal_device_trim(serving->device);
-    }
+    return (serving->clients && hal_pool_trim(serving->clients, now_ms, IDLE_MS, SLICE_BYTES)) ||
+           (serving->device && hal_device_trim(serving->device, SLICE_BYTES)); /* it may be lost */
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -57,13 +57,10 @@ static void on_timer(uv_timer_t *timer)
     struct server *server = server_of(timer->data);
     struct trim *trim = &server->trim;
     OBJ_CHECK(trim, TRIM_MAGIC);
-    uint64_t now_ms = uv_now(&server->loop);
-    struct hal_pool *pool = server->serving->clients;
-    if (pool && hal_pool_trim(pool, now_ms, IDLE_MS, SLICE_BYTES)) {
+    if (trim_slice(server->serving, uv_now(&server->loop))) {
         uv_timer_start(timer, on_timer, SLICE_MS, 0);
     } else if (trim->looks < LOOKS || trim->is_working) {
         trim->looks++;
-        trim_device(server->serving);
         uv_timer_start(timer, on_timer, LOOK_MS, 0);
     } else {
         offload_begin(server, OFFLOAD_LONG, &trim->work, trim_heap, on_heap_trimmed);

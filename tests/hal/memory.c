@@ -168,7 +168,7 @@ static void run_crowd(struct member *crowd, enum hal_caller caller)
             .share = (uint32_t)i % 3, /* so that a worker leaves one for another */
         };
         cts_submit(&submission);
-        hal_device_trim(cts.device);
+        hal_device_trim(cts.device, SIZE_MAX);
     }
     for (size_t i = 0; i < CROWD; i++) {
         assert_int_equal(hal_semaphore_wait(done[i], 1, UINT64_MAX), ST_OK);
@@ -191,7 +191,7 @@ static void test_transient_crowd(void **state)
     for (enum hal_caller caller = HAL_CALLER_BUSY; caller <= HAL_CALLER_WAITS; caller++) {
         run_crowd(crowd, caller);
         for (int i = 0; i < 4; i++) {
-            hal_device_trim(cts.device);
+            hal_device_trim(cts.device, SIZE_MAX);
         }
     }
     for (size_t i = 0; i < CROWD; i++) {

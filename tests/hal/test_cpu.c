@@ -210,15 +210,19 @@ static void test_workspace(void **state)
         assert_null(hal_cpu_workspace_take(&memory, 1));
         memset(workspace, 1, bytes);
         for (int i = 0; i < 3; i++) { /* nothing happens while it is in use */
-            hal_cpu_workspace_trim(&memory);
+            assert_int_equal(hal_cpu_workspace_trim(&memory, SIZE_MAX), 0);
         }
         assert_int_equal(workspace[bytes - 1], 1);
         hal_cpu_workspace_give(&memory);
-        hal_cpu_workspace_trim(&memory);
+        assert_int_equal(hal_cpu_workspace_trim(&memory, SIZE_MAX), 0);
         assert_true(is_resident(workspace));
-        hal_cpu_workspace_trim(&memory);
+        assert_int_equal(hal_cpu_workspace_trim(&memory, 5 << 20), 4 << 20); /* huge pages */
+        assert_true(is_resident(workspace));
+        assert_false(is_resident(workspace + (4 << 20)));
+        assert_int_equal(hal_cpu_workspace_trim(&memory, 1), 2 << 20);
+        assert_int_equal(hal_cpu_workspace_trim(&memory, SIZE_MAX), 2 << 20);
         assert_false(is_resident(workspace));
-        hal_cpu_workspace_trim(&memory);
+        assert_int_equal(hal_cpu_workspace_trim(&memory, SIZE_MAX), 0);
         if (access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0) {
             assert_true(asks_for_huge_pages(workspace));
         }
