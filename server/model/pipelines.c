@@ -55,14 +55,19 @@ static enum status name_step(const struct builder *m, uint32_t step, struct erro
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* A method is a model of its own: NAME.METHOD is its name or its alias. */
+/* A method is a model of its own: NAME.METHOD is its name or its alias. Until its file is loaded,
+ * the file stands for it. */
 static const struct model *find_model(const struct builder *m, const struct pipelines_step *step)
 {
     char full[2 * MODEL_NAME_MAX];
     int len =
         snprintf(full, sizeof(full), step->method ? "%s.%s" : "%s", step->model, step->method);
     bool fits = len > 0 && (size_t)len < sizeof(full);
-    return fits ? repository_draft_find(m->draft, full, step->version) : NULL;
+    if (!fits) {
+        return NULL;
+    }
+    const struct model *found = repository_draft_find(m->draft, full, step->version);
+    return found ? found : repository_draft_find_listed(m->draft, full, step->version);
 }
 
 static enum status refuse_model(const struct pipelines_step *step, uint32_t index,

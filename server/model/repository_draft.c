@@ -153,6 +153,26 @@ const struct model *repository_draft_find(const struct repository_draft *draft, 
     return named ? named : find_best(draft, name, version, true);
 }
 
+const struct model *repository_draft_find_listed(const struct repository_draft *draft,
+                                                 const char *name, uint32_t version)
+{
+    OBJ_CHECK(draft, REPOSITORY_DRAFT_MAGIC);
+    const struct model *longest = NULL;
+    size_t longest_len = 0;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        const struct model *model = draft->models[i];
+        size_t len = strlen(model->name);
+        bool may_have_it = model_state(model) == MODEL_UNKNOWN && len >= longest_len &&
+                           strncmp(model->name, name, len) == 0 && name[len] == '.' &&
+                           (version == 0 || model->version == version);
+        bool is_better = may_have_it && (!longest || len > longest_len ||
+                                         model->version > longest->version);
+        longest = is_better ? model : longest;
+        longest_len = is_better ? len : longest_len;
+    }
+    return longest;
+}
+
 /* ---- publishing ------------------------------------------------------------------------------ */
 
 static int compare(const void *a, const void *b)

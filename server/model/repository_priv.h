@@ -52,6 +52,11 @@ void repository_draft_cut(struct repository_draft *draft, uint32_t count);
 const struct model *repository_draft_find(const struct repository_draft *draft, const char *name,
                                           uint32_t version);
 
+/* A file that is only listed and may have the method |name|: "a.b" of the file "a"; borrowed. NULL:
+ * there is none. */
+const struct model *repository_draft_find_listed(const struct repository_draft *draft,
+                                                 const char *name, uint32_t version);
+
 /* Takes |model|, which the index has, over. */
 MUST_CHECK enum status repository_draft_keep(struct repository_draft *draft, struct model *model,
                                              struct error *err);

@@ -582,6 +582,19 @@ def methods_of_a_file_that_is_not_loaded():
         expect("no such method", client.answer(), 404)
 
 
+def pipelines_of_methods_that_are_not_loaded():
+    steps = [{"model": "digits", "inputs": [{"input": 0}]},
+             {"model": "methods", "method": "encode", "inputs": [{"from": 0}]},
+             {"model": "methods.decode", "inputs": [{"from": 1}, {"input": 1}]}]
+    with served({"add": "add", "digits": "digits", "methods": "methods"}, "--model-bytes-max",
+                "100K", pipelines={"chain": {"steps": steps}}) as (daemon, _):
+        body = json.dumps({"args": [{"dtype": "float32", "shape": [1, 1, 8, 8], "fill": 0.5},
+                                    [1]]})
+        status, answer = post(daemon.port, "/v2/models/chain/call", body.encode())
+        expect("chain", status, 200)
+        expect("its result", len(json.loads(answer)["result"][0]), 10)
+
+
 def too_large_to_be_loaded():
     with served({"add": "add", "digits": "digits"}, "--model-bytes-max",
                 str(ADD_BYTES + 1)) as (daemon, _):
@@ -600,7 +613,7 @@ CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, ref
           files_replaced_under_load, sequences_go_on, pipelines_follow, stop_while_loading,
           too_many_changes, loaded_when_called, loaded_by_many_clients,
           loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
-          too_large_to_be_loaded)
+          pipelines_of_methods_that_are_not_loaded, too_large_to_be_loaded)
 
 
 def main():
