@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads whole files of moderate size into memory. Any thread; blocks. */
+/* Reads whole files of moderate size into memory. Any thread; blocks. A fifo without a writer is
+ * empty. */
 #ifndef PTED_SERVER_PROCESS_FILE_H
 #define PTED_SERVER_PROCESS_FILE_H
 

@@ -395,6 +395,17 @@ def damaged():
         expect_exit(65, "digits.card.json:1:11: input", str(folder / "digits.pte"))
 
 
+def pipes():
+    """A fifo in a folder of models delays nobody."""
+    with folder_of("add", "digits") as folder:
+        os.mkfifo(folder / "add.card.json")
+        os.mkfifo(folder / "tokenizer.json")
+        with Daemon(["--models", str(folder)]) as daemon:
+            expect("digits", state_of(daemon.port), ("READY", None))
+            state, reason = state_of(daemon.port, "add")
+            expect("add", (state, reason.partition(":")[0]), ("UNAVAILABLE", "add.card.json"))
+
+
 # ---- the schema, and pte -------------------------------------------------------------------------
 
 def schema():
@@ -560,8 +571,7 @@ def first_cards():
 
 
 CHECKS = (everything, calls, methods, pipelines, sources, check_config, reloads, hangup, damaged,
-          schema, first_cards,
-          check_finds_what_the_daemon_refuses)
+          pipes, schema, first_cards, check_finds_what_the_daemon_refuses)
 
 
 def main():
