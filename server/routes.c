@@ -12,6 +12,8 @@
 #include "server/generation/generation.h"
 #include "server/generation/transcription.h"
 #include "server/infer/bundle.h"
+#include "server/infer/codec.h"
+#include "server/infer/infer_one.h"
 
 static void print_error(struct buf *out, const char *text, int http_status)
 {

@@ -11,6 +11,7 @@
 #include "runtime/program/results.h"
 #include "runtime/program/signature.h"
 #include "server/api/api.h"
+#include "server/infer/codec.h"
 #include "server/request/request.h"
 #include "server/server.h"
 
@@ -181,7 +182,7 @@ static enum status read_call_shapes(struct request *request, const struct model 
                                     struct shape_query *query, struct error *err)
 {
     const struct oip_body body = {.json = body_span(&request->body)};
-    struct call_limits limits = infer_call_limits(request);
+    struct call_limits limits = codec_call_limits(request);
     struct call_request *call = &request->infer.call.tree;
     limits.shapes_only = true;
     TRY(call_parse(&body, &model->call, &limits, &request->infer.arena, call, NULL, err));
@@ -196,10 +197,10 @@ static enum status read_call_shapes(struct request *request, const struct model 
 static enum status read_oip_shapes(struct request *request, const struct model *model,
                                    struct shape_query *query, struct error *err)
 {
-    const struct oip_limits limits = infer_limits(request);
+    const struct oip_limits limits = codec_oip_limits(request);
     struct oip_request *oip = &request->infer.call.oip;
     TRY(oip_parse_shapes(body_span(&request->body), &limits, &request->infer.arena, oip, err));
-    TRY(infer_check_names(&request->infer.arena, model, oip, false, err));
+    TRY(codec_oip_check_names(&request->infer.arena, model, oip, false, err));
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
         const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);

@@ -12,6 +12,8 @@
 #include "hal/pool.h"
 #include "runtime/call/invocation.h"
 #include "runtime/program/program.h"
+#include "server/infer/codec.h"
+#include "server/infer/infer_one.h"
 #include "server/language/embed_ask.h"
 #include "server/language/embed_reply.h"
 #include "server/language/embedder.h"
@@ -599,10 +601,7 @@ const struct infer_ops embedding_ops = {
     .reset = free_embedding,
 };
 
-const struct infer_codec embedding_openai = {.parse = parse_openai,
-                                             .name_input = infer_call_name_none};
-const struct infer_codec embedding_tei = {.parse = parse_tei, .name_input = infer_call_name_none};
-const struct infer_codec embedding_rank_tei = {.parse = parse_rank_tei,
-                                               .name_input = infer_call_name_none};
-const struct infer_codec embedding_rank_jina = {.parse = parse_rank_jina,
-                                                .name_input = infer_call_name_none};
+const struct codec embedding_openai = {.parse = parse_openai, .name_input = codec_name_none};
+const struct codec embedding_tei = {.parse = parse_tei, .name_input = codec_name_none};
+const struct codec embedding_rank_tei = {.parse = parse_rank_tei, .name_input = codec_name_none};
+const struct codec embedding_rank_jina = {.parse = parse_rank_jina, .name_input = codec_name_none};

@@ -26,7 +26,6 @@ struct request;
 
 /* For the routes of route.def. */
 extern const struct infer_ops embedding_ops;
-extern const struct infer_codec embedding_openai, embedding_tei, embedding_rank_tei,
-    embedding_rank_jina;
+extern const struct codec embedding_openai, embedding_tei, embedding_rank_tei, embedding_rank_jina;
 
 #endif

@@ -12,6 +12,7 @@
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/infer/infer_one.h"
 #include "server/infer/stats.h"
 #include "server/server.h"
 #include "server/serving/serving.h"

@@ -34,7 +34,7 @@ struct request;
 
 /* For the routes of route.def. */
 extern const struct infer_ops generation_ops;
-extern const struct infer_codec generation_completion, generation_chat, generation_response,
+extern const struct codec generation_completion, generation_chat, generation_response,
     generation_generate, generation_generate_stream;
 
 /* Ends the sequence and frees everything; the request may have no generation. */

@@ -11,6 +11,7 @@
 
 #include "base/utf8.h"
 #include "runtime/call/batch.h"
+#include "server/infer/codec.h"
 #include "server/server.h"
 
 int generation_parse_find(struct request *request)
@@ -331,13 +332,10 @@ enum status generation_parse(struct request *request, const struct oip_body *par
     return call->codec->parse(request, call, parts, NULL, err);
 }
 
-const struct infer_codec generation_completion = {.parse = parse_completion,
-                                                  .name_input = infer_call_name_none};
-const struct infer_codec generation_chat = {.parse = parse_chat,
-                                            .name_input = infer_call_name_none};
-const struct infer_codec generation_response = {.parse = parse_response,
-                                                .name_input = infer_call_name_none};
-const struct infer_codec generation_generate = {.parse = parse_generate,
-                                                .name_input = infer_call_name_none};
-const struct infer_codec generation_generate_stream = {.parse = parse_generate_stream,
-                                                       .name_input = infer_call_name_none};
+const struct codec generation_completion = {.parse = parse_completion,
+                                            .name_input = codec_name_none};
+const struct codec generation_chat = {.parse = parse_chat, .name_input = codec_name_none};
+const struct codec generation_response = {.parse = parse_response, .name_input = codec_name_none};
+const struct codec generation_generate = {.parse = parse_generate, .name_input = codec_name_none};
+const struct codec generation_generate_stream = {.parse = parse_generate_stream,
+                                                 .name_input = codec_name_none};

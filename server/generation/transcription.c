@@ -16,6 +16,8 @@
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/infer/codec.h"
+#include "server/infer/infer_one.h"
 #include "server/language/reply.h"
 #include "server/language/transcriber.h"
 #include "server/infer/stats.h"

@@ -23,7 +23,7 @@ struct request;
 
 /* For the routes of route.def. */
 extern const struct infer_ops transcription_ops;
-extern const struct infer_codec transcription_transcribe, transcription_translate;
+extern const struct codec transcription_transcribe, transcription_translate;
 
 /* Ends the sequence and frees everything; the request may have no transcription. */
 void transcription_free(struct request *request);

@@ -9,6 +9,7 @@
 
 #include "hal/buffer.h"
 #include "hal/pool.h"
+#include "server/infer/codec.h"
 #include "server/language/transcriber.h"
 #include "server/language/words.h"
 #include "server/media/sound.h"
@@ -248,8 +249,8 @@ static enum status parse_translate(struct request *request, struct infer_call *c
     return parse_form(request, true, err);
 }
 
-const struct infer_codec transcription_transcribe = {.parse = parse_transcribe,
-                                                     .name_input = infer_call_name_none};
+const struct codec transcription_transcribe = {.parse = parse_transcribe,
+                                               .name_input = codec_name_none};
 
-const struct infer_codec transcription_translate = {.parse = parse_translate,
-                                                    .name_input = infer_call_name_none};
+const struct codec transcription_translate = {.parse = parse_translate,
+                                              .name_input = codec_name_none};

@@ -10,6 +10,9 @@
 #include "runtime/program/oracle.h"
 #include "runtime/sched/sequence.h"
 #include "server/http/http.h"
+#include "server/infer/codec.h"
+#include "server/infer/infer_answer.h"
+#include "server/infer/infer_sequence.h"
 #include "server/infer/stats.h"
 #include "server/request/request.h"
 #include "server/request/request_log.h"
@@ -24,7 +27,7 @@ void bundle_free(struct request *request)
         OBJ_CHECK(bundle, BUNDLE_MAGIC);
         rt_cascade_free(bundle->cascade);
         for (uint32_t i = 0; i < bundle->count; i++) {
-            infer_close_sequence(request, &bundle->calls[i].call);
+            infer_sequence_close(request, &bundle->calls[i].call);
             infer_drop_model(&bundle->calls[i].call);
         }
         bundle->magic = 0;
@@ -63,7 +66,7 @@ static enum status find_input(const struct infer_call *call, const struct bundle
 {
     const struct model *model = call->model;
     *out_index = promise->input;
-    if (call->codec != &infer_codec_oip) {
+    if (call->codec != &codec_oip) {
         return ST_OK;
     }
     const struct model_io *io = model_find_io(model->inputs, model->input_count, promise->name);
@@ -219,7 +222,7 @@ static enum status open_sequences(struct request *request, struct error *err)
     for (uint32_t step = 0; step < bundle->count; step++) {
         struct bundle_call *call = call_of(bundle, step);
         if (call->err.code == ST_OK &&
-            infer_open_sequence(request, &call->call, &call->err) == ST_OK && call->call.sequence &&
+            infer_sequence_open(request, &call->call, &call->err) == ST_OK && call->call.sequence &&
             check_open(bundle, step, &call->err) == ST_OK) {
             add_ticket(bundle, call->call.sequence);
         }
@@ -430,7 +433,7 @@ static enum status finish(struct request *request, enum status status, struct er
         if (rt_cascade_status(bundle->cascade, step) == ST_OK) {
             call_of(bundle, step)->call.sample_count = stats_sample_count(call);
             call_of(bundle, step)->call.joined = rt_cascade_joined(bundle->cascade, step);
-            infer_end_sequence(call);
+            infer_sequence_end(call);
         } else {
             explain(request, step, status == ST_TIMEOUT);
             const struct error *why = &call_of(bundle, step)->err;

@@ -12,6 +12,9 @@
 #include "base/check.h"
 #include "protocol/json.h"
 #include "server/infer/bundle.h"
+#include "server/infer/codec.h"
+#include "server/infer/infer_sequence.h"
+#include "server/infer/infer_shared.h"
 #include "server/request/request.h"
 #include "server/server.h"
 #include "server/serving/serving.h"
@@ -44,9 +47,9 @@ static enum status read_text(struct reader *r, struct json *in, struct span *out
 {
     struct json_string string;
     TRY(json_read_string(in, &string, r->err));
-    if (string.bytes > infer_limits(r->request).name_bytes_max) {
+    if (string.bytes > codec_oip_limits(r->request).name_bytes_max) {
         return json_fail(in, r->err, ST_TOO_LARGE, "string of %zu bytes, at most %zu are taken",
-                         string.bytes, infer_limits(r->request).name_bytes_max);
+                         string.bytes, codec_oip_limits(r->request).name_bytes_max);
     }
     return json_string_copy(&string, r->arena, "the request", out, r->err);
 }
@@ -131,7 +134,7 @@ static enum status read_list(struct reader *r)
     struct bundle *bundle = r->bundle;
     struct json in;
     json_init(&in, r->parts->json);
-    in.depth_max = (uint16_t)infer_limits(r->request).json_depth_max;
+    in.depth_max = (uint16_t)codec_oip_limits(r->request).json_depth_max;
     TRY(json_array(&in, r->err));
     while (true) {
         TRY(json_element(&in, r->err));
@@ -203,11 +206,11 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
         .json_offset = (size_t)(call->text.ptr - r->parts->json.ptr),
     };
     TRY(find_model(r, call));
-    call->call.codec = call->has_inputs ? &infer_codec_oip : &infer_codec_call;
+    call->call.codec = call->has_inputs ? &codec_oip : &codec_call;
     struct span binary = r->binary;
     TRY(call->call.codec->parse(r->request, &call->call, &parts, &r->binary, &call->err));
     struct model *newest;
-    if (infer_find_generation(r->request, &call->call, &newest)) {
+    if (infer_sequence_find_generation(r->request, &call->call, &newest)) {
         model_unref(newest); /* lists have a pool of their own */
         r->binary = binary;
         TRY(call->call.codec->parse(r->request, &call->call, &parts, &r->binary, &call->err));
@@ -351,8 +354,7 @@ static enum status list_promises(struct reader *r)
         if (r->bundle->calls[i].err.code != ST_OK) {
             continue;
         }
-        TRY(call->codec == &infer_codec_oip ? list_oip(r, i, &call->oip)
-                                            : list_tree(r, i, &call->tree));
+        TRY(call->codec == &codec_oip ? list_oip(r, i, &call->oip) : list_tree(r, i, &call->tree));
     }
     return ST_OK;
 }
@@ -427,7 +429,7 @@ enum status bundle_read(struct request *request, const struct oip_body *parts, s
     }
     if (request->infer.bundle) { /* an earlier attempt has found no file or no memory */
         bundle_free(request);
-        infer_drop_regions(&request->infer);
+        infer_shared_drop(&request->infer);
         arena_reset(arena);
     }
     struct bundle *bundle = arena_alloc(arena, sizeof(*bundle));

@@ -16,14 +16,17 @@
 #include "protocol/number.h"
 #include "runtime/call/invocation.h"
 #include "server/infer/bundle.h"
+#include "server/infer/codec.h"
+#include "server/infer/infer_answer.h"
+#include "server/infer/infer_one.h"
+#include "server/infer/infer_profile.h"
+#include "server/infer/infer_sequence.h"
+#include "server/infer/infer_shared.h"
 #include "server/model/repository.h"
 #include "server/request/request.h"
 #include "server/server.h"
 #include "server/serving/serving.h"
 
-#define INPUTS_MAX 256
-#define PARAMETERS_MAX 64
-#define NAME_BYTES_MAX 1024
 #define NS_PER_MS 1000000u
 #define ARENA_BYTES_MAX (4 << 20)
 #define ARENA_KEEP_BYTES (64 << 10)
@@ -63,7 +66,7 @@ void infer_fini(struct request *request)
 static void reset_call(struct request *request, struct infer_call *call)
 {
     rt_invocation_free(call->invocation);
-    infer_close_sequence(request, call);
+    infer_sequence_close(request, call);
     *call = (struct infer_call){0};
 }
 
@@ -131,9 +134,9 @@ void infer_reset(struct request *request)
         infer->ops->reset(request);
     }
     reset_call(request, &infer->call);
-    infer_end_profile(request);
+    infer_profile_end(request);
     bundle_free(request);
-    infer_drop_regions(infer);
+    infer_shared_drop(infer);
     infer->ops = NULL;
     infer->is_short = infer->is_unfit = infer->has_shared_outputs = false;
     infer->body = NULL;
@@ -226,8 +229,7 @@ static int check_codings(const struct head *head, struct error *err)
     return 200;
 }
 
-int infer_begin(struct request *request, const struct infer_ops *ops,
-                const struct infer_codec *codec)
+int infer_begin(struct request *request, const struct infer_ops *ops, const struct codec *codec)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
@@ -237,7 +239,7 @@ int infer_begin(struct request *request, const struct infer_ops *ops,
         status = check_codings(&request->head, &request->err);
     }
     if (status == 200 && infer->call.model) {
-        status = infer_form_check(request, &infer->call, &request->err);
+        status = codec_form_check(request, &infer->call, &request->err);
     }
     if (status != 200) {
         return status;
@@ -347,19 +349,6 @@ static enum status remove_coding(struct request *request, struct error *err)
         return infer_check_work(request, work_max + 1, err);
     }
     return check_memory(request, status, err);
-}
-
-struct oip_limits infer_limits(const struct request *request)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return (struct oip_limits){
-        .inputs_max = INPUTS_MAX,
-        .outputs_max = INFER_OUTPUTS_MAX,
-        .parameters_max = PARAMETERS_MAX,
-        .name_bytes_max = NAME_BYTES_MAX,
-        .tensor_bytes_max = request->server->params->ring_bytes,
-        .json_depth_max = request->server->params->json_depth_max,
-    };
 }
 
 /* Priorities begin with 1, the highest. */

@@ -23,6 +23,7 @@
 #include "server/model/model.h"
 
 struct bundle;
+struct codec;
 struct embedding;
 struct generation;
 struct hal_pool;
@@ -65,9 +66,9 @@ struct infer_output {
 /* One call of a model: the whole request, or one call of its list (server/infer/bundle.h). */
 struct infer_call {
     struct model *model; /* shared: ref held from the time when it is found; NULL: not found */
-    const struct infer_codec *codec;
-    struct oip_request oip;                  /* for infer_codec_oip; borrows from the body */
-    struct call_request tree;                /* for infer_codec_call; likewise */
+    const struct codec *codec;
+    struct oip_request oip;                  /* for codec_oip; borrows from the body */
+    struct call_request tree;                /* for codec_call; likewise */
     const struct oip_parameters *parameters; /* of the codec in use */
     struct tensor_nan nan;                   /* how the request writes NaN */
     struct image_place *places; /* of the rows of model->picture, in the arena; set in DECODE
@@ -82,63 +83,6 @@ struct infer_call {
     int64_t joined; /* likewise, of a list's call: rows that ran as one with it; 0: it ran alone;
                        -1: they count for an earlier call of the list */
 };
-
-/*
- * How calls and their answers are written. parse() stores what it found in |call| and, unless
- * |out_rest| is NULL, stores there the binary data that follows. decode() lists the outputs and
- * fills the invocation, except for promised inputs. print() adds the members of the answer to
- * request->out and to infer->encoded; print_tail() adds the part of the body that follows the JSON.
- */
-struct infer_codec {
-    enum status (*parse)(struct request *request, struct infer_call *call,
-                         const struct oip_body *parts, struct span *out_rest, struct error *err);
-    enum status (*decode)(struct request *request, struct infer_call *call, struct error *err);
-    enum status (*print)(struct request *request, struct infer_call *call, struct error *err);
-    void (*print_tail)(struct request *request, const struct infer_call *call); /* (optional) */
-    /* Puts the client's name for raw input |index|, and |behind|, in front of the text in |err|. */
-    enum status (*name_input)(const struct infer_call *call, uint32_t index, const char *behind,
-                              struct error *err);
-    /* Writes the results that do not go into the answer, before any of it is printed. */
-    enum status (*store)(struct infer_call *call, struct error *err); /* (optional) */
-};
-
-extern const struct infer_codec infer_codec_oip;     /* infer_oip.c */
-extern const struct infer_codec infer_codec_call;    /* infer_call.c */
-extern const struct infer_codec infer_codec_predict; /* infer_predict.c */
-
-/* Of infer_codec_call, for codecs whose calls have the same form inside: decode() with an answer of
- * text, name_input(), and the end of parse(). */
-MUST_CHECK enum status infer_call_decode_text(struct request *request, struct infer_call *call,
-                                              struct error *err);
-enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
-                                  struct error *err);
-/* name_input() of requests whose inputs pted makes: a fault of the data is at none of the client's.
- */
-enum status infer_call_name_none(const struct infer_call *call, uint32_t index, const char *behind,
-                                 struct error *err);
-void infer_call_note_fill(struct request *request, const struct infer_call *call);
-
-/* For codecs with the parameter top_k: the query's counts, if it has one. */
-void infer_take_query(const struct request *request, struct oip_parameters *parameters);
-
-/* Likewise, for calls whose leaves do not come from one text (infer_form.c): outputs, unless they
- * have been chosen, and inputs. And for the protocol: all outputs by name. */
-MUST_CHECK enum status infer_call_list_outputs(struct request *request, struct infer_call *call,
-                                               bool is_binary, struct error *err);
-MUST_CHECK enum status infer_call_decode_inputs(struct request *request, struct infer_call *call,
-                                                struct error *err);
-MUST_CHECK enum status infer_oip_choose_outputs(struct request *request, struct infer_call *call,
-                                                struct error *err);
-MUST_CHECK enum status infer_call_choose_classes(struct infer_call *call, struct error *err);
-
-/* Requests whose body is no JSON (infer_form.c): a file or a text alone, or a form of several
- * parts, by its Content-Type and its first bytes. */
-extern const struct infer_codec infer_codec_form_oip, infer_codec_form_call;
-bool infer_form_is(const struct request *request, const struct infer_call *call);
-
-/* Before the body: 200, or 415 if the model takes no such body. */
-int infer_form_check(const struct request *request, const struct infer_call *call,
-                     struct error *err);
 
 /*
  * The difference between a call and a list of calls: one row each, called by the functions below.
@@ -186,32 +130,6 @@ struct infer_ops {
 };
 
 /*
- * Answers for people (infer_answer.c): if the card says so, an output of |call| becomes an answer,
- * and the outputs that it is made from become its parts; an output |io| of a request that asks for
- * it.
- */
-void infer_answer_choose(struct infer_call *call);
-MUST_CHECK enum status infer_answer_ask(struct infer_output *output, bool is_json,
-                                        struct error *err);
-
-/* Appends the answer of |output| to |out| as JSON. */
-MUST_CHECK enum status infer_answer_print(const struct infer_call *call,
-                                          const struct infer_output *output, struct buf *out,
-                                          struct error *err);
-
-/* Makes it the texts of |output|, one for each row. */
-MUST_CHECK enum status infer_answer_take(struct arena *arena, const struct infer_call *call,
-                                         struct infer_output *output, struct error *err);
-
-/* The cost of printing, in bytes of text. */
-size_t infer_answer_cost(const struct infer_call *call, const struct infer_output *output);
-
-/* Bytes of memory that printing the answers of |call| takes at a time, beside their text. */
-size_t infer_answer_work_bytes(const struct infer_call *call);
-
-extern const struct infer_ops infer_ops_one; /* infer_one.c */
-
-/*
  * Rows for requests whose results become text in each run, which frees its own invocation
  * (infer.c). infer_text_begin(), before the text of the answer is printed to request->out, and
  * infer_text_end() behind it, are for their print().
@@ -221,18 +139,6 @@ MUST_CHECK enum status infer_text_hand_over(struct request *request, struct hal_
                                             struct error *err);
 MUST_CHECK enum status infer_text_begin(struct request *request, struct error *err);
 MUST_CHECK enum status infer_text_end(struct request *request, struct error *err);
-
-/* Rows of infer_ops_one that others share whose steps are calls of one model. */
-void infer_one_undo(struct request *request);
-enum status infer_one_prepare(struct request *request, enum rt_prepare_mode mode,
-                              struct error *err);
-size_t infer_one_demand(const struct request *request);
-size_t infer_one_held_bytes(const struct request *request);
-struct rt_sched_queue *infer_one_enter(struct request *request);
-bool infer_one_start(struct request *request, enum hal_caller caller);
-bool infer_one_cancel(struct request *request);
-enum status infer_one_finish(struct request *request, enum status status, struct error *err);
-void infer_one_count(const struct request *request, uint64_t now_ns);
 
 struct infer {
     const struct infer_ops *ops;         /* NULL: the request calls no model */
@@ -281,8 +187,7 @@ MUST_CHECK enum status infer_settle(struct request *request, struct error *err);
 
 /* Before the body, of a request whose route has |ops| and |codec|: does the model exist and work,
  * and is the request's coding known? 200 or the status to answer with. */
-int infer_begin(struct request *request, const struct infer_ops *ops,
-                const struct infer_codec *codec);
+int infer_begin(struct request *request, const struct infer_ops *ops, const struct codec *codec);
 
 /*
  * The call is for the model of that name: takes a reference to it, in place of an older one.
@@ -334,24 +239,6 @@ MUST_CHECK enum status infer_compress_text(struct request *request, struct error
  * that pool may not hold so much now. */
 MUST_CHECK bool infer_hand_over(struct request *request);
 
-/* The limits of every request. */
-struct call_limits infer_call_limits(const struct request *request);
-struct oip_limits infer_limits(const struct request *request);
-
-/*
- * Checks that each input of |oip| is one of the model's and that no two are the same. The parser
- * has compared their names, but an input has an alias beside its name. With |needs_all| none may be
- * missing.
- */
-MUST_CHECK enum status infer_check_names(struct arena *arena, const struct model *model,
-                                         const struct oip_request *oip, bool needs_all,
-                                         struct error *err);
-
-/* For the codecs: an empty list with room for |count| outputs. A repeated attempt to decode uses
- * the memory of the first one, so that a request that waits takes no more and more. */
-MUST_CHECK enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
-                                         struct error *err);
-
 /* Limits given in the request beside those of its head: the shorter time and the higher priority
  * win. */
 void infer_take_parameters(struct infer *infer, const struct oip_parameters *parameters);
@@ -362,84 +249,6 @@ void infer_explain(const struct infer_call *call, const struct error *why,
 
 /* ST_TIMEOUT: "not done after 50 ms". */
 enum status infer_fail_late(const struct request *request, struct error *err);
-
-/*
- * Opens the sequence that the call's parameters name, if the model has state: its invocation gets
- * the state. Called when the rest of the call is known to be right, so that a wrong call starts no
- * sequence.
- */
-MUST_CHECK enum status infer_open_sequence(struct request *request, struct infer_call *call,
-                                           struct error *err);
-
-/*
- * Between parsing and decoding: a request that goes on with a sequence is for the generation of the
- * model in which the sequence is open. True: |call| had another generation, so it has to be parsed
- * again for this one. |out_newest| receives the reference to the model that the call had. Any
- * thread.
- */
-MUST_CHECK bool infer_find_generation(struct request *request, struct infer_call *call,
-                                      struct model **out_newest);
-
-/*
- * For a request with ?profile=1: its call is going to be measured. One at a time, because a profile
- * takes memory; ST_EXHAUSTED: another one is under way. ST_UNSUPPORTED: the device, or the kind of
- * the method, has no profiles.
- */
-MUST_CHECK enum status infer_begin_profile(struct request *request, struct error *err);
-
-/* Appends the member "profile" to the answer, if the call was measured. */
-MUST_CHECK enum status infer_print_profile(struct request *request, struct error *err);
-
-/* The call is over, and its invocation is freed. */
-void infer_end_profile(struct request *request);
-
-/* The call has run; if it was the last of its sequence, the sequence ends. */
-void infer_end_sequence(const struct infer_call *call);
-
-/* Releases the sequence, if there is one. */
-void infer_close_sequence(struct request *request, struct infer_call *call);
-
-/* For the codecs: the form of a tensor for raw input |index|; borrowed. */
-struct infer_tensor {
-    uint32_t index;
-    enum dtype dtype;
-    const struct shape *shape;
-    const struct oip_layout *layout;
-};
-
-/* The tensor lies at |bytes| in the body, which is in a buffer. */
-MUST_CHECK enum status infer_bind(struct infer *infer, struct infer_call *call,
-                                  const struct infer_tensor *tensor, struct span bytes,
-                                  struct error *err);
-
-/* The bytes of the tensor are yet to be written: gives memory for |stored| bytes in its layout. */
-MUST_CHECK enum status infer_stage(struct infer_call *call, const struct infer_tensor *tensor,
-                                   size_t stored, void **out_ptr, struct error *err);
-
-union infer_scalar {
-    int64_t i;
-    double f;
-    bool b;
-};
-
-MUST_CHECK enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
-                                    const union infer_scalar *value, struct error *err);
-
-/*
- * Shared memory (infer_shared.c). infer_check_sharing(): may the request's client use it?
- * ST_UNSUPPORTED says why not. The others are for the codecs: they read an input, note where an
- * output goes, and write |result| there. The request holds the regions that they found.
- */
-MUST_CHECK enum status infer_check_sharing(const struct request *request, struct error *err);
-MUST_CHECK enum status infer_read_region(struct request *request, const struct oip_shared *shared,
-                                         void *dst, size_t bytes, struct error *err);
-MUST_CHECK enum status infer_share_output(struct request *request, struct infer_output *output,
-                                          const struct oip_shared *shared, struct error *err);
-MUST_CHECK enum status infer_write_region(struct infer_output *output,
-                                          const struct oip_result *result, struct error *err);
-
-/* The request is over. */
-void infer_drop_regions(struct infer *infer);
 
 /* Bytes of the call's results that become text or go to shared memory, and the cost of their
  * classes. */

@@ -2,6 +2,8 @@
 /* Results as their model's card says that people want to read them (server/answer/answer.h). */
 #include "config.h"
 
+#include "server/infer/infer_answer.h"
+
 #include "base/check.h"
 #include "protocol/base64.h"
 #include "runtime/call/invocation.h"

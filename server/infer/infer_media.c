@@ -11,6 +11,7 @@
 #include "hal/pool.h"
 #include "protocol/base64.h"
 #include "runtime/call/invocation.h"
+#include "server/infer/codec.h"
 #include "server/infer/infer.h"
 #include "server/intake/medium.h"
 #include "server/request/request.h"

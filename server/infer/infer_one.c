@@ -2,13 +2,19 @@
 /* Requests for one model: a request is a call. */
 #include "config.h"
 
+#include "server/infer/infer_one.h"
+
 #include "base/check.h"
 #include "runtime/call/batch.h"
 #include "runtime/call/invocation.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/sched/job.h"
 #include "runtime/sched/sequence.h"
+#include "server/infer/codec.h"
 #include "server/infer/infer.h"
+#include "server/infer/infer_answer.h"
+#include "server/infer/infer_profile.h"
+#include "server/infer/infer_sequence.h"
 #include "server/infer/stats.h"
 #include "server/request/request.h"
 #include "server/server.h"
@@ -21,7 +27,7 @@ static enum status parse(struct request *request, const struct oip_body *parts, 
     OBJ_CHECK(call->model, MODEL_MAGIC);
     TRY(call->codec->parse(request, call, parts, NULL, err));
     struct model *newest;
-    if (infer_find_generation(request, call, &newest)) {
+    if (infer_sequence_find_generation(request, call, &newest)) {
         if (infer->newest) {
             model_unref(newest); /* a repeated attempt: the sequence is in yet another one now */
         } else {
@@ -61,8 +67,8 @@ static enum status decode(struct request *request, struct error *err)
 
 static enum status open_states(struct request *request, struct error *err)
 {
-    TRY(infer_begin_profile(request, err));
-    return infer_open_sequence(request, &request->infer.call, err);
+    TRY(infer_profile_begin(request, err));
+    return infer_sequence_open(request, &request->infer.call, err);
 }
 
 void infer_one_undo(struct request *request)
@@ -138,7 +144,7 @@ enum status infer_one_finish(struct request *request, enum status status, struct
     struct infer_call *call = &request->infer.call;
     bool is_refused = err->code == status; /* after start(), which has set the reason */
     if (status == ST_OK) {
-        infer_end_sequence(call);
+        infer_sequence_end(call);
         return ST_OK;
     }
     if (status == ST_TIMEOUT) {
@@ -185,7 +191,7 @@ static enum status print(struct request *request, struct error *err)
         oip_print_id(&request->out, call->oip.id);
     }
     TRY(call->codec->print(request, call, err));
-    TRY(infer_print_profile(request, err));
+    TRY(infer_profile_print(request, err));
     buf_add_char(&request->out, '}');
     oip_encode_end_json(&request->out, encoded);
     if (call->codec->print_tail) {

@@ -2,6 +2,8 @@
 /* Calls with ?profile=1: the answer also says where their time went. */
 #include "config.h"
 
+#include "server/infer/infer_profile.h"
+
 #include "base/check.h"
 #include "hal/device.h"
 #include "protocol/json.h"
@@ -13,7 +15,7 @@
 #include "server/server.h"
 #include "server/serving/serving.h"
 
-enum status infer_begin_profile(struct request *request, struct error *err)
+enum status infer_profile_begin(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
@@ -42,7 +44,7 @@ enum status infer_begin_profile(struct request *request, struct error *err)
     return ST_OK;
 }
 
-enum status infer_print_profile(struct request *request, struct error *err)
+enum status infer_profile_print(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct rt_profile *profile = request->infer.profile;
@@ -71,7 +73,7 @@ enum status infer_print_profile(struct request *request, struct error *err)
     return ST_OK;
 }
 
-void infer_end_profile(struct request *request)
+void infer_profile_end(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;

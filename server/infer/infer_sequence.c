@@ -2,11 +2,12 @@
 /* Calls of sequences: the states of their models, from one request to the next. */
 #include "config.h"
 
-#include "server/infer/infer.h"
+#include "server/infer/infer_sequence.h"
 
 #include "base/check.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/sequence.h"
+#include "server/infer/infer.h"
 #include "server/model/repository.h"
 #include "server/request/request.h"
 #include "server/server.h"
@@ -14,14 +15,14 @@
 
 #define NS_PER_MS 1000000u
 
-void infer_end_sequence(const struct infer_call *call)
+void infer_sequence_end(const struct infer_call *call)
 {
     if (call->is_sequence_end && call->sequence) {
         rt_sequence_end(call->sequence);
     }
 }
 
-void infer_close_sequence(struct request *request, struct infer_call *call)
+void infer_sequence_close(struct request *request, struct infer_call *call)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     if (call->sequence) {
@@ -32,7 +33,7 @@ void infer_close_sequence(struct request *request, struct infer_call *call)
     }
 }
 
-enum status infer_open_sequence(struct request *request, struct infer_call *call, struct error *err)
+enum status infer_sequence_open(struct request *request, struct infer_call *call, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct oip_parameters *parameters = call->parameters;
@@ -60,8 +61,8 @@ enum status infer_open_sequence(struct request *request, struct infer_call *call
     return ST_OK;
 }
 
-bool infer_find_generation(struct request *request, struct infer_call *call,
-                           struct model **out_newest)
+bool infer_sequence_find_generation(struct request *request, struct infer_call *call,
+                                    struct model **out_newest)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct oip_parameters *parameters = call->parameters;

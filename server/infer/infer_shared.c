@@ -2,6 +2,8 @@
 /* Tensors of a request that lie in shared memory (server/infer/regions.h). */
 #include "config.h"
 
+#include "server/infer/infer_shared.h"
+
 #include "base/check.h"
 #include "server/infer/infer.h"
 #include "server/infer/regions.h"
@@ -13,7 +15,7 @@ struct infer_region {
     struct infer_region *next;
 };
 
-enum status infer_check_sharing(const struct request *request, struct error *err)
+enum status infer_shared_check(const struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     enum options_shared_memory mode = request->server->options->shared_memory;
@@ -58,14 +60,14 @@ static enum status find_region(struct request *request, struct span name,
     return ST_OK;
 }
 
-void infer_drop_regions(struct infer *infer)
+void infer_shared_drop(struct infer *infer)
 {
     for (; infer->regions; infer->regions = infer->regions->next) {
         region_unref(infer->regions->region);
     }
 }
 
-enum status infer_read_region(struct request *request, const struct oip_shared *shared, void *dst,
+enum status infer_shared_read(struct request *request, const struct oip_shared *shared, void *dst,
                               size_t bytes, struct error *err)
 {
     struct region *region;
@@ -75,8 +77,8 @@ enum status infer_read_region(struct request *request, const struct oip_shared *
 
 /* ---- outputs --------------------------------------------------------------------------------- */
 
-enum status infer_share_output(struct request *request, struct infer_output *output,
-                               const struct oip_shared *shared, struct error *err)
+enum status infer_shared_note(struct request *request, struct infer_output *output,
+                              const struct oip_shared *shared, struct error *err)
 {
     TRY(find_region(request, shared->region, &output->region, err));
     TRY(region_verify(output->region, shared->offset, shared->bytes, err));
@@ -112,7 +114,7 @@ static enum status write_strings(const struct infer_output *output, const struct
     return ST_OK;
 }
 
-enum status infer_write_region(struct infer_output *output, const struct oip_result *result,
+enum status infer_shared_write(struct infer_output *output, const struct oip_result *result,
                                struct error *err)
 {
     must(output->region != NULL);

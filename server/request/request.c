@@ -16,6 +16,7 @@
 #include "hal/pool.h"
 #include "runtime/sched/job.h"
 #include "server/http/http.h"
+#include "server/infer/infer_one.h"
 #include "server/process/log.h"
 #include "server/request/clients.h"
 #include "server/request/exchange.h"

@@ -22,7 +22,7 @@ struct route {
     bool is_for_probes;     /* answered at --health-listen, too */
     bool changes_models;    /* the handler says in request->order what is to change */
     const struct infer_ops *ops;
-    const struct infer_codec *codec;
+    const struct codec *codec;
     uint32_t queries; /* the parameters of a query that it takes, a set of server/request/query.h */
     bool ignores_queries; /* a query is not looked at */
     /* The form of an error's body. */

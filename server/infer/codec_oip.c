@@ -5,13 +5,33 @@
 #include "base/check.h"
 #include "protocol/oip_classes.h"
 #include "runtime/call/invocation.h"
+#include "server/infer/codec.h"
 #include "server/infer/infer.h"
+#include "server/infer/infer_answer.h"
+#include "server/infer/infer_shared.h"
 #include "server/infer/regions.h"
 #include "server/request/request.h"
 #include "server/server.h"
 #include "server/serving/serving.h"
 
+#define INPUTS_MAX 256
+#define PARAMETERS_MAX 64
+#define NAME_BYTES_MAX 1024
+
 /* ---- PARSE ----------------------------------------------------------------------------------- */
+
+struct oip_limits codec_oip_limits(const struct request *request)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    return (struct oip_limits){
+        .inputs_max = INPUTS_MAX,
+        .outputs_max = INFER_OUTPUTS_MAX,
+        .parameters_max = PARAMETERS_MAX,
+        .name_bytes_max = NAME_BYTES_MAX,
+        .tensor_bytes_max = request->server->params->ring_bytes,
+        .json_depth_max = request->server->params->json_depth_max,
+    };
+}
 
 /* A body that is nothing but a tensor fits only a model with one input. */
 static enum status parse_raw(struct infer *infer, struct infer_call *call, struct span binary,
@@ -59,13 +79,13 @@ static enum status check_shared(struct request *request, const struct oip_reques
         is_used |= oip->outputs.items[i].shared.is_given;
     }
     request->offload |= bytes > request->server->params->inline_bytes_max;
-    return is_used ? infer_check_sharing(request, err) : ST_OK;
+    return is_used ? infer_shared_check(request, err) : ST_OK;
 }
 
 /* Takes the query's settings for results that have none of their own. */
 static void take_query(const struct request *request, struct oip_request *oip)
 {
-    infer_take_query(request, &oip->parameters);
+    codec_take_query(request, &oip->parameters);
     for (size_t i = 0; request->query.is_binary && i < oip->outputs.count; i++) {
         struct oip_request_output *output = &oip->outputs.items[i];
         output->is_binary |= !output->has_form && !output->shared.is_given;
@@ -77,9 +97,9 @@ static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
     struct infer *infer = &request->infer;
-    struct oip_limits limits = infer_limits(request);
-    if (!out_rest && !parts->is_raw && infer_form_is(request, call)) {
-        call->codec = &infer_codec_form_oip;
+    struct oip_limits limits = codec_oip_limits(request);
+    if (!out_rest && !parts->is_raw && codec_form_is(request, call)) {
+        call->codec = &codec_form_oip;
         return call->codec->parse(request, call, parts, NULL, err);
     }
     limits.is_listed = out_rest != NULL;
@@ -105,7 +125,7 @@ static void add_output(struct infer_call *call, const struct model_io *io, const
 }
 
 /* The results that the client named, or all of them: decided before anything runs. */
-enum status infer_oip_choose_outputs(struct request *request, struct infer_call *call,
+enum status codec_oip_choose_outputs(struct request *request, struct infer_call *call,
                                      struct error *err)
 {
     const struct model *model = call->model;
@@ -115,7 +135,7 @@ enum status infer_oip_choose_outputs(struct request *request, struct infer_call 
         return error_set(err, ST_UNSUPPORTED, "outputs: expected at most %d, got %zu",
                          INFER_OUTPUTS_MAX, count);
     }
-    TRY(infer_outputs_new(&request->infer.arena, call, count, err));
+    TRY(codec_outputs_new(&request->infer.arena, call, count, err));
     for (uint32_t i = 0; oip->outputs.count == 0 && i < model->output_count; i++) {
         const struct model_io *io = &model->outputs[i];
         add_output(call, io, io->meta.name, oip->parameters.binary_data_output);
@@ -141,7 +161,7 @@ enum status infer_oip_choose_outputs(struct request *request, struct infer_call 
             return error_prefix(err, "outputs[%zu].parameters.answer: ", output->index);
         }
         if (output->shared.is_given &&
-            infer_share_output(request, added, &output->shared, err) != ST_OK) {
+            infer_shared_note(request, added, &output->shared, err) != ST_OK) {
             return error_prefix(err, "outputs[%zu] '%.64s': ", output->index, added->name);
         }
     }
@@ -178,17 +198,17 @@ static enum status fetch(struct request *request, const struct oip_request_input
 {
     *out_here = *input;
     out_here->data.ptr = dst;
-    return place_input(infer_read_region(request, &input->shared, dst, input->data.len, err), input,
+    return place_input(infer_shared_read(request, &input->shared, dst, input->data.len, err), input,
                        ": ", err);
 }
 
 static enum status decode_shared_tensor(struct request *request, struct infer_call *call,
                                         const struct oip_request_input *input,
-                                        const struct infer_tensor *tensor, struct error *err)
+                                        const struct codec_tensor *tensor, struct error *err)
 {
     void *memory;
     struct oip_request_input here;
-    TRY(place_input(infer_stage(call, tensor, input->bytes, &memory, err), input, ": ", err));
+    TRY(place_input(codec_stage(call, tensor, input->bytes, &memory, err), input, ": ", err));
     TRY(fetch(request, input, memory, &here, err));
     return oip_input_is_direct(&here)
                ? ST_OK
@@ -200,19 +220,19 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
                                  struct error *err)
 {
     struct infer *infer = &request->infer;
-    const struct infer_tensor tensor = {index, input->type.dtype, &input->shape, &input->layout};
+    const struct codec_tensor tensor = {index, input->type.dtype, &input->shape, &input->layout};
     if (input->shared.is_given) {
         return decode_shared_tensor(request, call, input, &tensor, err);
     }
     if (infer->body->buffer && oip_input_is_direct(input)) {
-        return place_input(infer_bind(infer, call, &tensor, input->data, err), input, ": ", err);
+        return place_input(codec_bind(infer, call, &tensor, input->data, err), input, ": ", err);
     }
     size_t stored = oip_input_stored_bytes(input);
     void *memory;
     if (input->is_binary) {
         TRY(infer_check_inline(request, stored, err));
     }
-    TRY(place_input(infer_stage(call, &tensor, stored, &memory, err), input, ": ", err));
+    TRY(place_input(codec_stage(call, &tensor, stored, &memory, err), input, ": ", err));
     return oip_decode_input(input, &call->nan, memory, stored, err);
 }
 
@@ -249,14 +269,14 @@ static enum status decode_scalar(struct request *request, struct infer_call *cal
                                  const struct oip_request_input *input, const struct model_io *io,
                                  struct error *err)
 {
-    union infer_scalar bytes, value;
+    union codec_scalar bytes, value;
     struct oip_request_input here = *input;
     must(input->bytes <= sizeof(value));
     if (input->shared.is_given) {
         TRY(fetch(request, input, &bytes, &here, err));
     }
     TRY(oip_decode_input(&here, &call->nan, &value, input->bytes, err));
-    return place_input(infer_scalar(call, io->kind, io->index, &value, err), input, ": ", err);
+    return place_input(codec_put_scalar(call, io->kind, io->index, &value, err), input, ": ", err);
 }
 
 /* Strings are files or texts, a row each. Files in JSON are in base64. */
@@ -285,7 +305,7 @@ static enum status decode_input(struct request *request, struct infer_call *call
 {
     const struct model *model = call->model;
     const struct model_io *io = model_find_io(model->inputs, model->input_count, input->name);
-    must(io); /* infer_check_names() has checked */
+    must(io); /* codec_oip_check_names() has checked */
     if (io->medium && input->type.is_bytes) {
         return decode_media(request, call, input, io, err);
     }
@@ -312,8 +332,8 @@ static enum status refuse_missing(const struct oip_tensor_meta *meta, struct err
                      oip_type_name(meta->type), shape_print(&meta->shape, shape));
 }
 
-enum status infer_check_names(struct arena *arena, const struct model *model,
-                              const struct oip_request *oip, bool needs_all, struct error *err)
+enum status codec_oip_check_names(struct arena *arena, const struct model *model,
+                                  const struct oip_request *oip, bool needs_all, struct error *err)
 {
     const struct oip_request_input **given = arena_array(arena, model->input_count, sizeof(*given));
     if (!given) {
@@ -346,9 +366,9 @@ static enum status decode(struct request *request, struct infer_call *call, stru
 {
     struct infer *infer = &request->infer;
     call->nan = oip_request_nan(call->parameters);
-    TRY(infer_check_names(&infer->arena, call->model, &call->oip, true, err));
-    TRY(infer_oip_choose_outputs(request, call, err));
-    TRY(call->parameters->top_k ? infer_call_choose_classes(call, err) : ST_OK);
+    TRY(codec_oip_check_names(&infer->arena, call->model, &call->oip, true, err));
+    TRY(codec_oip_choose_outputs(request, call, err));
+    TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
     for (size_t i = 0; i < call->oip.input_count; i++) {
         if (!call->oip.inputs[i].is_promise) {
             TRY(decode_input(request, call, &call->oip.inputs[i], err));
@@ -402,7 +422,7 @@ static enum status store(struct infer_call *call, struct error *err)
     for (size_t i = 0; i < call->output_count; i++) {
         if (call->outputs[i].region) {
             const struct oip_result result = result_of(call, &call->outputs[i]);
-            TRY(infer_write_region(&call->outputs[i], &result, err));
+            TRY(infer_shared_write(&call->outputs[i], &result, err));
         }
     }
     return ST_OK;
@@ -443,4 +463,4 @@ static void print_tail(struct request *request, const struct infer_call *call)
     }
 }
 
-const struct infer_codec infer_codec_oip = {parse, decode, print, print_tail, name_input, store};
+const struct codec codec_oip = {parse, decode, print, print_tail, name_input, store};

@@ -10,7 +10,9 @@
 
 #include "base/check.h"
 #include "server/http/multipart.h"
+#include "server/infer/codec.h"
 #include "server/infer/infer.h"
+#include "server/infer/infer_answer.h"
 #include "server/intake/medium.h"
 #include "server/media/format.h"
 #include "server/request/request.h"
@@ -103,7 +105,7 @@ static enum form form_of(const struct request *request, const struct infer_call 
     return says_file(type) || may_be_file ? FORM_FILE : FORM_NONE;
 }
 
-bool infer_form_is(const struct request *request, const struct infer_call *call)
+bool codec_form_is(const struct request *request, const struct infer_call *call)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     return form_of(request, call) != FORM_NONE;
@@ -123,7 +125,7 @@ static enum status refuse_type(const struct request *request, const struct infer
     return refuse_medium(call, is_picture ? "picture" : "sound", err);
 }
 
-int infer_form_check(const struct request *request, const struct infer_call *call,
+int codec_form_check(const struct request *request, const struct infer_call *call,
                      struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
@@ -233,7 +235,7 @@ static enum status take_value(struct request *request, struct infer_call *call,
                               struct error *err)
 {
     struct call_leaf *leaf = &call->tree.leaves[io->index];
-    const struct call_limits limits = infer_call_limits(request);
+    const struct call_limits limits = codec_call_limits(request);
     if (leaf->encoding != CALL_ABSENT) {
         return error_set(err, ST_INVALID, "it is given twice");
     }
@@ -275,7 +277,7 @@ static enum status take_part(struct request *request, struct infer_call *call,
                              struct error *err)
 {
     const struct model *model = call->model;
-    const struct call_limits limits = infer_call_limits(request);
+    const struct call_limits limits = codec_call_limits(request);
     if (span_is(part->name, "parameters")) {
         if (*has_parameters) {
             return error_set(err, ST_INVALID, "field 'parameters': given twice");
@@ -324,7 +326,7 @@ static enum status parse_body(struct request *request, struct infer_call *call, 
     struct arena *arena = &request->infer.arena;
     struct span body = body_span(request->infer.body);
     enum form form = form_of(request, call);
-    const struct call_limits limits = infer_call_limits(request);
+    const struct call_limits limits = codec_call_limits(request);
     call->tree = (struct call_request){
         .leaves = arena_array(arena, call->model->call.input_count, sizeof(struct call_leaf))};
     call->oip = (struct oip_request){.has_id = false};
@@ -334,7 +336,7 @@ static enum status parse_body(struct request *request, struct infer_call *call, 
     }
     TRY(form == FORM_PARTS ? parse_parts(request, call, body, err)
                            : parse_alone(request, call, body, form == FORM_TEXT, err));
-    infer_call_note_fill(request, call);
+    codec_call_note_fill(request, call);
     return call_verify_leaves(&call->model->call, &limits, call->tree.leaves, err);
 }
 
@@ -345,7 +347,7 @@ static enum status parse_call(struct request *request, struct infer_call *call,
     (void)parts;
     (void)out_rest;
     TRY(parse_body(request, call, err));
-    infer_take_query(request, &call->tree.parameters);
+    codec_take_query(request, &call->tree.parameters);
     return ST_OK;
 }
 
@@ -356,7 +358,7 @@ static enum status parse_oip(struct request *request, struct infer_call *call,
     (void)out_rest;
     TRY(parse_body(request, call, err));
     call->oip.parameters.binary_data_output = wants_binary(request, call);
-    infer_take_query(request, &call->tree.parameters);
+    codec_take_query(request, &call->tree.parameters);
     return ST_OK;
 }
 
@@ -385,36 +387,36 @@ static void choose_unasked(const struct request *request, struct infer_call *cal
 static enum status decode_call(struct request *request, struct infer_call *call, struct error *err)
 {
     call->nan = oip_request_nan(call->parameters);
-    TRY(infer_call_list_outputs(request, call, wants_binary(request, call), err));
-    TRY(call->parameters->top_k ? infer_call_choose_classes(call, err) : ST_OK);
+    TRY(codec_call_list_outputs(request, call, wants_binary(request, call), err));
+    TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
     choose_unasked(request, call);
     if (!call->parameters->wants_tensors) {
         infer_answer_choose(call);
     }
-    return infer_call_decode_inputs(request, call, err);
+    return codec_call_decode_inputs(request, call, err);
 }
 
 static enum status decode_oip(struct request *request, struct infer_call *call, struct error *err)
 {
     call->nan = oip_request_nan(call->parameters);
-    TRY(infer_oip_choose_outputs(request, call, err));
-    TRY(call->parameters->top_k ? infer_call_choose_classes(call, err) : ST_OK);
-    return infer_call_decode_inputs(request, call, err);
+    TRY(codec_oip_choose_outputs(request, call, err));
+    TRY(call->parameters->top_k ? codec_call_choose_classes(call, err) : ST_OK);
+    return codec_call_decode_inputs(request, call, err);
 }
 
 static enum status print_call(struct request *request, struct infer_call *call, struct error *err)
 {
-    return infer_codec_call.print(request, call, err);
+    return codec_call.print(request, call, err);
 }
 
 static enum status print_oip(struct request *request, struct infer_call *call, struct error *err)
 {
-    return infer_codec_oip.print(request, call, err);
+    return codec_oip.print(request, call, err);
 }
 
 static void print_oip_tail(struct request *request, const struct infer_call *call)
 {
-    infer_codec_oip.print_tail(request, call);
+    codec_oip.print_tail(request, call);
 }
 
 static enum status name_input(const struct infer_call *call, uint32_t index, const char *behind,
@@ -424,7 +426,6 @@ static enum status name_input(const struct infer_call *call, uint32_t index, con
                         behind);
 }
 
-const struct infer_codec infer_codec_form_call = {parse_call, decode_call, print_call,
-                                                  NULL,       name_input,  NULL};
-const struct infer_codec infer_codec_form_oip = {parse_oip,      decode_oip, print_oip,
-                                                 print_oip_tail, name_input, NULL};
+const struct codec codec_form_call = {parse_call, decode_call, print_call, NULL, name_input, NULL};
+const struct codec codec_form_oip = {parse_oip,      decode_oip, print_oip,
+                                     print_oip_tail, name_input, NULL};

@@ -6,15 +6,17 @@
 #include "runtime/call/invocation.h"
 #include "server/answer/answer.h"
 #include "server/card/card.h"
+#include "server/infer/codec.h"
 #include "server/infer/infer.h"
+#include "server/infer/infer_answer.h"
 #include "server/request/request.h"
 #include "server/server.h"
 
-struct call_limits infer_call_limits(const struct request *request)
+struct call_limits codec_call_limits(const struct request *request)
 {
     const struct params *params = request->server->params;
     return (struct call_limits){
-        .oip = infer_limits(request),
+        .oip = codec_oip_limits(request),
         .element_count_max = params->element_count_max,
     };
 }
@@ -30,32 +32,26 @@ static bool is_much_to_fill(const struct request *request, const struct infer_ca
     return bytes > request->server->params->inline_bytes_max;
 }
 
-void infer_call_note_fill(struct request *request, const struct infer_call *call)
+void codec_call_note_fill(struct request *request, const struct infer_call *call)
 {
     infer_media_note(request, call);
     request->offload = request->offload || is_much_to_fill(request, call);
 }
 
-void infer_take_query(const struct request *request, struct oip_parameters *parameters)
-{
-    parameters->top_k =
-        query_has(&request->query, QUERY_TOP_K) ? request->query.top_k : parameters->top_k;
-}
-
 static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
-    struct call_limits limits = infer_call_limits(request);
-    if (!out_rest && infer_form_is(request, call)) {
-        call->codec = &infer_codec_form_call;
+    struct call_limits limits = codec_call_limits(request);
+    if (!out_rest && codec_form_is(request, call)) {
+        call->codec = &codec_form_call;
         return call->codec->parse(request, call, parts, NULL, err);
     }
     limits.oip.is_listed = out_rest != NULL;
     call->parameters = &call->tree.parameters;
     TRY(call_parse(parts, &call->model->call, &limits, &request->infer.arena, &call->tree, out_rest,
                    err));
-    infer_take_query(request, &call->tree.parameters);
-    infer_call_note_fill(request, call);
+    codec_take_query(request, &call->tree.parameters);
+    codec_call_note_fill(request, call);
     return ST_OK;
 }
 
@@ -72,7 +68,7 @@ static const struct model_io *find_output(const struct model *model, int64_t ind
 }
 
 /* The leaves of the results, in their order; a None has no bytes. */
-enum status infer_call_list_outputs(struct request *request, struct infer_call *call,
+enum status codec_call_list_outputs(struct request *request, struct infer_call *call,
                                     bool is_binary, struct error *err)
 {
     struct arena *arena = &request->infer.arena;
@@ -81,7 +77,7 @@ enum status infer_call_list_outputs(struct request *request, struct infer_call *
         return error_set(err, ST_UNSUPPORTED, "result: expected at most %d leaves, got %u",
                          INFER_OUTPUTS_MAX, tree->leaf_count);
     }
-    TRY(infer_outputs_new(arena, call, tree->leaf_count, err));
+    TRY(codec_outputs_new(arena, call, tree->leaf_count, err));
     for (uint32_t node = 0; node != SIP_NO_NODE; node = sip_next(tree, node)) {
         const struct model_io *io = tree->nodes[node].kind == SIP_LEAF
                                         ? find_output(call->model, tree->nodes[node].raw_index)
@@ -117,7 +113,7 @@ static enum status refuse_classes(const struct infer_call *call, struct error *e
 }
 
 /* "top_k" is about the results whose classes have labels, or about all if none have. */
-enum status infer_call_choose_classes(struct infer_call *call, struct error *err)
+enum status codec_call_choose_classes(struct infer_call *call, struct error *err)
 {
     bool has_labels = false;
     uint32_t count = 0;
@@ -142,14 +138,14 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
     struct infer *infer = &request->infer;
     const struct call_method *method = &call->model->call;
     enum dtype dtype = method->inputs[index].dtype;
-    const struct infer_tensor tensor = {index, dtype, &leaf->shape, &leaf->layout};
+    const struct codec_tensor tensor = {index, dtype, &leaf->shape, &leaf->layout};
     bool is_direct = leaf->encoding == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
     void *memory;
     if (leaf->encoding == CALL_BINARY && !is_direct) {
         TRY(infer_check_inline(request, leaf->stored, err));
     }
-    enum status status = is_direct ? infer_bind(infer, call, &tensor, leaf->data, err)
-                                   : infer_stage(call, &tensor, leaf->stored, &memory, err);
+    enum status status = is_direct ? codec_bind(infer, call, &tensor, leaf->data, err)
+                                   : codec_stage(call, &tensor, leaf->stored, &memory, err);
     if (status != ST_OK) {
         return call_prefix(method, leaf, index, ": ", err);
     }
@@ -164,12 +160,12 @@ static enum status decode_scalar(struct infer_call *call, uint32_t index,
 {
     const struct call_method *method = &call->model->call;
     enum rt_io_kind kind = rt_method_input(call->model->method, index)->kind;
-    union infer_scalar value;
+    union codec_scalar value;
     must(leaf->bytes <= sizeof(value));
     if (call_decode_leaf(leaf, method->inputs[index].dtype, &call->nan, &value, err) != ST_OK) {
         return call_prefix(method, leaf, index, "", err);
     }
-    return infer_scalar(call, kind, index, &value, err) == ST_OK
+    return codec_put_scalar(call, kind, index, &value, err) == ST_OK
                ? ST_OK
                : call_prefix(method, leaf, index, ": ", err);
 }
@@ -204,7 +200,7 @@ static enum status decode_input(struct request *request, struct infer_call *call
     unreachable();
 }
 
-enum status infer_call_decode_inputs(struct request *request, struct infer_call *call,
+enum status codec_call_decode_inputs(struct request *request, struct infer_call *call,
                                      struct error *err)
 {
     for (uint32_t i = 0; i < call->model->call.input_count; i++) {
@@ -218,11 +214,11 @@ static enum status decode_all(struct request *request, struct infer_call *call, 
 {
     call->nan = oip_request_nan(call->parameters);
     rt_invocation_say_paths(call->invocation);
-    TRY(infer_call_list_outputs(request, call, is_binary, err));
+    TRY(codec_call_list_outputs(request, call, is_binary, err));
     if (call->parameters->top_k) {
-        TRY(infer_call_choose_classes(call, err));
+        TRY(codec_call_choose_classes(call, err));
     }
-    return infer_call_decode_inputs(request, call, err);
+    return codec_call_decode_inputs(request, call, err);
 }
 
 static enum status decode(struct request *request, struct infer_call *call, struct error *err)
@@ -235,7 +231,7 @@ static enum status decode(struct request *request, struct infer_call *call, stru
     return ST_OK;
 }
 
-enum status infer_call_decode_text(struct request *request, struct infer_call *call,
+enum status codec_call_decode_text(struct request *request, struct infer_call *call,
                                    struct error *err)
 {
     return decode_all(request, call, false, err);
@@ -314,20 +310,10 @@ static enum status print(struct request *request, struct infer_call *call, struc
     return status;
 }
 
-enum status infer_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
+enum status codec_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
                                   struct error *err)
 {
     return call_prefix(&call->model->call, &call->tree.leaves[index], index, behind, err);
 }
 
-enum status infer_call_name_none(const struct infer_call *call, uint32_t index, const char *behind,
-                                 struct error *err)
-{
-    (void)call;
-    (void)index;
-    (void)behind;
-    return err->code;
-}
-
-const struct infer_codec infer_codec_call = {parse, decode, print, NULL, infer_call_name_input,
-                                             NULL};
+const struct codec codec_call = {parse, decode, print, NULL, codec_call_name_input, NULL};

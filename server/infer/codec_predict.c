@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "protocol/predict.h"
 #include "runtime/call/invocation.h"
+#include "server/infer/codec.h"
 #include "server/infer/infer.h"
 #include "server/request/request.h"
 
@@ -23,12 +24,12 @@ static bool find_input(const void *user, struct span name, uint32_t *out_index, 
 static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
-    struct call_limits limits = infer_call_limits(request);
+    struct call_limits limits = codec_call_limits(request);
     must(!out_rest); /* no list has such requests */
     call->parameters = &call->tree.parameters;
     TRY(predict_parse(parts, &call->model->call, find_input, call->model, &limits,
                       &request->infer.arena, &call->tree, err));
-    infer_call_note_fill(request, call);
+    codec_call_note_fill(request, call);
     return ST_OK;
 }
 
@@ -53,5 +54,5 @@ static enum status print(struct request *request, struct infer_call *call, struc
     return ST_OK;
 }
 
-const struct infer_codec infer_codec_predict = {parse, infer_call_decode_text, print,
-                                                NULL,  infer_call_name_input,  NULL};
+const struct codec codec_predict = {parse, codec_call_decode_text, print,
+                                    NULL,  codec_call_name_input,  NULL};

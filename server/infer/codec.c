@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* For the codecs: inputs in the body or in the memory of the device, and the list of outputs. */
+/* Inputs in the body or in the memory of the device, and the list of outputs. */
 #include "config.h"
 
-#include "server/infer/infer.h"
+#include "server/infer/codec.h"
 
 #include "base/check.h"
 #include "hal/buffer.h"
 #include "runtime/program/oracle.h"
+#include "server/infer/infer.h"
+#include "server/request/request.h"
 
 /* Strides are bytes on the wire and elements in the runtime. */
-static struct rt_buffer_desc describe(const struct infer_tensor *tensor)
+static struct rt_buffer_desc describe(const struct codec_tensor *tensor)
 {
     const struct oip_layout *layout = tensor->layout;
     struct rt_buffer_desc desc = {
@@ -24,7 +26,7 @@ static struct rt_buffer_desc describe(const struct infer_tensor *tensor)
     return desc;
 }
 
-enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
+enum status codec_outputs_new(struct arena *arena, struct infer_call *call, size_t count,
                               struct error *err)
 {
     call->output_count = 0;
@@ -34,8 +36,8 @@ enum status infer_outputs_new(struct arena *arena, struct infer_call *call, size
     return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
 }
 
-enum status infer_bind(struct infer *infer, struct infer_call *call,
-                       const struct infer_tensor *tensor, struct span bytes, struct error *err)
+enum status codec_bind(struct infer *infer, struct infer_call *call,
+                       const struct codec_tensor *tensor, struct span bytes, struct error *err)
 {
     must(call->invocation != NULL && tensor->index < call->model->call.input_count);
     const struct body *body = infer->body;
@@ -47,7 +49,7 @@ enum status infer_bind(struct infer *infer, struct infer_call *call,
     return rt_invocation_bind_input(call->invocation, tensor->index, &given, err);
 }
 
-enum status infer_stage(struct infer_call *call, const struct infer_tensor *tensor, size_t stored,
+enum status codec_stage(struct infer_call *call, const struct codec_tensor *tensor, size_t stored,
                         void **out_ptr, struct error *err)
 {
     must(call->invocation != NULL && tensor->index < call->model->call.input_count);
@@ -59,8 +61,8 @@ enum status infer_stage(struct infer_call *call, const struct infer_tensor *tens
     return rt_invocation_stage_input(call->invocation, tensor->index, &given, stored, out_ptr, err);
 }
 
-enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
-                         const union infer_scalar *value, struct error *err)
+enum status codec_put_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,
+                             const union codec_scalar *value, struct error *err)
 {
     must(call->invocation != NULL && index < call->model->call.input_count);
     struct rt_invocation *invocation = call->invocation;
@@ -72,4 +74,19 @@ enum status infer_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t
     }
     must(kind == RT_IO_BOOL);
     return rt_invocation_bool(invocation, index, value->b, err);
+}
+
+void codec_take_query(const struct request *request, struct oip_parameters *parameters)
+{
+    parameters->top_k =
+        query_has(&request->query, QUERY_TOP_K) ? request->query.top_k : parameters->top_k;
+}
+
+enum status codec_name_none(const struct infer_call *call, uint32_t index, const char *behind,
+                            struct error *err)
+{
+    (void)call;
+    (void)index;
+    (void)behind;
+    return err->code;
 }
