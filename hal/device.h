@@ -109,8 +109,8 @@ struct hal_peaks {
 };
 
 /*
- * Measures the peaks now, which takes some tenths of a second and 192 MiB; nothing else should run
- * on the device. ST_UNSUPPORTED: this kind of device has no probe.
+ * Measures the peaks now, which takes some tenths of a second and 192 to 512 MiB; nothing else
+ * should run on the device. ST_UNSUPPORTED: this kind of device has no probe.
  */
 MUST_CHECK enum status hal_device_probe(struct hal_device *device, struct hal_peaks *out_peaks,
                                         struct error *err);

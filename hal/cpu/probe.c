@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "hal/command_priv.h"
@@ -16,7 +17,8 @@
 #define ROUNDS 6                /* the best one counts: something may disturb the others */
 #define CALLS 256               /* of a probe of arithmetic, for each worker: some milliseconds */
 #define COST_NS 10000000        /* more than enough to wake every worker */
-#define READ_BYTES (192u << 20) /* more than caches hold */
+#define READ_BYTES_MIN ((size_t)192 << 20)
+#define READ_BYTES_MAX ((size_t)512 << 20)
 #define LINE 64                 /* bytes between the results of two workers */
 /* The loop that asks ahead reads blocks of so many bytes. Before each one it asks for as many, from
  * so far behind the block's start on. */
@@ -91,6 +93,7 @@ static const struct hal_kernel kernel_read_ahead = {.name = "probe_read_ahead",
                                                     .cpu = run_read_ahead};
 
 struct probe {
+    size_t read_bytes; /* that a round reads */
     struct hal_device *device;
     struct hal_profile *profile;
     struct hal_semaphore *semaphore;
@@ -182,16 +185,26 @@ static enum status measure_all(struct probe *p, struct hal_peaks *peaks, struct 
                     &peaks->bf16_macs, err));
     }
     TRY(measure(p, &kernel_u8, calls * (double)hal_cpu_uk()->probe_u8(&i32), &peaks->u8_macs, err));
-    TRY(measure(p, &kernel_read, READ_BYTES, &plain, err));
-    TRY(measure(p, &kernel_read_ahead, READ_BYTES, &ahead, err));
+    TRY(measure(p, &kernel_read, (double)p->read_bytes, &plain, err));
+    TRY(measure(p, &kernel_read_ahead, (double)p->read_bytes, &ahead, err));
     peaks->read_bytes = fmax(plain, ahead);
     return ST_OK;
+}
+
+/* Twice what the largest cache holds, so that each round reads memory. A virtual machine may name a
+ * cache that it shares with others, or none. */
+static size_t read_bytes_of_round(void)
+{
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    size_t twice = cache > 0 ? 2 * (size_t)cache : 0;
+    size_t most = twice < READ_BYTES_MAX ? twice : READ_BYTES_MAX;
+    return most > READ_BYTES_MIN ? most : READ_BYTES_MIN;
 }
 
 enum status hal_cpu_probe(struct hal_device *device, struct hal_peaks *out_peaks, struct error *err)
 {
     struct hal_buffer *results = NULL, *read = NULL;
-    struct probe p = {.device = device};
+    struct probe p = {.read_bytes = read_bytes_of_round(), .device = device};
     enum status status = hal_profile_new(HAL_CPU_WORKERS_MAX, &p.profile, err);
     if (status == ST_OK) {
         status = hal_semaphore_new(0, &p.semaphore, err);
@@ -200,11 +213,11 @@ enum status hal_cpu_probe(struct hal_device *device, struct hal_peaks *out_peaks
         status = hal_buffer_new(device, (size_t)device->props.workers * LINE, &results, err);
     }
     if (status == ST_OK) {
-        status = hal_buffer_new_constant(device, READ_BYTES, &read, err);
+        status = hal_buffer_new_constant(device, p.read_bytes, &read, err);
     }
     if (status == ST_OK) {
         /* Pages that nobody has written may all be the one page of zeros. */
-        memset(hal_buffer_map(read), 1, READ_BYTES);
+        memset(hal_buffer_map(read), 1, p.read_bytes);
         p.bindings[0] = hal_binding_whole(results);
         p.bindings[1] = hal_binding_whole(read);
         status = measure_all(&p, out_peaks, err);

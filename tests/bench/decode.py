@@ -408,10 +408,19 @@ def verify(pted, peer, folder):
                        f"expected at most {TOLERANCE:.1e}")
 
 
+def peer_names(text):
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in ENGINES:
+            raise argparse.ArgumentTypeError(
+                f"no peer is called {name!r}; expected {' or '.join(ENGINES)}")
+    return names
+
+
 def open_peers(pted, threads, args):
     """Those that are installed and give the right results."""
     peers = []
-    for name in args.peers.split(","):
+    for name in args.peers:
         peer = None
         try:
             peer = Peer(name, args.cache, threads)
@@ -480,7 +489,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0],
                                      epilog="top_builddir in the environment: where `pte` is (.)")
     parser.add_argument("--threads", default="1,2", help="numbers with commas between them (1,2)")
-    parser.add_argument("--peers", default=",".join(ENGINES), help="likewise (all)")
+    parser.add_argument("--peers", default=",".join(ENGINES), type=peer_names,
+                        help=f"likewise, or an empty text for pted alone ({','.join(ENGINES)})")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each engine (5)")
     parser.add_argument("--seconds", type=float, default=1, help="of a turn (1)")
     parser.add_argument("--cache", type=Path, default=Path("decode.cache"),
