@@ -92,6 +92,15 @@ static inline bool rt_dim_same(struct rt_dim a, struct rt_dim b)
     return a.expr == b.expr && (a.expr != 0 || a.value == b.value);
 }
 
+/*
+ * Dim |number| of a tensor with |rank| dims, counted from its first one: a negative number counts
+ * from the end. The shape function has checked it, so it exists; that of a scalar is 0.
+ */
+static inline uint8_t rt_dim_from_first(int64_t number, uint8_t rank)
+{
+    return (uint8_t)(number < 0 ? number + (rank ? rank : 1) : number);
+}
+
 /* A new symbol in [0, bound]. */
 struct rt_dim rt_dim_symbol(struct rt_dims *dims, int64_t bound);
 /* A new symbol for a number without bounds: an int that only a run knows. */

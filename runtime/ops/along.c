@@ -6,11 +6,10 @@
 struct rt_along rt_along_of(struct rt_emit *emit)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0);
-    int64_t dim = rt_emit_int(emit, 1);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), in->rank);
     struct rt_along along = {1, 1, 1, 1, in->dtype, rt_emit_out(emit, 0)->dtype, false, false};
 
-    dim = dim < 0 ? dim + in->rank : dim;
-    for (int64_t d = 0; d < in->rank; d++) {
+    for (uint8_t d = 0; d < in->rank; d++) {
         int64_t *part = d < dim ? &along.outer : d == dim ? &along.length : &along.inner;
         *part *= in->dims[d];
     }

@@ -375,11 +375,6 @@ static enum status permute_rows(struct rt_batch_call *call, const uint8_t *order
     return become_view(call);
 }
 
-static uint8_t place_of(struct rt_dim given, uint8_t rank)
-{
-    return (uint8_t)(given.value < 0 ? given.value + rank : given.value);
-}
-
 enum status rt_batch_permute(struct rt_batch_call *call)
 {
     const struct rt_value *list = rt_batch_arg(call, 1);
@@ -392,7 +387,7 @@ enum status rt_batch_permute(struct rt_batch_call *call)
         return rt_batch_refuse(call, "it moves dim 0");
     }
     for (uint8_t d = 0; d < rank; d++) {
-        order[d] = place_of(list->ints[d], rank);
+        order[d] = rt_dim_from_first(list->ints[d].value, rank);
     }
     return permute_rows(call, order, rank);
 }
@@ -444,8 +439,9 @@ enum status rt_batch_transpose(struct rt_batch_call *call)
         return ST_OK;
     }
     bool are_const = rt_dim_is_const(a) && rt_dim_is_const(b);
-    return are_const ? swap(call, place_of(a, rank), place_of(b, rank))
-                     : rt_batch_refuse(call, "it moves dim 0");
+    return are_const
+               ? swap(call, rt_dim_from_first(a.value, rank), rt_dim_from_first(b.value, rank))
+               : rt_batch_refuse(call, "it moves dim 0");
 }
 
 enum status rt_batch_t(struct rt_batch_call *call)

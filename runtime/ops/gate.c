@@ -33,7 +33,7 @@ static enum status glu_shape(struct rt_shape_call *call)
 static enum status glu_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), in->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), in->rank);
     int64_t width = (int64_t)dtype_bytes(in->dtype), strides[SHAPE_RANK_MAX];
     struct hal_binding bindings[3] = {out->binding, in->binding, in->binding};
     struct rt_pointwise_constants k = {

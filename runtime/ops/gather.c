@@ -524,7 +524,7 @@ static enum status gather_emit(struct rt_emit *emit, struct error *err)
     const struct rt_tensor table = with_dims(rt_emit_arg(emit, 0));
     const struct rt_tensor index = with_dims(rt_emit_arg(emit, 2));
     const struct rt_tensor out = with_dims(rt_emit_out(emit, 0));
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), table.rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), table.rank);
     struct rt_along_constants c = {.mode = RT_ALONG_GATHER};
     struct hal_dispatch dispatch = {
         .kernel = &kernel_gather,
@@ -550,7 +550,7 @@ static enum status emit_scatter(struct rt_emit *emit, struct rt_along_constants 
     const struct rt_tensor table = with_dims(rt_emit_arg(emit, 0));
     const struct rt_tensor index = with_dims(rt_emit_arg(emit, 2));
     const struct rt_tensor *out = rt_emit_out(emit, 0), list = with_dims(source);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), table.rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), table.rank);
     struct hal_dispatch dispatch = {
         .kernel = scatter_kernel(c->mode, table.dtype),
         .constants = c,

@@ -565,7 +565,7 @@ static enum status index_select_emit(struct rt_emit *emit, struct error *err)
     if (places.rank == 0) {
         give_dim(&places);
     }
-    add_tensor(&b, rt_view_dim(rt_emit_int(emit, 1), table.rank), &places);
+    add_tensor(&b, rt_dim_from_first(rt_emit_int(emit, 1), table.rank), &places);
     return emit_index(emit, &b, err);
 }
 

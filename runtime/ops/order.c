@@ -478,7 +478,7 @@ static enum status emit_rows(struct rt_emit *emit, struct rt_topk_constants *c, 
 static enum status topk_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *values = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), in->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 2), in->rank);
     struct rt_topk_constants c = {.dtype = in->dtype,
                                   .is_smallest = !rt_emit_value(emit, 3)->b,
                                   .is_sorted = rt_emit_value(emit, 4)->b,
@@ -525,7 +525,7 @@ static enum status sort_shape(struct rt_shape_call *call)
 static enum status emit_sort(struct rt_emit *emit, uint32_t dim_arg, struct error *err)
 {
     const struct rt_tensor *in = rt_emit_arg(emit, 0), *values = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, dim_arg), in->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, dim_arg), in->rank);
     struct rt_topk_constants c = {
         .dtype = in->dtype, .is_smallest = !rt_emit_value(emit, dim_arg + 1)->b, .is_stable = true};
 

@@ -358,7 +358,7 @@ static enum status roll_emit(struct rt_emit *emit, struct error *err)
         return emit_roll_all(emit, err);
     }
     for (uint32_t i = 0; out->rank > 0 && i < rt_emit_value(emit, 2)->count; i++) {
-        uint8_t dim = rt_view_dim(rt_emit_ints(emit, 2, i), out->rank);
+        uint8_t dim = rt_dim_from_first(rt_emit_ints(emit, 2, i), out->rank);
         c.dims[dim].before = shift_of(emit, i, out->dims[dim]);
     }
     return emit_pad(emit, &c, err);

@@ -179,8 +179,7 @@ static void list_strides(const struct rt_emit *emit, const struct rt_tensor *x, 
         strides[d] = 0;
     }
     if (spread == SPREAD_CHANNELS && x->rank > 0) {
-        int64_t axis = rt_emit_int(emit, ARG_AXIS);
-        strides[axis < 0 ? axis + x->rank : axis] = width;
+        strides[rt_dim_from_first(rt_emit_int(emit, ARG_AXIS), x->rank)] = width;
     }
     for (uint8_t d = x->rank; spread == SPREAD_ROWS && d-- > 0;) {
         if (d + 1 < x->rank) {

@@ -170,7 +170,7 @@ static uint32_t reduced_dims(struct rt_emit *emit, const struct row *row, uint8_
     for (uint32_t i = 0; i < (is_list ? dims->count : 1); i++) {
         int64_t d =
             is_list ? rt_emit_ints(emit, row->dims_arg, i) : rt_emit_int(emit, row->dims_arg);
-        reduced |= 1u << (d < 0 ? d + rank : d) % SHAPE_RANK_MAX;
+        reduced |= 1u << rt_dim_from_first(d, rank);
     }
     return reduced & all;
 }

@@ -139,7 +139,7 @@ enum status rt_shape_need_dim(struct rt_shape_call *call, int64_t dim, uint8_t r
         return rt_shape_refuse(call, "dim %" PRId64 " does not exist in a tensor of rank %u", dim,
                                rank);
     }
-    *out_dim = (uint8_t)(dim < 0 ? dim + count : dim);
+    *out_dim = rt_dim_from_first(dim, rank);
     return ST_OK;
 }
 

@@ -113,7 +113,7 @@ static enum status slice_place_of(struct rt_shape_call *call, uint32_t first, ui
                                   uint32_t dim_arg, struct rt_dim *out_place)
 {
     const struct rt_value *self = rt_shape_arg(call, 0);
-    uint8_t dim = rt_view_dim(rt_shape_arg(call, dim_arg)->i.value, self->rank);
+    uint8_t dim = rt_dim_from_first(rt_shape_arg(call, dim_arg)->i.value, self->rank);
 
     *out_place = rt_dim_of(0);
     if (arg == first) {
@@ -170,7 +170,7 @@ static enum status slice_shape(struct rt_shape_call *call)
 static enum status slice_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), self->rank);
     int64_t size = self->dims[dim];
     struct rt_copy copy =
         copy_part(out, self, dim, slice_start(emit, 2, size), slice_step(emit, 4, size));
@@ -211,7 +211,7 @@ static enum status wrapped_place(struct rt_shape_call *call, struct rt_dim index
 static enum status narrow_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
 {
     const struct rt_value *self = rt_shape_arg(call, 0);
-    uint8_t dim = rt_view_dim(rt_shape_arg(call, 1)->i.value, self->rank);
+    uint8_t dim = rt_dim_from_first(rt_shape_arg(call, 1)->i.value, self->rank);
 
     *out_place = rt_dim_of(0);
     return arg == 2 ? wrapped_place(call, rt_shape_arg(call, 2)->i, self->dims[dim],
@@ -222,7 +222,7 @@ static enum status narrow_place(struct rt_shape_call *call, uint32_t arg, struct
 static enum status narrow_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), self->rank);
     int64_t size = self->dims[dim], length = out->dims[dim];
     struct rt_place start = rt_emit_place(emit, 2);
 
@@ -263,7 +263,7 @@ static enum status select_shape(struct rt_shape_call *call)
 static enum status select_place(struct rt_shape_call *call, uint32_t arg, struct rt_dim *out_place)
 {
     const struct rt_value *self = rt_shape_arg(call, 0);
-    uint8_t dim = rt_view_dim(rt_shape_arg(call, arg - 1)->i.value, self->rank);
+    uint8_t dim = rt_dim_from_first(rt_shape_arg(call, arg - 1)->i.value, self->rank);
 
     return wrapped_place(call, rt_shape_arg(call, arg)->i, self->dims[dim], rt_dim_of(1),
                          out_place);
@@ -287,7 +287,7 @@ static enum status emit_index(const struct rt_emit *emit, uint32_t index, int64_
 static enum status select_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), self->rank);
     struct rt_place place = {0};
 
     TRY(emit_index(emit, 2, self->dims[dim], &place, err));
@@ -380,7 +380,7 @@ static enum status emit_piece(struct rt_emit *emit, const struct rt_tensor *out,
 static enum status split_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), self->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 2), self->rank);
     int64_t piece = rt_emit_int(emit, 1), offset = 0;
 
     for (uint32_t i = 0; offset < self->dims[dim]; i++) {
@@ -396,7 +396,7 @@ static enum status split_emit(struct rt_emit *emit, struct error *err)
 static enum status split_sizes_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), self->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 2), self->rank);
     int64_t offset = 0;
 
     for (uint32_t i = 0; i < rt_emit_value(emit, 1)->count; i++) {
@@ -427,7 +427,7 @@ static enum status unbind_shape(struct rt_shape_call *call)
 static enum status unbind_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), self->rank);
 
     for (uint32_t i = 0; i < self->dims[dim]; i++) {
         const struct rt_tensor *out = rt_emit_out_item(emit, 0, i);
@@ -516,7 +516,7 @@ static enum status emit_between(struct rt_emit *emit, uint8_t dim, struct rt_pla
 static enum status slice_scatter_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *part = rt_emit_arg(emit, 1), *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), out->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 2), out->rank);
     struct rt_place start = slice_start(emit, 3, out->dims[dim]);
     int64_t step = slice_step(emit, 5, out->dims[dim]), count = part->dims[dim];
     struct rt_copy copy = {.rank = out->rank};
@@ -535,7 +535,7 @@ static enum status slice_scatter_emit(struct rt_emit *emit, struct error *err)
 static enum status select_scatter_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *part = rt_emit_arg(emit, 1), *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 2), out->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 2), out->rank);
     struct rt_copy copy = {.rank = part->rank};
     struct rt_place place = {0};
 

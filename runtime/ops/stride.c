@@ -97,8 +97,8 @@ static enum status diagonal_shape(struct rt_shape_call *call)
 static enum status diagonal_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    uint8_t first = rt_view_dim(rt_emit_int(emit, 2), self->rank);
-    uint8_t second = rt_view_dim(rt_emit_int(emit, 3), self->rank);
+    uint8_t first = rt_dim_from_first(rt_emit_int(emit, 2), self->rank);
+    uint8_t second = rt_dim_from_first(rt_emit_int(emit, 3), self->rank);
     struct rt_copy copy = rt_copy_to(out);
     int64_t offset = rt_emit_int(emit, 1);
     uint8_t rank = 0;
@@ -148,7 +148,7 @@ static enum status unfold_shape(struct rt_shape_call *call)
 static enum status unfold_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *self = rt_emit_arg(emit, 0), *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), self->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), self->rank);
     int64_t step = rt_emit_int(emit, 3);
     struct rt_copy copy = rt_copy_to(out);
 
@@ -178,7 +178,7 @@ static enum status flip_emit(struct rt_emit *emit, struct error *err)
         copy.src[d] = self->strides[d];
     }
     for (uint32_t i = 0; self->rank > 0 && i < rt_emit_value(emit, 1)->count; i++) {
-        uint8_t d = rt_view_dim(rt_emit_ints(emit, 1, i), self->rank);
+        uint8_t d = rt_dim_from_first(rt_emit_ints(emit, 1, i), self->rank);
         copy.src[d] = -self->strides[d];
         copy.src_offset += (self->dims[d] - 1) * self->strides[d];
     }
@@ -276,7 +276,7 @@ static enum status cat_shape(struct rt_shape_call *call)
 static enum status cat_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), out->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), out->rank);
     int64_t offset = 0;
 
     for (uint32_t i = 0; i < rt_emit_value(emit, 0)->count; i++) {
@@ -324,7 +324,7 @@ static enum status stack_shape(struct rt_shape_call *call)
 static enum status stack_emit(struct rt_emit *emit, struct error *err)
 {
     const struct rt_tensor *out = rt_emit_out(emit, 0);
-    uint8_t dim = rt_view_dim(rt_emit_int(emit, 1), out->rank);
+    uint8_t dim = rt_dim_from_first(rt_emit_int(emit, 1), out->rank);
 
     for (uint32_t i = 0; i < rt_emit_value(emit, 0)->count; i++) {
         const struct rt_tensor *part = rt_emit_arg_item(emit, 0, i);

@@ -175,7 +175,7 @@ static enum status permute_emit(struct rt_emit *emit, struct error *err)
     uint8_t order[SHAPE_RANK_MAX];
 
     for (uint8_t d = 0; d < self->rank; d++) {
-        order[d] = rt_view_dim(rt_emit_ints(emit, 1, d), self->rank);
+        order[d] = rt_dim_from_first(rt_emit_ints(emit, 1, d), self->rank);
     }
     return emit_order(emit, order, err);
 }
@@ -218,8 +218,8 @@ static enum status transpose_emit(struct rt_emit *emit, struct error *err)
 {
     uint8_t rank = rt_emit_arg(emit, 0)->rank;
 
-    return emit_swap(emit, rt_view_dim(rt_emit_int(emit, 1), rank),
-                     rt_view_dim(rt_emit_int(emit, 2), rank), err);
+    return emit_swap(emit, rt_dim_from_first(rt_emit_int(emit, 1), rank),
+                     rt_dim_from_first(rt_emit_int(emit, 2), rank), err);
 }
 
 static enum status t_shape(struct rt_shape_call *call)

@@ -24,12 +24,6 @@ MUST_CHECK enum status rt_view_need_dim(struct rt_shape_call *call, uint32_t ind
 MUST_CHECK enum status rt_view_fits(struct rt_shape_call *call, struct rt_dim dim,
                                     struct rt_dim size, const char *what);
 
-/* A dim number that the shape function has checked, made non-negative. */
-static inline uint8_t rt_view_dim(int64_t dim, uint8_t rank)
-{
-    return (uint8_t)(dim < 0 ? dim + (rank ? rank : 1) : dim);
-}
-
 /* A negative |index| counts from the end. */
 struct rt_dim rt_view_wrap(struct rt_dims *dims, struct rt_dim index, struct rt_dim size);
 

@@ -33,11 +33,11 @@ enum { CAT_LIST, CAT_DIM };
 #define JOINED_MAX 128
 
 /* The dim along which |cat| joins its tensors; -1 if only a call knows it. */
-static int64_t dim_of(const struct rt_graph *graph, const struct rt_node *cat)
+static int dim_of(const struct rt_graph *graph, const struct rt_node *cat)
 {
     struct rt_dim dim = rt_node_arg(graph, cat, CAT_DIM)->i;
-    int64_t rank = rt_node_out(graph, cat, 0)->rank;
-    return rt_dim_is_const(dim) ? dim.value + (dim.value < 0 ? rank : 0) : -1;
+    uint8_t rank = rt_node_out(graph, cat, 0)->rank;
+    return rt_dim_is_const(dim) ? rt_dim_from_first(dim.value, rank) : -1;
 }
 
 /* The tensors that item |item| of |cat| consists of, if a concatenation along the same dim makes it

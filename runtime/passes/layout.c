@@ -186,8 +186,7 @@ static void lay_permute(struct layout *l, struct rt_node *node)
     struct rt_value *out = rt_node_out(l->rw.graph, node, 0);
     uint8_t from[SHAPE_RANK_MAX], order[SHAPE_RANK_MAX], row_major[SHAPE_RANK_MAX];
     for (uint8_t d = 0; d < out->rank; d++) {
-        int64_t dim = dims->ints[d].value;
-        from[dim < 0 ? dim + out->rank : dim] = d;
+        from[rt_dim_from_first(dims->ints[d].value, out->rank)] = d;
         row_major[d] = d;
     }
     for (uint8_t i = 0; i < out->rank; i++) {

@@ -153,11 +153,11 @@ static bool untransposed_order(const struct rt_graph *graph, const struct rt_nod
                                struct rt_dim order[SHAPE_RANK_MAX], bool *out_is_identity)
 {
     const struct rt_value *list = rt_node_arg(graph, permute, 1);
-    uint32_t rank = list->count;
+    uint8_t rank = (uint8_t)list->count;
     *out_is_identity = true;
     for (uint32_t d = 0; d < rank; d++) {
-        uint32_t from = d + 2 < rank ? d : 2 * rank - 3 - d;
-        int64_t dim = list->ints[from].value + (list->ints[from].value < 0 ? rank : 0);
+        uint32_t from = d + 2 < rank ? d : 2u * rank - 3 - d;
+        uint8_t dim = rt_dim_from_first(list->ints[from].value, rank);
         order[d] = rt_dim_of(dim);
         *out_is_identity &= dim == d;
     }

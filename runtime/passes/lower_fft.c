@@ -44,8 +44,8 @@ static enum status make_fft(struct rt_graph *graph, uint32_t x, const struct tra
 /* Item |i| of the list of dims, as a dim of the node's first argument. */
 static uint8_t dim_at(const struct rt_graph *graph, const struct rt_node *node, uint32_t i)
 {
-    int64_t dim = rt_node_arg(graph, node, 1)->ints[i].value;
-    return (uint8_t)(dim < 0 ? dim + rt_node_arg(graph, node, 0)->rank : dim);
+    return rt_dim_from_first(rt_node_arg(graph, node, 1)->ints[i].value,
+                             rt_node_arg(graph, node, 0)->rank);
 }
 
 /* 1, 1 / sqrt(n) or 1 / n; n is the product of the lengths on the real side. */

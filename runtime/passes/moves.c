@@ -33,12 +33,6 @@ static bool is_one(struct rt_dim dim)
     return rt_dim_is(dim, 1);
 }
 
-/* |dim| counted from the beginning. */
-static int64_t wrap(int64_t dim, uint8_t rank)
-{
-    return dim < 0 ? dim + rank : dim;
-}
-
 /* ---- the nodes ------------------------------------------------------------------------------- */
 
 static bool begin_at(const struct rt_graph *graph, uint32_t value, struct place *p)
@@ -64,8 +58,8 @@ static bool permute(const struct rt_graph *graph, const struct rt_node *node, st
     const struct rt_value *list = rt_node_arg(graph, node, 1);
     const struct place from = *p;
     for (uint8_t d = 0; d < p->rank; d++) {
-        int64_t dim = wrap(list->ints[d].value, p->rank);
-        must(rt_dim_is_const(list->ints[d]) && dim >= 0 && dim < p->rank);
+        uint8_t dim = rt_dim_from_first(list->ints[d].value, p->rank);
+        must(rt_dim_is_const(list->ints[d]) && dim < p->rank);
         p->dims[d] = from.dims[dim];
         p->strides[d] = from.strides[dim];
     }
@@ -77,9 +71,8 @@ static bool find_dim(const struct rt_graph *graph, const struct rt_node *node,
                      const struct place *p, uint8_t *out_dim)
 {
     struct rt_dim dim = rt_node_arg(graph, node, 1)->i;
-    int64_t wrapped = rt_dim_is_const(dim) ? wrap(dim.value, p->rank) : -1;
-    *out_dim = (uint8_t)wrapped;
-    return wrapped >= 0 && wrapped < p->rank;
+    *out_dim = rt_dim_from_first(dim.value, p->rank);
+    return rt_dim_is_const(dim) && *out_dim < p->rank;
 }
 
 /* Later by |count| elements of dim |dim|, of which it has as many. */

@@ -75,11 +75,6 @@ static bool is_to_pixels(const struct order *order)
     return is;
 }
 
-static uint8_t wrap(int64_t dim, uint8_t rank)
-{
-    return (uint8_t)(dim < 0 ? dim + rank : dim);
-}
-
 /* Reads the order of |node| if it is a permute by any name. The shape function has checked its
  * dims. */
 static bool read_order(const struct rt_graph *graph, const struct rt_node *node,
@@ -94,7 +89,7 @@ static bool read_order(const struct rt_graph *graph, const struct rt_node *node,
     if (is_op(node, RT_KNOWN_permute)) {
         const struct rt_value *dims = rt_node_arg(graph, node, 1);
         for (uint8_t d = 0; d < rank; d++) {
-            out_order->dims[d] = wrap(dims->ints[d].value, rank);
+            out_order->dims[d] = rt_dim_from_first(dims->ints[d].value, rank);
         }
         return true;
     }
@@ -102,8 +97,8 @@ static bool read_order(const struct rt_graph *graph, const struct rt_node *node,
         return true;
     }
     bool is_t = is_op(node, RT_KNOWN_t);
-    uint8_t a = is_t ? 0 : wrap(rt_node_arg(graph, node, 1)->i.value, rank);
-    uint8_t b = is_t ? 1 : wrap(rt_node_arg(graph, node, 2)->i.value, rank);
+    uint8_t a = is_t ? 0 : rt_dim_from_first(rt_node_arg(graph, node, 1)->i.value, rank);
+    uint8_t b = is_t ? 1 : rt_dim_from_first(rt_node_arg(graph, node, 2)->i.value, rank);
     out_order->dims[a] = b;
     out_order->dims[b] = a;
     return true;
@@ -247,8 +242,8 @@ static enum status move_pointwise(struct pass *p, struct moved *m)
 /* Replaces argument |index|, a dim, by its number before the permute. */
 static void move_axis(struct pass *p, struct moved *m, uint32_t index)
 {
-    int64_t dim = p->graph->values[m->args[index]].i.value;
-    m->args[index] = rt_graph_int(p->graph, rt_dim_of(m->order.dims[wrap(dim, m->rank)]));
+    uint8_t dim = rt_dim_from_first(p->graph->values[m->args[index]].i.value, m->rank);
+    m->args[index] = rt_graph_int(p->graph, rt_dim_of(m->order.dims[dim]));
 }
 
 static enum status move_along(struct pass *p, struct moved *m)
@@ -340,7 +335,7 @@ static enum status move_reduction(struct pass *p, struct moved *m)
         return ST_OK;
     }
     for (uint32_t i = 0; i < dims->count; i++) {
-        uint8_t dim = wrap(dims->ints[i].value, rank);
+        uint8_t dim = rt_dim_from_first(dims->ints[i].value, rank);
         moved[i] = rt_dim_of(m->order.dims[dim]);
         reduced |= 1u << dim;
     }

@@ -145,7 +145,7 @@ static void on_dequantize_channels(struct q_pass *q, const struct rt_node *node)
     if (restores_weights(q, node) && is_zero(rt_node_arg(q->graph, node, 2)) &&
         q_fixed_int(rt_node_arg(q->graph, node, 3), &axis)) {
         uint8_t rank = rt_node_arg(q->graph, node, 0)->rank;
-        note_weights(q, node)->axis = (uint8_t)(axis < 0 ? axis + rank : axis);
+        note_weights(q, node)->axis = rt_dim_from_first(axis, rank);
     }
 }
 

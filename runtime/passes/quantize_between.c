@@ -105,8 +105,7 @@ static bool is_global_mean(const struct q_pass *q, const struct rt_node *node)
         wanted |= 1u << i;
     }
     for (uint32_t i = 0; list->kind == RT_INTS && i < list->count; i++) {
-        int64_t dim = list->ints[i].value;
-        seen |= 1u << (dim < 0 ? dim + x->rank : dim);
+        seen |= 1u << rt_dim_from_first(list->ints[i].value, x->rank);
     }
     return seen == wanted;
 }

@@ -348,7 +348,7 @@ static enum status add_dim(const struct rt_value *v, const struct rt_step *step,
         return error_set(err, ST_INVALID, "the tensor has %u dims, got dim %" PRId64, v->rank,
                          step->dim);
     }
-    *out_dim = step->dim < 0 ? step->dim + v->rank : step->dim;
+    *out_dim = rt_dim_from_first(step->dim, v->rank);
     return ST_OK;
 }
 

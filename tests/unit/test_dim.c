@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shape.h"
 #include "tests/unit/unit.h"
 
 #define SYMBOLS 4
@@ -469,6 +470,20 @@ static void printing_is_bounded(void **state)
     buf_fini(&text);
 }
 
+/* A dim with a negative number counts from the end. A scalar has one, with two numbers. */
+static void dims_count_from_both_ends(void **state)
+{
+    (void)state;
+    for (uint8_t rank = 1; rank <= SHAPE_RANK_MAX; rank++) {
+        for (int d = 0; d < rank; d++) {
+            assert_int_equal(rt_dim_from_first(d, rank), d);
+            assert_int_equal(rt_dim_from_first(d - rank, rank), d);
+        }
+    }
+    assert_int_equal(rt_dim_from_first(0, 0), 0);
+    assert_int_equal(rt_dim_from_first(-1, 0), 0);
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
@@ -478,6 +493,7 @@ int main(void)
         TEST(bounds_decide_comparisons),
         TEST(expressions_are_printed),
         cmocka_unit_test(random_programs_are_arithmetic),
+        cmocka_unit_test(dims_count_from_both_ends),
         TEST(a_symbol_becomes_a_constant),
         TEST(linear_equations_are_solved),
         TEST(solutions_out_of_bounds_are_refused),
