@@ -46,8 +46,7 @@ static int serve(const struct options *options, const struct conf_sources *sourc
 {
     static struct server server;
     struct error err;
-    signal(SIGXFSZ, SIG_IGN); /* a log that reaches ulimit -f loses lines, as on a full disk */
-    signal(SIGPIPE, SIG_IGN); /* and so does stderr if nobody reads it */
+    signal(SIGPIPE, SIG_IGN); /* of sockets, and of stderr: its lines are lost if nobody reads it */
     if (log_open(options->log_file, options->log_level, &err) != ST_OK) {
         return fail(&err);
     }

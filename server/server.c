@@ -569,7 +569,6 @@ enum status server_init(struct server *server, const struct options *options, st
     trace_source_init(&server->traces);
     regions_init(&server->regions, server->params);
     raise_file_limit();
-    signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN); /* until the loop sees to them */
     signal(SIGUSR1, SIG_IGN);
     int rc = uv_loop_init(&server->loop);

@@ -109,7 +109,8 @@ struct server {
     bool has_loop;      /* |loop| is initialised */
 };
 
-/* Opens the device, takes or binds the sockets. Nothing is accepted before the start. */
+/* Opens the device, takes or binds the sockets. Nothing is accepted before the start. The process
+ * ignores SIGPIPE, which sockets of clients that have left raise. */
 MUST_CHECK enum status server_init(struct server *server, const struct options *options,
                                    struct error *err);
 

@@ -207,6 +207,17 @@ static void write_tags(const char *path, const struct tags *tags)
     }
 }
 
+/* The part takes no more bytes. It goes: it is useless while the file has no room. */
+static enum status part_unwritten(const struct download *d, int number, struct error *err)
+{
+    char tag[PATH_MAX];
+    beside(d->part, ".tag", tag);
+    unlink(tag);
+    unlink(d->part);
+    return error_set(err, ST_UNWRITTEN, "cache file %.160s, after %llu bytes: %s", d->part,
+                     (unsigned long long)d->bytes, strerror(number));
+}
+
 static bool exists(const char *path)
 {
     return access(path, R_OK) == 0;
@@ -326,8 +337,8 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *data)
             return 0;
         }
         done += written > 0 ? (size_t)written : 0;
+        d->bytes += written > 0 ? (uint64_t)written : 0;
     }
-    d->bytes += len;
     return len;
 }
 
@@ -450,7 +461,7 @@ static enum outcome judge_status(struct download *d, long status, struct error *
             begin_body(d); /* an empty file */
         }
         if (d->file_error) {
-            file_failed(err, d->part, d->file_error);
+            part_unwritten(d, d->file_error, err);
         }
         return d->file_error ? FAILED : DONE;
     }
@@ -480,7 +491,7 @@ static enum outcome judge(struct download *d, CURLcode code, struct error *err)
     case CURLE_FILESIZE_EXCEEDED:
     case CURLE_WRITE_ERROR:
         if (d->file_error) {
-            file_failed(err, d->part, d->file_error);
+            part_unwritten(d, d->file_error, err);
             return FAILED;
         }
         unlink(d->part);
@@ -520,7 +531,7 @@ static enum outcome request(struct download *d, struct error *err)
     set_up(d, &part);
     enum outcome outcome = judge(d, d->curl->easy_perform(d->easy), err);
     if (outcome == DONE && fsync(d->fd) < 0) {
-        file_failed(err, d->part, errno);
+        part_unwritten(d, errno, err);
         outcome = FAILED;
     }
     close(d->fd);

@@ -56,8 +56,9 @@ void fetch_show(const char *url, char out[FETCH_SHOWN_MAX]);
 
 /*
  * Gets the file of |url|, or finds that the cache has it. ST_NOT_FOUND, ST_UNAVAILABLE,
- * ST_TOO_LARGE, ST_TIMEOUT, ST_CORRUPT (another hash), ST_CANCELLED, ST_SYSTEM: the text has the
- * URL, and what was expected and got. An older file in the cache stays.
+ * ST_TOO_LARGE, ST_TIMEOUT, ST_CORRUPT (another hash), ST_CANCELLED, ST_SYSTEM, ST_UNWRITTEN
+ * (no room in the cache): the text has the URL, and what was expected and got. An older file in the
+ * cache stays.
  */
 MUST_CHECK enum status fetch_file(const struct fetch *fetch, const char *url, struct error *err);
 

@@ -575,8 +575,7 @@ static enum status converse(struct chat *chat, struct error *err)
     }
     fputs("\n", stderr);
     buf_fini(&line);
-    return ferror(stdout) ? error_set(err, ST_UNWRITTEN, "standard output cannot be written")
-                          : ST_OK;
+    return pte_flush(err);
 }
 
 static enum status run_chat(struct chat *chat, struct error *err)

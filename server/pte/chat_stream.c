@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "protocol/json.h"
+#include "server/pte/pte.h"
 
 #define PATH "/v1/chat/completions"
 #define EVENT_BYTES_MAX ((size_t)4 << 20)
@@ -82,10 +83,13 @@ static enum status show(struct stream *s, struct span text, struct error *err)
         clean_text(text, &clean);
         text = buf_span(&clean);
     }
-    bool is_ok = !buf_failed(&clean) && fwrite(text.ptr, 1, text.len, stdout) == text.len &&
-                 fflush(stdout) == 0;
+    if (buf_failed(&clean)) {
+        buf_fini(&clean);
+        return error_set(err, ST_EXHAUSTED, "no memory for the text");
+    }
+    fwrite(text.ptr, 1, text.len, stdout);
     buf_fini(&clean);
-    return is_ok ? ST_OK : error_set(err, ST_UNWRITTEN, "standard output cannot be written");
+    return pte_flush(err);
 }
 
 static enum status take_text(struct stream *s, const struct json_string *string, struct error *err)

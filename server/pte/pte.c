@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sysexits.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/program/program.h"
 #include "server/process/args.h"
@@ -21,17 +22,18 @@
 
 int pte_finish(const struct pte_command *command, enum status status, const struct error *err)
 {
-    bool is_written = fflush(stdout) == 0 && !ferror(stdout);
-    int reason = errno;
+    struct error unwritten;
+    if (pte_flush(&unwritten) != ST_OK && status == ST_OK) {
+        status = unwritten.code;
+        err = &unwritten;
+    }
     if (status != ST_OK) {
         fprintf(stderr, "pte: %s\n", err->text);
-    } else if (!is_written) {
-        fprintf(stderr, "pte: standard output: %s\n", strerror(reason));
     }
     if (status == ST_INVALID) {
         fprintf(stderr, "usage: pte %s; see pte %s --help\n", command->usage, command->name);
     }
-    return status == ST_OK && !is_written ? EX_IOERR : exit_status_of(status);
+    return exit_status_of(status);
 }
 
 /* The option like |option| that |help| names, as a copy; false: there is none. */
@@ -118,13 +120,28 @@ enum status pte_write_file(const char *option, const char *path, struct span hea
     FILE *file = fopen(path, "wb");
     bool is_ok = file && fwrite(head.ptr, 1, head.len, file) == head.len &&
                  (bytes.len == 0 || fwrite(bytes.ptr, 1, bytes.len, file) == bytes.len);
+    struct stat st;
     int saved = errno;
     if (file && fclose(file) != 0) {
         saved = errno;
         is_ok = false;
     }
+    if (file && !is_ok && lstat(path, &st) == 0 && S_ISREG(st.st_mode)) { /* no /dev/stdout */
+        unlink(path);
+    }
+    if (!file) {
+        return error_set(err, ST_UNWRITTEN, "%s: %s: %s", option, path, strerror(saved));
+    }
     return is_ok ? ST_OK
-                 : error_set(err, ST_UNWRITTEN, "%s: %s: %s", option, path, strerror(saved));
+                 : error_set(err, ST_UNWRITTEN, "%s: %s, of %zu bytes: %s", option, path,
+                             head.len + bytes.len, strerror(saved));
+}
+
+enum status pte_flush(struct error *err)
+{
+    bool is_written = fflush(stdout) == 0 && !ferror(stdout);
+    return is_written ? ST_OK
+                      : error_set(err, ST_UNWRITTEN, "standard output: %s", strerror(errno));
 }
 
 enum status pte_write(const struct buf *out, struct error *err)

@@ -68,9 +68,13 @@ MUST_CHECK enum status pte_load(const char *path, struct rt_load_options *load, 
 MUST_CHECK enum status pte_precision(struct args *args, const struct arg *arg,
                                      enum precision *out_precision, struct error *err);
 
-/* Writes |head| and |bytes| to a file, which |option| named. ST_UNWRITTEN says why not. */
+/* Writes |head| and |bytes| to a file, which |option| named. ST_UNWRITTEN says why not; no half of
+ * the file stays then. */
 MUST_CHECK enum status pte_write_file(const char *option, const char *path, struct span head,
                                       struct span bytes, struct error *err);
+
+/* Writes what standard output keeps back. ST_UNWRITTEN also if an earlier write has failed. */
+MUST_CHECK enum status pte_flush(struct error *err);
 
 /* Writes |out| to standard output. ST_UNWRITTEN also if |out| has failed. */
 MUST_CHECK enum status pte_write(const struct buf *out, struct error *err);

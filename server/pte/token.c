@@ -36,8 +36,11 @@ static enum status print(const char *name, const char *scopes, struct error *err
     buf_init(&out, TEXT_BYTES_MAX);
     buf_printf(&out, "%s %s sha256:%.*s\n", name, scopes, SHA256_HEX_CHARS, hex);
     enum status status = pte_write(&out, err);
+    status = status == ST_OK ? pte_flush(err) : status;
     buf_fini(&out);
-    fprintf(stderr, "%.*s\n", (int)sizeof(token), token);
+    if (status == ST_OK) { /* nobody could use it without its line */
+        fprintf(stderr, "%.*s\n", (int)sizeof(token), token);
+    }
     return status;
 }
 

@@ -208,9 +208,7 @@ static enum status show(const struct top *top, const char *problem, struct error
             buf_add_str(&out, top->is_once ? "" : "\n");
         }
         status = pte_write(&out, err);
-        if (status == ST_OK && fflush(stdout) != 0) {
-            status = error_set(err, ST_UNWRITTEN, "standard output cannot be written");
-        }
+        status = status == ST_OK ? pte_flush(err) : status;
     }
     buf_fini(&out);
     free(rates);

@@ -6,6 +6,7 @@
 #include "tests/fuzz/conn_world.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static void start_server(struct server *server, const char *listen, const char *
     struct error err = {0};
     int argc = sizeof(argv) / sizeof(argv[0]);
     options_init(&options);
+    signal(SIGPIPE, SIG_IGN); /* as pted's main() does */
     if (options_add_arguments(&options, argc, (char *const *)(uintptr_t)argv, &err) != ST_OK ||
         log_open(NULL, options.log_level, &err) != ST_OK ||
         server_init(server, &options, &err) != ST_OK || server_start(server, &err) != ST_OK) {

@@ -8,6 +8,7 @@ this interpreter or the one of PYTHON has it (tests/requirements.txt).
 import hashlib
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -240,13 +241,15 @@ BOUND_S = 25
 def full_cache(folder):
     """If the cache takes no more bytes, the message names the file, so that its user finds it."""
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write fails then, as on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
     with Origin() as origin:
         done = pte_fetch(folder, origin.url + "/big.bin", preexec_fn=limit)
-        if done.returncode == 0 or f"cache file {folder}/" not in done.stderr:
+        if done.returncode != 74 or not re.search(
+                f"cache file {folder}/.*, after 4096 bytes: File too large", done.stderr):
             raise Failure(f"pte fetch into a full cache: {done}")
+        expect("nothing but a lock stays",
+               [path.suffix for path in Path(folder).iterdir()], [".lock"])
         expect("there is room again", fetched(folder, origin.url + "/big.bin").read_bytes(), BIG)
 
 

@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -444,6 +445,48 @@ def unwritten():
             raise Failure(f"pte {' '.join(arguments)} to a full device: {done}")
 
 
+def files_at_their_limit():
+    """`ulimit -f` is as a full disk: the status is 74, the text has the file, and no half of it
+    stays."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "out"
+        for file, arguments in (
+                ("out", ("profile", TRACED, "--repeat", "100", "--trace", str(out))),
+                ("out/output_0.npy", ("run", DIGITS, "--shape", "input_0=360x1x8x8",
+                                      "--output", str(out)))):
+            done = subprocess.run([PTE, *arguments], stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=TIMEOUT_S,
+                                  check=False, preexec_fn=limit)
+            if done.returncode != 74 or not re.search(rf"{name}/{file}, of \d+ bytes: File too",
+                                                      done.stderr):
+                raise Failure(f"pte {arguments} with a limit: {done}")
+            if (Path(name) / file).exists():
+                raise Failure(f"pte {arguments} with a limit leaves half a file")
+        for arguments in (("inspect", "--all", DIGITS), ("--help",), ("token", "me")):
+            (Path(name) / "text").write_text("x" * 4096)
+            with open(Path(name) / "text", "ab") as file:
+                done = subprocess.run([PTE, *arguments], stdin=subprocess.DEVNULL, stdout=file,
+                                      stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S,
+                                      check=False, preexec_fn=limit)
+            if (done.returncode, done.stderr) != (74, "pte: standard output: File too large\n"):
+                raise Failure(f"pte {arguments} to a file that is full: {done}")
+
+
+def readers_that_leave():
+    """`pte ... | head -1` ends by SIGPIPE, without a word, as programs do."""
+    for arguments in (("inspect", "--all", DIGITS), ("ops", "--json"), ("--help",)):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([PTE, *arguments], stdin=subprocess.DEVNULL, stdout=writer,
+                              stderr=subprocess.PIPE, text=True, timeout=TIMEOUT_S, check=False)
+        os.close(writer)
+        if (done.returncode, done.stderr) != (-signal.SIGPIPE, ""):
+            raise Failure(f"pte {arguments} to a pipe without a reader: {done}")
+
+
 def pattern_is_fixed():
     first = expect(0, "^output_0", "run", ADD)
     if first != expect(0, "^output_0", "run", ADD, "--workers", "1", "--cpu", "generic"):
@@ -587,6 +630,7 @@ CHECKS = (usage_errors, help_version_devices, bad_files, data_files, signatures,
           inspect_page, inspect_json, unknown_operator, truncated_files, damaged_sources,
           no_permission, no_memory,
           json_inputs, file_inputs_and_outputs, numpy_files, shapes, results, unwritten,
+          files_at_their_limit, readers_that_leave,
           pattern_is_fixed, repeat, profile, profile_as_json_and_trace)
 
 

@@ -288,6 +288,7 @@ int main(void)
     pthread_t thread;
     options_init(&options);
     must(options_add_arguments(&options, 2, argv, &err) == ST_OK);
+    signal(SIGPIPE, SIG_IGN); /* as pted's main() does */
     listen_for_server();
     watch_server(log_path);
     must(server_init(&server, &options, &err) == ST_OK);
