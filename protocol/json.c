@@ -138,9 +138,31 @@ const char *json_type_text(enum json_type type)
     return names[type];
 }
 
+/* The letters that come next, if they are no word of JSON: Python's nan, True and None. */
+static size_t count_letters(const struct json *in)
+{
+    static const char *const words[] = {"true", "false", "null", "NaN", "Infinity"};
+    size_t len = 0, max = (size_t)(in->end - in->at);
+    while (len < max && ((in->at[len] | 0x20) >= 'a' && (in->at[len] | 0x20) <= 'z')) {
+        len++;
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (len == strlen(words[i]) && memcmp(in->at, words[i], len) == 0) {
+            return 0;
+        }
+    }
+    return len;
+}
+
 const char *json_next_text(struct json *in, char text[JSON_NEXT_TEXT_MAX])
 {
     enum json_type type = json_peek(in);
+    size_t letters = count_letters(in);
+    if (letters > 0) {
+        int shown = letters < JSON_NEXT_TEXT_MAX - 3 ? (int)letters : JSON_NEXT_TEXT_MAX - 3;
+        snprintf(text, JSON_NEXT_TEXT_MAX, "'%.*s'", shown, (const char *)in->at);
+        return text;
+    }
     if (type != JSON_NOTHING) {
         return json_type_text(type);
     }

@@ -118,6 +118,7 @@ static void test_nan(void **state)
     nan.takes_null = false;
     assert_fails(err, tensor_text_parse(text, DT_F32, RANK1(2), &nan, f, sizeof(f), &err),
                  ST_INVALID, "[0]: expected a number, got null");
+    check_refused("[nan]", DT_F32, RANK1(1), "[0]: expected a number, got 'nan'");
     check_refused("[\"nan\"]", DT_F32, RANK1(1), "[0]: expected a number, got a string");
     check_refused("[\"1\"]", DT_F32, RANK1(1), "[0]: expected a number, got a string");
     check_refused("[\"NaN]", DT_F32, RANK1(1), "[0]: expected a number, got a string");
