@@ -26,6 +26,7 @@ include server/process/local.mk
 noinst_LIBRARIES += %D%/libserver.a
 %C%_libserver_a_CFLAGS = $(SERVER_CFLAGS)
 %C%_libserver_a_SOURCES = \
+	%D%/drain.c %D%/drain.h \
 	%D%/routes.c \
 	%D%/server.c %D%/server.h \
 	%D%/watchdog.c %D%/watchdog.h

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Start: device, sockets, models, then READY. While a thread loads the first models, only probes
- * get answers. Stop: the first SIGTERM or SIGINT answers "not ready", takes what is in the accept
- * queue, closes the listening sockets and the idle connections, and waits for the rest up to
- * drain_timeout. A later one ends the process at once; during the start, the first one does.
+ * get answers. drain.c has the stop.
  */
 #include "config.h"
 
@@ -19,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -28,7 +25,6 @@
 #include "server/connection/conn.h"
 #include "server/connection/listener.h"
 #include "server/observe/dump.h"
-#include "server/process/fetch.h"
 #include "server/process/log.h"
 #include "server/request/request.h"
 #include "server/serving/reload.h"
@@ -39,40 +35,26 @@
 /* Open files that are not connections in use: the daemon's own, and connections that linger. */
 #define FILES_RESERVED 48
 #define LOG_FLUSH_MS (LOG_LIMIT_S * 1000 + 100) /* by then every open window has ended */
-#define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
-/* After the signal the loop accepts waiting clients for this long, then closes the sockets. */
-#define ACCEPT_QUEUE_MS 20
-/* A client that connects again and again cannot delay the stop. */
-#define ACCEPT_ROUNDS_MAX 100
-/* After that, requests that are on their way arrive on idle connections for this long. Their
- * answers close the connection. */
-#define IDLE_GRACE_MS 60
-/* timeout(1) sends its signal twice, to the process and to its group; after Ctrl-C, a parent may
- * pass on what the daemon has got as well. Signals this soon after the first mean the same stop. */
-#define SAME_STOP_MS 250
 #define LOOP_TURN_NS 100000 /* the shortest that Linux accepts */
-#define DEFAULT_LISTEN "127.0.0.1:8000"
-#define ADMIN_ADDRESS_MAX 256
-#define SIGNAL_EXIT_BASE 128
 
-/* ---- stopping -------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* All handles except handles of sockets. */
 #define HANDLE_COUNT 21
 static void list_handles(struct server *server, uv_handle_t *handles[HANDLE_COUNT])
 {
     uv_handle_t *all[HANDLE_COUNT] = {
-        (uv_handle_t *)&server->wake,         (uv_handle_t *)&server->deadline,
-        (uv_handle_t *)&server->sweep,        (uv_handle_t *)&server->watchdog.timer,
-        (uv_handle_t *)&server->drain,        (uv_handle_t *)&server->recovery.timer,
-        (uv_handle_t *)&server->sigterm,      (uv_handle_t *)&server->sigint,
-        (uv_handle_t *)&server->sighup,       (uv_handle_t *)&server->accept_retry,
-        (uv_handle_t *)&server->log_flush,    (uv_handle_t *)&server->clients.timer,
-        (uv_handle_t *)&server->trim.timer,   (uv_handle_t *)&server->turns.prepare,
-        (uv_handle_t *)&server->turns.idle,   (uv_handle_t *)&server->changes.timer,
-        (uv_handle_t *)&server->watch.poll,   (uv_handle_t *)&server->watch.timer,
-        (uv_handle_t *)&server->sigusr1,      (uv_handle_t *)&server->tls.hub.idle,
+        (uv_handle_t *)&server->wake,          (uv_handle_t *)&server->deadline,
+        (uv_handle_t *)&server->sweep,         (uv_handle_t *)&server->watchdog.timer,
+        (uv_handle_t *)&server->drain.timer,   (uv_handle_t *)&server->recovery.timer,
+        (uv_handle_t *)&server->drain.sigterm, (uv_handle_t *)&server->drain.sigint,
+        (uv_handle_t *)&server->sighup,        (uv_handle_t *)&server->accept_retry,
+        (uv_handle_t *)&server->log_flush,     (uv_handle_t *)&server->clients.timer,
+        (uv_handle_t *)&server->trim.timer,    (uv_handle_t *)&server->turns.prepare,
+        (uv_handle_t *)&server->turns.idle,    (uv_handle_t *)&server->changes.timer,
+        (uv_handle_t *)&server->watch.poll,    (uv_handle_t *)&server->watch.timer,
+        (uv_handle_t *)&server->sigusr1,       (uv_handle_t *)&server->tls.hub.idle,
         (uv_handle_t *)&server->watch.ticker,
     };
     memcpy(handles, all, sizeof(all));
@@ -98,86 +80,13 @@ void server_check_drained(struct server *server)
     if (server->conn_count == 0) {
         uv_timer_stop(&server->sweep);
     }
-    if (server->is_draining && !server->is_closing && server->conn_count == 0 &&
+    if (server->drain.is_active && !server->is_closing && server->conn_count == 0 &&
         server->busy_request_count == 0 && list_is_empty(&server->listeners)) {
         close_handles(server);
     }
 }
 
-static void for_each_conn(struct server *server, void (*fn)(struct conn *conn))
-{
-    for (struct list *node = server->conns.next, *next; node != &server->conns; node = next) {
-        next = node->next;
-        fn(LIST_ENTRY(node, struct conn, link));
-    }
-}
-
-static void on_drain_timeout(uv_timer_t *timer)
-{
-    struct server *server = server_of(timer->data);
-    log_line(LOG_WARNING, "stopping: %u connections did not finish in time", server->conn_count);
-    for_each_conn(server, conn_abort);
-}
-
-static void on_idle_grace_over(uv_timer_t *timer)
-{
-    struct server *server = server_of(timer->data);
-    server->is_grace_over = true;
-    for_each_conn(server, conn_drain);
-    uv_timer_start(timer, on_drain_timeout, server->params->drain_timeout, 0);
-}
-
-/* Closing a listening socket resets the clients in its queue. So the loop looks once more, by a
- * timer of 0 ms, until the queue is empty. */
-static void on_accept_queue_empty(uv_timer_t *timer)
-{
-    struct server *server = server_of(timer->data);
-    if (listener_has_waiting(server) && server->accept_rounds++ < ACCEPT_ROUNDS_MAX) {
-        uv_timer_start(timer, on_accept_queue_empty, 0, 0);
-        return;
-    }
-    listener_close_all(server);
-    uv_timer_start(timer, on_idle_grace_over, IDLE_GRACE_MS, 0);
-    server_check_drained(server);
-}
-
-static void begin_drain(struct server *server)
-{
-    server->is_draining = true;
-    server->drain_begun_ns = uv_hrtime();
-    proving_stop(server);
-    fetch_cancel();
-    server->incomplete_until_ms = uv_now(&server->loop) + server->params->drain_incomplete_timeout;
-    uv_timer_start(&server->drain, on_accept_queue_empty, ACCEPT_QUEUE_MS, 0);
-}
-
-/* Nothing but probes gets answers yet, and a thread that loads a model may take minutes. */
-static _Noreturn void leave_start(struct server *server)
-{
-    log_line(LOG_NOTICE, "stopped while models were loading");
-    notify_send(&server->notify, "STOPPING=1");
-    listener_close_all(server);
-    access_log_close(&server->access_log);
-    _exit(EX_OK);
-}
-
-static void on_signal(uv_signal_t *signal, int number)
-{
-    struct server *server = server_of(signal->data);
-    if (server->is_draining) {
-        if (uv_hrtime() - server->drain_begun_ns < (uint64_t)SAME_STOP_MS * NS_PER_MS) {
-            return;
-        }
-        log_line(LOG_WARNING, "stopping now");
-        _exit(SIGNAL_EXIT_BASE + number);
-    }
-    if (server->is_starting) {
-        leave_start(server);
-    }
-    log_line(LOG_NOTICE, "stopping: %u connections are open", server->conn_count);
-    notify_send(&server->notify, "STOPPING=1\nSTATUS=finishing %u connections", server->conn_count);
-    begin_drain(server);
-}
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static void reopen_access_log(struct server *server)
 {
@@ -452,15 +361,13 @@ static enum status init_handles(struct server *server, struct error *err)
     uv_timer_init(&server->loop, &server->sweep);
     uv_timer_init(&server->loop, &server->log_flush);
     uv_timer_init(&server->loop, &server->accept_retry);
-    uv_timer_init(&server->loop, &server->drain);
+    drain_init(server);
     recovery_init(server);
     changes_init(server);
     clients_init(server);
     trim_init(server);
     turns_init(server);
     watchdog_init(server);
-    uv_signal_init(&server->loop, &server->sigterm);
-    uv_signal_init(&server->loop, &server->sigint);
     uv_signal_init(&server->loop, &server->sighup);
     uv_signal_init(&server->loop, &server->sigusr1);
     uv_handle_t *handles[HANDLE_COUNT];
@@ -472,44 +379,6 @@ static enum status init_handles(struct server *server, struct error *err)
     server->watch.timer.data = server->watch.ticker.data = NULL;
     tls_init(server); /* sets its own */
     return ST_OK;
-}
-
-/* systemd's folder for sockets: the first one, if there are several. */
-static enum status bind_runtime_directory(struct server *server, struct error *err)
-{
-    const char *folder = getenv("RUNTIME_DIRECTORY");
-    char text[ADMIN_ADDRESS_MAX];
-    if (!folder || !*folder) {
-        return ST_OK;
-    }
-    int len =
-        snprintf(text, sizeof(text), "unix:%.*s/admin.sock", (int)strcspn(folder, ":"), folder);
-    return len > 0 && (size_t)len < sizeof(text)
-               ? listener_bind(server, text, LISTENER_ADMIN, err)
-               : error_set(err, ST_INVALID, "RUNTIME_DIRECTORY: the path is too long");
-}
-
-static enum status init_listeners(struct server *server, struct error *err)
-{
-    bool has_public = server->options->listen.count > 0;
-    for (uint32_t i = 0; i < server->notify.listen_count; i++) {
-        struct listener_kind kind = listener_kind_find(notify_listen_name(&server->notify, i));
-        has_public |= kind.role == LISTENER_PUBLIC;
-        TRY(listener_adopt(server, NOTIFY_LISTEN_FD + (int)i, kind, err));
-    }
-    for (uint32_t i = 0; i < server->options->listen.count; i++) {
-        TRY(listener_bind(server, server->options->listen.items[i], LISTENER_PUBLIC, err));
-    }
-    if (!has_public) {
-        TRY(listener_bind(server, DEFAULT_LISTEN, LISTENER_PUBLIC, err));
-    }
-    for (uint32_t i = 0; i < server->options->admin_listen.count; i++) {
-        TRY(listener_bind(server, server->options->admin_listen.items[i], LISTENER_ADMIN, err));
-    }
-    for (uint32_t i = 0; i < server->options->health_listen.count; i++) {
-        TRY(listener_bind(server, server->options->health_listen.items[i], LISTENER_HEALTH, err));
-    }
-    return server->options->admin_listen.count ? ST_OK : bind_runtime_directory(server, err);
 }
 
 /* Raises the soft limit to the hard one. If that is refused, the soft limit stays. */
@@ -556,7 +425,6 @@ enum status server_init(struct server *server, const struct options *options, st
         .model_options = options,
         .params = &options->params,
         .deadline_ns = RT_SCHED_NEVER,
-        .incomplete_until_ms = UINT64_MAX,
         .spare_fd = -1,
         .wake_fd = -1,
         .deadline_fd = -1,
@@ -584,7 +452,7 @@ enum status server_init(struct server *server, const struct options *options, st
     TRY(access_log_open(&server->access_log, options, err));
     TRY(spans_open(&server->spans, options, err));
     TRY(offload_start(server, err));
-    TRY(init_listeners(server, err));
+    TRY(listener_bind_all(server, err));
     server->read_buffer = malloc(SERVER_READ_BYTES);
     if (!server->read_buffer) {
         return error_set(err, ST_EXHAUSTED, "read buffer: out of memory");
@@ -628,10 +496,10 @@ enum status server_start(struct server *server, struct error *err)
 void server_end_start(struct server *server, enum status status, const struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    must(server->is_starting && !server->is_draining);
+    must(server->is_starting && !server->drain.is_active);
     if (status != ST_OK) {
         server->failure = *err;
-        begin_drain(server);
+        drain_begin(server);
         return;
     }
     server->is_starting = false;
@@ -650,8 +518,7 @@ void server_end_start(struct server *server, enum status status, const struct er
 enum status server_run(struct server *server, struct error *err)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
-    uv_signal_start(&server->sigterm, on_signal, SIGTERM);
-    uv_signal_start(&server->sigint, on_signal, SIGINT);
+    drain_watch_signals(server);
     uv_signal_start(&server->sighup, on_hangup, SIGHUP);
     uv_signal_start(&server->sigusr1, on_user_signal, SIGUSR1);
     TRY(server_start(server, err));

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "server/connection/tls.h"
 #include "server/connection/turns.h"
+#include "server/drain.h"
 #include "server/infer/regions.h"
 #include "server/observe/access_log.h"
 #include "server/observe/metrics.h"
@@ -64,6 +65,7 @@ struct server {
     struct notify notify;
     struct offload offload;
     struct watchdog watchdog;
+    struct drain drain;
     struct log_limits log_limits;
     struct metrics metrics;
     struct access access;
@@ -77,7 +79,6 @@ struct server {
     struct list conns;
     uint32_t conn_count;
     struct clients clients;
-    uint64_t incomplete_until_ms; /* a stop refuses requests that are still incomplete then */
     struct list idle_requests;    /* to be used again */
     uint32_t idle_request_count;
     uint32_t connection_count_max; /* the parameter, or fewer if open files are limited */
@@ -97,14 +98,9 @@ struct server {
     uv_timer_t sweep;        /* checks the deadlines of all connections; runs while there are any */
     uv_timer_t log_flush;    /* writes how many lines were suppressed */
     uv_timer_t accept_retry; /* accepts again after an error */
-    uv_timer_t drain;        /* times the stop: the accept queue, the grace, drain_timeout */
-    uint64_t drain_begun_ns; /* on the same clock */
-    uint32_t accept_rounds;  /* times that the stop has looked at the accept queue */
-    uv_signal_t sigterm, sigint, sighup, sigusr1;
+    uv_signal_t sighup, sigusr1;
     bool is_starting;     /* the first models are loading, or failed: only probes get answers */
     struct error failure; /* of the start; its code is ST_OK if there is none */
-    bool is_draining;
-    bool is_grace_over; /* while draining: connections without a request close */
     bool is_closing;    /* handles are being closed; the loop ends soon */
     bool has_loop;      /* |loop| is initialised */
 };

@@ -49,7 +49,7 @@ enum status api_live(struct request *request, struct error *err)
 enum status api_ready(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    if (request->server->is_draining) {
+    if (request->server->drain.is_active) {
         return error_set(err, ST_UNAVAILABLE, "stopping");
     }
     if (request->server->is_starting) {

@@ -272,8 +272,8 @@ static void on_opened(struct conn *conn)
     const struct params *params = conn_params(conn);
     conn->exchange.tls_version = conn->transport->version;
     conn->exchange.tls_subject = conn->transport->subject;
-    conn_set_deadline(conn, conn->server->is_draining ? params->drain_incomplete_timeout
-                                                      : params->idle_timeout);
+    conn_set_deadline(conn, conn->server->drain.is_active ? params->drain_incomplete_timeout
+                                                          : params->idle_timeout);
 }
 
 static void on_received(void *user, enum transport_event event, struct span bytes)
@@ -344,7 +344,7 @@ void conn_next(struct conn *conn)
     }
     if (conn->ahead.len || conn->is_eof) {
         conn_go_on(conn);
-    } else if (conn->server->is_grace_over) {
+    } else if (conn->server->drain.is_grace_over) {
         conn_drain(conn);
     }
 }
@@ -415,7 +415,7 @@ static void check_reading(struct conn *conn, uint64_t now_ms)
 {
     struct exchange *exchange = &conn->exchange;
     bool may_send = list_is_empty(&exchange->wait_link);
-    if (now_ms >= conn->deadline_ms || now_ms >= conn->server->incomplete_until_ms) {
+    if (now_ms >= conn->deadline_ms || now_ms >= conn->server->drain.refuses_at_ms) {
         exchange_give_up(exchange, ST_TIMEOUT, "not complete in time", 408);
     } else if (conn->state == CONN_BODY && may_send &&
                pace_is_too_slow(&exchange->pace, conn_params(conn), now_ms)) {

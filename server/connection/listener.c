@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,15 +29,24 @@
 #include "server/http/address.h"
 #include "server/http/transport_socket.h"
 #include "server/process/log.h"
+#include "server/request/exchange.h"
 #include "server/server.h"
 
 #define LISTENER_MAGIC 0x6c697374u
+#define DEFAULT_LISTEN "127.0.0.1:8000"
+#define ADMIN_ADDRESS_MAX 256
 #define BACKLOG 4096
 #define SOCKET_MASK 0117 /* rw for the owner and the group */
 /* Connections of one listener in one turn of the loop; connected clients have their turn, too. */
 #define ACCEPTS_MAX 64
 /* Pause after an error that another attempt now would only repeat. */
 #define RETRY_MS 100
+
+/* Who comes to a socket, and how. */
+struct listener_kind {
+    enum listener_role role;
+    bool is_tls;
+};
 
 struct listener {
     uint32_t magic;
@@ -163,10 +173,12 @@ static bool is_absent(int number)
     return number == EADDRNOTAVAIL || number == EAFNOSUPPORT;
 }
 
-enum status listener_bind(struct server *server, const char *text, enum listener_role role,
-                          struct error *err)
+/* Binds one --listen (server/http/address.h), without accepting yet. If a name has several
+ * addresses all are bound, to one port. Addresses of a family that this machine lacks are left out
+ * as long as one remains. */
+static enum status bind_text(struct server *server, const char *text, enum listener_role role,
+                             struct error *err)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
     struct address addresses[ADDRESS_COUNT_MAX];
     uint32_t count, bound = 0;
     must(!address_is_tls(text) || server->tls.context); /* conf_read() has looked */
@@ -193,7 +205,8 @@ static bool has_option(int fd, int option, int wanted)
     return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 && value == wanted;
 }
 
-struct listener_kind listener_kind_find(const char *name)
+/* The kind of a socket that systemd hands over, by its name (FileDescriptorName=). */
+static struct listener_kind find_kind(const char *name)
 {
     static const struct {
         const char *name;
@@ -211,10 +224,10 @@ struct listener_kind listener_kind_find(const char *name)
     return (struct listener_kind){LISTENER_PUBLIC, false};
 }
 
-enum status listener_adopt(struct server *server, int fd, struct listener_kind kind,
-                           struct error *err)
+/* Takes over a bound stream socket. */
+static enum status adopt(struct server *server, int fd, struct listener_kind kind,
+                         struct error *err)
 {
-    OBJ_CHECK(server, SERVER_MAGIC);
     struct listener *listener;
     if (!has_option(fd, SO_TYPE, SOCK_STREAM) || !has_option(fd, SO_ACCEPTCONN, 1)) {
         return error_set(err, ST_INVALID, "descriptor %d: not a listening stream socket", fd);
@@ -226,6 +239,47 @@ enum status listener_adopt(struct server *server, int fd, struct listener_kind k
     listener->kind = kind;
     listener->address.is_tls = kind.is_tls;
     return ST_OK;
+}
+
+/* systemd's folder for sockets: the first one, if there are several. */
+static enum status bind_runtime_directory(struct server *server, struct error *err)
+{
+    const char *folder = getenv("RUNTIME_DIRECTORY");
+    char text[ADMIN_ADDRESS_MAX];
+    if (!folder || !*folder) {
+        return ST_OK;
+    }
+    int len =
+        snprintf(text, sizeof(text), "unix:%.*s/admin.sock", (int)strcspn(folder, ":"), folder);
+    return len > 0 && (size_t)len < sizeof(text)
+               ? bind_text(server, text, LISTENER_ADMIN, err)
+               : error_set(err, ST_INVALID, "RUNTIME_DIRECTORY: the path is too long");
+}
+
+static enum status bind_list(struct server *server, const struct option_texts *list,
+                             enum listener_role role, struct error *err)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        TRY(bind_text(server, list->items[i], role, err));
+    }
+    return ST_OK;
+}
+
+enum status listener_bind_all(struct server *server, struct error *err)
+{
+    OBJ_CHECK(server, SERVER_MAGIC);
+    const struct options *options = server->options;
+    bool has_public = options->listen.count > 0;
+    for (uint32_t i = 0; i < server->notify.listen_count; i++) {
+        struct listener_kind kind = find_kind(notify_listen_name(&server->notify, i));
+        has_public |= kind.role == LISTENER_PUBLIC;
+        TRY(adopt(server, NOTIFY_LISTEN_FD + (int)i, kind, err));
+    }
+    TRY(bind_list(server, &options->listen, LISTENER_PUBLIC, err));
+    TRY(has_public ? ST_OK : bind_text(server, DEFAULT_LISTEN, LISTENER_PUBLIC, err));
+    TRY(bind_list(server, &options->admin_listen, LISTENER_ADMIN, err));
+    TRY(bind_list(server, &options->health_listen, LISTENER_HEALTH, err));
+    return options->admin_listen.count ? ST_OK : bind_runtime_directory(server, err);
 }
 
 /* ---- accepting ------------------------------------------------------------------------------- */

@@ -12,30 +12,16 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "server/request/exchange.h"
 
 struct server;
 
-/* The role and the way of a socket that systemd hands over, by its name (FileDescriptorName=):
- * "admin", "health", "tls", "admin-tls", "health-tls"; other names are public and plain. */
-struct listener_kind {
-    enum listener_role role;
-    bool is_tls;
-};
-struct listener_kind listener_kind_find(const char *name);
-
 /*
- * Binds one --listen (server/http/address.h), without accepting yet. Addresses of TLS come after
- * tls_open(). If a name has several
- * addresses all are bound, to one port. Addresses of a family that this machine lacks are left out
- * as long as one remains.
+ * Takes over the sockets that systemd hands over, and binds the addresses of the options, or the
+ * default address. Nothing is accepted yet. The names of sockets (FileDescriptorName=) "admin",
+ * "health", "tls", "admin-tls" and "health-tls" say what they are for; a socket with another name
+ * is public and plain. Called after tls_open().
  */
-MUST_CHECK enum status listener_bind(struct server *server, const char *text,
-                                     enum listener_role role, struct error *err);
-
-/* Takes over a bound stream socket. */
-MUST_CHECK enum status listener_adopt(struct server *server, int fd, struct listener_kind kind,
-                                      struct error *err);
+MUST_CHECK enum status listener_bind_all(struct server *server, struct error *err);
 
 /* The daemon starts: its own sockets accept from now on, and all sockets for probes. */
 MUST_CHECK enum status listener_start_all(struct server *server, struct error *err);

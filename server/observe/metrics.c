@@ -19,8 +19,7 @@ struct metrics_look metrics_take_look(const struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     struct metrics_look look = {
-        .is_ready =
-            !server->is_starting && !server->is_draining && !server->recovery.is_active,
+        .is_ready = !server->is_starting && !server->drain.is_active && !server->recovery.is_active,
         .connections = server->conn_count,
         .requests = server->busy_request_count,
         .tls_expiry_s = tls_expiry_s(server),

@@ -388,7 +388,7 @@ static void begin_next(struct server *server)
         server->recovery.is_active || server->watch.is_working) {
         return;
     }
-    if (server->is_draining || server->is_closing) {
+    if (server->drain.is_active || server->is_closing) {
         refuse_waiting(server);
         return;
     }
@@ -482,7 +482,7 @@ enum status changes_begin(struct request *request, const struct changes_order *o
         return error_set(err, ST_EXHAUSTED, "%d changes of models wait already",
                          CHANGES_WAITING_MAX);
     }
-    if (server->is_draining) {
+    if (server->drain.is_active) {
         return error_set(err, ST_UNAVAILABLE, "the daemon is stopping");
     }
     struct change *change = new_change();

@@ -143,7 +143,7 @@ static void prove_next(struct server *server)
     struct proving *proving = &server->proving;
     OBJ_CHECK(proving, PROVING_MAGIC);
     OBJ_CHECK(proving->serving, SERVING_MAGIC);
-    bool is_wanted = !server->is_draining &&
+    bool is_wanted = !server->drain.is_active &&
                      !server->is_closing && /* nor has the serving been replaced */
                      server->serving == proving->serving;
     model_unref(proving->model);

@@ -161,7 +161,7 @@ static void on_tick(uv_timer_t *ticker)
 {
     struct server *server = server_of(ticker->data);
     struct watch *watch = &server->watch;
-    if (watch->is_working || server->changes.current || server->is_draining) {
+    if (watch->is_working || server->changes.current || server->drain.is_active) {
         return; /* the next tick will do */
     }
     watch->is_working = true;

@@ -202,7 +202,7 @@ static int set_up(void **state)
     server.options = &options;
     server.params = &options.params;
     server.connection_count_max = 1;
-    server.incomplete_until_ms = UINT64_MAX;
+    server.drain.refuses_at_ms = UINT64_MAX;
     server.read_buffer = malloc(SERVER_READ_BYTES);
     uv_loop_init(&server.loop);
     uv_timer_init(&server.loop, &server.sweep);
