@@ -85,6 +85,7 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     TRY(fuses ? rt_pass_quantize(graph, err) : ST_OK);
     TRY(rt_fold_constants(graph, device, err));
     TRY(rt_pass_permute(graph, err));
+    TRY(fuses ? rt_pass_lines(graph, err) : ST_OK);
     TRY(rt_fold_constants(graph, device, err));
     TRY(fuses ? rt_pass_softmax(graph, err) : ST_OK);
     TRY(fuses ? rt_pass_normalize(graph, err) : ST_OK);

@@ -177,6 +177,22 @@ static bool same_bytes(const struct rt_value *v, const uint8_t *a, const uint8_t
     }
 }
 
+/* Gives the output |order| if that has the bytes of row-major or of channels-last; else false. */
+static bool declare_order(struct rt_value *out, const uint8_t *order)
+{
+    uint8_t row_major[SHAPE_RANK_MAX];
+    for (uint8_t d = 0; d < out->rank; d++) {
+        row_major[d] = d;
+    }
+    const uint8_t *channels = channels_last(out->rank);
+    bool is_row_major = same_bytes(out, order, row_major);
+    if (!is_row_major && !(channels && same_bytes(out, order, channels))) {
+        return false;
+    }
+    out->order = is_row_major ? NULL : channels;
+    return true;
+}
+
 /* If some order gives the output of a permute the bytes of the argument, the output gets it; else
  * the permute stays. */
 static void lay_permute(struct layout *l, struct rt_node *node)
@@ -184,20 +200,51 @@ static void lay_permute(struct layout *l, struct rt_node *node)
     const struct rt_value *in = rt_node_arg(l->rw.graph, node, 0);
     const struct rt_value *dims = rt_node_arg(l->rw.graph, node, 1);
     struct rt_value *out = rt_node_out(l->rw.graph, node, 0);
-    uint8_t from[SHAPE_RANK_MAX], order[SHAPE_RANK_MAX], row_major[SHAPE_RANK_MAX];
+    uint8_t from[SHAPE_RANK_MAX], order[SHAPE_RANK_MAX];
     for (uint8_t d = 0; d < out->rank; d++) {
         from[rt_dim_from_first(dims->ints[d].value, out->rank)] = d;
-        row_major[d] = d;
     }
     for (uint8_t i = 0; i < out->rank; i++) {
         order[i] = from[in->order ? in->order[i] : i];
     }
-    const uint8_t *channels = channels_last(out->rank);
-    bool is_row_major = same_bytes(out, order, row_major);
-    if (is_row_major || (channels && same_bytes(out, order, channels))) {
-        out->order = is_row_major ? NULL : channels;
+    if (declare_order(out, order)) {
         node->op = rt_op_known(RT_KNOWN_permuted);
     }
+}
+
+/* A view that only adds or drops dims of 1 keeps the channels of a pixel together: a line of pixels
+ * is an image of one row. */
+static bool lay_view(struct layout *l, const struct rt_node *node)
+{
+    const struct rt_value *in = rt_node_arg(l->rw.graph, node, 0);
+    struct rt_value *out = rt_node_out(l->rw.graph, node, 0);
+    uint8_t to[SHAPE_RANK_MAX], order[SHAPE_RANK_MAX], d = 0, count = 0;
+    if (!in->order || in->is_packed) {
+        return false;
+    }
+    for (uint8_t i = 0; i < in->rank; i++) {
+        if (rt_dim_is(in->dims[i], 1)) {
+            continue;
+        }
+        while (d < out->rank && rt_dim_is(out->dims[d], 1)) {
+            d++;
+        }
+        if (d == out->rank || !rt_dim_same(out->dims[d], in->dims[i])) {
+            return false;
+        }
+        to[i] = d++;
+    }
+    for (uint8_t i = 0; i < in->rank; i++) {
+        if (!rt_dim_is(in->dims[in->order[i]], 1)) {
+            order[count++] = to[in->order[i]];
+        }
+    }
+    for (d = 0; d < out->rank; d++) {
+        if (rt_dim_is(out->dims[d], 1)) {
+            order[count++] = d;
+        }
+    }
+    return count == out->rank && declare_order(out, order);
 }
 
 static bool leaves_graph(const struct rt_graph *graph, uint32_t value)
@@ -214,6 +261,9 @@ static enum status lay_node(struct layout *l, uint32_t node, struct error *err)
     struct rt_node *n = &l->rw.graph->nodes[node];
     if (rt_op_is(n->op, RT_KNOWN_permute)) {
         lay_permute(l, n);
+        return ST_OK;
+    }
+    if ((n->op->flags & RT_OP_VIEW) && n->op->layout == RT_LAYOUT_ROW_MAJOR && lay_view(l, n)) {
         return ST_OK;
     }
     switch (n->op->layout) {

@@ -12,6 +12,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/expand_dw.c \
 	%D%/fuse.c \
 	%D%/layout.c \
+	%D%/lines.c \
 	%D%/lower.c %D%/lower.h \
 	%D%/lower_conv.c \
 	%D%/lower_fft.c \

@@ -8,6 +8,7 @@
  *     quantize   computes on integers what is computed between quantized values
  *     fold       replaces nodes with only constant arguments by constants (runtime/code/fold.h)
  *     permute    moves permutes towards the outputs and cancels pairs
+ *     lines      makes convolutions of one axis of those of images one pixel wide, and joins views
  *     softmax    makes one operator of softmax and the check for rows that a mask hides
  *     normalize  merges batch norm into the convolution before it, or makes it a per-channel affine
  *     channels   renumbers shuffled channels, so that shuffles move nothing
@@ -53,6 +54,9 @@ MUST_CHECK enum status rt_pass_elide(struct rt_graph *graph, struct error *err);
 MUST_CHECK enum status rt_pass_quantize(struct rt_graph *graph, struct error *err);
 
 MUST_CHECK enum status rt_pass_permute(struct rt_graph *graph, struct error *err);
+
+/* Views by other names than "view" stay. */
+MUST_CHECK enum status rt_pass_lines(struct rt_graph *graph, struct error *err);
 
 /* Runs while the tensors still have the dims of the exported program. */
 MUST_CHECK enum status rt_pass_softmax(struct rt_graph *graph, struct error *err);

@@ -241,11 +241,12 @@ TESTS += $(UNIT_SERVER_TESTS)
 UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch \
 	%D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_cut \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
-	%D%/test_halves %D%/test_invocation %D%/test_moves %D%/test_names %D%/test_narrow \
-	%D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute %D%/test_pipeline \
-	%D%/test_pipeline_state %D%/test_profile %D%/test_ptd %D%/test_quantize %D%/test_random \
-	%D%/test_reduce_rows %D%/test_release %D%/test_signature %D%/test_state %D%/test_steps \
-	%D%/test_vm %D%/test_winograd %D%/test_xnnpack
+	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_moves %D%/test_names \
+	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
+	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_ptd \
+	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
+	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm %D%/test_winograd \
+	%D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
@@ -297,6 +298,9 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_channels_SOURCES = %D%/test_channels.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_channels_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_channels_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_lines_SOURCES = %D%/test_lines.c %D%/graph_support.c %D%/graph_support.h
+%C%_test_lines_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_lines_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_moves_SOURCES = %D%/test_moves.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_moves_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_moves_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
