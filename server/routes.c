@@ -54,16 +54,16 @@ static void print_error(struct buf *out, const char *text, int http_status)
     }
 #define CHANGES(fn)                                                                                \
     {                                                                                              \
-        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .changes_models = true,                       \
+        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .changes = true, .changes_models = true,      \
         .print_error = print_error                                                                 \
     }
 #define ADMINISTERS(fn)                                                                            \
     {                                                                                              \
-        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .print_error = print_error                    \
+        .handler = (fn), .scope = TOKEN_SCOPE_ADMIN, .changes = true, .print_error = print_error   \
     }
 #define SHARES(fn)                                                                                 \
     {                                                                                              \
-        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .print_error = print_error                    \
+        .handler = (fn), .scope = TOKEN_SCOPE_INFER, .changes = true, .print_error = print_error   \
     }
 #define CALLS(rows, how)                                                                           \
     {                                                                                              \

@@ -3,6 +3,7 @@
 
 #include "server/request/access.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
 
@@ -120,57 +121,85 @@ static struct span allowed_origin(const struct request *request)
     return span_str("");
 }
 
-/* A browser sends short requests of any page to any address that it reaches; it only keeps the
- * answers from the page. So a page that an operator looks at could change the models of a daemon on
- * the same machine. Programs other than browsers send no Origin. */
-static bool is_of_other_page(const struct request *request)
+/* Does |host|, with or without a port, say localhost or a number? No DNS server has a say then. */
+static bool is_literal(struct span host)
 {
-    struct span origin = head_value(&request->head, HTTP_ORIGIN);
-    struct span host = head_value(&request->head, HTTP_HOST);
-    if (origin.len == 0 || allowed_origin(request).len) {
+    char text[INET_ADDRSTRLEN];
+    struct in_addr ignored;
+    const uint8_t *colon = memchr(host.ptr, ':', host.len);
+    size_t len = colon ? (size_t)(colon - host.ptr) : host.len;
+    if (host.len > 0 && host.ptr[0] == '[') { /* IPv6 */
+        return true;
+    }
+    if (len >= sizeof(text)) {
         return false;
     }
-    const char scheme_end[] = "://";
+    memcpy(text, host.ptr, len);
+    text[len] = '\0';
+    return strcasecmp(text, "localhost") == 0 || inet_pton(AF_INET, text, &ignored) == 1;
+}
+
+/*
+ * Is |origin| that of a page which came from this daemon? It has the request's Host then. But who
+ * owns a name can have it mean this address as soon as his page has come from another (DNS
+ * rebinding). So a name counts only with TLS: the daemon's certificate is for no such name.
+ */
+static bool is_own_origin(const struct request *request, struct span origin)
+{
+    static const char scheme_end[] = "://";
+    struct span host = head_value(&request->head, HTTP_HOST);
     const uint8_t *at = memmem(origin.ptr, origin.len, scheme_end, sizeof(scheme_end) - 1);
     size_t from = at ? (size_t)(at - origin.ptr) + sizeof(scheme_end) - 1 : 0;
-    return !at || origin.len - from != host.len ||
-           strncasecmp((const char *)origin.ptr + from, (const char *)host.ptr, host.len) != 0;
+    return at && origin.len - from == host.len &&
+           strncasecmp((const char *)origin.ptr + from, (const char *)host.ptr, host.len) == 0 &&
+           (request->exchange->tls_version || is_literal(host));
 }
+
+/*
+ * A browser sends short requests of any page to any address that it reaches; it only keeps the
+ * answers from the page. So a page that an operator looks at could change the models of a daemon on
+ * the same machine. Browsers say the page's origin with each POST; programs say none.
+ */
+static int check_page(struct request *request)
+{
+    struct span origin = head_value(&request->head, HTTP_ORIGIN);
+    if (!head_has(&request->head, HTTP_ORIGIN) || allowed_origin(request).len ||
+        is_own_origin(request, origin)) {
+        return 200;
+    }
+    error_set(&request->err, ST_INVALID,
+              "Origin: expected a page of a --cors-origin, or of this address by its number or as "
+              "localhost (with TLS, by any name), got one of '%.*s'",
+              SPAN_SHORT(origin));
+    return 403;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
 
 int access_begin(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct route *route = routes_get(request->match.id);
     enum listener_role role = request->exchange->role;
-    enum token_scope scope = route->scope;
     if (role == LISTENER_HEALTH && !route->is_for_probes) {
         error_set(&request->err, ST_INVALID,
                   "this address is for probes: it answers /v2/health/live, /v2/health/ready and "
                   "/metrics alone");
         return 403;
     }
-    if (scope == TOKEN_SCOPE_ADMIN && role == LISTENER_ADMIN && is_of_other_page(request)) {
-        error_set(
-            &request->err, ST_INVALID,
-            "Origin: expected a page of '%.*s' or of a --cors-origin, got one of '%.*s': this "
-            "is for administrators",
-            SPAN_SHORT(head_value(&request->head, HTTP_HOST)),
-            SPAN_SHORT(head_value(&request->head, HTTP_ORIGIN)));
-        return 403;
-    }
-    if (scope == TOKEN_SCOPE_NONE || role != LISTENER_PUBLIC) {
+    if (route->scope == TOKEN_SCOPE_NONE) {
         return 200;
     }
-    if (request->server->access.tokens.are_needed) {
-        return check_token(request, scope);
+    if (role == LISTENER_PUBLIC && request->server->access.tokens.are_needed) {
+        return check_token(request, route->scope);
     }
-    if (scope == TOKEN_SCOPE_ADMIN) {
+    if (role == LISTENER_PUBLIC && route->scope == TOKEN_SCOPE_ADMIN) {
         error_set(&request->err, ST_INVALID,
                   "this is for administrators: use an address of --admin-listen, or, with "
                   "--token-file, a token of scope admin");
         return 403;
     }
-    return 200;
+    return route->changes ? check_page(request) : 200;
 }
 
 void access_end(struct request *request)

@@ -20,6 +20,7 @@ struct route {
     bool is_long;           /* the handler runs on a thread */
     enum token_scope scope; /* that a client of --listen needs */
     bool is_for_probes;     /* answered at --health-listen, too */
+    bool changes;           /* without a token, not for pages of other origins */
     bool changes_models;    /* the handler says in request->order what is to change */
     const struct infer_ops *ops;
     const struct codec *codec;

@@ -236,8 +236,8 @@ class Client:
         return True
 
 
-def build_request(method, path, body=None, fields=()):
-    lines = [f"{method} {path} HTTP/1.1", "Host: test", *fields]
+def build_request(method, path, body=None, fields=(), host="test"):
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *fields]
     if body is not None:
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")

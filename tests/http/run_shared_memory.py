@@ -466,13 +466,31 @@ def changes_under_load():
         expect("open objects", [path for path in held if path.startswith("/dev/shm")], [])
 
 
+def pages():
+    """Without tokens, a page of another origin registers and unregisters nothing; a page that the
+    operator names, and the daemon's own, do."""
+    page = "https://app.example.org"
+    with daemon("--cors-origin", page) as server, Object(24, BYTES) as memory:
+        client = Client(server.port)
+        body = json.dumps({"key": memory.key, "byte_size": 24}).encode()
+        for host, origin, want in (("evil.example", "http://evil.example", 403),
+                                   ("127.0.0.1", "http://evil.example", 403),
+                                   ("127.0.0.1", "http://127.0.0.1", 200), ("test", page, 200)):
+            for what in ("region/r/register", "region/r/unregister", "unregister"):
+                client.send(build_request("POST", f"{REGIONS}/{what}",
+                                          body if what.endswith("/register") else b"",
+                                          [f"Origin: {origin}"], host))
+                expect(f"{what} at {host} of {origin}", client.answer(), want)
+        expect("no region", names(client), [])
+
+
 def main():
     if not os.access(SHM, os.W_OK):
         print(f"{SHM} cannot be written here")
         return SKIPPED
     report = Report()
     report.run_all((calls, kinds, strings, lists, large, regions, tensors, cut, lease,
-                    slow_owner, ways, tokens, cuda, changes_under_load))
+                    slow_owner, ways, tokens, pages, cuda, changes_under_load))
     return report.finish()
 
 

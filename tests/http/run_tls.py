@@ -620,6 +620,10 @@ def curl_asks():
                     ((), f"https://127.0.0.1:{port}/v2/health/ready"),
                     (("--unix-socket", f"{folder}/s"), "https://localhost/v2/health/ready"),
                     (("--unix-socket", f"{folder}/admin", "-X", "POST"),
+                     "https://localhost/v2/repository/models/add/load"),
+                    # A page that the daemon has shown by a name: its certificate is for the name.
+                    (("--unix-socket", f"{folder}/admin", "-X", "POST", "-H",
+                      "Host: pted.example", "-H", "Origin: https://pted.example"),
                      "https://localhost/v2/repository/models/add/load")):
                 done = subprocess.run([CURL, "-sS", "--fail", "--cacert", WORLD.authority.ca,
                                        *arguments, url], capture_output=True, text=True,
