@@ -24,9 +24,11 @@ noinst_LIBRARIES += %D%/libhal.a
 	%D%/thread.c %D%/thread.h \
 	%D%/timepoints.c %D%/timepoints.h \
 	%D%/cpu/buffer.c \
+	%D%/cpu/callers.c %D%/cpu/callers.h \
 	%D%/cpu/cpus.c %D%/cpu/cpus.h \
 	%D%/cpu/device.c %D%/cpu/device.h \
 	%D%/cpu/isa.c %D%/cpu/isa.def %D%/cpu/isa.h \
+	%D%/cpu/map.c %D%/cpu/map.h \
 	%D%/cpu/probe.c \
 	%D%/cpu/routine.c %D%/cpu/routine.h \
 	%D%/cpu/queue.c \

@@ -18,10 +18,10 @@
 #include "base/check.h"
 #include "hal/asan.h"
 #include "hal/cpu/device.h"
+#include "hal/cpu/map.h"
 
 #define MAPPED_MIN 65536 /* bytes */
 #define IMPORT_ALIGN 16  /* no element needs more */
-#define HUGE_PAGE ((size_t)2 << 20)
 
 enum origin { HEAP, MAPPED, IMPORTED };
 
@@ -42,38 +42,14 @@ static size_t mapped_bytes(size_t size)
     return align_up(size, page) + (HAL_ASAN ? page : 0);
 }
 
-static void *map(size_t bytes)
-{
-    void *host = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return host == MAP_FAILED ? NULL : host;
-}
-
-void *hal_cpu_map_aligned(size_t bytes)
-{
-    char *host = map(bytes + HUGE_PAGE);
-    if (host) {
-        size_t before = align_up((uintptr_t)host, HUGE_PAGE) - (uintptr_t)host;
-        must(before == 0 || munmap(host, before) == 0);
-        host += before;
-        must(munmap(host + bytes, HUGE_PAGE - before) == 0);
-    }
-    return host;
-}
-
-static void advise(void *host, size_t bytes)
-{
-    (void)madvise(host, bytes, MADV_HUGEPAGE); /* a hint: not every system has them */
-}
-
 static void *allocate(size_t size, enum hal_memory memory, enum origin *out_origin)
 {
     void *host = NULL;
     if (size >= MAPPED_MIN) {
         *out_origin = MAPPED;
-        host = map(mapped_bytes(size));
+        host = hal_cpu_map(mapped_bytes(size));
         if (host && memory == HAL_MEMORY_CONSTANT) {
-            advise(host, size);
+            hal_cpu_map_huge(host, size);
         }
         return host;
     }
@@ -153,14 +129,14 @@ enum status hal_cpu_buffers_new(struct hal_device *device, const size_t *sizes, 
             break;
         }
     }
-    if (bytes > 0 && bytes < SIZE_MAX - HUGE_PAGE) {
+    if (bytes > 0 && bytes < SIZE_MAX - HAL_CPU_HUGE_PAGE) {
         shared = hal_cpu_map_aligned(bytes);
     }
     if (bytes > 0 && !shared) {
         return error_set(err, ST_EXHAUSTED, "no memory for buffers of %zu bytes", bytes);
     }
     if (shared) {
-        advise(shared, bytes);
+        hal_cpu_map_huge(shared, bytes);
     }
     enum status status = share(device, shared, sizes, count, out_buffers, &used, err);
     if (status != ST_OK && used < bytes) {

@@ -33,6 +33,35 @@ static enum status command_compile(struct hal_command *command, struct error *er
     return ST_OK;
 }
 
+/* Workspace |index| of the device: first the workers' ones, then those of callers. */
+static struct hal_cpu_thread_memory *memory_at(struct hal_cpu_device *device, uint32_t index)
+{
+    uint32_t workers = device->base.props.workers;
+    return index < workers ? hal_cpu_worker_memory(device->workers, index)
+                           : &device->callers.memories[index - workers];
+}
+
+/* A call goes on where the last one has stopped. The system takes memory without the lock. */
+static bool trim(struct hal_device *base, size_t bytes_max)
+{
+    struct hal_cpu_device *device = hal_cpu_device_of(base);
+    uint32_t count = base->props.workers + hal_cpu_callers_count(&device->callers);
+    pthread_mutex_lock(&device->lock);
+    uint32_t i = device->trimmed;
+    pthread_mutex_unlock(&device->lock);
+    for (size_t left = bytes_max; i < count; i++) {
+        size_t given = hal_cpu_workspace_trim(memory_at(device, i), left);
+        if (given >= left) {
+            break; /* it may have more */
+        }
+        left -= given;
+    }
+    pthread_mutex_lock(&device->lock);
+    device->trimmed = i < count ? i : 0;
+    pthread_mutex_unlock(&device->lock);
+    return i < count;
+}
+
 static bool has_form(const struct hal_kernel *kernel)
 {
     return kernel->cpu != NULL;
@@ -48,7 +77,7 @@ const struct hal_device_ops hal_cpu_ops = {
     .command_compile = command_compile,
     .submit = hal_cpu_queue_submit,
     .progress = hal_cpu_queue_progress,
-    .trim = hal_cpu_queue_trim,
+    .trim = trim,
     .probe = hal_cpu_probe,
     .can_run = has_form,
 };

@@ -7,19 +7,18 @@
 
 #include "base/check.h"
 #include "base/list.h"
+#include "hal/cpu/callers.h"
 #include "hal/cpu/isa.h"
-#include "hal/cpu/thread_memory.h"
 #include "hal/cpu/workers.h"
 #include "hal/device_priv.h"
 
 #define HAL_CPU_BUFFER_ALIGN 64
-/* Threads that can run submissions with memory of their own at the same time. */
-#define HAL_CPU_INLINE_MAX 16
 
 struct hal_cpu_device {
     struct hal_device base;
     enum hal_cpu_isa isa;
     struct hal_cpu_workers *workers;
+    struct hal_cpu_callers callers;
 
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t idle;  /* in_flight has become 0 */
@@ -27,9 +26,6 @@ struct hal_cpu_device {
     uint64_t completed; /* submissions so far */
     struct list free_submissions;
     struct hal_cpu_slab *slabs;
-    struct hal_cpu_thread_memory memories[HAL_CPU_INLINE_MAX]; /* of callers */
-    unsigned memories_made, memories_free;
-    struct hal_cpu_thread_memory *free_memories[HAL_CPU_INLINE_MAX];
     uint32_t trimmed; /* workspaces that the present round of hal_device_trim() has looked at */
 };
 
@@ -53,9 +49,6 @@ enum status hal_cpu_buffer_import(struct hal_device *device, void *ptr, size_t s
                                   struct hal_buffer **out_buffer, struct error *err);
 void hal_cpu_buffer_free(struct hal_buffer *buffer);
 void hal_cpu_buffer_discard(struct hal_buffer *buffer, size_t offset, size_t size);
-/* A mapping of zeroed pages that begins where a huge page can; |bytes| are at most SIZE_MAX less
- * the size of one. NULL: there are no addresses. To be freed with munmap(). */
-void *hal_cpu_map_aligned(size_t bytes);
 
 /* hal/cpu/queue.c */
 MUST_CHECK enum status hal_cpu_queue_init(struct hal_cpu_device *device, struct error *err);
@@ -65,7 +58,6 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device);
 enum status hal_cpu_queue_submit(struct hal_device *device, const struct hal_submission *submission,
                                  struct error *err);
 struct hal_progress hal_cpu_queue_progress(struct hal_device *device);
-bool hal_cpu_queue_trim(struct hal_device *device, size_t bytes_max);
 
 /* hal/cpu/probe.c */
 enum status hal_cpu_probe(struct hal_device *device, struct hal_peaks *out_peaks,

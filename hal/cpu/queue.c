@@ -42,6 +42,7 @@ enum status hal_cpu_queue_init(struct hal_cpu_device *device, struct error *err)
 {
     must(pthread_mutex_init(&device->lock, NULL) == 0);
     must(pthread_cond_init(&device->idle, NULL) == 0);
+    hal_cpu_callers_init(&device->callers);
     list_init(&device->free_submissions);
     if (!add_slab(device)) {
         hal_cpu_queue_fini(device);
@@ -66,10 +67,7 @@ void hal_cpu_queue_fini(struct hal_cpu_device *device)
         free(slab);
     }
     must(device->in_flight == 0);
-    must(device->memories_free == device->memories_made);
-    for (unsigned i = 0; i < device->memories_made; i++) {
-        hal_cpu_thread_memory_fini(&device->memories[i]);
-    }
+    hal_cpu_callers_fini(&device->callers);
     pthread_cond_destroy(&device->idle);
     pthread_mutex_destroy(&device->lock);
 }
@@ -209,58 +207,6 @@ static bool waits_are_over(const struct hal_submission *submission)
     return true;
 }
 
-/* Memory for a thread that is no worker; NULL: too many such threads have some, or there is no
- * address space. The one that was used last comes first: a cache may still hold it. */
-static struct hal_cpu_thread_memory *take_memory(struct hal_cpu_device *device)
-{
-    struct hal_cpu_thread_memory *memory = NULL;
-    pthread_mutex_lock(&device->lock);
-    if (device->memories_free) {
-        memory = device->free_memories[--device->memories_free];
-    } else if (device->memories_made < HAL_CPU_INLINE_MAX &&
-               hal_cpu_thread_memory_init(&device->memories[device->memories_made])) {
-        memory = &device->memories[device->memories_made++];
-    }
-    pthread_mutex_unlock(&device->lock);
-    return memory;
-}
-
-static void put_memory(struct hal_cpu_device *device, struct hal_cpu_thread_memory *memory)
-{
-    pthread_mutex_lock(&device->lock);
-    must(memory && device->memories_free < device->memories_made);
-    device->free_memories[device->memories_free++] = memory;
-    pthread_mutex_unlock(&device->lock);
-}
-
-/* Workspace |index| of the device: first the workers' ones, then those of callers. */
-static struct hal_cpu_thread_memory *memory_at(struct hal_cpu_device *device, uint32_t index)
-{
-    uint32_t workers = device->base.props.workers;
-    return index < workers ? hal_cpu_worker_memory(device->workers, index)
-                           : &device->memories[index - workers];
-}
-
-/* A call goes on where the last one has stopped. The system takes memory without the lock. */
-bool hal_cpu_queue_trim(struct hal_device *base, size_t bytes_max)
-{
-    struct hal_cpu_device *device = hal_cpu_device_of(base);
-    pthread_mutex_lock(&device->lock);
-    uint32_t count = base->props.workers + device->memories_made, i = device->trimmed;
-    pthread_mutex_unlock(&device->lock);
-    for (size_t left = bytes_max; i < count; i++) {
-        size_t given = hal_cpu_workspace_trim(memory_at(device, i), left);
-        if (given >= left) {
-            break; /* it may have more */
-        }
-        left -= given;
-    }
-    pthread_mutex_lock(&device->lock);
-    device->trimmed = i < count ? i : 0;
-    pthread_mutex_unlock(&device->lock);
-    return i < count;
-}
-
 /*
  * Runs the submission on the caller's thread; the caller holds everything that it refers to. False:
  * there is no memory for the thread.
@@ -284,7 +230,7 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
     /* For a quick call a workspace would cost more than it saves. */
     bool is_quick = submission->caller == HAL_CALLER_QUICK;
     if (routine->needs_scratch || (routine->workspace_bytes && !is_quick)) {
-        memory = take_memory(device);
+        memory = hal_cpu_callers_take(&device->callers);
     }
     if (routine->needs_scratch && !memory) {
         return false;
@@ -306,7 +252,7 @@ static bool run_inline(struct hal_cpu_device *device, const struct hal_submissio
         hal_cpu_workspace_give(memory);
     }
     if (memory) {
-        put_memory(device, memory);
+        hal_cpu_callers_put(&device->callers, memory);
     }
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         hal_timepoint_give(&submission->signal[i], status);
@@ -334,13 +280,13 @@ static void start(struct hal_cpu_submission *submission, enum hal_caller caller)
 {
     struct hal_cpu_device *device = submission->device;
     struct hal_cpu_thread_memory *memory =
-        caller == HAL_CALLER_WAITS ? take_memory(device) : NULL;
+        caller == HAL_CALLER_WAITS ? hal_cpu_callers_take(&device->callers) : NULL;
     if (!memory) {
         hal_cpu_workers_add(device->workers, submission);
         return;
     }
     hal_cpu_workers_serve(device->workers, submission, memory);
-    put_memory(device, memory);
+    hal_cpu_callers_put(&device->callers, memory);
 }
 
 enum status hal_cpu_queue_submit(struct hal_device *base, const struct hal_submission *from,

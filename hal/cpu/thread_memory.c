@@ -8,14 +8,13 @@
 #include "base/bytes.h"
 #include "base/check.h"
 #include "hal/asan.h"
-#include "hal/cpu/device.h"
+#include "hal/cpu/map.h"
 
 /* A smaller workspace needs few small pages, and would take a huge one as a whole. */
 #define HUGE_BYTES_MIN ((size_t)1 << 20)
 
-/* Memory goes back in these, so that none of them is split. Small pages divide them. */
-#define HUGE_PAGE ((size_t)2 << 20)
-_Static_assert(HAL_CPU_WORKSPACE_BYTES % HUGE_PAGE == 0, "whole huge pages");
+/* Memory goes back in huge pages, so that none of them is split. Small pages divide them. */
+_Static_assert(HAL_CPU_WORKSPACE_BYTES % HAL_CPU_HUGE_PAGE == 0, "whole huge pages");
 
 enum { FREE, USED, TRIMMED };
 
@@ -64,10 +63,10 @@ uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t byt
         return NULL;
     }
     if (bytes >= HUGE_BYTES_MIN && !memory->is_huge) {
-        memory->is_huge = true; /* a hint: not every system has them */
-        (void)madvise(memory->workspace, HAL_CPU_WORKSPACE_BYTES, MADV_HUGEPAGE);
+        memory->is_huge = true;
+        hal_cpu_map_huge(memory->workspace, HAL_CPU_WORKSPACE_BYTES);
     }
-    size_t pages = align_up(bytes, HUGE_PAGE);
+    size_t pages = align_up(bytes, HAL_CPU_HUGE_PAGE);
     memory->is_idle = false;
     memory->used = bytes;
     memory->touched = pages > memory->touched ? pages : memory->touched;
@@ -83,7 +82,8 @@ void hal_cpu_workspace_give(struct hal_cpu_thread_memory *memory)
 
 size_t hal_cpu_workspace_trim(struct hal_cpu_thread_memory *memory, size_t bytes_max)
 {
-    size_t given = 0, most = bytes_max > HUGE_PAGE ? bytes_max / HUGE_PAGE * HUGE_PAGE : HUGE_PAGE;
+    size_t given = 0, pages = bytes_max / HAL_CPU_HUGE_PAGE;
+    size_t most = (pages ? pages : 1) * HAL_CPU_HUGE_PAGE;
     if (!change_state(memory, FREE, TRIMMED)) {
         return 0;
     }

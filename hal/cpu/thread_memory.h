@@ -23,9 +23,9 @@
 #define HAL_CPU_WORKSPACE_BYTES ((size_t)64 << 20) /* larger ones do not stay in a cache */
 
 struct hal_cpu_thread_memory {
-    void *scratch; /* HAL_CPU_SCRATCH_BYTES, page aligned; the thread's alone */
+    void *scratch;      /* HAL_CPU_SCRATCH_BYTES, page aligned; the thread's alone */
     uint8_t *workspace; /* NULL: there were no addresses for it */
-    atomic_uint state; /* of the workspace: free, or whose it is; guards what follows */
+    atomic_uint state;  /* of the workspace: free, or whose it is; guards what follows */
     bool is_huge;      /* huge pages have been asked for */
     bool is_idle;      /* hal_cpu_workspace_trim() was called since it was used */
     size_t used;       /* bytes that its owner has asked for */
