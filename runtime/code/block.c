@@ -29,11 +29,14 @@ struct cached_plan {
 void rt_block_init(struct rt_block *block, const char *name, struct hal_device *device,
                    struct rt_files *files)
 {
+    const struct hal_device_props *props = hal_device_props(device);
     *block = (struct rt_block){.magic = RT_BLOCK_MAGIC, .device = device};
     list_init(&block->plans);
     must(pthread_mutex_init(&block->mutex, NULL) == 0);
     rt_graph_init(&block->graph, name);
-    block->graph.is_host = hal_device_props(device)->is_host;
+    block->graph.is_host = props->is_host;
+    block->graph.f32_per_read = props->f32_per_read;
+    block->graph.bf16_speed = props->bf16_speed;
     block->graph.files = files;
 }
 
@@ -78,8 +81,6 @@ enum status rt_block_compile(struct rt_block *block, enum precision precision, b
     struct rt_graph *graph = &block->graph;
     struct hal_device *device = block->device;
     graph->precision = precision;
-    graph->f32_per_read = hal_device_props(device)->f32_per_read;
-    graph->bf16_speed = hal_device_props(device)->bf16_speed;
     TRY(rt_pass_resolve(graph, err));
     TRY(rt_pass_elide(graph, err));
     TRY(fuses ? rt_pass_quantize(graph, err) : ST_OK);

@@ -82,17 +82,17 @@ enum rt_op_flags {
      * of valid rows, at most the capacity. The importer declares that output and ends the block;
      * later blocks see a tensor with that many rows.
      */
-    RT_OP_EXTENT = 1 << 10,
-    RT_OP_COPY = 1 << 5,      /* if type and dims agree, output 0 equals the last tensor argument */
-    RT_OP_RANDOM = 1 << 9,    /* gives different numbers each time, so it is never folded */
-    RT_OP_POINTWISE = 1 << 7, /* an element of the output depends only on the elements at the same
+    RT_OP_EXTENT = 1 << 5,
+    RT_OP_COPY = 1 << 6,      /* if type and dims agree, output 0 equals the last tensor argument */
+    RT_OP_RANDOM = 1 << 7,    /* gives different numbers each time, so it is never folded */
+    RT_OP_POINTWISE = 1 << 8, /* an element of the output depends only on the elements at the same
                                  position in the arguments, which are broadcast */
-    RT_OP_MOVES = 1 << 11,    /* an element of an output is an element of a tensor argument, or 0 */
-    RT_OP_JOINS = 1 << 12,    /* output 0 consists of the tensors of list 0, side by side along the
+    RT_OP_MOVES = 1 << 9,     /* an element of an output is an element of a tensor argument, or 0 */
+    RT_OP_JOINS = 1 << 10,    /* output 0 consists of the tensors of list 0, side by side along the
                                  dim that argument 1 is */
-    RT_OP_PARTS = 1 << 13,    /* output 0 may be a part of the channels of a larger image, if there
+    RT_OP_PARTS = 1 << 11,    /* output 0 may be a part of the channels of a larger image, if there
                                  is no residual: see |pitch| of struct rt_tensor */
-    RT_OP_COMPLEX = 1 << 8,   /* accepts complex tensors: moves their elements, or checks them */
+    RT_OP_COMPLEX = 1 << 12,  /* accepts complex tensors: moves their elements, or checks them */
 };
 
 /*
