@@ -123,10 +123,26 @@ static void on_hangup(uv_signal_t *signal, int number)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
+/* The process was stopped, its machine slept, or others had the processor. Timers come before
+ * sockets in a turn of the loop, so what clients have sent meanwhile is not read yet. They get the
+ * time back. */
+static void postpone(struct server *server, uint64_t pause_ms, uint64_t now)
+{
+    for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
+        conn_postpone(LIST_ENTRY(node, struct conn, link), pause_ms, now);
+    }
+    server->incomplete_until_ms += server->is_draining ? pause_ms : 0;
+}
+
 static void on_sweep(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
-    uint64_t now = uv_now(&server->loop);
+    uint64_t now = uv_now(&server->loop), since_ms = now - server->swept_ms;
+    server->swept_ms = now;
+    if (since_ms > 2 * uv_timer_get_repeat(timer)) {
+        postpone(server, since_ms, now);
+        return;
+    }
     for (struct list *node = server->conns.next, *next; node != &server->conns; node = next) {
         next = node->next;
         conn_check_deadline(LIST_ENTRY(node, struct conn, link), now);
@@ -155,6 +171,7 @@ void server_start_sweep(struct server *server)
     OBJ_CHECK(server, SERVER_MAGIC);
     if (!uv_is_active((const uv_handle_t *)&server->sweep)) {
         uint64_t interval = sweep_interval_ms(server->params);
+        server->swept_ms = uv_now(&server->loop);
         uv_timer_start(&server->sweep, on_sweep, interval, interval);
     }
 }

@@ -96,6 +96,7 @@ struct server {
     int deadline_fd;         /* a timer, set to |deadline_ns| unless that is RT_SCHED_NEVER */
     uint64_t deadline_ns;    /* on the clock of uv_hrtime() */
     uv_timer_t sweep;        /* checks the deadlines of all connections; runs while there are any */
+    uint64_t swept_ms;       /* when it did so last, on the clock of the loop */
     uv_timer_t log_flush;    /* writes how many lines were suppressed */
     uv_timer_t accept_retry; /* accepts again after an error */
     uv_signal_t sighup, sigusr1;

@@ -464,6 +464,13 @@ void conn_check_deadline(struct conn *conn, uint64_t now_ms)
     }
 }
 
+void conn_postpone(struct conn *conn, uint64_t pause_ms, uint64_t now_ms)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    conn->deadline_ms += pause_ms;
+    pace_begin(&conn->exchange.pace, now_ms);
+}
+
 /* Bytes have come that the loop has not seen yet. */
 static bool has_unread(const struct conn *conn)
 {

@@ -83,6 +83,9 @@ void conn_go_on(struct conn *conn);
 /* Checks whether the deadline of the state has passed. */
 void conn_check_deadline(struct conn *conn, uint64_t now_ms);
 
+/* The loop has stood still for |pause_ms|, in which nothing of the client was read. */
+void conn_postpone(struct conn *conn, uint64_t pause_ms, uint64_t now_ms);
+
 /* Draining: an idle connection closes; others close after their answer. */
 void conn_drain(struct conn *conn);
 

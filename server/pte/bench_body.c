@@ -33,7 +33,7 @@ struct builder {
 
 static enum status lack_memory(const struct builder *m, struct error *err)
 {
-    return arena_fail(&m->out->arena, "the requests", err);
+    return arena_fail(&m->out->arena, "what is sent", err);
 }
 
 /* A further value of |to|, zeroed; NULL: no memory. */

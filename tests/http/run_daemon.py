@@ -543,6 +543,26 @@ def send_until_reset(connection):
         pass
 
 
+def stopped_process():
+    """What clients send while the process stands still is read before their time is over."""
+    limits = [f"--{name}-timeout=400ms" for name in ("header", "idle", "body")]
+    request = build_request("POST", "/v2/models/add/infer", add_body())
+    with Daemon([ADD, *limits]) as daemon:
+        clients = [Client(daemon.port) for _ in range(3)]
+        parts = (0, 20, len(request) - 20)
+        for client, part in zip(clients, parts):
+            client.send(request[:part])
+        time.sleep(0.1)
+        daemon.process.send_signal(signal.SIGSTOP)
+        for client, part in zip(clients, parts):
+            client.send(request[part:])
+        time.sleep(1)
+        daemon.process.send_signal(signal.SIGCONT)
+        for client, part in zip(clients, parts):
+            expect(f"from byte {part} on", client.answer(), 200)
+        expect("an idle client is closed", clients[0].socket.recv(1), b"")
+
+
 def too_many_connections():
     with Daemon([ADD, "--connection-count-max=4"]) as daemon:
         clients = [Client(daemon.port) for _ in range(4)]
@@ -767,8 +787,8 @@ CHECKS = (
     unix_socket, inherited_sockets, logs_keep_every_line, sockets_for_another,
     stops_at_once_when_idle, few_files, few_addresses,
     drain_finishes_requests, drain_under_load, drain_has_an_end, second_signal, doubled_signal,
-    disconnect_in_every_step, client_that_does_not_read, too_many_connections, ring_exhausted,
-    log_lines)
+    disconnect_in_every_step, client_that_does_not_read, stopped_process,
+    too_many_connections, ring_exhausted, log_lines)
 
 
 def main():
