@@ -246,15 +246,20 @@ static void tell_end(struct request *request, struct generation *generation)
 {
     const struct stops *stops = &generation->stops;
     struct tools_calls calls;
-    tools_find(called_tools(generation), span_of(stops->text.ptr, stops->ready_bytes), &calls);
+    const struct ask *ask = &generation->ask;
+    const struct span text = span_of(stops->text.ptr, stops->ready_bytes);
+    tools_find(called_tools(generation), text, &calls);
+    if (calls.count == 0 && ask->shape == ASK_CALL) {
+        tools_find_cut(ask->tools, ask->chosen_tool, text, &calls);
+    }
     size_t told = generation->told_bytes, end = calls.text_bytes;
     struct reply_piece piece = piece_of(generation, end > told ? end : told);
     if (calls.count > 0) {
         piece.calls = &calls;
-        piece.reason = piece.reason == REPLY_STOP ? REPLY_TOOLS : piece.reason;
+        piece.reason = piece.reason == REPLY_STOP && !calls.is_cut ? REPLY_TOOLS : piece.reason;
     }
     generation->reply.reason = piece.reason;
-    if (generation->ask.is_stream) {
+    if (ask->is_stream) {
         reply_print_event(&generation->reply, &piece, &request->out);
     } else {
         reply_print_choice(&generation->reply, &piece, &generation->choices);

@@ -60,16 +60,23 @@ static void print_message(const struct reply *reply, const char *status, bool ha
     buf_add_str(out, "]}");
 }
 
+/* What a call is when it is over. */
+static const char *call_status(const struct reply_piece *piece)
+{
+    return piece->calls->is_cut ? "incomplete" : "completed";
+}
+
+/* |status| is NULL as long as the call is being written: it has no arguments yet. */
 static void print_call(const struct reply *reply, const struct tools_call *call, uint32_t index,
-                       bool is_complete, struct buf *out)
+                       const char *status, struct buf *out)
 {
     buf_printf(out,
                "{\"id\":\"fc_%s_%u\",\"type\":\"function_call\",\"status\":\"%s\","
                "\"call_id\":\"call_%s_%u\",\"name\":",
-               reply->id, index, is_complete ? "completed" : "in_progress", reply->id, index);
+               reply->id, index, status ? status : "in_progress", reply->id, index);
     buf_add(out, call->name.ptr, call->name.len);
     buf_add_str(out, ",\"arguments\":");
-    json_print_string(out, is_complete ? call->arguments : span_str(""));
+    json_print_string(out, status ? call->arguments : span_str(""));
     buf_add_char(out, '}');
 }
 
@@ -92,7 +99,7 @@ void reply_response_print_output(const struct reply *reply, const struct reply_p
     }
     for (uint32_t i = 0; i < call_count(piece); i++) {
         buf_add_str(out, i > 0 || has_message(piece) ? "," : "");
-        print_call(reply, &piece->calls->calls[i], i, true, out);
+        print_call(reply, &piece->calls->calls[i], i, call_status(piece), out);
     }
 }
 
@@ -231,12 +238,11 @@ static void end_message(struct reply *reply, const struct reply_piece *piece, st
 }
 
 static void tell_item(struct reply *reply, const struct tools_call *call, uint32_t index,
-                      uint32_t place, bool is_complete, struct buf *out)
+                      uint32_t place, const char *status, struct buf *out)
 {
-    begin_event(reply, is_complete ? "response.output_item.done" : "response.output_item.added",
-                out);
+    begin_event(reply, status ? "response.output_item.done" : "response.output_item.added", out);
     buf_printf(out, ",\"output_index\":%u,\"item\":", place);
-    print_call(reply, call, index, is_complete, out);
+    print_call(reply, call, index, status, out);
     end_event(out);
 }
 
@@ -258,12 +264,12 @@ static void tell_arguments(struct reply *reply, const struct tools_call *call, u
 }
 
 static void tell_call(struct reply *reply, const struct tools_call *call, uint32_t index,
-                      uint32_t place, struct buf *out)
+                      uint32_t place, const char *status, struct buf *out)
 {
-    tell_item(reply, call, index, place, false, out);
+    tell_item(reply, call, index, place, NULL, out);
     tell_arguments(reply, call, index, place, false, out);
     tell_arguments(reply, call, index, place, true, out);
-    tell_item(reply, call, index, place, true, out);
+    tell_item(reply, call, index, place, status, out);
 }
 
 void reply_response_print_events(struct reply *reply, const struct reply_piece *piece,
@@ -290,7 +296,7 @@ void reply_response_print_events(struct reply *reply, const struct reply_piece *
         end_message(reply, piece, out);
     }
     for (uint32_t i = 0; i < call_count(piece); i++) {
-        tell_call(reply, &piece->calls->calls[i], i, i + reply->has_item, out);
+        tell_call(reply, &piece->calls->calls[i], i, i + reply->has_item, call_status(piece), out);
     }
     tell_object(reply, piece->reason == REPLY_LENGTH ? "response.incomplete" : "response.completed",
                 end_status(piece->reason), piece, out);

@@ -53,24 +53,25 @@ static bool read_name(struct json *in, bool is_function, struct json_string *out
     }
 }
 
-static bool has_tool(struct span tools, const struct json_string *name)
+/* Its name as it stands in |tools|, with its quotes; empty: there is no such tool. */
+static struct span find_tool(struct span tools, const struct json_string *name)
 {
     struct json in;
     struct error ignored;
     json_init(&in, tools);
     if (json_array(&in, &ignored) != ST_OK) {
-        return false;
+        return span_str("");
     }
     while (json_element(&in, &ignored) == ST_OK && !in.is_closed) {
         struct json_string known;
         if (!read_name(&in, false, &known)) {
-            return false;
+            return span_str("");
         }
         if (known.raw.ptr && json_string_equal(&known, name)) {
-            return true;
+            return span_of(known.raw.ptr - 1, known.raw.len + 2);
         }
     }
-    return false;
+    return span_str("");
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -108,7 +109,7 @@ static bool read_call(struct span tools, struct json *in, struct tools_calls *ou
             call.arguments = span_of(begin, (size_t)(in->at - begin));
         }
     }
-    if (call.name.len == 0 || !has_tool(tools, &name)) {
+    if (call.name.len == 0 || find_tool(tools, &name).len == 0) {
         return false;
     }
     out->calls[out->count++] = call;
@@ -166,6 +167,7 @@ void tools_find(struct span tools, struct span text, struct tools_calls *out)
 {
     struct span whole = span_trim(text, BLANKS);
     out->count = 0;
+    out->is_cut = false;
     out->text_bytes = text.len;
     if (tools.len == 0) {
         return;
@@ -183,6 +185,33 @@ void tools_find(struct span tools, struct span text, struct tools_calls *out)
     } else {
         out->text_bytes = 0;
     }
+}
+
+void tools_find_cut(struct span tools, struct span chosen, struct span text,
+                    struct tools_calls *out)
+{
+    struct json in;
+    struct json_string key;
+    struct error ignored;
+    const struct json_string wanted = {chosen, chosen.len};
+    struct tools_call call = {find_tool(tools, &wanted), span_str("")};
+    json_init(&in, text);
+    bool is_read = json_object(&in, &ignored) == ST_OK;
+    while (is_read && json_member(&in, &key, &ignored) == ST_OK && !in.is_closed) {
+        json_peek(&in); /* moves to the value */
+        const uint8_t *begin = in.at;
+        is_read = json_skip(&in, &ignored) == ST_OK;
+        const uint8_t *end = is_read ? in.at : text.ptr + text.len;
+        if (json_string_is(&key, "arguments")) {
+            call.arguments = span_of(begin, (size_t)(end - begin));
+        } else if (is_read && json_string_is(&key, "name")) {
+            call.name = span_of(begin, (size_t)(end - begin));
+        }
+    }
+    out->calls[0] = call;
+    out->count = call.name.len > 0;
+    out->is_cut = true;
+    out->text_bytes = 0;
 }
 
 size_t tools_plain_bytes(struct span text, size_t known)

@@ -28,12 +28,19 @@ struct tools_call {
 struct tools_calls {
     struct tools_call calls[TOOLS_CALLS_MAX];
     uint32_t count;
+    bool is_cut;       /* the answer has ended within its only call, so |arguments| are no JSON */
     size_t text_bytes; /* of the text before the first call: the rest of the answer */
 };
 
 /* |tools| is the JSON of the request, an array. The spans of |out| borrow from |text|. Without any
  * call |out->count| is 0, and all of the text is the answer. */
 void tools_find(struct span tools, struct span text, struct tools_calls *out);
+
+/* Likewise, of an answer that has to be a call and has ended too early: its one call, as far as it
+ * goes. |chosen|: the function to call; empty: any. A call of which not even the name is there is
+ * none, and no text either. */
+void tools_find_cut(struct span tools, struct span chosen, struct span text,
+                    struct tools_calls *out);
 
 /* Bytes at the beginning of |text|, which may grow, that are certainly not part of a call. |known|:
  * how many there were before it grew, which are not looked at again; 0 at first. */

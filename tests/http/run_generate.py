@@ -356,6 +356,37 @@ def tools():
         wait_idle(client)
 
 
+def cut_calls(client, port, members):
+    """A call that max_tokens cuts is a call, as far as it goes, and ends with "length"; a stop text
+    cuts it as well. A stream says the same."""
+    def call(**more):
+        expect("status", post(client, "/v1/chat/completions", {**members, **more}), 200)
+        choice = json.loads(client.body)["choices"][0]
+        events = stream(port, "/v1/chat/completions", {**members, **more})
+        deltas = [e["choices"][0] for e in events[:-1]]
+        streamed = [c for d in deltas for c in d["delta"].get("tool_calls", [])]
+        function = choice["message"]["tool_calls"][0]["function"]
+        expect("streamed", [c["function"] for c in streamed], [function])
+        expect("no text", (choice["message"]["content"], delta_text(events)), (None, ""))
+        expect("the same reason", deltas[-1]["finish_reason"], choice["finish_reason"])
+        return choice["finish_reason"], function["name"], function["arguments"]
+
+    reason, name, whole = call()
+    expect("whole", (reason, name, "day" in json.loads(whole)), ("tool_calls", "plan", True))
+    lengths = set()
+    for count in range(1, 100):
+        reason, name, arguments = call(max_tokens=count)
+        expect("name", name, "plan")
+        expect("begins as the whole", whole.startswith(arguments), True)
+        lengths.add(len(arguments))
+        if reason == "tool_calls":
+            break
+        expect("reason", reason, "length")
+    expect("all of it at last", (reason, arguments), ("tool_calls", whole))
+    expect("parts of it before", len(lengths) > 2, True)
+    expect("a stop text", call(stop=["day"]), ("stop", "plan", whole[:whole.index("day")]))
+
+
 def forced_calls():
     """An answer that has to be a call is one, with the arguments that the tool has."""
     def tool(name, parameters):
@@ -395,6 +426,8 @@ def forced_calls():
         calls = [c for e in events[:-1] for c in e["choices"][0]["delta"].get("tool_calls", [])]
         expect("in a stream", [c["function"]["name"] for c in calls], ["plan"])
         expect("no text", delta_text(events), "")
+        cut_calls(client, daemon.port, {"model": "chat", "messages": HELLO, "temperature": 0,
+                                        "tools": tools, "tool_choice": named("plan")})
         # A list that is larger than what a request keeps of its body; members named like a tool.
         many = [tool(f"tool{i}", {"description": "x" * 1000}) for i in range(99)]
         nested = {"type": "function", "function": {"name": "x", "function": {"function": {}}}}

@@ -147,6 +147,14 @@ def tools():
             expect("forced", [(item["type"], item["name"]) for item in forced["output"]],
                    [("function_call", "weather")])
             expect("as given", forced["tool_choice"], choice)
+        cut = respond(client, "Hello!", tools=[WEATHER], tool_choice=chosen, max_output_tokens=16)
+        item = cut["output"][0]
+        expect("cut", (cut["status"], item["type"], item["name"], item["status"]),
+               ("incomplete", "function_call", "weather", "incomplete"))
+        events = stream(daemon.port, "Hello!", tools=[WEATHER], tool_choice=chosen,
+                        max_output_tokens=16)
+        expect("cut in a stream", (events[-1]["type"], events[-2]["item"]["status"]),
+               ("response.incomplete", "incomplete"))
         events = stream(daemon.port, ASKED, tools=[WEATHER])
         expect("types", [e["type"] for e in events],
                ["response.created", "response.in_progress", "response.output_item.added",

@@ -564,6 +564,39 @@ static void expect_calls(const char *text, uint32_t count, size_t text_bytes)
     assert_int_equal(calls.text_bytes, count ? text_bytes : strlen(text));
 }
 
+/* |name| and |arguments| of the call that |text| ends in; without a name there is none. */
+static void expect_cut(const char *chosen, const char *text, const char *name,
+                       const char *arguments)
+{
+    struct tools_calls calls;
+    tools_find_cut(span_str(TOOLS), span_str(chosen), span_str(text), &calls);
+    assert_true(calls.is_cut);
+    assert_int_equal(calls.text_bytes, 0);
+    assert_int_equal(calls.count, name != NULL);
+    if (name) {
+        assert_true(span_is(calls.calls[0].name, name));
+        assert_true(span_is(calls.calls[0].arguments, arguments));
+    }
+}
+
+static void cut_tool_calls(void **state)
+{
+    (void)state;
+    const char *const whole = "{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}";
+    const char *const begin = strchr(whole + 1, '{');
+    char text[64], arguments[64];
+    for (size_t len = 0; len <= strlen(whole); len++) {
+        size_t from = (size_t)(begin - whole) < len ? (size_t)(begin - whole) : len;
+        snprintf(text, sizeof(text), "%.*s", (int)len, whole);
+        snprintf(arguments, sizeof(arguments), "%s", text + from);
+        expect_cut("", text, len >= strlen("{\"name\": \"f\"") ? "\"f\"" : NULL, arguments);
+        expect_cut("f", text, "\"f\"", arguments);
+    }
+    expect_cut("g", "", "\"g\"", "");
+    expect_cut("g", "nonsense", "\"g\"", "");
+    expect_cut("h", " {", NULL, "");
+}
+
 static void tool_calls(void **state)
 {
     (void)state;
@@ -616,6 +649,7 @@ int main(void)
         cmocka_unit_test(logarithms),         cmocka_unit_test(masks),
         cmocka_unit_test(grammars),           cmocka_unit_test(constraints),
         cmocka_unit_test(stop_strings),       cmocka_unit_test(tool_calls),
+        cmocka_unit_test(cut_tool_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
