@@ -131,7 +131,7 @@ static void postpone(struct server *server, uint64_t pause_ms, uint64_t now)
     for (struct list *node = server->conns.next; node != &server->conns; node = node->next) {
         conn_postpone(LIST_ENTRY(node, struct conn, link), pause_ms, now);
     }
-    server->incomplete_until_ms += server->is_draining ? pause_ms : 0;
+    server->drain.refuses_at_ms += server->drain.is_active ? pause_ms : 0;
 }
 
 static void on_sweep(uv_timer_t *timer)
