@@ -3,7 +3,6 @@
 
 #include "server/intake/intake.h"
 
-#include <limits.h>
 
 #include "runtime/program/program.h"
 #include "server/card/card.h"
@@ -52,8 +51,8 @@ const char *intake_kind(const struct rt_method *method)
 bool intake_has_tokenizer(const char *path)
 {
     struct sidecars sidecars;
-    char found[PATH_MAX];
-    return sidecar_init(&sidecars, path, NULL) && sidecar_find_tokenizer(&sidecars, NULL, found);
+    struct error err;
+    return sidecar_init(&sidecars, path, NULL, &err) == ST_OK && sidecar_has_tokenizer(&sidecars);
 }
 
 static enum status verify_generation(struct rt_method *method, const struct card *card,

@@ -4,7 +4,6 @@
 
 #include "server/intake/medium.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,15 +163,10 @@ static enum status load_words(struct medium *medium, const char *path, const cha
                               struct error *err)
 {
     struct sidecars sidecars;
-    char found[PATH_MAX];
-    if (!sidecar_init(&sidecars, path, tokenizer)) {
-        return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
-    }
-    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
-        return error_set(err, ST_INVALID, "text: there is no tokenizer beside the program");
-    }
-    return words_load(found, &medium->words, err) == ST_OK ? ST_OK
-                                                           : sidecar_forget_folder(found, err);
+    TRY(sidecar_init(&sidecars, path, tokenizer, err));
+    return sidecar_has_tokenizer(&sidecars)
+               ? sidecar_load_words(&sidecars, &medium->words, err)
+               : error_set(err, ST_INVALID, "text: there is no tokenizer beside the program");
 }
 
 static enum status take_text(struct medium *medium, struct rt_method *method,

@@ -3,7 +3,6 @@
 
 #include "server/language/embedder.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,19 +180,14 @@ static enum status find_words(struct embedder *embedder, const char *path, const
                               bool is_said, bool *out_is_one, struct error *err)
 {
     struct sidecars sidecars;
-    char found[PATH_MAX];
     *out_is_one = false;
-    if (!sidecar_init(&sidecars, path, tokenizer)) {
-        return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
-    }
-    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
+    TRY(sidecar_init(&sidecars, path, tokenizer, err));
+    if (!sidecar_has_tokenizer(&sidecars)) {
         return is_said ? error_set(err, ST_INVALID,
                                    "embedding: there is no tokenizer beside the program")
                        : ST_OK;
     }
-    if (words_load(found, &embedder->words, err) != ST_OK) {
-        return sidecar_forget_folder(found, err);
-    }
+    TRY(sidecar_load_words(&sidecars, &embedder->words, err));
     embedder->pad = words_pad(embedder->words);
     *out_is_one =
         is_said || !embedder->has_states || embedder->width != words_count(embedder->words);

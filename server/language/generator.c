@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -22,10 +21,6 @@
 
 /* The texts of all tokens together. */
 #define TEXTS_BYTES_MAX (256 << 20)
-
-/* Of generation_config.json. */
-#define CONFIG_BYTES_MAX (1 << 20)
-#define CONFIG_VALUES_MAX (1 << 14)
 
 /* ---- constant methods ------------------------------------------------------------------------ */
 
@@ -177,24 +172,12 @@ static enum status take_ends(struct generator *generator, const struct document 
     return ST_OK;
 }
 
-static enum status read_ends(struct generator *generator, const char *path, struct error *err)
+static enum status take_member(void *user, const struct document *document,
+                               const struct cJSON *member, struct error *err)
 {
-    const struct document_limits limits = {CONFIG_BYTES_MAX, CONFIG_VALUES_MAX};
-    struct document document;
-    enum status status = ST_OK;
-    if (access(path, F_OK) != 0) {
-        return ST_OK;
-    }
-    TRY(document_open(path, &limits, &document, err));
-    const struct cJSON *member =
-        document_type(document.root) == JSON_OBJECT ? document_first(document.root) : NULL;
-    for (; status == ST_OK && member; member = document_next(member)) {
-        if (document_is(member, "eos_token_id")) {
-            status = take_ends(generator, &document, member, err);
-        }
-    }
-    document_close(&document);
-    return status;
+    struct generator *generator = user;
+    return document_is(member, "eos_token_id") ? take_ends(generator, document, member, err)
+                                               : ST_OK;
 }
 
 /* Where ids are not given, they are found by the texts of tokens. */
@@ -228,16 +211,13 @@ static enum status check_size(const struct generator *generator, struct error *e
 static enum status read_settings(struct generator *generator, const struct sidecars *sidecars,
                                  struct error *err)
 {
-    char config[PATH_MAX], jinja[PATH_MAX], ends[PATH_MAX];
+    char config[PATH_MAX], jinja[PATH_MAX];
     sidecar_find(sidecars, "tokenizer_config.json", config);
     sidecar_find(sidecars, "chat_template.jinja", jinja);
-    sidecar_find(sidecars, "generation_config.json", ends);
     if (chat_open(&generator->chat, config, jinja, err) != ST_OK) {
         return error_prefix(err, "tokenizer_config.json: ");
     }
-    if (read_ends(generator, ends, err) != ST_OK) {
-        return error_prefix(err, "generation_config.json: ");
-    }
+    TRY(sidecar_read_generation_config(sidecars, take_member, generator, err));
     take_tokens(generator);
     return ST_OK;
 }
@@ -246,19 +226,14 @@ static enum status find_words(struct generator *generator, const char *path, con
                               struct error *err)
 {
     struct sidecars sidecars;
-    char found[PATH_MAX];
-    if (!sidecar_init(&sidecars, path, tokenizer)) {
-        return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
-    }
-    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
+    TRY(sidecar_init(&sidecars, path, tokenizer, err));
+    if (!sidecar_has_tokenizer(&sidecars)) {
         error_set(&generator->chat.failure, ST_UNSUPPORTED, "there is no chat template");
         return generator->vocab == WORDS_BYTES ? words_new_bytes(&generator->words, err) : ST_OK;
     }
-    if (words_load(found, &generator->words, err) != ST_OK) {
-        return sidecar_forget_folder(found, err);
-    }
+    TRY(sidecar_load_words(&sidecars, &generator->words, err));
     if (check_size(generator, err) != ST_OK) {
-        return error_prefix(err, "%.200s: ", found);
+        return error_prefix(err, "%.200s: ", sidecars.tokenizer);
     }
     return read_settings(generator, &sidecars, err);
 }

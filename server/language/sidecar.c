@@ -8,6 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/language/words.h"
+#include "server/process/document.h"
+
+#define GENERATION_CONFIG "generation_config.json"
+#define CONFIG_BYTES_MAX (1 << 20)
+#define CONFIG_VALUES_MAX (1 << 14)
+
 static bool is_folder(const char *path)
 {
     struct stat info;
@@ -24,9 +31,9 @@ static bool take_folder(struct sidecars *sidecars, const char *path)
     return written >= 0 && written < PATH_MAX - NAME_MAX;
 }
 
-bool sidecar_init(struct sidecars *sidecars, const char *program, const char *tokenizer)
+/* False: a path is too long. */
+static bool take_paths(struct sidecars *sidecars, const char *program, const char *tokenizer)
 {
-    *sidecars = (struct sidecars){.folder = ""};
     if (tokenizer || !program) {
         return !tokenizer || (strlen(tokenizer) < PATH_MAX && take_folder(sidecars, tokenizer));
     }
@@ -59,9 +66,11 @@ void sidecar_find(const struct sidecars *sidecars, const char *name, char out[PA
     }
 }
 
-bool sidecar_find_tokenizer(const struct sidecars *sidecars, const char *said, char out[PATH_MAX])
+/* Puts the path of the tokenizer into |sidecars|. False: it is too long. */
+static bool find_tokenizer(struct sidecars *sidecars, const char *said)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model"};
+    char *out = sidecars->tokenizer;
     if (said) {
         return snprintf(out, PATH_MAX, "%s", said) < PATH_MAX;
     }
@@ -73,10 +82,22 @@ bool sidecar_find_tokenizer(const struct sidecars *sidecars, const char *said, c
             }
         }
     }
-    return false;
+    out[0] = '\0';
+    return true;
 }
 
-enum status sidecar_forget_folder(const char *path, struct error *err)
+enum status sidecar_init(struct sidecars *sidecars, const char *program, const char *tokenizer,
+                         struct error *err)
+{
+    *sidecars = (struct sidecars){.folder = ""};
+    return take_paths(sidecars, program, tokenizer) && find_tokenizer(sidecars, tokenizer)
+               ? ST_OK
+               : error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
+}
+
+/* Takes the folder of |path| off the beginning of the text in |err|. A missing file is called the
+ * tokenizer. */
+static enum status forget_folder(const char *path, struct error *err)
 {
     const char *name = strrchr(path, '/');
     size_t folder = name ? (size_t)(name + 1 - path) : 0;
@@ -84,4 +105,33 @@ enum status sidecar_forget_folder(const char *path, struct error *err)
         memmove(err->text, err->text + folder, strlen(err->text + folder) + 1);
     }
     return err->code == ST_NOT_FOUND ? error_prefix(err, "tokenizer ") : err->code;
+}
+
+enum status sidecar_load_words(const struct sidecars *sidecars, struct words **out,
+                               struct error *err)
+{
+    const char *path = sidecars->tokenizer;
+    return words_load(path, out, err) == ST_OK ? ST_OK : forget_folder(path, err);
+}
+
+enum status sidecar_read_generation_config(const struct sidecars *sidecars, sidecar_member_f *fn,
+                                           void *user, struct error *err)
+{
+    const struct document_limits limits = {CONFIG_BYTES_MAX, CONFIG_VALUES_MAX};
+    struct document document;
+    char path[PATH_MAX];
+    sidecar_find(sidecars, GENERATION_CONFIG, path);
+    if (access(path, F_OK) != 0) {
+        return ST_OK;
+    }
+    enum status status = document_open(path, &limits, &document, err);
+    if (status == ST_OK) {
+        const struct cJSON *member =
+            document_type(document.root) == JSON_OBJECT ? document_first(document.root) : NULL;
+        for (; status == ST_OK && member; member = document_next(member)) {
+            status = fn(user, &document, member, err);
+        }
+        document_close(&document);
+    }
+    return status == ST_OK ? ST_OK : error_prefix(err, GENERATION_CONFIG ": ");
 }

@@ -11,23 +11,44 @@
 
 #include "base/status.h"
 
+struct document;
+struct cJSON;
+struct words;
+
 struct sidecars {
-    char folder[PATH_MAX]; /* with a slash at its end; "": the present one */
-    char stem[PATH_MAX];   /* the name of the program without its ending; "": none */
+    char folder[PATH_MAX];    /* with a slash at its end; "": the present one */
+    char stem[PATH_MAX];      /* the name of the program without its ending; "": none */
+    char tokenizer[PATH_MAX]; /* the path of the tokenizer; "": there is none */
 };
 
-/* |program| is the path of the program, or NULL; |tokenizer| a file or a folder, or NULL. False: a
- * path is too long. */
-bool sidecar_init(struct sidecars *sidecars, const char *program, const char *tokenizer);
+/*
+ * |program| is the path of the program, or NULL; |tokenizer| the file or folder of the tokenizer
+ * that was said for it, or NULL: then it is looked for. ST_TOO_LARGE: a path is too long.
+ */
+MUST_CHECK enum status sidecar_init(struct sidecars *sidecars, const char *program,
+                                    const char *tokenizer, struct error *err);
+
+static inline bool sidecar_has_tokenizer(const struct sidecars *sidecars)
+{
+    return sidecars->tokenizer[0] != '\0';
+}
+
+/* The words of the tokenizer, which is there. The text of an error leaves out its folder: clients
+ * see the text, and need not know where our files are. */
+MUST_CHECK enum status sidecar_load_words(const struct sidecars *sidecars, struct words **out,
+                                          struct error *err);
 
 /* The path of |name|, which need not exist, at |out|. */
 void sidecar_find(const struct sidecars *sidecars, const char *name, char out[PATH_MAX]);
 
-/* Where the tokenizer is: |said|, unless that is NULL. False: there is none. */
-bool sidecar_find_tokenizer(const struct sidecars *sidecars, const char *said, char out[PATH_MAX]);
+/* A member of the object that a JSON file has. */
+typedef enum status sidecar_member_f(void *user, const struct document *document,
+                                     const struct cJSON *member, struct error *err);
 
-/* Takes the folder of |path| off the beginning of the text in |err|: clients, who see the text,
- * need not know where our files are. A missing file is called the tokenizer. */
-enum status sidecar_forget_folder(const char *path, struct error *err);
+/* Calls |fn| for each member of generation_config.json, which need not exist. The text of an error
+ * begins with the name of the file. */
+MUST_CHECK enum status sidecar_read_generation_config(const struct sidecars *sidecars,
+                                                      sidecar_member_f *fn, void *user,
+                                                      struct error *err);
 
 #endif

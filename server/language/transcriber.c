@@ -3,12 +3,10 @@
 
 #include "server/language/transcriber.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/check.h"
@@ -27,10 +25,6 @@
 #define CONTEXT_MAX (1 << 16)
 #define VOCAB_MAX (1 << 22)
 #define WINDOW_SAMPLES_MAX (1 << 24)
-
-/* Of generation_config.json. */
-#define CONFIG_BYTES_MAX (1 << 20)
-#define CONFIG_VALUES_MAX (1 << 14)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
@@ -134,9 +128,10 @@ static enum status take_ids(struct transcriber_ids *ids, const struct document *
     return ST_OK;
 }
 
-static enum status take_member(struct transcriber *transcriber, const struct document *document,
+static enum status take_member(void *user, const struct document *document,
                                const struct cJSON *member, struct error *err)
 {
+    struct transcriber *transcriber = user;
     uint64_t number;
     if (document_is(member, "suppress_tokens")) {
         return take_ids(&transcriber->suppressed, document, member, err);
@@ -156,24 +151,6 @@ static enum status take_member(struct transcriber *transcriber, const struct doc
         transcriber->first_time_max = (uint32_t)number;
     }
     return ST_OK;
-}
-
-static enum status read_config(struct transcriber *transcriber, const char *path, struct error *err)
-{
-    const struct document_limits limits = {CONFIG_BYTES_MAX, CONFIG_VALUES_MAX};
-    struct document document;
-    enum status status = ST_OK;
-    if (access(path, F_OK) != 0) {
-        return ST_OK;
-    }
-    TRY(document_open(path, &limits, &document, err));
-    const struct cJSON *member =
-        document_type(document.root) == JSON_OBJECT ? document_first(document.root) : NULL;
-    for (; status == ST_OK && member; member = document_next(member)) {
-        status = take_member(transcriber, &document, member, err);
-    }
-    document_close(&document);
-    return status == ST_OK ? ST_OK : error_prefix(err, "generation_config.json: ");
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
@@ -258,23 +235,19 @@ static enum status open_words(struct transcriber *transcriber, const char *path,
                               const char *tokenizer, struct error *err)
 {
     struct sidecars sidecars;
-    char found[PATH_MAX], config[PATH_MAX];
-    if (!sidecar_init(&sidecars, path, tokenizer)) {
-        return error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
-    }
-    if (!sidecar_find_tokenizer(&sidecars, tokenizer, found)) {
+    TRY(sidecar_init(&sidecars, path, tokenizer, err));
+    if (!sidecar_has_tokenizer(&sidecars)) {
         return ST_OK;
     }
-    TRY(words_load(found, &transcriber->words, err));
+    TRY(sidecar_load_words(&sidecars, &transcriber->words, err));
     if (words_count(transcriber->words) > transcriber->vocab) {
         return error_set(
             err, ST_INVALID,
             "%.200s: the tokenizer has %u tokens, the model's vocabulary %u: expected no "
             "more",
-            found, words_count(transcriber->words), transcriber->vocab);
+            sidecars.tokenizer, words_count(transcriber->words), transcriber->vocab);
     }
-    sidecar_find(&sidecars, "generation_config.json", config);
-    TRY(read_config(transcriber, config, err));
+    TRY(sidecar_read_generation_config(&sidecars, take_member, transcriber, err));
     TRY(find_tokens(transcriber, err));
     if (!is_multilingual_needed(transcriber)) {
         transcriber->language_count = 0; /* a single one is not told */
