@@ -2,7 +2,7 @@
 # The daemon and its companion. Both main() are small. The rest is in archives, from the top down.
 SERVER_CFLAGS = $(AM_CFLAGS) $(UV_CFLAGS) $(LLHTTP_CFLAGS) $(ZLIB_CFLAGS) $(CJSON_CFLAGS) \
 	$(OPENSSL_CFLAGS) $(CURL_CFLAGS)
-SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
+SERVER_LIBS = %D%/libserver.a %D%/cli/libcli.a %D%/profile/libprofile.a \
 	%D%/model/libmodel.a %D%/intake/libintake.a %D%/language/liblanguage.a \
 	%D%/card/libcard.a %D%/answer/libanswer.a \
 	%D%/console/libconsole.a %D%/text/libtext.a %D%/media/libmedia.a %D%/http/libhttp.a \
@@ -10,7 +10,7 @@ SERVER_LIBS = %D%/libserver.a %D%/pte/libcommands.a %D%/profile/libprofile.a \
 	$(LLHTTP_ARCHIVE) \
 	$(RUNTIME_LIBS) $(UV_LIBS) $(LLHTTP_LIBS) $(ZLIB_LIBS) $(CJSON_LIBS)
 
-include server/pte/local.mk
+include server/cli/local.mk
 include server/profile/local.mk
 include server/model/local.mk
 include server/intake/local.mk
@@ -44,7 +44,7 @@ bin_PROGRAMS += pted pte
 pted_SOURCES = %D%/main.c
 pted_CFLAGS = $(SERVER_CFLAGS)
 pted_LDADD = $(SERVER_LIBS)
-pte_SOURCES = %D%/pte/main.c
+pte_SOURCES = %D%/cli/main.c
 pte_CFLAGS = $(SERVER_CFLAGS)
 pte_LDADD = $(SERVER_LIBS)
 

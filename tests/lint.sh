@@ -79,18 +79,19 @@ include_rules() {
             return "runtime/(load/load|call/(speculation|invocation|batch|profile)|" \
                 "pipeline/(pipeline|cascade)|" \
                 "program/(adapt|example|names|oracle|outline|program|resident|results|" \
-                "signature|state|summary)|sched/[a-z_]+|import/operators|pte/files)\\.h$)"
+                "signature|state|summary)|sched/(job|prefix|sched|sequence)|import/operators|" \
+                "pte/files)\\.h$)"
         }
         # The same for a folder of the server: itself and the folders below it.
         function server_folders(file, part, seen) {
             split(file, part, "/")
             seen = "^(config\\.h$|base/|hal/[a-z_]+\\.h$|protocol/|" \
-                "server/(process|" part[2] (part[2] == "pte" ? "|profile|text|intake|media" : "") \
+                "server/(process|" part[2] (part[2] == "cli" ? "|profile|text|intake|media" : "") \
                 (part[2] == "model" ? "|language|text|intake" : "") \
                 (part[2] == "intake" ? "|card|language|media" : "") \
                 (part[2] == "card" ? "|answer" : "") (part[2] == "answer" ? "|media" : "") \
                 (part[2] == "language" ? "|text|media" : "") ")/|"
-            if (part[2] ~ /^(model|pte)$/) return seen "server/card/|" runtime_doors()
+            if (part[2] ~ /^(model|cli)$/) return seen "server/card/|" runtime_doors()
             if (part[2] ~ /^(card|profile|language|intake)$/) return seen runtime_doors()
             return seen "^$)"
         }
@@ -129,7 +130,7 @@ include_rules() {
             if (file == "hal/drivers.c") return "^(config\\.h$|base/|hal/)"
             if (file ~ /^hal\//) return "^(config\\.h$|base/|hal/[a-z_]+\\.(h|def)$)"
             if (file ~ /^runtime\//) return layers(file)
-            if (file ~ /^server\/(process|profile|pte|http|model|intake|language|card)\// ||
+            if (file ~ /^server\/(process|profile|cli|http|model|intake|language|card)\// ||
                 file ~ /^server\/(answer|text|media)\//)
                 return server_folders(file)
             if (file ~ /^server\/(api|conf|connection|generation|infer|observe|request)\// ||

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/pte/bench_arrivals.h"
-#include "server/pte/bench_fields.h"
-#include "server/pte/bench_histogram.h"
-#include "server/pte/bench_sweep.h"
+#include "server/cli/bench_arrivals.h"
+#include "server/cli/bench_fields.h"
+#include "server/cli/bench_histogram.h"
+#include "server/cli/bench_sweep.h"
 
 #define MS UINT64_C(1000000)
 #define S UINT64_C(1000000000)

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "protocol/json.h"
-#include "server/pte/bench_fields.h"
-#include "server/pte/bench_options.h"
-#include "server/pte/bench_plot.h"
-#include "server/pte/bench_report.h"
-#include "server/pte/npy.h"
+#include "server/cli/bench_fields.h"
+#include "server/cli/bench_options.h"
+#include "server/cli/bench_plot.h"
+#include "server/cli/bench_report.h"
+#include "server/cli/npy.h"
 
 #define MS UINT64_C(1000000)
 
@@ -92,7 +92,7 @@ static struct bench_model *read_model(void)
         {.name = "c", .kind = RT_IO_TENSOR, .dtype = DT_I64, .is_fixed = true},
     };
     static struct shape examples[3] = {{2, {1, 3}}, {1, {2}}, {0}};
-    const struct pte_remote remote = {.ios = ios, .io_count = 3, .examples = examples};
+    const struct cli_remote remote = {.ios = ios, .io_count = 3, .examples = examples};
     for (int i = 0; i < 3; i++) {
         ios[i].shape = examples[i];
     }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/pte/npy.h"
+#include "server/cli/npy.h"
 
 static struct buf file;
 

@@ -2,21 +2,21 @@
 /* The text that `pte run` prints for results. */
 #include "config.h"
 
-#include "server/pte/print.h"
+#include "server/cli/print.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "tests/unit/unit.h"
 
-static const struct pte_print_top unasked = {.count = PTE_PRINT_TOP_DEFAULT};
+static const struct cli_print_top unasked = {.count = CLI_PRINT_TOP_DEFAULT};
 static struct buf out;
 
 static const char *print(enum dtype dtype, struct shape shape, const void *bytes,
-                         struct pte_print_top top)
+                         struct cli_print_top top)
 {
     buf_reset(&out);
-    pte_print_tensor(&out, "y", dtype, &shape, bytes, &top);
+    cli_print_tensor(&out, "y", dtype, &shape, bytes, &top);
     buf_add_char(&out, '\0');
     assert_false(buf_failed(&out));
     return (const char *)out.ptr;
@@ -126,12 +126,12 @@ static void scores_have_their_largest(void **state)
     assert_null(strstr(print(DT_F32, boxes, f, unasked), "top"));
     assert_null(strstr(print(DT_F32, image, f, unasked), "top"));
     assert_null(
-        strstr(print(DT_F32, one, f, (struct pte_print_top){.count = 0, .is_asked = true}), "top"));
+        strstr(print(DT_F32, one, f, (struct cli_print_top){.count = 0, .is_asked = true}), "top"));
     assert_non_null(
-        strstr(print(DT_F32, boxes, f, (struct pte_print_top){.count = 1, .is_asked = true}),
+        strstr(print(DT_F32, boxes, f, (struct cli_print_top){.count = 1, .is_asked = true}),
                "  top 1 of row 0: 3: 10\n"));
     assert_non_null(
-        strstr(print(DT_F32, one, f, (struct pte_print_top){.count = 99, .is_asked = true}),
+        strstr(print(DT_F32, one, f, (struct cli_print_top){.count = 99, .is_asked = true}),
                "  top 10: "));
 }
 
@@ -143,7 +143,7 @@ static void classes_have_labels(void **state)
                                   {(const uint8_t *)"b\x1b[2J", 5},
                                   {(const uint8_t *)"c", 1},
                                   {(const uint8_t *)"", 0}};
-    struct pte_print_top top = {.count = 3, .is_asked = true, .labels = labels, .label_count = 4};
+    struct cli_print_top top = {.count = 3, .is_asked = true, .labels = labels, .label_count = 4};
     (void)state;
     assert_non_null(strstr(print(DT_F32, (struct shape){1, {4}}, f, top),
                            "  top 3: 1 \"b\\u001b[2J\": 3, 3 \"\": 2, 2 \"c\": 1\n"));
@@ -169,9 +169,9 @@ static void scalars_have_pythons_names(void **state)
     const double d = 0.5;
     const bool b = true;
     buf_reset(&out);
-    pte_print_scalar(&out, "a", DT_I64, &i);
-    pte_print_scalar(&out, "b", DT_F64, &d);
-    pte_print_scalar(&out, "c", DT_BOOL, &b);
+    cli_print_scalar(&out, "a", DT_I64, &i);
+    cli_print_scalar(&out, "b", DT_F64, &d);
+    cli_print_scalar(&out, "c", DT_BOOL, &b);
     buf_add_char(&out, '\0');
     assert_string_equal((const char *)out.ptr, "a: int -3\nb: float 0.5\nc: bool true\n");
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/pte/target.h"
+#include "server/cli/target.h"
 
 /* |text| means these parts. */
 static void expect_target(const char *text, const char *base, const char *socket, const char *model,

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "server/pte/top.h"
+#include "server/cli/top.h"
 
 #define SECOND 1000000000ull
 

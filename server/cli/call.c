@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* Each call is a fresh invocation with inputs decoded again, so that calls do not affect each
+ * other. The measured time covers preparing, submitting and waiting, but not decoding. */
+#include "config.h"
+
+#include "server/cli/call.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "hal/device.h"
+#include "hal/pool.h"
+#include "runtime/call/profile.h"
+#include "runtime/program/example.h"
+#include "runtime/program/names.h"
+#include "server/card/card.h"
+#include "server/process/options.h"
+#include "server/cli/input.h"
+#include "server/cli/cli.h"
+
+#define CALL_WORKERS_MAX 1024
+#define CALL_RING_BYTES_MAX ((size_t)4 << 30)
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+enum status cli_call_number(struct args *args, const struct arg *arg, uint64_t min, uint64_t max,
+                            uint64_t *out, struct error *err)
+{
+    const char *text;
+    TRY(args_value(args, arg, &text, err));
+    enum status status = options_parse_number(text, OPTION_COUNT, min, max, out, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
+}
+
+/* |take| gets what is not one of |options|. */
+static enum status set_option(struct cli_call_options *options, struct args *args,
+                              const struct arg *arg, cli_call_take_f *take, void *own,
+                              struct error *err)
+{
+    const struct {
+        const char *name, **text;
+    } texts[] = {
+        {"--method", &options->method},
+        {"--device", &options->device},
+        {"--cpu", &options->cpu_level},
+        {"--card", &options->card},
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (span_is(arg->option, texts[i].name)) {
+            options->of_file = i > 0 ? texts[i].name : options->of_file;
+            return args_value(args, arg, texts[i].text, err);
+        }
+    }
+    if (span_is(arg->option, "--workers")) {
+        options->of_file = "--workers";
+        return cli_call_number(args, arg, 1, CALL_WORKERS_MAX, &options->workers, err);
+    }
+    if (span_is(arg->option, "--precision")) {
+        options->of_file = "--precision";
+        return cli_precision(args, arg, &options->precision, err);
+    }
+    if (span_is(arg->option, "--data")) {
+        options->of_file = "--data";
+        return args_add_value(args, arg, options->data, &options->data_count, RT_DATA_FILES_MAX,
+                              err);
+    }
+    if (span_is(arg->option, "--input")) {
+        return args_add_value(args, arg, options->inputs.inputs, &options->inputs.input_count,
+                              CLI_INPUTS_MAX, err);
+    }
+    if (span_is(arg->option, "--shape")) {
+        return args_add_value(args, arg, options->inputs.shapes, &options->inputs.shape_count,
+                              CLI_INPUTS_MAX, err);
+    }
+    return take(own, args, arg, err);
+}
+
+enum status cli_call_parse(int argc, char *const argv[], struct cli_call_options *options,
+                           cli_call_take_f *take, void *own, struct error *err)
+{
+    struct args args = {.count = argc, .items = argv};
+    options->precision = PRECISION_FAST;
+    for (struct arg arg; args_next(&args, &arg);) {
+        if (arg.option.len > 0) {
+            TRY(set_option(options, &args, &arg, take, own, err));
+        } else if (options->path) {
+            TRY(cli_inputs_add(&options->inputs, arg.text, err));
+        } else {
+            options->path = arg.text;
+        }
+    }
+    return options->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static enum status find_method(struct cli_call *call, struct error *err)
+{
+    if (cli_find_method(call->program, call->options->method, &call->method, err) != ST_OK) {
+        return error_prefix(err, "%s: ", call->options->path);
+    }
+    const struct error *failure = rt_method_failure(call->method);
+    return failure ? error_set(err, failure->code, "method '%s': %s", rt_method_name(call->method),
+                               failure->text)
+                   : ST_OK;
+}
+
+static bool is_file(const char *text)
+{
+    const char *equals = strchr(text, '=');
+    return access(equals ? equals + 1 : text, F_OK) == 0 &&
+           !cli_input_is_tensor(equals ? equals + 1 : text);
+}
+
+/* A file is given that is no tensor: without a card nobody knows what it is. */
+static enum status say_card(const struct cli_call *call, struct error *err)
+{
+    const struct cli_inputs_options *given = &call->options->inputs;
+    char beside[PATH_MAX];
+    struct error why = *err;
+    bool has_file = false;
+    for (uint32_t i = 0; i < given->file_count; i++) {
+        has_file = has_file || is_file(given->files[i]);
+    }
+    for (uint32_t i = 0; i < given->input_count; i++) {
+        has_file = has_file || is_file(given->inputs[i]);
+    }
+    return call->card || !has_file || !card_path_of(call->options->path, beside, sizeof(beside))
+               ? err->code
+               : error_set(err, why.code,
+                           "%.240s; there is no %.100s: "
+                           "`pte card %.60s >%.100s` begins one",
+                           why.text, beside, call->options->path, beside);
+}
+
+enum status cli_call_open(struct cli_call *call, const struct cli_call_options *options,
+                          struct error *err)
+{
+    *call = (struct cli_call){.options = options};
+    must(uv_sem_init(&call->done, 0) == 0);
+    const struct hal_device_options device_options = {
+        .workers = (uint32_t)call->options->workers,
+        .cpu_level = call->options->cpu_level,
+    };
+    const char *name = call->options->device ? call->options->device : "cpu";
+    TRY(hal_device_open(name, &device_options, &call->device, err));
+    TRY(hal_pool_new_up_to(call->device, CALL_RING_BYTES_MAX, &call->pool, err));
+    struct rt_load_options load_options = {
+        .device = call->device,
+        .data_paths = call->options->data,
+        .data_count = call->options->data_count,
+        .precision = call->options->precision,
+    };
+    TRY(cli_load(options->path, &load_options, options->card, &call->program, &call->card, err));
+    TRY(find_method(call, err));
+    TRY(cli_media_open(call, err));
+    uint32_t count = rt_method_input_count(call->method);
+    enum status status =
+        cli_inputs_assign(&call->inputs, count ? rt_method_input(call->method, 0) : NULL,
+                          call->media.kinds, count, &options->inputs, err);
+    return status == ST_OK ? ST_OK : say_card(call, err);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static enum status set_tensor(void *own, uint32_t index, enum dtype dtype,
+                              const struct shape *shape, void **out_ptr, struct error *err)
+{
+    struct cli_call *call = own;
+    return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+}
+
+static enum status set_integer(void *own, uint32_t index, int64_t value, struct error *err)
+{
+    struct cli_call *call = own;
+    return rt_invocation_int(call->invocation, index, value, err);
+}
+
+static enum status set_number(void *own, uint32_t index, double value, struct error *err)
+{
+    struct cli_call *call = own;
+    return rt_invocation_float(call->invocation, index, value, err);
+}
+
+static enum status set_flag(void *own, uint32_t index, bool value, struct error *err)
+{
+    struct cli_call *call = own;
+    return rt_invocation_bool(call->invocation, index, value, err);
+}
+
+static enum status set_string(void *own, uint32_t index, struct span value, struct error *err)
+{
+    struct cli_call *call = own;
+    return rt_invocation_string(call->invocation, index, value, err);
+}
+
+static enum status set_media(void *own, uint32_t index, const char *const *items, uint32_t count,
+                             struct shape *out_shape, struct error *err)
+{
+    return cli_media_set(own, index, items, count, out_shape, err);
+}
+
+static const struct cli_input_ops invocation_ops = {
+    .tensor = set_tensor,
+    .integer = set_integer,
+    .number = set_number,
+    .flag = set_flag,
+    .string = set_string,
+    .media = set_media,
+};
+
+static void on_done(struct rt_invocation *invocation, enum status status, void *arg)
+{
+    (void)invocation;
+    struct cli_call *call = arg;
+    call->done_status = status;
+    uv_sem_post(&call->done);
+}
+
+static enum status choose(void *own, const struct shape *const *given, struct shape *shapes,
+                          struct error *err)
+{
+    struct cli_call *call = own;
+    return rt_example_shapes(call->method, given, shapes, err);
+}
+
+/* Why the call failed, with the element that is to blame, if one is. */
+static enum status explain(const struct cli_call *call, struct error *err)
+{
+    const struct rt_culprit *culprit = rt_invocation_culprit(call->invocation);
+    char element[RT_CULPRIT_TEXT_MAX];
+    error_set(err, call->done_status, "%s", rt_invocation_error(call->invocation)->text);
+    return culprit->is_known
+               ? error_prefix(err, "%s%s: ", rt_method_input(call->method, culprit->input)->name,
+                              rt_culprit_print(culprit, element))
+               : error_prefix(err, "run: ");
+}
+
+enum status cli_call_once(struct cli_call *call, uint64_t *out_ns, struct error *err)
+{
+    rt_invocation_free(call->invocation);
+    call->invocation = NULL;
+    TRY(rt_invocation_new(call->method, call->pool, &call->invocation, err));
+    if (cli_inputs_set(&call->inputs, &invocation_ops, choose, call, err) != ST_OK) {
+        return say_card(call, err);
+    }
+    if (call->profile) {
+        rt_invocation_profile(call->invocation, call->profile);
+    }
+    call->began_ns = uv_hrtime();
+    TRY(rt_invocation_prepare(call->invocation, RT_PREPARE_ALL, err));
+    rt_invocation_submit(call->invocation, HAL_CALLER_WAITS, on_done, call);
+    uv_sem_wait(&call->done);
+    *out_ns = uv_hrtime() - call->began_ns;
+    return call->done_status == ST_OK ? ST_OK : explain(call, err);
+}
+
+void cli_call_close(struct cli_call *call)
+{
+    rt_invocation_free(call->invocation);
+    cli_media_close(call);
+    card_free(call->card);
+    cli_inputs_fini(&call->inputs);
+    rt_program_unref(call->program);
+    hal_pool_free(call->pool);
+    if (call->device) {
+        hal_device_unref(call->device);
+    }
+    uv_sem_destroy(&call->done);
+}
+
+uint64_t cli_call_quantile(const uint64_t *sorted, uint64_t count, double q)
+{
+    must(count > 0 && q >= 0 && q <= 1);
+    return sorted[(uint64_t)((double)(count - 1) * q + 0.5)];
+}
+
+int cli_call_compare_ns(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* The command `pte card`, and the card that other commands find beside a program. */
+#include "config.h"
+
+#include "server/card/card.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "hal/device.h"
+#include "runtime/load/load.h"
+#include "runtime/pte/files.h"
+#include "server/card/warm_up.h"
+#include "server/intake/intake.h"
+#include "server/process/args.h"
+#include "server/cli/cli.h"
+
+#define CARD_TEXT_BYTES_MAX (4 << 20)
+
+struct card_options {
+    const char *path, *checked, *tokenizer;
+    const char *data[RT_DATA_FILES_MAX];
+    uint32_t data_count;
+};
+
+/* ---- with a card ----------------------------------------------------------------------------- */
+
+/* A check of a card in all that the daemon does with it, too. */
+struct check {
+    struct hal_device *device;
+    const char *path, *tokenizer; /* of the program; as the daemon's option has it, or NULL */
+};
+
+/* A probable mistake gets a warning, and is no error. */
+static void warn(const struct card *card, const struct rt_method *method)
+{
+    const struct card_method *said = card_find_method(card, method);
+    for (uint32_t i = 0; said && i < rt_method_input_count(method); i++) {
+        const struct card_io *io = card_find_io(said, RT_INPUT, i);
+        struct error doubt;
+        if (io && !rt_method_failure(method) && card_find_doubt(io, &doubt)) {
+            fprintf(stderr, "pte card: warning: %s\n", doubt.text);
+        }
+    }
+}
+
+static enum status run_check(const struct check *check, const struct card *card,
+                             struct rt_program *program, struct error *err)
+{
+    TRY(card_warm_up(card, program, check->device, err));
+    for (uint32_t i = 0; i < rt_program_method_count(program); i++) {
+        struct rt_method *method = rt_program_method(program, i);
+        TRY(intake_verify(method, card, check->path, check->tokenizer, err));
+        warn(card, method);
+    }
+    return ST_OK;
+}
+
+/* |check| may be NULL. */
+static enum status apply(struct card *card, struct rt_program *program, const struct check *check,
+                         struct error *err)
+{
+    TRY(card_apply(card, program, err));
+    TRY(check ? run_check(check, card, program, err) : ST_OK);
+    card_settle(card);
+    return ST_OK;
+}
+
+static enum status load_and_apply(struct card *card, const char *path,
+                                  const struct rt_load_options *load, const struct check *check,
+                                  struct rt_program **out_program, struct error *err)
+{
+    TRY(rt_load_program(path, load, out_program, err));
+    enum status status = apply(card, *out_program, check, err);
+    if (status != ST_OK) {
+        rt_program_unref(*out_program);
+        *out_program = NULL;
+    }
+    return status;
+}
+
+/* With the card at |card_path|. */
+static enum status load_with(const char *path, struct rt_load_options *load, const char *card_path,
+                             const struct check *check, struct rt_program **out_program,
+                             struct card **out_card, struct error *err)
+{
+    struct card *card = card_new();
+    if (!card) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the card");
+    }
+    load->adapt = card_adapt;
+    load->adapt_arg = card;
+    enum status status = card_read_file(card, card_path, err);
+    if (status == ST_OK) {
+        status = load_and_apply(card, path, load, check, out_program, err);
+    }
+    if (status != ST_OK) {
+        card_free(card);
+        card = NULL;
+    }
+    if (status == ST_INVALID || status == ST_TOO_LARGE) { /* the command line is well */
+        err->code = status = ST_CORRUPT;
+    }
+    *out_card = card;
+    return status;
+}
+
+enum status cli_load(const char *path, struct rt_load_options *load, const char *said,
+                     struct rt_program **out_program, struct card **out_card, struct error *err)
+{
+    char beside[PATH_MAX];
+    *out_program = NULL;
+    *out_card = NULL;
+    if (said) {
+        return load_with(path, load, said, NULL, out_program, out_card, err);
+    }
+    bool has_path = card_path_of(path, beside, sizeof(beside)) && access(beside, F_OK) == 0;
+    return has_path ? load_with(path, load, beside, NULL, out_program, out_card, err)
+                    : rt_load_program(path, load, out_program, err);
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static enum status parse(int argc, char *const argv[], struct card_options *out, struct error *err)
+{
+    struct args args = {.count = argc, .items = argv};
+    for (struct arg arg; args_next(&args, &arg);) {
+        if (span_is(arg.option, "--check")) {
+            TRY(args_value(&args, &arg, &out->checked, err));
+        } else if (span_is(arg.option, "--tokenizer")) {
+            TRY(args_value(&args, &arg, &out->tokenizer, err));
+        } else if (span_is(arg.option, "--data")) {
+            TRY(args_add_value(&args, &arg, out->data, &out->data_count, RT_DATA_FILES_MAX, err));
+        } else if (arg.option.len > 0) {
+            return cli_refuse(&cli_card_command, &arg, err);
+        } else if (out->path) {
+            return error_set(err, ST_INVALID, "one FILE only, got '%s' too", arg.text);
+        } else {
+            out->path = arg.text;
+        }
+    }
+    if (out->checked && ends_with(out->checked, ".pte")) {
+        return error_set(err, ST_INVALID,
+                         "--check %.200s: expected a card; the order is --check CARD FILE.pte",
+                         out->checked);
+    }
+    if (out->tokenizer && !out->checked) {
+        return error_set(err, ST_INVALID, "--tokenizer: only with --check");
+    }
+    return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
+}
+
+static enum status print_card(const struct rt_program *program, struct error *err)
+{
+    struct buf out;
+    buf_init(&out, CARD_TEXT_BYTES_MAX);
+    card_print(program, &out);
+    enum status status = cli_write(&out, err);
+    buf_fini(&out);
+    return status;
+}
+
+static enum status load_and_use(const struct card_options *options, struct hal_device *device,
+                                struct error *err)
+{
+    struct rt_load_options load = {
+        .device = device,
+        .data_paths = options->data,
+        .data_count = options->data_count,
+        .precision = PRECISION_FAST,
+    };
+    const struct check check = {device, options->path, options->tokenizer};
+    struct rt_program *program;
+    struct card *checked = NULL;
+    TRY(options->checked
+            ? load_with(options->path, &load, options->checked, &check, &program, &checked, err)
+            : rt_load_program(options->path, &load, &program, err));
+    enum status status = options->checked ? ST_OK : print_card(program, err);
+    card_free(checked);
+    rt_program_unref(program);
+    return status;
+}
+
+static enum status card(int argc, char *const argv[], struct error *err)
+{
+    struct card_options options = {.path = NULL};
+    struct hal_device *device;
+    TRY(parse(argc, argv, &options, err));
+    TRY(hal_device_open("cpu", &(struct hal_device_options){.workers = 0}, &device, err));
+    enum status status = load_and_use(&options, device, err);
+    hal_device_unref(device);
+    return status;
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct error err;
+    return cli_finish(&cli_card_command, card(argc, argv, &err), &err);
+}
+
+const struct cli_command cli_card_command = {
+    .name = "card",
+    .usage = "card [--check CARD] [--tokenizer PATH] [--data FILE]... FILE.pte",
+    .summary = "a first card of a program: names, labels and more; or a check of one",
+    .help =
+        "Prints what the program says of itself as a card, for you to go on with: write it to\n"
+        "NAME.card.json beside NAME.pte, and pted, `pte run` and `pte inspect` use it.\n"
+        "\n"
+        "  --check CARD     read CARD as pted does, compare it with the program, make its first\n"
+        "                   calls, and open tokenizers and libraries; exit status 65 and the\n"
+        "                   place if something is wrong, and warnings of what may be\n"
+        "  --tokenizer PATH with --check: as pted's --tokenizer, if it is not beside FILE.pte\n"
+        "  --data FILE      look for external weights in this .ptd file instead of beside\n"
+        "                   FILE.pte; repeatable\n"
+        "\n"
+        "Examples:\n"
+        "  pte card mobilenet.pte >mobilenet.card.json\n"
+        "  pte card --check mobilenet.card.json mobilenet.pte\n",
+    .run = run,
+};

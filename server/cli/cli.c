@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/program/program.h"
+#include "server/process/args.h"
+#include "server/process/exit_status.h"
+#include "server/process/nearest.h"
+#include "server/process/options.h"
+
+#define NAMES_TEXT_MAX 160 /* bytes of the names of methods in an error */
+#define OPTIONS_MAX 64     /* options that the help of a command names */
+#define OPTION_BYTES_MAX 32
+#define OPTION_CHARS "-abcdefghijklmnopqrstuvwxyz0123456789"
+
+int cli_finish(const struct cli_command *command, enum status status, const struct error *err)
+{
+    struct error unwritten;
+    if (cli_flush(&unwritten) != ST_OK && status == ST_OK) {
+        status = unwritten.code;
+        err = &unwritten;
+    }
+    if (status != ST_OK) {
+        fprintf(stderr, "pte: %s\n", err->text);
+    }
+    if (status == ST_INVALID) {
+        fprintf(stderr, "usage: pte %s; see pte %s --help\n", command->usage, command->name);
+    }
+    return exit_status_of(status);
+}
+
+/* The option like |option| that |help| names, as a copy; false: there is none. */
+static bool find_option(const char *help, struct span option, char out[OPTION_BYTES_MAX])
+{
+    char words[OPTIONS_MAX][OPTION_BYTES_MAX], said[OPTION_BYTES_MAX];
+    const char *list[OPTIONS_MAX];
+    uint32_t count = 0;
+    snprintf(said, sizeof(said), "%.*s", SPAN_FMT(option));
+    for (const char *at = help; (at = strstr(at, "--")) && count < OPTIONS_MAX;) {
+        size_t len = strspn(at, OPTION_CHARS);
+        if (len > 2 && len < OPTION_BYTES_MAX) {
+            snprintf(words[count], OPTION_BYTES_MAX, "%.*s", (int)len, at);
+            list[count] = words[count];
+            count++;
+        }
+        at += len;
+    }
+    const char *near = nearest_word(said, list, count);
+    if (near) {
+        memcpy(out, near, strlen(near) + 1);
+    }
+    return near != NULL;
+}
+
+enum status cli_refuse(const struct cli_command *command, const struct arg *arg, struct error *err)
+{
+    char near[OPTION_BYTES_MAX] = "";
+    bool is_near = find_option(command->help, arg->option, near);
+    return error_set(err, ST_INVALID, "unknown option '%.*s'%s%s%s", SPAN_FMT(arg->option),
+                     is_near ? "; did you mean '" : "", near, is_near ? "'?" : "");
+}
+
+/* "decode, encode": as many names as fit. */
+static const char *list_methods(const struct rt_program *program, char *text, size_t size)
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < rt_program_method_count(program) && len < size; i++) {
+        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "",
+                                rt_method_name(rt_program_method(program, i)));
+    }
+    if (len >= size) {
+        snprintf(text + size - 4, 4, "...");
+    }
+    return text;
+}
+
+enum status cli_find_method(struct rt_program *program, const char *name,
+                            struct rt_method **out_method, struct error *err)
+{
+    char names[NAMES_TEXT_MAX];
+    *out_method =
+        name ? rt_program_find_method(program, span_str(name)) : rt_program_default_method(program);
+    if (*out_method) {
+        return ST_OK;
+    }
+    return error_set(err, ST_NOT_FOUND, "no method '%.60s'%s; the methods are %s",
+                     name ? name : "forward", name ? "" : ", expected --method NAME",
+                     list_methods(program, names, sizeof(names)));
+}
+
+struct span cli_program_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    size_t len = strlen(name), tail = sizeof(".pte") - 1;
+    bool has_tail = len > tail && strcmp(name + len - tail, ".pte") == 0;
+    return span_of(name, has_tail ? len - tail : len);
+}
+
+enum status cli_precision(struct args *args, const struct arg *arg, enum precision *out_precision,
+                          struct error *err)
+{
+    const char *text;
+    TRY(args_value(args, arg, &text, err));
+    enum status status = options_parse_precision(text, out_precision, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "%.*s: ", SPAN_FMT(arg->option));
+}
+
+enum status cli_write_file(const char *option, const char *path, struct span head,
+                           struct span bytes, struct error *err)
+{
+    FILE *file = fopen(path, "wb");
+    bool is_ok = file && fwrite(head.ptr, 1, head.len, file) == head.len &&
+                 (bytes.len == 0 || fwrite(bytes.ptr, 1, bytes.len, file) == bytes.len);
+    struct stat st;
+    int saved = errno;
+    if (file && fclose(file) != 0) {
+        saved = errno;
+        is_ok = false;
+    }
+    if (file && !is_ok && lstat(path, &st) == 0 && S_ISREG(st.st_mode)) { /* no /dev/stdout */
+        unlink(path);
+    }
+    if (!file) {
+        return error_set(err, ST_UNWRITTEN, "%s: %s: %s", option, path, strerror(saved));
+    }
+    return is_ok ? ST_OK
+                 : error_set(err, ST_UNWRITTEN, "%s: %s, of %zu bytes: %s", option, path,
+                             head.len + bytes.len, strerror(saved));
+}
+
+enum status cli_flush(struct error *err)
+{
+    bool is_written = fflush(stdout) == 0 && !ferror(stdout);
+    return is_written ? ST_OK
+                      : error_set(err, ST_UNWRITTEN, "standard output: %s", strerror(errno));
+}
+
+enum status cli_write(const struct buf *out, struct error *err)
+{
+    if (buf_failed(out)) {
+        return error_set(err, ST_EXHAUSTED, "no memory for the text");
+    }
+    if (out->len && fwrite(out->ptr, 1, out->len, stdout) != out->len) {
+        return error_set(err, ST_UNWRITTEN, "standard output: %s", strerror(errno));
+    }
+    return ST_OK;
+}

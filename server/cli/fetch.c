@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* The command `pte fetch`. */
+#include "config.h"
+
+#include "server/process/fetch.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "server/process/amount.h"
+#include "server/process/args.h"
+#include "server/process/options.h"
+#include "server/cli/cli.h"
+
+#define URLS_MAX 256
+
+struct arguments {
+    struct options options; /* the daemon's: its defaults hold here, too */
+    const char *urls[URLS_MAX];
+    uint32_t url_count;
+};
+
+/* On a terminal, one line that changes. */
+static void on_progress(void *arg, const char *shown_url, uint64_t bytes, uint64_t total)
+{
+    char some[AMOUNT_TEXT_MAX], all[AMOUNT_TEXT_MAX];
+    (void)arg;
+    fprintf(stderr, "\r\x1b[K%.60s: %s%s%s", shown_url, amount_bytes(bytes, some),
+            total ? " of " : "", total ? amount_bytes(total, all) : "");
+    fflush(stderr);
+}
+
+static void on_retry(void *arg, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "pte: %s\n", line);
+}
+
+static enum status take(struct arguments *a, struct args *args, const struct arg *arg,
+                        struct error *err)
+{
+    struct options *options = &a->options;
+    if (!arg->option.len) {
+        if (a->url_count == URLS_MAX) {
+            return error_set(err, ST_INVALID, "expected at most %d URLs", URLS_MAX);
+        }
+        a->urls[a->url_count++] = arg->text;
+        return ST_OK;
+    }
+    if (span_is(arg->option, "--cache-dir")) {
+        return args_value(args, arg, &options->cache_dir, err);
+    }
+    if (span_is(arg->option, "--hf-endpoint")) {
+        return args_value(args, arg, &options->hf_endpoint, err);
+    }
+    if (span_is(arg->option, "--s3-endpoint")) {
+        return args_value(args, arg, &options->s3_endpoint, err);
+    }
+    return cli_refuse(&cli_fetch_command, arg, err);
+}
+
+static enum status fetch_one(const struct arguments *a, const char *url, struct error *err)
+{
+    struct fetch fetch = fetch_of(&a->options);
+    char path[PATH_MAX];
+    bool is_terminal = isatty(STDERR_FILENO);
+    fetch.on_progress = is_terminal ? on_progress : NULL;
+    fetch.on_retry = on_retry;
+    enum status status = fetch_file(&fetch, url, err);
+    if (is_terminal) {
+        fputs("\r\x1b[K", stderr);
+    }
+    if (status == ST_OK) {
+        status = fetch_path(&fetch, url, path, sizeof(path), err);
+    }
+    if (status == ST_OK) {
+        puts(path);
+    }
+    if (status == ST_INVALID) { /* the command line is well; usage would not help */
+        err->code = status = ST_NOT_FOUND;
+    }
+    return status;
+}
+
+static enum status fetch(struct arguments *a, int argc, char *const argv[], struct error *err)
+{
+    struct args args = {.count = argc, .items = argv};
+    struct arg arg;
+    options_init(&a->options);
+    while (args_next(&args, &arg)) {
+        TRY(take(a, &args, &arg, err));
+    }
+    if (a->url_count == 0) {
+        return error_set(err, ST_INVALID, "expected URLs");
+    }
+    for (uint32_t i = 0; i < a->url_count; i++) {
+        if (!fetch_is_url(a->urls[i])) {
+            return error_set(err, ST_INVALID, "expected a URL, got '%.64s'", a->urls[i]);
+        }
+        TRY(fetch_one(a, a->urls[i], err));
+    }
+    return ST_OK;
+}
+
+static int run(int argc, char *const argv[])
+{
+    static struct arguments arguments;
+    struct error err;
+    return cli_finish(&cli_fetch_command, fetch(&arguments, argc, argv, &err), &err);
+}
+
+const struct cli_command cli_fetch_command = {
+    .name = "fetch",
+    .usage = "fetch [OPTION]... URL...",
+    .summary = "get files of URLs into the cache, as pted does",
+    .help = "Prints where each file is. A file that has not changed does not come again.\n"
+            "  --cache-dir DIR     the cache; else $CACHE_DIRECTORY, or pted in the user's\n"
+            "  --hf-endpoint URL   files of hf://OWNER/NAME/PATH come from there\n"
+            "  --s3-endpoint URL   files of s3://BUCKET/KEY come from there\n"
+            "A URL may end in #sha256= and the 64 digits that the file must have.\n"
+            "\n"
+            "Example:\n"
+            "  pte fetch --cache-dir /var/cache/pted https://example.org/net.pte\n",
+    .run = run,
+};

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* pte: shows the content of a program and runs it, without a daemon; and talks to daemons. */
+#include "config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "server/process/nearest.h"
+#include "server/process/standard.h"
+#include "server/process/version.h"
+#include "server/cli/cli.h"
+
+static const struct cli_command *const commands[] = {
+    &cli_inspect_command, &cli_run_command,   &cli_profile_command,  &cli_devices_command,
+    &cli_ops_command,     &cli_sig_command,   &cli_fetch_command,    &cli_token_command,
+    &cli_card_command,    &cli_ls_command,    &cli_load_command,     &cli_unload_command,
+    &cli_top_command,     &cli_bench_command, &cli_tokenize_command, &cli_chat_command,
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static const char statuses[] =
+    "Exit status: 0 done, 1 a refused signature or a failed request of a bench, 64 usage, 65 bad\n"
+    "file, 66 no such file, method or device, 69 unsupported, 70 internal, 71 system, 74 output\n"
+    "not written, 75 no answer in time, 77 no permission or no server.\n";
+
+static void print_usage(FILE *to)
+{
+    const char *before = "usage:";
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        fprintf(to, "%s pte %s\n", before, commands[i]->usage);
+        before = "      ";
+    }
+    fprintf(to, "%s pte --help | --version\n", before);
+}
+
+static void print_help(void)
+{
+    print_usage(stdout);
+    putchar('\n');
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+    }
+    printf("\npte COMMAND --help says more of each.\n\n%s", statuses);
+}
+
+static void print_command_help(const struct cli_command *command)
+{
+    printf("usage: pte %s\n\n%s", command->usage, command->help);
+}
+
+static const struct cli_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+/* Looks only at the arguments before "--". */
+static bool asks_for_help(int argc, char *const argv[])
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int print_and_finish(const struct cli_command *command)
+{
+    if (command) {
+        print_command_help(command);
+    } else {
+        print_help();
+    }
+    return cli_finish(command, ST_OK, NULL);
+}
+
+/* |name| is no command; NULL: there is none. */
+static void refuse_command(const char *name)
+{
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        names[i] = commands[i]->name;
+    }
+    const char *near = name ? nearest_word(name, names, COMMAND_COUNT) : NULL;
+    if (near) {
+        fprintf(stderr, "pte: expected a command, got '%s'; did you mean '%s'?\n", name, near);
+    } else if (name) {
+        fprintf(stderr, "pte: expected a command, got '%s'\n", name);
+    } else {
+        fputs("pte: expected a command\n", stderr);
+    }
+    print_usage(stderr);
+}
+
+int main(int argc, char *argv[])
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    const struct cli_command *command = find_command(name);
+    standard_open();
+    if (asks_for_help(argc - 1, argv + 1)) {
+        return print_and_finish(command);
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        version_print("pte");
+        return cli_finish(NULL, ST_OK, NULL);
+    }
+    if (command) {
+        return command->run(argc - 2, argv + 2);
+    }
+    refuse_command(argc > 1 ? name : NULL);
+    return EX_USAGE;
+}

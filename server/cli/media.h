@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files and texts as inputs of a method of a file, and its results as its card has them for people:
+ * the same steps as in the daemon (server/intake/medium.h, server/answer/answer.h). One thread.
+ */
+#ifndef PTED_SERVER_CLI_MEDIA_H
+#define PTED_SERVER_CLI_MEDIA_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/shape.h"
+#include "base/status.h"
+#include "server/card/card.h"
+#include "server/intake/medium.h"
+
+struct cli_call;
+
+struct cli_media {
+    enum card_medium *kinds;       /* owned; by input */
+    struct medium **items;         /* owned: refs held; likewise; NULL: not opened yet */
+    const struct card_io *picture; /* the input whose pictures answers are about, or NULL */
+    struct arena arena;            /* has the places */
+    struct image_place *places;
+    uint32_t place_count; /* of the files that were read last */
+};
+
+/* The media that the card declares for the inputs of call->method. Needs no library. Can be closed
+ * in any case. */
+MUST_CHECK enum status cli_media_open(struct cli_call *call, struct error *err);
+void cli_media_close(struct cli_call *call);
+
+/* For struct cli_input_ops, of a call with an invocation. */
+MUST_CHECK enum status cli_media_set(struct cli_call *call, uint32_t index,
+                                     const char *const *items, uint32_t count,
+                                     struct shape *out_shape, struct error *err);
+
+/* How the card says that people want to read result |index|; NULL: it does not say. */
+const struct answer_form *cli_media_answer(const struct cli_call *call, uint32_t index);
+
+/* Prints result |index| to standard output, a line for each row, of a map without its PNG. */
+MUST_CHECK enum status cli_media_print(const struct cli_call *call, uint32_t index,
+                                       struct error *err);
+
+/* Writes it to FOLDER, a file for each row: NAME.0.json, .png or .txt. */
+MUST_CHECK enum status cli_media_write(const struct cli_call *call, uint32_t index,
+                                       const char *folder, struct error *err);
+
+#endif

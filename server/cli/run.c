@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* pte run: calls a method once and prints its results, or many times and prints its times. The
+ * method is a file's, or a model at a server. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "server/card/card.h"
+#include "server/process/options.h"
+#include "server/cli/call.h"
+#include "server/cli/print.h"
+#include "server/cli/cli.h"
+#include "server/cli/remote.h"
+#include "server/cli/result.h"
+
+#define RUN_REPEAT_MAX 10000000
+#define RUN_ANSWER_BYTES_MIN 1024
+#define RUN_ANSWER_BYTES_MAX ((uint64_t)1 << 40)
+
+struct run_options {
+    struct cli_call_options call;
+    struct client_options client;
+    const char *of_url; /* the name of an option that means nothing for a file, or NULL */
+    const char *output;
+    uint64_t repeat, top, answer_bytes_max;
+    bool has_top;
+};
+
+/* A call and its results, whatever makes them. */
+struct run {
+    const struct run_options *options;
+    void *own; /* passed to the functions */
+    enum status (*once)(void *own, uint64_t *out_ns, struct error *err);
+    enum status (*show)(const struct run *run, struct error *err);
+    const struct cli_inputs *inputs;
+};
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static enum status take_answer_max(struct run_options *options, struct args *args,
+                                   const struct arg *arg, struct error *err)
+{
+    const char *text;
+    TRY(args_value(args, arg, &text, err));
+    enum status status =
+        options_parse_number(text, OPTION_BYTES, RUN_ANSWER_BYTES_MIN, RUN_ANSWER_BYTES_MAX,
+                             &options->answer_bytes_max, err);
+    return status == ST_OK ? ST_OK : error_prefix(err, "--answer-bytes-max: ");
+}
+
+static enum status take_option(void *own, struct args *args, const struct arg *arg,
+                               struct error *err)
+{
+    struct run_options *options = own;
+    bool is_taken;
+    if (span_is(arg->option, "--output")) {
+        return args_value(args, arg, &options->output, err);
+    }
+    if (span_is(arg->option, "--repeat")) {
+        return cli_call_number(args, arg, 1, RUN_REPEAT_MAX, &options->repeat, err);
+    }
+    if (span_is(arg->option, "--top-k")) {
+        options->has_top = true;
+        return cli_call_number(args, arg, 0, CLI_PRINT_TOP_MAX, &options->top, err);
+    }
+    options->of_url = arg->text;
+    if (span_is(arg->option, "--answer-bytes-max")) {
+        return take_answer_max(options, args, arg, err);
+    }
+    TRY(client_take_option(&options->client, args, arg, &is_taken, err));
+    return is_taken ? ST_OK : cli_refuse(&cli_run_command, arg, err);
+}
+
+static enum status parse(int argc, char *const argv[], struct run_options *options,
+                         struct error *err)
+{
+    options->client = (struct client_options)CLIENT_OPTIONS_DEFAULT;
+    options->answer_bytes_max = CLI_REMOTE_ANSWER_BYTES;
+    TRY(cli_call_parse(argc, argv, &options->call, take_option, options, err));
+    bool is_url = target_is_one(options->call.path);
+    const char *wrong = is_url ? options->call.of_file : options->of_url;
+    return wrong ? error_set(err, ST_INVALID, "%.*s: only with %s", (int)strcspn(wrong, "="), wrong,
+                             is_url ? "a file, not with a URL" : "a URL, not with a file")
+                 : ST_OK;
+}
+
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static void print_times(const uint64_t *sorted, uint64_t count)
+{
+    static const struct {
+        const char *name;
+        double q;
+    } rows[] = {{"median", 0.5}, {"p10", 0.1}, {"p90", 0.9}, {"min", 0}, {"max", 1}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        double ns = (double)cli_call_quantile(sorted, count, rows[i].q);
+        printf("%s_us: %.1f\n", rows[i].name, ns / 1000);
+    }
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        sum += (double)sorted[i];
+    }
+    printf("mean_us: %.1f\n", sum / (double)count / 1000);
+}
+
+static enum status run_repeatedly(const struct run *run, struct error *err)
+{
+    uint64_t count = run->options->repeat, ignored;
+    for (int i = 0; i < CLI_CALL_WARM_UPS; i++) {
+        TRY(run->once(run->own, &ignored, err));
+    }
+    uint64_t *times = calloc(count, sizeof(times[0]));
+    if (!times) {
+        return error_set(err, ST_EXHAUSTED, "out of memory");
+    }
+    enum status status = ST_OK;
+    for (uint64_t i = 0; status == ST_OK && i < count; i++) {
+        status = run->once(run->own, &times[i], err);
+    }
+    if (status == ST_OK) {
+        qsort(times, count, sizeof(times[0]), cli_call_compare_ns);
+        fputs("shapes:", stdout);
+        cli_inputs_print_shapes(run->inputs, stdout);
+        putchar('\n');
+        print_times(times, count);
+    }
+    free(times);
+    return status;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* |labels| may be NULL. |class_count|: so many if the user does not say it; 0: the usual ones. */
+static enum status show_result(const struct run *run, const struct cli_result *result,
+                               const struct card_labels *labels, uint32_t class_count,
+                               struct error *err)
+{
+    const struct run_options *options = run->options;
+    const struct cli_print_top top = {
+        .labels = labels ? labels->items : NULL,
+        .label_count = labels ? labels->count : 0,
+        .count = options->has_top ? (uint32_t)options->top
+                 : class_count    ? class_count
+                                  : CLI_PRINT_TOP_DEFAULT,
+        .is_asked = options->has_top || class_count > 0,
+    };
+    return options->output ? cli_result_write(result, options->output, err)
+                           : cli_result_print(result, &top, err);
+}
+
+static enum status make_folder(const char *path, struct error *err)
+{
+    struct stat info;
+    if (mkdir(path, 0777) < 0 && errno != EEXIST) {
+        return error_set(err, ST_UNWRITTEN, "--output %s: %s", path, strerror(errno));
+    }
+    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode)) {
+        return error_set(err, ST_UNWRITTEN, "--output %s: is a file, expected a folder", path);
+    }
+    return ST_OK;
+}
+
+static enum status run_and_show(const struct run *run, struct error *err)
+{
+    const struct run_options *options = run->options;
+    uint64_t ignored;
+    TRY(options->output ? make_folder(options->output, err) : ST_OK);
+    if (options->repeat) {
+        TRY(run_repeatedly(run, err));
+        return options->output ? run->show(run, err) : ST_OK;
+    }
+    TRY(run->once(run->own, &ignored, err));
+    return run->show(run, err);
+}
+
+/* ---- of a file ------------------------------------------------------------------------------- */
+
+static enum status call_once(void *own, uint64_t *out_ns, struct error *err)
+{
+    return cli_call_once(own, out_ns, err);
+}
+
+/* |answer|: its form by the card, or NULL. */
+static enum status show_tensor(const struct run *run, uint32_t index,
+                               const struct answer_form *answer, struct error *err)
+{
+    const struct cli_call *call = run->own;
+    const struct rt_io *io = rt_method_result(call->method, index);
+    const struct rt_result *bytes = rt_invocation_result(call->invocation, index);
+    const struct card_labels *labels =
+        call->card ? card_find_labels(call->card, call->method, index) : NULL;
+    const struct cli_result result = {
+        .name = io->name,
+        .file_name = io->name,
+        .kind = io->kind,
+        .dtype = io->dtype,
+        .shape = bytes->shape,
+        .bytes = bytes->bytes,
+    };
+    bool has_classes = answer && answer->kind == ANSWER_CLASSES;
+    return show_result(run, &result, labels, has_classes ? answer->class_count : 0, err);
+}
+
+static enum status show_one(const struct run *run, uint32_t index, struct error *err)
+{
+    const struct cli_call *call = run->own;
+    const struct answer_form *answer = cli_media_answer(call, index);
+    bool is_answer = answer && answer->kind != ANSWER_CLASSES;
+    if (rt_method_result(call->method, index)->kind == RT_IO_NONE) {
+        return ST_OK;
+    }
+    if (is_answer && run->options->output) {
+        TRY(cli_media_write(call, index, run->options->output, err));
+    }
+    return is_answer && !run->options->output ? cli_media_print(call, index, err)
+                                              : show_tensor(run, index, answer, err);
+}
+
+/* Is the answer of another result made from result |index|? */
+static bool is_part(const struct cli_call *call, uint32_t index)
+{
+    for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
+        const struct answer_form *answer = cli_media_answer(call, i);
+        if (answer && answer->kind == ANSWER_BOXES &&
+            (answer->scores == index || answer->classes == index)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status show_call(const struct run *run, struct error *err)
+{
+    const struct cli_call *call = run->own;
+    for (uint32_t i = 0; i < rt_method_result_count(call->method); i++) {
+        TRY(!run->options->output && is_part(call, i) ? ST_OK : show_one(run, i, err));
+    }
+    return ST_OK;
+}
+
+static enum status run_file(const struct run_options *options, struct error *err)
+{
+    struct cli_call call;
+    const struct run run = {options, &call, call_once, show_call, &call.inputs};
+    enum status status = cli_call_open(&call, &options->call, err);
+    if (status == ST_OK) {
+        status = run_and_show(&run, err);
+    }
+    cli_call_close(&call);
+    return status;
+}
+
+/* ---- at a server ----------------------------------------------------------------------------- */
+
+static enum status remote_once(void *own, uint64_t *out_ns, struct error *err)
+{
+    return cli_remote_once(own, out_ns, err);
+}
+
+static enum status verify_names(const struct cli_remote *remote, struct error *err)
+{
+    for (uint32_t i = 1; i < remote->result_count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            const struct cli_result *a = &remote->results[i], *b = &remote->results[k];
+            bool is_same_kind = (a->answer == ANSWER_TENSOR) == (b->answer == ANSWER_TENSOR);
+            if (is_same_kind && strcmp(a->file_name, b->file_name) == 0) {
+                return error_set(err, ST_UNWRITTEN, "--output: two results are called '%.64s'",
+                                 a->file_name);
+            }
+        }
+    }
+    return ST_OK;
+}
+
+static enum status show_remote_result(const struct run *run, const struct cli_result *result,
+                                      struct error *err)
+{
+    const struct cli_remote *remote = run->own;
+    const struct cli_remote_form *form = cli_remote_find_form(remote, result->name);
+    const char *folder = run->options->output;
+    if (result->answer != ANSWER_TENSOR) {
+        return folder ? cli_remote_write_answer(remote, result, folder, err)
+                      : cli_remote_print_answer(remote, result, err);
+    }
+    return show_result(run, result, cli_remote_find_labels(remote, result->name),
+                       form ? form->class_count : 0, err);
+}
+
+static enum status show_remote(const struct run *run, struct error *err)
+{
+    const struct cli_remote *remote = run->own;
+    TRY(run->options->output ? verify_names(remote, err) : ST_OK);
+    for (uint32_t i = 0; i < remote->result_count; i++) {
+        TRY(show_remote_result(run, &remote->results[i], err));
+    }
+    return ST_OK;
+}
+
+/* Calls that are only timed give tensors, because nobody sees their answers; calls of a file do the
+ * same. */
+static enum cli_remote_wish choose_wish(const struct run_options *options)
+{
+    return options->output   ? CLI_REMOTE_BOTH
+           : options->repeat ? CLI_REMOTE_TENSORS
+                             : CLI_REMOTE_ANSWERS;
+}
+
+static enum status run_remote(const struct run_options *options, struct error *err)
+{
+    struct cli_remote remote;
+    const struct run run = {options, &remote, remote_once, show_remote, &remote.inputs};
+    enum status status =
+        cli_remote_open(&remote, options->call.path, options->call.method, &options->client,
+                        &options->call.inputs, options->answer_bytes_max, err);
+    if (status == ST_OK) {
+        cli_remote_wish(&remote, choose_wish(options));
+        status = run_and_show(&run, err);
+    }
+    cli_remote_close(&remote);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static enum status run_once_or_more(int argc, char *const argv[], struct error *err)
+{
+    static struct run_options options;
+    TRY(parse(argc, argv, &options, err));
+    return target_is_one(options.call.path) ? run_remote(&options, err) : run_file(&options, err);
+}
+
+static int run(int argc, char *const argv[])
+{
+    struct error err;
+    return cli_finish(&cli_run_command, run_once_or_more(argc, argv, &err), &err);
+}
+
+const struct cli_command cli_run_command = {
+    .name = "run",
+    .usage = "run [OPTION]... FILE.pte|URL/MODEL [FILE|NAME=X]...",
+    .summary = "run a method and print its results, or its time",
+    .help =
+        "Runs a method once and prints its results: small ones whole, large ones shortened, with\n"
+        "their range and, of scores, the classes with the largest ones. A result for which the\n"
+        "card has an answer is printed as that: boxes, a map or a text. The method is a file's,\n"
+        "or a model at a server: http://HOST:PORT/MODEL or unix:PATH:/MODEL.\n"
+        "\n" CLI_CALL_HELP
+        "  --top-k N            print the N largest values of each row of floats; 0: of none (5, "
+        "of\n"
+        "                       rows that look like scores)\n"
+        "  --output DIR         write NAME.npy for each result instead of printing it, and "
+        "NAME.0.png,\n"
+        "                       .json or .txt for each row of an answer\n"
+        "  --repeat N           run N times, print the shapes, the median, the spread and the "
+        "mean in us\n" CLI_CALL_DEVICE_HELP
+        "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"
+        "\n"
+        "With a URL, in place of --data, --workers, --cpu, --precision and --device:\n" CLIENT_HELP
+        "  --answer-bytes-max N largest answer that is taken, as 64M (1G)\n"
+        "\n"
+        "Examples:\n"
+        "  pte run add.pte --input 'input_0=[[1,2,3],[4,5,6]]' --input input_1=b.npy\n"
+        "  pte run mobilenet.pte cat.jpg --top-k 3\n"
+        "  pte run encoder.pte text='Who is there?' --output results\n"
+        "  pte run mobilenet.pte --shape input_0=8x3x224x224 --repeat 100 --workers 1\n"
+        "  pte run http://127.0.0.1:8000/mobilenet --input input_0=cat.npy\n",
+    .run = run,
+};
