@@ -313,7 +313,7 @@ def json_inputs():
     expect(64, r"input_0: data\[1\]\[0\]: ", "run", ADD, "--input", 'input_0=[[1,2,3],["x",5,6]]')
     expect(64, r"input_0: data: expected 6 elements \(shape \[2,3\]\), got 3", "run", ADD,
            "--input", "input_0=[1,2,3]")
-    expect(64, "input_0: data: expected an array, got 'z'", "run", ADD, "--input", "input_0=zz")
+    expect(64, "input_0: data: expected an array, got 'zz'", "run", ADD, "--input", "input_0=zz")
     expect(64, "input_0: ", "run", ADD, "--input", "input_0=")
     expect(64, r"input_0: data\[1\]: ", "run", METHODS, "--method", "encode", "--input",
            "input_0=[[1],[1,2]]")
