@@ -225,16 +225,23 @@ static enum rt_class class_of(const struct row *row, enum dtype in, enum dtype o
                                                                  : out);
 }
 
+/* Can columns tell where their extremes are? Only on the CPU, if the numbers are read in place. */
+static bool locates_columns(struct rt_emit *emit, const struct rt_reduce_constants *k)
+{
+    return rt_emit_is_host(emit) && rt_convert_is_direct(k->class, k->dtype);
+}
+
 /* Reads columns if neighbouring outputs are contiguous in the input and an output's own elements
  * are not. */
-static bool reads_columns(const struct rt_reduce_constants *k)
+static bool reads_columns(struct rt_emit *emit, const struct rt_reduce_constants *k)
 {
     int64_t width = (int64_t)dtype_bytes(k->dtype);
     uint32_t kept = k->kept.rank - 1, reduced = k->reduced.rank - 1;
 
     for (uint32_t o = 0; o < k->output_count; o++) {
         enum rt_fold_result result = k->outputs[o].result;
-        if (result == RT_RESULT_INDEX || result == RT_RESULT_VARIANCE) {
+        if ((result == RT_RESULT_INDEX && !locates_columns(emit, k)) ||
+            result == RT_RESULT_VARIANCE) {
             return false;
         }
     }
@@ -321,7 +328,7 @@ static enum status record(struct rt_emit *emit, struct rt_reduce_constants *k,
     for (uint32_t o = 0; o < k->output_count; o++) {
         is_f64 |= is_double(k->outputs[o].dtype);
     }
-    bool is_columns = k->reduced.numel > 0 && reads_columns(k);
+    bool is_columns = k->reduced.numel > 0 && reads_columns(emit, k);
     struct hal_dispatch dispatch = {
         .constants = k,
         .constants_bytes = sizeof(*k),

@@ -46,7 +46,8 @@ _Static_assert(sizeof(struct rt_reduce_constants) <= HAL_CONSTANTS_MAX, "constan
 #define RT_REDUCE_COLUMNS 256
 /* Rows after which partial sums of floats are added in double. */
 #define RT_REDUCE_BLOCK_ROWS 128
-/* Scratch: a chunk of elements; or one row of columns, their values and their wide sums. */
+/* Scratch: a chunk of elements; or one row of columns, their values, their wide sums and the places
+ * of extremes. */
 #define RT_REDUCE_SCRATCH_BYTES ((size_t)RT_REDUCE_CHUNK * RT_CLASS_BYTES_MAX * 3)
 
 /* Variants of the SPIR-V form. */
@@ -62,7 +63,7 @@ static inline int64_t rt_reduce_blocks(const struct rt_reduce_constants *k)
 /* Bindings of both: the outputs, then the input. The second kernel is for doubles. */
 extern const struct hal_kernel rt_reduce_rows_kernel, rt_reduce_rows_f64_kernel;
 /* For contiguous kept positions: tile (x, y) is a block of columns of the innermost kept dim, at
- * position y of the other dims. Value and mean only. */
+ * position y of the other dims. No variance; an index only on the CPU. */
 extern const struct hal_kernel rt_reduce_columns_kernel, rt_reduce_columns_f64_kernel;
 /*
  * The same sums in two steps, for one reduced dim of floats, so that a worker reads the rows that

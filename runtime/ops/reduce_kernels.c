@@ -65,12 +65,50 @@ FOLD(deviation_f64, double, f, s->f + (v - s->mean) * (v - s->mean))
             }                                                                                      \
         }                                                                                          \
     }
-EXTREME(max_f32, float, f, >)
+EXTREME(max_few_f32, float, f, >)
 EXTREME(max_f64, double, f, >)
 EXTREME(max_i64, int64_t, i, >)
-EXTREME(min_f32, float, f, <)
+EXTREME(min_few_f32, float, f, <)
 EXTREME(min_f64, double, f, <)
 EXTREME(min_i64, int64_t, i, <)
+
+/* Elements of which the extreme is found before anybody asks where it is. */
+#define FEW 64
+
+static float least_f32(const float *x)
+{
+    float least[FEW / 4];
+    hal_cpu_uk()->binary_f32[UK_MIN](least, x, x + FEW / 4, FEW / 4);
+    hal_cpu_uk()->binary_f32[UK_MIN](least, least, x + FEW / 2, FEW / 4);
+    hal_cpu_uk()->binary_f32[UK_MIN](least, least, x + FEW / 2 + FEW / 4, FEW / 4);
+    for (int i = 1; i < FEW / 4; i++) {
+        least[0] = least[0] < least[i] || least[0] != least[0] ? least[0] : least[i];
+    }
+    return least[0];
+}
+
+/* Only elements among which there is a new extreme are looked at one by one. */
+static void max_f32(struct state *s, const void *x, int64_t n, int64_t at)
+{
+    const float *xs = x;
+    for (int64_t i = 0; i < n; i += FEW) {
+        int64_t few = n - i < FEW ? n - i : FEW;
+        if (at + i == 0 || !((double)hal_cpu_uk()->max_f32(xs + i, (size_t)few) <= s->f)) {
+            max_few_f32(s, xs + i, few, at + i);
+        }
+    }
+}
+
+static void min_f32(struct state *s, const void *x, int64_t n, int64_t at)
+{
+    const float *xs = x;
+    for (int64_t i = 0; i < n; i += FEW) {
+        int64_t few = n - i < FEW ? n - i : FEW;
+        if (at + i == 0 || few < FEW || !((double)least_f32(xs + i) >= s->f)) {
+            min_few_f32(s, xs + i, few, at + i);
+        }
+    }
+}
 
 static fold_f *const folds[RT_FOLD_COUNT][RT_CLASS_COUNT] = {
     [RT_FOLD_SUM] = {sum_f32, sum_f64, sum_i64, NULL},
@@ -196,6 +234,7 @@ struct columns {
     char *row;       /* one row of them, converted */
     char *values;    /* their folded values */
     double *sums;    /* for floats, the sums of earlier blocks */
+    int64_t *index;  /* NULL: nobody asks for the place of an extreme */
     rt_load_f *load; /* NULL: rows are read in place */
 };
 
@@ -237,6 +276,63 @@ static columns_f *const column_folds[RT_FOLD_COUNT][RT_CLASS_COUNT] = {
     [RT_FOLD_MIN] = {min_columns_f32, min_columns_f64, min_columns_i64, NULL},
     [RT_FOLD_ANY] = {NULL, NULL, NULL, any_columns_truth},
 };
+
+/* Rows whose extremes are found before anybody asks where they are. */
+#define FEW_ROWS 16
+
+/* Column by column, the first of |rows| rows that beats the value from before, if there is one. The
+ * extremes of these rows are in |c->row|. */
+#define LOCATE(name, type, op)                                                                     \
+    static void name(const struct columns *c, const char *from, int64_t stride, int64_t rows,      \
+                     int64_t at)                                                                   \
+    {                                                                                              \
+        const type *extremes = (const type *)(const void *)c->row;                                 \
+        type *values = (type *)(void *)c->values;                                                  \
+        for (int64_t j = 0; j < c->n; j++) {                                                       \
+            if (at > 0 && (values[j] != values[j] || extremes[j] op values[j])) {                  \
+                continue;                                                                          \
+            }                                                                                      \
+            for (int64_t r = 0; r < rows; r++) {                                                   \
+                type v = *((const type *)(const void *)(from + r * stride) + j);                   \
+                if (v == extremes[j] || v != v) {                                                  \
+                    values[j] = v;                                                                 \
+                    c->index[j] = at + r;                                                          \
+                    break;                                                                         \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+LOCATE(locate_max_f32, float, <=)
+LOCATE(locate_max_f64, double, <=)
+LOCATE(locate_max_i64, int64_t, <=)
+LOCATE(locate_min_f32, float, >=)
+LOCATE(locate_min_f64, double, >=)
+LOCATE(locate_min_i64, int64_t, >=)
+
+typedef void locate_f(const struct columns *c, const char *from, int64_t stride, int64_t rows,
+                      int64_t at);
+
+static locate_f *const locates[RT_FOLD_COUNT][RT_CLASS_COUNT] = {
+    [RT_FOLD_MAX] = {locate_max_f32, locate_max_f64, locate_max_i64, NULL},
+    [RT_FOLD_MIN] = {locate_min_f32, locate_min_f64, locate_min_i64, NULL},
+};
+
+/* As fold_run(), with the places of extremes; the first row has index |at|. */
+static void locate_run(const struct columns *c, const char *from, int64_t stride, int64_t rows,
+                       int64_t at)
+{
+    columns_f *fold = column_folds[c->k->fold][c->k->class];
+    size_t bytes = (size_t)c->n * dtype_bytes(c->k->dtype);
+    for (int64_t done = 0; done < rows; done += FEW_ROWS) {
+        const char *first = from + done * stride;
+        int64_t few = rows - done < FEW_ROWS ? rows - done : FEW_ROWS;
+        memcpy(c->row, first, bytes);
+        for (int64_t r = 1; r < few; r++) {
+            fold(c->row, first + r * stride, c->n);
+        }
+        locates[c->k->fold][c->k->class](c, first, stride, few, at + done);
+    }
+}
 
 /* Folds rows |first| to |end| of a run, |stride| bytes apart, into values that are already set. */
 static void fold_run(const struct columns *c, const char *from, int64_t stride, int64_t rows)
@@ -281,7 +377,11 @@ static void fold_columns(const struct columns *c, const char *from)
         for (int64_t done = 0; done < nest->dims[inner]; done += RT_REDUCE_BLOCK_ROWS) {
             int64_t rows = nest->dims[inner] - done;
             rows = rows < RT_REDUCE_BLOCK_ROWS ? rows : RT_REDUCE_BLOCK_ROWS;
-            fold_run(c, begin + done * stride, stride, rows);
+            if (c->index) {
+                locate_run(c, begin + done * stride, stride, rows, at);
+            } else {
+                fold_run(c, begin + done * stride, stride, rows);
+            }
             if (in_blocks) {
                 flush_sums(c);
             }
@@ -328,7 +428,16 @@ static struct state column_state(const struct columns *c, int64_t j)
         s.i = ((const uint8_t *)c->values)[j];
     }
     s.mean = s.f / (double)c->k->reduced.numel;
+    s.index = c->index ? c->index[j] : 0;
     return s;
+}
+
+/* Is an index among the outputs that a node reads? */
+static bool tells_index(const struct hal_args *args)
+{
+    const struct rt_reduce_constants *k = args->constants;
+    uint32_t last = k->output_count - 1;
+    return k->outputs[last].result == RT_RESULT_INDEX && args->bindings[last];
 }
 
 static void columns_tile(const struct hal_args *args, struct hal_tile tile)
@@ -344,6 +453,7 @@ static void columns_tile(const struct hal_args *args, struct hal_tile tile)
         .row = scratch,
         .values = scratch + area,
         .sums = (double *)(void *)(scratch + 2 * area),
+        .index = tells_index(args) ? (int64_t *)(void *)(scratch + 3 * area) : NULL,
         .load =
             rt_convert_is_direct(k->class, k->dtype) ? NULL : rt_convert_load(k->dtype, k->class),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Means along the rows of large tensors, of which several workers take a part each: the same bytes
- * for any number of workers, and the right ones. */
+ * for any number of workers, and the right ones. Places of extremes along rows and columns. */
 #include "config.h"
 
 #include <math.h>
@@ -9,6 +9,7 @@
 #include "hal/cpu/uk.h"
 #include "hal/device.h"
 #include "runtime/code/fold.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/op.h"
 #include "tests/hal/levels.h"
 #include "tests/unit/graph_support.h"
@@ -88,9 +89,67 @@ static void any_number_of_workers(void **state)
     }
 }
 
+/* The place of the first number of |count| that is a NaN, or else an extreme. */
+static int64_t place_of(const float *x, int64_t count, int64_t stride, bool is_max)
+{
+    int64_t best = 0;
+    for (int64_t i = 0; i < count; i++) {
+        float v = x[i * stride], b = x[best * stride];
+        if (b == b && (v != v || (is_max ? v > b : v < b))) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void check_places(struct hal_device *device, const struct tensor *t, bool is_max,
+                         bool by_row)
+{
+    struct fixture storage = {.device = device}, *f = &storage;
+    uint32_t out;
+    graph_begin(f);
+    uint32_t args[] = {CONSTANT(0, t->images, t->rows, t->columns), number(f, by_row ? 2 : 1),
+                       rt_graph_bool(&f->graph, false)};
+    assert_ok(f->err, rt_op_apply(&f->graph, rt_op_find(is_max ? "argmax" : "argmin"), args, 3,
+                                  DT_I64, &out, &f->err));
+    give(f, out);
+    assert_ok(f->err, rt_fold_constants(&f->graph, f->device, &f->err));
+    const void *bytes = f->graph.values[f->graph.outputs[0]].bytes.ptr;
+    const int64_t *places = bytes;
+    int64_t outer = by_row ? t->images * t->rows : t->images, inner = by_row ? 1 : t->columns;
+    int64_t count = by_row ? t->columns : t->rows;
+    for (int64_t o = 0; o < outer; o++) {
+        for (int64_t i = 0; i < inner; i++) {
+            const float *x = numbers + o * inner * count + i;
+            assert_int_equal(places[o * inner + i], place_of(x, count, inner, is_max));
+        }
+    }
+    rt_graph_fini(&f->graph);
+}
+
+/* Of few different numbers, and with NaNs in two columns and some rows. */
+static void extremes_are_the_first_ones(void **state)
+{
+    static const struct tensor tensors[] = {{1, 40, 300}, {2, 17, 16}, {3, 5, 700}, {1, 600, 3}};
+    (void)state;
+    for (int64_t i = 0; i < NUMBERS; i++) {
+        numbers[i] = i % 2003 == 70 ? NAN : (float)((i * 7919) % 1013 - 500);
+    }
+    for (unsigned isa = 0; isa < HAL_CPU_ISA_COUNT; isa++) {
+        for (size_t i = 0; i < 4 * sizeof(tensors) / sizeof(tensors[0]) && has_level(isa); i++) {
+            struct hal_device *device = open_cpu((enum hal_cpu_isa)isa, 2);
+            check_places(device, &tensors[i / 4], i % 2, i / 2 % 2);
+            hal_device_unref(device);
+        }
+    }
+}
+
 int main(void)
 {
     graph_use_numbers(numbers, NUMBERS, NUMBERS);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_number_of_workers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_workers),
+        cmocka_unit_test(extremes_are_the_first_ones),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
