@@ -329,8 +329,8 @@ FLOAT1_UK(gelu_tanh, GELU_TANH,
 UK1(silu, SILU)
 UK1(hardsigmoid, HARDSIGMOID)
 UK1(hardswish, HARDSWISH)
-FLOAT1(expm1, expm1(a))
-FLOAT1(log1p, log1p(a))
+LOOP1(expm1, f64, f64, expm1(a))
+LOOP1(log1p, f64, f64, log1p(a))
 FLOAT1(log2, log2(a))
 FLOAT1(log10, log10(a))
 FLOAT1(tan, tan(a))
@@ -350,7 +350,6 @@ LOOP1(logical_not, truth, truth, a == 0)
 LOOP1(bitwise_not, i64, i64, ~a)
 
 /* alpha, scale, input_scale */
-LOOP1P(elu, f32, a < 0 ? p0 * p1 * expm1(a * p2) : p1 * a)
 LOOP1P(elu, f64, a < 0 ? p0 * p1 * expm1(a * p2) : p1 * a)
 /* eps; a negative one is absent */
 #define LOGIT_CLAMP (p0 < 0 ? a : a < p0 ? p0 : a > 1 - p0 ? 1 - p0 : a)
@@ -360,6 +359,71 @@ LOOP1P(leaky_relu, f64, a > 0 ? a : a * p0)
 /* The upper bound is applied last; a bound of NaN makes every result NaN. */
 LOOP1P(clamp, f64, MINIMUM(MAXIMUM(a, p0), p1))
 LOOP1P(clamp, i64, MINIMUM(MAXIMUM(a, p0), p1))
+
+/* Numbers for which a loop of its own corrects what micro-kernels compute. */
+#define CORRECTED 128
+
+/* exp(x) - 1 loses the digits of a small x. The rounding error of u = exp(x) is that of an exp(y)
+ * with y = log(u), so (u - 1) / y * x has all digits. |y| may be |x|. */
+static void expm1_f32(float *y, const float *x, size_t n)
+{
+    float u[CORRECTED], l[CORRECTED];
+    for (size_t done = 0; done < n; done += CORRECTED) {
+        size_t count = n - done < CORRECTED ? n - done : CORRECTED;
+        hal_cpu_uk()->unary_f32[UK_EXP](u, x + done, count);
+        hal_cpu_uk()->unary_f32[UK_LOG](l, u, count);
+        for (size_t i = 0; i < count; i++) {
+            float a = x[done + i], less = u[i] - 1;
+            bool is_small = fabsf(a) < 0.5F, is_exact = u[i] == 1;
+            y[done + i] = is_exact ? a : is_small ? less / l[i] * a : less;
+        }
+    }
+}
+
+/* log(1 + x), likewise: the rounding error of u = 1 + x is that of log(u) / (u - 1). */
+static void log1p_f32(float *y, const float *x, size_t n)
+{
+    float u[CORRECTED], l[CORRECTED];
+    for (size_t done = 0; done < n; done += CORRECTED) {
+        size_t count = n - done < CORRECTED ? n - done : CORRECTED;
+        for (size_t i = 0; i < count; i++) {
+            u[i] = 1 + x[done + i];
+        }
+        hal_cpu_uk()->unary_f32[UK_LOG](l, u, count);
+        for (size_t i = 0; i < count; i++) {
+            float a = x[done + i], less = u[i] - 1;
+            y[done + i] = u[i] == 1 ? a : less == a ? l[i] : l[i] * (a / less);
+        }
+    }
+}
+
+static void loop_expm1_f32(const struct rt_pointwise_run *run)
+{
+    expm1_f32(run->out, run->in[0], run->count);
+}
+
+static void loop_log1p_f32(const struct rt_pointwise_run *run)
+{
+    log1p_f32(run->out, run->in[0], run->count);
+}
+
+static void loop_elu_f32(const struct rt_pointwise_run *run)
+{
+    float alpha = PARAM_f32(0), scale = PARAM_f32(1), input_scale = PARAM_f32(2);
+    float scaled[CORRECTED], *y = run->out;
+    const float *x = run->in[0];
+    for (size_t done = 0; done < run->count; done += CORRECTED) {
+        size_t count = run->count - done < CORRECTED ? run->count - done : CORRECTED;
+        for (size_t i = 0; i < count; i++) {
+            scaled[i] = x[done + i] * input_scale;
+        }
+        expm1_f32(scaled, scaled, count);
+        for (size_t i = 0; i < count; i++) {
+            float a = x[done + i];
+            y[done + i] = a < 0 ? alpha * scale * scaled[i] : scale * a;
+        }
+    }
+}
 
 static void loop_leaky_relu_f32(const struct rt_pointwise_run *run)
 {
