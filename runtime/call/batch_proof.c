@@ -203,7 +203,7 @@ static int64_t prove(struct proof *proof, int64_t max, uint64_t budget_ns, struc
 {
     uint64_t begin = rt_trial_now_ns();
     int64_t proven = 1;
-    error_set(err, ST_UNSUPPORTED, "the time for the trial was over");
+    rt_trial_fail_late(err);
     bool is_equal = try_rows(proof, 0, 1, err) == ST_OK;
     for (int64_t rows = 2; is_equal && rows <= max; rows++) {
         if (rt_trial_now_ns() - begin >= budget_ns * (rows == 2 ? PATIENCE : 1)) {

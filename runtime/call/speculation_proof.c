@@ -39,9 +39,7 @@ static const struct rt_step *step_of(const struct trial *trial)
 
 static enum status check_goes_on(const struct trial *trial, struct error *err)
 {
-    return atomic_load(&trial->method->steps->is_stopped)
-               ? error_set(err, ST_UNSUPPORTED, "the time for the trial was over")
-               : ST_OK;
+    return atomic_load(&trial->method->steps->is_stopped) ? rt_trial_fail_late(err) : ST_OK;
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -286,7 +284,7 @@ int64_t rt_speculation_prove(struct rt_method *method, struct hal_pool *pool, in
     int64_t max = steps_max < RT_SPECULATION_STEPS_MAX ? steps_max : RT_SPECULATION_STEPS_MAX,
             proven = 1;
     uint64_t stop_ns = rt_trial_now_ns() + budget_ns;
-    error_set(why_not, ST_UNSUPPORTED, "the time for the trial was over");
+    rt_trial_fail_late(why_not);
     if (max < 2 || rt_speculation_make_form(method, 2, why_not) != ST_OK) {
         return 1; /* most methods: before any step runs */
     }

@@ -61,7 +61,7 @@ static enum status run_alone(const struct proof *proof, struct rt_state *state, 
 {
     uint64_t ns;
     if (atomic_load(&proof->method->steps->is_stopped)) {
-        return error_set(err, ST_UNSUPPORTED, "the time for the trial was over");
+        return rt_trial_fail_late(err);
     }
     TRY(rt_trial_new_call(proof->method, proof->pool, state, row, number, out_call, err));
     if (rt_trial_run(out_call, 1, false, &ns, err) != ST_OK) {
@@ -201,7 +201,7 @@ int64_t rt_steps_prove(struct rt_method *method, struct hal_pool *pool, int64_t 
     struct proof proof = {.method = method, .pool = pool};
     uint64_t end = rt_trial_now_ns() + budget_ns;
     int64_t proven = 1, max = rows_max < RT_STEPS_ROWS_MAX ? rows_max : RT_STEPS_ROWS_MAX;
-    error_set(why_not, ST_UNSUPPORTED, "the time for the trial was over");
+    rt_trial_fail_late(why_not);
     while (proven < max && rt_trial_now_ns() < end &&
            prove_rows(&proof, (uint32_t)proven + 1, why_not) == ST_OK) {
         proven++;

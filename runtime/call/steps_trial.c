@@ -19,6 +19,11 @@ uint64_t rt_trial_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+enum status rt_trial_fail_late(struct error *err)
+{
+    return error_set(err, ST_UNSUPPORTED, "the time for the trial was over");
+}
+
 /* ---- one step -------------------------------------------------------------------------------- */
 
 static bool is_number(const struct rt_step *step, uint32_t input)

@@ -11,6 +11,9 @@
 
 uint64_t rt_trial_now_ns(void);
 
+/* ST_UNSUPPORTED: the time for the trial was over. */
+enum status rt_trial_fail_late(struct error *err);
+
 /* The inputs of step |number| of sequence |row|, from input |first| of the call on: positions, and
  * whatever may be one, count the steps. */
 MUST_CHECK enum status rt_trial_give_inputs(const struct rt_step *step, struct rt_invocation *inv,

@@ -78,10 +78,7 @@ static enum status place_path(const struct reader *r, const char **path, struct 
 static enum status read_text(const struct reader *r, const struct cJSON *value, bool is_path,
                              const char **out, struct error *err)
 {
-    TRY(document_text(r->in, value, out, err));
-    if (!**out) {
-        return document_fail(r->in, value, err, ST_INVALID, "expected a text, got an empty one");
-    }
+    TRY(document_text_filled(r->in, value, out, err));
     return is_path ? place_path(r, out, err) : ST_OK;
 }
 

@@ -375,6 +375,15 @@ enum status document_text(const struct document *document, const struct cJSON *v
     return ST_OK;
 }
 
+enum status document_text_filled(const struct document *document, const struct cJSON *value,
+                                 const char **out, struct error *err)
+{
+    TRY(document_text(document, value, out, err));
+    return **out ? ST_OK
+                 : document_fail(document, value, err, ST_INVALID,
+                                 "expected a text, got an empty one");
+}
+
 enum status document_bool(const struct document *document, const struct cJSON *value, bool *out,
                           struct error *err)
 {

@@ -81,9 +81,12 @@ struct span document_raw(const struct document *document, const struct cJSON *va
 MUST_CHECK enum status document_need(const struct document *document, const struct cJSON *value,
                                      enum json_type type, struct error *err);
 
-/* |*out| is terminated and lives as long as the document. */
+/* |*out| is terminated and lives as long as the document. The second form refuses an empty text. */
 MUST_CHECK enum status document_text(const struct document *document, const struct cJSON *value,
                                      const char **out, struct error *err);
+MUST_CHECK enum status document_text_filled(const struct document *document,
+                                            const struct cJSON *value, const char **out,
+                                            struct error *err);
 
 /* A number without fraction and exponent, exactly as it is written; at least |min| in the second
  * form. */

@@ -114,10 +114,7 @@ enum status setting_read(const struct setting *setting, const struct document *d
         return document_fail(document, value, err, ST_INVALID, "expected %s, got %s",
                              form_of(setting->type), json_type_text(type));
     }
-    TRY(document_text(document, value, out, err));
-    return **out ? ST_OK
-                 : document_fail(document, value, err, ST_INVALID,
-                                 "expected a text, got an empty one");
+    return document_text_filled(document, value, out, err);
 }
 
 void setting_print_option(const struct setting *setting, struct buf *out)
