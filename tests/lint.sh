@@ -89,7 +89,7 @@ include_rules() {
                 "server/(process|" part[2] (part[2] == "cli" ? "|profile|text|intake|media" : "") \
                 (part[2] == "model" ? "|language|text|intake" : "") \
                 (part[2] == "intake" ? "|card|language|media" : "") \
-                (part[2] == "card" ? "|answer" : "") (part[2] == "answer" ? "|media" : "") \
+                (part[2] == "card" ? "|answer|media" : "") (part[2] == "answer" ? "|media" : "") \
                 (part[2] == "language" ? "|text|media" : "") ")/|"
             if (part[2] ~ /^(model|cli)$/) return seen "server/card/|" runtime_doors()
             if (part[2] ~ /^(card|profile|language|intake)$/) return seen runtime_doors()

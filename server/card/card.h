@@ -34,6 +34,7 @@
 #include "runtime/program/adapt.h"
 #include "runtime/program/names.h"
 #include "server/answer/answer.h"
+#include "server/media/image.h"
 #include "server/process/document.h"
 #include "server/process/options.h"
 
@@ -83,10 +84,8 @@ struct card_answer {
 };
 
 /* Clients may send an input as a file or a text of this kind: see docs/media.md. */
-enum card_medium { CARD_NO_MEDIUM, CARD_IMAGE, CARD_SOUND, CARD_TEXT };
+enum medium_kind { MEDIUM_NONE, MEDIUM_IMAGE, MEDIUM_SOUND, MEDIUM_TEXT, MEDIUM_KINDS };
 
-enum card_fit { CARD_SHORTER, CARD_STRETCH, CARD_INSIDE };
-enum card_filter { CARD_NEAREST, CARD_BOX, CARD_BILINEAR, CARD_BICUBIC, CARD_LANCZOS };
 enum card_colors { CARD_COLORS_UNSAID, CARD_RGB, CARD_BGR, CARD_GRAY };
 enum card_layout { CARD_LAYOUT_UNSAID, CARD_NCHW, CARD_NHWC };
 
@@ -94,8 +93,8 @@ enum card_layout { CARD_LAYOUT_UNSAID, CARD_NCHW, CARD_NHWC };
 struct card_image {
     uint32_t resize[2], crop[2]; /* height, width; 0: not */
     bool is_resized_to_pair;     /* "resize" has two sides */
-    enum card_fit fit;
-    enum card_filter filter;
+    enum image_fit fit;
+    enum image_filter filter;
     uint8_t fill[3];
     enum card_colors colors; /* settled by card_apply() */
     bool is_draft;           /* JPEG may be decoded at a reduced scale */
@@ -123,7 +122,7 @@ struct card_text {
 
 /* By |kind|. */
 struct card_media {
-    enum card_medium kind;
+    enum medium_kind kind;
     union {
         struct card_image image;
         struct card_sound sound;
@@ -226,7 +225,7 @@ MUST_CHECK enum status card_read_members(struct card *card, const struct documen
                                          struct error *err);
 
 /* "shorter", "stretch", "inside". */
-const char *card_fit_word(enum card_fit fit);
+const char *card_fit_word(enum image_fit fit);
 
 /* "classes", "boxes", "map", "text"; NULL: the tensor. */
 const char *card_answer_word(enum answer_kind kind);
@@ -295,8 +294,9 @@ bool card_is_of_members(const struct card *card, const struct card_labels *label
 /* Puts the card's parameters into |params|, except parameters that |options| set. */
 void card_put_params(const struct card *card, const struct options *options, struct params *params);
 
-/* Is |word| one of image, sound and text? */
-bool card_find_medium(const char *word, enum card_medium *out);
+/* "image", "sound", "text", or "" for MEDIUM_NONE; and back, but for "". */
+const char *card_medium_word(enum medium_kind kind);
+bool card_find_medium(const char *word, enum medium_kind *out);
 
 /* "dir/NAME.card.json" of "dir/NAME.pte". False: too long for |size|. */
 bool card_path_of(const char *program, char *out, size_t size);

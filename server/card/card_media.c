@@ -21,14 +21,19 @@ struct source {
     const char *path;
 };
 
-static const char *const words[] = {
-    [CARD_NO_MEDIUM] = "", [CARD_IMAGE] = "image", [CARD_SOUND] = "sound", [CARD_TEXT] = "text"};
+static const char *const words[MEDIUM_KINDS] = {
+    [MEDIUM_NONE] = "", [MEDIUM_IMAGE] = "image", [MEDIUM_SOUND] = "sound", [MEDIUM_TEXT] = "text"};
 
-bool card_find_medium(const char *word, enum card_medium *out)
+const char *card_medium_word(enum medium_kind kind)
 {
-    for (int kind = CARD_IMAGE; kind <= CARD_TEXT; kind++) {
+    return words[kind];
+}
+
+bool card_find_medium(const char *word, enum medium_kind *out)
+{
+    for (int kind = MEDIUM_IMAGE; kind < MEDIUM_KINDS; kind++) {
         if (strcmp(word, words[kind]) == 0) {
-            *out = (enum card_medium)kind;
+            *out = (enum medium_kind)kind;
             return true;
         }
     }
@@ -148,9 +153,9 @@ static enum status read_std(const struct source *s, const struct cJSON *value,
 }
 
 static const char *const fit_words[] = {
-    [CARD_SHORTER] = "shorter", [CARD_STRETCH] = "stretch", [CARD_INSIDE] = "inside"};
+    [IMAGE_SHORTER] = "shorter", [IMAGE_STRETCH] = "stretch", [IMAGE_INSIDE] = "inside"};
 
-const char *card_fit_word(enum card_fit fit)
+const char *card_fit_word(enum image_fit fit)
 {
     return fit_words[fit];
 }
@@ -165,11 +170,11 @@ static enum status read_choice(const struct source *s, const struct cJSON *membe
     *out_is_read = true;
     if (document_is(member, "fit")) {
         TRY(read_word(s, member, fit_words, 3, "shorter, stretch or inside", &index, err));
-        image->fit = (enum card_fit)index;
+        image->fit = (enum image_fit)index;
     } else if (document_is(member, "interpolation")) {
         TRY(read_word(s, member, filters, 5, "nearest, box, bilinear, bicubic or lanczos", &index,
                       err));
-        image->filter = (enum card_filter)index;
+        image->filter = (enum image_filter)index;
     } else if (document_is(member, "colors")) {
         TRY(read_word(s, member, colors, 4, "rgb, bgr or gray", &index, err));
         image->colors = (enum card_colors)index;
@@ -222,18 +227,18 @@ static enum status read_image(const struct source *s, const struct cJSON *value,
                               struct card_image *image, struct error *err)
 {
     bool has_fit = document_find(value, "fit") != NULL;
-    *image = (struct card_image){.filter = CARD_BILINEAR};
+    *image = (struct card_image){.filter = IMAGE_BILINEAR};
     for (const struct cJSON *at = document_first(value); at; at = document_next(at)) {
         TRY(read_image_member(s, at, image, err));
     }
     if (!has_fit && image->is_resized_to_pair) {
-        image->fit = CARD_STRETCH;
+        image->fit = IMAGE_STRETCH;
     }
     if (has_fit && !image->resize[0]) {
         return document_fail(s->in, document_find(value, "fit"), err, ST_INVALID,
                              "it says how to resize, but \"resize\" is missing");
     }
-    if (image->fit == CARD_SHORTER && image->is_resized_to_pair) {
+    if (image->fit == IMAGE_SHORTER && image->is_resized_to_pair) {
         return document_fail(s->in, document_find(value, "fit"), err, ST_INVALID,
                              "shorter is for \"resize\" with one number");
     }
@@ -282,10 +287,7 @@ static enum status keep_text(const struct source *s, const struct cJSON *value, 
                              const char **out, struct error *err)
 {
     const char *text;
-    TRY(document_text(s->in, value, &text, err));
-    if (!*text) {
-        return document_fail(s->in, value, err, ST_INVALID, "expected a text, got an empty one");
-    }
+    TRY(document_text_filled(s->in, value, &text, err));
     *out = is_path ? card_path_beside(s->card, s->path, text)
                    : arena_strdup(&s->card->arena, text, strlen(text));
     return *out ? ST_OK : arena_fail(&s->card->arena, "the card", err);
@@ -326,21 +328,21 @@ static enum status read_words(const struct source *s, const struct cJSON *value,
 }
 
 enum status card_read_media(struct card *card, const struct document *in, const char *path,
-                            const struct cJSON *value, enum card_medium kind,
+                            const struct cJSON *value, enum medium_kind kind,
                             struct card_media *out, struct error *err)
 {
     const struct source s = {.card = card, .in = in, .path = path};
     TRY(document_need(in, value, JSON_OBJECT, err));
-    if (out->kind != CARD_NO_MEDIUM) {
+    if (out->kind != MEDIUM_NONE) {
         return document_fail(in, value, err, ST_INVALID,
                              "expected one of image, sound and text, got %s, too",
                              words[out->kind]);
     }
     *out =
         (struct card_media){.kind = kind, .place = {.document = in, .value = value, .path = path}};
-    return kind == CARD_IMAGE   ? read_image(&s, value, &out->image, err)
-           : kind == CARD_SOUND ? read_sound(&s, value, &out->sound, err)
-                                : read_words(&s, value, &out->text, err);
+    return kind == MEDIUM_IMAGE   ? read_image(&s, value, &out->image, err)
+           : kind == MEDIUM_SOUND ? read_sound(&s, value, &out->sound, err)
+                                  : read_words(&s, value, &out->text, err);
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -363,7 +365,7 @@ static enum status check_shorter(const struct rt_io *is, const struct card_io *i
 {
     const struct card_image *image = &io->media.image;
     const int64_t *dims = is->shape.dims;
-    bool is_open = image->resize[0] && image->fit == CARD_SHORTER && !image->crop[0];
+    bool is_open = image->resize[0] && image->fit == IMAGE_SHORTER && !image->crop[0];
     return !is_open || image->resize[0] == (dims[1] < dims[2] ? dims[1] : dims[2])
                ? ST_OK
                : card_fail(&io->media.place, err, ST_INVALID,
@@ -392,7 +394,7 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
                          image->channels, image->channels == 1 ? "" : "s");
     }
     TRY(check_shorter(is, io, err));
-    bool is_pair = image->resize[0] && image->fit != CARD_SHORTER;
+    bool is_pair = image->resize[0] && image->fit != IMAGE_SHORTER;
     image->height = image->crop[0] ? image->crop[0] : is_pair ? image->resize[0] : 0;
     image->width = image->crop[0] ? image->crop[1] : is_pair ? image->resize[1] : 0;
     image->height = image->height ? image->height : (uint32_t)dims[1];
@@ -407,8 +409,8 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
 bool card_find_doubt(const struct card_io *io, struct error *out)
 {
     const struct card_image *image = &io->media.image;
-    bool is_shorter = image->resize[0] && image->fit == CARD_SHORTER;
-    if (io->media.kind != CARD_IMAGE) {
+    bool is_shorter = image->resize[0] && image->fit == IMAGE_SHORTER;
+    if (io->media.kind != MEDIUM_IMAGE) {
         return false;
     }
     if (!image->crop[0] && (!image->resize[0] || is_shorter)) {
@@ -508,12 +510,12 @@ static enum status apply_text(const struct rt_method *method, const struct rt_io
 
 enum status card_apply_media(const struct rt_method *method, struct card_io *io, struct error *err)
 {
-    if (io->media.kind == CARD_NO_MEDIUM || rt_method_failure(method)) {
+    if (io->media.kind == MEDIUM_NONE || rt_method_failure(method)) {
         return ST_OK;
     }
     must(io->index < rt_method_input_count(method));
     const struct rt_io *is = rt_method_input(method, io->index);
-    return io->media.kind == CARD_IMAGE   ? apply_image(is, io, err)
-           : io->media.kind == CARD_SOUND ? apply_sound(is, io, err)
-                                          : apply_text(method, is, io, err);
+    return io->media.kind == MEDIUM_IMAGE   ? apply_image(is, io, err)
+           : io->media.kind == MEDIUM_SOUND ? apply_sound(is, io, err)
+                                            : apply_text(method, is, io, err);
 }

@@ -25,7 +25,7 @@ static enum status spread(const struct card_io *io, const char *what, const doub
 /* The sizes that "crop" or "resize" gives, where the program's vary. */
 static void take_sides(const struct card_image *image, struct rt_pixels *pixels)
 {
-    bool is_pair = image->resize[0] && image->fit != CARD_SHORTER;
+    bool is_pair = image->resize[0] && image->fit != IMAGE_SHORTER;
     if (image->crop[0]) {
         pixels->height = image->crop[0];
         pixels->width = image->crop[1];
@@ -56,7 +56,7 @@ static enum status blame(const struct card_io *io, struct error *err)
 enum status card_adapt_media(struct rt_method *method, const struct card_io *io, uint32_t index,
                              struct error *err)
 {
-    if (io->media.kind != CARD_IMAGE) {
+    if (io->media.kind != MEDIUM_IMAGE) {
         return ST_OK;
     }
     const struct card_image *image = &io->media.image;

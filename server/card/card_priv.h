@@ -8,7 +8,7 @@
 /* Reads |value|, the member of an input that says it is |kind|: a document |in| at |path|. */
 MUST_CHECK enum status card_read_media(struct card *card, const struct document *in,
                                        const char *path, const struct cJSON *value,
-                                       enum card_medium kind, struct card_media *out,
+                                       enum medium_kind kind, struct card_media *out,
                                        struct error *err);
 
 /* |path| as a path beside the document at |document_path|; in the arena. NULL: no memory. */

@@ -153,7 +153,7 @@ static enum status read_io_member(const struct reader *r, const struct cJSON *me
     if (document_is(member, "answer") && side == RT_RESULT) {
         return card_read_answer(r->card, r->in, r->path, member, io, err);
     }
-    enum card_medium kind;
+    enum medium_kind kind;
     if (side == RT_INPUT && card_find_medium(document_key(member), &kind)) {
         return card_read_media(r->card, r->in, r->path, member, kind, &io->media, err);
     }

@@ -48,8 +48,8 @@ static enum status add_value(struct cli_inputs *inputs, uint32_t index, const ch
                              const char *option, struct error *err)
 {
     struct cli_inputs_item *item = &inputs->items[index];
-    enum card_medium medium = inputs->mediums ? inputs->mediums[index] : CARD_NO_MEDIUM;
-    bool is_medium = medium != CARD_NO_MEDIUM && !cli_input_is_tensor(value);
+    enum medium_kind medium = inputs->mediums ? inputs->mediums[index] : MEDIUM_NONE;
+    bool is_medium = medium != MEDIUM_NONE && !cli_input_is_tensor(value);
     if (item->text || (item->media && !is_medium)) {
         return error_set(err, ST_INVALID, "%.64s: %s is given twice", option,
                          inputs->ios[index].label);
@@ -90,10 +90,10 @@ static enum status assign_file(struct cli_inputs *inputs, const char *file, stru
     char names[RT_NAMES_TEXT_MAX];
     uint32_t found = 0, index = 0;
     for (uint32_t i = 0; inputs->mediums && i < inputs->count; i++) {
-        found += inputs->mediums[i] != CARD_NO_MEDIUM;
-        index = inputs->mediums[i] != CARD_NO_MEDIUM ? i : index;
+        found += inputs->mediums[i] != MEDIUM_NONE;
+        index = inputs->mediums[i] != MEDIUM_NONE ? i : index;
     }
-    if (found == 1 && inputs->mediums[index] == CARD_TEXT && is_file_name(file)) {
+    if (found == 1 && inputs->mediums[index] == MEDIUM_TEXT && is_file_name(file)) {
         return error_set(err, ST_INVALID,
                          "%.100s looks like a file, expected a text; as a text it is %.64s=%.100s",
                          file, inputs->ios[index].name, file);
@@ -138,7 +138,7 @@ static enum status assign_shape(struct cli_inputs *inputs, const char *option, s
 }
 
 enum status cli_inputs_assign(struct cli_inputs *inputs, const struct rt_io *ios,
-                              const enum card_medium *mediums, uint32_t count,
+                              const enum medium_kind *mediums, uint32_t count,
                               const struct cli_inputs_options *options, struct error *err)
 {
     *inputs = (struct cli_inputs){.ios = ios, .mediums = mediums, .count = count};

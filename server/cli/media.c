@@ -44,7 +44,7 @@ enum status cli_media_open(struct cli_call *call, struct error *err)
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct card_io *io = find_io(call, RT_INPUT, i);
-        media->kinds[i] = io ? io->media.kind : CARD_NO_MEDIUM;
+        media->kinds[i] = io ? io->media.kind : MEDIUM_NONE;
     }
     return ST_OK;
 }

@@ -16,7 +16,7 @@
 struct cli_call;
 
 struct cli_media {
-    enum card_medium *kinds;       /* owned; by input */
+    enum medium_kind *kinds;       /* owned; by input */
     struct medium **items;         /* owned: refs held; likewise; NULL: not opened yet */
     const struct card_io *picture; /* the input whose pictures answers are about, or NULL */
     struct arena arena;            /* has the places */

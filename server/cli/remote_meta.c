@@ -149,9 +149,9 @@ static enum status read_tensor(const struct reader *r, const struct cJSON *item,
 }
 
 /* "media": the input may be sent as such. From a server with other words it is a tensor. */
-static enum card_medium read_medium(const struct reader *r, const struct cJSON *item)
+static enum medium_kind read_medium(const struct reader *r, const struct cJSON *item)
 {
-    enum card_medium medium = CARD_NO_MEDIUM;
+    enum medium_kind medium = MEDIUM_NONE;
     const char *text = text_of(r, item, "media");
     if (text) {
         (void)card_find_medium(text, &medium);

@@ -19,17 +19,6 @@
 #define SHAPES_BYTES_MAX (1 << 20)
 #define FRAMES_PER_S (LOG_MEL_RATE / LOG_MEL_HOP)
 
-_Static_assert((int)CARD_INSIDE == (int)IMAGE_INSIDE && (int)CARD_SHORTER == (int)IMAGE_SHORTER &&
-                   (int)CARD_LANCZOS == (int)IMAGE_LANCZOS && (int)CARD_BOX == (int)IMAGE_BOX,
-               "cards have the same fits and filters, in the same order");
-
-const char *medium_word(enum medium_kind kind)
-{
-    static const char *const kind_words[MEDIUM_KINDS] = {
-        [MEDIUM_IMAGE] = "image", [MEDIUM_SOUND] = "sound", [MEDIUM_TEXT] = "text"};
-    return kind_words[kind];
-}
-
 struct medium *medium_ref(struct medium *medium)
 {
     OBJ_CHECK(medium, MEDIUM_MAGIC);
@@ -108,8 +97,8 @@ static enum status take_image(struct medium *medium, const struct card_image *sa
     medium->image = (struct image_form){
         .resize_height = said->resize[0],
         .resize_width = said->resize[1],
-        .fit = (enum image_fit)said->fit,
-        .filter = (enum image_filter)said->filter,
+        .fit = said->fit,
+        .filter = said->filter,
         .crop_height = said->crop[0],
         .crop_width = said->crop[1],
         .fill = {said->fill[0], said->fill[1], said->fill[2]},
@@ -194,10 +183,8 @@ static enum status take_text(struct medium *medium, struct rt_method *method,
 enum status medium_new(struct rt_method *method, const struct card_io *said, const char *path,
                        const char *tokenizer, struct medium **out, struct error *err)
 {
-    static const enum medium_kind kinds[] = {
-        [CARD_IMAGE] = MEDIUM_IMAGE, [CARD_SOUND] = MEDIUM_SOUND, [CARD_TEXT] = MEDIUM_TEXT};
     *out = NULL;
-    if (!said || said->media.kind == CARD_NO_MEDIUM) {
+    if (!said || said->media.kind == MEDIUM_NONE) {
         return ST_OK;
     }
     struct medium *medium = calloc(1, sizeof(*medium));
@@ -206,7 +193,7 @@ enum status medium_new(struct rt_method *method, const struct card_io *said, con
     }
     medium->magic = MEDIUM_MAGIC;
     refs_init(&medium->refs);
-    medium->kind = kinds[said->media.kind];
+    medium->kind = said->media.kind;
     medium->input = said->index;
     medium->io = rt_method_input(method, said->index);
     enum status status = medium->kind == MEDIUM_IMAGE ? take_image(medium, &said->media.image, err)

@@ -36,8 +36,6 @@ struct words;
 
 #define MEDIUM_MAGIC 0x6d65646du
 
-enum medium_kind { MEDIUM_IMAGE, MEDIUM_SOUND, MEDIUM_TEXT, MEDIUM_KINDS };
-
 /* Inputs beside the ids of a text. */
 enum medium_part { MEDIUM_IDS, MEDIUM_MASK, MEDIUM_TYPES, MEDIUM_PARTS };
 
@@ -64,9 +62,6 @@ struct medium {
     uint32_t tokens_max; /* of a text; longer ones are cut */
     uint32_t pad;
 };
-
-/* "image", "sound", "text". */
-const char *medium_word(enum medium_kind kind);
 
 /* How a file or a text becomes the input, as JSON: {"resize":256,"fit":"shorter","crop":[224,224]},
  * {"rate":16000}, {"max_tokens":128}. */

@@ -19,7 +19,7 @@ static void print_image(const struct image_form *form, struct buf *out)
                    form->resize_width);
     }
     if (form->resize_height) {
-        buf_printf(out, ",\"fit\":\"%s\"", card_fit_word((enum card_fit)form->fit));
+        buf_printf(out, ",\"fit\":\"%s\"", card_fit_word(form->fit));
     }
     if (form->crop_height) {
         buf_printf(out, "%s\"crop\":[%" PRIu32 ",%" PRIu32 "]", form->resize_height ? "," : "",
@@ -41,6 +41,7 @@ void medium_print(const struct medium *medium, struct buf *out)
     case MEDIUM_TEXT:
         buf_printf(out, "{\"max_tokens\":%" PRIu32 "}", medium->tokens_max);
         break;
+    case MEDIUM_NONE:
     case MEDIUM_KINDS:
         unreachable();
     }

@@ -242,7 +242,7 @@ static enum status print_medium(struct model *model, struct model_io *io, struct
     struct buf text;
     buf_init(&text, FORM_TEXT_MAX);
     medium_print(io->medium, &text);
-    io->meta.media = medium_word(io->medium->kind);
+    io->meta.media = card_medium_word(io->medium->kind);
     io->meta.media_form = keep_form(model, &text);
     return io->meta.media_form ? ST_OK : no_memory(err);
 }
