@@ -394,6 +394,28 @@ def memory_goes_back():
         wait_until_empty(daemon)
 
 
+def workspaces_go_back():
+    """Also if more than the idle time passes before the memory of requests has gone back: workspaces
+    come after it, and only when they have been idle for two looks."""
+    with Daemon(["--workers=2", WIDE, DEEP]) as daemon:
+        ask_others(daemon)
+        before = resident_mib(daemon)
+        def ask_much(_):
+            client = Client(daemon.port)
+            client.send(deep_request(16384))  # takes a workspace of 12 MiB
+            expect("status", client.answer(), 200)
+            ask_wide(client, 65536)
+        in_threads(2, ask_much)
+        grown = resident_mib(daemon)
+        if is_sanitized(daemon):
+            return
+        expect(f"{before} MiB, then {grown}", grown > before + 10, True)
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(5)
+        daemon.process.send_signal(signal.SIGCONT)
+        wait_until("small again", lambda: resident_mib(daemon) < before + 6)
+
+
 # ---- long work -----------------------------------------------------------------------------------
 
 def bodies_that_inflate():
@@ -464,7 +486,7 @@ CHECKS = (
     an_unread_answer, small_unread_answers, the_slowest_body_is_refused,
     stalled_readers_beside_an_upload, waiting_is_not_slow, slow_clients_beside_load,
     too_slow_a_body, too_slow_a_reader, waiting_clients_disconnect, small_bodies_pass,
-    memory_goes_back, bodies_that_inflate,
+    memory_goes_back, workspaces_go_back, bodies_that_inflate,
     incomplete_requests_at_the_end, weights_are_kept_once)
 
 
