@@ -395,8 +395,8 @@ def memory_goes_back():
 
 
 def workspaces_go_back():
-    """Also if more than the idle time passes before the memory of requests has gone back: workspaces
-    come after it, and only when they have been idle for two looks."""
+    """Also if more than the idle time passes before the memory of requests has gone back: the
+    workspaces come after it, and only when they have been idle for two looks."""
     with Daemon(["--workers=2", WIDE, DEEP]) as daemon:
         ask_others(daemon)
         before = resident_mib(daemon)
