@@ -12,6 +12,7 @@
 #include "hal/pool.h"
 #include "runtime/call/invocation.h"
 #include "runtime/program/program.h"
+#include "server/generation/runs.h"
 #include "server/infer/codec.h"
 #include "server/infer/infer_one.h"
 #include "server/language/embed_ask.h"
@@ -39,7 +40,7 @@ struct embedding {
     const float *answer; /* within |vectors|: |width| floats for each text */
     uint32_t width;
     uint64_t token_count;
-    uint64_t queued_ns, waited_ns, computed_ns; /* of all runs; the loop's */
+    struct runs_times times; /* the loop's */
 };
 
 static struct embedding *embedding_of(const struct request *request)
@@ -409,16 +410,11 @@ static enum status open_states(struct request *request, struct error *err)
 
 /* ---- the end of RUN -------------------------------------------------------------------------- */
 
-/* Adds up the times of all runs as if there were only one, for statistics and logs. */
 static void count_run(struct embedding *embedding, struct rt_sched_job *job)
 {
-    embedding->queued_ns = embedding->queued_ns ? embedding->queued_ns : job->queued_ns;
-    embedding->waited_ns += job->started_ns - job->queued_ns;
-    embedding->computed_ns += job->finished_ns - job->started_ns;
+    runs_add_times(&embedding->times, job);
     if (embedding->done_count + embedding->rows == embedding->item_count) {
-        job->queued_ns = embedding->queued_ns;
-        job->started_ns = job->queued_ns + embedding->waited_ns;
-        job->finished_ns = job->started_ns + embedding->computed_ns;
+        runs_join_times(&embedding->times, job);
     }
 }
 

@@ -29,9 +29,7 @@ void generation_end_sequence(struct request *request)
     struct infer_call *call = &request->infer.call;
     if (call->sequence) {
         generation_prefix_keep(request);
-        rt_sequence_end(call->sequence);
-        rt_sequence_close(call->sequence);
-        call->sequence = NULL;
+        runs_end_sequence(call);
     }
 }
 
@@ -162,25 +160,15 @@ static enum status decode(struct request *request, struct error *err)
     return has_position ? put_position(generation, call, err) : ST_OK;
 }
 
-/* A key with a number and a name: no client has such a one. */
 static enum status open_states(struct request *request, struct error *err)
 {
-    static _Atomic(uint64_t) last_number;
     struct infer_call *call = &request->infer.call;
-    if (rt_program_state_bytes(call->model->program) == 0) {
-        return ST_OK;
-    }
-    if (!call->sequence) {
-        const struct rt_sequence_key key = {.program = call->model->program,
-                                            .number = atomic_fetch_add(&last_number, 1) + 1,
-                                            .name = span_str("generation")};
-        if (rt_sequences_open(request->serving->sequences, &key, true, &call->sequence, err) !=
-            ST_OK) {
-            return error_prefix(err, "model '%s': ", call->model->name);
-        }
+    bool is_new;
+    TRY(runs_open_sequence(request, "generation", &is_new, err));
+    if (is_new) {
         generation_prefix_use(generation_of(request), rt_sequence_state(call->sequence));
     }
-    rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
+    runs_give_state(call);
     return ST_OK;
 }
 
@@ -222,9 +210,7 @@ static void count_step(struct request *request)
     struct generation *generation = generation_of(request);
     const struct rt_sched_job *job = &request->job;
     struct model_stats *stats = request->infer.call.model->stats;
-    generation->queued_ns = generation->queued_ns ? generation->queued_ns : job->queued_ns;
-    generation->waited_ns += job->started_ns - job->queued_ns;
-    generation->computed_ns += job->finished_ns - job->started_ns;
+    runs_add_times(&generation->times, job);
     bool is_prefill = generation->answer_count == 0;
     stats_add_step(stats, job);
     generation_drafts_count(request);

@@ -288,14 +288,6 @@ static void tell(struct request *request, struct generation *generation)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Adds up the times of all steps as if there were only one, for statistics and logs. */
-static void join_times(const struct generation *generation, struct rt_sched_job *job)
-{
-    job->queued_ns = generation->queued_ns;
-    job->started_ns = job->queued_ns + generation->waited_ns;
-    job->finished_ns = job->started_ns + generation->computed_ns;
-}
-
 /* The choice has its end; the next one begins, or the answer is complete. */
 static enum status end_choice(struct request *request, struct error *err)
 {
@@ -306,7 +298,7 @@ static enum status end_choice(struct request *request, struct error *err)
     }
     generation->is_over = true;
     generation_count_out(generation);
-    join_times(generation, &request->job);
+    runs_join_times(&generation->times, &request->job);
     if (generation->ask.is_stream) {
         reply_print_end(&generation->reply, &request->out);
     }

@@ -11,6 +11,7 @@
 #include "server/language/stops.h"
 #include "server/language/words.h"
 #include "server/generation/generation.h"
+#include "server/generation/runs.h"
 #include "server/request/request.h"
 
 struct rt_result;
@@ -80,8 +81,8 @@ struct generation {
     uint64_t turn_ns;   /* when it began; 0: none has */
     uint32_t turn_left; /* tokens */
     /* ---- times; the loop's ---- */
-    uint64_t queued_ns, waited_ns, computed_ns; /* of all steps */
-    uint64_t first_ns, last_ns;                 /* when tokens came */
+    struct runs_times times;
+    uint64_t first_ns, last_ns;       /* when tokens came */
     struct generation_drafts counted; /* the part of |drafted| that is in the model's counts */
 };
 

@@ -8,6 +8,7 @@ server_libserver_a_SOURCES += \
 	%D%/generation_parse.c \
 	%D%/generation_prefix.c \
 	%D%/generation_priv.h \
+	%D%/runs.c %D%/runs.h \
 	%D%/speech_ask.c %D%/speech_ask.def %D%/speech_ask.h \
 	%D%/speech_reply.c %D%/speech_reply.h \
 	%D%/transcription.c %D%/transcription.h \

@@ -14,8 +14,6 @@
 #include "runtime/call/invocation.h"
 #include "runtime/program/oracle.h"
 #include "runtime/program/program.h"
-#include "runtime/program/state.h"
-#include "runtime/sched/sequence.h"
 #include "server/infer/codec.h"
 #include "server/infer/infer_one.h"
 #include "server/language/reply.h"
@@ -28,16 +26,6 @@
 #define INLINE_VOCAB_MAX 8192
 
 /* ---- life ------------------------------------------------------------------------------------ */
-
-/* Any thread: the sequence is not left in the table. */
-static void end_sequence(struct infer_call *call)
-{
-    if (call->sequence) {
-        rt_sequence_end(call->sequence);
-        rt_sequence_close(call->sequence);
-        call->sequence = NULL;
-    }
-}
 
 void transcription_count_out(struct transcription *t)
 {
@@ -56,7 +44,7 @@ void transcription_free(struct request *request)
     OBJ_CHECK(t, TRANSCRIPTION_MAGIC);
     rt_invocation_free(request->infer.call.invocation); /* before the memory that it uses */
     request->infer.call.invocation = NULL;
-    end_sequence(&request->infer.call);
+    runs_end_sequence(&request->infer.call);
     transcription_count_out(t);
     transcript_fini(&t->transcript);
     sampler_fini(&t->sampler);
@@ -208,25 +196,14 @@ static enum status decode(struct request *request, struct error *err)
     return t->is_encoding ? decode_encoder(request, t, err) : decode_token(request, t, err);
 }
 
-/* A key with a number and a name: no client has such a one. */
 static enum status open_states(struct request *request, struct error *err)
 {
-    static _Atomic(uint64_t) last_number;
-    struct infer_call *call = &request->infer.call;
-    if (transcription_of(request)->is_encoding ||
-        rt_program_state_bytes(call->model->program) == 0) {
+    bool is_new;
+    if (transcription_of(request)->is_encoding) {
         return ST_OK;
     }
-    if (!call->sequence) {
-        const struct rt_sequence_key key = {.program = call->model->program,
-                                            .number = atomic_fetch_add(&last_number, 1) + 1,
-                                            .name = span_str("transcription")};
-        if (rt_sequences_open(request->serving->sequences, &key, true, &call->sequence, err) !=
-            ST_OK) {
-            return error_prefix(err, "model '%s': ", call->model->name);
-        }
-    }
-    rt_invocation_set_state(call->invocation, rt_sequence_state(call->sequence));
+    TRY(runs_open_sequence(request, "transcription", &is_new, err));
+    runs_give_state(&request->infer.call);
     return ST_OK;
 }
 
@@ -261,14 +238,11 @@ static void count_step(const struct request *request, struct transcription *t)
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
     struct transcription *t = transcription_of(request);
-    const struct rt_sched_job *job = &request->job;
     if (status == ST_OK) {
         if (!t->is_encoding) {
             count_step(request, t);
         }
-        t->queued_ns = t->queued_ns ? t->queued_ns : job->queued_ns;
-        t->waited_ns += job->started_ns - job->queued_ns;
-        t->computed_ns += job->finished_ns - job->started_ns;
+        runs_add_times(&t->times, &request->job);
         request->offload = t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX;
     }
     return infer_one_finish(request, status, err);
@@ -333,18 +307,10 @@ static void tell(struct request *request, struct transcription *t)
     }
 }
 
-/* Adds up the times of all steps as if there were only one, for statistics and logs. */
-static void join_times(const struct transcription *t, struct rt_sched_job *job)
-{
-    job->queued_ns = t->queued_ns;
-    job->started_ns = job->queued_ns + t->waited_ns;
-    job->finished_ns = job->started_ns + t->computed_ns;
-}
-
 static enum status end_window(struct request *request, struct transcription *t, struct error *err)
 {
     uint64_t next;
-    end_sequence(&request->infer.call);
+    runs_end_sequence(&request->infer.call);
     TRY(transcript_end(&t->transcript, t->sample_count, &next, err));
     must(next > t->window);
     tell(request, t);
@@ -355,7 +321,7 @@ static enum status end_window(struct request *request, struct transcription *t, 
     }
     t->is_over = true;
     t->reply.language = t->language ? transcriber_language_name(t->language->code) : NULL;
-    join_times(t, &request->job);
+    runs_join_times(&t->times, &request->job);
     if (t->ask.is_stream) {
         speech_reply_print_end(&t->reply, &request->out);
     }

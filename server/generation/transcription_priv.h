@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "server/language/sampler.h"
 #include "server/language/transcript.h"
+#include "server/generation/runs.h"
 #include "server/generation/speech_ask.h"
 #include "server/generation/speech_reply.h"
 #include "server/generation/transcription.h"
@@ -46,8 +47,8 @@ struct transcription {
     bool is_over;
     uint64_t chosen_count; /* tokens so far: the same index is never used twice by the sampler */
     /* ---- times; the loop's ---- */
-    uint64_t queued_ns, waited_ns, computed_ns; /* of all steps */
-    uint64_t last_ns;                           /* when a token came; 0: none has */
+    struct runs_times times;
+    uint64_t last_ns; /* when a token came; 0: none has */
 };
 
 static inline struct transcription *transcription_of(const struct request *request)
