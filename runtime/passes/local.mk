@@ -18,6 +18,7 @@ noinst_LIBRARIES += %D%/libpasses.a
 	%D%/lower_fft.c \
 	%D%/lower_llm.c \
 	%D%/lower_quant.c \
+	%D%/lower_volume.c \
 	%D%/moves.c \
 	%D%/narrow.c \
 	%D%/normalize.c \

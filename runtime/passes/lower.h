@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "runtime/graph/graph.h"
+#include "runtime/ops/conv.h"
 
 #define RT_LOWER_OUTS_MAX 3
 
@@ -24,6 +25,18 @@ rt_lower_f rt_lower_mixed_mm, rt_lower_mixed_linear, rt_lower_add_quantized;
  */
 enum dtype rt_lower_packed_type(const struct rt_graph *graph, uint32_t weights, struct rt_dim pairs,
                                 struct rt_dim depth);
+
+/* Is this convolution one of volumes that can be one of planes? */
+bool rt_lower_is_volume(const struct rt_graph *graph, const uint32_t args[RT_CONV_ARGS]);
+
+/* Replaces arguments of a convolution of volumes, whose result is |depth| deep, by those of a
+ * convolution of planes. */
+MUST_CHECK enum status rt_lower_volume(struct rt_graph *graph, uint32_t args[RT_CONV_ARGS],
+                                       struct rt_dim depth, struct error *err);
+
+/* Makes volumes, with the dims of |like|, of the planes that this gives. */
+MUST_CHECK enum status rt_lower_planes_as(struct rt_graph *graph, uint32_t like, uint32_t *planes,
+                                          struct error *err);
 
 /* A product x @ w, or x @ w transposed, plus bias and residual if they are not none. */
 struct rt_product {

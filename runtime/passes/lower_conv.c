@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions as operators that have kernels: see passes.h. Convolutions with one or two dims in
- * float32 use packed weights ("conv", "conv_dw"); halves are converted to float32. All others, and
- * the gradients, use the plain kernels "conv_direct" and "conv_gradient".
+ * float32 use packed weights ("conv", "conv_dw"), and so do volumes, plane by plane (see
+ * lower_volume.c); halves are converted to float32. All others, and the gradients, use the plain
+ * kernels "conv_direct" and "conv_gradient".
  */
 #include "config.h"
 
@@ -262,9 +263,14 @@ enum status rt_lower_convolution(struct rt_graph *graph, const struct rt_node *n
     for (uint32_t i = RT_CONV_X; i <= RT_CONV_BIAS; i++) {
         TRY(rt_op_convert(graph, args[i], compute, &args[i], err));
     }
+    bool is_volume = compute == DT_F32 && rt_lower_is_volume(graph, args);
+    if (is_volume) {
+        TRY(rt_lower_volume(graph, args, graph->values[like].dims[2], err));
+    }
     if (compute == DT_F32 && axes_of(graph, args[RT_CONV_X]) <= 2) {
         TRY(even_channels(graph, args, err));
         TRY(make_packed(graph, args, channels, &outs[0], err));
+        TRY(is_volume ? rt_lower_planes_as(graph, like, &outs[0], err) : ST_OK);
     } else {
         TRY(make_direct(graph, args, like, &outs[0], err));
     }
