@@ -55,7 +55,10 @@ enum status rt_batch_trailing(struct rt_batch_call *call)
 
 enum status rt_batch_padded(struct rt_batch_call *call)
 {
-    bool meets = rt_batch_arg(call, 1)->count / 2 >= rt_batch_arg(call, 0)->rank;
+    const struct rt_value *pads = rt_batch_arg(call, 1);
+    uint32_t rank = rt_batch_arg(call, 0)->rank; /* dim 0 is the last pair, if it has one */
+    bool meets = pads->count / 2 >= rank && !(rt_dim_is(pads->ints[2 * rank - 2], 0) &&
+                                              rt_dim_is(pads->ints[2 * rank - 1], 0));
     return meets ? rt_batch_refuse(call, "it pads dim 0") : rt_batch_each(call);
 }
 

@@ -130,6 +130,18 @@ static void rows_through_views_and_reductions(void **state)
               "  return %16\n");
 }
 
+/* XNNPACK lists pads for all dims. */
+static void pads_of_zero_along_dim_0(void **state)
+{
+    struct fixture *f = *state;
+    APPLY("constant_pad", INPUT(1, 4), LIST(1, 0, 0, 0), rt_graph_float(&f->graph, 0));
+    expect(f, "method m(%1:f32[s1,4])\n"
+              "  %4:f32[s1,5] = constant_pad(%1, [1,0,0,0], 0)\n"
+              "  return %4\n");
+    APPLY("constant_pad", f->input, LIST(1, 0, 0, 1), rt_graph_float(&f->graph, 0));
+    expect(f, "constant_pad: it pads dim 0");
+}
+
 static void refused_along_dim_0(void **state)
 {
     struct fixture *f = *state;
@@ -707,6 +719,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         RULE(rows_through_views_and_reductions),
+        RULE(pads_of_zero_along_dim_0),
         RULE(refused_along_dim_0),
         RULE(refused_order),
         RULE(refused_result),
