@@ -5,9 +5,9 @@
  *
  *     view, convolution of [N, C, L, 1], view, activation of [N, C, L], view, convolution ...
  *
- * This pass makes convolutions of [N, C, L] of them, and joins views. Then the operators around a
- * convolution stand next to it, so that later passes merge them, and all taps of a kernel are one
- * row, whose products are one sum.
+ * This pass makes convolutions of [N, C, L] of them, moves activations of images of one column in
+ * front of the view, and joins views. Then the operators around a convolution stand next to it, so
+ * that later passes merge them, and all taps of a kernel are one row, whose products are one sum.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 #include "runtime/passes/passes.h"
 #include "runtime/passes/rewrite.h"
 
-enum { LINE_RANK = 3 };
+enum { LINE_RANK = 3, ACTIVATION_ARGS = 4 };
 
 /* What |value| is a view of, if it is one that changes no type; else |value|. */
 static uint32_t under_view(const struct rt_rewrite *rw, uint32_t value)
@@ -104,6 +104,30 @@ static enum status make_line(struct rt_rewrite *rw, const struct rt_node *node, 
     return ST_OK;
 }
 
+/* An operator that computes number by number, of a line seen as an image. */
+static enum status move_activation(struct rt_rewrite *rw, const struct rt_node *node,
+                                   struct error *err)
+{
+    struct rt_graph *graph = rw->graph;
+    uint32_t from = node->outs[0], args[ACTIVATION_ARGS], out;
+    struct rt_value image = graph->values[from];
+    args[0] = under_view(rw, node->args[0]);
+    bool moves = node->arg_count <= ACTIVATION_ARGS && args[0] != node->args[0] &&
+                 is_line(&graph->values[args[0]], &image, LINE_RANK) &&
+                 rt_value_same_dims(rt_node_arg(graph, node, 0), &image);
+    for (uint32_t i = 1; i < node->arg_count && moves; i++) {
+        args[i] = node->args[i];
+        moves = rt_node_arg(graph, node, i)->kind != RT_TENSOR;
+    }
+    if (!moves) {
+        return ST_OK;
+    }
+    TRY(rt_op_apply(graph, node->op, args, node->arg_count, image.dtype, &out, err));
+    TRY(make_view(graph, out, image.dims, image.rank, &out, err));
+    rt_rewrite_replace(rw, from, out);
+    return ST_OK;
+}
+
 /* A view of a view is one view, or nothing if it has the dims of what is under both. */
 static enum status join_views(struct rt_rewrite *rw, const struct rt_node *node, struct error *err)
 {
@@ -132,6 +156,8 @@ enum status rt_pass_lines(struct rt_graph *graph, struct error *err)
             TRY(make_line(&rw, node, unit, err));
         } else if (rt_op_is(node->op, RT_KNOWN_view)) {
             TRY(join_views(&rw, node, err));
+        } else if ((node->op->flags & RT_OP_POINTWISE) && node->out_count == 1) {
+            TRY(move_activation(&rw, node, err));
         }
     }
     return rt_rewrite_end(&rw, err);

@@ -56,6 +56,17 @@ static void columns_become_lines(void **state)
     assert_int_equal(f->graph.values[f->graph.outputs[0]].rank, 3);
 }
 
+/* XNNPACK's convolutions end with a clamp of their images. */
+static void activations_of_columns_come_along(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t x = APPLY("view", INPUT(1, 8, 20), INTS(1, 8, 20, 1));
+    give(f, APPLY("view", APPLY("relu", convolve(f, x, 1, 1, 0)), INTS(1, 8, 20)));
+    run(f);
+    assert_int_equal(count_ops(f, "view"), 1); /* of weights */
+    assert_int_equal(count_ops(f, "relu"), 1);
+}
+
 /* A column with rows of padding beside it is an image. */
 static void padded_columns_stay(void **state)
 {
@@ -108,8 +119,11 @@ static void lines_keep_the_order_of_images(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(columns_become_lines), TEST(padded_columns_stay),
-        TEST(other_views_stay),     TEST(views_join),
+        TEST(columns_become_lines),
+        TEST(activations_of_columns_come_along),
+        TEST(padded_columns_stay),
+        TEST(other_views_stay),
+        TEST(views_join),
         TEST(lines_keep_the_order_of_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
