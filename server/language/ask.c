@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "protocol/json.h"
 #include "protocol/number.h"
 #include "server/language/ask_prediction.h"
 #include "server/language/ask_response.h"
+#include "server/language/ask_values.h"
 
 #define IDS_MAX (1 << 20) /* of a prompt that is given as ids */
 
@@ -59,47 +59,12 @@ static enum status read_each(struct reader *r, reader_f *read)
 
 static enum status read_text(struct reader *r, struct span *out)
 {
-    struct json_string text;
-    TRY(json_read_string(r->in, &text, r->err));
-    return json_string_copy(&text, r->arena, "the request", out, r->err);
+    return ask_read_text(r->in, r->arena, out, r->err);
 }
 
 static enum status read_model(struct reader *r)
 {
-    struct span text;
-    TRY(read_text(r, &text));
-    if (memchr(text.ptr, 0, text.len)) {
-        return json_fail(r->in, r->err, ST_INVALID, "expected the name of a model");
-    }
-    r->ask->model = (const char *)text.ptr;
-    return ST_OK;
-}
-
-/* An array of ids of tokens. */
-static enum status read_ids(struct reader *r, uint32_t max, uint32_t **out, uint32_t *out_count)
-{
-    uint32_t room = json_count_elements(r->in, max + 1), count = 0;
-    uint32_t *ids = arena_array(r->arena, (size_t)room + 1, sizeof(*ids));
-    if (!ids) {
-        return no_memory(r);
-    }
-    TRY(json_array(r->in, r->err));
-    while (true) {
-        uint64_t id;
-        TRY(json_element(r->in, r->err));
-        if (r->in->is_closed) {
-            break;
-        }
-        TRY(json_read_u64(r->in, &id, r->err));
-        if (id >= UINT32_MAX || count == max) {
-            return json_fail(r->in, r->err, ST_INVALID, "expected at most %u ids of tokens", max);
-        }
-        must(count < room);
-        ids[count++] = (uint32_t)id;
-    }
-    *out = ids;
-    *out_count = count;
-    return ST_OK;
+    return ask_read_model(r->in, r->arena, &r->ask->model, r->err);
 }
 
 static enum status add_prompt(struct reader *r)
@@ -110,9 +75,7 @@ static enum status add_prompt(struct reader *r)
         return json_fail(r->in, r->err, ST_INVALID, "expected at most %d prompts", ASK_PROMPTS_MAX);
     }
     if (json_peek(r->in) == JSON_ARRAY) {
-        uint32_t *ids;
-        TRY(read_ids(r, IDS_MAX, &ids, &prompt->id_count));
-        prompt->ids = ids;
+        TRY(ask_read_ids(r->in, r->arena, IDS_MAX, &prompt->ids, &prompt->id_count, r->err));
     } else {
         TRY(read_text(r, &prompt->text));
     }
@@ -126,19 +89,11 @@ static enum status make_prompts(struct reader *r)
     return r->ask->prompts ? ST_OK : no_memory(r);
 }
 
-static bool is_list_of_ids(const struct json *in)
-{
-    struct json ahead = *in;
-    struct error ignored;
-    return json_array(&ahead, &ignored) == ST_OK && json_element(&ahead, &ignored) == ST_OK &&
-           !ahead.is_closed && json_peek(&ahead) == JSON_NUMBER;
-}
-
 /* A text, ids, texts, or lists of ids. */
 static enum status read_prompt(struct reader *r)
 {
     TRY(make_prompts(r));
-    if (json_peek(r->in) != JSON_ARRAY || is_list_of_ids(r->in)) {
+    if (json_peek(r->in) != JSON_ARRAY || ask_is_list_of_ids(r->in)) {
         return add_prompt(r);
     }
     return read_each(r, add_prompt);
@@ -340,7 +295,8 @@ static enum status read_stops(struct reader *r)
 
 static enum status read_stop_ids(struct reader *r)
 {
-    return read_ids(r, ASK_BIASES_MAX, &r->ask->stop_ids, &r->ask->stop_id_count);
+    return ask_read_ids(r->in, r->arena, ASK_BIASES_MAX, &r->ask->stop_ids, &r->ask->stop_id_count,
+                        r->err);
 }
 
 static enum status read_cache_prompt(struct reader *r)

@@ -60,7 +60,7 @@ struct ask {
     bool has_seed;
     struct span *stops;
     uint32_t stop_count;
-    uint32_t *stop_ids;
+    const uint32_t *stop_ids;
     uint32_t stop_id_count;
     bool ignores_ends;
     bool computes_all;   /* no state of an earlier request is used */

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "base/check.h"
 #include "protocol/json.h"
+#include "server/language/ask_values.h"
 
 #define IDS_MAX (1u << 20) /* of a text that is given as ids */
 #define DIMENSIONS_MAX (1u << 20)
@@ -27,38 +27,17 @@ static enum status no_memory(struct reader *r)
 
 static enum status read_text(struct reader *r, struct span *out)
 {
-    struct json_string text;
-    TRY(json_read_string(r->in, &text, r->err));
-    return json_string_copy(&text, r->arena, "the request", out, r->err);
+    return ask_read_text(r->in, r->arena, out, r->err);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 static enum status read_ids(struct reader *r, struct embed_text *out)
 {
-    uint32_t room = json_count_elements(r->in, IDS_MAX + 1);
-    uint32_t *ids = arena_array(r->arena, (size_t)room + 1, sizeof(*ids));
-    if (!ids) {
-        return no_memory(r);
-    }
-    out->ids = ids;
-    TRY(json_array(r->in, r->err));
-    while (true) {
-        uint64_t id;
-        TRY(json_element(r->in, r->err));
-        if (r->in->is_closed) {
-            return out->id_count > 0 ? ST_OK
-                                     : json_fail(r->in, r->err, ST_INVALID,
-                                                 "expected at least one id of a token");
-        }
-        TRY(json_read_u64(r->in, &id, r->err));
-        if (id >= UINT32_MAX || out->id_count == IDS_MAX) {
-            return json_fail(r->in, r->err, ST_INVALID, "expected at most %u ids of tokens",
-                             IDS_MAX);
-        }
-        must(out->id_count < room);
-        ids[out->id_count++] = (uint32_t)id;
-    }
+    TRY(ask_read_ids(r->in, r->arena, IDS_MAX, &out->ids, &out->id_count, r->err));
+    return out->id_count > 0 ? ST_OK
+                             : json_fail(r->in, r->err, ST_INVALID,
+                                         "expected at least one id of a token");
 }
 
 /* {"text": "..."}, as Jina's clients may send documents. */
@@ -101,14 +80,6 @@ static enum status add_text(struct reader *r)
                                                          : read_text(r, &text->text);
 }
 
-static bool is_list_of_ids(const struct json *in)
-{
-    struct json ahead = *in;
-    struct error ignored;
-    return json_array(&ahead, &ignored) == ST_OK && json_element(&ahead, &ignored) == ST_OK &&
-           !ahead.is_closed && json_peek(&ahead) == JSON_NUMBER;
-}
-
 /* A text, texts, and of encoders ids or lists of ids. */
 static enum status read_texts(struct reader *r)
 {
@@ -119,7 +90,7 @@ static enum status read_texts(struct reader *r)
     if (!ask->texts) {
         return no_memory(r);
     }
-    if (takes_ids(r) && (json_peek(r->in) != JSON_ARRAY || is_list_of_ids(r->in))) {
+    if (takes_ids(r) && (json_peek(r->in) != JSON_ARRAY || ask_is_list_of_ids(r->in))) {
         return add_text(r);
     }
     TRY(json_array(r->in, r->err));
@@ -138,13 +109,7 @@ static enum status read_texts(struct reader *r)
 
 static enum status read_model(struct reader *r)
 {
-    struct span text;
-    TRY(read_text(r, &text));
-    if (memchr(text.ptr, 0, text.len)) {
-        return json_fail(r->in, r->err, ST_INVALID, "expected the name of a model");
-    }
-    r->ask->model = (const char *)text.ptr;
-    return ST_OK;
+    return ask_read_model(r->in, r->arena, &r->ask->model, r->err);
 }
 
 static enum status read_query(struct reader *r)

@@ -7,6 +7,7 @@ noinst_LIBRARIES += %D%/liblanguage.a
 	%D%/ask.c %D%/ask.def %D%/ask.h \
 	%D%/ask_prediction.c %D%/ask_prediction.h \
 	%D%/ask_response.c %D%/ask_response.h \
+	%D%/ask_values.c %D%/ask_values.h \
 	%D%/sidecar.c %D%/sidecar.h \
 	%D%/chat.c %D%/chat.h \
 	%D%/constraint.c %D%/constraint.h \
