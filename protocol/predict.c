@@ -12,8 +12,7 @@
 
 struct predict_parser {
     struct call_parser p;
-    predict_find_f *find;
-    const void *user;
+    const struct predict_names *names;
     bool has_values; /* "instances" or "inputs" has been read */
 };
 
@@ -59,7 +58,7 @@ static enum status read_named_inputs(struct predict_parser *r)
         if (p->in.is_closed) {
             return ST_OK;
         }
-        if (!r->find(r->user, key.raw, &index, p->err)) {
+        if (!r->names->find(r->names->user, key.raw, &index, p->err)) {
             return error_prefix(p->err, "inputs: ");
         }
         TRY(read_input(r, index));
@@ -93,13 +92,12 @@ static enum status read_member(struct predict_parser *r, const struct json_strin
 }
 
 enum status predict_parse(const struct oip_body *body, const struct call_method *method,
-                          predict_find_f *find, const void *user, const struct call_limits *limits,
+                          const struct predict_names *names, const struct call_limits *limits,
                           struct arena *arena, struct call_request *out, struct error *err)
 {
     struct predict_parser r; /* no initialiser: it would clear the reader's tables too */
     bool are_rows = false;
-    r.find = find;
-    r.user = user;
+    r.names = names;
     r.has_values = false;
     call_parser_init(&r.p, body, method, limits, arena, err);
     if (!r.p.leaves) {

@@ -15,13 +15,16 @@
 
 #include "protocol/call.h"
 
-/* The raw index of the input |name|; false: there is none, and |err| says which there are. */
-typedef bool predict_find_f(const void *user, struct span name, uint32_t *out_index,
-                            struct error *err);
+/* How inputs are found by their names. */
+struct predict_names {
+    /* The raw index of the input |name|; false: there is none, and |err| says which there are. */
+    bool (*find)(const void *user, struct span name, uint32_t *out_index, struct error *err);
+    const void *user; /* borrowed */
+};
 
 /* As call_parse(), for a request that is not one of a list. */
 MUST_CHECK enum status predict_parse(const struct oip_body *body, const struct call_method *method,
-                                     predict_find_f *find, const void *user,
+                                     const struct predict_names *names,
                                      const struct call_limits *limits, struct arena *arena,
                                      struct call_request *out, struct error *err);
 

@@ -112,12 +112,12 @@ static void spoil_inputs(const struct trial *trial, struct rt_invocation *call, 
     }
 }
 
-static enum status give_all(const struct trial *trial, struct rt_invocation *call, uint32_t first,
-                            uint32_t rows, bool is_wrong, struct error *err)
+static enum status give_all(const struct trial *trial, struct rt_invocation *call, uint32_t rows,
+                            bool is_wrong, struct error *err)
 {
     const struct rt_step *step = step_of(trial);
     for (uint32_t row = 0; row < rows; row++) {
-        TRY(rt_trial_give_inputs(step, call, row * step->input_count, 0, first + row, err));
+        TRY(rt_trial_give_inputs(step, call, row * step->input_count, 0, BEFORE + row, err));
         if (is_wrong && row > 0) {
             spoil_inputs(trial, call, row);
         }
@@ -126,16 +126,16 @@ static enum status give_all(const struct trial *trial, struct rt_invocation *cal
     return rt_invocation_plan(call, RT_PREPARE_ALL, err);
 }
 
-/* |rows| steps from |first| on as one call, which the caller frees; |is_wrong|: all but the first
- * are other ones. */
-static enum status run_speculation(const struct trial *trial, struct rt_state *state,
-                                   uint32_t first, uint32_t rows, bool is_wrong, uint64_t *out_ns,
-                                   struct rt_invocation **out_call, struct error *err)
+/* |rows| steps behind BEFORE steps as one call, which the caller frees; |is_wrong|: all but the
+ * first are other ones. */
+static enum status run_speculation(const struct trial *trial, struct rt_state *state, uint32_t rows,
+                                   bool is_wrong, uint64_t *out_ns, struct rt_invocation **out_call,
+                                   struct error *err)
 {
     TRY(check_goes_on(trial, err));
     TRY(rt_speculation_new(trial->method, trial->pool, rows, out_call, err));
     rt_invocation_set_state(*out_call, state);
-    enum status status = give_all(trial, *out_call, first, rows, is_wrong, err);
+    enum status status = give_all(trial, *out_call, rows, is_wrong, err);
     if (status == ST_OK) {
         status = rt_trial_run(out_call, 1, false, out_ns, err);
     }
@@ -239,7 +239,7 @@ static enum status try_right(const struct trial *trial, struct rt_state *state, 
 {
     struct rt_invocation *call;
     uint64_t ns;
-    TRY(run_speculation(trial, state, BEFORE, rows, false, &ns, &call, err));
+    TRY(run_speculation(trial, state, rows, false, &ns, &call, err));
     enum status status = compare_right(trial, state, call, rows, err);
     rt_invocation_free(call);
     return status;
@@ -250,7 +250,7 @@ static enum status try_wrong(const struct trial *trial, struct rt_state *state, 
 {
     struct rt_invocation *call;
     uint64_t ns;
-    TRY(run_speculation(trial, state, BEFORE, rows, true, &ns, &call, err));
+    TRY(run_speculation(trial, state, rows, true, &ns, &call, err));
     bool is_same = has_results(trial, call, 0, 0);
     rt_invocation_free(call);
     TRY(run_alone(trial, state, BEFORE + 1, &ns, &call, err));
@@ -312,7 +312,7 @@ static enum status time_rows(const struct trial *trial, uint32_t rows, uint64_t 
     for (uint32_t i = 0; status == ST_OK && i < WARM_UP + RACES; i++) {
         uint64_t ns;
         status = rows == 1 ? run_alone(trial, state, BEFORE, &ns, &call, err)
-                           : run_speculation(trial, state, BEFORE, rows, false, &ns, &call, err);
+                           : run_speculation(trial, state, rows, false, &ns, &call, err);
         if (status == ST_OK) {
             rt_invocation_free(call);
             *out_ns = i >= WARM_UP && ns < *out_ns ? ns : *out_ns;

@@ -131,8 +131,9 @@ enum status api_tokenize(struct request *request, struct error *err)
     struct vocabulary vocabulary;
     TRY(find_vocabulary(request, &vocabulary, err));
     TRY(read_query(request, &vocabulary, &query, err));
-    TRY(words_encode(vocabulary.words, query.text, query.is_raw, query.ids, IDS_MAX, &query.count,
-                     err));
+    struct words_room room = {.ids = query.ids, .max = IDS_MAX};
+    TRY(words_encode(vocabulary.words, query.text, query.is_raw, &room, err));
+    query.count = room.count;
     if (query.count > IDS_MAX) {
         return error_set(err, ST_TOO_LARGE, "text: expected at most %d tokens, got %u", IDS_MAX,
                          query.count);

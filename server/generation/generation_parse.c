@@ -90,8 +90,10 @@ static enum status make_prompt(struct request *request, const struct ask_prompt 
         if (words_verify_bytes(words, given->text, context, err) != ST_OK) {
             return error_prefix(err, "the prompt: ");
         }
-        TRY(words_encode(words, given->text, is_raw, room, context, &count, err));
+        struct words_room own = {.ids = room, .max = context};
+        TRY(words_encode(words, given->text, is_raw, &own, err));
         ids = room;
+        count = own.count;
     }
     if (count >= context) {
         return refuse_length(request, count, count > WORDS_COUNT_MAX, err);
@@ -149,18 +151,19 @@ static enum status take_prediction(struct request *request, struct error *err)
     struct generation *generation = generation_of(request);
     const struct generator *generator = generation->generator;
     struct span text = generation->ask.prediction;
-    uint32_t count, max = generator->context;
+    uint32_t max = generator->context;
+    struct words_room room = {.ids = generation->tokens, .max = max};
     size_t bytes_max = words_bytes_max(generator->words, max);
     if (text.len == 0 || !may_guess(request)) {
         return ST_OK;
     }
     bytes_max = bytes_max < WORDS_COUNT_MAX ? bytes_max : WORDS_COUNT_MAX;
     text.len = text.len <= bytes_max ? text.len : utf8_floor(text.ptr, bytes_max);
-    TRY(words_encode(generator->words, text, true, generation->tokens, max, &count, err));
-    if (count > WORDS_COUNT_MAX) {
+    TRY(words_encode(generator->words, text, true, &room, err));
+    if (room.count > WORDS_COUNT_MAX) {
         return ST_OK; /* there are no ids */
     }
-    count = count < max ? count : max;
+    uint32_t count = room.count < max ? room.count : max;
     uint32_t *said = arena_array(&request->infer.arena, count, sizeof(*said));
     if (!said) {
         return arena_fail(&request->infer.arena, "the prediction", err);

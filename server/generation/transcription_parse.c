@@ -76,7 +76,7 @@ static struct span end_of(struct span text, size_t len)
 static enum status read_prompt(struct transcription *t, struct error *err)
 {
     const struct transcriber *transcriber = t->transcriber;
-    uint32_t max = transcriber->context / 2, count = 0;
+    uint32_t max = transcriber->context / 2;
     max = max > HEAD_TOKENS_MAX ? max - HEAD_TOKENS_MAX : 0;
     struct span text = t->ask.prompt;
     if (text.len == 0 || !transcriber->has_previous || max == 0) {
@@ -87,16 +87,17 @@ static enum status read_prompt(struct transcription *t, struct error *err)
     buf_init(&spaced, text.len + 1);
     buf_add_str(&spaced, text.ptr[0] == ' ' ? "" : " ");
     buf_add(&spaced, text.ptr, text.len);
-    uint32_t room = text.len < WORDS_COUNT_MAX ? (uint32_t)text.len + 1 : WORDS_COUNT_MAX;
-    uint32_t *ids = malloc(room * sizeof(*ids));
-    enum status status =
-        ids && !buf_failed(&spaced)
-            ? words_encode(transcriber->words, buf_span(&spaced), true, ids, room, &count, err)
-            : no_memory(err);
+    struct words_room room = {.max = text.len < WORDS_COUNT_MAX ? (uint32_t)text.len + 1
+                                                                : WORDS_COUNT_MAX};
+    uint32_t *ids = room.ids = malloc(room.max * sizeof(*ids));
+    enum status status = ids && !buf_failed(&spaced)
+                             ? words_encode(transcriber->words, buf_span(&spaced), true, &room, err)
+                             : no_memory(err);
     buf_fini(&spaced);
     t->prompt = ids;
     TRY(status);
-    if (count > room) {
+    uint32_t count = room.count;
+    if (count > room.max) {
         return error_set(err, ST_TOO_LARGE, "prompt: it has too many tokens");
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -27,8 +27,9 @@ static enum status parse(struct request *request, struct infer_call *call,
     struct call_limits limits = codec_call_limits(request);
     must(!out_rest); /* no list has such requests */
     call->parameters = &call->tree.parameters;
-    TRY(predict_parse(parts, &call->model->call, find_input, call->model, &limits,
-                      &request->infer.arena, &call->tree, err));
+    const struct predict_names names = {.find = find_input, .user = call->model};
+    TRY(predict_parse(parts, &call->model->call, &names, &limits, &request->infer.arena,
+                      &call->tree, err));
     codec_call_note_fill(request, call);
     return ST_OK;
 }

@@ -106,8 +106,7 @@ enum status words_verify_bytes(const struct words *words, struct span text, uint
 /* ---- whole texts ----------------------------------------------------------------------------- */
 
 static enum status encode_tokens(const struct words *words, struct span text, bool is_raw,
-                                 uint32_t *out, uint32_t max, uint32_t *out_count,
-                                 struct error *err)
+                                 struct words_room *room, struct error *err)
 {
     struct token_list list;
     unsigned flags = TOKENIZER_PARSE_SPECIAL | (is_raw ? 0 : TOKENIZER_ADD_SPECIAL);
@@ -115,29 +114,30 @@ static enum status encode_tokens(const struct words *words, struct span text, bo
     enum status status =
         tokenizer_encode(words->tokenizer, text, flags, WORDS_COUNT_MAX, &list, err);
     if (status == ST_OK) {
-        *out_count = (uint32_t)list.count;
-        if (list.count > 0) {
-            memcpy(out, list.ids, (list.count < max ? list.count : max) * sizeof(out[0]));
+        size_t stored = list.count < room->max ? list.count : room->max;
+        room->count = (uint32_t)list.count;
+        if (stored > 0) {
+            memcpy(room->ids, list.ids, stored * sizeof(room->ids[0]));
         }
     }
     if (status == ST_TOO_LARGE) {
-        *out_count = WORDS_COUNT_MAX + 1;
+        room->count = WORDS_COUNT_MAX + 1;
         status = ST_OK;
     }
     token_list_fini(&list);
     return status;
 }
 
-enum status words_encode(const struct words *words, struct span text, bool is_raw, uint32_t *out,
-                         uint32_t max, uint32_t *out_count, struct error *err)
+enum status words_encode(const struct words *words, struct span text, bool is_raw,
+                         struct words_room *room, struct error *err)
 {
     OBJ_CHECK(words, WORDS_MAGIC);
     if (words->tokenizer) {
-        return encode_tokens(words, text, is_raw, out, max, out_count, err);
+        return encode_tokens(words, text, is_raw, room, err);
     }
-    *out_count = text.len < UINT32_MAX ? (uint32_t)text.len : UINT32_MAX;
-    for (uint32_t i = 0; i < *out_count && i < max; i++) {
-        out[i] = text.ptr[i];
+    room->count = text.len < UINT32_MAX ? (uint32_t)text.len : UINT32_MAX;
+    for (uint32_t i = 0; i < room->count && i < room->max; i++) {
+        room->ids[i] = text.ptr[i];
     }
     return ST_OK;
 }
@@ -147,8 +147,8 @@ static enum status encode_pair(const struct tokenizer *tokenizer, const struct s
                                size_t *out_second, struct error *err)
 {
     if (count == 2) {
-        return tokenizer_encode_pair(tokenizer, texts[0], texts[1], flags, WORDS_COUNT_MAX, out,
-                                     out_second, err);
+        return tokenizer_encode_pair(tokenizer, texts, flags, WORDS_COUNT_MAX, out, out_second,
+                                     err);
     }
     TRY(tokenizer_encode(tokenizer, texts[0], flags, WORDS_COUNT_MAX, out, err));
     *out_second = out->count;

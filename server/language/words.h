@@ -45,14 +45,20 @@ size_t words_bytes_max(const struct words *words, uint32_t count);
 MUST_CHECK enum status words_verify_bytes(const struct words *words, struct span text, uint32_t max,
                                           struct error *err);
 
+/* Room for the ids of a text. */
+struct words_room {
+    uint32_t *ids; /* borrowed; |max| of them */
+    uint32_t max;
+    uint32_t count; /* of the text: larger than |max| if only the first ids had room, or more than
+                       WORDS_COUNT_MAX if there are too many to count, and then there are none */
+};
+
 /*
- * The ids of |text| at |out|, which has room for |max|; |*out_count| is their number, which may be
- * larger, or more than WORDS_COUNT_MAX if there are too many to count. |is_raw|: the text comes
- * from a template, so nothing is put around it, and a special token that is written in it is one.
+ * Puts the ids of |text| into |room|. |is_raw|: the text comes from a template, so nothing is put
+ * around it, and a special token that is written in it is one.
  */
 MUST_CHECK enum status words_encode(const struct words *words, struct span text, bool is_raw,
-                                    uint32_t *out, uint32_t max, uint32_t *out_count,
-                                    struct error *err);
+                                    struct words_room *room, struct error *err);
 
 /*
  * Appends the ids of a text, or of a pair if |count| is 2, to |out|. |is_plain|: nothing is put

@@ -352,12 +352,11 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, struct span text
     return encode(tokenizer, texts, false, flags, tokens_max, out, &second, err);
 }
 
-enum status tokenizer_encode_pair(const struct tokenizer *tokenizer, struct span first,
-                                  struct span second, unsigned flags, size_t tokens_max,
-                                  struct token_list *out, size_t *out_second, struct error *err)
+enum status tokenizer_encode_pair(const struct tokenizer *tokenizer, const struct span texts[2],
+                                  unsigned flags, size_t tokens_max, struct token_list *out,
+                                  size_t *out_second, struct error *err)
 {
     size_t place = SIZE_MAX;
-    struct span texts[2] = {first, second};
     TRY(encode(tokenizer, texts, true, flags, tokens_max, out, &place, err));
     if (out_second) {
         *out_second = place == SIZE_MAX ? out->count : place;

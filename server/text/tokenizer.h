@@ -88,10 +88,10 @@ MUST_CHECK enum status tokenizer_encode(const struct tokenizer *tokenizer, struc
 /* The same for a pair of texts, as the file's post-processor joins them (for rerankers). If
  * |out_second| is not NULL it becomes the number of type 1 tokens' first index in |out|, or the
  * count of |out| if there is none. */
-MUST_CHECK enum status tokenizer_encode_pair(const struct tokenizer *tokenizer, struct span first,
-                                             struct span second, unsigned flags, size_t tokens_max,
-                                             struct token_list *out, size_t *out_second,
-                                             struct error *err);
+MUST_CHECK enum status tokenizer_encode_pair(const struct tokenizer *tokenizer,
+                                             const struct span texts[2], unsigned flags,
+                                             size_t tokens_max, struct token_list *out,
+                                             size_t *out_second, struct error *err);
 
 #define TOKENIZER_TEXT_MAX ((size_t)64 << 20)
 
