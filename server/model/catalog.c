@@ -25,6 +25,9 @@
 struct lister {
     struct catalog *catalog;
     const struct options *options;
+    char folder[PATH_MAX]; /* that of the last program, with a slash ... */
+    uint64_t data;         /* ... and the hash of its files of weights */
+    bool has_folder;
 };
 
 struct params catalog_params(const struct options *options, const struct card *card,
@@ -118,6 +121,27 @@ static enum status find_card(const struct lister *lister, struct catalog_file *f
     return file->card_path ? ST_OK : arena_fail(arena, "the list of model files", err);
 }
 
+/* The files beside the program at |path|. Programs of one folder mostly follow each other. */
+static void hash_beside(struct lister *lister, const char *path, struct origin_id *id)
+{
+    char folder[PATH_MAX], stem[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t len = strlen(name), suffix = strlen(SUFFIX);
+    bool has_stem = len > suffix && strcmp(name + len - suffix, SUFFIX) == 0;
+    if (strlen(path) >= PATH_MAX) {
+        return;
+    }
+    snprintf(folder, sizeof(folder), "%.*s", (int)(name - path), path);
+    snprintf(stem, sizeof(stem), "%.*s", has_stem ? (int)(len - suffix) : (int)len, name);
+    if (!lister->has_folder || strcmp(folder, lister->folder) != 0) {
+        memcpy(lister->folder, folder, sizeof(folder));
+        lister->data = origin_hash_data(folder);
+        lister->has_folder = true;
+    }
+    id->words = origin_hash_words(folder, stem);
+    id->data = lister->data;
+}
+
 static enum status add(struct lister *lister, struct span name, uint32_t version, const char *path,
                        bool is_named, struct error *err)
 {
@@ -136,6 +160,9 @@ static enum status add(struct lister *lister, struct span name, uint32_t version
         return arena_fail(&catalog->arena, "the list of model files", err);
     }
     file.error_number = origin_file_read(path, &file.id.program);
+    if (!file.error_number) {
+        hash_beside(lister, path, &file.id);
+    }
     file.bytes = file.id.program.bytes;
     TRY(find_card(lister, &file, err));
     if (lister->options->params.model_bytes_max) {

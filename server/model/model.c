@@ -86,6 +86,16 @@ bool model_lacks_tokenizer(const struct model *model)
     return method && model->origin->path && !has_one && intake_kind(method);
 }
 
+bool model_reads_words(const struct model *model)
+{
+    bool has_medium = false;
+    for (uint32_t i = 0; i < model->input_count; i++) {
+        has_medium |= model->inputs[i].medium != NULL;
+    }
+    return has_medium || model->generator || model->embedder || model->transcriber ||
+           model_lacks_tokenizer(model);
+}
+
 enum status model_refuse_texts(const struct model *model, const char *what, const char *page,
                                struct error *err)
 {

@@ -175,6 +175,9 @@ enum status model_refuse_name(const struct model *model, enum rt_side side, stru
 /* Would it take texts, or give them, if there was a tokenizer beside its program? */
 bool model_lacks_tokenizer(const struct model *model);
 
+/* Does its tokenizer matter to it, or would one? */
+bool model_reads_words(const struct model *model);
+
 /* ST_INVALID: the model is no |what|, such as "language model"; |page| of docs/ says more. */
 enum status model_refuse_texts(const struct model *model, const char *what, const char *page,
                                struct error *err);

@@ -4,11 +4,15 @@
 #include "server/model/origin.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/check.h"
+#include "base/folder.h"
 #include "server/card/card.h"
 
 #define ARENA_BYTES_MAX (32 << 20)
@@ -26,6 +30,7 @@ int origin_file_read(const char *path, struct origin_file *out_file)
         .inode = st.st_ino,
         .bytes = (uint64_t)st.st_size,
         .modified_ns = (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec,
+        .is_readable = access(path, R_OK) == 0,
     };
     return 0;
 }
@@ -33,13 +38,78 @@ int origin_file_read(const char *path, struct origin_file *out_file)
 static bool is_same_file(const struct origin_file *a, const struct origin_file *b)
 {
     return a->device == b->device && a->inode == b->inode && a->bytes == b->bytes &&
-           a->modified_ns == b->modified_ns;
+           a->modified_ns == b->modified_ns && a->is_readable == b->is_readable;
+}
+
+bool origin_id_equal_alone(const struct origin_id *a, const struct origin_id *b)
+{
+    return is_same_file(&a->program, &b->program) && is_same_file(&a->card, &b->card);
 }
 
 bool origin_id_equal(const struct origin_id *a, const struct origin_id *b)
 {
-    return is_same_file(&a->program, &b->program) && is_same_file(&a->card, &b->card);
+    return origin_id_equal_alone(a, b) && a->words == b->words && a->data == b->data;
 }
+
+/* ---- the files beside a program -------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t hash_file(const char *name, const struct origin_file *file)
+{
+    uint64_t hash = 0;
+    for (const char *at = name; *at; at++) {
+        hash = mix(hash, (uint8_t)*at);
+    }
+    hash = mix(mix(mix(hash, file->device), file->inode), file->bytes);
+    return mix(mix(hash, file->modified_ns), file->is_readable);
+}
+
+/* 0: there is no such file. */
+static uint64_t hash_at(const char *folder, const char *stem, const char *name)
+{
+    char path[PATH_MAX];
+    struct origin_file file;
+    int len = snprintf(path, sizeof(path), "%s%s%s%s", folder, stem, *stem ? "." : "", name);
+    bool is_there = len < PATH_MAX && origin_file_read(path, &file) == 0;
+    return is_there ? hash_file(path, &file) : 0;
+}
+
+uint64_t origin_hash_words(const char *folder, const char *stem)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model",
+                                        "tokenizer_config.json", "chat_template.jinja",
+                                        "generation_config.json"};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        sum += hash_at(folder, stem, names[i]) + hash_at(folder, "", names[i]);
+    }
+    return sum;
+}
+
+uint64_t origin_hash_data(const char *folder)
+{
+    static const char suffix[] = ".ptd";
+    uint64_t sum = 0; /* the order of the entries does not matter */
+    DIR *dir = folder_open(*folder ? folder : ".");
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        size_t len = strlen(entry->d_name), end = strlen(suffix);
+        if (entry->d_name[0] != '.' && len > end &&
+            strcmp(entry->d_name + len - end, suffix) == 0) {
+            sum += hash_at(folder, "", entry->d_name);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return sum;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
 
 enum status origin_new(struct span name, uint32_t version, const char *path,
                        struct origin **out_origin, struct error *err)

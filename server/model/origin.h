@@ -18,15 +18,18 @@ struct card;
 
 #define ORIGIN_MAGIC 0x6f726967u
 
-/* What stat() says of a file. Two files, or two states of one file, differ in it. All zero: no
- * file. */
+/* What stat() says of a file, and whether the daemon may read it. Two files, or two states of one
+ * file, differ in it. All zero: no file. */
 struct origin_file {
     uint64_t device, inode, bytes, modified_ns;
+    bool is_readable;
 };
 
 /* The same of a program and its card. */
 struct origin_id {
     struct origin_file program, card;
+    uint64_t words; /* a hash of the same of the files of tokenizers that it may have */
+    uint64_t data;  /* likewise of the files of weights in its folder */
 };
 
 struct origin {
@@ -58,7 +61,17 @@ struct origin {
 
 /* What stat() says of the file at |path|. Returns 0 or an errno; then |out_file| is all zero. */
 int origin_file_read(const char *path, struct origin_file *out_file);
+
+/* The hash of the tokenizer, and of what goes with it, of the program |stem|.pte in |folder|. */
+uint64_t origin_hash_words(const char *folder, const char *stem);
+
+/* The hash of the files of weights in |folder|. */
+uint64_t origin_hash_data(const char *folder);
+
 bool origin_id_equal(const struct origin_id *a, const struct origin_id *b);
+
+/* The same, but for files of tokenizers and of weights. */
+bool origin_id_equal_alone(const struct origin_id *a, const struct origin_id *b);
 
 /* |path| is NULL for a pipeline. The caller owns a reference. Any thread. */
 MUST_CHECK enum status origin_new(struct span name, uint32_t version, const char *path,

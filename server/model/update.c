@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "runtime/program/state.h"
+#include "runtime/program/summary.h"
 #include "runtime/sched/prefix.h"
 #include "runtime/sched/sequence.h"
 #include "server/language/generator.h"
@@ -121,6 +122,22 @@ static bool is_listed(const struct source *source)
     return has_state(source, MODEL_UNKNOWN);
 }
 
+/* Are |id| the files that the models of |source| come from? Files of tokenizers and of weights
+ * count for models that read them, and for those that failed: they may have lacked them. */
+static bool comes_from(const struct source *source, const struct origin_id *id)
+{
+    const struct origin_id *own = &source->origin->id;
+    bool reads_words = false, reads_data = false;
+    for (uint32_t i = 0; i < source->count; i++) {
+        const struct model *model = source->models[i];
+        bool is_ready = model_is_ready(model);
+        reads_words |= !is_ready || model_reads_words(model);
+        reads_data |= !is_ready || rt_program_data_path(model->program, 0);
+    }
+    return origin_id_equal_alone(own, id) && (!reads_words || own->words == id->words) &&
+           (!reads_data || own->data == id->data);
+}
+
 static enum status keep(struct updater *u, const struct source *source, struct error *err)
 {
     for (uint32_t i = 0; i < source->count; i++) {
@@ -209,7 +226,8 @@ static enum decision decide_by_file(const struct updater *u, const struct catalo
         return is_on_demand(u, file) ? LIST : LOAD;
     }
     if (strcmp(file->path, old->origin->path) == 0 &&
-        origin_id_equal(&file->id, &old->origin->id)) {
+        (is_listed(old) ? origin_id_equal_alone(&file->id, &old->origin->id)
+                        : comes_from(old, &file->id))) {
         bool is_new_try = retries && !has_ready(old) && !is_listed(old);
         return is_new_try || !has_same_params(u, old) ? LOAD : KEEP;
     }
@@ -340,7 +358,7 @@ static enum status forget_refusal(struct updater *u, const struct source *old,
     const struct origin_id none = {0};
     const struct error no_error = {.code = ST_OK};
     bool is_over = !file->error_number && old->origin->refusal.code != ST_OK &&
-                   origin_id_equal(&old->origin->id, &file->id);
+                   comes_from(old, &file->id);
     return is_over ? note_refusal(u, old, &none, &no_error, err) : ST_OK;
 }
 

@@ -26,8 +26,8 @@
 #define DEPTH 2
 #define EVENTS_BYTES 4096
 #define EVENTS                                                                                     \
-    (IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM | IN_MOVED_TO |       \
-     IN_MOVE_SELF | IN_ONLYDIR)
+    (IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVED_FROM |         \
+     IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR)
 
 /* ---- folders --------------------------------------------------------------------------------- */
 

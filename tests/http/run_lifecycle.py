@@ -231,6 +231,25 @@ def watched():
         expect("add", infer_add(daemon.port), 200)
 
 
+def files_beside_programs():
+    """A tokenizer that comes after its program, or changes, is seen as a change of its models."""
+    chat = MODELS / "chat"
+    body = json.dumps({"model": "talker", "prompt": "What", "max_tokens": 1}).encode()
+    with served({"add": "add", "talker/model": "chat/model"}, "--watch") as (daemon, folder):
+        def status_of():
+            return post(daemon.port, "/v1/completions", body)[0]
+        expect("without a tokenizer", status_of(), 400)
+        shutil.copy(chat / "tokenizer.json", folder / "talker")
+        wait_until("the tokenizer", lambda: status_of() == 200)
+        (folder / "talker" / "tokenizer.json").write_text("{}")
+        daemon.wait_for("tokenizer.json: .*the one that was loaded before goes on")
+        expect("with the old tokenizer", status_of(), 200)
+        (folder / "talker" / "tokenizer.json").unlink()
+        wait_until("the end of the tokenizer", lambda: status_of() == 400)
+        if daemon.read_log().count("info: model add: input_0") > 1:
+            raise Failure("a model that reads no texts was loaded again")
+
+
 def replaced_folders():
     """The folder of --models is a link to another one, or is made again."""
     with tempfile.TemporaryDirectory() as name:
@@ -608,8 +627,8 @@ def too_large_to_be_loaded():
 
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
-          client_that_does_not_wait, sighup, watched, replaced_folders, versions,
-          reloads_under_load, loads_and_unloads, changes_without_a_pause,
+          client_that_does_not_wait, sighup, watched, files_beside_programs, replaced_folders,
+          versions, reloads_under_load, loads_and_unloads, changes_without_a_pause,
           files_replaced_under_load, sequences_go_on, pipelines_follow, stop_while_loading,
           too_many_changes, loaded_when_called, loaded_by_many_clients,
           loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
