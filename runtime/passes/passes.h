@@ -20,7 +20,7 @@
  *     layout     chooses memory orders: channels-last islands around convolutions,
  *                reorders at their borders
  *     chain      merges float pointwise nodes into the pointwise node that reads them
- *     cat_affine  makes one operator of a concatenation and the batch norm behind it, on the CPU
+ *     cat_affine makes one operator of a concatenation and the batch norm behind it, on the CPU
  *     expand_dw  makes one operator of a 1x1 convolution and the depthwise convolution behind it,
  *                on the CPU
  *     activate   computes activations inside the products before them, on the CPU
@@ -28,9 +28,9 @@
  *     moves      makes one copy of several: permutes, selections and slices behind each other
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
- * the others make it smaller. The passes that merge several nodes into one (quantize, softmax,
- * normalize, fuse, chain, cat_affine, expand_dw, activate), channels and narrow can be switched off
- * to measure their effect.
+ * the others make it smaller. The passes that merge several nodes into one (quantize, lines, softmax,
+ * normalize, fuse, chain, cat_affine, expand_dw, activate, moves), channels and narrow can be
+ * switched off to measure their effect.
  */
 #ifndef PTED_RUNTIME_PASSES_PASSES_H
 #define PTED_RUNTIME_PASSES_PASSES_H
