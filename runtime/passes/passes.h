@@ -28,9 +28,9 @@
  *     moves      makes one copy of several: permutes, selections and slices behind each other
  *
  * Each pass leaves a valid, compact graph. A graph can be planned after resolve, lower and layout;
- * the others make it smaller. The passes that merge several nodes into one (quantize, lines, softmax,
- * normalize, fuse, chain, cat_affine, expand_dw, activate, moves), channels and narrow can be
- * switched off to measure their effect.
+ * the others make it smaller. The passes that merge several nodes into one (quantize, lines,
+ * softmax, normalize, fuse, chain, cat_affine, expand_dw, activate, moves), channels and narrow can
+ * be switched off to measure their effect.
  */
 #ifndef PTED_RUNTIME_PASSES_PASSES_H
 #define PTED_RUNTIME_PASSES_PASSES_H
