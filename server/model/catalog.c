@@ -233,10 +233,15 @@ static enum status scan_model(struct lister *lister, const char *root, const cha
         snprintf(path, sizeof(path), "%s/%s/model" SUFFIX, root, name) >= PATH_MAX) {
         return ST_OK;
     }
+    errno = 0;
     if (is_regular(path)) {
         return add_found(lister, span_str(name), 1, path, err);
     }
+    bool is_closed = errno == EACCES; /* not to be entered, but its names may be read */
     DIR *dir = folder_open(folder);
+    if (is_closed || (!dir && errno != ENOENT && errno != ENOTDIR)) {
+        log_line(LOG_WARNING, "skipped %s: %s", folder, strerror(is_closed ? EACCES : errno));
+    }
     enum status status = ST_OK;
     uint32_t first = lister->catalog->count;
     const char *listed = options_find_versions(lister->options, span_str(name));

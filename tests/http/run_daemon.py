@@ -118,7 +118,9 @@ def folder_of_models():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ADD, folder / path)
         (folder / "broken.pte").write_bytes(b"no program")
+        (folder / "circle").symlink_to("circle")
         with Daemon(["--models", name]) as daemon:
+            daemon.wait_for(f"warning: skipped {name}/circle: ")
             client = Client(daemon.port)
             client.send(build_request("POST", "/v2/repository/index", b""))
             expect("index", client.answer(), 200)
