@@ -79,4 +79,4 @@ endif
 EXTRA_DIST += \
 	%D%/cpu_1_worker.sh %D%/cpu_4_workers.sh %D%/vulkan.sh %D%/vulkan_split.sh \
 	%D%/shaders/increment.comp %D%/shaders/mix.comp %D%/shaders/number.comp \
-	%D%/levels.h %D%/uk_levels.h
+	%D%/levels.h %D%/uk_levels.h %D%/uk_gemm_support.h

@@ -8,11 +8,7 @@
 #include "config.h"
 
 #include "hal/cpu/uk.h"
-#include "tests/hal/uk_levels.h"
-#include "tests/unit/unit.h"
-
-#define GUARD 12345.0f /* bytes around an output, which have to stay */
-#define SEGMENTS_MAX 16
+#include "tests/hal/uk_gemm_support.h"
 
 static void each_bf16_level(uk_test_f *test)
 {
@@ -25,155 +21,14 @@ static void each_bf16_level(uk_test_f *test)
     amx_soft_level(test);
 }
 
-/* To the nearest, of two that are as near to the even one. */
-static double round_to_bf16(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof(bits));
-    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
-    memcpy(&x, &bits, sizeof(bits));
-    return (double)x;
-}
-
-/*
- * A row of A has |segments| runs of |run| floats with one float between them. C has |lines| x |m|
- * rows, n + 3 apart. One run may be left out.
- */
-struct problem {
-    uint32_t lines, m, n, run, segments, left_out; /* SEGMENTS_MAX: none is */
-    bool bias, residual;
-    float min, max;
-};
-
-struct operands {
-    float *a, *b, *bias, *residual, *c;
-    void *packed, *scratch;
-    struct uk_segment segments[SEGMENTS_MAX];
-    struct uk_gemm_f32 g;
-};
-
-static size_t row_floats(const struct problem *p)
-{
-    return (size_t)(p->run + 1) * p->segments;
-}
-
-static void list_segments(const struct problem *p, struct operands *o)
-{
-    uint32_t count = 0;
-    for (uint32_t s = 0; s < p->segments; s++) {
-        if (s != p->left_out) {
-            o->segments[count++] =
-                (struct uk_segment){(ptrdiff_t)s * (p->run + 1), (size_t)s * p->run};
-        }
-    }
-    o->g.segments = o->segments;
-    o->g.segment_count = count;
-}
-
 static void setup(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o)
 {
-    uint32_t k = p->run * p->segments;
-    size_t rows = (size_t)p->lines * p->m, c_floats = rows * (p->n + 3) + 3;
-    size_t packed_bytes = uk_packed_f32_floats(uk, k, p->n) * sizeof(uint16_t);
-    o->a = random_floats(rows * row_floats(p), 1);
-    o->b = random_floats((size_t)k * p->n, 2);
-    o->bias = random_floats(p->n, 3);
-    o->residual = random_floats(c_floats, 4);
-    o->c = random_floats(c_floats, 5);
-    o->packed = aligned_alloc(64, (packed_bytes + 64) / 64 * 64);
-    o->scratch = aligned_alloc(64, (uk_gemm_bf16_scratch(uk, k) + 64) / 64 * 64);
-    assert_non_null(o->packed);
-    assert_non_null(o->scratch);
-    for (size_t i = 0; i < c_floats; i++) {
-        o->c[i] = GUARD;
-    }
-    const struct uk_pack_f32 pack = {.src = o->b,
-                                     .column = 1,
-                                     .outer_stride = (ptrdiff_t)p->run * p->n,
-                                     .inner_stride = p->n,
-                                     .n = p->n,
-                                     .outer_count = p->segments,
-                                     .inner_count = p->run,
-                                     .packed = o->packed};
-    uk->pack_bf16(&pack, 0, uk_panels_f32(uk, p->n));
-    o->g = (struct uk_gemm_f32){.a = o->a,
-                                .a_line = (ptrdiff_t)(p->m * row_floats(p)),
-                                .a_row = (ptrdiff_t)row_floats(p),
-                                .run = p->run,
-                                .b = o->packed,
-                                .k = k,
-                                .bias = p->bias ? o->bias : NULL,
-                                .residual = p->residual ? o->residual : NULL,
-                                .residual_line = (ptrdiff_t)p->m * (p->n + 3),
-                                .residual_row = (ptrdiff_t)p->n + 3,
-                                .c = o->c,
-                                .c_line = (ptrdiff_t)p->m * (p->n + 3),
-                                .c_row = (ptrdiff_t)p->n + 3,
-                                .lines = p->lines,
-                                .m = p->m,
-                                .n = p->n,
-                                .min = p->min,
-                                .max = p->max,
-                                .scratch = o->scratch};
-    list_segments(p, o);
-}
-
-static void teardown(struct operands *o)
-{
-    free(o->a);
-    free(o->b);
-    free(o->bias);
-    free(o->residual);
-    free(o->c);
-    free(o->packed);
-    free(o->scratch);
-}
-
-static double clamp(double x, double min, double max)
-{
-    return x < min ? min : x > max ? max : x;
-}
-
-static double want_at(const struct problem *p, const struct operands *o, size_t row, size_t column)
-{
-    double sum = p->bias ? (double)o->bias[column] : 0.0;
-    for (uint32_t s = 0; s < p->segments; s++) {
-        const float *a = o->a + row * row_floats(p) + (size_t)s * (p->run + 1);
-        const float *b = o->b + (size_t)s * p->run * p->n + column;
-        for (uint32_t k = 0; k < p->run && s != p->left_out; k++) {
-            sum += round_to_bf16(a[k]) * round_to_bf16(b[(size_t)k * p->n]);
-        }
-    }
-    sum += p->residual ? (double)o->residual[row * (p->n + 3) + column] : 0.0;
-    return clamp(sum, (double)p->min, (double)p->max);
-}
-
-/* As in test_uk_gemm.c: the products are of rounded numbers here, their sums are floats there. */
-static void check(const struct problem *p, const struct operands *o, const char *level)
-{
-    double tolerance = 1e-7 * (p->run * p->segments + 16.0);
-    for (size_t i = 0; i < (size_t)p->lines * p->m; i++) {
-        const float *c = o->c + i * (p->n + 3);
-        for (size_t j = 0; j < p->n; j++) {
-            double want = want_at(p, o, i, j);
-            if (!(fabs((double)c[j] - want) <= tolerance)) {
-                fail_msg("%s: %ux%ux%ux%ux%u at %zu, %zu: %g, expected %g", level, p->lines, p->m,
-                         p->n, p->run, p->segments, i, j, (double)c[j], want);
-            }
-        }
-        for (size_t j = p->n; j < p->n + 3; j++) {
-            assert_true(c[j] == GUARD);
-        }
-    }
+    set_up_product(uk, p, true, o);
 }
 
 static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 {
-    struct operands o;
-    setup(uk, p, &o);
-    uk->gemm_bf16(&o.g);
-    check(p, &o, uk->name);
-    teardown(&o);
+    check_product(uk, p, true);
 }
 
 /* Every m to past two tiles, every n to past two panels. */
@@ -236,34 +91,10 @@ static void test_runs(void **state)
     each_bf16_level(level_runs);
 }
 
-/* One row alone, or a few columns, are the bits they are among all the others. */
 static void level_same_bits(const struct hal_cpu_uk *uk)
 {
-    struct problem p = {4, 25, 9 * uk->f32_nr + 5, 342, 9, 7, true, true, -9.0f, 9.0f};
-    struct operands o;
-    size_t floats = 100 * (p.n + 3);
-    setup(uk, &p, &o);
-    float *whole = random_floats(floats, 0);
-    uk->gemm_bf16(&o.g);
-    memcpy(whole, o.c, floats * sizeof(float));
-    memset(o.c, 0, floats * sizeof(float));
-    for (uint32_t row = 0; row < 100; row++) {
-        for (uint32_t panel = 0; panel < 10; panel += 2) {
-            struct uk_gemm_f32 g = o.g;
-            uint32_t column = panel * uk->f32_nr;
-            g.lines = g.m = 1;
-            g.a += row * g.a_row;
-            g.b = (const uint16_t *)g.b + (size_t)column * g.k;
-            g.bias += column;
-            g.c += row * g.c_row + (ptrdiff_t)column;
-            g.residual += row * g.residual_row + (ptrdiff_t)column;
-            g.n = p.n - column < 2 * uk->f32_nr ? p.n - column : 2 * uk->f32_nr;
-            uk->gemm_bf16(&g);
-        }
-        assert_memory_equal(o.c + row * (p.n + 3), whole + row * (p.n + 3), p.n * sizeof(float));
-    }
-    free(whole);
-    teardown(&o);
+    check_same_bits(
+        uk, &(struct problem){4, 25, 9 * uk->f32_nr + 5, 342, 9, 7, true, true, -9.0f, 9.0f}, true);
 }
 
 static void test_same_bits(void **state)
@@ -274,19 +105,7 @@ static void test_same_bits(void **state)
 
 static void level_in_place_residual(const struct hal_cpu_uk *uk)
 {
-    struct problem p = {1, 30, 300, 1500, 1, SEGMENTS_MAX, true, true, -2.0f, 2.0f};
-    struct operands o;
-    setup(uk, &p, &o);
-    memcpy(o.c, o.residual, (30 * 303) * sizeof(float));
-    for (size_t i = 0; i < 30; i++) {
-        for (size_t j = 300; j < 303; j++) {
-            o.c[i * 303 + j] = GUARD;
-        }
-    }
-    o.g.residual = o.c;
-    uk->gemm_bf16(&o.g);
-    check(&p, &o, uk->name);
-    teardown(&o);
+    check_residual_in_place(uk, true);
 }
 
 static void test_in_place_residual(void **state)
@@ -553,20 +372,9 @@ static void test_odd(void **state)
     each_bf16_level(level_odd);
 }
 
-/* A NaN reaches all of its row, through the clamp, and no other row. */
 static void level_nan(const struct hal_cpu_uk *uk)
 {
-    struct problem p = {1, 20, 70, 50, 1, SEGMENTS_MAX, true, true, 0.0f, 6.0f};
-    struct operands o;
-    setup(uk, &p, &o);
-    o.a[3 * 51 + 17] = NAN;
-    uk->gemm_bf16(&o.g);
-    for (size_t i = 0; i < 20; i++) {
-        for (size_t j = 0; j < 70; j++) {
-            assert_int_equal(isnan(o.c[i * 73 + j]) != 0, i == 3);
-        }
-    }
-    teardown(&o);
+    check_nan(uk, true);
 }
 
 static void test_nan(void **state)

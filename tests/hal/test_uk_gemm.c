@@ -7,113 +7,18 @@
 #include "config.h"
 
 #include "hal/cpu/uk.h"
-#include "tests/hal/uk_levels.h"
-#include "tests/unit/unit.h"
+#include "tests/hal/uk_gemm_support.h"
 
-#define GUARD 12345.0f /* bytes around an output, which have to stay */
-
-struct problem {
-    uint32_t lines, m, n, k;
-    bool bias, residual;
-    float min, max;
-};
-
-/* Operands of a problem; rows of C are n + 3 apart, rows of A k + 1. */
-struct operands {
-    float *a, *b, *bias, *residual, *c, *packed;
-    struct uk_gemm_f32 g;
-};
+#define ONE_RUN(k) (k), 1, SEGMENTS_MAX
 
 static void setup(const struct hal_cpu_uk *uk, const struct problem *p, struct operands *o)
 {
-    size_t rows = (size_t)p->lines * p->m, c_floats = rows * (p->n + 3) + 3;
-    o->a = random_floats(rows * (p->k + 1), 1);
-    o->b = random_floats((size_t)p->k * p->n, 2);
-    o->bias = random_floats(p->n, 3);
-    o->residual = random_floats(c_floats, 4);
-    o->c = random_floats(c_floats, 5);
-    o->packed = random_floats(uk_packed_f32_floats(uk, p->k, p->n), 6);
-    for (size_t i = 0; i < c_floats; i++) {
-        o->c[i] = GUARD;
-    }
-    struct uk_pack_f32 pack = {.src = o->b,
-                               .column = 1,
-                               .inner_stride = p->n,
-                               .n = p->n,
-                               .outer_count = 1,
-                               .inner_count = p->k,
-                               .packed = o->packed};
-    uk->pack_f32(&pack, 0, uk_panels_f32(uk, p->n));
-    o->g = (struct uk_gemm_f32){.a = o->a,
-                                .a_line = (ptrdiff_t)p->m * (p->k + 1),
-                                .a_row = (ptrdiff_t)p->k + 1,
-                                .run = p->k,
-                                .b = o->packed,
-                                .k = p->k,
-                                .bias = p->bias ? o->bias : NULL,
-                                .residual = p->residual ? o->residual : NULL,
-                                .residual_line = (ptrdiff_t)p->m * (p->n + 3),
-                                .residual_row = (ptrdiff_t)p->n + 3,
-                                .c = o->c,
-                                .c_line = (ptrdiff_t)p->m * (p->n + 3),
-                                .c_row = (ptrdiff_t)p->n + 3,
-                                .lines = p->lines,
-                                .m = p->m,
-                                .n = p->n,
-                                .min = p->min,
-                                .max = p->max};
-}
-
-static void teardown(struct operands *o)
-{
-    free(o->a);
-    free(o->b);
-    free(o->bias);
-    free(o->residual);
-    free(o->c);
-    free(o->packed);
-}
-
-static double clamp(double x, double min, double max)
-{
-    return x < min ? min : x > max ? max : x;
-}
-
-/* A sum of |k| products of numbers below 1, rounded at each; a product missing is 0.25. */
-static double tolerance(uint32_t k)
-{
-    return 1e-7 * (k + 16.0);
-}
-
-static void check(const struct problem *p, const struct operands *o, const char *level)
-{
-    for (size_t i = 0; i < (size_t)p->lines * p->m; i++) {
-        const float *c = o->c + i * (p->n + 3);
-        for (size_t j = 0; j < p->n; j++) {
-            double want = p->bias ? (double)o->bias[j] : 0.0;
-            for (size_t k = 0; k < p->k; k++) {
-                want += (double)o->a[i * (p->k + 1) + k] * (double)o->b[k * p->n + j];
-            }
-            want += p->residual ? (double)o->residual[i * (p->n + 3) + j] : 0.0;
-            want = clamp(want, (double)p->min, (double)p->max);
-            if (!(fabs((double)c[j] - want) <= tolerance(p->k))) {
-                fail_msg("%s: %ux%ux%ux%u at %zu, %zu: %g, expected %g", level, p->lines, p->m,
-                         p->n, p->k, i, j, (double)c[j], want);
-            }
-        }
-        for (size_t j = p->n; j < p->n + 3; j++) {
-            assert_true(c[j] == GUARD);
-        }
-    }
+    set_up_product(uk, p, false, o);
 }
 
 static void run_problem(const struct hal_cpu_uk *uk, const struct problem *p)
 {
-    struct operands o;
-    setup(uk, p, &o);
-    uk->gemm_f32(&o.g);
-    check(p, &o, uk->name);
-    teardown(&o);
+    check_product(uk, p, false);
 }
 
 /* Every m to past two tiles, every n to past two panels. */
@@ -123,7 +28,7 @@ static void level_edges(const struct hal_cpu_uk *uk)
     for (uint32_t m = 1; m <= 2 * uk->f32_mr + 1; m++) {
         for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
             uint32_t k = ks[(m + n) % 5];
-            run_problem(uk, &(struct problem){1, m, n, k, (m & 1) != 0, (n & 1) != 0,
+            run_problem(uk, &(struct problem){1, m, n, ONE_RUN(k), (m & 1) != 0, (n & 1) != 0,
                                               n % 3 ? -INFINITY : -0.5f, m % 3 ? INFINITY : 0.5f});
         }
     }
@@ -139,14 +44,14 @@ static void test_edges(void **state)
 static void level_blocks(const struct hal_cpu_uk *uk)
 {
     static const struct problem problems[] = {
-        {1, 40, 300, 1500, true, true, 0.0f, INFINITY},
-        {1, 40, 308, 1500, true, true, -1.0f, 6.0f}, /* a part of the last vector */
-        {1, 40, 300, 1023, true, true, -1.0f, 6.0f}, /* rows of A 4096 bytes apart */
-        {1, 5, 200, 2047, false, false, -INFINITY, INFINITY},
-        {7, 9, 129, 1023, true, false, -INFINITY, INFINITY},
-        {3, 7, 16, 40, true, true, 0.0f, 6.0f},
-        {1, 1, 700, 900, true, false, -INFINITY, INFINITY},
-        {2, 1, 97, 64, true, true, -INFINITY, INFINITY},
+        {1, 40, 300, ONE_RUN(1500), true, true, 0.0f, INFINITY},
+        {1, 40, 308, ONE_RUN(1500), true, true, -1.0f, 6.0f}, /* a part of the last vector */
+        {1, 40, 300, ONE_RUN(1023), true, true, -1.0f, 6.0f}, /* rows of A 4096 bytes apart */
+        {1, 5, 200, ONE_RUN(2047), false, false, -INFINITY, INFINITY},
+        {7, 9, 129, ONE_RUN(1023), true, false, -INFINITY, INFINITY},
+        {3, 7, 16, ONE_RUN(40), true, true, 0.0f, 6.0f},
+        {1, 1, 700, ONE_RUN(900), true, false, -INFINITY, INFINITY},
+        {2, 1, 97, ONE_RUN(64), true, true, -INFINITY, INFINITY},
     };
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
         run_problem(uk, &problems[i]);
@@ -159,34 +64,12 @@ static void test_blocks(void **state)
     each_level(level_blocks);
 }
 
-/* One row alone, or a few columns, are the bits they are among all the others. */
 static void level_same_bits(const struct hal_cpu_uk *uk)
 {
-    struct problem p = {4, 25, 9 * uk->f32_nr + 5, 1023, true, true, -9.0f, 9.0f};
-    struct operands o;
-    size_t floats = 100 * (p.n + 3);
-    setup(uk, &p, &o);
-    float *whole = random_floats(floats, 0);
-    uk->gemm_f32(&o.g);
-    memcpy(whole, o.c, floats * sizeof(float));
-    memset(o.c, 0, floats * sizeof(float));
-    for (uint32_t row = 0; row < 100; row++) {
-        for (uint32_t panel = 0; panel < 10; panel += 2) {
-            struct uk_gemm_f32 g = o.g;
-            uint32_t column = panel * uk->f32_nr;
-            g.lines = g.m = 1;
-            g.a += row * g.a_row;
-            g.b = (const float *)g.b + (size_t)column * g.k;
-            g.bias += column;
-            g.c += row * g.c_row + (ptrdiff_t)column;
-            g.residual += row * g.residual_row + (ptrdiff_t)column;
-            g.n = p.n - column < 2 * uk->f32_nr ? p.n - column : 2 * uk->f32_nr;
-            uk->gemm_f32(&g);
-        }
-        assert_memory_equal(o.c + row * (p.n + 3), whole + row * (p.n + 3), p.n * sizeof(float));
-    }
-    free(whole);
-    teardown(&o);
+    check_same_bits(
+        uk,
+        &(struct problem){4, 25, 9 * uk->f32_nr + 5, ONE_RUN(1023), true, true, -9.0f, 9.0f},
+        false);
 }
 
 static void test_same_bits(void **state)
@@ -197,19 +80,7 @@ static void test_same_bits(void **state)
 
 static void level_in_place_residual(const struct hal_cpu_uk *uk)
 {
-    struct problem p = {1, 30, 300, 1500, true, true, -2.0f, 2.0f};
-    struct operands o;
-    setup(uk, &p, &o);
-    memcpy(o.c, o.residual, (30 * 303) * sizeof(float));
-    for (size_t i = 0; i < 30; i++) {
-        for (size_t j = 300; j < 303; j++) {
-            o.c[i * 303 + j] = GUARD;
-        }
-    }
-    o.g.residual = o.c;
-    uk->gemm_f32(&o.g);
-    check(&p, &o, uk->name);
-    teardown(&o);
+    check_residual_in_place(uk, false);
 }
 
 static void test_in_place_residual(void **state)
@@ -218,20 +89,9 @@ static void test_in_place_residual(void **state)
     each_level(level_in_place_residual);
 }
 
-/* A NaN reaches all of its row, through the clamp, and no other row. */
 static void level_nan(const struct hal_cpu_uk *uk)
 {
-    struct problem p = {1, 20, 70, 50, true, true, 0.0f, 6.0f};
-    struct operands o;
-    setup(uk, &p, &o);
-    o.a[3 * 51 + 17] = NAN;
-    uk->gemm_f32(&o.g);
-    for (size_t i = 0; i < 20; i++) {
-        for (size_t j = 0; j < 70; j++) {
-            assert_int_equal(isnan(o.c[i * 73 + j]) != 0, i == 3);
-        }
-    }
-    teardown(&o);
+    check_nan(uk, false);
 }
 
 static void test_nan(void **state)
@@ -401,7 +261,7 @@ static void level_activation(const struct hal_cpu_uk *uk)
 {
     for (uint32_t n = 1; n <= 2 * uk->f32_nr + 1; n++) {
         struct problem p = {
-            1 + n % 2,  1 + n % (2 * uk->f32_mr),  n,   n % 7 ? 9 : 1100, n % 3 != 0,
+            1 + n % 2,  1 + n % (2 * uk->f32_mr),  n, ONE_RUN(n % 7 ? 9 : 1100), n % 3 != 0,
             n % 5 == 0, n % 4 ? -INFINITY : -0.5f, 2.0f};
         struct operands o;
         size_t floats = (size_t)p.lines * p.m * (p.n + 3) + 3;
