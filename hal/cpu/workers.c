@@ -111,6 +111,8 @@ static struct hal_cpu_submission *entry(struct list *link)
     return submission;
 }
 
+/* ---- what waits for a worker; with the lock held --------------------------------------------- */
+
 static bool is_unserved(const struct hal_cpu_submission *submission)
 {
     return atomic_load_explicit(&submission->visitors, memory_order_relaxed) == 0;
@@ -151,31 +153,6 @@ static void look_ahead(struct hal_cpu_workers *workers)
     atomic_store_explicit(&workers->next_ns, used_ns, memory_order_relaxed);
 }
 
-/* Work for |wanted| workers has become available. */
-static void wake(struct hal_cpu_workers *workers, uint32_t wanted)
-{
-    atomic_fetch_add(&workers->epoch, 1);
-    unsigned spinning = atomic_load(&workers->spinning);
-    unsigned parked = atomic_load(&workers->parked);
-    if (parked && wanted > spinning) {
-        futex(&workers->epoch, FUTEX_WAKE, wanted - spinning);
-    }
-}
-
-/* Begins the first region. Returns how many workers are worth waking for it besides the first. */
-static uint32_t begin(struct hal_cpu_submission *submission)
-{
-    const struct hal_cpu_routine *routine = submission->routine;
-    uint64_t region = submission->nothing_to_run ? routine->region_count : 0;
-    atomic_store_explicit(&submission->cursor, region * HAL_CPU_CURSOR_REGION,
-                          memory_order_relaxed);
-    if (submission->nothing_to_run) {
-        return 0;
-    }
-    atomic_store_explicit(&submission->unfinished, routine->regions[0].tiles, memory_order_relaxed);
-    return routine->regions[0].wake;
-}
-
 /* With the lock held. */
 static void enlist(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
 {
@@ -188,17 +165,18 @@ static void enlist(struct hal_cpu_workers *workers, struct hal_cpu_submission *s
     list_push_back(&workers->runnable, &submission->link);
 }
 
-void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
+/* Does another submission of its share wait whose turn it is, or that is small beside it? With the
+ * lock held. */
+static bool has_to_line_up(struct hal_cpu_workers *workers,
+                           const struct hal_cpu_submission *submission)
 {
-    OBJ_CHECK(workers, WORKERS_MAGIC);
-    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
-    uint32_t helpers = begin(submission);
-    pthread_mutex_lock(&workers->lock);
-    enlist(workers, submission);
-    atomic_fetch_add_explicit(&workers->unserved, 1, memory_order_relaxed);
-    look_ahead(workers);
-    pthread_mutex_unlock(&workers->lock);
-    wake(workers, helpers + 1);
+    const struct hal_cpu_submission *next = next_unserved(workers);
+    bool has_to = next && next->share == submission->share;
+    for (struct list *l = workers->runnable.next; !has_to && l != &workers->runnable; l = l->next) {
+        has_to = is_unserved(entry(l)) && entry(l)->share == submission->share &&
+                 cost_of(entry(l)) <= submission->command->cost / PATIENCE_TIMES;
+    }
+    return has_to;
 }
 
 /* The answer may be out of date at once; the addition to the cursor tells for certain. */
@@ -230,6 +208,21 @@ static struct hal_cpu_submission *choose(struct hal_cpu_workers *workers)
     }
     return next;
 }
+
+/* ---- waking ---------------------------------------------------------------------------------- */
+
+/* Work for |wanted| workers has become available. */
+static void wake(struct hal_cpu_workers *workers, uint32_t wanted)
+{
+    atomic_fetch_add(&workers->epoch, 1);
+    unsigned spinning = atomic_load(&workers->spinning);
+    unsigned parked = atomic_load(&workers->parked);
+    if (parked && wanted > spinning) {
+        futex(&workers->epoch, FUTEX_WAKE, wanted - spinning);
+    }
+}
+
+/* ---- visits ---------------------------------------------------------------------------------- */
 
 /* A worker's stay in a submission. */
 struct visit {
@@ -273,20 +266,6 @@ static struct hal_cpu_submission *pick(struct worker *worker, bool *out_more, st
     return best;
 }
 
-/* Does another submission of its share wait whose turn it is, or that is small beside it? With the
- * lock held. */
-static bool has_to_line_up(struct hal_cpu_workers *workers,
-                           const struct hal_cpu_submission *submission)
-{
-    const struct hal_cpu_submission *next = next_unserved(workers);
-    bool has_to = next && next->share == submission->share;
-    for (struct list *l = workers->runnable.next; !has_to && l != &workers->runnable; l = l->next) {
-        has_to = is_unserved(entry(l)) && entry(l)->share == submission->share &&
-                 cost_of(entry(l)) <= submission->command->cost / PATIENCE_TIMES;
-    }
-    return has_to;
-}
-
 /* Ends a visit of |served_ns|. True: the submission is not complete, and no worker serves it now.
  */
 static bool leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
@@ -312,6 +291,79 @@ static bool leave(struct hal_cpu_workers *workers, struct hal_cpu_submission *su
         hal_cpu_submission_recycle(submission);
     }
     return last && !finished;
+}
+
+/* Does |visit| last while another submission waits that should not have to? It is |now|. */
+static bool is_too_long(const struct hal_cpu_workers *workers,
+                        const struct hal_cpu_submission *submission, const struct visit *visit,
+                        uint64_t now)
+{
+    uint64_t cost = atomic_load_explicit(&workers->next_cost, memory_order_relaxed);
+    uint64_t patience_ns = PATIENCE_NS_MIN;
+    if (cost > PATIENCE_NS_MIN / PATIENCE_TIMES) {
+        patience_ns = cost < UINT64_MAX / PATIENCE_TIMES ? PATIENCE_TIMES * cost : UINT64_MAX;
+    }
+    if (atomic_load_explicit(&workers->next_share, memory_order_relaxed) == submission->share) {
+        return now - visit->others_ns >= patience_ns;
+    }
+    bool is_behind = atomic_load_explicit(&workers->next_ns, memory_order_relaxed) <
+                     visit->used_ns + (now - visit->began_ns) / submission->weight;
+    bool is_small = patience_ns <= submission->command->cost;
+    patience_ns = patience_ns < PATIENCE_NS_MAX ? patience_ns : PATIENCE_NS_MAX;
+    return is_behind && (is_small || now - visit->others_ns >= patience_ns);
+}
+
+/* Counts the time of |visit| until |now|. Otherwise a submission of the same share would seem to be
+ * the next one all the time, and hide the submissions of other shares. */
+static void count_time(struct hal_cpu_workers *workers, const struct hal_cpu_submission *submission,
+                       struct visit *visit, uint64_t now)
+{
+    pthread_mutex_lock(&workers->lock);
+    workers->shares[submission->share].used_ns += (now - visit->began_ns) / submission->weight;
+    visit->began_ns = now;
+    visit->used_ns = workers->shares[submission->share].used_ns;
+    look_ahead(workers);
+    pthread_mutex_unlock(&workers->lock);
+}
+
+/*
+ * Should the visit end, because another submission waits for a worker? It has a helper at once.
+ * Otherwise it waits for some time. But it does not wait at all if it is small beside this one and
+ * its share has had less time; otherwise a party with short submissions would wait before each of
+ * them.
+ */
+static bool is_over(struct hal_cpu_workers *workers, const struct hal_cpu_submission *submission,
+                    struct visit *visit)
+{
+    if (atomic_load_explicit(&workers->unserved, memory_order_relaxed) == 0) {
+        visit->others_ns = 0;
+        return false;
+    }
+    if (visit->is_helper && atomic_load_explicit(&submission->visitors, memory_order_relaxed) > 1) {
+        return true;
+    }
+    uint64_t now = now_ns();
+    visit->others_ns = visit->others_ns ? visit->others_ns : now;
+    if (now - visit->began_ns >= PATIENCE_NS_MIN) {
+        count_time(workers, submission, visit, now);
+    }
+    return is_too_long(workers, submission, visit, now);
+}
+
+/* ---- regions and their tiles ----------------------------------------------------------------- */
+
+/* Begins the first region. Returns how many workers are worth waking for it besides the first. */
+static uint32_t begin(struct hal_cpu_submission *submission)
+{
+    const struct hal_cpu_routine *routine = submission->routine;
+    uint64_t region = submission->nothing_to_run ? routine->region_count : 0;
+    atomic_store_explicit(&submission->cursor, region * HAL_CPU_CURSOR_REGION,
+                          memory_order_relaxed);
+    if (submission->nothing_to_run) {
+        return 0;
+    }
+    atomic_store_explicit(&submission->unfinished, routine->regions[0].tiles, memory_order_relaxed);
+    return routine->regions[0].wake;
 }
 
 static void finish(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
@@ -411,71 +463,6 @@ static void run_batch(struct worker *worker, struct hal_cpu_submission *submissi
     }
 }
 
-/* Does |visit| last while another submission waits that should not have to? It is |now|. */
-static bool is_too_long(const struct hal_cpu_workers *workers,
-                        const struct hal_cpu_submission *submission, const struct visit *visit,
-                        uint64_t now)
-{
-    uint64_t cost = atomic_load_explicit(&workers->next_cost, memory_order_relaxed);
-    uint64_t patience_ns = PATIENCE_NS_MIN;
-    if (cost > PATIENCE_NS_MIN / PATIENCE_TIMES) {
-        patience_ns = cost < UINT64_MAX / PATIENCE_TIMES ? PATIENCE_TIMES * cost : UINT64_MAX;
-    }
-    if (atomic_load_explicit(&workers->next_share, memory_order_relaxed) == submission->share) {
-        return now - visit->others_ns >= patience_ns;
-    }
-    bool is_behind = atomic_load_explicit(&workers->next_ns, memory_order_relaxed) <
-                     visit->used_ns + (now - visit->began_ns) / submission->weight;
-    bool is_small = patience_ns <= submission->command->cost;
-    patience_ns = patience_ns < PATIENCE_NS_MAX ? patience_ns : PATIENCE_NS_MAX;
-    return is_behind && (is_small || now - visit->others_ns >= patience_ns);
-}
-
-/* Counts the time of |visit| until |now|. Otherwise a submission of the same share would seem to be
- * the next one all the time, and hide the submissions of other shares. */
-static void count_time(struct hal_cpu_workers *workers, const struct hal_cpu_submission *submission,
-                       struct visit *visit, uint64_t now)
-{
-    pthread_mutex_lock(&workers->lock);
-    workers->shares[submission->share].used_ns += (now - visit->began_ns) / submission->weight;
-    visit->began_ns = now;
-    visit->used_ns = workers->shares[submission->share].used_ns;
-    look_ahead(workers);
-    pthread_mutex_unlock(&workers->lock);
-}
-
-/*
- * Should the visit end, because another submission waits for a worker? It has a helper at once.
- * Otherwise it waits for some time. But it does not wait at all if it is small beside this one and
- * its share has had less time; otherwise a party with short submissions would wait before each of
- * them.
- */
-static bool is_over(struct hal_cpu_workers *workers, const struct hal_cpu_submission *submission,
-                    struct visit *visit)
-{
-    if (atomic_load_explicit(&workers->unserved, memory_order_relaxed) == 0) {
-        visit->others_ns = 0;
-        return false;
-    }
-    if (visit->is_helper && atomic_load_explicit(&submission->visitors, memory_order_relaxed) > 1) {
-        return true;
-    }
-    uint64_t now = now_ns();
-    visit->others_ns = visit->others_ns ? visit->others_ns : now;
-    if (now - visit->began_ns >= PATIENCE_NS_MIN) {
-        count_time(workers, submission, visit, now);
-    }
-    return is_too_long(workers, submission, visit, now);
-}
-
-/* Has everything been run, and are the signals still to be given? */
-static bool is_ending(const struct hal_cpu_submission *submission)
-{
-    uint64_t cursor = atomic_load_explicit(&submission->cursor, memory_order_relaxed);
-    return hal_cpu_cursor_region(cursor) == submission->routine->region_count &&
-           !atomic_load_explicit(&submission->is_complete, memory_order_acquire);
-}
-
 /* Works on |submission| until nothing is left to take in it, or it is the turn of another one. */
 static void serve(struct worker *worker, struct hal_cpu_submission *submission, struct visit *visit)
 {
@@ -507,6 +494,8 @@ static void serve(struct worker *worker, struct hal_cpu_submission *submission, 
         }
     }
 }
+
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /*
  * Spins for a while, until the epoch changes. Stops when callers work in the place of workers, so
@@ -574,6 +563,29 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
+/* ---- handing over ---------------------------------------------------------------------------- */
+
+void hal_cpu_workers_add(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission)
+{
+    OBJ_CHECK(workers, WORKERS_MAGIC);
+    OBJ_CHECK(submission, HAL_CPU_SUBMISSION_MAGIC);
+    uint32_t helpers = begin(submission);
+    pthread_mutex_lock(&workers->lock);
+    enlist(workers, submission);
+    atomic_fetch_add_explicit(&workers->unserved, 1, memory_order_relaxed);
+    look_ahead(workers);
+    pthread_mutex_unlock(&workers->lock);
+    wake(workers, helpers + 1);
+}
+
+/* Has everything been run, and are the signals still to be given? */
+static bool is_ending(const struct hal_cpu_submission *submission)
+{
+    uint64_t cursor = atomic_load_explicit(&submission->cursor, memory_order_relaxed);
+    return hal_cpu_cursor_region(cursor) == submission->routine->region_count &&
+           !atomic_load_explicit(&submission->is_complete, memory_order_acquire);
+}
+
 void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submission *submission,
                            struct hal_cpu_thread_memory *memory)
 {
@@ -601,6 +613,8 @@ void hal_cpu_workers_serve(struct hal_cpu_workers *workers, struct hal_cpu_submi
     }
 }
 
+/* ---- looking --------------------------------------------------------------------------------- */
+
 struct hal_cpu_thread_memory *hal_cpu_worker_memory(struct hal_cpu_workers *workers, uint32_t index)
 {
     OBJ_CHECK(workers, WORKERS_MAGIC);
@@ -625,6 +639,8 @@ uint64_t hal_cpu_workers_mark(struct hal_cpu_workers *workers)
     pthread_mutex_unlock(&workers->lock);
     return mark;
 }
+
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static enum status start(struct worker *worker, uint32_t number, struct error *err)
 {
