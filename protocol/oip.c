@@ -149,31 +149,31 @@ enum status oip_parse_shapes(struct span body, const struct oip_limits *limits, 
     return ST_OK;
 }
 
-enum status oip_parse_index(struct span body, bool *out_ready_only, struct error *err)
+enum status oip_read_body(struct span body, oip_member_f *read, void *out, struct error *err)
 {
     struct json in;
-    bool ready_only = false;
-    if (body.len == 0) {
-        *out_ready_only = false;
-        return ST_OK;
-    }
     json_init(&in, body);
     TRY(json_object(&in, err));
     while (true) {
         struct json_string key;
         TRY(json_member(&in, &key, err));
         if (in.is_closed) {
-            break;
+            return json_end(&in, err);
         }
-        if (json_string_is(&key, "ready")) {
-            TRY(json_read_bool(&in, &ready_only, err));
-        } else {
-            TRY(json_skip(&in, err));
-        }
+        TRY(read(&in, &key, out, err));
     }
-    TRY(json_end(&in, err));
-    *out_ready_only = ready_only;
-    return ST_OK;
+}
+
+static enum status read_index_member(struct json *in, const struct json_string *key, void *out,
+                                     struct error *err)
+{
+    return json_string_is(key, "ready") ? json_read_bool(in, out, err) : json_skip(in, err);
+}
+
+enum status oip_parse_index(struct span body, bool *out_ready_only, struct error *err)
+{
+    *out_ready_only = false;
+    return body.len ? oip_read_body(body, read_index_member, out_ready_only, err) : ST_OK;
 }
 
 /* {"unload_dependents": true, "config": "...", "file:1/model.pte": "..."} */
@@ -198,26 +198,15 @@ static enum status parse_change_parameters(struct json *in, struct oip_change *o
     }
 }
 
+static enum status read_change_member(struct json *in, const struct json_string *key, void *out,
+                                      struct error *err)
+{
+    return json_string_is(key, "parameters") ? parse_change_parameters(in, out, err)
+                                             : json_skip(in, err);
+}
+
 enum status oip_parse_change(struct span body, struct oip_change *out, struct error *err)
 {
-    struct json in;
     *out = (struct oip_change){.has_files = false};
-    if (body.len == 0) {
-        return ST_OK;
-    }
-    json_init(&in, body);
-    TRY(json_object(&in, err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&in, &key, err));
-        if (in.is_closed) {
-            break;
-        }
-        if (json_string_is(&key, "parameters")) {
-            TRY(parse_change_parameters(&in, out, err));
-        } else {
-            TRY(json_skip(&in, err));
-        }
-    }
-    return json_end(&in, err);
+    return body.len ? oip_read_body(body, read_change_member, out, err) : ST_OK;
 }

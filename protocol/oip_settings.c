@@ -54,6 +54,7 @@ void oip_print_log(struct buf *out, const struct oip_log_settings *settings)
 
 /* By kind of line: does the request name it, and does it want such lines? */
 struct log_order {
+    const struct oip_log_settings *now;
     bool is_named[LOG_KINDS], is_wanted[LOG_KINDS];
 };
 
@@ -70,17 +71,18 @@ static enum status read_kind(struct json *in, size_t kind, struct log_order *ord
     return ST_OK;
 }
 
-static enum status read_log_member(struct json *in, const struct json_string *key,
-                                   const struct oip_log_settings *now, struct log_order *order,
+static enum status read_log_member(struct json *in, const struct json_string *key, void *out,
                                    struct error *err)
 {
+    struct log_order *order = out;
     for (size_t i = 0; i < LOG_KINDS; i++) {
         if (json_string_is(key, log_kinds[i])) {
             return read_kind(in, i, order, err);
         }
     }
     if (json_string_is(key, "log_file")) {
-        return read_fixed(in, now->file, "the daemon's start decides it, see --log-file", err);
+        return read_fixed(in, order->now->file, "the daemon's start decides it, see --log-file",
+                          err);
     }
     if (json_string_is(key, "log_format")) {
         return read_fixed(in, LOG_FORMAT, "the log has no other format", err);
@@ -115,19 +117,8 @@ static enum status settle_kind(const struct log_order *order, enum oip_log_kind 
 enum status oip_parse_log(struct span body, const struct oip_log_settings *now,
                           enum oip_log_kind *out_kind, struct error *err)
 {
-    struct json in;
-    struct log_order order = {.is_named = {false}};
-    json_init(&in, body);
-    TRY(json_object(&in, err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&in, &key, err));
-        if (in.is_closed) {
-            break;
-        }
-        TRY(read_log_member(&in, &key, now, &order, err));
-    }
-    TRY(json_end(&in, err));
+    struct log_order order = {.now = now};
+    TRY(oip_read_body(body, read_log_member, &order, err));
     return settle_kind(&order, now->kind, out_kind, err);
 }
 
@@ -214,9 +205,10 @@ static bool is_trace_member(const struct json_string *key)
     return false;
 }
 
-static enum status read_trace_member(struct json *in, const struct json_string *key,
-                                     struct oip_trace_change *out, struct error *err)
+static enum status read_trace_member(struct json *in, const struct json_string *key, void *user,
+                                     struct error *err)
 {
+    struct oip_trace_change *out = user;
     if (!is_trace_member(key)) {
         return json_fail(in, err, ST_INVALID,
                          "unknown member, expected trace_level, trace_rate, trace_count, "
@@ -244,20 +236,6 @@ static enum status read_trace_member(struct json *in, const struct json_string *
 
 enum status oip_parse_trace(struct span body, struct oip_trace_change *out, struct error *err)
 {
-    struct json in;
     *out = (struct oip_trace_change){.level = OIP_TRACE_SAME};
-    if (body.len == 0) {
-        return ST_OK;
-    }
-    json_init(&in, body);
-    TRY(json_object(&in, err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&in, &key, err));
-        if (in.is_closed) {
-            break;
-        }
-        TRY(read_trace_member(&in, &key, out, err));
-    }
-    return json_end(&in, err);
+    return body.len ? oip_read_body(body, read_trace_member, out, err) : ST_OK;
 }
