@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -107,6 +108,24 @@ static enum status load_with(const char *path, struct rt_load_options *load, con
     return status;
 }
 
+/* A file that is not there may have been meant as a model at a server. */
+static enum status explain_missing(const char *path, struct error *err)
+{
+    struct error missing = *err;
+    const char *colon = strchr(path, ':');
+    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    if (strstr(path, "://")) {
+        error_set(err, missing.code,
+                  "%.800s: this command takes a file; pte run, ls, top and chat ask a server, and "
+                  "pte fetch fetches a file",
+                  path);
+    } else if (digits > 0 && (colon[1 + digits] == '/' || colon[1 + digits] == '\0')) {
+        error_set(err, missing.code, "%.800s; a model at a server is http://HOST:PORT/MODEL",
+                  missing.text);
+    }
+    return err->code;
+}
+
 enum status cli_load(const char *path, struct rt_load_options *load, const char *said,
                      struct rt_program **out_program, struct card **out_card, struct error *err)
 {
@@ -117,8 +136,9 @@ enum status cli_load(const char *path, struct rt_load_options *load, const char 
         return load_with(path, load, said, NULL, out_program, out_card, err);
     }
     bool has_path = card_path_of(path, beside, sizeof(beside)) && access(beside, F_OK) == 0;
-    return has_path ? load_with(path, load, beside, NULL, out_program, out_card, err)
-                    : rt_load_program(path, load, out_program, err);
+    enum status status = has_path ? load_with(path, load, beside, NULL, out_program, out_card, err)
+                                  : rt_load_program(path, load, out_program, err);
+    return status == ST_NOT_FOUND && access(path, F_OK) < 0 ? explain_missing(path, err) : status;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -4,8 +4,10 @@
 
 #include "server/process/fetch.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "server/process/amount.h"
@@ -73,6 +75,9 @@ static enum status fetch_one(const struct arguments *a, const char *url, struct 
     }
     if (status == ST_OK) {
         status = fetch_path(&fetch, url, path, sizeof(path), err);
+    }
+    if (status == ST_OK && access(path, R_OK) < 0) { /* a file:// URL is not fetched */
+        status = error_set(err, status_of_errno(errno), "%.160s: %s", url, strerror(errno));
     }
     if (status == ST_OK) {
         puts(path);

@@ -377,6 +377,8 @@ def hubs(folder):
         expect("session", signed["x-amz-security-token"], "session")
         local = fetched(folder, f"file://{ADD}#sha256={HASH}")
         expect("a local file stays where it is", str(local), ADD)
+        missing = pte_fetch(folder, "file:///none.pte")
+        expect("a local file that is not there", (missing.returncode, missing.stdout), (66, ""))
 
 
 def against_moto(folder):

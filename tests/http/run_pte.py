@@ -97,6 +97,8 @@ def help_version_devices():
             if any(len(line) > 100 for line in own.splitlines()):
                 raise Failure(f"pte {name} --help has lines of more than 100 columns")
     expect(66, "--help: No such file", "run", "--", "--help")
+    expect(66, "No such file or directory; .* http://HOST:PORT/MODEL", "run", "localhost:8000/add")
+    expect(66, "http://localhost/add: this command takes a file", "inspect", "http://localhost/add")
     expect(0, r"^pte \d+\.\d+\.\d+\n", "--version")
     expect(0, "cpu", "devices")
 
