@@ -36,6 +36,7 @@ struct hal_device_props {
     /* multiply-adds that take as long as one float from memory, about; 0: not known */
     uint32_t f32_per_read;
     uint32_t bf16_speed; /* products of bfloat16 in the time of one of floats; 0: no instructions */
+    uint32_t group_max;  /* channels of a group for uk->group_f32; 0: it is not there */
     bool has_profile;    /* submissions can be timed: hal/profile.h */
     bool host_visible; /* host and device share all memory; else the device has transient memory */
 };

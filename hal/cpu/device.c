@@ -102,6 +102,7 @@ static void fill_props(struct hal_cpu_device *device, uint32_t workers)
         .scratch_bytes_max = HAL_CPU_SCRATCH_BYTES,
         .f32_per_read = hal_cpu_uk()->f32_per_read,
         .bf16_speed = hal_cpu_uk()->bf16_speed,
+        .group_max = hal_cpu_uk()->group_max,
         .has_profile = true,
         .host_visible = true,
     };

@@ -98,7 +98,7 @@ struct uk_pack_f32 {
 struct uk_dw_f32 {
     const float *x;
     ptrdiff_t x_line, x_pixel;
-    const float *w;    /* [kernel_h][kernel_w][channels] */
+    const float *w; /* [kernel_h][kernel_w][channels]; group_f32: [kernel_h][group][kernel_w][..] */
     const float *bias; /* channels; NULL: none */
     float *y;          /* of output row 0, column 0 */
     ptrdiff_t y_line, y_pixel;
@@ -106,6 +106,7 @@ struct uk_dw_f32 {
     uint32_t out_width, row_begin, row_end; /* output columns, and rows to compute */
     uint32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top;
     ptrdiff_t pad_left; /* negative: the first output column begins inside of x */
+    uint32_t group;     /* only for group_f32: inputs, and outputs, of a group */
     float min, max;
 };
 
@@ -205,6 +206,10 @@ struct hal_cpu_uk {
     void (*gemm_f32)(const struct uk_gemm_f32 *g);
     void (*pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
     void (*dw_f32)(const struct uk_dw_f32 *d);
+    /* NULL: the level has no instructions for it. Groups have a power of two of channels, up to
+     * group_max, and there are at least group_max channels in all. */
+    void (*group_f32)(const struct uk_dw_f32 *d);
+    uint32_t group_max;
     void (*winograd_f32)(const struct uk_winograd_f32 *w);
     void (*winograd_pack_f32)(const struct uk_winograd_pack *p, uint32_t panel_begin,
                               uint32_t panel_end);

@@ -37,6 +37,7 @@ void rt_block_init(struct rt_block *block, const char *name, struct hal_device *
     block->graph.is_host = props->is_host;
     block->graph.f32_per_read = props->f32_per_read;
     block->graph.bf16_speed = props->bf16_speed;
+    block->graph.group_max = props->group_max;
     block->graph.files = files;
 }
 

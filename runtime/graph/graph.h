@@ -97,7 +97,7 @@ struct rt_graph {
     enum precision precision; /* in which passes may let its floats be computed */
     bool is_host; /* it runs on the CPU device: constants may have forms that only kernels of the
                      CPU read */
-    uint32_t f32_per_read, bf16_speed; /* of that device: see hal/device.h */
+    uint32_t f32_per_read, bf16_speed, group_max; /* of that device: see hal/device.h */
     struct rt_value *values;
     uint32_t value_count, value_capacity;
     struct rt_node *nodes;

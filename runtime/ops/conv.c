@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions. The file's form, of rank 3 ([N, C, L]) to 5, has no kernel. For 1-D and 2-D inputs
- * the lower pass replaces it with "conv" (also transposed and grouped) or "conv_dw" (one channel a
- * group) over packed f32 weights, both channels-last; for all others with the operators of
- * conv_direct.c.
+ * the lower pass replaces it with "conv" (also transposed and grouped), "conv_dw" (one channel a
+ * group) or "conv_group" (a few channels a group) over packed f32 weights, all channels-last; for
+ * all others with the operators of conv_direct.c.
  *
  * Shapes: torch.nn.functional.conv2d and conv_transpose2d.
  */
@@ -447,10 +447,19 @@ static enum status conv_emit(struct rt_emit *emit, struct error *err)
 /* ---- depthwise ------------------------------------------------------------------------------- */
 
 /* Bindings: out, in, weights as [taps, channels], bias. */
-static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
+static struct uk_dw_f32 depthwise_call(const struct rt_depthwise *d, const struct hal_args *args,
+                                       struct hal_tile tile)
 {
-    const struct rt_depthwise *d = args->constants;
-    struct uk_dw_f32 call = {
+    uint32_t y = tile.x / d->bands_x * d->band_y, x = tile.x % d->bands_x * d->band_x;
+    return (struct uk_dw_f32){
+        .x = (const float *)args->bindings[1] + tile.y * d->image_in,
+        .y = (float *)args->bindings[0] + tile.y * d->image_out + x * d->y_pixel,
+        .w = args->bindings[2],
+        .bias = args->bindings[3],
+        .row_begin = y,
+        .row_end = d->out_h - y < d->band_y ? d->out_h : y + d->band_y,
+        .out_width = d->out_width - x < d->band_x ? d->out_width - x : d->band_x,
+        .pad_left = (ptrdiff_t)d->pad_left - (ptrdiff_t)x * d->stride_w,
         .x_line = (ptrdiff_t)d->x_line,
         .x_pixel = (ptrdiff_t)d->channels,
         .y_line = (ptrdiff_t)d->y_line,
@@ -468,22 +477,37 @@ static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
         .min = d->min,
         .max = d->max,
     };
-    uint32_t y = tile.x / d->bands_x * d->band_y, x = tile.x % d->bands_x * d->band_x;
-    call.x = (const float *)args->bindings[1] + tile.y * d->image_in;
-    call.y = (float *)args->bindings[0] + tile.y * d->image_out + x * d->y_pixel;
-    call.w = args->bindings[2];
-    call.bias = args->bindings[3];
-    call.row_begin = y;
-    call.row_end = d->out_h - y < d->band_y ? d->out_h : y + d->band_y;
-    call.out_width = d->out_width - x < d->band_x ? d->out_width - x : d->band_x;
-    call.pad_left = (ptrdiff_t)d->pad_left - (ptrdiff_t)x * d->stride_w;
+}
+
+static void depthwise_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    struct uk_dw_f32 call = depthwise_call(args->constants, args, tile);
     uint64_t mode = uk_subnormals_drop();
     hal_cpu_uk()->dw_f32(&call);
     uk_subnormals_keep(mode);
 }
 
+/* Constants of the kernel for groups of a few channels. */
+struct grouped {
+    struct rt_depthwise d;
+    uint32_t group; /* channels of one */
+};
+
+/* Bindings: out, in, weights as [kernel_h, group, kernel_w, channels], bias. */
+static void grouped_cpu(const struct hal_args *args, struct hal_tile tile)
+{
+    const struct grouped *g = args->constants;
+    struct uk_dw_f32 call = depthwise_call(&g->d, args, tile);
+    call.group = g->group;
+    uint64_t mode = uk_subnormals_drop();
+    hal_cpu_uk()->group_f32(&call);
+    uk_subnormals_keep(mode);
+}
+
 static const struct hal_kernel depthwise_kernel = {
     .name = "depthwise_f32", .cpu = depthwise_cpu, .spirv = HAL_SPIRV(depthwise_spirv)};
+
+static const struct hal_kernel grouped_kernel = {.name = "grouped_f32", .cpu = grouped_cpu};
 
 /* Rough cost of depthwise rows. */
 #define DEPTHWISE_MACS_PER_NS 20
@@ -492,7 +516,6 @@ static struct rt_depthwise describe_depthwise(const struct conv *c)
 {
     return (struct rt_depthwise){
         .x_line = c->gemm.line_in,
-
         .y_line = c->gemm.line_out,
         .y_pixel = c->gemm.pixel_out,
         .channels = (uint32_t)c->gemm.channels,
@@ -515,13 +538,15 @@ static struct rt_depthwise describe_depthwise(const struct conv *c)
     };
 }
 
-static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
+/* Groups of |group| channels. A depthwise kernel has only the first of the constants. */
+static enum status emit_groups(struct rt_emit *emit, const struct hal_kernel *kernel, int64_t group,
+                               struct error *err)
 {
     struct conv c;
     describe(emit, &c);
-    struct rt_depthwise d = describe_depthwise(&c);
-    double row_ns = (double)c.out_w * (double)c.gemm.channels * (double)(c.h.kernel * c.w.kernel) /
-                    DEPTHWISE_MACS_PER_NS;
+    struct grouped g = {describe_depthwise(&c), (uint32_t)group};
+    double row_ns = (double)c.out_w * (double)c.gemm.channels *
+                    (double)(c.h.kernel * c.w.kernel * group) / DEPTHWISE_MACS_PER_NS;
     if (rt_emit_out(emit, 0)->numel == 0) {
         return ST_OK;
     }
@@ -530,26 +555,37 @@ static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
         .lines = c.out_h,
         .pixels = c.out_w,
         .channels = c.gemm.channels,
-        .macs = c.h.kernel * c.w.kernel,
+        .macs = c.h.kernel * c.w.kernel * group,
         .ns = (int64_t)(row_ns * (double)c.out_h * (double)c.gemm.images),
     };
-    rt_cut_bands(rt_emit_machine(emit, &depthwise_kernel), &image);
-    d.band_y = (uint32_t)image.band_y;
-    d.band_x = (uint32_t)image.band_x;
-    d.bands_x = (d.out_width - 1) / d.band_x + 1;
+    rt_cut_bands(rt_emit_machine(emit, kernel), &image);
+    g.d.band_y = (uint32_t)image.band_y;
+    g.d.band_x = (uint32_t)image.band_x;
+    g.d.bands_x = (g.d.out_width - 1) / g.d.band_x + 1;
     struct hal_binding bindings[] = {c.tensors.out, c.tensors.in, c.tensors.weights,
                                      c.tensors.bias};
     struct hal_dispatch dispatch = {
-        .kernel = &depthwise_kernel,
-        .grid = {((d.out_h - 1) / d.band_y + 1) * d.bands_x, (uint32_t)c.gemm.images, 1},
-        .constants = &d,
-        .constants_bytes = sizeof(d),
+        .kernel = kernel,
+        .grid = {((g.d.out_h - 1) / g.d.band_y + 1) * g.d.bands_x, (uint32_t)c.gemm.images, 1},
+        .constants = &g,
+        .constants_bytes = kernel == &grouped_kernel ? sizeof(g) : sizeof(g.d),
         .bindings = bindings,
         .binding_count = 4,
         .cost = (uint64_t)image.ns,
         .macs = rt_cut_image_macs(&image),
     };
     return rt_emit_dispatch(emit, &dispatch, err);
+}
+
+static enum status depthwise_emit(struct rt_emit *emit, struct error *err)
+{
+    return emit_groups(emit, &depthwise_kernel, 1, err);
+}
+
+static enum status grouped_emit(struct rt_emit *emit, struct error *err)
+{
+    int64_t channels = rt_emit_out(emit, 0)->dims[1];
+    return emit_groups(emit, &grouped_kernel, channels / rt_emit_int(emit, RT_PACKED_GROUPS), err);
 }
 
 #define SIGNATURE "TTT?T?LLLLLIIBFFZ?>T"
@@ -573,5 +609,8 @@ const struct rt_op rt_ops_conv[] = {
     {"conv_dw", NULL, SIGNATURE, packed_shape, depthwise_emit, RT_OP_EPILOGUE,
      RT_LAYOUT_CHANNELS_LAST, &depthwise_epilogue, rt_batch_each, .dtypes = 1u << DT_F32,
      .runs = &depthwise_kernel},
+    {"conv_group", NULL, SIGNATURE, packed_shape, grouped_emit, RT_OP_EPILOGUE,
+     RT_LAYOUT_CHANNELS_LAST, &depthwise_epilogue, rt_batch_each, .dtypes = 1u << DT_F32,
+     .runs = &grouped_kernel},
     {0},
 };

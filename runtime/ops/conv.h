@@ -24,8 +24,8 @@ enum rt_conv_arg {
     RT_CONV_ARGS
 };
 
-/* Arguments of "conv" and "conv_dw", whose weights are packed. Lists have 2 entries; for rank 3 the
- * first is unused. */
+/* Arguments of "conv", "conv_dw" and "conv_group", whose weights are packed. Lists have 2 entries;
+ * for rank 3 the first is unused. */
 enum rt_packed_conv_arg {
     RT_PACKED_X,
     RT_PACKED_W,
@@ -41,7 +41,7 @@ enum rt_packed_conv_arg {
     RT_PACKED_TRANSPOSED,
     RT_PACKED_MIN,
     RT_PACKED_MAX,
-    RT_PACKED_ACTIVATION, /* or none, as always in "conv_dw" */
+    RT_PACKED_ACTIVATION, /* or none, as always but in "conv" */
     RT_PACKED_ARGS
 };
 

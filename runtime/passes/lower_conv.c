@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolutions as operators that have kernels: see passes.h. Convolutions with one or two dims in
- * float32 use packed weights ("conv", "conv_dw"), and so do volumes, plane by plane (see
- * lower_volume.c); halves are converted to float32. All others, and the gradients, use the plain
- * kernels "conv_direct" and "conv_gradient".
+ * float32 use packed weights ("conv", "conv_dw", "conv_group"), and so do volumes, plane by plane
+ * (see lower_volume.c); halves are converted to float32. All others, and the gradients, use the
+ * plain kernels "conv_direct" and "conv_gradient".
  */
 #include "config.h"
 
@@ -68,13 +68,27 @@ static bool is_depthwise(const struct rt_graph *graph, const uint32_t args[RT_CO
            !rt_dim_is(w->dims[0], 1);
 }
 
-/* [C, 1, H, W] as [H, W, 1, C]: the weights of all channels for each tap. */
-static enum status depthwise_weights(struct rt_graph *graph, uint32_t weights, uint32_t *out,
-                                     struct error *err)
+/*
+ * Does the device have a kernel for groups as small as these? It reads a power of two of channels
+ * for as many others, and is fast for kernels 3 wide.
+ */
+static bool has_small_groups(const struct rt_graph *graph, const uint32_t args[RT_CONV_ARGS])
+{
+    const struct rt_value *w = &graph->values[args[RT_CONV_W]];
+    int64_t groups = graph->values[args[RT_CONV_GROUPS]].i.value, group = w->dims[1].value;
+    int64_t channels = w->dims[0].value;
+    return !graph->values[args[RT_CONV_TRANSPOSED]].b && group > 1 && group <= graph->group_max &&
+           (group & (group - 1)) == 0 && channels == groups * group &&
+           channels >= graph->group_max && rt_dim_is(w->dims[w->rank - 1], 3) &&
+           graph->values[args[RT_CONV_STRIDE]].ints[0].value <= 2;
+}
+
+/* [C, I, H, W] in the order of |axes|: the weights of all channels for each tap are neighbours. */
+static enum status weights_by_tap(struct rt_graph *graph, uint32_t weights, const int64_t axes[4],
+                                  uint32_t *out, struct error *err)
 {
     const struct rt_value *w = &graph->values[weights];
-    struct rt_dim dims[4] = {w->dims[0], rt_dim_of(1), rt_dim_of(1), w->dims[w->rank - 1]};
-    static const int64_t axes[4] = {2, 3, 1, 0};
+    struct rt_dim dims[4] = {w->dims[0], w->dims[1], rt_dim_of(1), w->dims[w->rank - 1]};
     struct rt_dim order[4];
     if (w->rank == 4) {
         dims[2] = w->dims[2];
@@ -201,11 +215,16 @@ static enum status even_channels(struct rt_graph *graph, uint32_t args[RT_CONV_A
 static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
                                struct rt_dim outs, uint32_t *out, struct error *err)
 {
-    bool depthwise = is_depthwise(graph, from);
+    static const int64_t depthwise[4] = {2, 3, 1, 0}, grouped[4] = {2, 1, 3, 0};
+    const struct rt_op *op = RT_OP(conv);
     uint8_t axes = axes_of(graph, from[RT_CONV_X]);
     uint32_t packed;
-    if (depthwise) {
-        TRY(depthwise_weights(graph, from[RT_CONV_W], &packed, err));
+    if (is_depthwise(graph, from)) {
+        op = RT_OP(conv_dw);
+        TRY(weights_by_tap(graph, from[RT_CONV_W], depthwise, &packed, err));
+    } else if (has_small_groups(graph, from)) {
+        op = RT_OP(conv_group);
+        TRY(weights_by_tap(graph, from[RT_CONV_W], grouped, &packed, err));
     } else {
         TRY(pack_weights(graph, from, &packed, err));
     }
@@ -226,8 +245,7 @@ static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CO
         rt_graph_float(graph, INFINITY),
         rt_graph_none(graph),
     };
-    return rt_op_apply(graph, depthwise ? RT_OP(conv_dw) : RT_OP(conv), args, RT_PACKED_ARGS,
-                       DT_F32, out, err);
+    return rt_op_apply(graph, op, args, RT_PACKED_ARGS, DT_F32, out, err);
 }
 
 /* ---- plain kernels --------------------------------------------------------------------------- */

@@ -59,15 +59,17 @@ static const char *const unwritten[] = {
  * both. Nodes that prepare the weights of integer products are folded, too: without it no case of
  * families "integers" and "products" would be right, model "xnn_int4" has groups. fft_table depends
  * on constants alone, so every transform of family "complex" has folded it. Cases compute exactly,
- * without Winograd's algorithm: tests/unit/test_winograd.c has it. Their images are too small for
+ * without Winograd's algorithm: tests/unit/test_winograd.c has it. Their convolutions have no
+ * groups for conv_group: tests/unit/test_conv_group.c has it. Their images are too small for
  * expand_dw: tests/unit/test_expand_dw.c has that, and tests/unit/test_activate.c has cat_affine.
  * None shuffles channels for join_parts: tests/unit/test_channels.c does. No program has pixels,
  * which the cards of models ask for: tests/unit/test_adapt.c has it.
  */
 static const char *const unmade[] = {
-    "cat_affine",    "conv_winograd", "expand_dw",     "fft_table",        "join_parts",
-    "pack_winograd", "pixels",        "planes",        "q_columns",        "q_group_scales",
-    "q_pack_conv",   "q_pack_dw",     "q_pack_linear", "quantize_dynamic", "unpack_int4",
+    "cat_affine",       "conv_group",    "conv_winograd", "expand_dw",     "fft_table",
+    "join_parts",       "pack_winograd", "pixels",        "planes",        "q_columns",
+    "q_group_scales",   "q_pack_conv",   "q_pack_dw",     "q_pack_linear", "quantize_dynamic",
+    "unpack_int4",
 };
 
 /* Rows that run on Vulkan devices, but not with the doubles that their cases have. */

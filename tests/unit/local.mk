@@ -239,7 +239,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 
 # Tests of sizes, the graph, its passes, plans and calls.
 UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/test_batch \
-	%D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_cut \
+	%D%/test_bind %D%/test_cascade %D%/test_chain %D%/test_channels %D%/test_conv_group \
+	%D%/test_cut \
 	%D%/test_dim %D%/test_example %D%/test_expand_dw %D%/test_flow %D%/test_forms \
 	%D%/test_halves %D%/test_invocation %D%/test_lines %D%/test_moves %D%/test_names \
 	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
@@ -307,6 +308,9 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_reduce_rows_SOURCES = %D%/test_reduce_rows.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_reduce_rows_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_reduce_rows_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_conv_group_SOURCES = %D%/test_conv_group.c %D%/graph_support.c %D%/graph_support.h
+%C%_test_conv_group_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_conv_group_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_expand_dw_SOURCES = %D%/test_expand_dw.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_expand_dw_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_expand_dw_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)

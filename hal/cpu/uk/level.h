@@ -40,6 +40,9 @@ static inline void uk_check_product(const struct uk_gemm_f32 *g)
 void UK_BASE(gemm_f32)(const struct uk_gemm_f32 *g);
 void UK_BASE(pack_f32)(const struct uk_pack_f32 *p, uint32_t panel_begin, uint32_t panel_end);
 void UK_BASE(dw_f32)(const struct uk_dw_f32 *d);
+#ifdef UK_PICKS
+void UK_BASE(group_f32)(const struct uk_dw_f32 *d);
+#endif
 void UK_BASE(winograd_f32)(const struct uk_winograd_f32 *w);
 void UK_BASE(winograd_pack_f32)(const struct uk_winograd_pack *p, uint32_t panel_begin,
                                 uint32_t panel_end);

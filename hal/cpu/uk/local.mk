@@ -4,6 +4,7 @@
 UK_SOURCES = \
 	%D%/attend_f32.c \
 	%D%/conv_dw_f32.c \
+	%D%/conv_dw_f32.h \
 	%D%/convert.c \
 	%D%/gemm_f32.c \
 	%D%/gemm_f32.h \
@@ -44,9 +45,9 @@ UK_AVX512_CFLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c \
 
 noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a \
 	%D%/libuk_avx512_bf16.a %D%/libuk_amx_int8.a %D%/libuk_amx_bf16.a
-%C%_libuk_avx2_a_SOURCES = $(UK_SOURCES)
+%C%_libuk_avx2_a_SOURCES = $(UK_SOURCES) %D%/conv_group_f32.c
 %C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX2 -mavx2 -mfma -mf16c
-%C%_libuk_avx512_a_SOURCES = $(UK_SOURCES)
+%C%_libuk_avx512_a_SOURCES = $(UK_SOURCES) %D%/conv_group_f32.c
 %C%_libuk_avx512_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512 $(UK_AVX512_CFLAGS)
 %C%_libuk_avx512_vnni_a_SOURCES = $(UK_OWN_SOURCES)
 %C%_libuk_avx512_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512_VNNI $(UK_AVX512_CFLAGS) \

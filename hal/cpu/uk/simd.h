@@ -330,6 +330,19 @@ UK_INLINE vf v_min(vf a, vf b)
     return v_select(a == a, v_lesser(a, b), a);
 }
 
+#if defined UK_LEVEL_AVX512 || defined UK_LEVEL_AVX2
+#define UK_PICKS
+/* Lane i is lane lanes[i] of x. */
+UK_INLINE vf v_pick(vf x, vi lanes)
+{
+#ifdef UK_LEVEL_AVX512
+    return (vf)_mm512_permutexvar_ps((__m512i)lanes, (__m512)x);
+#else
+    return (vf)_mm256_permutevar8x32_ps((__m256)x, (__m256i)lanes);
+#endif
+}
+#endif
+
 /* Keeps x in a register: gcc would load it again for each use. */
 UK_INLINE vf v_hold(vf x)
 {

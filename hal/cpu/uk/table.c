@@ -21,6 +21,10 @@ const struct hal_cpu_uk UK_NAME(hal_cpu_uk) = {
     .gemm_f32 = UK_BASE(gemm_f32),
     .pack_f32 = UK_BASE(pack_f32),
     .dw_f32 = UK_BASE(dw_f32),
+#ifdef UK_PICKS
+    .group_f32 = UK_BASE(group_f32),
+    .group_max = UK_VL,
+#endif
     .winograd_f32 = UK_BASE(winograd_f32),
     .winograd_pack_f32 = UK_BASE(winograd_pack_f32),
     .unary_f32 = {UK_UNARY_F32(UNARY)},
