@@ -521,6 +521,8 @@ static const struct bench benches[] = {
     {"gelu, in cache", run_unary, {UK_GELU, 16384}, MEMORY},
     {"tanh, in cache", run_unary, {UK_TANH, 16384}, MEMORY},
     {"silu, in cache", run_unary, {UK_SILU, 16384}, MEMORY},
+    {"sigmoid, in cache", run_unary, {UK_SIGMOID, 16384}, MEMORY},
+    {"gelu_tanh, in cache", run_unary, {UK_GELU_TANH, 16384}, MEMORY},
     {"softmax 128x128", run_softmax, {128, 128}, MEMORY},
     {"layer_norm 128x768", run_layer_norm, {128, 768}, MEMORY},
 };

@@ -99,7 +99,7 @@ static const struct function {
     [UK_COS] = {"cos", cos, 2, 0},
     [UK_TANH] = {"tanh", tanh, 2, 0},
     [UK_ERF] = {"erf", erf, 2, 0},
-    [UK_SIGMOID] = {"sigmoid", sigmoid, 3, 0},
+    [UK_SIGMOID] = {"sigmoid", sigmoid, 4, 1.2e-38},
     [UK_SILU] = {"silu", silu, 4, 1.2e-38},
     [UK_GELU] = {"gelu", gelu, 4, 1e-7},
     [UK_GELU_TANH] = {"gelu_tanh", gelu_tanh, 4, 4e-7},

@@ -15,6 +15,9 @@
 #define SIGN_BIT 0x80000000u
 #define MAGIC                                                                                      \
     12582912.0f /* 1.5 * 2^23: adding it rounds to an integer, which the low bits contain */
+#define MAGIC_EXPONENT (MAGIC + 127.0f) /* the low bits contain the exponent of 2^n */
+#define LOG2_E 1.44269504f
+#define EXP_NORMAL_MIN (-87.3365f) /* the logarithm of 2^-126 */
 
 UK_INLINE vf v_abs(vf x)
 {
@@ -135,21 +138,26 @@ UK_INLINE vf v_scale_exp(vf p, vf n, vf biased, vf x, const float zero)
 }
 #endif
 
-/* e^x, and 0 for x <= |zero|. */
-UK_INLINE vf v_exp_above(vf x, const float zero)
+/* e^(x - n * ln 2), for n as near to x / ln 2 as an integer can be. */
+UK_INLINE vf v_exp_rest(vf x, vf n)
 {
-    vf clamped = v_clamp(x, v_splat(-104.0f), v_splat(89.0f));
-    vf biased = clamped * 1.44269504f + MAGIC;
-    vf n = biased - MAGIC;
-    vf r = clamped - n * 0.693115234f;
+    vf r = x - n * 0.693115234f;
     r = r - n * 3.19461850e-5f;
     vf p = v_splat(0.00138144649f);
     p = p * r + 0.00836878084f;
     p = p * r + 0.0416683927f;
     p = p * r + 0.166665196f;
     p = p * r + 0.49999994f;
-    p = p * (r * r) + r + 1.0f;
-    return v_scale_exp(p, n, biased, x, zero);
+    return p * (r * r) + r + 1.0f;
+}
+
+/* e^x, and 0 for x <= |zero|. */
+UK_INLINE vf v_exp_above(vf x, const float zero)
+{
+    vf clamped = v_clamp(x, v_splat(zero), v_splat(89.0f));
+    vf biased = clamped * LOG2_E + MAGIC;
+    vf n = biased - MAGIC;
+    return v_scale_exp(v_exp_rest(clamped, n), n, biased, x, zero);
 }
 
 UK_INLINE vf v_exp(vf x)
@@ -157,12 +165,22 @@ UK_INLINE vf v_exp(vf x)
     return v_exp_above(x, -104.0f);
 }
 
-/* e^x, and 0 for results less than 2^-126: a subnormal result costs as much as an underflow. A mask
- * that adds -100, as Swin's does, makes many of them. */
+/* e^x for x up to 88, and 0 for results less than 2^-126: a subnormal result costs as much as an
+ * underflow. A mask that adds -100, as Swin's does, makes many of them. */
+#if defined UK_LEVEL_AVX512
 UK_INLINE vf v_exp_normal(vf x)
 {
-    return v_exp_above(x, -87.3365f);
+    return v_exp_above(x, EXP_NORMAL_MIN);
 }
+#else
+UK_INLINE vf v_exp_normal(vf x)
+{
+    vf clamped = v_greater(v_splat(EXP_NORMAL_MIN), x);
+    vf biased = clamped * LOG2_E + MAGIC_EXPONENT;
+    vf p = v_exp_rest(clamped, biased - MAGIC_EXPONENT) * (vf)((vu)biased << 23);
+    return (vf)((vi)p & ~(x <= EXP_NORMAL_MIN));
+}
+#endif
 
 /* x = 2^e * m, m in [sqrt 1/2, sqrt 2): log x = e * ln 2 + log m. */
 UK_INLINE vf v_log(vf x)
@@ -268,7 +286,7 @@ UK_INLINE vf v_tanh(vf x)
     p = p * z + 0.133314908f;
     p = p * z - 0.333332837f;
     vf small = p * (z * t) + t;
-    vf large = 1.0f - 2.0f / (v_exp(t + t) + 1.0f);
+    vf large = 1.0f - 2.0f / (v_exp_normal(v_lesser(v_splat(88.0f), t + t)) + 1.0f);
     return v_with_sign(v_select(t < 0.625f, small, large), x);
 }
 
@@ -292,43 +310,64 @@ UK_INLINE vf v_erf(vf x)
     q = q * u - 0.637077391f;
     q = q * u - 1.12773764f;
     q = q * u - 0.00018071731f;
-    vf large = 1.0f - v_exp(q);
+    vf large = 1.0f - v_exp_normal(q);
     return v_with_sign(v_select(t < 0.92f, small, large), x);
 }
 
-UK_INLINE vf v_sigmoid(vf x)
-{
-    vf e = v_exp((vf)((vu)x | SIGN_BIT));
-    return v_select(x < 0.0f, e, v_splat(1.0f)) / (1.0f + e);
-}
+#define SIGMOID_BOUND 87.33f
 
-/* x / (1 + e^-x). Below -87.33, the logarithm of the smallest normal float, it is 0. */
-#if defined UK_LEVEL_AVX512
-UK_INLINE vf v_silu(vf x)
+/* e^(-x - n * ln 2), for n as near to -x / ln 2 as an integer can be. 1 is added to its product with
+ * 2^n, so it is less exact than v_exp_rest(). */
+UK_INLINE vf v_sigmoid_rest(vf x, vf n)
 {
-    const __m512 bound = _mm512_set1_ps(87.33f);
-    __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, -bound, _CMP_NLT_UQ);
-    /* of x and bound the one nearer to 0, with the sign of x */
-    vf near = (vf)_mm512_range_ps((__m512)x, bound, 2);
-    vf n = (near * -1.44269504f + MAGIC) - MAGIC;
-    vf r = -(n * 0.693115234f) - near;
+    vf r = -(n * 0.693115234f) - x;
     r = r - n * 3.19461850e-5f;
     vf p = v_splat(0.00829761947f);
     p = p * r + 0.0419156293f;
     p = p * r + 0.166675765f;
     p = p * r + 0.499988927f;
     p = p * r + 0.999999691f;
-    p = p * r + 1.00000007f;
-    vf d = 1.0f + (vf)_mm512_scalef_ps((__m512)p, (__m512)n);
-    vf y = (vf)_mm512_maskz_rcp14_ps(remains, (__m512)d); /* a division takes as long as p */
-    return x * (y + y * (1.0f - d * y));
+    return p * r + 1.00000007f;
 }
+
+/* 1 / (1 + e^-x), and 0 below -87.33, the logarithm of the smallest normal float. |near| is x, or the
+ * bound that x exceeds. */
+UK_INLINE vf v_sigmoid_near(vf near, vf x)
+{
+#if defined UK_LEVEL_AVX512
+    __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-SIGMOID_BOUND), _CMP_NLT_UQ);
+    vf n = (near * -LOG2_E + MAGIC) - MAGIC;
+    vf d = 1.0f + (vf)_mm512_scalef_ps((__m512)v_sigmoid_rest(near, n), (__m512)n);
+    vf y = (vf)_mm512_maskz_rcp14_ps(remains, (__m512)d); /* a division takes as long as the rest */
+    return y + y * (1.0f - d * y);
 #else
+    vf biased = near * -LOG2_E + MAGIC_EXPONENT;
+    vf e = v_sigmoid_rest(near, biased - MAGIC_EXPONENT) * (vf)((vu)biased << 23);
+    return (vf)((vi)(1.0f / (1.0f + e)) & ~(x < -SIGMOID_BOUND));
+#endif
+}
+
+UK_INLINE vf v_sigmoid(vf x)
+{
+    return v_sigmoid_near(v_clamp(x, v_splat(-SIGMOID_BOUND), v_splat(SIGMOID_BOUND)), x);
+}
+
+/* x * sigmoid(u). If u is a NaN, x is one, too. */
+UK_INLINE vf v_times_sigmoid(vf x, vf u)
+{
+#if defined UK_LEVEL_AVX512
+    /* Of u and the bound the one nearer to 0, with the sign of u; the bound for a NaN. */
+    vf near = (vf)_mm512_range_ps((__m512)u, _mm512_set1_ps(SIGMOID_BOUND), 2);
+    return x * v_sigmoid_near(near, u);
+#else
+    return x * v_sigmoid(u);
+#endif
+}
+
 UK_INLINE vf v_silu(vf x)
 {
-    return x * v_sigmoid(x);
+    return v_times_sigmoid(x, x);
 }
-#endif
 
 /*
  * x * h for negative x, else x * (1 - h), with h = erfc(|x| / sqrt 2) / 2. The logarithm of erfc is
@@ -346,7 +385,7 @@ UK_INLINE vf v_gelu(vf x)
     q = q * t - 0.036506094f;
     q = q * t - 0.318266392f;
     q = q * t - 0.79788816f;
-    vf h = 0.5f * v_exp(q * t);
+    vf h = 0.5f * v_exp_normal(q * t);
     return x * v_select(x < 0.0f, h, 1.0f - h);
 }
 
@@ -386,11 +425,10 @@ UK_INLINE vf v_gelu_short(vf x)
     return v_relu(x) - t * v_exp2_short(q);
 }
 
-/* As exact as 1 + tanh: far below zero the error is 2^-25 of x. */
+/* x * (1 + tanh u) / 2 = x / (1 + e^-2u), with u = sqrt(2 / pi) * (x + 0.044715 * x^3). */
 UK_INLINE vf v_gelu_tanh(vf x)
 {
-    vf inner = 0.797884561f * (x + 0.044715f * (x * x * x));
-    return 0.5f * x * (1.0f + v_tanh(inner));
+    return v_times_sigmoid(x, x * (1.59576912f + 0.0713548163f * (x * x)));
 }
 
 UK_INLINE vf v_hardsigmoid(vf x)
