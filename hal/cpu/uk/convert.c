@@ -113,32 +113,25 @@ void UK_NAME(f32_to_f16)(uint16_t *y, const float *x, size_t n)
 
 /* A bfloat16 number is the upper half of a float. Compilers that optimise for size and speed alike
  * leave plain loops over unknown counts scalar, so these are vectors, too. */
-typedef uint16_t vh __attribute__((vector_size(UK_VECTOR_BYTES / 2)));
-
-UK_INLINE vf widen_upper(vh x)
-{
-    return (vf)(__builtin_convertvector(x, vu) << 16);
-}
-
-UK_INLINE vh round_upper(vf x)
+UK_INLINE v_shorts round_upper(vf x)
 {
     vu bits = (vu)x;
     vu rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
     vu quiet = bits >> 16 | 0x0040u;
-    return __builtin_convertvector((vu)v_select(x == x, (vf)rounded, (vf)quiet), vh);
+    return __builtin_convertvector((vu)v_select(x == x, (vf)rounded, (vf)quiet), v_shorts);
 }
 
 void UK_NAME(bf16_to_f32)(float *y, const uint16_t *x, size_t n)
 {
     size_t i = 0;
-    vh halves = {0};
+    v_shorts halves = {0};
     for (; n - i >= UK_VL; i += UK_VL) {
         memcpy(&halves, x + i, sizeof(halves));
-        v_store(y + i, widen_upper(halves));
+        v_store(y + i, v_widen_upper(halves));
     }
     if (i < n) {
         memcpy(&halves, x + i, (n - i) * sizeof(*x));
-        v_store_part(y + i, widen_upper(halves), n - i);
+        v_store_part(y + i, v_widen_upper(halves), n - i);
     }
 }
 
@@ -146,11 +139,11 @@ void UK_NAME(f32_to_bf16)(uint16_t *y, const float *x, size_t n)
 {
     size_t i = 0;
     for (; n - i >= UK_VL; i += UK_VL) {
-        vh halves = round_upper(v_load(x + i));
+        v_shorts halves = round_upper(v_load(x + i));
         memcpy(y + i, &halves, sizeof(halves));
     }
     if (i < n) {
-        vh halves = round_upper(v_load_part(x + i, n - i));
+        v_shorts halves = round_upper(v_load_part(x + i, n - i));
         memcpy(y + i, &halves, (n - i) * sizeof(*y));
     }
 }

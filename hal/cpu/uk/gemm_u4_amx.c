@@ -221,8 +221,8 @@ static void unpack_scales(float (*to)[UK_NR], const struct tile *t, const uint8_
 {
     for (size_t g = 0; g < groups; g++, from += t->scales_step) {
         if (t->has_short_scales) {
-            v_store(to[g], v_load_short(from));
-            v_store(to[g] + UK_VL, v_load_short(from + UK_VL * sizeof(uint16_t)));
+            v_store(to[g], v_widen_upper(V_GET(v_shorts, from)));
+            v_store(to[g] + UK_VL, v_widen_upper(V_GET(v_shorts, from + UK_VL * sizeof(uint16_t))));
         } else {
             memcpy(to[g], from, sizeof(to[g]));
         }

@@ -144,7 +144,7 @@ UK_INLINE void add_group(vf sums[UK_MR][2], const struct tile *t, const uint8_t 
     UK_UNROLL
     for (int j = 0; j < vectors; j++) {
         const uint8_t *from = scales + (size_t)j * UK_VL * scale_bytes;
-        vf scale = t->has_short_scales ? v_load_short(from) : V_GET(vf, from);
+        vf scale = t->has_short_scales ? v_widen_upper(V_GET(v_shorts, from)) : V_GET(vf, from);
         UK_UNROLL
         for (int i = 0; i < rows; i++) {
             vf sum = __builtin_convertvector(acc[i][j], vf);

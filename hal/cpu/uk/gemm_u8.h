@@ -176,7 +176,7 @@ UK_INLINE void copy_row(uint8_t *to, const uint8_t *a, size_t run)
     uint16_t *wide = (uint16_t *)(void *)to;
     size_t k = 0;
     for (; run - k >= UK_VECTOR_BYTES / 2; k += UK_VECTOR_BYTES / 2) {
-        vh x = __builtin_convertvector(V_GET(v_half, a + k), vh);
+        vh x = v_widen_bytes(V_GET(v_half, a + k));
         V_PUT(wide + k, x);
     }
     for (; k < run; k++) {

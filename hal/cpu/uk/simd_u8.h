@@ -140,11 +140,27 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
 #endif
 }
 
+/* Bytes as numbers of 16 bits. */
+UK_INLINE vh v_widen_bytes(v_half x)
+{
+#if defined UK_LEVEL_AVX512
+    return (vh)_mm512_cvtepu8_epi16((__m256i)x);
+#elif defined UK_LEVEL_AVX2
+    return (vh)_mm256_cvtepu8_epi16((__m128i)x);
+#else
+    return __builtin_convertvector(x, vh);
+#endif
+}
+
 /* UK_VL words of 8-bit weights, in the form that v_dot expects. */
 UK_INLINE vi v_words_of(v_words w)
 {
 #if UK_WORD == 4
     return (vi)w;
+#elif defined UK_LEVEL_AVX512
+    return (vi)_mm512_cvtepi8_epi16((__m256i)w);
+#elif defined UK_LEVEL_AVX2
+    return (vi)_mm256_cvtepi8_epi16((__m128i)w);
 #else
     return (vi) __builtin_convertvector((v_half_signed)w, vs);
 #endif
@@ -161,13 +177,6 @@ UK_INLINE v_words v_low_halves(v_words w)
 UK_INLINE v_words v_high_halves(v_words w)
 {
     return w & (v_words)(0xf0 - (v_words){0});
-}
-
-/* UK_VL numbers of bfloat16 as floats. */
-UK_INLINE vf v_load_short(const uint8_t *p)
-{
-    typedef uint16_t shorts __attribute__((vector_size(UK_VL * 2)));
-    return (vf)(__builtin_convertvector(V_GET(shorts, p), vu) << 16);
 }
 
 /* Rounds to nearest even. The result is arbitrary if |x| >= 2^21, but very small x give the least
