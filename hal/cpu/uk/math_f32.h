@@ -316,8 +316,8 @@ UK_INLINE vf v_erf(vf x)
 
 #define SIGMOID_BOUND 87.33f
 
-/* e^(-x - n * ln 2), for n as near to -x / ln 2 as an integer can be. 1 is added to its product with
- * 2^n, so it is less exact than v_exp_rest(). */
+/* e^(-x - n * ln 2), for n as near to -x / ln 2 as an integer can be. It is less exact than
+ * v_exp_rest(), because 1 is added to its product with 2^n. */
 UK_INLINE vf v_sigmoid_rest(vf x, vf n)
 {
     vf r = -(n * 0.693115234f) - x;
@@ -330,15 +330,16 @@ UK_INLINE vf v_sigmoid_rest(vf x, vf n)
     return p * r + 1.00000007f;
 }
 
-/* 1 / (1 + e^-x), and 0 below -87.33, the logarithm of the smallest normal float. |near| is x, or the
- * bound that x exceeds. */
+/* 1 / (1 + e^-x), and 0 below -87.33, the logarithm of the smallest normal float. |near| is x, or
+ * the bound that x exceeds. */
 UK_INLINE vf v_sigmoid_near(vf near, vf x)
 {
 #if defined UK_LEVEL_AVX512
     __mmask16 remains = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(-SIGMOID_BOUND), _CMP_NLT_UQ);
     vf n = (near * -LOG2_E + MAGIC) - MAGIC;
     vf d = 1.0f + (vf)_mm512_scalef_ps((__m512)v_sigmoid_rest(near, n), (__m512)n);
-    vf y = (vf)_mm512_maskz_rcp14_ps(remains, (__m512)d); /* a division takes as long as the rest */
+    /* A division takes as long as all the rest. */
+    vf y = (vf)_mm512_maskz_rcp14_ps(remains, (__m512)d);
     return y + y * (1.0f - d * y);
 #else
     vf biased = near * -LOG2_E + MAGIC_EXPONENT;
