@@ -3,7 +3,6 @@
 
 #include "server/intake/intake.h"
 
-
 #include "runtime/program/program.h"
 #include "server/card/card.h"
 #include "server/language/embedder.h"
@@ -21,7 +20,7 @@ static const struct card_method *find_said(const struct card *card, const struct
 }
 
 /* The card's settings of an encoder must fit. */
-enum status intake_open_embedder(struct rt_method *method, const struct card *card,
+static enum status open_embedder(struct rt_method *method, const struct card *card,
                                  const char *path, const char *tokenizer, struct embedder **out,
                                  struct error *err)
 {
@@ -55,23 +54,30 @@ bool intake_has_tokenizer(const char *path)
     return sidecar_init(&sidecars, path, NULL, &err) == ST_OK && sidecar_has_tokenizer(&sidecars);
 }
 
-static enum status verify_generation(struct rt_method *method, const struct card *card,
-                                     const char *path, const char *tokenizer, struct error *err)
+enum status intake_open_language(struct rt_method *method, const struct card *card,
+                                 const char *path, const char *tokenizer,
+                                 struct intake_language *out, struct error *err)
 {
-    struct transcriber *transcriber = NULL;
-    struct generator *generator = NULL;
-    struct embedder *embedder = NULL;
-    enum status status = transcriber_new(method, path, tokenizer, &transcriber, err);
+    *out = (struct intake_language){NULL};
+    enum status status = transcriber_new(method, path, tokenizer, &out->transcriber, err);
     if (status == ST_OK) {
-        status = generator_new(method, path, tokenizer, &generator, err);
+        status = generator_new(method, path, tokenizer, &out->generator, err);
     }
-    if (status == ST_OK && !generator) {
-        status = intake_open_embedder(method, card, path, tokenizer, &embedder, err);
+    if (status == ST_OK && !out->generator) {
+        status = open_embedder(method, card, path, tokenizer, &out->embedder, err);
     }
-    embedder_free(embedder);
-    generator_free(generator);
-    transcriber_free(transcriber);
+    if (status != ST_OK) {
+        intake_close_language(out);
+    }
     return status;
+}
+
+void intake_close_language(struct intake_language *language)
+{
+    embedder_free(language->embedder);
+    generator_free(language->generator);
+    transcriber_free(language->transcriber);
+    *language = (struct intake_language){NULL};
 }
 
 enum status intake_verify(struct rt_method *method, const struct card *card, const char *path,
@@ -81,7 +87,9 @@ enum status intake_verify(struct rt_method *method, const struct card *card, con
     if (rt_method_failure(method)) {
         return ST_OK;
     }
-    TRY(verify_generation(method, card, path, tokenizer, err));
+    struct intake_language language;
+    TRY(intake_open_language(method, card, path, tokenizer, &language, err));
+    intake_close_language(&language);
     for (uint32_t i = 0; said && i < rt_method_input_count(method); i++) {
         const struct card_io *io = card_find_io(said, RT_INPUT, i);
         struct medium *medium;

@@ -14,7 +14,9 @@
 
 struct card;
 struct embedder;
+struct generator;
 struct rt_method;
+struct transcriber;
 
 /* "a language model", "a speech model" or "an encoder of texts", if the method has the inputs and
  * results of one, with or without a tokenizer; else NULL. */
@@ -23,11 +25,19 @@ const char *intake_kind(const struct rt_method *method);
 /* Is there a tokenizer beside the program at |path|? */
 bool intake_has_tokenizer(const char *path);
 
-/* |*out| is NULL if the method is no encoder of texts. |card| may be NULL; after card_apply(). The
- * error names the method. */
-MUST_CHECK enum status intake_open_embedder(struct rt_method *method, const struct card *card,
+/* The ways in which a method reads or writes texts. A language model is no encoder of texts. */
+struct intake_language {
+    struct transcriber *transcriber; /* owned; of a speech model; else NULL, as the others */
+    struct generator *generator;
+    struct embedder *embedder;
+};
+
+/* |card| may be NULL; after card_apply(). A tokenizer that does not fit is an error, because
+ * answers would be nonsense. After an error nothing is open. */
+MUST_CHECK enum status intake_open_language(struct rt_method *method, const struct card *card,
                                             const char *path, const char *tokenizer,
-                                            struct embedder **out, struct error *err);
+                                            struct intake_language *out, struct error *err);
+void intake_close_language(struct intake_language *language);
 
 /* Does everything open with which the daemon would serve the method? Nothing stays open. A method
  * that cannot be called needs nothing. */

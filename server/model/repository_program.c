@@ -13,8 +13,6 @@
 #include "runtime/program/state.h"
 #include "runtime/sched/sched.h"
 #include "server/card/card.h"
-#include "server/language/generator.h"
-#include "server/language/transcriber.h"
 #include "server/intake/intake.h"
 #include "server/model/repository_priv.h"
 
@@ -176,14 +174,16 @@ static enum status open_queue(struct repository *repository, struct model *model
     return ST_OK;
 }
 
-/* A tokenizer that does not fit makes the model fail: its answers would be nonsense. */
-static enum status open_generator(struct model *model, struct error *err)
+static enum status open_language(struct model *model, struct error *err)
 {
     const struct origin *origin = model->origin;
-    TRY(transcriber_new(model->method, origin->path, origin->tokenizer_path, &model->transcriber,
-                        err));
-    return generator_new(model->method, origin->path, origin->tokenizer_path, &model->generator,
-                         err);
+    struct intake_language language;
+    TRY(intake_open_language(model->method, origin->card, origin->path, origin->tokenizer_path,
+                             &language, err));
+    model->transcriber = language.transcriber;
+    model->generator = language.generator;
+    model->embedder = language.embedder;
+    return ST_OK;
 }
 
 /* READY, or FAILED if the method cannot be called. */
@@ -192,18 +192,13 @@ static enum status open_model(struct repository_draft *draft, struct model *mode
 {
     must(model_state(model) == MODEL_LOADING && model->method);
     const struct error *failure = rt_method_failure(model->method);
-    const struct origin *origin = model->origin;
     model->params = params_of(model, draft->options);
     if (failure) {
         model_fail(model, failure);
         return ST_OK;
     }
     open_batches(model);
-    TRY(open_generator(model, err));
-    if (!model->generator) {
-        TRY(intake_open_embedder(model->method, origin->card, origin->path, origin->tokenizer_path,
-                                 &model->embedder, err));
-    }
+    TRY(open_language(model, err));
     TRY(model_open_media(model, err));
     TRY(open_queue(draft->repository, model, err));
     model_set_state(model, MODEL_READY);
