@@ -42,7 +42,7 @@
 /* Pause after an error that another attempt now would only repeat. */
 #define RETRY_MS 100
 
-/* Who comes to a socket, and how. */
+/* The clients that a socket is for, and whether it speaks TLS. */
 struct listener_kind {
     enum listener_role role;
     bool is_tls;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What requests of many calls have in common: the times of their calls, and a sequence that no
- * client can name. */
+/* Common to requests of many calls: the times of these calls, and a sequence that no client can
+ * name. */
 #ifndef PTED_SERVER_GENERATION_RUNS_H
 #define PTED_SERVER_GENERATION_RUNS_H
 
