@@ -79,7 +79,7 @@ def measure_two_threads(args):
 
 # ---- clients -------------------------------------------------------------------------------------
 
-class Served(streams.Daemon):
+class Served(streams.Server):
     """A daemon with a model of the cache and words for it."""
 
     def __init__(self, args, name, *options):

@@ -51,7 +51,7 @@ BENCHES += %D%/bench_calls
 
 # Runs all benches, scripts included. The figures of this source tree's own models go into
 # docs/figures.md, and three of them into README.md.
-EXTRA_DIST += %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
+EXTRA_DIST += %D%/daemon.py %D%/figures.sh %D%/readme_figures.py %D%/sched.py %D%/start_time.py \
 	%D%/executorch_time.py
 # Well-known networks, pictures and a language model, beside other engines; not part of `make bench`.
 EXTRA_DIST += %D%/decode.py %D%/drafts.py %D%/language.py %D%/media.py \

@@ -24,46 +24,28 @@ import os
 import re
 import socket
 import statistics
-import subprocess
 import sys
 import threading
 import time
 import urllib.request
 from pathlib import Path
 
-PTED = Path(os.environ.get("top_builddir", ".")).resolve() / "pted"
+from daemon import Daemon
+
 SIDE = 224
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
-class Daemon:
+class Server(Daemon):
     """A pted with the one model."""
 
     def __init__(self, model):
-        self.process = subprocess.Popen(
-            [PTED, "--listen=127.0.0.1:0", f"--model=m={model}"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.port = None
-        while not self.port:
-            line = self.process.stderr.readline()
-            if not line:
-                sys.exit("media: pted did not start")
-            found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)
-            self.port = found and int(found[1])
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
+        super().__init__(f"--model=m={model}")
 
     def seconds(self):
         """Processor time of all threads."""
         tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
-
 
     def decoding(self):
         """Requests whose files have been decoded, and the ns that this took."""
@@ -198,7 +180,7 @@ def main():
     requests = messages(picture)
     kinds = [(clients, form) for clients in (1, args.clients) for form in requests]
     runs = {kind: [] for kind in kinds}
-    with Daemon(args.model) as daemon:
+    with Server(args.model) as daemon:
         for request in requests.values():
             with connect(daemon.port) as connection:
                 ask(connection, request)

@@ -41,6 +41,8 @@ import time
 import urllib.request
 from pathlib import Path
 
+from daemon import Daemon
+
 SOURCE = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
 BUILD = Path(os.environ.get("top_builddir", ".")).resolve()
 MODELS = SOURCE / "tests" / "models"
@@ -53,7 +55,6 @@ SLOWER = 100
 DATATYPES = {"float32": "FP32", "float64": "FP64", "float16": "FP16", "bfloat16": "BF16",
              "int64": "INT64", "int32": "INT32", "int16": "INT16", "int8": "INT8",
              "uint8": "UINT8", "bool": "BOOL"}
-START_S = 60
 SECONDS_MAX = 8  # of one measurement in closed loop
 OPEN_REQUESTS = 500  # in open loop there are to be so many, or as many as there are in
 OPEN_SECONDS_MAX = 12
@@ -76,31 +77,15 @@ class Options:
 UNTRIED = "it has not been tried yet"
 
 
-class Server:
+class Server(Daemon):
     """A pted on its own port that has tried the batches of all its models."""
 
     def __init__(self, options, *arguments):
-        self.process = subprocess.Popen(
-            [BUILD / "pted", "--listen", "127.0.0.1:0", "--workers", str(options.workers),
-             *ROOM, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
-        self.address = None
-        for line in self.process.stderr:
-            found = re.search(r"listening on http://(127\.0\.0\.1:\d+)$", line)
-            if found:
-                self.address = found[1]
-                break
-        if not self.address:
-            sys.exit(f"sched: pted did not start: {self.process.wait(START_S)}")
+        super().__init__("--workers", options.workers, *ROOM, *arguments)
+        self.address = f"127.0.0.1:{self.port}"
         while any(row.get("batch_refusal") == UNTRIED
                   for row in self.get("stats")["model_stats"]):
             time.sleep(0.01)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.communicate()
 
     def get(self, path):
         with urllib.request.urlopen(f"http://{self.address}/v2/models/{path}") as answer:

@@ -22,44 +22,26 @@ import argparse
 import http.client
 import json
 import os
-import re
 import select
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
+from daemon import Daemon
+
 TOP = Path(os.environ.get("top_srcdir", Path(__file__).resolve().parents[2]))
-PTED = Path(os.environ.get("top_builddir", ".")).resolve() / "pted"
 CLIENTS = (1, 2, 4, 8)
 PROVING_S = 120
 
 
-class Daemon:
+class Server(Daemon):
     """A pted with the one model, which has found out whether steps may run together."""
 
     def __init__(self, model, *options):
-        self.process = subprocess.Popen(
-            [PTED, "--listen=127.0.0.1:0", f"--model=m={model}", *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.port = None
-        while not self.port:
-            line = self.process.stderr.readline()
-            if not line:
-                sys.exit("streams: pted did not start")
-            found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)
-            self.port = found and int(found[1])
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
+        super().__init__(f"--model=m={model}", *options)
 
     def stats(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
@@ -185,13 +167,13 @@ def run(daemon, args, counts=CLIENTS):
 
 def compare(args, options):
     """Both tables."""
-    with Daemon(args.model, *options, "--max-batch=8") as daemon:
+    with Server(args.model, *options, "--max-batch=8") as daemon:
         rows = daemon.wait_proven()
         table(f"steps together, up to {rows} rows", run(daemon, args))
         print("runs by rows:", {batch["batch_size"]: batch["compute_infer"]["count"]
                                 for batch in daemon.stats()["batch_stats"]})
     if not args.together_only:
-        with Daemon(args.model, *options, "--max-batch=1") as daemon:
+        with Server(args.model, *options, "--max-batch=1") as daemon:
             table("steps alone", run(daemon, args))
 
 
