@@ -58,7 +58,7 @@ enum status intake_open_language(struct rt_method *method, const struct card *ca
                                  const char *path, const char *tokenizer,
                                  struct intake_language *out, struct error *err)
 {
-    *out = (struct intake_language){NULL};
+    *out = (struct intake_language){.generator = NULL};
     enum status status = transcriber_new(method, path, tokenizer, &out->transcriber, err);
     if (status == ST_OK) {
         status = generator_new(method, path, tokenizer, &out->generator, err);
@@ -77,7 +77,7 @@ void intake_close_language(struct intake_language *language)
     embedder_free(language->embedder);
     generator_free(language->generator);
     transcriber_free(language->transcriber);
-    *language = (struct intake_language){NULL};
+    *language = (struct intake_language){.generator = NULL};
 }
 
 enum status intake_verify(struct rt_method *method, const struct card *card, const char *path,
