@@ -56,7 +56,8 @@ struct listener {
     uv_poll_t poll;        /* of |fd| */
     struct address address;
     struct listener_kind kind;
-    bool is_bound;       /* created by us: its path is removed at the end */
+    bool is_bound;       /* created by us ... */
+    struct stat made;    /* ... with this file, if it has a path: that is removed at the end */
     uint64_t accepted;   /* clients that were turned away included */
     struct watched seen; /* set by the watchdog */
 };
@@ -69,13 +70,22 @@ static void on_close(uv_handle_t *handle)
     free(listener);
 }
 
+/* Removes the file of the socket, unless another daemon has put its own into that place. */
+static void remove_path(const struct listener *listener)
+{
+    const char *path = address_path(&listener->address);
+    const struct stat *made = &listener->made;
+    struct stat now;
+    if (path && listener->is_bound && lstat(path, &now) == 0 && now.st_ino == made->st_ino &&
+        now.st_dev == made->st_dev) {
+        unlink(path);
+    }
+}
+
 static void close_listener(struct listener *listener)
 {
     OBJ_CHECK(listener, LISTENER_MAGIC);
-    const char *path = address_path(&listener->address);
-    if (listener->is_bound && path) {
-        unlink(path);
-    }
+    remove_path(listener);
     list_remove(&listener->link);
     uv_close((uv_handle_t *)&listener->poll, on_close);
     close(listener->fd);
@@ -160,7 +170,11 @@ static enum status bind_address(struct server *server, const char *text, enum li
     }
     struct listener *listener;
     TRY(add_listener(server, fd, &listener, err));
+    const char *path = address_path(&listener->address);
     listener->is_bound = true;
+    if (path && lstat(path, &listener->made) < 0) {
+        listener->made = (struct stat){0}; /* it is gone already */
+    }
     listener->kind = (struct listener_kind){role, is_tls};
     listener->address.is_tls = is_tls;
     *address = listener->address;

@@ -277,6 +277,13 @@ def unix_socket():
             expect_exit(71, "socket", "--listen", f"unix:{path}", ADD)
             expect("infer after a rival's attempt", infer(client), 200)
         expect("file after the end", os.path.exists(path), False)
+        with Daemon([ADD], ("--listen", f"unix:{path}", "--listen", "127.0.0.1:0")) as daemon:
+            daemon.wait_for("listening on unix")
+            successor = socket.socket(socket.AF_UNIX)
+            successor.bind(f"{path}.new")
+            os.rename(f"{path}.new", path)
+        expect("a successor's file after the end", os.path.exists(path), True)
+        successor.close()
 
 
 def inherited_sockets():
