@@ -65,48 +65,39 @@ FOLD(deviation_f64, double, f, s->f + (v - s->mean) * (v - s->mean))
             }                                                                                      \
         }                                                                                          \
     }
-EXTREME(max_few_f32, float, f, >)
 EXTREME(max_f64, double, f, >)
 EXTREME(max_i64, int64_t, i, >)
-EXTREME(min_few_f32, float, f, <)
 EXTREME(min_f64, double, f, <)
 EXTREME(min_i64, int64_t, i, <)
 
-/* Elements of which the extreme is found before anybody asks where it is. */
-#define FEW 64
-
-static float least_f32(const float *x)
+/* Takes |extreme|, that of |n| packed elements from index |at| on, and the place of the first of
+ * them that is equal to it; a NaN if there is one. */
+static void locate(struct state *s, const float *x, int64_t n, float extreme, int64_t at)
 {
-    float least[FEW / 4];
-    hal_cpu_uk()->binary_f32[UK_MIN](least, x, x + FEW / 4, FEW / 4);
-    hal_cpu_uk()->binary_f32[UK_MIN](least, least, x + FEW / 2, FEW / 4);
-    hal_cpu_uk()->binary_f32[UK_MIN](least, least, x + FEW / 2 + FEW / 4, FEW / 4);
-    for (int i = 1; i < FEW / 4; i++) {
-        least[0] = least[0] < least[i] || least[0] != least[0] ? least[0] : least[i];
+    int64_t i = 0;
+    while (i + 1 < n && x[i] != extreme && x[i] == x[i]) {
+        i++;
     }
-    return least[0];
+    s->f = (double)x[i];
+    s->index = at + i;
 }
 
 /* Only elements among which there is a new extreme are looked at one by one. */
 static void max_f32(struct state *s, const void *x, int64_t n, int64_t at)
 {
-    const float *xs = x;
-    for (int64_t i = 0; i < n; i += FEW) {
-        int64_t few = n - i < FEW ? n - i : FEW;
-        if (at + i == 0 || !((double)hal_cpu_uk()->max_f32(xs + i, (size_t)few) <= s->f)) {
-            max_few_f32(s, xs + i, few, at + i);
-        }
+    float most = hal_cpu_uk()->max_f32(x, (size_t)n);
+    if (at == 0 || (s->f == s->f && !((double)most <= s->f))) {
+        locate(s, x, n, most, at);
     }
 }
 
 static void min_f32(struct state *s, const void *x, int64_t n, int64_t at)
 {
-    const float *xs = x;
-    for (int64_t i = 0; i < n; i += FEW) {
-        int64_t few = n - i < FEW ? n - i : FEW;
-        if (at + i == 0 || few < FEW || !((double)least_f32(xs + i) >= s->f)) {
-            min_few_f32(s, xs + i, few, at + i);
-        }
+    float negative[RT_REDUCE_CHUNK];
+    hal_cpu_uk()->unary_f32[UK_NEG](negative, x, (size_t)n);
+    float least = -hal_cpu_uk()->max_f32(negative, (size_t)n);
+    if (at == 0 || (s->f == s->f && !((double)least >= s->f))) {
+        locate(s, x, n, least, at);
     }
 }
 
