@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include "base/check.h"
+#include "runtime/ops/apply.h"
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 #include "runtime/passes/passes.h"
@@ -91,6 +92,30 @@ static enum status visit_cat(struct rt_rewrite *rw, struct rt_node *cat, struct 
     return rt_graph_check(graph, err);
 }
 
+/* ---- parts of constants ---------------------------------------------------------------------- */
+
+/* Each part of a constant becomes a node with one tensor, so that it is folded. Modules for
+ * attention keep the weights of several products in one matrix. */
+static enum status visit_split(struct rt_rewrite *rw, const struct rt_node *split,
+                               struct error *err)
+{
+    struct rt_graph *graph = rw->graph;
+    const struct rt_value *parts = rt_node_out(graph, split, 0);
+    const struct rt_value *sizes = rt_node_arg(graph, split, 1);
+    uint32_t from = split->args[0], dim = split->args[2], count = parts->count;
+    uint32_t *values = parts->values;
+    struct rt_dim *lengths = sizes->ints, begin = rt_dim_of(0);
+    for (uint32_t i = 0; i < count && graph->values[from].is_constant; i++) {
+        uint32_t made, args[] = {from, dim, rt_graph_int(graph, begin),
+                                 rt_graph_int(graph, lengths[i])};
+        enum dtype dtype = graph->values[from].dtype;
+        TRY(rt_op_apply(graph, RT_OP(narrow), args, 4, dtype, &made, err));
+        rt_rewrite_replace(rw, values[i], made);
+        begin = rt_dim_add(&graph->dims, begin, lengths[i]);
+    }
+    return ST_OK;
+}
+
 /* ---- the pass -------------------------------------------------------------------------------- */
 
 /* The value that |node| may copy; 0: none. */
@@ -118,6 +143,9 @@ enum status rt_pass_elide(struct rt_graph *graph, struct error *err)
         struct rt_node *node = rt_rewrite_node(&rw, i);
         if (rt_op_is(node->op, RT_KNOWN_cat)) {
             TRY(visit_cat(&rw, node, err));
+        } else if (rt_op_is(node->op, RT_KNOWN_split_sizes)) {
+            TRY(visit_split(&rw, node, err));
+            continue;
         }
         uint32_t from = original_of(graph, node), to = node->outs[0];
         const struct rt_value *a = &graph->values[from], *b = &graph->values[to];

@@ -43,7 +43,7 @@
 MUST_CHECK enum status rt_pass_resolve(struct rt_graph *graph, struct error *err);
 
 /* Readers of a copy read its source instead. A concatenation of concatenations joins their tensors
- * itself. */
+ * itself. Parts of a constant become tensors that can be folded. */
 MUST_CHECK enum status rt_pass_elide(struct rt_graph *graph, struct error *err);
 
 /*

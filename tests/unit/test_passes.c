@@ -392,6 +392,28 @@ static void copies_that_change_nothing_go(void **state)
     assert_int_equal(count_ops(f, "expand"), 1);
 }
 
+/* Attention has the weights of its products in one matrix; each part is packed once. */
+static void parts_of_constants_are_constants(void **state)
+{
+    struct fixture *f = *state;
+    struct rt_graph *g = &f->graph;
+    uint32_t parts[2], args[] = {WEIGHTS(3, 2), INTS(1, 2), number(f, 0)};
+    struct rt_dim dims[2][2] = {{rt_dim_of(1), rt_dim_of(2)}, {rt_dim_of(2), rt_dim_of(2)}};
+    for (int i = 0; i < 2; i++) {
+        parts[i] = rt_graph_tensor(g, DT_F32, 2, dims[i]);
+    }
+    uint32_t list = rt_graph_tensors(g, parts, 2);
+    uint32_t node = rt_graph_node(g, rt_op_find("split_sizes"), args, 3, &list, 1);
+    assert_ok(f->err, rt_graph_infer(g, node, &f->err));
+    give(f, parts[1]);
+    assert_ok(f->err, rt_pass_elide(g, &f->err));
+    assert_ok(f->err, rt_fold_constants(g, f->device, &f->err));
+    assert_int_equal(g->node_count, 0);
+    const struct rt_value *part = &g->values[g->outputs[0]];
+    assert_true(part->is_constant);
+    assert_memory_equal(part->bytes.ptr, floats + 2, 4 * sizeof(*floats));
+}
+
 static void convolutions_choose_their_form(void **state)
 {
     struct fixture *f = *state;
@@ -693,6 +715,7 @@ int main(void)
         TEST(other_floats_are_not_taken_for_halves),
         TEST(constants_are_halves_if_their_numbers_are),
         TEST(halves_joined_with_other_floats_are_floats),
+        TEST(parts_of_constants_are_constants),
         TEST(convolutions_choose_their_form),
         TEST(clamps_go_into_what_they_follow),
         TEST(softmax_takes_the_check_for_hidden_rows),
