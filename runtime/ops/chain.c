@@ -4,9 +4,9 @@
  * loop after the other over buffers that stay in the nearest cache; only the last loop writes to
  * the output.
  *
- * A tensor that repeats one row (a gate, or one bias for each channel) would make runs as short as
- * that row. When the row is short, the two innermost dims are walked as one instead, in pieces of
- * whole rows, and a buffer holds the repeated row.
+ * A tensor that repeats one row (a gate, or one bias for each channel), or that has one number for
+ * each row, would make runs as short as a row. When rows are short, the two innermost dims are
+ * walked as one instead, in pieces of whole rows, and buffers hold what is repeated.
  */
 #include "config.h"
 
@@ -222,33 +222,42 @@ static uint32_t buffer_count(const struct rt_chain_constants *k)
     return count;
 }
 
-/* Merges the two innermost dims when an operand repeats one row; see the head of this file. */
+/* Reads how the operands of a loop lie in its two innermost dims; false if one is another way. */
+static bool read_rows(struct rt_chain_constants *k)
+{
+    const struct rt_loop *loop = &k->loop;
+    uint32_t inner = loop->rank - 1, outer = inner - 1;
+    for (uint32_t o = 0; o < loop->operands; o++) {
+        int64_t stride = loop->strides[o][inner], row = loop->strides[o][outer];
+        if (row == 0 && stride == (int64_t)sizeof(float)) {
+            k->repeated |= 1u << o;
+        } else if (stride == 0 && row > 0 && row <= UINT32_MAX) {
+            k->spread |= 1u << o;
+            k->row_strides[o] = (uint32_t)row;
+        } else if (row != stride * loop->dims[inner]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Merges the two innermost dims when an operand repeats something; see the head of this file. */
 static void repeat_rows(struct rt_chain_constants *k)
 {
     struct rt_loop *loop = &k->loop;
-    uint32_t inner = loop->rank - 1, outer = inner - 1, repeated = 0;
+    uint32_t inner = loop->rank - 1, outer = inner - 1;
 
-    if (loop->rank < 2 || loop->dims[inner] > PIECE / 2) {
+    if (loop->rank < 2 || loop->dims[inner] > PIECE / 2 || loop->dims[outer] == 1 ||
+        !read_rows(k) || (k->repeated | k->spread) == 0) {
+        k->repeated = k->spread = 0;
         return;
     }
-    for (uint32_t o = 0; o < loop->operands; o++) {
-        int64_t stride = loop->strides[o][inner];
-        bool is_row = loop->strides[o][outer] == 0 && stride == (int64_t)sizeof(float);
-        if (is_row) {
-            repeated |= 1u << o;
-        } else if (loop->strides[o][outer] != stride * loop->dims[inner]) {
-            return;
-        }
-    }
-    if (repeated == 0 || loop->dims[outer] == 1) {
-        return;
-    }
-    k->repeated = repeated;
     k->period = (uint32_t)loop->dims[inner];
     k->piece = PIECE / k->period * k->period;
     loop->dims[outer] *= loop->dims[inner];
     for (uint32_t o = 0; o < loop->operands; o++) {
-        loop->strides[o][outer] = repeated >> o & 1 ? 0 : loop->strides[o][inner];
+        bool repeats = (k->repeated | k->spread) >> o & 1;
+        loop->strides[o][outer] = repeats ? 0 : loop->strides[o][inner];
     }
     loop->rank--;
     loop->tile = (loop->tile / k->period + 1) * k->period;
@@ -331,7 +340,7 @@ static void begin_run(struct piece *p)
 
     for (uint32_t t = 0; t < k->tensors; t++) {
         const float *from = (const float *)(const void *)p->cursor.ptrs[t + 1];
-        if (rt_loop_cursor_stride(&p->cursor, t + 1) != 0) {
+        if (rt_loop_cursor_stride(&p->cursor, t + 1) != 0 || k->spread >> (t + 1) & 1) {
             continue;
         }
         float *to = buffer_at(p, t);
@@ -346,6 +355,22 @@ static void begin_run(struct piece *p)
     }
 }
 
+/* The numbers of the rows from position |at| of a run on, each for all positions of its row. */
+static void spread_numbers(const struct piece *p, uint32_t tensor, int64_t at, int64_t count)
+{
+    const struct rt_chain_constants *k = p->k;
+    int64_t stride = k->row_strides[tensor + 1], period = k->period;
+    const char *from = p->cursor.ptrs[tensor + 1] +
+                       (p->cursor.index[k->loop.rank - 1] + at) / period * stride;
+    float *to = buffer_at(p, tensor);
+    for (int64_t i = 0; i < count; i += period, from += stride) {
+        float number = *(const float *)(const void *)from;
+        for (int64_t j = 0; j < period; j++) {
+            to[i + j] = number;
+        }
+    }
+}
+
 static void read_tensors(struct piece *p, int64_t done, int64_t count)
 {
     for (uint32_t t = 0; t < p->k->tensors; t++) {
@@ -353,6 +378,9 @@ static void read_tensors(struct piece *p, int64_t done, int64_t count)
         const char *from = p->cursor.ptrs[t + 1] + done * stride;
         if (stride == (int64_t)sizeof(float)) {
             p->values[t] = (const float *)(const void *)from;
+        } else if (p->k->spread >> (t + 1) & 1) {
+            spread_numbers(p, t, done, count);
+            p->values[t] = buffer_at(p, t);
         } else if (stride != 0) {
             float *to = buffer_at(p, t);
             rt_copy_run((char *)to, sizeof(float), from, stride, count, sizeof(float));

@@ -61,8 +61,9 @@ struct rt_chain_run {
 struct rt_chain_constants {
     struct rt_loop loop;
     uint32_t tensors, step_count, piece;
-    uint32_t period; /* for each repeated operand the positions of its row */
-    uint32_t repeated;
+    uint32_t period; /* positions of a row, if some operand repeats one row or one number in rows */
+    uint32_t repeated, spread; /* operands: one row for all, one number for each row */
+    uint32_t row_strides[RT_LOOP_OPERANDS_MAX]; /* bytes between numbers that are spread */
     struct rt_chain_run steps[RT_CHAIN_STEPS_MAX];
     float numbers[RT_CHAIN_NUMBERS_MAX];
 };

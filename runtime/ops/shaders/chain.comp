@@ -7,12 +7,16 @@
 CONSTANTS(rt_chain_constants);
 #include "runtime/kernels/shaders/loop.glsl"
 
-/* A tensor that has one row for many repeats this row along the innermost dim. */
+/* A tensor that has one row for many repeats this row along the innermost dim; one that has a
+ * number for each row repeats that. */
 float read_tensor(uint tensor, int64_t position)
 {
     uint64_t at = loop_address(tensor + 1u, position);
+    int64_t place = position % K.loop.dims[K.loop.rank - 1u];
     if ((K.repeated >> (tensor + 1u) & 1u) == 1u) {
-        at += uint64_t(position % K.loop.dims[K.loop.rank - 1u] % K.period * 4l);
+        at += uint64_t(place % K.period * 4l);
+    } else if ((K.spread >> (tensor + 1u) & 1u) == 1u) {
+        at += uint64_t(place / K.period * K.row_strides[tensor + 1u]);
     }
     return F32(at).at[0];
 }
