@@ -277,17 +277,39 @@ static enum status make_linear(struct q_pass *q, struct parts *p, uint32_t *out_
     return rt_op_apply(graph, RT_OP(q_linear), args, 13, dtype, out_value, q->err);
 }
 
-/* The two entries for height and width; with only one axis, the height's is |idle|. */
-static uint32_t pair(struct q_pass *q, const struct rt_node *node, uint32_t arg, int64_t idle)
+/* The two entries for height and width; with only one axis, the height's is |idle|. Those of a
+ * column change places. */
+static uint32_t pair(struct q_pass *q, const struct rt_node *node, uint32_t arg, int64_t idle,
+                     bool is_column)
 {
     const struct rt_value *list = rt_node_arg(q->graph, node, arg);
     uint8_t axes = (uint8_t)(rt_node_arg(q->graph, node, CONV_X)->rank - 2);
     struct rt_dim items[2] = {rt_dim_of(idle), rt_dim_of(entry(list, 0))};
     if (axes == 2) {
-        items[0] = rt_dim_of(entry(list, 0));
-        items[1] = rt_dim_of(entry(list, 1));
+        items[0] = rt_dim_of(entry(list, is_column ? 1 : 0));
+        items[1] = rt_dim_of(entry(list, is_column ? 0 : 1));
     }
     return rt_graph_ints(q->graph, items, 2);
+}
+
+/* Is this a convolution of images of one column? XNNPACK's exporter makes these of lines. */
+static bool is_column(const struct rt_graph *graph, const struct rt_node *node,
+                      const struct rt_value *w)
+{
+    const struct rt_value *padding = rt_node_arg(graph, node, CONV_PADDING);
+    return w->rank == 4 && rt_dim_is(w->dims[3], 1) && !rt_dim_is(w->dims[2], 1) &&
+           rt_dim_is(rt_node_arg(graph, node, CONV_X)->dims[3], 1) && entry(padding, 1) == 0 &&
+           rt_dim_is(rt_node_out(graph, node, 0)->dims[3], 1);
+}
+
+/* A column as a row, or the other way round. Rows of pixels are multiplied together. */
+static enum status turn(struct q_pass *q, uint32_t *value)
+{
+    const struct rt_value *v = &q->graph->values[*value];
+    struct rt_dim dims[4] = {v->dims[0], v->dims[1], v->dims[3], v->dims[2]};
+    uint32_t args[] = {*value, rt_graph_ints(q->graph, dims, 4)};
+    enum dtype dtype = q->graph->values[*value].dtype;
+    return rt_op_apply(q->graph, RT_OP(view), args, 2, dtype, value, q->err);
 }
 
 /* [C, 1, H, W] as [H, W, 1, C]. */
@@ -322,12 +344,15 @@ static enum status pack_conv(struct q_pass *q, const struct parts *p, int64_t di
 static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, uint32_t *out_value)
 {
     struct rt_graph *graph = q->graph;
+    bool turns = is_column(graph, &graph->nodes[index], &graph->values[p->w.bytes]);
+    TRY(turns ? turn(q, &p->w.bytes) : ST_OK);
+    TRY(turns ? turn(q, &p->x.bytes) : ST_OK);
     const struct rt_node *node = &graph->nodes[index];
     const struct rt_value *w = &graph->values[p->w.bytes];
     int64_t groups = rt_node_arg(graph, node, CONV_GROUPS)->i.value, outs = w->dims[0].value;
     struct rt_dim kernel[2] = {rt_dim_of(1), w->dims[w->rank - 1]};
     const struct rt_value *dilations = rt_node_arg(graph, node, CONV_DILATION);
-    int64_t dilation = entry(dilations, (uint8_t)(dilations->count - 1));
+    int64_t dilation = entry(dilations, turns ? 0 : (uint8_t)(dilations->count - 1));
     uint32_t packed, columns;
     bool is_depthwise = rt_dim_is(w->dims[1], 1) && outs == groups && groups > 1 && !p->is_f32;
     kernel[0] = w->rank == 4 ? w->dims[2] : kernel[0];
@@ -340,9 +365,9 @@ static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, 
         packed,
         columns,
         rt_graph_ints(graph, kernel, 2),
-        pair(q, node, CONV_STRIDE, 1),
-        pair(q, node, CONV_PADDING, 0),
-        pair(q, node, CONV_DILATION, 1),
+        pair(q, node, CONV_STRIDE, 1, turns),
+        pair(q, node, CONV_PADDING, 0, turns),
+        pair(q, node, CONV_DILATION, 1, turns),
         q_int(q, groups),
         q_int(q, outs),
         q_int(q, p->x.zero),
@@ -350,8 +375,9 @@ static enum status make_conv(struct q_pass *q, struct parts *p, uint32_t index, 
         bound(q, p, p->params.min, -INFINITY),
         bound(q, p, p->params.max, INFINITY),
     };
-    return rt_op_apply(graph, is_depthwise ? RT_OP(q_conv_dw) : RT_OP(q_conv), args, 13,
-                       p->is_f32 ? DT_F32 : DT_U8, out_value, q->err);
+    TRY(rt_op_apply(graph, is_depthwise ? RT_OP(q_conv_dw) : RT_OP(q_conv), args, 13,
+                    p->is_f32 ? DT_F32 : DT_U8, out_value, q->err));
+    return turns ? turn(q, out_value) : ST_OK;
 }
 
 enum status q_make_product(struct q_pass *q, uint32_t index, const struct q_params *params,

@@ -125,16 +125,18 @@ struct conv {
     int64_t channels, outs, height, width, kernel, stride, padding, dilation, groups;
 };
 
+/* Of an image of one column, the kernel is one column, too. */
 static uint32_t convolve(struct fixture *f, uint32_t x, const struct conv *c)
 {
     struct shape shape = {.rank = 4,
-                          .dims = {c->outs, c->channels / c->groups, c->kernel, c->kernel}};
+                          .dims = {c->outs, c->channels / c->groups, c->kernel,
+                                   c->width == 1 ? 1 : c->kernel}};
     struct shape bias = {.rank = 1, .dims = {c->outs}};
     uint32_t args[] = {x,
                        weights(f, &shape),
                        constant(f, DT_F32, &bias),
                        pair(f, c->stride, c->stride),
-                       pair(f, c->padding, c->padding),
+                       pair(f, c->padding, c->width == 1 ? 0 : c->padding),
                        pair(f, c->dilation, c->dilation),
                        rt_graph_bool(&f->graph, false),
                        pair(f, 0, 0),
@@ -328,6 +330,7 @@ static void convolutions(void **state)
         {3, 20, 11, 9, 3, 2, 1, 1, 1},  {16, 33, 7, 7, 3, 1, 1, 1, 1}, {5, 7, 8, 6, 1, 1, 0, 1, 1},
         {8, 40, 6, 6, 1, 2, 0, 1, 1},   {12, 9, 9, 9, 3, 1, 2, 2, 3},  {8, 16, 5, 5, 5, 1, 2, 1, 2},
         {64, 48, 6, 16, 3, 1, 1, 1, 1}, {7, 5, 9, 9, 3, 1, 1, 2, 1},
+        {16, 33, 40, 1, 3, 1, 1, 1, 1}, {7, 20, 41, 1, 5, 2, 4, 2, 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(convs) / sizeof(convs[0]); i++) {
@@ -342,6 +345,7 @@ static void depthwise_convolutions(void **state)
         {70, 70, 8, 7, 3, 2, 1, 1, 70},
         {16, 16, 9, 9, 5, 1, 2, 1, 16},
         {33, 33, 9, 9, 3, 1, 3, 3, 33},
+        {20, 20, 30, 1, 3, 2, 1, 1, 20},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(convs) / sizeof(convs[0]); i++) {
