@@ -26,46 +26,39 @@
 
 /* ---- rounding ------------------------------------------------------------------------------- */
 
-static bool is_narrow(const struct rt_sample_constants *c)
-{
-    return c->dtype == DT_F16 || c->dtype == DT_BF16;
-}
-
 /* Halves are rounded after every operation, as PyTorch does: a position's error is multiplied by
  * the image's slope, so float arithmetic would give different results, not just more exact ones. */
-static float round_f32(const struct rt_sample_constants *c, float x)
+static void round_all_half(const struct rt_sample_constants *c, float *x, int64_t n)
 {
-    if (is_narrow(c)) {
-        uint16_t narrow;
-        rt_convert_store(RT_CLASS_F32, c->dtype)((char *)&narrow, sizeof(narrow), &x, 1);
-        rt_convert_load(c->dtype, RT_CLASS_F32)(&x, (const char *)&narrow, sizeof(narrow), 1);
-    }
+    uint16_t narrow[BLOCK];
+    rt_convert_store(RT_CLASS_F32, c->dtype)((char *)narrow, sizeof(narrow[0]), x, n);
+    rt_convert_load(c->dtype, RT_CLASS_F32)(x, (const char *)narrow, sizeof(narrow[0]), n);
+}
+
+static float round_half(const struct rt_sample_constants *c, float x)
+{
+    round_all_half(c, &x, 1);
     return x;
 }
 
-static void round_all_f32(const struct rt_sample_constants *c, float *x, int64_t n)
-{
-    if (is_narrow(c)) {
-        uint16_t narrow[BLOCK];
-        rt_convert_store(RT_CLASS_F32, c->dtype)((char *)narrow, sizeof(narrow[0]), x, n);
-        rt_convert_load(c->dtype, RT_CLASS_F32)(x, (const char *)narrow, sizeof(narrow[0]), n);
+/* Floats and doubles stay as they are. */
+#define ROUND_NOTHING(type, suffix)                                                                \
+    static inline type round_##suffix(const struct rt_sample_constants *c, type x)                 \
+    {                                                                                              \
+        (void)c;                                                                                   \
+        return x;                                                                                  \
+    }                                                                                              \
+                                                                                                   \
+    static inline void round_all_##suffix(const struct rt_sample_constants *c, type *x, int64_t n) \
+    {                                                                                              \
+        (void)c;                                                                                   \
+        (void)x;                                                                                   \
+        (void)n;                                                                                   \
     }
-}
+ROUND_NOTHING(float, f32)
+ROUND_NOTHING(double, f64)
 
-static double round_f64(const struct rt_sample_constants *c, double x)
-{
-    (void)c;
-    return x;
-}
-
-static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_t n)
-{
-    (void)c;
-    (void)x;
-    (void)n;
-}
-
-/* ---- where a place is, in both widths ------------------------------------------------------- */
+/* ---- where a place is, for halves, floats and doubles ---------------------------------------- */
 
 /* Position |at| on the axis, in pixels. The order of operations is PyTorch's, since one rounding
  * more or less can decide between two nearest neighbours. */
@@ -106,7 +99,8 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
     /* Offset in elements of the pixel at an integer position; -1: outside. */                     \
     static int64_t offset_##suffix(const struct rt_sample_axis *axis, type at)                     \
     {                                                                                              \
-        return at >= 0 && at < (type)axis->size ? (int64_t)at * axis->stride : -1;                 \
+        bool is_inside = (at >= 0) & (at < (type)axis->size); /* without a branch that may miss */ \
+        return is_inside ? (int64_t)at * axis->stride : -1;                                        \
     }                                                                                              \
                                                                                                    \
     static type cubic_near_##suffix(const struct rt_sample_constants *c, type t)                   \
@@ -121,6 +115,16 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
         return R(c, R(c, R(c, R(c, slope * t) - 6) * t) + 3);                                      \
     }                                                                                              \
                                                                                                    \
+    /* Without a call of the library, which takes longer than all else. */                         \
+    static type floor_##suffix(type at)                                                            \
+    {                                                                                              \
+        if (!(at > (type)INT32_MIN && at < (type)INT32_MAX)) {                                     \
+            return (type)floor(at);                                                                \
+        }                                                                                          \
+        type whole = (type)(int32_t)at;                                                            \
+        return whole == at ? at : whole > at ? whole - 1 : whole;                                  \
+    }                                                                                              \
+                                                                                                   \
     /* The neighbours of one position on the axis; returns their number. */                        \
     static int find_taps_##suffix(                                                                 \
         const struct rt_sample_constants *c, const struct rt_sample_axis *axis, type place,        \
@@ -128,9 +132,9 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
     {                                                                                              \
         type at = to_pixels_##suffix(c, axis->size, place);                                        \
         if (c->mode == RT_SAMPLE_BICUBIC) {                                                        \
-            type t = R(c, at - floor(at));                                                         \
+            type low = floor_##suffix(at), t = R(c, at - low);                                     \
             for (int i = 0; i < 4; i++) {                                                          \
-                type tap = pad_##suffix(c, axis->size, R(c, floor(at) + (type)(i - 1)));           \
+                type tap = pad_##suffix(c, axis->size, R(c, low + (type)(i - 1)));                 \
                 offsets[i] = offset_##suffix(axis, tap);                                           \
             }                                                                                      \
             weights[0] = cubic_far_##suffix(c, R(c, t + 1));                                       \
@@ -145,12 +149,14 @@ static void round_all_f64(const struct rt_sample_constants *c, double *x, int64_
             weights[0] = 1;                                                                        \
             return 1;                                                                              \
         }                                                                                          \
-        offsets[0] = offset_##suffix(axis, floor(at));                                             \
-        offsets[1] = offset_##suffix(axis, R(c, floor(at) + 1));                                   \
-        weights[1] = R(c, at - floor(at));                                                         \
+        type low = floor_##suffix(at);                                                             \
+        offsets[0] = offset_##suffix(axis, low);                                                   \
+        offsets[1] = offset_##suffix(axis, R(c, low + 1));                                         \
+        weights[1] = R(c, at - low);                                                               \
         weights[0] = R(c, 1 - weights[1]);                                                         \
         return 2;                                                                                  \
     }
+DEFINE_PLACES(float, half, round_half)
 DEFINE_PLACES(float, f32, round_f32)
 DEFINE_PLACES(double, f64, round_f64)
 
@@ -217,17 +223,21 @@ struct span_of_pixels {
                                   const struct span_of_pixels *s, struct taps_##suffix *taps)      \
     {                                                                                              \
         int64_t width = (int64_t)dtype_bytes(c->dtype);                                            \
+        int64_t line = s->first / c->out_width, column = s->first % c->out_width;                  \
+        rt_load_f *load = rt_convert_load(c->dtype, class);                                        \
         for (int64_t i = 0; i < s->n; i++) {                                                       \
-            int64_t x[RT_SAMPLE_TAPS_MAX], y[RT_SAMPLE_TAPS_MAX], pixel = s->first + i;            \
+            int64_t x[RT_SAMPLE_TAPS_MAX], y[RT_SAMPLE_TAPS_MAX];                                  \
             type wx[RT_SAMPLE_TAPS_MAX], wy[RT_SAMPLE_TAPS_MAX], place[2];                         \
-            const char *at = s->grid + width * (pixel / c->out_width * c->grid[1] +                \
-                                                pixel % c->out_width * c->grid[2]);                \
-            rt_convert_load(c->dtype, class)(place, at, width * c->grid[3], 2);                    \
+            load(place, s->grid + width * (line * c->grid[1] + column * c->grid[2]),               \
+                 width * c->grid[3], 2);                                                           \
+            column = column + 1 < c->out_width ? column + 1 : 0;                                   \
+            line += column == 0;                                                                   \
             int count = find_taps_##suffix(c, &c->x, place[0], x, wx);                             \
             find_taps_##suffix(c, &c->y, place[1], y, wy);                                         \
-            for (int t = 0; t < count * count; t++) {                                              \
-                int64_t row = y[t / count], column = x[t % count];                                 \
-                taps->offsets[t][i] = row < 0 || column < 0 ? -1 : row + column;                   \
+            for (int t = 0; t < count; t++) {                                                      \
+                for (int u = 0; u < count; u++) {                                                  \
+                    taps->offsets[t * count + u][i] = (y[t] | x[u]) < 0 ? -1 : y[t] + x[u];        \
+                }                                                                                  \
             }                                                                                      \
             taps->rows = count == 4 ? 4 : 1;                                                       \
             taps->columns = count == 1 ? 1 : 4;                                                    \
@@ -270,6 +280,7 @@ struct span_of_pixels {
                                               width, taps.rows > 1 ? sums : line, s->n);           \
         }                                                                                          \
     }
+DEFINE_SAMPLE(float, half, RT_CLASS_F32)
 DEFINE_SAMPLE(float, f32, RT_CLASS_F32)
 DEFINE_SAMPLE(double, f64, RT_CLASS_F64)
 
@@ -287,10 +298,12 @@ static void sample_tile(const struct hal_args *args, struct hal_tile tile)
 
     for (s.first = first; s.first < behind; s.first += BLOCK) {
         s.n = rt_min(BLOCK, behind - s.first);
-        if (rt_convert_class(c->dtype) == RT_CLASS_F64) {
+        if (c->dtype == DT_F64) {
             sample_f64(c, &s);
-        } else {
+        } else if (c->dtype == DT_F32) {
             sample_f32(c, &s);
+        } else {
+            sample_half(c, &s);
         }
     }
 }
