@@ -212,6 +212,20 @@ static enum status transposed(struct rt_graph *graph, uint32_t value, uint32_t *
 
 /* If the right-hand side is a transpose and is packed anyway, it is packed directly from the
  * untransposed tensor. */
+/* The matrix that |value| repeats for each product of a batch; else |value|. Exporters make this of
+ * linear layers over more than two dims. */
+static uint32_t repeated_matrix(const struct rt_graph *graph, uint32_t value)
+{
+    const struct rt_value *v = &graph->values[value];
+    const struct rt_node *view = producer(graph, value, RT_KNOWN_view);
+    const struct rt_node *expand =
+        producer(graph, view ? view->args[0] : value, RT_KNOWN_expand);
+    const struct rt_value *m = expand ? rt_node_arg(graph, expand, 0) : v;
+    bool repeats = m->rank == 2 && v->rank > 2 && rt_dim_same(m->dims[0], v->dims[v->rank - 2]) &&
+                   rt_dim_same(m->dims[1], v->dims[v->rank - 1]);
+    return repeats ? expand->args[0] : value;
+}
+
 static enum status lower_product(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                                  struct error *err)
 {
@@ -224,6 +238,7 @@ static enum status lower_product(struct rt_graph *graph, const struct rt_node *n
     enum dtype dtype = rt_node_out(graph, node, 0)->dtype;
     if (work_type(graph->values[p.x].dtype) == DT_F32) {
         uint32_t rows;
+        p.weights = repeated_matrix(graph, p.weights);
         TRY(transposed(graph, p.weights, &rows, err));
         p.is_transposed = rows != 0;
         p.weights = rows ? rows : p.weights;

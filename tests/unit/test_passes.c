@@ -266,6 +266,21 @@ static const struct rt_value *product_operand(const struct fixture *f, uint32_t 
 }
 
 /* A product of tensors that were converted to |dtype| and back, then moved and packed. */
+/* A linear layer over three dims, as it is exported without a delegate. */
+static void repeated_matrices_are_packed_once(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t expand[] = {WEIGHTS(2, 5), INTS(4, 2, 5), rt_graph_bool(&f->graph, false)};
+    uint32_t view[] = {apply(f, "expand", expand, 3), INTS(4, 2, 5)};
+    uint32_t args[] = {INPUT(4, 3, 2), apply(f, "view", view, 2)};
+    give(f, apply(f, "bmm", args, 2));
+    lower(f);
+    assert_int_equal(count_ops(f, "gemm"), 1);
+    assert_int_equal(f->graph.values[f->graph.outputs[0]].rank, 3);
+    const struct rt_value *packed = &f->graph.values[node_of(f, "gemm")->args[1]];
+    assert_true(packed->is_constant && rt_dim_is(packed->dims[0], 1));
+}
+
 static void multiply_narrowed(struct fixture *f, enum dtype dtype)
 {
     uint32_t x = convert(f, convert(f, INPUT(3, 2), dtype), DT_F32);
@@ -711,6 +726,7 @@ int main(void)
         TEST(a_transposed_convolution_takes_batch_norm),
         TEST(batch_norm_stays_out),
         TEST(products_become_gemm),
+        TEST(repeated_matrices_are_packed_once),
         TEST(floats_that_were_halves_are_known),
         TEST(other_floats_are_not_taken_for_halves),
         TEST(constants_are_halves_if_their_numbers_are),
