@@ -37,7 +37,15 @@
 #define X86_HAS(feature) __builtin_cpu_supports(feature)
 
 #ifdef PTED_CPU_X86
-/* Compilers of 2022 cannot test for it. The registers are those of avx512f, which the base has. */
+/* Compilers of 2022 cannot test for these two. The registers are those of AVX2, which the base has.
+ * Source: Intel's manual, CPUID leaf 7. */
+static bool has_avx_vnni(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4) != 0;
+}
+
+/* The registers are those of avx512f, which the base has. */
 static bool has_bf16(void)
 {
     unsigned a, b, c, d;

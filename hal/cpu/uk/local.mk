@@ -43,10 +43,13 @@ if CPU_X86
 UK_AVX512_CFLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c \
 	-mprefer-vector-width=512
 
-noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a \
-	%D%/libuk_avx512_bf16.a %D%/libuk_amx_int8.a %D%/libuk_amx_bf16.a
+noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx_vnni.a %D%/libuk_avx512.a \
+	%D%/libuk_avx512_vnni.a %D%/libuk_avx512_bf16.a %D%/libuk_amx_int8.a \
+	%D%/libuk_amx_bf16.a
 %C%_libuk_avx2_a_SOURCES = $(UK_SOURCES) %D%/conv_group_f32.c
 %C%_libuk_avx2_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX2 -mavx2 -mfma -mf16c
+%C%_libuk_avx_vnni_a_SOURCES = $(UK_OWN_SOURCES)
+%C%_libuk_avx_vnni_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX_VNNI -mavx2 -mfma -mf16c
 %C%_libuk_avx512_a_SOURCES = $(UK_SOURCES) %D%/conv_group_f32.c
 %C%_libuk_avx512_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX512 $(UK_AVX512_CFLAGS)
 %C%_libuk_avx512_vnni_a_SOURCES = $(UK_OWN_SOURCES)
@@ -94,7 +97,8 @@ noinst_LIBRARIES += %D%/libuk_avx2.a %D%/libuk_avx512.a %D%/libuk_avx512_vnni.a 
 	%D%/table.c
 %C%_libuk_amx_bf16_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_BF16 $(UK_AVX512_CFLAGS) -mavx512vnni \
 	-mavx512bf16 -mamx-tile -mamx-bf16
-UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx512_a_OBJECTS) \
-	$(%C%_libuk_avx512_vnni_a_OBJECTS) $(%C%_libuk_avx512_bf16_a_OBJECTS) \
-	$(%C%_libuk_amx_int8_a_OBJECTS) $(%C%_libuk_amx_bf16_a_OBJECTS)
+UK_OBJECTS += $(%C%_libuk_avx2_a_OBJECTS) $(%C%_libuk_avx_vnni_a_OBJECTS) \
+	$(%C%_libuk_avx512_a_OBJECTS) $(%C%_libuk_avx512_vnni_a_OBJECTS) \
+	$(%C%_libuk_avx512_bf16_a_OBJECTS) $(%C%_libuk_amx_int8_a_OBJECTS) \
+	$(%C%_libuk_amx_bf16_a_OBJECTS)
 endif

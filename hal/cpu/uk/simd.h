@@ -72,6 +72,12 @@
 #define UK_LEVEL avx512
 #define UK_VECTOR_BYTES 64
 #define UK_MR 14
+#elif defined UK_LEVEL_AVX_VNNI
+#define UK_LEVEL avx_vnni
+#define UK_BASE_LEVEL avx2
+#define UK_LEVEL_AVX2
+#define UK_VECTOR_BYTES 32
+#define UK_MR 6
 #elif defined UK_LEVEL_AVX2
 #define UK_LEVEL avx2
 #define UK_VECTOR_BYTES 32

@@ -13,7 +13,7 @@
 #include <emmintrin.h>
 #endif
 
-#if defined UK_LEVEL_AVX512_VNNI
+#if defined UK_LEVEL_AVX512_VNNI || defined UK_LEVEL_AVX_VNNI
 #define UK_WORD 4
 #else
 #define UK_WORD 2
@@ -127,6 +127,10 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
 #if defined UK_LEVEL_AVX512_VNNI
     /* An asm statement, because gcc 12 spills registers around the intrinsic. */
     __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
+    return acc;
+#elif defined UK_LEVEL_AVX_VNNI
+    /* Without the prefix, the assembler takes the form of AVX-512. */
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(b));
     return acc;
 #elif defined UK_LEVEL_AVX512
     return v_add(acc, (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b));
