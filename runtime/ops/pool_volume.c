@@ -17,6 +17,7 @@
 
 #define AXES 3
 #define TAPS_MAX (16 * 1024) /* larger windows count as this much work */
+#define ROW_MAX 16           /* elements that are loaded together */
 
 struct volume_constants {
     enum rt_pool_mode mode;
@@ -52,18 +53,13 @@ static int64_t divisor_of(const struct scan *s)
     return count;
 }
 
-/* Position of element |n| of the window in its volume. */
-static int64_t place_of(const struct scan *s, int64_t n)
+/* Position of the first element of row |n| of the window in its volume. */
+static int64_t place_of_row(const struct scan *s, int64_t n)
 {
-    int64_t place = 0, step = 1;
-
-    for (int i = AXES - 1; i >= 0; i--) {
-        const struct rt_pool_dim *axis = &s->c->axes[i];
-        place += (s->w[i].begin + n % s->w[i].count * axis->dilation) * step;
-        step *= axis->in;
-        n /= s->w[i].count;
-    }
-    return place;
+    const struct rt_pool_dim *axes = s->c->axes;
+    int64_t depth = s->w[0].begin + n / s->w[1].count * axes[0].dilation;
+    int64_t line = s->w[1].begin + n % s->w[1].count * axes[1].dilation;
+    return (depth * axes[1].in + line) * axes[2].in + s->w[2].begin;
 }
 
 static int64_t first_place(const struct scan *s)
@@ -77,17 +73,23 @@ static int64_t first_place(const struct scan *s)
     static type scan_##suffix(const struct scan *s, int64_t *out_place)                            \
     {                                                                                              \
         int64_t width = (int64_t)dtype_bytes(s->c->dtype);                                         \
-        int64_t count = s->w[0].count * s->w[1].count * s->w[2].count;                             \
+        int64_t rows = s->w[0].count * s->w[1].count, step = s->c->axes[2].dilation;               \
         bool is_max = s->c->mode == RT_POOL_MAX;                                                   \
-        type best = lowest, sum = 0, value;                                                        \
+        type best = lowest, sum = 0, values[ROW_MAX];                                              \
         *out_place = first_place(s);                                                               \
-        for (int64_t n = 0; n < count; n++) {                                                      \
-            int64_t place = place_of(s, n);                                                        \
-            s->load(&value, s->x + place * width, width, 1);                                       \
-            sum = is_max ? sum : plus(sum, value);                                                 \
-            if (is_max && (value > best || is_nan(value))) {                                       \
-                best = value;                                                                      \
-                *out_place = place;                                                                \
+        for (int64_t row = 0; row < rows; row++) {                                                 \
+            int64_t place = place_of_row(s, row);                                                  \
+            for (int64_t done = 0, n; done < s->w[2].count; done += n) {                           \
+                n = rt_min(s->w[2].count - done, ROW_MAX);                                         \
+                s->load(values, s->x + (place + done * step) * width, step * width, n);            \
+                for (int64_t i = 0; i < n; i++) {                                                  \
+                    type value = values[i];                                                        \
+                    sum = is_max ? sum : plus(sum, value);                                         \
+                    if (is_max && (value > best || is_nan(value))) {                               \
+                        best = value;                                                              \
+                        *out_place = place + (done + i) * step;                                    \
+                    }                                                                              \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
         return is_max ? best : over(sum, (type)divisor_of(s));                                     \
