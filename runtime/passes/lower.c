@@ -177,6 +177,13 @@ static enum status view_transposed(struct rt_graph *graph, uint32_t value,
     return rt_op_apply(graph, RT_OP(view), args, 2, like->dtype, out, err);
 }
 
+static bool same_matrices(const struct rt_value *a, const struct rt_value *b)
+{
+    return a->rank >= 2 && b->rank >= 2 &&
+           rt_dim_same(a->dims[a->rank - 2], b->dims[b->rank - 2]) &&
+           rt_dim_same(a->dims[a->rank - 1], b->dims[b->rank - 1]);
+}
+
 /*
  * If |value| is a permute that exchanges the last two dims, perhaps with a view behind it that only
  * changes the dims before, |*out| is the tensor whose rows are its columns; else 0. A permute that
@@ -192,9 +199,7 @@ static enum status transposed(struct rt_graph *graph, uint32_t value, uint32_t *
     struct rt_dim order[SHAPE_RANK_MAX];
     bool is_identity;
     *out = 0;
-    if (!permute || v->rank < 2 || from->rank < 2 ||
-        !rt_dim_same(v->dims[v->rank - 1], from->dims[from->rank - 1]) ||
-        !rt_dim_same(v->dims[v->rank - 2], from->dims[from->rank - 2]) ||
+    if (!permute || !same_matrices(v, from) ||
         !untransposed_order(graph, permute, order, &is_identity)) {
         return ST_OK;
     }
@@ -210,22 +215,22 @@ static enum status transposed(struct rt_graph *graph, uint32_t value, uint32_t *
     return ST_OK;
 }
 
-/* If the right-hand side is a transpose and is packed anyway, it is packed directly from the
- * untransposed tensor. */
 /* The matrix that |value| repeats for each product of a batch; else |value|. Exporters make this of
  * linear layers over more than two dims. */
 static uint32_t repeated_matrix(const struct rt_graph *graph, uint32_t value)
 {
     const struct rt_value *v = &graph->values[value];
     const struct rt_node *view = producer(graph, value, RT_KNOWN_view);
-    const struct rt_node *expand =
-        producer(graph, view ? view->args[0] : value, RT_KNOWN_expand);
+    uint32_t inner = view ? view->args[0] : value;
+    const struct rt_node *expand = producer(graph, inner, RT_KNOWN_expand);
     const struct rt_value *m = expand ? rt_node_arg(graph, expand, 0) : v;
-    bool repeats = m->rank == 2 && v->rank > 2 && rt_dim_same(m->dims[0], v->dims[v->rank - 2]) &&
-                   rt_dim_same(m->dims[1], v->dims[v->rank - 1]);
+    bool repeats = m->rank == 2 && v->rank > 2 && same_matrices(m, &graph->values[inner]) &&
+                   same_matrices(m, v);
     return repeats ? expand->args[0] : value;
 }
 
+/* If the right-hand side is a transpose and is packed anyway, it is packed directly from the
+ * untransposed tensor. */
 static enum status lower_product(struct rt_graph *graph, const struct rt_node *node, uint32_t *outs,
                                  struct error *err)
 {

@@ -265,7 +265,6 @@ static const struct rt_value *product_operand(const struct fixture *f, uint32_t 
     return NULL;
 }
 
-/* A product of tensors that were converted to |dtype| and back, then moved and packed. */
 /* A linear layer over three dims, as it is exported without a delegate. */
 static void repeated_matrices_are_packed_once(void **state)
 {
@@ -281,6 +280,20 @@ static void repeated_matrices_are_packed_once(void **state)
     assert_true(packed->is_constant && rt_dim_is(packed->dims[0], 1));
 }
 
+/* A column that is made a matrix has the numbers of other rows in a view as columns. */
+static void widened_columns_stay(void **state)
+{
+    struct fixture *f = *state;
+    uint32_t expand[] = {WEIGHTS(2, 1), INTS(1, 2, 3), rt_graph_bool(&f->graph, false)};
+    uint32_t view[] = {apply(f, "expand", expand, 3), INTS(3, 2, 1)};
+    uint32_t args[] = {INPUT(3, 4, 2), apply(f, "view", view, 2)};
+    give(f, apply(f, "bmm", args, 2));
+    lower(f);
+    const struct rt_value *packed = &f->graph.values[node_of(f, "gemm")->args[1]];
+    assert_true(rt_dim_is(packed->dims[0], 3));
+}
+
+/* A product of tensors that were converted to |dtype| and back, then moved and packed. */
 static void multiply_narrowed(struct fixture *f, enum dtype dtype)
 {
     uint32_t x = convert(f, convert(f, INPUT(3, 2), dtype), DT_F32);
@@ -727,6 +740,7 @@ int main(void)
         TEST(batch_norm_stays_out),
         TEST(products_become_gemm),
         TEST(repeated_matrices_are_packed_once),
+        TEST(widened_columns_stay),
         TEST(floats_that_were_halves_are_known),
         TEST(other_floats_are_not_taken_for_halves),
         TEST(constants_are_halves_if_their_numbers_are),
