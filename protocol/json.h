@@ -137,6 +137,9 @@ MUST_CHECK enum status json_string_take(const struct json_string *string, struct
 /* Do they decode to the same bytes? */
 bool json_string_equal(const struct json_string *a, const struct json_string *b);
 
+/* Does it decode to |text|? */
+bool json_string_is_text(const struct json_string *string, struct span text);
+
 /* Is the string equal to |text|, a literal of ours that needs no escapes? */
 static inline bool json_string_is(const struct json_string *string, const char *text)
 {

@@ -281,6 +281,20 @@ bool json_string_equal(const struct json_string *a, const struct json_string *b)
     return true;
 }
 
+bool json_string_is_text(const struct json_string *string, struct span text)
+{
+    struct cursor cursor = {.at = string->raw.ptr, .end = string->raw.ptr + string->raw.len};
+    if (string->bytes != text.len) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (next_byte(&cursor) != text.ptr[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool json_is_utf8(struct span text)
 {
     const uint8_t *p = text.ptr, *end = p + text.len;

@@ -53,8 +53,20 @@ static bool read_name(struct json *in, bool is_function, struct json_string *out
     }
 }
 
+/* The name of a tool as a model writes it; or, if that is NULL, as a request means it. */
+struct wanted {
+    const struct json_string *written;
+    struct span meant;
+};
+
+static bool is_wanted(const struct json_string *known, const struct wanted *wanted)
+{
+    return known->raw.ptr && (wanted->written ? json_string_equal(known, wanted->written)
+                                              : json_string_is_text(known, wanted->meant));
+}
+
 /* Its name as it stands in |tools|, with its quotes; empty: there is no such tool. */
-static struct span find_tool(struct span tools, const struct json_string *name)
+static struct span find_tool(struct span tools, const struct wanted *wanted)
 {
     struct json in;
     struct error ignored;
@@ -67,7 +79,7 @@ static struct span find_tool(struct span tools, const struct json_string *name)
         if (!read_name(&in, false, &known)) {
             return span_str("");
         }
-        if (known.raw.ptr && json_string_equal(&known, name)) {
+        if (is_wanted(&known, wanted)) {
             return span_of(known.raw.ptr - 1, known.raw.len + 2);
         }
     }
@@ -109,7 +121,7 @@ static bool read_call(struct span tools, struct json *in, struct tools_calls *ou
             call.arguments = span_of(begin, (size_t)(in->at - begin));
         }
     }
-    if (call.name.len == 0 || find_tool(tools, &name).len == 0) {
+    if (call.name.len == 0 || find_tool(tools, &(struct wanted){.written = &name}).len == 0) {
         return false;
     }
     out->calls[out->count++] = call;
@@ -193,8 +205,7 @@ void tools_find_cut(struct span tools, struct span chosen, struct span text,
     struct json in;
     struct json_string key;
     struct error ignored;
-    const struct json_string wanted = {chosen, chosen.len};
-    struct tools_call call = {find_tool(tools, &wanted), span_str("")};
+    struct tools_call call = {find_tool(tools, &(struct wanted){.meant = chosen}), span_str("")};
     json_init(&in, text);
     bool is_read = json_object(&in, &ignored) == ST_OK;
     while (is_read && json_member(&in, &key, &ignored) == ST_OK && !in.is_closed) {

@@ -554,7 +554,8 @@ static void stop_strings(void **state)
 
 #define TOOLS                                                                                      \
     "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}},"                    \
-    "{\"type\":\"function\",\"function\":{\"description\":\"x\",\"name\":\"g\"}}]"
+    "{\"type\":\"function\",\"function\":{\"description\":\"x\",\"name\":\"g\"}},"                 \
+    "{\"name\":\"n\\\\\\u006e\"}]"
 
 static void expect_calls(const char *text, uint32_t count, size_t text_bytes)
 {
@@ -595,6 +596,8 @@ static void cut_tool_calls(void **state)
     expect_cut("g", "", "\"g\"", "");
     expect_cut("g", "nonsense", "\"g\"", "");
     expect_cut("h", " {", NULL, "");
+    expect_cut("n\\n", "{", "\"n\\\\\\u006e\"", ""); /* the request's name is decoded */
+    expect_cut("nn\\", "{", NULL, "");
 }
 
 static void tool_calls(void **state)
