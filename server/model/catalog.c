@@ -121,25 +121,24 @@ static enum status find_card(const struct lister *lister, struct catalog_file *f
     return file->card_path ? ST_OK : arena_fail(arena, "the list of model files", err);
 }
 
-/* The files beside the program at |path|. Programs of one folder mostly follow each other. */
-static void hash_beside(struct lister *lister, const char *path, struct origin_id *id)
+/* The files beside the program. Programs of one folder mostly follow each other. */
+static void hash_beside(struct lister *lister, struct catalog_file *file)
 {
-    char folder[PATH_MAX], stem[PATH_MAX];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t len = strlen(name), suffix = strlen(SUFFIX);
-    bool has_stem = len > suffix && strcmp(name + len - suffix, SUFFIX) == 0;
-    if (strlen(path) >= PATH_MAX) {
+    const char *slash = strrchr(file->path, '/');
+    size_t len = slash ? (size_t)(slash + 1 - file->path) : 0;
+    if (len >= PATH_MAX) {
         return;
     }
-    snprintf(folder, sizeof(folder), "%.*s", (int)(name - path), path);
-    snprintf(stem, sizeof(stem), "%.*s", has_stem ? (int)(len - suffix) : (int)len, name);
-    if (!lister->has_folder || strcmp(folder, lister->folder) != 0) {
-        memcpy(lister->folder, folder, sizeof(folder));
-        lister->data = origin_hash_data(folder);
+    if (!lister->has_folder || strlen(lister->folder) != len ||
+        memcmp(lister->folder, file->path, len) != 0) {
+        memcpy(lister->folder, file->path, len);
+        lister->folder[len] = '\0';
+        lister->data = origin_hash_data(lister->folder);
         lister->has_folder = true;
     }
-    id->words = origin_hash_words(folder, stem);
-    id->data = lister->data;
+    file->id.words = origin_hash_words(
+        file->path, options_find_tokenizer(lister->options, span_str(file->name)));
+    file->id.data = lister->data;
 }
 
 static enum status add(struct lister *lister, struct span name, uint32_t version, const char *path,
@@ -161,7 +160,7 @@ static enum status add(struct lister *lister, struct span name, uint32_t version
     }
     file.error_number = origin_file_read(path, &file.id.program);
     if (!file.error_number) {
-        hash_beside(lister, path, &file.id);
+        hash_beside(lister, &file);
     }
     file.bytes = file.id.program.bytes;
     TRY(find_card(lister, &file, err));

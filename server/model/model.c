@@ -88,11 +88,12 @@ bool model_lacks_tokenizer(const struct model *model)
 
 bool model_reads_words(const struct model *model)
 {
-    bool has_medium = false;
+    bool has_text = false;
     for (uint32_t i = 0; i < model->input_count; i++) {
-        has_medium |= model->inputs[i].medium != NULL;
+        const struct medium *medium = model->inputs[i].medium;
+        has_text |= medium && medium->kind == MEDIUM_TEXT;
     }
-    return has_medium || model->generator || model->embedder || model->transcriber ||
+    return has_text || model->generator || model->embedder || model->transcriber ||
            model_lacks_tokenizer(model);
 }
 

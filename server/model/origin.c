@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/folder.h"
 #include "server/card/card.h"
+#include "server/language/sidecar.h"
 
 #define ARENA_BYTES_MAX (32 << 20)
 #define NS_PER_S 1000000000u
@@ -70,23 +71,27 @@ static uint64_t hash_file(const char *name, const struct origin_file *file)
 }
 
 /* 0: there is no such file. */
-static uint64_t hash_at(const char *folder, const char *stem, const char *name)
+static uint64_t hash_at(const char *path)
 {
-    char path[PATH_MAX];
     struct origin_file file;
-    int len = snprintf(path, sizeof(path), "%s%s%s%s", folder, stem, *stem ? "." : "", name);
-    bool is_there = len < PATH_MAX && origin_file_read(path, &file) == 0;
-    return is_there ? hash_file(path, &file) : 0;
+    return origin_file_read(path, &file) == 0 ? hash_file(path, &file) : 0;
 }
 
-uint64_t origin_hash_words(const char *folder, const char *stem)
+uint64_t origin_hash_words(const char *program, const char *said)
 {
-    static const char *const names[] = {"tokenizer.json", "tokenizer.model",
-                                        "tokenizer_config.json", "chat_template.jinja",
+    static const char *const names[] = {"tokenizer_config.json", "chat_template.jinja",
                                         "generation_config.json"};
-    uint64_t sum = 0;
+    struct sidecars sidecars;
+    struct error ignored;
+    if (sidecar_init(&sidecars, program, said, &ignored) != ST_OK ||
+        !sidecar_has_tokenizer(&sidecars)) {
+        return 0;
+    }
+    uint64_t sum = hash_at(sidecars.tokenizer);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        sum += hash_at(folder, stem, names[i]) + hash_at(folder, "", names[i]);
+        char path[PATH_MAX];
+        sidecar_find(&sidecars, names[i], path);
+        sum += hash_at(path);
     }
     return sum;
 }
@@ -100,7 +105,9 @@ uint64_t origin_hash_data(const char *folder)
         size_t len = strlen(entry->d_name), end = strlen(suffix);
         if (entry->d_name[0] != '.' && len > end &&
             strcmp(entry->d_name + len - end, suffix) == 0) {
-            sum += hash_at(folder, "", entry->d_name);
+            char path[PATH_MAX];
+            int size = snprintf(path, sizeof(path), "%s%s", folder, entry->d_name);
+            sum += size < PATH_MAX ? hash_at(path) : 0;
         }
     }
     if (dir) {

@@ -28,7 +28,7 @@ struct origin_file {
 /* The same of a program and its card. */
 struct origin_id {
     struct origin_file program, card;
-    uint64_t words; /* a hash of the same of the files of tokenizers that it may have */
+    uint64_t words; /* a hash of the same of its tokenizer and what is read with that */
     uint64_t data;  /* likewise of the files of weights in its folder */
 };
 
@@ -62,8 +62,9 @@ struct origin {
 /* What stat() says of the file at |path|. Returns 0 or an errno; then |out_file| is all zero. */
 int origin_file_read(const char *path, struct origin_file *out_file);
 
-/* The hash of the tokenizer, and of what goes with it, of the program |stem|.pte in |folder|. */
-uint64_t origin_hash_words(const char *folder, const char *stem);
+/* The hash of the tokenizer of |program|, and of the files that are read with it. |said|: the
+ * tokenizer that was said for it, or NULL. 0: there is none. */
+uint64_t origin_hash_words(const char *program, const char *said);
 
 /* The hash of the files of weights in |folder|. */
 uint64_t origin_hash_data(const char *folder);

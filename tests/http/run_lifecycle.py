@@ -231,6 +231,10 @@ def watched():
         expect("add", infer_add(daemon.port), 200)
 
 
+def loads_of(daemon, name):
+    return daemon.read_log().count(f"info: model {name}: input_0")
+
+
 def files_beside_programs():
     """A tokenizer that comes after its program, or changes, is seen as a change of its models."""
     chat = MODELS / "chat"
@@ -246,8 +250,40 @@ def files_beside_programs():
         expect("with the old tokenizer", status_of(), 200)
         (folder / "talker" / "tokenizer.json").unlink()
         wait_until("the end of the tokenizer", lambda: status_of() == 400)
-        if daemon.read_log().count("info: model add: input_0") > 1:
-            raise Failure("a model that reads no texts was loaded again")
+        expect("loads of a model that reads no texts", loads_of(daemon, "add"), 1)
+
+
+def tokenizers_that_count():
+    """The tokenizer of a model is the one that was said for it, or the one that is beside it by
+    the name of its file. Changes of others load nothing again; nor do they if pictures alone are
+    its media."""
+    vocabulary = MODELS / "chat" / "tokenizer.json"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file in ("talker.bin", "said.pte"):
+            shutil.copy(MODELS / "chat" / "model.pte", folder / file)
+        shutil.copy(MODELS / "digits.pte", folder)
+        (folder / "digits.card.json").write_text(json.dumps(
+            {"inputs": {"input_0": {"image": {"colors": "gray"}}}}))
+        (folder / "words").mkdir()
+        words = folder / "words" / "a.json"
+        shutil.copy(vocabulary, words)
+        with Daemon([f"--model=talker={folder}/talker.bin", f"--model=said={folder}/said.pte",
+                     f"--tokenizer=said={words}", str(folder / "digits.pte")]) as daemon:
+            def status_of(model):
+                body = json.dumps({"model": model, "prompt": "What", "max_tokens": 1}).encode()
+                return post(daemon.port, "/v1/completions", body)[0]
+            expect("at first", (status_of("said"), status_of("talker")), (200, 400))
+            shutil.copy(vocabulary, folder / "talker.tokenizer.json")
+            daemon.process.send_signal(signal.SIGHUP)
+            wait_until("the tokenizer", lambda: status_of("talker") == 200)
+            shutil.copy(vocabulary, folder / "tokenizer.json")
+            daemon.process.send_signal(signal.SIGHUP)
+            words.write_text("{}")
+            daemon.process.send_signal(signal.SIGHUP)
+            daemon.wait_for("said.pte: a.json: .*the one that was loaded before goes on")
+            expect("with the old tokenizer", status_of("said"), 200)
+            expect("loads", (loads_of(daemon, "digits"), loads_of(daemon, "said")), (1, 1))
 
 
 def replaced_folders():
@@ -627,10 +663,10 @@ def too_large_to_be_loaded():
 
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
-          client_that_does_not_wait, sighup, watched, files_beside_programs, replaced_folders,
-          versions, reloads_under_load, loads_and_unloads, changes_without_a_pause,
-          files_replaced_under_load, sequences_go_on, pipelines_follow, stop_while_loading,
-          too_many_changes, loaded_when_called, loaded_by_many_clients,
+          client_that_does_not_wait, sighup, watched, files_beside_programs, tokenizers_that_count,
+          replaced_folders, versions, reloads_under_load, loads_and_unloads,
+          changes_without_a_pause, files_replaced_under_load, sequences_go_on, pipelines_follow,
+          stop_while_loading, too_many_changes, loaded_when_called, loaded_by_many_clients,
           loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
           pipelines_of_methods_that_are_not_loaded, too_large_to_be_loaded)
 
