@@ -20,11 +20,22 @@ check_LIBRARIES = %D%/libamx_soft.a
 	hal/cpu/uk/table.c
 %C%_libamx_soft_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AMX_BF16 $(UK_AVX512_CFLAGS) -mavx512vnni \
 	-mavx512bf16 -include $(srcdir)/%D%/amx_soft.h
-AMX_SOFT_LIBS = %D%/libamx_soft.a
+# Those of AVX-VNNI likewise: see vnni_soft.h.
+check_LIBRARIES += %D%/libvnni_soft.a
+%C%_libvnni_soft_a_SOURCES = \
+	%D%/vnni_soft.h \
+	hal/cpu/uk/conv_dw_u8.c \
+	hal/cpu/uk/gemm_u8.c \
+	hal/cpu/uk/pack_u8.c \
+	hal/cpu/uk/probe_u8.c \
+	hal/cpu/uk/table.c
+%C%_libvnni_soft_a_CFLAGS = $(UK_CFLAGS) -DUK_LEVEL_AVX_VNNI -mavx2 -mfma -mf16c \
+	-include $(srcdir)/%D%/vnni_soft.h
+SOFT_LIBS = %D%/libamx_soft.a %D%/libvnni_soft.a
 endif
 
 %C%_test_uk_bf16_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_uk_bf16_LDADD = $(AMX_SOFT_LIBS) $(HAL_LIBS) $(CMOCKA_LIBS)
+%C%_test_uk_bf16_LDADD = $(SOFT_LIBS) $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_dw_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_dw_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_gemm_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
@@ -32,7 +43,7 @@ endif
 %C%_test_uk_math_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_math_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_u8_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-%C%_test_uk_u8_LDADD = $(AMX_SOFT_LIBS) $(HAL_LIBS) $(CMOCKA_LIBS)
+%C%_test_uk_u8_LDADD = $(SOFT_LIBS) $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_vec_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_uk_vec_LDADD = $(HAL_LIBS) $(CMOCKA_LIBS)
 %C%_test_uk_winograd_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

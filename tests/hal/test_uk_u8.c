@@ -343,7 +343,7 @@ static void test_edges(void **state)
 {
     (void)state;
     each_level(level_edges);
-    amx_soft_level(level_edges);
+    soft_levels(level_edges);
 }
 
 static void level_4bit(const struct hal_cpu_uk *uk)
@@ -402,11 +402,11 @@ static void test_4bit(void **state)
 {
     (void)state;
     each_level(level_4bit);
-    amx_soft_level(level_4bit);
+    soft_levels(level_4bit);
     each_level(level_groups);
-    amx_soft_level(level_groups);
+    soft_levels(level_groups);
     each_level(level_beside);
-    amx_soft_level(level_beside);
+    soft_levels(level_beside);
 }
 
 /* Deep and wide enough for blocks of panels; rows pages apart. */
@@ -428,7 +428,7 @@ static void test_large(void **state)
 {
     (void)state;
     each_level(level_large);
-    amx_soft_level(level_large);
+    soft_levels(level_large);
 }
 
 /* ---- depthwise ------------------------------------------------------------------------------- */
@@ -526,6 +526,7 @@ static void test_depthwise(void **state)
 {
     (void)state;
     each_level(level_depthwise);
+    soft_levels(level_depthwise);
 }
 
 /* ---- elementwise ----------------------------------------------------------------------------- */

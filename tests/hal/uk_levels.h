@@ -26,10 +26,11 @@ static inline void each_level(uk_test_f *test)
 
 #ifdef PTED_CPU_X86
 #include "tests/hal/amx_soft.h"
+#include "tests/hal/vnni_soft.h"
 #endif
 
 /* Runs |test| on the kernels of AMX with instructions in software, where all others that they need
- * are there. Tests that use it are linked with libamx_soft. */
+ * are there. Tests that use this or the next function are linked with $(SOFT_LIBS). */
 static inline void amx_soft_level(uk_test_f *test)
 {
 #ifdef PTED_CPU_X86
@@ -38,6 +39,17 @@ static inline void amx_soft_level(uk_test_f *test)
     }
 #else
     (void)test;
+#endif
+}
+
+/* Likewise, on those of AMX and of AVX-VNNI. */
+static inline void soft_levels(uk_test_f *test)
+{
+    amx_soft_level(test);
+#ifdef PTED_CPU_X86
+    if (has_level(HAL_CPU_AVX2)) {
+        test(&vnni_soft);
+    }
 #endif
 }
 

@@ -121,6 +121,13 @@ UK_INLINE vi v_add(vi a, vi b)
     return (vi)((vu)a + (vu)b);
 }
 
+/* Without its prefix, the assembler takes the form of AVX-512. A test has the instruction as a
+ * function: tests/hal/vnni_soft.h. */
+#ifndef UK_DOT_BYTES
+#define UK_DOT_BYTES(acc, a, b)                                                                    \
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(b))
+#endif
+
 /* acc + the products of the words of a and b; a is unsigned, b signed. */
 UK_INLINE vi v_dot(vi acc, vi a, vi b)
 {
@@ -129,8 +136,7 @@ UK_INLINE vi v_dot(vi acc, vi a, vi b)
     __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
     return acc;
 #elif defined UK_LEVEL_AVX_VNNI
-    /* Without the prefix, the assembler takes the form of AVX-512. */
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(b));
+    UK_DOT_BYTES(acc, a, b);
     return acc;
 #elif defined UK_LEVEL_AVX512
     return v_add(acc, (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b));
