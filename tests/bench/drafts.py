@@ -27,7 +27,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from streams import Daemon
+from streams import Server
 
 PROMPT = "t17 t4 t99 t1205 t33"
 
@@ -106,8 +106,8 @@ def main():
         folder = Path(name)
         make_tokenizer(folder, args.vocab)
         options = [f"--workers={args.workers}", f"--tokenizer=m={folder}/tokenizer.json"]
-        with Daemon(args.model, *options) as guessing, \
-                Daemon(args.model, *options, "--draft-tokens-max=0") as plain:
+        with Server(args.model, *options) as guessing, \
+                Server(args.model, *options, "--draft-tokens-max=0") as plain:
             for daemon in (guessing, plain):
                 daemon.wait_proven()
             answer, _ = ask(plain, args.tokens, None)
