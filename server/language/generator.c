@@ -233,7 +233,7 @@ static enum status find_words(struct generator *generator, const char *path, con
     }
     TRY(sidecar_load_words(&sidecars, &generator->words, err));
     if (check_size(generator, err) != ST_OK) {
-        return error_prefix(err, "%.200s: ", sidecars.tokenizer);
+        return error_prefix(err, "%.200s: ", sidecar_tokenizer_name(&sidecars));
     }
     return read_settings(generator, &sidecars, err);
 }

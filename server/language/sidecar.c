@@ -95,12 +95,18 @@ enum status sidecar_init(struct sidecars *sidecars, const char *program, const c
                : error_set(err, ST_TOO_LARGE, "tokenizer: the path is too long");
 }
 
-/* Takes the folder of |path| off the beginning of the text in |err|. A missing file is called the
- * tokenizer. */
-static enum status forget_folder(const char *path, struct error *err)
+const char *sidecar_tokenizer_name(const struct sidecars *sidecars)
 {
-    const char *name = strrchr(path, '/');
-    size_t folder = name ? (size_t)(name + 1 - path) : 0;
+    const char *slash = strrchr(sidecars->tokenizer, '/');
+    return slash ? slash + 1 : sidecars->tokenizer;
+}
+
+/* Takes the tokenizer's folder off the beginning of the text in |err|. A missing file is called the
+ * tokenizer. */
+static enum status forget_folder(const struct sidecars *sidecars, struct error *err)
+{
+    const char *path = sidecars->tokenizer;
+    size_t folder = (size_t)(sidecar_tokenizer_name(sidecars) - path);
     if (strncmp(err->text, path, folder) == 0) {
         memmove(err->text, err->text + folder, strlen(err->text + folder) + 1);
     }
@@ -110,8 +116,8 @@ static enum status forget_folder(const char *path, struct error *err)
 enum status sidecar_load_words(const struct sidecars *sidecars, struct words **out,
                                struct error *err)
 {
-    const char *path = sidecars->tokenizer;
-    return words_load(path, out, err) == ST_OK ? ST_OK : forget_folder(path, err);
+    return words_load(sidecars->tokenizer, out, err) == ST_OK ? ST_OK
+                                                              : forget_folder(sidecars, err);
 }
 
 enum status sidecar_read_generation_config(const struct sidecars *sidecars, sidecar_member_f *fn,

@@ -33,8 +33,11 @@ static inline bool sidecar_has_tokenizer(const struct sidecars *sidecars)
     return sidecars->tokenizer[0] != '\0';
 }
 
-/* The words of the tokenizer, which is there. The text of an error leaves out its folder: clients
- * see the text, and need not know where our files are. */
+/* The name of the tokenizer's file. Texts of errors leave out its folder: clients see them, and do
+ * not need to know where our files are. */
+const char *sidecar_tokenizer_name(const struct sidecars *sidecars);
+
+/* The words of the tokenizer, which is there. */
 MUST_CHECK enum status sidecar_load_words(const struct sidecars *sidecars, struct words **out,
                                           struct error *err);
 

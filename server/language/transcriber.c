@@ -245,7 +245,7 @@ static enum status open_words(struct transcriber *transcriber, const char *path,
             err, ST_INVALID,
             "%.200s: the tokenizer has %u tokens, the model's vocabulary %u: expected no "
             "more",
-            sidecars.tokenizer, words_count(transcriber->words), transcriber->vocab);
+            sidecar_tokenizer_name(&sidecars), words_count(transcriber->words), transcriber->vocab);
     }
     TRY(sidecar_read_generation_config(&sidecars, take_member, transcriber, err));
     TRY(find_tokens(transcriber, err));

@@ -286,6 +286,22 @@ def tokenizers_that_count():
             expect("loads", (loads_of(daemon, "digits"), loads_of(daemon, "said")), (1, 1))
 
 
+def reasons_without_folders():
+    """Clients see why a tokenizer does not fit, but not where it is."""
+    with tempfile.TemporaryDirectory() as name:
+        for model, words in (("chat", "encoder"), ("whisper", "chat")):
+            folder = Path(name) / model
+            folder.mkdir()
+            shutil.copy(MODELS / model / "model.pte", folder)
+            shutil.copy(MODELS / words / "tokenizer.json", folder)
+        with Daemon(["--models", name]) as daemon:
+            rows = index(daemon)
+            expect("models", len(rows), 2)
+            for (model, _), (is_now, reason) in rows.items():
+                expect(model, (is_now, reason.partition(" the tokenizer has ")[0]),
+                       ("UNAVAILABLE", "tokenizer.json:"))
+
+
 def replaced_folders():
     """The folder of --models is a link to another one, or is made again."""
     with tempfile.TemporaryDirectory() as name:
@@ -664,11 +680,12 @@ def too_large_to_be_loaded():
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
           client_that_does_not_wait, sighup, watched, files_beside_programs, tokenizers_that_count,
-          replaced_folders, versions, reloads_under_load, loads_and_unloads,
-          changes_without_a_pause, files_replaced_under_load, sequences_go_on, pipelines_follow,
-          stop_while_loading, too_many_changes, loaded_when_called, loaded_by_many_clients,
-          loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
-          pipelines_of_methods_that_are_not_loaded, too_large_to_be_loaded)
+          reasons_without_folders, replaced_folders, versions, reloads_under_load,
+          loads_and_unloads, changes_without_a_pause, files_replaced_under_load, sequences_go_on,
+          pipelines_follow, stop_while_loading, too_many_changes, loaded_when_called,
+          loaded_by_many_clients, loaded_for_lists_and_pipelines,
+          methods_of_a_file_that_is_not_loaded, pipelines_of_methods_that_are_not_loaded,
+          too_large_to_be_loaded)
 
 
 def main():
