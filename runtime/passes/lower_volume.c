@@ -9,8 +9,6 @@
  */
 #include "config.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "runtime/ops/apply.h"
 #include "runtime/ops/conv.h"
@@ -129,6 +127,9 @@ enum status rt_lower_volume(struct rt_graph *graph, uint32_t args[RT_CONV_ARGS],
                             struct rt_dim depth, struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
+    struct rt_dim least = rt_dim_max(&graph->dims, depth, rt_dim_of(1));
+    TRY(rt_dim_require_equal(&graph->dims, depth, least,
+                             "planes (the kernel is deeper than the padded volume)", err));
     TRY(make_image(graph, args, depth, &args[RT_CONV_X], err));
     TRY(flatten_weights(graph, &args[RT_CONV_W], err));
     static const uint8_t lists[] = {RT_CONV_STRIDE, RT_CONV_PADDING, RT_CONV_DILATION,

@@ -246,8 +246,8 @@ UNIT_RUNTIME_TESTS = %D%/test_activate %D%/test_adapt %D%/test_speculation %D%/t
 	%D%/test_narrow %D%/test_oracle %D%/test_packed %D%/test_passes %D%/test_permute \
 	%D%/test_pipeline %D%/test_pipeline_state %D%/test_profile %D%/test_ptd \
 	%D%/test_quantize %D%/test_random %D%/test_reduce_rows %D%/test_release \
-	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm %D%/test_winograd \
-	%D%/test_xnnpack
+	%D%/test_signature %D%/test_state %D%/test_steps %D%/test_vm %D%/test_volume \
+	%D%/test_winograd %D%/test_xnnpack
 check_PROGRAMS += $(UNIT_RUNTIME_TESTS)
 TESTS += $(UNIT_RUNTIME_TESTS)
 %C%_test_xnnpack_SOURCES = %D%/test_xnnpack.c %D%/xnn_sample.c %D%/xnn_sample.h
@@ -311,6 +311,9 @@ PASS_SUPPORT = %D%/pass_support.c %D%/pass_support.h %D%/graph_support.c %D%/gra
 %C%_test_conv_group_SOURCES = %D%/test_conv_group.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_conv_group_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_conv_group_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
+%C%_test_volume_SOURCES = %D%/test_volume.c %D%/graph_support.c %D%/graph_support.h
+%C%_test_volume_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_volume_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 %C%_test_expand_dw_SOURCES = %D%/test_expand_dw.c %D%/graph_support.c %D%/graph_support.h
 %C%_test_expand_dw_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_expand_dw_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
