@@ -199,6 +199,26 @@ void tools_find(struct span tools, struct span text, struct tools_calls *out)
     }
 }
 
+/* Where the object at |at| ends; NULL: it is cut. json_skip() need not take it: a model may write a
+ * key twice, or more keys than that counts. */
+static const uint8_t *object_end(const uint8_t *at, const uint8_t *end)
+{
+    size_t depth = 0;
+    bool is_quoted = false;
+    for (; at < end; at++) {
+        if (is_quoted && *at == '\\') {
+            at++;
+        } else if (*at == '"') {
+            is_quoted = !is_quoted;
+        } else if (!is_quoted && *at == '{') {
+            depth++;
+        } else if (!is_quoted && *at == '}' && depth > 0 && --depth == 0) {
+            return at + 1;
+        }
+    }
+    return NULL;
+}
+
 void tools_find_cut(struct span tools, struct span chosen, struct span text,
                     struct tools_calls *out)
 {
@@ -210,18 +230,21 @@ void tools_find_cut(struct span tools, struct span chosen, struct span text,
     bool is_read = json_object(&in, &ignored) == ST_OK;
     while (is_read && json_member(&in, &key, &ignored) == ST_OK && !in.is_closed) {
         json_peek(&in); /* moves to the value */
-        const uint8_t *begin = in.at;
-        is_read = json_skip(&in, &ignored) == ST_OK;
-        const uint8_t *end = is_read ? in.at : text.ptr + text.len;
+        const uint8_t *begin = in.at, *end = text.ptr + text.len;
         if (json_string_is(&key, "arguments")) {
-            call.arguments = span_of(begin, (size_t)(end - begin));
-        } else if (is_read && json_string_is(&key, "name")) {
-            call.name = span_of(begin, (size_t)(end - begin));
+            const uint8_t *stop = object_end(begin, end);
+            is_read = stop != NULL;
+            in.at = stop ? stop : end;
+            call.arguments = span_of(begin, (size_t)(in.at - begin));
+        } else {
+            is_read = json_skip(&in, &ignored) == ST_OK;
+            bool is_name = is_read && json_string_is(&key, "name");
+            call.name = is_name ? span_of(begin, (size_t)(in.at - begin)) : call.name;
         }
     }
     out->calls[0] = call;
     out->count = call.name.len > 0;
-    out->is_cut = true;
+    out->is_cut = !in.is_closed;
     out->text_bytes = 0;
 }
 

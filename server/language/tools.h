@@ -36,9 +36,12 @@ struct tools_calls {
  * call |out->count| is 0, and all of the text is the answer. */
 void tools_find(struct span tools, struct span text, struct tools_calls *out);
 
-/* Likewise, of an answer that has to be a call and has ended too early: its one call, as far as it
- * goes. |chosen|: the function to call; empty: any. A call of which not even the name is there is
- * none, and no text either. */
+/*
+ * Likewise, of an answer that has to be a call and is none for tools_find(). Mostly it has ended
+ * too early: its one call, as far as it goes. |chosen|: the function to call; empty: any. A call of
+ * which not even the name is there is none, and no text either. The call may also be whole and have
+ * arguments that tools_find() refuses, such as keys that repeat.
+ */
 void tools_find_cut(struct span tools, struct span chosen, struct span text,
                     struct tools_calls *out);
 
