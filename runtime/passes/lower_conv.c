@@ -70,17 +70,18 @@ static bool is_depthwise(const struct rt_graph *graph, const uint32_t args[RT_CO
 
 /*
  * Does the device have a kernel for groups as small as these? It reads a power of two of channels
- * for as many others, and is fast for kernels 3 wide.
+ * for as many others, and is fast for kernels 3 wide with steps of one or two pixels.
  */
 static bool has_small_groups(const struct rt_graph *graph, const uint32_t args[RT_CONV_ARGS])
 {
     const struct rt_value *w = &graph->values[args[RT_CONV_W]];
     int64_t groups = graph->values[args[RT_CONV_GROUPS]].i.value, group = w->dims[1].value;
     int64_t channels = w->dims[0].value;
+    const struct rt_value *stride = &graph->values[args[RT_CONV_STRIDE]];
     return !graph->values[args[RT_CONV_TRANSPOSED]].b && group > 1 && group <= graph->group_max &&
            (group & (group - 1)) == 0 && channels == groups * group &&
            channels >= graph->group_max && rt_dim_is(w->dims[w->rank - 1], 3) &&
-           graph->values[args[RT_CONV_STRIDE]].ints[0].value <= 2;
+           stride->ints[stride->count - 1].value <= 2;
 }
 
 /* [C, I, H, W] in the order of |axes|: the weights of all channels for each tap are neighbours. */

@@ -26,14 +26,14 @@ struct conv {
     int64_t channels, outs, groups, height, width, kernel, stride, dilation;
 };
 
-static uint32_t convolve(struct fixture *f, const struct conv *c, uint32_t x)
+static uint32_t convolve(struct fixture *f, const struct conv *c, int64_t lines, uint32_t x)
 {
     int64_t padding = c->kernel / 2;
     uint32_t args[] = {
         x,
         CONSTANT(5, c->outs, c->channels / c->groups, c->kernel, c->kernel),
         CONSTANT(3, c->outs),
-        INTS(c->stride, c->stride),
+        INTS(lines, c->stride),
         INTS(padding, padding),
         INTS(c->dilation, c->dilation),
         rt_graph_bool(&f->graph, false),
@@ -43,12 +43,13 @@ static uint32_t convolve(struct fixture *f, const struct conv *c, uint32_t x)
     return apply(f, "convolution", args, 9);
 }
 
-static uint32_t count_groups(const struct conv *c, uint32_t group_max)
+/* |lines|: the stride from one line of the result to the next. */
+static uint32_t count_groups(const struct conv *c, int64_t lines, uint32_t group_max)
 {
     struct fixture storage = {.device = NULL}, *f = &storage;
     graph_begin(f);
     f->graph.group_max = group_max;
-    give(f, convolve(f, c, INPUT(1, c->channels, c->height, c->width)));
+    give(f, convolve(f, c, lines, INPUT(1, c->channels, c->height, c->width)));
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
     uint32_t count = count_ops(f, "conv_group");
     rt_graph_fini(&f->graph);
@@ -66,10 +67,11 @@ static void small_groups_are_chosen(void **state)
         {64, 64, 8, 14, 14, 5, 1, 1},  {64, 64, 8, 14, 14, 3, 3, 1}, {8, 8, 2, 14, 14, 3, 1, 1},
     };
     (void)state;
-    assert_int_equal(count_groups(&usual, 16), 1);
-    assert_int_equal(count_groups(&usual, 0), 0); /* the device has no kernel */
+    assert_int_equal(count_groups(&usual, 1, 16), 1);
+    assert_int_equal(count_groups(&usual, 3, 16), 1);
+    assert_int_equal(count_groups(&usual, 1, 0), 0); /* the device has no kernel */
     for (size_t i = 0; i < LENGTH(others); i++) {
-        assert_int_equal(count_groups(&others[i], 16), 0);
+        assert_int_equal(count_groups(&others[i], 1, 16), 0);
     }
 }
 
@@ -79,7 +81,7 @@ static size_t solve(struct hal_device *device, const struct conv *c, bool in_gro
     struct fixture storage = {.device = device}, *f = &storage;
     graph_begin(f);
     f->graph.group_max = in_groups ? hal_device_props(device)->group_max : 0;
-    give(f, convolve(f, c, CONSTANT(1, 2, c->channels, c->height, c->width)));
+    give(f, convolve(f, c, c->stride, CONSTANT(1, 2, c->channels, c->height, c->width)));
     give(f, CONSTANT(0, LENGTH(numbers))); /* folding makes some times what constants take */
     assert_ok(f->err, rt_pass_lower(&f->graph, &f->err));
     assert_int_equal(count_ops(f, "conv_group"), f->graph.group_max > 0);
