@@ -400,10 +400,12 @@ def pipes():
     with folder_of("add", "digits") as folder:
         os.mkfifo(folder / "add.card.json")
         os.mkfifo(folder / "tokenizer.json")
+        shutil.copy(MODELS / "chat" / "model.pte", folder / "chat.pte")
         with Daemon(["--models", str(folder)]) as daemon:
             expect("digits", state_of(daemon.port), ("READY", None))
-            state, reason = state_of(daemon.port, "add")
-            expect("add", (state, reason.partition(":")[0]), ("UNAVAILABLE", "add.card.json"))
+            for name, pipe in (("add", "add.card.json"), ("chat", "tokenizer.json")):
+                state, reason = state_of(daemon.port, name)
+                expect(name, (state, reason.partition(":")[0]), ("UNAVAILABLE", pipe))
 
 
 # ---- the schema, and pte -------------------------------------------------------------------------
