@@ -65,21 +65,37 @@ static uint64_t bytes_at(const char *path)
     return origin_file_read(path, &file) == 0 ? file.bytes : 0;
 }
 
+/* The files that were said to hold the weights of a program. */
+struct said_data {
+    uint32_t count;
+    uint64_t bytes, hash; /* of all of them */
+};
+
+static struct said_data find_said_data(const struct options *options, const char *name)
+{
+    struct said_data said = {0};
+    for (uint32_t i = 0; i < options->data_count; i++) {
+        const struct option_model *data = &options->data[i];
+        char path[PATH_MAX];
+        struct error ignored;
+        if (!span_equal(span_str(name), span_of(data->name, data->name_len))) {
+            continue;
+        }
+        said.count++;
+        if (catalog_place(options, data->path, path, sizeof(path), &ignored) == ST_OK) {
+            said.bytes += bytes_at(path);
+            said.hash += origin_hash_at(path);
+        }
+    }
+    return said;
+}
+
 /* Of the files that hold the weights of the program |file|, as far as names tell. */
 static uint64_t data_bytes(const struct options *options, const struct catalog_file *file)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = find_said_data(options, file->name).bytes;
     char path[PATH_MAX];
     size_t len = strlen(file->path), suffix = strlen(SUFFIX);
-    for (uint32_t i = 0; i < options->data_count; i++) {
-        const struct option_model *data = &options->data[i];
-        if (span_equal(span_str(file->name), span_of(data->name, data->name_len))) {
-            struct error ignored;
-            bool is_placed =
-                catalog_place(options, data->path, path, sizeof(path), &ignored) == ST_OK;
-            bytes += is_placed ? bytes_at(path) : 0;
-        }
-    }
     bool has_stem = len > suffix && strcmp(file->path + len - suffix, SUFFIX) == 0;
     if (bytes == 0 && has_stem &&
         snprintf(path, sizeof(path), "%.*s.ptd", (int)(len - suffix), file->path) < PATH_MAX) {
@@ -138,7 +154,8 @@ static void hash_beside(struct lister *lister, struct catalog_file *file)
     }
     file->id.words = origin_hash_words(
         file->path, options_find_tokenizer(lister->options, span_str(file->name)));
-    file->id.data = lister->data;
+    const struct said_data said = find_said_data(lister->options, file->name);
+    file->id.data = said.count > 0 ? said.hash : lister->data;
 }
 
 static enum status add(struct lister *lister, struct span name, uint32_t version, const char *path,

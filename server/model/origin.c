@@ -70,8 +70,7 @@ static uint64_t hash_file(const char *name, const struct origin_file *file)
     return mix(mix(hash, file->modified_ns), file->is_readable);
 }
 
-/* 0: there is no such file. */
-static uint64_t hash_at(const char *path)
+uint64_t origin_hash_at(const char *path)
 {
     struct origin_file file;
     return origin_file_read(path, &file) == 0 ? hash_file(path, &file) : 0;
@@ -87,11 +86,11 @@ uint64_t origin_hash_words(const char *program, const char *said)
         !sidecar_has_tokenizer(&sidecars)) {
         return 0;
     }
-    uint64_t sum = hash_at(sidecars.tokenizer);
+    uint64_t sum = origin_hash_at(sidecars.tokenizer);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[PATH_MAX];
         sidecar_find(&sidecars, names[i], path);
-        sum += hash_at(path);
+        sum += origin_hash_at(path);
     }
     return sum;
 }
@@ -107,7 +106,7 @@ uint64_t origin_hash_data(const char *folder)
             strcmp(entry->d_name + len - end, suffix) == 0) {
             char path[PATH_MAX];
             int size = snprintf(path, sizeof(path), "%s%s", folder, entry->d_name);
-            sum += size < PATH_MAX ? hash_at(path) : 0;
+            sum += size < PATH_MAX ? origin_hash_at(path) : 0;
         }
     }
     if (dir) {

@@ -29,7 +29,7 @@ struct origin_file {
 struct origin_id {
     struct origin_file program, card;
     uint64_t words; /* a hash of the same of its tokenizer and what is read with that */
-    uint64_t data;  /* likewise of the files of weights in its folder */
+    uint64_t data;  /* likewise of its files of weights that were said, or of all in its folder */
 };
 
 struct origin {
@@ -61,6 +61,9 @@ struct origin {
 
 /* What stat() says of the file at |path|. Returns 0 or an errno; then |out_file| is all zero. */
 int origin_file_read(const char *path, struct origin_file *out_file);
+
+/* A hash of the path and of what stat() says of its file. 0: there is none. */
+uint64_t origin_hash_at(const char *path);
 
 /* The hash of the tokenizer of |program|, and of the files that are read with it. |said|: the
  * tokenizer that was said for it, or NULL. 0: there is none. */

@@ -286,6 +286,26 @@ def tokenizers_that_count():
             expect("loads", (loads_of(daemon, "digits"), loads_of(daemon, "said")), (1, 1))
 
 
+def weights_that_count():
+    """The weights of a model are in the files of its --data; others in its folder change nothing.
+    A model that failed may have failed because of them."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        put(folder, "broken", None)
+        weights = folder / "weights"
+        weights.write_bytes(b"x")
+        with Daemon(["--models", name, "--watch", f"--data=broken={weights}"]) as daemon:
+            def tries():
+                return daemon.read_log().count("broken.pte: ")
+            wait_until("the first try", lambda: tries() == 1)
+            (folder / "other.ptd").write_bytes(b"x")
+            put(folder, "add", "add")
+            wait_for_state(daemon, "add", "READY")
+            expect("tries", tries(), 1)
+            weights.write_bytes(b"longer")
+            wait_until("the second try", lambda: tries() == 2)
+
+
 def reasons_without_folders():
     """Clients see why a tokenizer does not fit, but not where it is."""
     with tempfile.TemporaryDirectory() as name:
@@ -680,12 +700,12 @@ def too_large_to_be_loaded():
 
 CHECKS = (only_for_administrators, admin_socket_of_systemd, load_and_unload, refused_changes,
           client_that_does_not_wait, sighup, watched, files_beside_programs, tokenizers_that_count,
-          reasons_without_folders, replaced_folders, versions, reloads_under_load,
-          loads_and_unloads, changes_without_a_pause, files_replaced_under_load, sequences_go_on,
-          pipelines_follow, stop_while_loading, too_many_changes, loaded_when_called,
-          loaded_by_many_clients, loaded_for_lists_and_pipelines,
-          methods_of_a_file_that_is_not_loaded, pipelines_of_methods_that_are_not_loaded,
-          too_large_to_be_loaded)
+          weights_that_count, reasons_without_folders, replaced_folders, versions,
+          reloads_under_load, loads_and_unloads, changes_without_a_pause,
+          files_replaced_under_load, sequences_go_on, pipelines_follow, stop_while_loading,
+          too_many_changes, loaded_when_called, loaded_by_many_clients,
+          loaded_for_lists_and_pipelines, methods_of_a_file_that_is_not_loaded,
+          pipelines_of_methods_that_are_not_loaded, too_large_to_be_loaded)
 
 
 def main():
