@@ -42,9 +42,10 @@ class Guarded:
         self.path.write_text("\n".join(lines) + "\n")
 
     def reload(self, said):
-        """Sends SIGHUP and waits for a line of the log."""
+        """Sends SIGHUP and waits for a new line of the log."""
+        begin = len(self.daemon.read_log())
         self.daemon.process.send_signal(signal.SIGHUP)
-        self.daemon.wait_for(said)
+        self.daemon.wait_for(said, begin)
 
     def __enter__(self):
         self.daemon.__enter__()

@@ -7,14 +7,12 @@ usage: run_config.py, with top_srcdir and top_builddir in the environment.
 """
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from load import wait_until
 from run_http import (MODELS, PTED, SOURCE, TIMEOUT_S, Client, Daemon, Failure, Report,
                       build_request, expect)
 from run_daemon import infer
@@ -311,9 +309,9 @@ def schema():
 def hang_up(daemon, text, log):
     """SIGHUP with another document; waits until the log has |log| once more."""
     daemon.document.write_text(text)
-    count = len(re.findall(log, daemon.read_log()))
+    begin = len(daemon.read_log())
     os.kill(daemon.process.pid, signal.SIGHUP)
-    wait_until(log, lambda: len(re.findall(log, daemon.read_log())) > count)
+    daemon.wait_for(log, begin)
 
 
 def reload():

@@ -86,11 +86,12 @@ class Daemon:
             return self.log_path.read_text() if self.log_path.exists() else ""
         return self.log.read()
 
-    def wait_for(self, pattern):
+    def wait_for(self, pattern, begin=0):
+        """|begin|: of the log's characters, the first one that counts."""
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             ended = self.process.poll() is not None
-            found = re.search(pattern, self.read_log())
+            found = re.search(pattern, self.read_log()[begin:])
             if found:
                 return found
             if ended:
