@@ -642,7 +642,7 @@ def test_memory_of_maps():
             return
         expect("one that never fits", status, 413)
         expect("why", "the memory for requests has" in answer["error"], True)
-        in_threads(6, lambda _: expect("it waits", ask_for(2000)[0], 200))
+        in_threads(3, lambda _: expect("it waits", ask_for(2000)[0], 200))
         status, stats = ask(daemon.port, "/v2/models/stats")
         expect("all is given back", stats["memory"]["used"], 0)
 
