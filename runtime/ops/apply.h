@@ -19,4 +19,12 @@ MUST_CHECK enum status rt_op_apply(struct rt_graph *graph, const struct rt_op *o
 MUST_CHECK enum status rt_op_convert(struct rt_graph *graph, uint32_t value, enum dtype dtype,
                                      uint32_t *out_value, struct error *err);
 
+/* |value| with other dims; the order of its elements stays. |dims| are copied. */
+MUST_CHECK enum status rt_op_view(struct rt_graph *graph, uint32_t value, const struct rt_dim *dims,
+                                  uint8_t rank, uint32_t *out_value, struct error *err);
+
+/* Dim d of the output is dim order[d] of |value|. */
+MUST_CHECK enum status rt_op_permute(struct rt_graph *graph, uint32_t value, const uint8_t *order,
+                                     uint8_t rank, uint32_t *out_value, struct error *err);
+
 #endif

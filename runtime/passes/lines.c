@@ -55,13 +55,6 @@ static uint32_t entry_list(struct rt_graph *graph, uint32_t list, uint32_t axis)
     return rt_graph_ints(graph, &one, 1);
 }
 
-static enum status make_view(struct rt_graph *graph, uint32_t value, const struct rt_dim *dims,
-                             uint32_t rank, uint32_t *out, struct error *err)
-{
-    uint32_t args[] = {value, rt_graph_ints(graph, dims, rank)};
-    return rt_op_apply(graph, RT_OP(view), args, 2, graph->values[value].dtype, out, err);
-}
-
 /* The axis of a convolution of two axes along which there is one pixel and one tap; 0: none. */
 static uint8_t unit_axis(const struct rt_rewrite *rw, const struct rt_node *node)
 {
@@ -97,9 +90,9 @@ static enum status make_line(struct rt_rewrite *rw, const struct rt_node *node, 
         args[lists[i]] = entry_list(graph, args[lists[i]], other);
     }
     args[RT_CONV_X] = under_view(rw, args[RT_CONV_X]);
-    TRY(make_view(graph, args[RT_CONV_W], dims, LINE_RANK, &args[RT_CONV_W], err));
+    TRY(rt_op_view(graph, args[RT_CONV_W], dims, LINE_RANK, &args[RT_CONV_W], err));
     TRY(rt_op_apply(graph, RT_OP(convolution), args, RT_CONV_ARGS, image.dtype, &out, err));
-    TRY(make_view(graph, out, image.dims, image.rank, &out, err));
+    TRY(rt_op_view(graph, out, image.dims, image.rank, &out, err));
     rt_rewrite_replace(rw, from, out);
     return ST_OK;
 }
@@ -123,7 +116,7 @@ static enum status move_activation(struct rt_rewrite *rw, const struct rt_node *
         return ST_OK;
     }
     TRY(rt_op_apply(graph, node->op, args, node->arg_count, image.dtype, &out, err));
-    TRY(make_view(graph, out, image.dims, image.rank, &out, err));
+    TRY(rt_op_view(graph, out, image.dims, image.rank, &out, err));
     rt_rewrite_replace(rw, from, out);
     return ST_OK;
 }
@@ -138,7 +131,7 @@ static enum status join_views(struct rt_rewrite *rw, const struct rt_node *node,
         return ST_OK;
     }
     if (!rt_value_same_dims(&graph->values[inner], &v)) {
-        TRY(make_view(graph, inner, v.dims, v.rank, &out, err));
+        TRY(rt_op_view(graph, inner, v.dims, v.rank, &out, err));
     }
     rt_rewrite_replace(rw, from, out);
     return ST_OK;

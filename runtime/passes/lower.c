@@ -103,9 +103,8 @@ static enum status make_matmul(struct rt_graph *graph, const struct rt_product *
     enum dtype dtype = graph->values[p->x].dtype;
     uint32_t args[] = {p->x, p->weights};
     if (p->is_transposed) {
-        const struct rt_dim order[] = {rt_dim_of(1), rt_dim_of(0)};
-        uint32_t permute[] = {p->weights, rt_graph_ints(graph, order, 2)};
-        TRY(rt_op_apply(graph, RT_OP(permute), permute, 2, dtype, &args[1], err));
+        static const uint8_t order[] = {1, 0};
+        TRY(rt_op_permute(graph, p->weights, order, 2, &args[1], err));
     }
     TRY(rt_op_apply(graph, RT_OP(matmul), args, 2, dtype, out, err));
     TRY(add(graph, *out, p->bias, out, err));
@@ -150,18 +149,17 @@ static const struct rt_node *producer(const struct rt_graph *graph, uint32_t val
  * its last dim is not the argument's last one then, so that rows would have to be moved anyway.
  */
 static bool untransposed_order(const struct rt_graph *graph, const struct rt_node *permute,
-                               struct rt_dim order[SHAPE_RANK_MAX], bool *out_is_identity)
+                               uint8_t order[SHAPE_RANK_MAX], bool *out_is_identity)
 {
     const struct rt_value *list = rt_node_arg(graph, permute, 1);
     uint8_t rank = (uint8_t)list->count;
     *out_is_identity = true;
     for (uint32_t d = 0; d < rank; d++) {
         uint32_t from = d + 2 < rank ? d : 2u * rank - 3 - d;
-        uint8_t dim = rt_dim_from_first(list->ints[from].value, rank);
-        order[d] = rt_dim_of(dim);
-        *out_is_identity &= dim == d;
+        order[d] = rt_dim_from_first(list->ints[from].value, rank);
+        *out_is_identity &= order[d] == d;
     }
-    return rank >= 2 && rt_dim_is(order[rank - 1], rank - 1);
+    return rank >= 2 && order[rank - 1] == rank - 1;
 }
 
 /* A view of |value| with the dims of |like|, the last two exchanged. */
@@ -173,8 +171,7 @@ static enum status view_transposed(struct rt_graph *graph, uint32_t value,
     memcpy(dims, like->dims, rank * sizeof(dims[0]));
     dims[rank - 2] = like->dims[rank - 1];
     dims[rank - 1] = like->dims[rank - 2];
-    const uint32_t args[] = {value, rt_graph_ints(graph, dims, rank)};
-    return rt_op_apply(graph, RT_OP(view), args, 2, like->dtype, out, err);
+    return rt_op_view(graph, value, dims, rank, out, err);
 }
 
 static bool same_matrices(const struct rt_value *a, const struct rt_value *b)
@@ -196,7 +193,7 @@ static enum status transposed(struct rt_graph *graph, uint32_t value, uint32_t *
     uint32_t inner = view ? view->args[0] : value;
     const struct rt_value *v = &graph->values[value], *from = &graph->values[inner];
     const struct rt_node *permute = producer(graph, inner, RT_KNOWN_permute);
-    struct rt_dim order[SHAPE_RANK_MAX];
+    uint8_t order[SHAPE_RANK_MAX];
     bool is_identity;
     *out = 0;
     if (!permute || !same_matrices(v, from) ||
@@ -205,8 +202,7 @@ static enum status transposed(struct rt_graph *graph, uint32_t value, uint32_t *
     }
     uint32_t made = permute->args[0];
     if (!is_identity) {
-        const uint32_t args[] = {made, rt_graph_ints(graph, order, from->rank)};
-        TRY(rt_op_apply(graph, RT_OP(permute), args, 2, from->dtype, &made, err));
+        TRY(rt_op_permute(graph, made, order, from->rank, &made, err));
     }
     if (view) {
         TRY(view_transposed(graph, made, &graph->values[value], &made, err));

@@ -85,22 +85,17 @@ static bool has_small_groups(const struct rt_graph *graph, const uint32_t args[R
 }
 
 /* [C, I, H, W] in the order of |axes|: the weights of all channels for each tap are neighbours. */
-static enum status weights_by_tap(struct rt_graph *graph, uint32_t weights, const int64_t axes[4],
+static enum status weights_by_tap(struct rt_graph *graph, uint32_t weights, const uint8_t axes[4],
                                   uint32_t *out, struct error *err)
 {
     const struct rt_value *w = &graph->values[weights];
     struct rt_dim dims[4] = {w->dims[0], w->dims[1], rt_dim_of(1), w->dims[w->rank - 1]};
-    struct rt_dim order[4];
+    uint32_t view;
     if (w->rank == 4) {
         dims[2] = w->dims[2];
     }
-    for (int i = 0; i < 4; i++) {
-        order[i] = rt_dim_of(axes[i]);
-    }
-    uint32_t view_args[] = {weights, rt_graph_ints(graph, dims, 4)}, view;
-    TRY(rt_op_apply(graph, RT_OP(view), view_args, 2, DT_F32, &view, err));
-    uint32_t args[] = {view, rt_graph_ints(graph, order, 4)};
-    return rt_op_apply(graph, RT_OP(permute), args, 2, DT_F32, out, err);
+    TRY(rt_op_view(graph, weights, dims, 4, &view, err));
+    return rt_op_permute(graph, view, axes, 4, out, err);
 }
 
 /* Are the taps of a kernel's row neighbours in the input and in the sum, with all their channels?
@@ -117,16 +112,15 @@ static enum status weights_by_row(struct rt_graph *graph, uint32_t weights, stru
                                   uint32_t *out, struct error *err)
 {
     const struct rt_value *w = &graph->values[weights];
-    struct rt_dim order[4] = {rt_dim_of(0)}, dims[2] = {w->dims[0], depth};
-    uint8_t rank = w->rank;
+    struct rt_dim dims[2] = {w->dims[0], depth};
+    uint8_t order[4] = {0}, rank = w->rank;
+    uint32_t moved;
     for (uint8_t d = 2; d < rank; d++) {
-        order[d - 1] = rt_dim_of(d);
+        order[d - 1] = d;
     }
-    order[rank - 1] = rt_dim_of(1);
-    uint32_t args[] = {weights, rt_graph_ints(graph, order, rank)}, moved;
-    TRY(rt_op_apply(graph, RT_OP(permute), args, 2, DT_F32, &moved, err));
-    uint32_t view_args[] = {moved, rt_graph_ints(graph, dims, 2)};
-    return rt_op_apply(graph, RT_OP(view), view_args, 2, DT_F32, out, err);
+    order[rank - 1] = 1;
+    TRY(rt_op_permute(graph, weights, order, rank, &moved, err));
+    return rt_op_view(graph, moved, dims, 2, out, err);
 }
 
 /* The sum of an output has so many products. */
@@ -216,7 +210,7 @@ static enum status even_channels(struct rt_graph *graph, uint32_t args[RT_CONV_A
 static enum status make_packed(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
                                struct rt_dim outs, uint32_t *out, struct error *err)
 {
-    static const int64_t depthwise[4] = {2, 3, 1, 0}, grouped[4] = {2, 1, 3, 0};
+    static const uint8_t depthwise[4] = {2, 3, 1, 0}, grouped[4] = {2, 1, 3, 0};
     const struct rt_op *op = RT_OP(conv);
     uint8_t axes = axes_of(graph, from[RT_CONV_X]);
     uint32_t packed;

@@ -92,22 +92,15 @@ enum status rt_lower_tile_crop(struct rt_graph *graph, const struct rt_node *nod
                                struct error *err)
 {
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
-    static const int64_t axes[5] = {1, 3, 0, 2, 4};
-    struct rt_dim dims[4], order[5];
+    static const uint8_t order[5] = {1, 3, 0, 2, 4};
+    struct rt_dim dims[4];
     const struct rt_value *image = rt_node_arg(graph, node, 0);
     memcpy(dims, rt_node_out(graph, node, 0)->dims, sizeof(dims));
     int64_t side = rt_node_arg(graph, node, 1)->i.value;
-    enum dtype dtype = image->dtype;
     struct rt_dim cut[5] = {image->dims[0], rt_dim_of(image->dims[1].value / side), rt_dim_of(side),
                             rt_dim_of(image->dims[2].value / side), rt_dim_of(side)};
-    for (int i = 0; i < 5; i++) {
-        order[i] = rt_dim_of(axes[i]);
-    }
-    uint32_t value = node->args[0];
-    uint32_t view[] = {value, rt_graph_ints(graph, cut, 5)};
-    TRY(rt_op_apply(graph, RT_OP(view), view, 2, dtype, &value, err));
-    uint32_t permute[] = {value, rt_graph_ints(graph, order, 5)};
-    TRY(rt_op_apply(graph, RT_OP(permute), permute, 2, dtype, &value, err));
-    uint32_t join[] = {value, rt_graph_ints(graph, dims, 4)};
-    return rt_op_apply(graph, RT_OP(view), join, 2, dtype, outs, err);
+    uint32_t value;
+    TRY(rt_op_view(graph, node->args[0], cut, 5, &value, err));
+    TRY(rt_op_permute(graph, value, order, 5, &value, err));
+    return rt_op_view(graph, value, dims, 4, outs, err);
 }

@@ -44,8 +44,7 @@ enum status rt_lower_mixed_linear(struct rt_graph *graph, const struct rt_node *
     if (graph->values[scales].rank == 2) {
         dims[1] = graph->values[scales].dims[1];
     }
-    uint32_t view[] = {scales, rt_graph_ints(graph, dims, 2)};
-    TRY(rt_op_apply(graph, RT_OP(view), view, 2, graph->values[scales].dtype, &scales, err));
+    TRY(rt_op_view(graph, scales, dims, 2, &scales, err));
     uint32_t args[] = {weights, scales, rt_graph_int(graph, rt_dim_of(k.value / dims[1].value))};
     TRY(rt_op_apply(graph, RT_OP(dequantize_groups), args, 3, DT_F32, &floats, err));
     struct rt_product p = {x, floats, none, none, n, true};

@@ -31,26 +31,6 @@ bool rt_lower_is_volume(const struct rt_graph *graph, const uint32_t from[RT_CON
     return w->rank == RANK && is_plain && w->dims[DEPTH].value <= DEPTH_MAX;
 }
 
-static enum status permute(struct rt_graph *graph, const int64_t *order, uint32_t rank,
-                           uint32_t *value, struct error *err)
-{
-    struct rt_dim dims[RANK];
-    for (uint32_t d = 0; d < rank; d++) {
-        dims[d] = rt_dim_of(order[d]);
-    }
-    uint32_t args[] = {*value, rt_graph_ints(graph, dims, rank)};
-    enum dtype dtype = graph->values[*value].dtype;
-    return rt_op_apply(graph, RT_OP(permute), args, 2, dtype, value, err);
-}
-
-static enum status view(struct rt_graph *graph, const struct rt_dim *dims, uint32_t rank,
-                        uint32_t *value, struct error *err)
-{
-    uint32_t args[] = {*value, rt_graph_ints(graph, dims, rank)};
-    enum dtype dtype = graph->values[*value].dtype;
-    return rt_op_apply(graph, RT_OP(view), args, 2, dtype, value, err);
-}
-
 /* Entry |axis| of a list that has one entry for each of three axes, or one for all. */
 static int64_t entry(const struct rt_graph *graph, uint32_t list, uint32_t axis)
 {
@@ -98,22 +78,22 @@ static enum status gather_planes(struct rt_graph *graph, const uint32_t from[RT_
 static enum status make_image(struct rt_graph *graph, const uint32_t from[RT_CONV_ARGS],
                               struct rt_dim depth, uint32_t *x, struct error *err)
 {
-    TRY(permute(graph, (const int64_t[]){0, 2, 3, 4, 1}, RANK, x, err));
+    TRY(rt_op_permute(graph, *x, (const uint8_t[]){0, 2, 3, 4, 1}, RANK, x, err));
     TRY(pad_depth(graph, entry(graph, from[RT_CONV_PADDING], 0), x, err));
     TRY(gather_planes(graph, from, depth, x, err));
     const struct rt_dim *of = graph->values[*x].dims;
     struct rt_dim planes = rt_dim_mul(&graph->dims, of[0], of[1]);
-    TRY(view(graph, (const struct rt_dim[]){planes, of[2], of[3], of[4]}, 4, x, err));
-    return permute(graph, (const int64_t[]){0, 3, 1, 2}, 4, x, err);
+    TRY(rt_op_view(graph, *x, (const struct rt_dim[]){planes, of[2], of[3], of[4]}, 4, x, err));
+    return rt_op_permute(graph, *x, (const uint8_t[]){0, 3, 1, 2}, 4, x, err);
 }
 
 /* [O, C, D, H, W] as [O, D * C, H, W]. */
 static enum status flatten_weights(struct rt_graph *graph, uint32_t *w, struct error *err)
 {
-    TRY(permute(graph, (const int64_t[]){0, 2, 1, 3, 4}, RANK, w, err));
+    TRY(rt_op_permute(graph, *w, (const uint8_t[]){0, 2, 1, 3, 4}, RANK, w, err));
     const struct rt_dim *of = graph->values[*w].dims;
     struct rt_dim channels = rt_dim_mul(&graph->dims, of[1], of[2]);
-    return view(graph, (const struct rt_dim[]){of[0], channels, of[3], of[4]}, 4, w, err);
+    return rt_op_view(graph, *w, (const struct rt_dim[]){of[0], channels, of[3], of[4]}, 4, w, err);
 }
 
 /* A list without its entry for the depth. */
@@ -146,7 +126,7 @@ enum status rt_lower_planes_as(struct rt_graph *graph, uint32_t like, uint32_t *
     OBJ_CHECK(graph, RT_GRAPH_MAGIC);
     const struct rt_dim *of = graph->values[like].dims;
     const struct rt_dim dims[] = {of[0], of[2], of[3], of[4], of[1]};
-    TRY(permute(graph, (const int64_t[]){0, 2, 3, 1}, 4, planes, err));
-    TRY(view(graph, dims, RANK, planes, err));
-    return permute(graph, (const int64_t[]){0, 4, 1, 2, 3}, RANK, planes, err);
+    TRY(rt_op_permute(graph, *planes, (const uint8_t[]){0, 2, 3, 1}, 4, planes, err));
+    TRY(rt_op_view(graph, *planes, dims, RANK, planes, err));
+    return rt_op_permute(graph, *planes, (const uint8_t[]){0, 4, 1, 2, 3}, RANK, planes, err);
 }

@@ -43,8 +43,7 @@ static enum status spread(struct rt_graph *graph, uint32_t v, uint8_t rank, uint
     for (uint8_t i = 0; i < rank; i++) {
         dims[i] = i == axis ? graph->values[v].dims[0] : rt_dim_of(1);
     }
-    uint32_t args[] = {v, rt_graph_ints(graph, dims, rank)};
-    return rt_op_apply(graph, RT_OP(view), args, 2, DT_F32, out, err);
+    return rt_op_view(graph, v, dims, rank, out, err);
 }
 
 static enum status scale_and_shift(struct rt_graph *graph, const uint32_t *bn, uint32_t *scale,

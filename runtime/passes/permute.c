@@ -120,21 +120,16 @@ static enum status make_permute(struct pass *p, uint32_t value, const struct ord
                                 uint32_t *out_value)
 {
     struct order whole, none = identity(order->rank);
-    struct rt_dim dims[SHAPE_RANK_MAX];
     uint32_t base = look_through(p->graph, value, &whole);
     for (uint8_t d = 0; d < order->rank; d++) {
-        uint8_t dim = whole.dims[order->dims[d]];
-        none.dims[d] = dim;
-        dims[d] = rt_dim_of(dim);
+        none.dims[d] = whole.dims[order->dims[d]];
     }
     whole = identity(order->rank);
     if (same_order(&none, &whole)) {
         *out_value = base;
         return ST_OK;
     }
-    uint32_t args[] = {base, rt_graph_ints(p->graph, dims, order->rank)};
-    enum dtype dtype = p->graph->values[base].dtype;
-    return rt_op_apply(p->graph, RT_OP(permute), args, 2, dtype, out_value, p->err);
+    return rt_op_permute(p->graph, base, none.dims, order->rank, out_value, p->err);
 }
 
 /* ---- arguments in the order from before ------------------------------------------------------ */
@@ -171,12 +166,10 @@ static enum status undo(struct pass *p, uint32_t value, const struct order *orde
     if (v->rank < order->rank) {
         struct rt_dim dims[SHAPE_RANK_MAX];
         uint8_t missing = (uint8_t)(order->rank - v->rank);
-        enum dtype dtype = v->dtype;
         for (uint8_t d = 0; d < order->rank; d++) {
             dims[d] = d < missing ? rt_dim_of(1) : v->dims[d - missing];
         }
-        uint32_t args[] = {value, rt_graph_ints(p->graph, dims, order->rank)};
-        TRY(rt_op_apply(p->graph, RT_OP(view), args, 2, dtype, &value, p->err));
+        TRY(rt_op_view(p->graph, value, dims, order->rank, &value, p->err));
     }
     return make_permute(p, value, &back, out_value);
 }

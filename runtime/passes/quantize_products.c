@@ -307,9 +307,7 @@ static enum status turn(struct q_pass *q, uint32_t *value)
 {
     const struct rt_value *v = &q->graph->values[*value];
     struct rt_dim dims[4] = {v->dims[0], v->dims[1], v->dims[3], v->dims[2]};
-    uint32_t args[] = {*value, rt_graph_ints(q->graph, dims, 4)};
-    enum dtype dtype = q->graph->values[*value].dtype;
-    return rt_op_apply(q->graph, RT_OP(view), args, 2, dtype, value, q->err);
+    return rt_op_view(q->graph, *value, dims, 4, value, q->err);
 }
 
 /* [C, 1, H, W] as [H, W, 1, C]. */

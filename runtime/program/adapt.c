@@ -189,10 +189,8 @@ static enum status add_rounding(struct rt_graph *graph, enum dtype dtype, uint32
 
 static enum status add_transpose(struct rt_graph *graph, uint32_t *value, struct error *err)
 {
-    const struct rt_dim order[] = {rt_dim_of(0), rt_dim_of(3), rt_dim_of(1), rt_dim_of(2)};
-    uint32_t args[] = {*value, rt_graph_ints(graph, order, PIXEL_RANK)};
-    enum dtype dtype = graph->values[*value].dtype;
-    return rt_op_apply(graph, RT_OP(permute), args, 2, dtype, value, err);
+    static const uint8_t order[PIXEL_RANK] = {0, 3, 1, 2};
+    return rt_op_permute(graph, *value, order, PIXEL_RANK, value, err);
 }
 
 /* Bytes that the program takes as they are. */
