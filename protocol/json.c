@@ -501,3 +501,18 @@ enum status json_end(struct json *in, struct error *err)
     skip_space(in);
     return in->at == in->end ? ST_OK : fail_type(in, err, "the end of the text");
 }
+
+enum status json_read_members(struct span text, json_member_f *read, void *user, struct error *err)
+{
+    struct json in;
+    json_init(&in, text);
+    TRY(json_object(&in, err));
+    while (true) {
+        struct json_string key;
+        TRY(json_member(&in, &key, err));
+        if (in.is_closed) {
+            return json_end(&in, err);
+        }
+        TRY(read(&in, &key, user, err));
+    }
+}

@@ -109,6 +109,14 @@ uint32_t json_count_elements(const struct json *in, uint32_t max);
 /* Nothing but white space is left. */
 MUST_CHECK enum status json_end(struct json *in, struct error *err);
 
+/* Reads, or passes over, the value of member |key|; |user| is the caller's. */
+typedef enum status json_member_f(struct json *in, const struct json_string *key, void *user,
+                                  struct error *err);
+
+/* |text| is one object: reads each of its members. */
+MUST_CHECK enum status json_read_members(struct span text, json_member_f *read, void *user,
+                                         struct error *err);
+
 /* Reports an error of the caller's about the value read last; adds its path and offset. */
 enum status json_fail(const struct json *in, struct error *err, enum status code, const char *fmt,
                       ...) __attribute__((format(printf, 4, 5)));
@@ -147,9 +155,8 @@ static inline bool json_string_is(const struct json_string *string, const char *
     if (string->bytes != name.len) {
         return false; /* most strings have no escapes; the compiler knows the length of a literal */
     }
-    return string->raw.len == name.len
-               ? span_equal(string->raw, name)
-               : json_string_equal(string, &(struct json_string){name, name.len});
+    return string->raw.len == name.len ? span_equal(string->raw, name)
+                                       : json_string_is_text(string, name);
 }
 
 /* Is |text| valid UTF-8? */

@@ -149,21 +149,6 @@ enum status oip_parse_shapes(struct span body, const struct oip_limits *limits, 
     return ST_OK;
 }
 
-enum status oip_read_body(struct span body, oip_member_f *read, void *out, struct error *err)
-{
-    struct json in;
-    json_init(&in, body);
-    TRY(json_object(&in, err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&in, &key, err));
-        if (in.is_closed) {
-            return json_end(&in, err);
-        }
-        TRY(read(&in, &key, out, err));
-    }
-}
-
 static enum status read_index_member(struct json *in, const struct json_string *key, void *out,
                                      struct error *err)
 {
@@ -173,7 +158,7 @@ static enum status read_index_member(struct json *in, const struct json_string *
 enum status oip_parse_index(struct span body, bool *out_ready_only, struct error *err)
 {
     *out_ready_only = false;
-    return body.len ? oip_read_body(body, read_index_member, out_ready_only, err) : ST_OK;
+    return body.len ? json_read_members(body, read_index_member, out_ready_only, err) : ST_OK;
 }
 
 /* {"unload_dependents": true, "config": "...", "file:1/model.pte": "..."} */
@@ -208,5 +193,5 @@ static enum status read_change_member(struct json *in, const struct json_string 
 enum status oip_parse_change(struct span body, struct oip_change *out, struct error *err)
 {
     *out = (struct oip_change){.has_files = false};
-    return body.len ? oip_read_body(body, read_change_member, out, err) : ST_OK;
+    return body.len ? json_read_members(body, read_change_member, out, err) : ST_OK;
 }

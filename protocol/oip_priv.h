@@ -50,14 +50,6 @@ MUST_CHECK enum status oip_read_shared(const struct oip_reader *reader,
 MUST_CHECK enum status oip_check_shared(const struct oip_reader *reader,
                                         const struct oip_shared *shared);
 
-/* Reads, or passes over, the value of member |key|; |out| is the caller's. */
-typedef enum status oip_member_f(struct json *in, const struct json_string *key, void *out,
-                                 struct error *err);
-
-/* |body| is one object: reads each of its members. */
-MUST_CHECK enum status oip_read_body(struct span body, oip_member_f *read, void *out,
-                                     struct error *err);
-
 /* An array of dims that are 0 or more. */
 MUST_CHECK enum status oip_read_shape(struct json *in, struct shape *out, struct error *err);
 

@@ -118,7 +118,7 @@ enum status oip_parse_log(struct span body, const struct oip_log_settings *now,
                           enum oip_log_kind *out_kind, struct error *err)
 {
     struct log_order order = {.now = now};
-    TRY(oip_read_body(body, read_log_member, &order, err));
+    TRY(json_read_members(body, read_log_member, &order, err));
     return settle_kind(&order, now->kind, out_kind, err);
 }
 
@@ -237,5 +237,5 @@ static enum status read_trace_member(struct json *in, const struct json_string *
 enum status oip_parse_trace(struct span body, struct oip_trace_change *out, struct error *err)
 {
     *out = (struct oip_trace_change){.level = OIP_TRACE_SAME};
-    return body.len ? oip_read_body(body, read_trace_member, out, err) : ST_OK;
+    return body.len ? json_read_members(body, read_trace_member, out, err) : ST_OK;
 }

@@ -194,27 +194,18 @@ static enum status read_error(struct json *in, struct error *err)
     return err->code;
 }
 
-static enum status read_event(struct stream *s, struct span text, struct error *err)
+static enum status read_member(struct json *in, const struct json_string *key, void *user,
+                               struct error *err)
 {
-    struct json in;
-    json_init(&in, text);
-    TRY(json_object(&in, err));
-    while (true) {
-        struct json_string key;
-        TRY(json_member(&in, &key, err));
-        if (in.is_closed) {
-            return json_end(&in, err);
-        }
-        if (json_string_is(&key, "choices") && json_peek(&in) == JSON_ARRAY) {
-            TRY(read_choices(s, &in, err));
-        } else if (json_string_is(&key, "usage") && json_peek(&in) == JSON_OBJECT) {
-            TRY(read_usage(s, &in, err));
-        } else if (json_string_is(&key, "error") && json_peek(&in) != JSON_NULL) {
-            return read_error(&in, err);
-        } else {
-            TRY(json_skip(&in, err));
-        }
+    struct stream *s = user;
+    if (json_string_is(key, "choices") && json_peek(in) == JSON_ARRAY) {
+        return read_choices(s, in, err);
     }
+    if (json_string_is(key, "usage") && json_peek(in) == JSON_OBJECT) {
+        return read_usage(s, in, err);
+    }
+    return json_string_is(key, "error") && json_peek(in) != JSON_NULL ? read_error(in, err)
+                                                                      : json_skip(in, err);
 }
 
 /* A line "data: ..."; other lines are comments and fields that nobody needs here. */
@@ -231,7 +222,7 @@ static enum status read_line(struct stream *s, struct span line, struct error *e
     if (text.len == 0 || span_is(text, "[DONE]")) {
         return ST_OK;
     }
-    enum status status = read_event(s, text, err);
+    enum status status = json_read_members(text, read_member, s, err);
     return status == ST_INVALID
                ? error_set(err, ST_CORRUPT, "the server sent no event: %.200s", err->text)
                : status;
