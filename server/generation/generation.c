@@ -163,9 +163,9 @@ static enum status decode(struct request *request, struct error *err)
 static enum status open_states(struct request *request, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
-    bool is_new;
-    TRY(runs_open_sequence(request, "generation", &is_new, err));
-    if (is_new) {
+    const bool was_open = call->sequence != NULL;
+    TRY(runs_open_sequence(request, "generation", err));
+    if (call->sequence && !was_open) {
         generation_prefix_use(generation_of(request), rt_sequence_state(call->sequence));
     }
     runs_give_state(call);

@@ -27,25 +27,21 @@ void runs_join_times(const struct runs_times *times, struct rt_sched_job *job)
 }
 
 /* A key has a number and a name: no client has such a one. */
-enum status runs_open_sequence(struct request *request, const char *kind, bool *out_is_new,
-                               struct error *err)
+enum status runs_open_sequence(struct request *request, const char *kind, struct error *err)
 {
     static _Atomic(uint64_t) last_number;
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer_call *call = &request->infer.call;
     struct rt_program *program = call->model->program;
-    *out_is_new = false;
     if (call->sequence || rt_program_state_bytes(program) == 0) {
         return ST_OK;
     }
     const struct rt_sequence_key key = {.program = program,
                                         .number = atomic_fetch_add(&last_number, 1) + 1,
                                         .name = span_str(kind)};
-    if (rt_sequences_open(request->serving->sequences, &key, true, &call->sequence, err) != ST_OK) {
-        return error_prefix(err, "model '%s': ", call->model->name);
-    }
-    *out_is_new = true;
-    return ST_OK;
+    return rt_sequences_open(request->serving->sequences, &key, true, &call->sequence, err) == ST_OK
+               ? ST_OK
+               : error_prefix(err, "model '%s': ", call->model->name);
 }
 
 void runs_give_state(struct infer_call *call)

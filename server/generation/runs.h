@@ -4,7 +4,6 @@
 #ifndef PTED_SERVER_GENERATION_RUNS_H
 #define PTED_SERVER_GENERATION_RUNS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -26,9 +25,9 @@ void runs_add_times(struct runs_times *times, const struct rt_sched_job *job);
 void runs_join_times(const struct runs_times *times, struct rt_sched_job *job);
 
 /* Opens the sequence of the request, unless it is open or the model has no state. |kind| is
- * "generation" or "transcription"; |*out_is_new|: it was opened now. */
+ * "generation" or "transcription". */
 MUST_CHECK enum status runs_open_sequence(struct request *request, const char *kind,
-                                          bool *out_is_new, struct error *err);
+                                          struct error *err);
 
 /* The call begins with the state of the sequence, if there is one. */
 void runs_give_state(struct infer_call *call);

@@ -198,11 +198,10 @@ static enum status decode(struct request *request, struct error *err)
 
 static enum status open_states(struct request *request, struct error *err)
 {
-    bool is_new;
     if (transcription_of(request)->is_encoding) {
         return ST_OK;
     }
-    TRY(runs_open_sequence(request, "transcription", &is_new, err));
+    TRY(runs_open_sequence(request, "transcription", err));
     runs_give_state(&request->infer.call);
     return ST_OK;
 }
