@@ -724,6 +724,16 @@ def answers_at(path):
     return False
 
 
+def expect_served(process, at):
+    """The daemon answers at the socket |at|, and stops when it is told to."""
+    try:
+        expect("it answers", answers_at(at), True)
+        process.terminate()
+        expect("exit status", process.wait(TIMEOUT_S), 0)
+    finally:
+        process.kill()
+
+
 def limited_log():
     """A log that has reached the limit for files (ulimit -f) takes no lines, not even the first
     ones of a start, and the daemon serves all the same."""
@@ -736,12 +746,7 @@ def limited_log():
         settings.write_text(json.dumps({"models": {"add": {"path": ADD}}}))
         with subprocess.Popen([PTED, "--config", str(settings), "--log-file", str(path),
                                f"--listen=unix:{at}"], preexec_fn=limit) as process:
-            try:
-                expect("it answers", answers_at(at), True)
-                process.terminate()
-                expect("exit status", process.wait(TIMEOUT_S), 0)
-            finally:
-                process.kill()
+            expect_served(process, at)
 
 
 def unread_stderr():
@@ -753,13 +758,8 @@ def unread_stderr():
         settings.write_text(json.dumps({"models": {"add": {"path": ADD}}}))
         with subprocess.Popen([PTED, "--config", str(settings), f"--listen=unix:{at}"],
                               stderr=writer) as process:
-            try:
-                expect("it answers", answers_at(at), True)
-                process.terminate()
-                expect("exit status", process.wait(TIMEOUT_S), 0)
-            finally:
-                process.kill()
-                os.close(writer)
+            os.close(writer)
+            expect_served(process, at)
 
 
 def hangup():
