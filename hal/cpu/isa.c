@@ -37,8 +37,8 @@
 #define X86_HAS(feature) __builtin_cpu_supports(feature)
 
 #ifdef PTED_CPU_X86
-/* Compilers of 2022 cannot test for these two. The registers are those of AVX2, which the base has.
- * Source: Intel's manual, CPUID leaf 7. */
+/* Compilers of 2022 cannot test for this, nor for the next one. The registers are those of AVX2,
+ * which the base has. Source: Intel's manual, CPUID leaf 7. */
 static bool has_avx_vnni(void)
 {
     unsigned a, b, c, d;

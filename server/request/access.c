@@ -140,9 +140,9 @@ static bool is_literal(struct span host)
 }
 
 /*
- * Is |origin| that of a page which came from this daemon? It has the request's Host then. But who
- * owns a name can have it mean this address as soon as his page has come from another (DNS
- * rebinding). So a name counts only with TLS: the daemon's certificate is for no such name.
+ * Is |origin| that of a page which came from this daemon? It has the request's Host then. But the
+ * owner of a name can have it mean this address once a page of that name has come from another one
+ * (DNS rebinding). So a name counts only with TLS: the daemon's certificate is for no such name.
  */
 static bool is_own_origin(const struct request *request, struct span origin)
 {
