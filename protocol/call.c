@@ -118,11 +118,20 @@ static enum status find_element(struct call_parser *p, uint32_t node, uint32_t *
                            position);
 }
 
+/* May "kwargs" have raw input |index| by a name that is not its keyword? */
+static bool is_named_elsewhere(const struct call_parser *p, uint32_t index)
+{
+    const struct sip *structure = p->method->structure;
+    uint32_t leaf = call_find_leaf(p->method, index), kwargs = sip_kwargs(structure);
+    return p->method->inputs[index].name &&
+           (kwargs == SIP_NO_NODE || structure->inputs.nodes[leaf].parent != kwargs);
+}
+
 /* Prints the members that "kwargs" may have beside the keyword arguments. */
 static void print_named(const struct call_parser *p, struct buf *out)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {
-        if (p->method->inputs[i].name) {
+        if (is_named_elsewhere(p, i)) {
             buf_add_str(out, out->len ? ", " : "");
             json_print_string(out, span_str(p->method->inputs[i].name));
         }
@@ -144,7 +153,7 @@ static enum status refuse_member(const struct call_parser *p, uint32_t node, str
     return ST_INVALID;
 }
 
-/* The leaf of the positional argument |name|. */
+/* The leaf of the argument |name|. */
 static uint32_t find_named(const struct call_parser *p, struct span name)
 {
     for (uint32_t i = 0; i < p->method->input_count; i++) {
@@ -202,20 +211,20 @@ static enum status refuse_named(const struct call_parser *p, struct span name)
     return ST_INVALID;
 }
 
-/* A positional argument may be given by its name, too, but not both ways. */
+/* An argument may be given at its place or by its name, but not both ways. */
 static enum status read_once(struct call_parser *p, uint32_t leaf, bool is_named)
 {
     int64_t index = p->method->structure->inputs.nodes[leaf].raw_index;
     if (p->leaves[index].encoding != CALL_ABSENT) {
         p->leaves[index].is_named = false;
-        return call_fail(p, leaf, ": given twice, by its position and as \"%s\"",
+        return call_fail(p, leaf, ": given twice, at its place and as \"%s\"",
                          p->method->inputs[index].name);
     }
     p->leaves[index].is_named = is_named;
     return call_read_leaf(p, leaf);
 }
 
-/* "kwargs" of a method without keyword arguments: names of positional ones. */
+/* "kwargs" of a method without keyword arguments: names of other ones. */
 static enum status read_named(struct call_parser *p)
 {
     TRY(json_object(&p->in, p->err));
@@ -336,7 +345,7 @@ static bool has_dynamic_dim(const struct call_io *io)
     return is_dynamic;
 }
 
-/* Does the client call positional arguments by their names? Then messages do, too. */
+/* Does the client give arguments by their names? Then messages do, too. */
 static bool gives_names(const struct call_parser *p)
 {
     bool has_any = false;

@@ -7,8 +7,9 @@
  *
  * with "parameters" beside them, as in a request of the Open Inference Protocol.
  *
- * A positional argument with a name (struct call_io) may be a member of "kwargs" instead, as in
- * Python. With the parameter "top_k" a result is the highest scores of each row:
+ * An argument with a name (struct call_io) may be a member of "kwargs" instead, wherever its place
+ * is; of a positional one that is as in Python. With the parameter "top_k" a result is the highest
+ * scores of each row:
  *
  *     {"result": [[{"label": "zero", "index": 0, "score": 0.93}, ...], ...]}
  *
@@ -69,7 +70,7 @@ struct call_io {
     struct shape shape;  /* of a tensor; a dim of -1 is any size up to the bound */
     struct shape bounds; /* of a tensor: the largest it can be */
     const char *fixed;   /* JSON of the only value that is taken, which may be left out; or NULL */
-    const char *name;    /* of a positional argument: "kwargs" may have it by this name; or NULL.
+    const char *name;    /* of an argument: "kwargs" may have it by this name; or NULL.
                             Of every result */
     enum call_medium medium; /* of a tensor */
     bool is_filled; /* it is made together with the medium of another input, and may be left out */
@@ -122,7 +123,7 @@ struct call_leaf {
     struct call_item *items;    /* of CALL_MEDIA: rows; in the arena */
     uint32_t item_count;
     bool is_list;  /* the items are the elements of a list: messages say which one */
-    bool is_named; /* a positional argument that was given by its name: messages say that */
+    bool is_named; /* it was given by its name and not at its place: messages say that */
 };
 
 struct call_request {

@@ -133,6 +133,32 @@ enum status sip_build(const struct sip_builder *builder, const struct sip_value 
     return ST_OK;
 }
 
+enum status sip_rename(const struct sip_tree *tree, const struct span *keys, struct arena *arena,
+                       struct sip_tree *out, uint32_t *out_node, struct error *err)
+{
+    struct sip_value **values = arena_array(arena, tree->count, sizeof(struct sip_value *));
+    const struct sip_value *twice = NULL;
+    struct sip_builder builder;
+    sip_builder_init(&builder, arena);
+    for (uint32_t i = 0; values && i < tree->count; i++) {
+        const struct sip_node *node = &tree->nodes[i];
+        values[i] = sip_builder_add(&builder, i ? values[node->parent] : NULL, node->kind);
+        if (!values[i]) {
+            return arena_fail(arena, "the structure", err);
+        }
+        values[i]->key = node->key;
+        values[i]->key.name = keys[i].ptr ? keys[i] : node->key.name;
+        values[i]->raw_index = node->raw_index;
+        values[i]->offset = i + (keys[i].ptr ? tree->count : 0); /* so new keys repeat old ones */
+    }
+    if (!values) {
+        return arena_fail(arena, "the structure", err);
+    }
+    enum status status = sip_build(&builder, values[0], out, &twice, err);
+    *out_node = twice ? (uint32_t)(twice->offset % tree->count) : 0;
+    return status;
+}
+
 static int compare_path_keys(const struct sip_path_key *a, const struct sip_path_key *b)
 {
     if (a->is_name != b->is_name) {

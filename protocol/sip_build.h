@@ -39,6 +39,14 @@ MUST_CHECK enum status sip_build(const struct sip_builder *builder, const struct
                                  struct sip_tree *out, const struct sip_value **out_twice,
                                  struct error *err);
 
+/*
+ * |tree| with other keys in its dicts: |keys| by node, without text where a value keeps its own.
+ * ST_INVALID: one of them is the key of another member, too; *out_node is the node that it was for.
+ */
+MUST_CHECK enum status sip_rename(const struct sip_tree *tree, const struct span *keys,
+                                  struct arena *arena, struct sip_tree *out, uint32_t *out_node,
+                                  struct error *err);
+
 /* The end of a path of keys: SIP_LEAF, or a SIP_SEQUENCE or SIP_DICT without members. */
 struct sip_assignment {
     const struct sip_path_key *path;

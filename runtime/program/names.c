@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "protocol/pick.h"
+#include "protocol/sip_build.h"
 #include "runtime/program/method.h"
 
 #define ALIAS_BYTES 24 /* "output_4294967295" */
@@ -126,22 +127,49 @@ static const char *keep(const struct naming *n, const struct buf *buf)
     return arena_strdup(n->arena, buf->ptr, buf->len);
 }
 
-/* The path from |path[0]| of |depth| nodes as a name in the arena, or NULL if it is not a valid
- * name. */
-static enum status join(const struct naming *n, const uint32_t *path, size_t depth,
+/* The nodes from the root's member, or from that of the keyword arguments, down to a value. */
+struct trail {
+    uint32_t nodes[SIP_DEPTH_MAX];
+    size_t first;     /* the rest of |nodes| is the trail */
+    size_t first_key; /* the first of it that is a member of a dict, or SIP_DEPTH_MAX */
+};
+
+static void trace(const struct naming *n, uint32_t leaf, struct trail *out)
+{
+    uint32_t kwargs = n->side == RT_INPUT ? sip_kwargs(n->structure) : SIP_NO_NODE;
+    uint32_t node = leaf, parent = n->tree->nodes[node].parent;
+    out->first = out->first_key = SIP_DEPTH_MAX;
+    while (node != kwargs && parent != SIP_NO_NODE) {
+        must(out->first > 0);
+        out->nodes[--out->first] = node;
+        out->first_key = n->tree->nodes[parent].kind == SIP_DICT ? out->first : out->first_key;
+        node = parent;
+        parent = n->tree->nodes[node].parent;
+    }
+}
+
+/* Prints the keys and positions of |depth| nodes with dots between them. */
+static void print_dotted(const struct naming *n, const uint32_t *path, size_t depth,
+                         struct buf *out)
+{
+    for (size_t i = 0; i < depth; i++) {
+        const struct sip_node *node = &n->tree->nodes[path[i]];
+        buf_add_str(out, i ? "." : "");
+        if (n->tree->nodes[node->parent].kind == SIP_DICT) {
+            buf_add(out, node->key.name.ptr, node->key.name.len);
+        } else {
+            buf_printf(out, "%lld", (long long)node->key.position);
+        }
+    }
+}
+
+/* The trail from |from| on as a name in the arena, or NULL if it is not a valid name. */
+static enum status join(const struct naming *n, const struct trail *trail, size_t from,
                         const char **out, struct error *err)
 {
     struct buf text;
     buf_init(&text, RT_NAME_BYTES_MAX);
-    for (size_t i = 0; i < depth; i++) {
-        const struct sip_node *node = &n->tree->nodes[path[i]];
-        buf_add_str(&text, i ? "." : "");
-        if (n->tree->nodes[node->parent].kind == SIP_DICT) {
-            buf_add(&text, node->key.name.ptr, node->key.name.len);
-        } else {
-            buf_printf(&text, "%lld", (long long)node->key.position);
-        }
-    }
+    print_dotted(n, trail->nodes + from, SIP_DEPTH_MAX - from, &text);
     bool is_name = !buf_failed(&text) && rt_name_is_valid(buf_span(&text), n->side);
     bool lacks_memory = text.lacks_memory;
     *out = is_name ? keep(n, &text) : NULL;
@@ -152,22 +180,13 @@ static enum status join(const struct naming *n, const uint32_t *path, size_t dep
 static enum status find_candidate(const struct naming *n, uint32_t leaf, struct candidate *out,
                                   struct error *err)
 {
-    uint32_t path[SIP_DEPTH_MAX];
-    size_t first = SIP_DEPTH_MAX, first_key = SIP_DEPTH_MAX;
-    uint32_t kwargs = n->side == RT_INPUT ? sip_kwargs(n->structure) : SIP_NO_NODE;
-    uint32_t node = leaf, parent = n->tree->nodes[node].parent;
-    while (node != kwargs && parent != SIP_NO_NODE) {
-        must(first > 0);
-        path[--first] = node;
-        first_key = n->tree->nodes[parent].kind == SIP_DICT ? first : first_key;
-        node = parent;
-        parent = n->tree->nodes[node].parent;
-    }
-    if (first_key == SIP_DEPTH_MAX) {
+    struct trail trail;
+    trace(n, leaf, &trail);
+    if (trail.first_key == SIP_DEPTH_MAX) {
         return ST_OK;
     }
-    TRY(join(n, path + first_key, SIP_DEPTH_MAX - first_key, &out->brief, err));
-    return join(n, path + first, SIP_DEPTH_MAX - first, &out->whole, err);
+    TRY(join(n, &trail, trail.first_key, &out->brief, err));
+    return join(n, &trail, trail.first, &out->whole, err);
 }
 
 /* A raw result may be at several leaves: the first one counts. */
@@ -335,31 +354,115 @@ static enum status check_given(const struct rt_io *ios, uint32_t count, enum rt_
     return ST_OK;
 }
 
+/* |name| without the keys and positions that lead to the dict of |leaf|: "b" of "a.b" in "a". */
+static struct span key_of(const struct naming *n, uint32_t leaf, struct span name)
+{
+    struct trail trail;
+    struct buf above;
+    trace(n, leaf, &trail);
+    buf_init(&above, RT_NAME_BYTES_MAX);
+    size_t from = trail.first_key, depth = SIP_DEPTH_MAX - 1 - from;
+    print_dotted(n, trail.nodes + from, depth, &above);
+    bool is_below = depth > 0 && !buf_failed(&above) && name.len > above.len + 1 &&
+                    memcmp(name.ptr, above.ptr, above.len) == 0 && name.ptr[above.len] == '.';
+    size_t skipped = is_below ? above.len + 1 : 0;
+    buf_fini(&above);
+    return span_of(name.ptr + skipped, name.len - skipped);
+}
+
+/* A value in a dict has its name as its key. Of a result at several places the first one counts. */
+static enum status rename_keys(const struct naming *n, const char *const *names,
+                               struct sip_tree *out, uint32_t *out_index, struct error *err)
+{
+    struct span *keys = arena_array(n->arena, n->tree->count, sizeof(*keys));
+    bool *is_done = arena_array(n->arena, n->count, sizeof(*is_done));
+    uint32_t twice = 0;
+    if (!keys || !is_done) {
+        return exhausted(err);
+    }
+    for (uint32_t i = 0; i != SIP_NO_NODE; i = sip_next(n->tree, i)) {
+        const struct sip_node *node = &n->tree->nodes[i];
+        const char *name =
+            node->kind == SIP_LEAF && !is_done[node->raw_index] ? names[node->raw_index] : NULL;
+        if (name && node->parent != SIP_NO_NODE && n->tree->nodes[node->parent].kind == SIP_DICT) {
+            keys[i] = key_of(n, i, span_str(name));
+        }
+        if (name) {
+            is_done[node->raw_index] = true;
+        }
+    }
+    enum status status = sip_rename(n->tree, keys, n->arena, out, &twice, err);
+    if (status != ST_INVALID) {
+        return status;
+    }
+    *out_index = (uint32_t)n->tree->nodes[twice].raw_index;
+    return error_set(err, ST_INVALID, "'%.*s' is the key of another value there",
+                     SPAN_SHORT(keys[twice]));
+}
+
+/* "kwargs" of a call has keyword arguments and names, so a name must not be another's keyword. */
+static enum status check_keywords(const struct naming *n, const struct sip *structure,
+                                  const char *const *names, uint32_t *out_index, struct error *err)
+{
+    uint32_t kwargs = n->side == RT_INPUT ? sip_kwargs(structure) : SIP_NO_NODE;
+    for (uint32_t i = 0; kwargs != SIP_NO_NODE && i < n->count; i++) {
+        uint32_t node =
+            names[i] ? sip_find_name(&structure->inputs, kwargs, span_str(names[i])) : SIP_NO_NODE;
+        bool is_other = node != SIP_NO_NODE && (structure->inputs.nodes[node].kind != SIP_LEAF ||
+                                                structure->inputs.nodes[node].raw_index != i);
+        if (is_other) {
+            *out_index = i;
+            return error_set(err, ST_INVALID, "'%s' is the keyword of another argument", names[i]);
+        }
+    }
+    return ST_OK;
+}
+
+/* The texts of |names| and the structure with them as keys, in the arena. */
+static enum status prepare(const struct naming *n, const char *const *names,
+                           const char ***out_names, struct sip *structure, uint32_t *out_index,
+                           struct error *err)
+{
+    const char **copies = arena_array(n->arena, n->count, sizeof(*copies));
+    if (!copies) {
+        return exhausted(err);
+    }
+    for (*out_index = 0; *out_index < n->count; (*out_index)++) {
+        const char *name = names[*out_index];
+        if (name) {
+            TRY(check_given(n->ios, n->count, n->side, names, *out_index, err));
+            copies[*out_index] = arena_strdup(n->arena, name, strlen(name));
+        }
+        if (name && !copies[*out_index]) {
+            return exhausted(err);
+        }
+    }
+    *out_names = copies;
+    TRY(rename_keys(n, copies, n->side == RT_INPUT ? &structure->inputs : &structure->results,
+                    out_index, err));
+    return check_keywords(n, structure, copies, out_index, err);
+}
+
 enum status rt_names_give(struct rt_method *method, enum rt_side side, const char *const *names,
                           uint32_t *out_index, struct error *err)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);
-    const struct sip *structure = &method->signature.structure;
+    const struct sip *before = &method->signature.structure;
+    struct sip structure = *before;
+    const char **given = NULL;
     const struct naming n = {
         .arena = &method->signature_arena,
         .side = side,
         .ios = side == RT_INPUT ? method->inputs : method->results,
         .count = side == RT_INPUT ? method->input_count : method->result_count,
-        .structure = structure,
-        .tree = side == RT_INPUT ? &structure->inputs : &structure->results,
+        .structure = before,
+        .tree = side == RT_INPUT ? &before->inputs : &before->results,
     };
-    for (*out_index = 0; *out_index < n.count; (*out_index)++) {
-        if (names[*out_index]) {
-            TRY(check_given(n.ios, n.count, side, names, *out_index, err));
-        }
-    }
+    TRY(prepare(&n, names, &given, &structure, out_index, err));
     for (uint32_t i = 0; i < n.count; i++) {
-        const char *copy = names[i] ? arena_strdup(n.arena, names[i], strlen(names[i])) : NULL;
-        if (names[i] && !copy) {
-            return exhausted(err);
-        }
-        n.ios[i].name = copy ? copy : n.ios[i].name;
+        n.ios[i].name = given[i] ? given[i] : n.ios[i].name;
     }
+    TRY(rt_signature_rename(method, &structure, err));
     return make_labels(&n, err);
 }
 

@@ -56,9 +56,11 @@ MUST_CHECK enum status rt_names_settle(struct rt_method *method, const char *con
 
 /*
  * Gives values on |side| other names: |names| by raw index, NULL for a value that keeps its own.
- * The texts are copied. Nobody else uses the method yet. ST_INVALID: a name that is not valid, that
- * another value has, or that is for a None; |*out_index| is the raw index that it was for, and
- * nothing has changed.
+ * The texts are copied. A value in a dict has its name as its key from then on, without what leads
+ * to the dict: "features.picture", and "picture" as well, make kwargs["features"]["picture"].
+ * Nobody else uses the method yet. ST_INVALID: a name that is not valid, that another value has,
+ * that is the key of another value in the same dict or the keyword of another argument, or that is
+ * for a None; |*out_index| is the raw index that it was for, and nothing has changed.
  */
 MUST_CHECK enum status rt_names_give(struct rt_method *method, enum rt_side side,
                                      const char *const *names, uint32_t *out_index,

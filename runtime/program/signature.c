@@ -156,6 +156,21 @@ enum status rt_signature_make(struct rt_method *method, struct error *err)
     return status;
 }
 
+enum status rt_signature_rename(struct rt_method *method, const struct sip *given,
+                                struct error *err)
+{
+    OBJ_CHECK(method, RT_METHOD_MAGIC);
+    struct rt_signature *out = &method->signature;
+    struct buf text;
+    out->structure = *given;
+    TRY(sip_bind(&out->structure, rt_method_input_count(method), rt_method_result_count(method),
+                 &method->signature_arena, &out->leaves, err));
+    buf_init(&text, TEXT_BYTES_MAX);
+    enum status status = make_texts(method, &text, err);
+    buf_fini(&text);
+    return status;
+}
+
 const struct rt_signature *rt_method_signature(const struct rt_method *method)
 {
     OBJ_CHECK(method, RT_METHOD_MAGIC);

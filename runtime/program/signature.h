@@ -33,4 +33,9 @@ MUST_CHECK enum status rt_signature_make_structure(struct rt_method *method,
                                                    const struct sip *given, struct error *err);
 MUST_CHECK enum status rt_signature_make(struct rt_method *method, struct error *err);
 
+/* Replaces the structure by |given|, whose storage lives as long as the method, and which has other
+ * keys in its dicts and no other difference. Nobody else uses the method yet. */
+MUST_CHECK enum status rt_signature_rename(struct rt_method *method, const struct sip *given,
+                                           struct error *err);
+
 #endif

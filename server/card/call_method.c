@@ -63,22 +63,6 @@ static struct call_io io_of(struct arena *arena, const struct rt_io *io)
     };
 }
 
-/* Arguments that stand in "args" themselves may have names of their own. */
-static void name_arguments(const struct sip *structure, const struct rt_method *method,
-                           struct call_io *inputs)
-{
-    uint32_t args = sip_args(structure);
-    for (uint32_t i = 0; args != SIP_NO_NODE && i < structure->inputs.nodes[args].count; i++) {
-        const struct sip_node *node =
-            &structure->inputs.nodes[structure->inputs.nodes[args].first + i];
-        if (node->kind == SIP_LEAF) {
-            const struct rt_io *io = rt_method_input(method, (uint32_t)node->raw_index);
-            bool has_name = strcmp(io->name, io->alias) != 0;
-            inputs[node->raw_index].name = has_name ? io->name : NULL;
-        }
-    }
-}
-
 enum status card_describe_call(struct arena *arena, const struct rt_method *method,
                                struct call_method *out, struct error *err)
 {
@@ -88,12 +72,13 @@ enum status card_describe_call(struct arena *arena, const struct rt_method *meth
         return error_set(err, ST_EXHAUSTED, "model description: out of memory");
     }
     for (uint32_t i = 0; i < inputs; i++) {
-        ios[i] = io_of(arena, rt_method_input(method, i));
+        const struct rt_io *io = rt_method_input(method, i);
+        ios[i] = io_of(arena, io);
+        ios[i].name = strcmp(io->name, io->alias) != 0 ? io->name : NULL;
     }
     for (uint32_t i = 0; i < results; i++) {
         ios[inputs + i] = io_of(arena, rt_method_result(method, i));
     }
-    name_arguments(&rt_method_signature(method)->structure, method, ios);
     *out = (struct call_method){&rt_method_signature(method)->structure, ios, ios + inputs, inputs,
                                 results};
     return ST_OK;

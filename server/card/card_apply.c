@@ -137,24 +137,6 @@ static enum status find_indices(const struct rt_method *method, enum rt_side sid
     return ST_OK;
 }
 
-/* "kwargs" of a call has keyword arguments and names, so a name must not be another's keyword. */
-static enum status check_keywords(const struct rt_method *method, enum rt_side side,
-                                  struct card_io *const *by_index, struct error *err)
-{
-    const struct sip *structure = &rt_method_signature(method)->structure;
-    uint32_t kwargs = side == RT_INPUT ? sip_kwargs(structure) : SIP_NO_NODE;
-    for (uint32_t i = 0; kwargs != SIP_NO_NODE && i < count_of(method, side); i++) {
-        const char *name = by_index[i] ? by_index[i]->name : NULL;
-        uint32_t node =
-            name ? sip_find_name(&structure->inputs, kwargs, span_str(name)) : SIP_NO_NODE;
-        if (node != SIP_NO_NODE && structure->inputs.nodes[node].raw_index != (int64_t)i) {
-            return card_fail(&by_index[i]->place, err, ST_INVALID,
-                             "'%s' is the keyword of another argument", name);
-        }
-    }
-    return ST_OK;
-}
-
 /* A name that an entry gives may be the present one. */
 static enum status give_names(struct rt_method *method, enum rt_side side,
                               struct card_io *const *by_index, const char **names,
@@ -200,9 +182,6 @@ static enum status apply_side(struct card *card, struct rt_method *method, enum 
     enum status status = by_index && names ? ST_OK : exhausted(card, err);
     if (status == ST_OK) {
         status = find_indices(method, side, ios, by_index, err);
-    }
-    if (status == ST_OK) {
-        status = check_keywords(method, side, by_index, err);
     }
     if (status == ST_OK) {
         status = give_names(method, side, by_index, names, err);

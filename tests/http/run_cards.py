@@ -150,9 +150,9 @@ def calls():
             expect("names", call(port, model="add", **arguments), by_position)
         for arguments, text in (
                 ({"args": [one], "kwargs": {"left": two}},
-                 'args[0]: given twice, by its position and as "left"'),
+                 'args[0]: given twice, at its place and as "left"'),
                 ({"kwargs": {"left": two}, "args": [one, two]},
-                 'args[0]: given twice, by its position and as "left"'),
+                 'args[0]: given twice, at its place and as "left"'),
                 ({"args": [one], "kwargs": {"Right": two}},
                  'kwargs["Right"]: unknown member, expected "left", "right"'),
                 ({"kwargs": {"left": one}}, 'kwargs["right"]: missing, expected float32[2,3]'),
@@ -173,6 +173,66 @@ def calls():
         status, answer = ask(port, "/v2/batch", [
             {"model_name": "digits", "kwargs": {"image": picture()}, "parameters": {"top_k": 1}}])
         expect("list", answer[0]["result"][0][0]["label"] in DIGITS, True)
+
+
+def structures():
+    """Names of keyword arguments and of entries of dictionaries are the keys of a `call`."""
+    card = {"inputs": {"input_0": "rows", "positions": "places", "mask": "valid",
+                       "features.image": "features.picture", "features.scales.0": "first_scale"},
+            "outputs": {"logits": "kept", "kept": "count", "boxes.0": "corners"}}
+    forward = {"args": [[[1, 2, 3, 4]], {"ids": [1], "positions": [0]}],
+               "kwargs": {"mask": [True], "features": {"image": [[[1, 2], [3, 4]]],
+                                                       "scales": [[1] * 4, [2] * 4]}}}
+    renamed = {"args": [[[1, 2, 3, 4]], {"ids": [1], "places": [0]}],
+               "kwargs": {"valid": [True], "features": {"picture": [[[1, 2], [3, 4]]],
+                                                        "scales": [[1] * 4, [2] * 4]}}}
+    by_name = {"kwargs": {"rows": [[1, 2, 3, 4]], "ids": [1], "places": [0], "valid": [True],
+                          "features.picture": [[[1, 2], [3, 4]]], "first_scale": [1] * 4,
+                          "features.scales.1": [2] * 4}}
+    with folder_of("keywords") as plain, Daemon(["--models", str(plain)]) as daemon:
+        status, before = call(daemon.port, model="keywords", **forward)
+        expect("without a card", (status, before.get("error")), (200, None))
+    wanted = {"boxes": before["result"]["boxes"], "count": before["result"]["kept"],
+              "kept": before["result"]["logits"]}
+    with folder_of("keywords", keywords=card) as folder, \
+            Daemon(["--models", str(folder)]) as daemon:
+        port = daemon.port
+        for arguments in (renamed, by_name):
+            expect("result", call(port, model="keywords", **arguments), (200, {"result": wanted}))
+        for old, text in (
+                ("mask", 'kwargs["mask"]: unknown member, expected "features", "valid", "rows", '
+                         '"ids", "places", "features.picture", "first_scale", "features.scales.1"'),
+                ("image", 'kwargs["image"]: unknown member')):
+            _, answer = call(port, model="keywords", args=renamed["args"],
+                             kwargs={**renamed["kwargs"], old: [True]})
+            expect("refused", answer["error"][:len(text)], text)
+        for arguments, text in (
+                ({**renamed, "kwargs": {**renamed["kwargs"], "valid": ["x"]}},
+                 'kwargs["valid"][0]'),
+                ({**renamed, "kwargs": {"valid": [True]}},
+                 'kwargs["features"]["picture"]: missing'),
+                ({**renamed, "kwargs": {**renamed["kwargs"], "places": [0]}},
+                 'args[1]["places"]: given twice, at its place and as "places"')):
+            _, answer = call(port, model="keywords", **arguments)
+            expect("place", answer["error"][:len(text)], text)
+        _, signature = ask(port, "/v2/models/keywords/signature")
+        expect("sip", signature["readable"]["sip"],
+               '[r0, {"ids": r1, "places": r2}, {"features": {"picture": r4, "scales": [r5, r6]}, '
+               '"valid": r3}] -> {"boxes": [r1, r2], "count": r3, "kept": r0}')
+        expect("example", sorted(signature["example"]["kwargs"]), ["features", "valid"])
+        expect("it works", call(port, model="keywords", **signature["example"])[0], 200)
+        document = ask(port, "/openapi.json")[1]["paths"]["/v2/models/keywords/call"]["post"]
+        answer = document["responses"]["200"]["content"]["application/json"]["schema"]
+        expect("openapi", sorted(answer["properties"]["result"]["properties"]),
+               ["boxes", "count", "kept"])
+        if jsonschema:
+            check = jsonschema.Draft202012Validator(signature["schema"]).is_valid
+            expect("schema", (check(renamed), check(forward)), (True, False))
+        _, batch = ask(port, "/v2/batch", [
+            {"id": "a", "model_name": "keywords", **renamed},
+            {"model_name": "keywords", "args": [{"$from": {"id": "a", "output": ["kept"]}},
+                                                renamed["args"][1]], "kwargs": renamed["kwargs"]}])
+        expect("path", [row["status"] for row in batch], [200, 200])
 
 
 def methods():
@@ -572,8 +632,8 @@ def first_cards():
     pte("card", "/none.pte", status=66)
 
 
-CHECKS = (everything, calls, methods, pipelines, sources, check_config, reloads, hangup, damaged,
-          pipes, schema, first_cards, check_finds_what_the_daemon_refuses)
+CHECKS = (everything, calls, structures, methods, pipelines, sources, check_config, reloads, hangup,
+          damaged, pipes, schema, first_cards, check_finds_what_the_daemon_refuses)
 
 
 def main():

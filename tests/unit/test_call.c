@@ -94,9 +94,9 @@ static void arguments_by_name(void **state)
     };
     static const char *const bad[][2] = {
         {"{\"args\":[1,2],\"kwargs\":{\"kw\":3,\"left\":1}}",
-         "args[0]: given twice, by its position and as \"left\""},
+         "args[0]: given twice, at its place and as \"left\""},
         {"{\"kwargs\":{\"right\":2,\"left\":1,\"kw\":3},\"args\":[1]}",
-         "args[0]: given twice, by its position and as \"left\""},
+         "args[0]: given twice, at its place and as \"left\""},
         {"{\"args\":[1],\"kwargs\":{\"kw\":3}}", "args[1]: missing"},
         {"{\"args\":[1],\"kwargs\":{\"kw\":3,\"right\":\"x\"}}",
          "kwargs[\"right\"]: expected int64[], got a string"},

@@ -116,6 +116,11 @@ static void test_names(void **state)
     assert_string_equal(card_find_io(said, RT_INPUT, 3)->description, "which");
     assert_null(card_find_io(said, RT_INPUT, 0));
     close_program(&f);
+    /* The keyword of one argument becomes free for another. */
+    check_used(&f, "keywords", "{\"inputs\": {\"input_0\": \"mask\", \"mask\": \"other\"}}");
+    method = rt_program_default_method(f.program);
+    assert_string_equal(rt_method_input(method, 3)->path, "kwargs[\"other\"]");
+    close_program(&f);
     /* The name that a value has already. */
     check_used(&f, "keywords", "{\"inputs\": {\"ids\": \"ids\"}}");
     close_program(&f);
@@ -130,8 +135,12 @@ static void test_collisions(void **state)
                   "inputs.ids: 'positions' is the name of input_2, too");
     check_refused("keywords", "{\"inputs\": {\"ids\": \"a\", \"input_1\": \"b\"}}",
                   "inputs.input_1: input_1 is given twice");
-    check_refused("keywords", "{\"inputs\": {\"input_0\": \"mask\", \"mask\": \"other\"}}",
-                  "inputs.input_0: 'mask' is the keyword of another argument");
+    check_refused("keywords", "{\"inputs\": {\"input_0\": \"features\"}}",
+                  "inputs.input_0: 'features' is the keyword of another argument");
+    check_refused("keywords", "{\"inputs\": {\"mask\": \"features\"}}",
+                  "inputs.mask: 'features' is the key of another value there");
+    check_refused("keywords", "{\"outputs\": {\"logits\": \"boxes\"}}",
+                  "outputs.logits: 'boxes' is the key of another value there");
     check_refused("keywords", "{\"inputs\": {\"input_9\": \"a\"}}",
                   "the program has no such input");
     check_refused("methods", "{\"inputs\": []}", "the program has several methods");
@@ -334,7 +343,7 @@ static void test_first_card(void **state)
     }
 }
 
-/* Names of arguments are those of positional ones that the card names. */
+/* An argument has a name unless that is its alias. */
 static void test_arguments(void **state)
 {
     struct call_method call;
@@ -346,6 +355,14 @@ static void test_arguments(void **state)
     assert_ok(f.err,
               card_describe_call(&arena, rt_program_default_method(f.program), &call, &f.err));
     assert_string_equal(call.inputs[0].name, "values");
+    assert_string_equal(call.inputs[1].name, "ids");
+    arena_fini(&arena);
+    close_program(&f);
+    check_used(&f, "add", "{\"inputs\": [\"left\"]}");
+    arena_init(&arena, 1 << 20);
+    assert_ok(f.err,
+              card_describe_call(&arena, rt_program_default_method(f.program), &call, &f.err));
+    assert_string_equal(call.inputs[0].name, "left");
     assert_null(call.inputs[1].name);
     arena_fini(&arena);
     close_program(&f);

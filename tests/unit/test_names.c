@@ -435,6 +435,47 @@ static void test_given(void **state)
     close_method(&f);
 }
 
+/* A name is the key of its value in a dict; of a result at several places, in the first one. */
+static void test_keys(void **state)
+{
+    static const struct leaf inputs[] = {
+        {{AT(0)}, 1, NULL},          {{AT(1), KEY("b")}, 2, "b"},
+        {{AT(1), KEY("c")}, 2, "c"}, {{AT(2), KEY("f"), KEY("g"), KEY("x")}, 4, "f.g.x"},
+        {{AT(2), KEY("k")}, 2, "k"},
+    };
+    static const struct {
+        const char *names[COUNT(inputs)], *readable;
+        uint32_t wrong;
+    } rows[] = {
+        {{"p", NULL, "a", "f.g.y", "e"},
+         "[r0, {\"a\": r2, \"b\": r1}, {\"e\": r4, \"f\": {\"g\": {\"y\": r3}}}] -> r0",
+         0},
+        {{NULL, "c", "b", "f.y", "f.k"},
+         "[r0, {\"b\": r2, \"c\": r1}, {\"f\": {\"g\": {\"f.y\": r3}}, \"f.k\": r4}] -> r0",
+         0},
+        {{"f"}, NULL, 0},
+        {{NULL, NULL, "f"}, NULL, 2},
+        {{NULL, NULL, NULL, "p", "f"}, NULL, 4},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fixture f;
+        uint32_t wrong = 0;
+        open_method(&f, inputs, COUNT(inputs), true, one_result, 1, NULL);
+        enum status status = rt_names_give(&f.method, RT_INPUT, rows[i].names, &wrong, &f.err);
+        if (rows[i].readable) {
+            assert_ok(f.err, status);
+            assert_string_equal(f.method.signature.readable_sip, rows[i].readable);
+            assert_true(f.method.signature.structure.has_kwargs);
+        } else {
+            assert_int_equal(status, ST_INVALID);
+            assert_int_equal(wrong, rows[i].wrong);
+            check_names(f.method.inputs, inputs, COUNT(inputs));
+        }
+        close_method(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_hints),       cmocka_unit_test(test_called),
         cmocka_unit_test(test_list),        cmocka_unit_test(test_random_structures),
         cmocka_unit_test(test_deep),        cmocka_unit_test(test_given),
+        cmocka_unit_test(test_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
