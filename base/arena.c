@@ -7,15 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/asan.h"
 #include "base/bytes.h"
 #include "base/check.h"
 
 #define ARENA_ALIGN 16
 #define ARENA_CHUNK_MIN 4096
 
+/* Bytes behind each allocation that nobody may touch. They do not count as used. */
+#define ARENA_GAP (HAS_ASAN ? 2 * ARENA_ALIGN : 0)
+
 struct arena_chunk {
     struct arena_chunk *next;
-    size_t size; /* payload bytes */
+    size_t size; /* payload bytes, with gaps */
     size_t used;
     _Alignas(ARENA_ALIGN) uint8_t bytes[];
 };
@@ -54,6 +58,7 @@ void arena_reset(struct arena *arena)
     if (keep) {
         keep->next = NULL;
         keep->used = 0;
+        asan_poison(keep->bytes, keep->size);
     }
     arena->chunks = keep;
     arena->used_bytes = 0;
@@ -71,6 +76,7 @@ static struct arena_chunk *grow(struct arena *arena, size_t size)
     struct arena_chunk *chunk = malloc(sizeof(*chunk) + want);
     if (chunk) {
         *chunk = (struct arena_chunk){.next = arena->chunks, .size = want};
+        asan_poison(chunk->bytes, want);
         arena->chunks = chunk;
     }
     return chunk;
@@ -94,16 +100,17 @@ void *arena_alloc(struct arena *arena, size_t size)
         return refuse(arena);
     }
     struct arena_chunk *chunk = arena->chunks;
-    if (!chunk || !in_range(chunk->used, padded, chunk->size)) {
-        chunk = grow(arena, padded);
+    if (!chunk || !in_range(chunk->used, padded + ARENA_GAP, chunk->size)) {
+        chunk = grow(arena, padded + ARENA_GAP);
         if (!chunk) {
             arena->refusal = ST_EXHAUSTED;
             return NULL;
         }
     }
     void *mem = chunk->bytes + chunk->used;
-    chunk->used += padded;
+    chunk->used += padded + ARENA_GAP;
     arena->used_bytes += padded;
+    asan_unpoison(mem, size);
     return memset(mem, 0, size);
 }
 

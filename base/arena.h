@@ -29,7 +29,8 @@ void arena_fini(struct arena *arena);
  * stops calling malloc(). */
 void arena_reset(struct arena *arena);
 
-/* |size| zeroed bytes aligned to 16; NULL: the maximum or the heap is exhausted. */
+/* |size| zeroed bytes aligned to 16; NULL: the maximum or the heap is exhausted. AddressSanitizer
+ * sees a gap behind them. */
 void *arena_alloc(struct arena *arena, size_t size);
 
 /* As arena_alloc() for |count| elements of |size| bytes; the product cannot wrap. */

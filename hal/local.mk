@@ -8,7 +8,6 @@ noinst_LIBRARIES += %D%/libhal.a
 %C%_libhal_a_LIBADD = $(UK_OBJECTS)
 %C%_libhal_a_DEPENDENCIES = $(UK_OBJECTS)
 %C%_libhal_a_SOURCES = \
-	%D%/asan.h \
 	%D%/buffer.c %D%/buffer.h \
 	%D%/capability.def \
 	%D%/command.c %D%/command.h %D%/command_priv.h \

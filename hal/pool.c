@@ -19,10 +19,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/asan.h"
 #include "base/bytes.h"
 #include "base/check.h"
 #include "base/list.h"
-#include "hal/asan.h"
 #include "hal/device_priv.h"
 #include "hal/suballoc.h"
 
@@ -135,7 +135,7 @@ static enum status init_zone(struct zone *zone, struct hal_device *device, size_
         zone->touched_ms[i] = CLEAN;
     }
     zone->marked_bytes = addresses < MARKED_BYTES_MAX ? addresses : MARKED_BYTES_MAX;
-    hal_asan_poison(zone->memory->host, zone->memory->host ? zone->marked_bytes : 0);
+    asan_poison(zone->memory->host, zone->memory->host ? zone->marked_bytes : 0);
     return ST_OK;
 }
 
@@ -144,7 +144,7 @@ static void fini_zone(struct zone *zone)
     hal_suballoc_fini(&zone->suballoc);
     free(zone->touched_ms);
     if (zone->memory) {
-        hal_asan_unpoison(zone->memory->host, zone->memory->host ? zone->marked_bytes : 0);
+        asan_unpoison(zone->memory->host, zone->memory->host ? zone->marked_bytes : 0);
         hal_buffer_unref(zone->memory);
     }
 }
@@ -537,7 +537,7 @@ static void recycle(struct hal_buffer *buffer)
     struct zone *zone = reservation->zone;
     struct hal_range *range = reservation->range;
 
-    hal_asan_poison(buffer->host, buffer->host ? buffer->size : 0);
+    asan_poison(buffer->host, buffer->host ? buffer->size : 0);
     hal_buffer_fini(buffer);
     pthread_mutex_lock(&store->lock);
     if (range) {
@@ -586,7 +586,7 @@ static enum status reserve(struct hal_pool *pool, struct zone *zone, size_t size
         .recycle = recycle,
     };
     refs_init(&buffer->refs);
-    hal_asan_unpoison(buffer->host, buffer->host ? size : 0);
+    asan_unpoison(buffer->host, buffer->host ? size : 0);
     *out_buffer = buffer;
     return ST_OK;
 }
@@ -649,9 +649,9 @@ enum status hal_pool_resize(struct hal_buffer *buffer, size_t size, size_t excus
     enum status status = resize_locked(reservation, align_up(size, store->align), excused, err);
     pthread_mutex_unlock(&store->lock);
     if (status == ST_OK) {
-        hal_asan_poison(buffer->host, buffer->host ? buffer->size : 0);
+        asan_poison(buffer->host, buffer->host ? buffer->size : 0);
         buffer->size = size;
-        hal_asan_unpoison(buffer->host, buffer->host ? size : 0);
+        asan_unpoison(buffer->host, buffer->host ? size : 0);
     }
     return status;
 }

@@ -14,9 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/asan.h"
 #include "base/bytes.h"
 #include "base/check.h"
-#include "hal/asan.h"
 #include "hal/cpu/device.h"
 #include "hal/cpu/map.h"
 
@@ -39,7 +39,7 @@ static size_t page_size(void)
 static size_t mapped_bytes(size_t size)
 {
     size_t page = page_size();
-    return align_up(size, page) + (HAL_ASAN ? page : 0);
+    return align_up(size, page) + (HAS_ASAN ? page : 0);
 }
 
 static void *allocate(size_t size, enum hal_memory memory, enum origin *out_origin)
@@ -65,7 +65,7 @@ static void release(void *host, size_t size, enum origin origin)
     if (origin == HEAP) {
         free(host);
     } else if (origin == MAPPED) {
-        hal_asan_unpoison(host, mapped_bytes(size));
+        asan_unpoison(host, mapped_bytes(size));
         must(munmap(host, mapped_bytes(size)) == 0);
     }
 }
@@ -84,7 +84,7 @@ static enum status wrap(struct hal_device *device, void *host, size_t size, enum
         return error_set(err, ST_EXHAUSTED, "no memory for a buffer of %zu bytes", size);
     }
     if (origin == MAPPED) {
-        hal_asan_poison((char *)host + size, mapped_bytes(size) - size);
+        asan_poison((char *)host + size, mapped_bytes(size) - size);
     }
     hal_buffer_init(&buffer->base, device, size, host);
     buffer->origin = origin;

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
+#include "base/asan.h"
 #include "base/bytes.h"
 #include "base/check.h"
-#include "hal/asan.h"
 #include "hal/command_priv.h"
 #include "hal/device_priv.h"
 #include "hal/profile.h"
@@ -307,13 +307,13 @@ enum status hal_cpu_run_tiles(const struct hal_cpu_region *region, uint32_t firs
             .fault = run->fault,
         };
         resolve(dispatch, run->slots, addresses);
-        hal_asan_unpoison(run->scratch, dispatch->scratch_bytes);
+        asan_unpoison(run->scratch, dispatch->scratch_bytes);
         uint64_t begin_ns = run->profile ? hal_profile_now() : 0;
         enum status status = run_dispatch(dispatch, begin, tiles, &args, run->cancel);
         if (run->profile) {
             note_span(run, dispatch, tiles, begin_ns);
         }
-        hal_asan_poison(run->scratch, dispatch->scratch_bytes);
+        asan_poison(run->scratch, dispatch->scratch_bytes);
         TRY(status);
         first += tiles;
         count -= tiles;

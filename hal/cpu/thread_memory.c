@@ -5,9 +5,9 @@
 
 #include <sys/mman.h>
 
+#include "base/asan.h"
 #include "base/bytes.h"
 #include "base/check.h"
-#include "hal/asan.h"
 #include "hal/cpu/map.h"
 
 /* A smaller workspace needs few small pages, and would take a huge one as a whole. */
@@ -21,14 +21,14 @@ enum { FREE, USED, TRIMMED };
 static void *map(size_t bytes)
 {
     void *memory = hal_cpu_map_aligned(bytes);
-    hal_asan_poison(memory, memory ? bytes : 0);
+    asan_poison(memory, memory ? bytes : 0);
     return memory;
 }
 
 static void unmap(void *memory, size_t bytes)
 {
     if (memory) {
-        hal_asan_unpoison(memory, bytes);
+        asan_unpoison(memory, bytes);
         must(munmap(memory, bytes) == 0);
     }
 }
@@ -70,13 +70,13 @@ uint8_t *hal_cpu_workspace_take(struct hal_cpu_thread_memory *memory, size_t byt
     memory->is_idle = false;
     memory->used = bytes;
     memory->touched = pages > memory->touched ? pages : memory->touched;
-    hal_asan_unpoison(memory->workspace, bytes);
+    asan_unpoison(memory->workspace, bytes);
     return memory->workspace;
 }
 
 void hal_cpu_workspace_give(struct hal_cpu_thread_memory *memory)
 {
-    hal_asan_poison(memory->workspace, memory->used);
+    asan_poison(memory->workspace, memory->used);
     must(change_state(memory, USED, FREE));
 }
 

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/asan.h"
 #include "base/check.h"
-#include "hal/asan.h"
 
 #define LOADER_NAME "libvulkan.so.1"
 
@@ -230,7 +230,7 @@ void hal_vulkan_instance_release(void)
     pthread_mutex_lock(&lock);
     must(refs > 0);
     if (--refs == 0) {
-        if (HAL_ASAN) {
+        if (HAS_ASAN) {
             keep_drivers();
         }
         shared.vkDestroyInstance(shared.handle, NULL);

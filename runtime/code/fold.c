@@ -169,7 +169,7 @@ static enum status extract(const struct fold *f, struct rt_graph *sub, struct er
     for (uint32_t i = 0; i < graph->node_count; i++) {
         struct rt_node *node = &graph->nodes[i];
         for (uint32_t j = 0; f->is_foldable[i] && j < node->out_count; j++) {
-            if (rw.uses[node->outs[j]] > 0) {
+            if (rt_rewrite_uses(&rw, node->outs[j]) > 0) {
                 sub->outputs[sub->output_count++] = node->outs[j];
             }
         }

@@ -10,11 +10,16 @@ static inline struct rt_value *rt_batch_arg(const struct rt_batch_call *call, ui
     return rt_node_arg(call->graph, call->node, index);
 }
 
-/* Does dim 0 of argument |index| count rows? Tensors that rules make always do. */
+/* Does dim 0 of |value| count rows? Tensors that rules make always do. */
+static inline bool rt_batch_has_rows(const struct rt_batch_call *call, uint32_t value)
+{
+    return value >= call->value_count || call->has_rows[value];
+}
+
+/* The same for argument |index|. */
 static inline bool rt_batch_carries(const struct rt_batch_call *call, uint32_t index)
 {
-    uint32_t value = index < call->node->arg_count ? call->node->args[index] : 0;
-    return index < call->node->arg_count && (value >= call->value_count || call->has_rows[value]);
+    return index < call->node->arg_count && rt_batch_has_rows(call, call->node->args[index]);
 }
 
 enum status rt_batch_refuse(const struct rt_batch_call *call, const char *why);

@@ -131,7 +131,7 @@ enum status rt_batch_list(struct rt_batch_call *call)
         uint32_t item = items[i] = rt_batch_arg(call, 0)->values[i];
         const struct rt_value *v = &graph->values[item];
         bool is_nothing = v->kind != RT_TENSOR || (v->rank == 1 && rt_dim_is(v->dims[0], 0));
-        if (!is_nothing && !call->has_rows[item]) {
+        if (!is_nothing && !rt_batch_has_rows(call, item)) {
             TRY(spread(call, item, &items[i]));
         }
     }
@@ -281,7 +281,7 @@ enum status rt_batch_put(struct rt_batch_call *call)
     const struct rt_value *list = rt_batch_arg(call, 1);
     bool is_fixed = list->count > 0 && call->graph->values[list->values[0]].kind == RT_NONE;
     for (uint32_t i = 0; i < list->count; i++) {
-        is_fixed = is_fixed && !call->has_rows[list->values[i]];
+        is_fixed = is_fixed && !rt_batch_has_rows(call, list->values[i]);
     }
     if (!is_fixed) {
         return rt_batch_refuse(call, "it puts rows by their number");
@@ -404,8 +404,8 @@ enum status rt_batch_moved(struct rt_batch_call *call)
         return rt_batch_refuse(call, "it moves dim 0");
     }
     dims[0] = call->rows;
-    steps[0] = rt_dim_floordiv(&graph->dims, rt_value_numel(graph, &graph->values[self]),
-                               call->rows);
+    steps[0] =
+        rt_dim_floordiv(&graph->dims, rt_value_numel(graph, &graph->values[self]), call->rows);
     for (uint32_t d = 0; d < sizes->count; d++) {
         dims[1 + d] = sizes->ints[d];
         steps[1 + d] = strides->ints[d];
@@ -413,8 +413,8 @@ enum status rt_batch_moved(struct rt_batch_call *call)
     const uint32_t args[] = {self, rt_graph_ints(graph, dims, sizes->count + 1),
                              rt_graph_ints(graph, steps, sizes->count + 1), call->node->args[3]};
     graph->origin = call->node->origin;
-    enum status status = rt_op_apply(graph, RT_OP(moved), args, 4, graph->values[self].dtype, &made,
-                                     call->err);
+    enum status status =
+        rt_op_apply(graph, RT_OP(moved), args, 4, graph->values[self].dtype, &made, call->err);
     call->node = &graph->nodes[number];
     TRY(status);
     TRY(rt_batch_replace(call, 0, made));

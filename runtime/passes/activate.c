@@ -45,7 +45,7 @@ static void visit(struct rt_rewrite *rw, const struct rt_node *node)
     }
     const struct rt_epilogue *e = product->op->detail;
     product->args[e->activation] = name;
-    rw->uses[value] = rw->uses[out];
+    rt_rewrite_set_uses(rw, value, rt_rewrite_uses(rw, out));
     rt_rewrite_replace(rw, out, value);
 }
 

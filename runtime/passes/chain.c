@@ -246,7 +246,7 @@ static bool is_private(const struct growth *g, uint32_t value)
             uses += node->args[a] == value;
         }
     }
-    return uses == g->rw->uses[value];
+    return uses == rt_rewrite_uses(g->rw, value);
 }
 
 static bool may_join(const struct growth *g, uint32_t value)

@@ -69,14 +69,14 @@ static uint32_t channels_of(const struct pass *p, uint32_t value)
 
 static bool has_map(const struct pass *p, uint32_t value)
 {
-    return value < p->rw.value_count && p->maps[value].places;
+    return rt_rewrite_has(&p->rw, value) && p->maps[value].places;
 }
 
 /* A map for |value| that the caller fills; false: no room, or it has no channels. */
 static bool new_map(struct pass *p, uint32_t value, struct place **out_places)
 {
     uint32_t count = channels_of(p, value);
-    if (count == 0 || value >= p->rw.value_count || count > PLACES_MAX - p->place_count) {
+    if (count == 0 || !rt_rewrite_has(&p->rw, value) || count > PLACES_MAX - p->place_count) {
         return false;
     }
     *out_places = arena_array(&p->graph->arena, 2 * (size_t)count, sizeof(**out_places));
@@ -348,14 +348,19 @@ static enum status join(struct pass *p, uint32_t value, const struct parts *part
 
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
+static bool is_fixed(const struct pass *p, uint32_t value)
+{
+    return rt_rewrite_has(&p->rw, value) && p->is_fixed[value];
+}
+
 static bool is_plain(const struct pass *p, const struct rt_node *conv)
 {
     const struct rt_graph *graph = p->graph;
     const struct rt_value *w = rt_node_arg(graph, conv, RT_CONV_W);
     return rt_op_is(conv->op, RT_KNOWN_convolution) && channels_of(p, conv->args[RT_CONV_X]) &&
            channels_of(p, conv->outs[0]) && w->rank == 4 && w->dtype == DT_F32 &&
-           !rt_node_arg(graph, conv, RT_CONV_TRANSPOSED)->b && p->is_fixed[conv->args[RT_CONV_W]] &&
-           p->is_fixed[conv->args[RT_CONV_BIAS]];
+           !rt_node_arg(graph, conv, RT_CONV_TRANSPOSED)->b && is_fixed(p, conv->args[RT_CONV_W]) &&
+           is_fixed(p, conv->args[RT_CONV_BIAS]);
 }
 
 /* Does the convolution sum over all channels of single pixels? */
@@ -375,7 +380,7 @@ static bool is_depthwise(const struct pass *p, const struct rt_node *conv)
     return channels && rt_dim_is(rt_node_arg(p->graph, conv, RT_CONV_GROUPS)->i, channels) &&
            rt_dim_is(w->dims[0], channels) && rt_dim_is(w->dims[1], 1) &&
            channels_of(p, conv->outs[0]) == channels && p->readers[conv->outs[0]] > 0 &&
-           p->readers[conv->outs[0]] == p->rw.uses[conv->outs[0]];
+           p->readers[conv->outs[0]] == rt_rewrite_uses(&p->rw, conv->outs[0]);
 }
 
 /* Puts argument |arg| of node |index| into the order of |weights| along |dim|. */

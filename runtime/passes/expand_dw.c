@@ -149,7 +149,7 @@ static enum status visit_activation(struct rt_rewrite *rw, const struct rt_node 
     struct rt_node *node = rt_rewrite_producer(rw, value, RT_KNOWN_expand_dw);
     if (node && rt_node_arg(graph, node, RT_EXPAND_DW_ACTIVATION)->kind == RT_NONE) {
         node->args[RT_EXPAND_DW_ACTIVATION] = name;
-        rw->uses[value] = rw->uses[chain->outs[0]];
+        rt_rewrite_set_uses(rw, value, rt_rewrite_uses(rw, chain->outs[0]));
         rt_rewrite_replace(rw, chain->outs[0], value);
     }
     return ST_OK;

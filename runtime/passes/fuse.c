@@ -63,7 +63,7 @@ static struct rt_node *open_producer(const struct rt_rewrite *rw, uint32_t value
 /* The users of |from| use |node|'s output from now on. */
 static void take_over(struct rt_rewrite *rw, struct rt_node *node, uint32_t from)
 {
-    rw->uses[node->outs[0]] = rw->uses[from];
+    rt_rewrite_set_uses(rw, node->outs[0], rt_rewrite_uses(rw, from));
     rt_rewrite_replace(rw, from, node->outs[0]);
 }
 
@@ -130,7 +130,8 @@ static void fuse_rounding(struct rt_rewrite *rw, const struct rt_node *widen)
         return;
     }
     graph->values[value].is_half = true;
-    rw->uses[value] += rw->uses[widen->outs[0]];
+    uint32_t uses = rt_rewrite_uses(rw, value) + rt_rewrite_uses(rw, widen->outs[0]);
+    rt_rewrite_set_uses(rw, value, uses);
     rt_rewrite_replace(rw, widen->outs[0], value);
 }
 

@@ -55,13 +55,13 @@ static enum status reorder(struct layout *l, uint32_t value, const uint8_t *orde
     if (v->kind != RT_TENSOR || v->order == order || orders_agree(v)) {
         return ST_OK;
     }
-    if (value < l->rw.value_count && twins[value] != 0) {
+    if (rt_rewrite_has(&l->rw, value) && twins[value] != 0) {
         *out = twins[value];
         return ST_OK;
     }
     TRY(rt_op_apply(graph, RT_OP(reorder), &value, 1, v->dtype, out, err));
     graph->values[*out].order = order;
-    if (value < l->rw.value_count) {
+    if (rt_rewrite_has(&l->rw, value)) {
         twins[value] = *out;
     }
     return ST_OK;

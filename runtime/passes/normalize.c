@@ -116,7 +116,7 @@ static enum status rewrite_batch_norm(struct rt_rewrite *rw, uint32_t index, str
 /* The saved statistics are empty in inference; if a method returns them, the node stays. */
 static bool is_plain(const struct rt_rewrite *rw, const struct rt_node *bn)
 {
-    return rw->uses[bn->outs[1]] == 0 && rw->uses[bn->outs[2]] == 0 &&
+    return rt_rewrite_uses(rw, bn->outs[1]) == 0 && rt_rewrite_uses(rw, bn->outs[2]) == 0 &&
            rt_node_out(rw->graph, bn, 0)->dtype == DT_F32;
 }
 

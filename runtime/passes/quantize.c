@@ -22,7 +22,7 @@
 const struct q_info *q_info_of(const struct q_pass *q, uint32_t value)
 {
     static const struct q_info nothing;
-    return value < q->rw.value_count ? &q->info[value] : &nothing;
+    return rt_rewrite_has(&q->rw, value) ? &q->info[value] : &nothing;
 }
 
 const struct rt_node *q_producer(const struct q_pass *q, uint32_t value)
@@ -34,7 +34,7 @@ const struct rt_node *q_producer(const struct q_pass *q, uint32_t value)
 /* The integers of |value| as u8. */
 static enum status as_u8(struct q_pass *q, uint32_t value, uint32_t *out_value)
 {
-    bool is_known_value = value < q->rw.value_count;
+    bool is_known_value = rt_rewrite_has(&q->rw, value);
     *out_value = value;
     if (is_known_value && q->info[value].u8 != 0) {
         *out_value = q->info[value].u8;
@@ -166,7 +166,7 @@ static void on_dequantize_groups(struct q_pass *q, const struct rt_node *node)
 static enum status quantize_rows(struct q_pass *q, uint32_t x, struct q_rows *out_rows)
 {
     struct rt_graph *graph = q->graph;
-    bool is_known_value = x < q->rw.value_count;
+    bool is_known_value = rt_rewrite_has(&q->rw, x);
     if (is_known_value && q->rows[x].node != RT_NO_NODE) {
         *out_rows = q->rows[x];
         return ST_OK;

@@ -70,7 +70,7 @@ static enum status move_bytes(struct q_pass *q, uint32_t index, uint32_t bytes, 
 bool q_can_move(const struct q_pass *q, const struct rt_node *node)
 {
     return is_movement(node) && node->arg_count <= 8 && node->out_count <= 2 &&
-           (node->out_count == 1 || q->rw.uses[node->outs[1]] == 0) &&
+           (node->out_count == 1 || rt_rewrite_uses(&q->rw, node->outs[1]) == 0) &&
            rt_node_arg(q->graph, node, 0)->kind == RT_TENSOR &&
            rt_node_arg(q->graph, node, 0)->dtype == rt_node_out(q->graph, node, 0)->dtype;
 }

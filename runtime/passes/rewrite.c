@@ -7,14 +7,21 @@
 #include "runtime/ops/known.h"
 #include "runtime/ops/op.h"
 
+static void add_uses(struct rt_rewrite *rw, uint32_t value, int by)
+{
+    if (rt_rewrite_has(rw, value)) {
+        rw->uses[value] += (uint32_t)by;
+    }
+}
+
 /* The items of a list count as arguments of the node that makes the list, whoever reads it. */
 static void count_uses(struct rt_rewrite *rw, const struct rt_node *node, int by)
 {
     for (uint32_t i = 0; i < node->arg_count; i++) {
         const struct rt_value *v = rt_node_arg(rw->graph, node, i);
-        rw->uses[node->args[i]] += (uint32_t)by;
+        add_uses(rw, node->args[i], by);
         for (uint32_t j = 0; v->kind == RT_TENSORS && v->node == RT_NO_NODE && j < v->count; j++) {
-            rw->uses[v->values[j]] += (uint32_t)by;
+            add_uses(rw, v->values[j], by);
         }
     }
 }
@@ -50,7 +57,7 @@ enum status rt_rewrite_begin(struct rt_rewrite *rw, struct rt_graph *graph, stru
 
 static uint32_t current(const struct rt_rewrite *rw, uint32_t value)
 {
-    while (value < rw->value_count && rw->to[value] != value) {
+    while (rt_rewrite_has(rw, value) && rw->to[value] != value) {
         value = rw->to[value];
     }
     return value;
@@ -72,15 +79,27 @@ struct rt_node *rt_rewrite_node(struct rt_rewrite *rw, uint32_t index)
 
 void rt_rewrite_replace(struct rt_rewrite *rw, uint32_t from, uint32_t to)
 {
-    must(from < rw->value_count);
+    must(rt_rewrite_has(rw, from));
     if (from != to) {
         rw->to[from] = to;
     }
 }
 
+uint32_t rt_rewrite_uses(const struct rt_rewrite *rw, uint32_t value)
+{
+    return rt_rewrite_has(rw, value) ? rw->uses[value] : UINT32_MAX;
+}
+
+void rt_rewrite_set_uses(struct rt_rewrite *rw, uint32_t value, uint32_t uses)
+{
+    if (rt_rewrite_has(rw, value)) {
+        rw->uses[value] = uses;
+    }
+}
+
 bool rt_rewrite_is_single_use(const struct rt_rewrite *rw, uint32_t value)
 {
-    return value < rw->value_count && rw->uses[value] == 1;
+    return rt_rewrite_uses(rw, value) == 1;
 }
 
 struct rt_node *rt_rewrite_producer(const struct rt_rewrite *rw, uint32_t value, enum rt_known op)

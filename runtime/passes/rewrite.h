@@ -5,6 +5,9 @@
  * outputs use the replacement. Nodes that the pass adds go to the end and are not visited. The
  * whole walk takes time linear in the size of the graph.
  *
+ * Nodes that are visited may read values that the pass has added. A pass's own arrays by value end
+ * where the values ended when it began: rt_rewrite_has() says whether a value is in them.
+ *
  *     struct rt_rewrite rw;
  *     TRY(rt_rewrite_begin(&rw, graph, err));
  *     for (uint32_t i = 0; i < rw.node_count; i++) {
@@ -35,6 +38,17 @@ struct rt_node *rt_rewrite_node(struct rt_rewrite *rewrite, uint32_t index);
 
 /* From the next node on, |to| is used instead of |from|. */
 void rt_rewrite_replace(struct rt_rewrite *rewrite, uint32_t from, uint32_t to);
+
+/* Was |value| there when the pass began? */
+static inline bool rt_rewrite_has(const struct rt_rewrite *rewrite, uint32_t value)
+{
+    return value < rewrite->value_count;
+}
+
+/* How often |value| is used. UINT32_MAX: nobody knows, because the pass has added it. */
+uint32_t rt_rewrite_uses(const struct rt_rewrite *rewrite, uint32_t value);
+/* From now on it counts as used so often. */
+void rt_rewrite_set_uses(struct rt_rewrite *rewrite, uint32_t value, uint32_t uses);
 
 /* Is |value| used exactly once, so that a pass may absorb its producer? */
 bool rt_rewrite_is_single_use(const struct rt_rewrite *rewrite, uint32_t value);

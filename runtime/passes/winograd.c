@@ -126,6 +126,12 @@ static int64_t choose_side(const struct sizes *s)
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
+/* Values that the pass makes are no constants. */
+static bool is_known(const struct choice *c, uint32_t value)
+{
+    return rt_rewrite_has(&c->rw, value) && c->is_known[value];
+}
+
 /* Taps that outputs along an axis read from the image, with |padding| of at most 2 on both sides.
  */
 static double taps_of(int64_t extent, int64_t padding)
@@ -153,7 +159,7 @@ static uint32_t weights_of(const struct choice *c, const struct rt_node *conv)
     const struct rt_value *w = &graph->values[pack->args[0]];
     bool fits = w->dims[0].value >= PANEL_MAX / 2 && w->dims[1].value >= 1 &&
                 w->dims[1].value <= RT_WINOGRAD_CHANNELS_MAX;
-    return fits && c->is_known[pack->args[0]] ? pack->args[0] : 0;
+    return fits && is_known(c, pack->args[0]) ? pack->args[0] : 0;
 }
 
 /* Taps that the parts of an axis read: at each border pixel, and once for all pixels inside. */
@@ -243,12 +249,12 @@ static enum status visit_conv(struct choice *c, uint32_t index, struct error *er
 }
 
 /* Does |node| compute its outputs from constants alone? */
-static bool is_known(const struct choice *c, const struct rt_node *node)
+static bool computes_constants(const struct choice *c, const struct rt_node *node)
 {
     struct rt_tensors tensors = rt_node_arg_tensors(c->rw.graph, node);
     bool any = false;
     for (uint32_t value; rt_tensors_next(&tensors, &value); any = true) {
-        if (!c->is_known[value]) {
+        if (!is_known(c, value)) {
             return false;
         }
     }
@@ -284,7 +290,7 @@ enum status rt_pass_winograd(struct rt_graph *graph, struct error *err)
     TRY(begin(&c, graph, err));
     for (uint32_t i = 0; i < c.rw.node_count; i++) {
         const struct rt_node *node = rt_rewrite_node(&c.rw, i);
-        bool known = is_known(&c, node);
+        bool known = computes_constants(&c, node);
         for (uint32_t o = 0; o < node->out_count; o++) {
             c.is_known[node->outs[o]] = known;
         }

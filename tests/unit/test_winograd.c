@@ -189,7 +189,7 @@ static void bf16_products_compete(void **state)
 static void reading_decides(void **state)
 {
     static const struct conv convs[] = {
-        {64, 64, 56, .side = 4}, {128, 128, 28, .side = 4}, {256, 256, 14, .side = 2},
+        {64, 64, 56, .side = 4},  {128, 128, 28, .side = 4}, {256, 256, 14, .side = 2},
         {512, 512, 7, .side = 2}, {512, 512, 1, .side = 0},
     };
     for (size_t i = 0; i < LENGTH(convs); i++) {
@@ -210,6 +210,30 @@ static void weights_must_be_constant(void **state)
     struct fixture *f = *state;
     give(f, convolve(f, &usual, INPUT(1, 64, 56, 56), INPUT(64, 64, 3, 3)));
     assert_int_equal(chosen(f), 0);
+}
+
+/* The first convolution of each pair gets a new output when it is replaced. The weights of the
+ * second follow from that: they are no constants, whatever lies behind the arrays of the pass. */
+static void weights_from_replaced_values_are_no_constants(void **state)
+{
+    enum { PAIRS = 24 };
+    static const struct conv first = {512, 512, 6, .side = 2}, second = {64, 32, 56, .side = 0};
+    struct fixture *f = *state;
+    uint32_t small = INPUT(1, 512, 6, 6), large = INPUT(1, 64, 56, 56);
+    uint32_t sum = INPUT(1, 32, 56, 56), weights[PAIRS / 2];
+    for (int i = 0; i < PAIRS / 2; i++) {
+        weights[i] = CONSTANT(0, 512, 512, 3, 3);
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        uint32_t made = convolve(f, &first, small, weights[i / 2]);
+        uint32_t view[] = {made, INTS(32, 64, 3, 3)};
+        uint32_t terms[] = {sum, convolve(f, &second, large, apply(f, "view", view, 2)),
+                            number(f, 1)};
+        sum = apply(f, "add", terms, 3);
+    }
+    give(f, sum);
+    assert_int_equal(chosen(f), 2);
+    assert_int_equal(count_ops(f, "conv_winograd"), PAIRS);
 }
 
 static void bounds_of_sizes_decide(void **state)
@@ -487,6 +511,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(bf16_products_compete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reading_decides, set_up, tear_down),
         cmocka_unit_test_setup_teardown(weights_must_be_constant, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(weights_from_replaced_values_are_no_constants, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(bounds_of_sizes_decide, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shared_weights_are_packed_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_of_weights_is_bounded, set_up, tear_down),

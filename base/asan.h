@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells AddressSanitizer which parts of memory that we manage ourselves may be touched. */
-#ifndef PTED_HAL_ASAN_H
-#define PTED_HAL_ASAN_H
+#ifndef PTED_BASE_ASAN_H
+#define PTED_BASE_ASAN_H
 
 #include <stddef.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define HAL_ASAN 1
+#define HAS_ASAN 1
 #endif
 #elif defined(__SANITIZE_ADDRESS__)
-#define HAL_ASAN 1
+#define HAS_ASAN 1
 #endif
 
-#ifndef HAL_ASAN
-#define HAL_ASAN 0
+#ifndef HAS_ASAN
+#define HAS_ASAN 0
 #endif
 
-#if HAL_ASAN
+#if HAS_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
-static inline void hal_asan_poison(void *ptr, size_t size)
+static inline void asan_poison(void *ptr, size_t size)
 {
-#if HAL_ASAN
+#if HAS_ASAN
     __asan_poison_memory_region(ptr, size);
 #else
     (void)ptr;
@@ -31,9 +31,9 @@ static inline void hal_asan_poison(void *ptr, size_t size)
 #endif
 }
 
-static inline void hal_asan_unpoison(void *ptr, size_t size)
+static inline void asan_unpoison(void *ptr, size_t size)
 {
-#if HAL_ASAN
+#if HAS_ASAN
     __asan_unpoison_memory_region(ptr, size);
 #else
     (void)ptr;
