@@ -24,7 +24,8 @@
 static inline void asan_poison(void *ptr, size_t size)
 {
 #if HAS_ASAN
-    __asan_poison_memory_region(ptr, size);
+    void *volatile hidden = ptr; /* gcc believes that its bytes are read, and warns */
+    __asan_poison_memory_region(hidden, size);
 #else
     (void)ptr;
     (void)size;
