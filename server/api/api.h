@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Handlers of the routes that run no model. Each handler prints its JSON to request->out and
  * returns ST_OK, or sets the reason why it cannot. Handlers do not block. A handler on the loop
- * whose work has no bound prints a piece, sets request->is_unfinished and is called again, on a
- * thread if it has set request->offload, too. */
+ * whose work has no bound prints a piece, sets request->is_unfinished and is called again; one that
+ * calls work_leave_loop() is called again on a thread. */
 #ifndef PTED_SERVER_API_API_H
 #define PTED_SERVER_API_API_H
 

@@ -708,6 +708,5 @@ enum status api_metrics(struct request *request, struct error *err)
     *look = metrics_take_look(request->server);
     request->look = look;
     request->listing = repository_ref_index(&request->serving->repository);
-    request->offload = request->is_unfinished = true;
-    return ST_OK;
+    return work_leave_loop(request, err);
 }

@@ -366,14 +366,15 @@ static void store(void *memory, enum dtype dtype, size_t index, int64_t value)
     }
 }
 
-static enum status put_input(const struct embedding *embedding, struct infer_call *call,
-                             enum embedder_input kind, struct error *err)
+static enum status put_input(struct request *request, enum embedder_input kind, struct error *err)
 {
+    const struct embedding *embedding = embedding_of(request);
     const struct embedder *embedder = embedding->embedder;
     enum dtype dtype = embedder->dtypes[kind];
     const struct shape shape = {.rank = 2, .dims = {embedding->rows, embedding->length}};
     void *memory;
-    TRY(rt_invocation_input(call->invocation, embedder->inputs[kind], dtype, &shape, &memory, err));
+    TRY(infer_input(request, &request->infer.call, embedder->inputs[kind], dtype, &shape, &memory,
+                    err));
     size_t index = 0;
     for (uint32_t row = 0; row < embedding->rows; row++) {
         const struct texts_ids *item = &embedding->items[embedding->done_count + row];
@@ -395,7 +396,7 @@ static enum status decode(struct request *request, struct error *err)
     rt_invocation_run_in(call->invocation, infer->run_pool);
     for (unsigned kind = 0; kind < EMBEDDER_INPUTS; kind++) {
         if (embedding->embedder->inputs[kind] != EMBEDDER_ABSENT) {
-            TRY(put_input(embedding, call, (enum embedder_input)kind, err));
+            TRY(put_input(request, (enum embedder_input)kind, err));
         }
     }
     return ST_OK;
@@ -430,17 +431,28 @@ static struct embed_reply reply_of(const struct request *request)
     };
 }
 
+/* Bytes of the run's result and, after the last run, of the answer. */
+static size_t sampled_bytes(const struct request *request)
+{
+    const struct embedding *embedding = embedding_of(request);
+    const struct embedder *embedder = embedding->embedder;
+    const struct embed_reply reply = reply_of(request);
+    size_t states = (size_t)embedding->rows * embedding->length * embedder->width;
+    bool is_last = embedding->done_count + embedding->rows == embedding->item_count;
+    return states * dtype_bytes(embedder->floats) + (is_last ? embed_reply_bytes(&reply) : 0);
+}
+
+static bool is_long(const struct request *request)
+{
+    return request->step == STEP_PARSE ||
+           (request->step == STEP_SAMPLE &&
+            sampled_bytes(request) > request->server->params->inline_bytes_max);
+}
+
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
     struct embedding *embedding = embedding_of(request);
     if (status == ST_OK) {
-        const struct embedder *embedder = embedding->embedder;
-        const struct embed_reply reply = reply_of(request);
-        size_t states = (size_t)embedding->rows * embedding->length * embedder->width;
-        size_t bytes = states * dtype_bytes(embedder->floats);
-        bool is_last = embedding->done_count + embedding->rows == embedding->item_count;
-        bytes += is_last ? embed_reply_bytes(&reply) : 0;
-        request->offload = bytes > request->server->params->inline_bytes_max;
         count_run(embedding, &request->job);
     }
     return infer_one_finish(request, status, err);
@@ -573,7 +585,7 @@ static size_t held_bytes(const struct request *request)
 }
 
 const struct infer_ops embedding_ops = {
-    .is_long = true,
+    .is_long = is_long,
     .is_apart = true,
     .find = find,
     .parse = parse,

@@ -80,14 +80,14 @@ uint64_t generation_random_bits(void)
 /* ---- DECODE ---------------------------------------------------------------------------------- */
 
 /* The ids of the next step: [1, n]. */
-static enum status put_tokens(struct generation *generation, struct infer_call *call,
-                              uint32_t first, struct error *err)
+static enum status put_tokens(struct request *request, uint32_t first, struct error *err)
 {
+    struct generation *generation = generation_of(request);
     const struct generator *generator = generation->generator;
     uint32_t width = generator->is_step_fixed ? generator->step_max : generation->step_count;
     const struct shape shape = {.rank = 2, .dims = {1, width}};
     void *memory;
-    TRY(rt_invocation_input(call->invocation, 0, DT_I64, &shape, &memory, err));
+    TRY(infer_input(request, &request->infer.call, 0, DT_I64, &shape, &memory, err));
     int64_t *ids = memory;
     for (uint32_t i = 0; i < width; i++) {
         ids[i] = i < generation->step_count ? generation->tokens[first + i] : 0;
@@ -96,15 +96,15 @@ static enum status put_tokens(struct generation *generation, struct infer_call *
 }
 
 /* The position of the first of them, or of each. */
-static enum status put_position(struct generation *generation, struct infer_call *call,
-                                struct error *err)
+static enum status put_position(struct request *request, struct error *err)
 {
+    struct generation *generation = generation_of(request);
     const struct generator *generator = generation->generator;
     uint32_t count = generator->has_positions ? generation->step_count : 1;
     const struct shape shape = {.rank = 1, .dims = {count}};
     void *memory;
-    TRY(rt_invocation_input(call->invocation, generator->position_input, DT_I64, &shape, &memory,
-                            err));
+    TRY(infer_input(request, &request->infer.call, generator->position_input, DT_I64, &shape,
+                    &memory, err));
     int64_t *positions = memory;
     for (uint32_t i = 0; i < count; i++) {
         positions[i] = (int64_t)generation->fed_count + i;
@@ -156,8 +156,8 @@ static enum status decode(struct request *request, struct error *err)
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
     rt_invocation_run_in(call->invocation, infer->run_pool);
     bool has_position = generation->generator->position_input != 0;
-    TRY(put_tokens(generation, call, has_position ? generation->fed_count : 0, err));
-    return has_position ? put_position(generation, call, err) : ST_OK;
+    TRY(put_tokens(request, has_position ? generation->fed_count : 0, err));
+    return has_position ? put_position(request, err) : ST_OK;
 }
 
 static enum status open_states(struct request *request, struct error *err)
@@ -245,15 +245,26 @@ static bool may_begin_long(const struct generation *generation)
            generation->prompts[next / generation->ask.n].count > PROMPT_INLINE_MAX;
 }
 
+/* Tokenizers, long prompts, grammars, large vocabularies. */
+static bool is_long(const struct request *request)
+{
+    if (request->step == STEP_PARSE) {
+        return true;
+    }
+    const struct generation *generation = generation_of(request);
+    if (request->step == STEP_DECODE) {
+        return generation->first_ns == 0;
+    }
+    return request->step == STEP_SAMPLE &&
+           (generation->constraint || may_begin_long(generation) ||
+            sampler_is_long(&generation->sampler, generation->ask.wants_logprobs,
+                            generation->draft_count + 1));
+}
+
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
-    struct generation *generation = generation_of(request);
     if (status == ST_OK) {
         count_step(request);
-        bool wants_logprobs = generation->ask.wants_logprobs;
-        request->offload =
-            generation->constraint || may_begin_long(generation) ||
-            sampler_is_long(&generation->sampler, wants_logprobs, generation->draft_count + 1);
     }
     return infer_one_finish(request, status, err);
 }
@@ -343,7 +354,7 @@ static void count(const struct request *request, uint64_t now_ns)
 }
 
 const struct infer_ops generation_ops = {
-    .is_long = true,
+    .is_long = is_long,
     .is_apart = true,
     .find = generation_parse_find,
     .parse = generation_parse,

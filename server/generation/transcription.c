@@ -123,7 +123,7 @@ static void put_samples(const struct transcription *t, uint64_t count, float *ou
     memset(out + count, 0, (size_t)(room - count) * sizeof(float));
 }
 
-static enum status put_features(struct transcription *t, struct infer_call *call, struct error *err)
+static enum status put_features(struct request *request, struct transcription *t, struct error *err)
 {
     const struct transcriber *transcriber = t->transcriber;
     uint64_t left = t->sample_count - t->window, max = transcriber->window_samples;
@@ -137,7 +137,7 @@ static enum status put_features(struct transcription *t, struct infer_call *call
         shape.dims[1] = transcriber->bands;
         shape.dims[2] = transcriber->frames;
     }
-    TRY(rt_invocation_input(call->invocation, 0, DT_F32, &shape, &memory, err));
+    TRY(infer_input(request, &request->infer.call, 0, DT_F32, &shape, &memory, err));
     if (transcriber->log_mel) {
         const float *samples = hal_buffer_map(t->sound);
         return log_mel_compute(transcriber->log_mel, samples + t->window, count,
@@ -154,21 +154,21 @@ static enum status decode_encoder(struct request *request, struct transcription 
     struct infer_call *call = &infer->call;
     TRY(rt_invocation_new(t->transcriber->encoder, infer->pool, &call->invocation, err));
     rt_invocation_run_in(call->invocation, infer->run_pool);
-    TRY(put_features(t, call, err));
-    return ST_OK;
+    return put_features(request, t, err);
 }
 
-static enum status put_tokens(struct transcription *t, struct infer_call *call, struct error *err)
+static enum status put_tokens(struct request *request, struct transcription *t, struct error *err)
 {
+    struct infer_call *call = &request->infer.call;
     const struct shape shape = {.rank = 2, .dims = {1, t->step_count}};
     uint32_t position_count = t->transcriber->has_positions ? t->step_count : 1;
     const struct shape positions = {.rank = 1, .dims = {position_count}};
     void *ids, *at;
-    TRY(rt_invocation_input(call->invocation, 0, DT_I64, &shape, &ids, err));
+    TRY(infer_input(request, call, 0, DT_I64, &shape, &ids, err));
     for (uint32_t i = 0; i < t->step_count; i++) {
         ((int64_t *)ids)[i] = t->tokens[t->fed_count + i];
     }
-    TRY(rt_invocation_input(call->invocation, 2, DT_I64, &positions, &at, err));
+    TRY(infer_input(request, call, 2, DT_I64, &positions, &at, err));
     for (uint32_t i = 0; i < position_count; i++) {
         ((int64_t *)at)[i] = (int64_t)t->fed_count + i;
     }
@@ -183,7 +183,7 @@ static enum status decode_token(struct request *request, struct transcription *t
     t->step_count = left < max ? left : max;
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
     rt_invocation_run_in(call->invocation, infer->run_pool);
-    TRY(put_tokens(t, call, err));
+    TRY(put_tokens(request, t, err));
     const struct rt_buffer_desc hidden = {
         .dtype = DT_F32, .shape = t->hidden_shape, .buffer = t->hidden};
     return rt_invocation_bind_input(call->invocation, 1, &hidden, err);
@@ -234,6 +234,18 @@ static void count_step(const struct request *request, struct transcription *t)
     t->last_ns = now_ns;
 }
 
+/* Files, features, what the encoder gives, large vocabularies. */
+static bool is_long(const struct request *request)
+{
+    if (request->step == STEP_PARSE) {
+        return true;
+    }
+    const struct transcription *t = transcription_of(request);
+    return (request->step == STEP_DECODE && t->is_encoding) ||
+           (request->step == STEP_SAMPLE &&
+            (t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX));
+}
+
 static enum status finish(struct request *request, enum status status, struct error *err)
 {
     struct transcription *t = transcription_of(request);
@@ -242,7 +254,6 @@ static enum status finish(struct request *request, enum status status, struct er
             count_step(request, t);
         }
         runs_add_times(&t->times, &request->job);
-        request->offload = t->is_encoding || t->transcriber->vocab > INLINE_VOCAB_MAX;
     }
     return infer_one_finish(request, status, err);
 }
@@ -315,7 +326,6 @@ static enum status end_window(struct request *request, struct transcription *t, 
     tell(request, t);
     if (next < t->sample_count) {
         transcription_begin_window(t, next);
-        request->offload = true; /* features take long */
         return ST_OK;
     }
     t->is_over = true;
@@ -438,7 +448,7 @@ static void count(const struct request *request, uint64_t now_ns)
 }
 
 const struct infer_ops transcription_ops = {
-    .is_long = true,
+    .is_long = is_long,
     .is_apart = true,
     .find = find,
     .parse = parse,

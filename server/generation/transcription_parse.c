@@ -121,7 +121,7 @@ static enum status reserve(struct request *request, size_t bytes, struct hal_buf
 static enum status read_samples(struct request *request, struct transcription *t,
                                 struct sound *sound, struct error *err)
 {
-    TRY(infer_check_work(request, sound_decoded_bytes(sound), err));
+    TRY(work_add(request, sound_decoded_bytes(sound), err));
     TRY(reserve(request, sound_count_max(sound) * sizeof(float), &t->sound, err));
     return sound_read(sound, hal_buffer_map(t->sound), &t->sample_count, err);
 }

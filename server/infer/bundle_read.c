@@ -220,18 +220,18 @@ static enum status parse_call(struct reader *r, struct bundle_call *call)
 }
 
 /* A call of a pipeline counts once for each of its steps, too. */
-static enum status count_calls(struct reader *r, const struct bundle_call *call, uint32_t index,
-                               uint32_t *count)
+static enum status count_calls(struct reader *r, const struct bundle_call *call, uint32_t index)
 {
     must(index < r->bundle->count);
+    struct infer *infer = &r->request->infer;
     if (call->call.model) {
-        *count += rt_method_call_count(call->call.model->method);
-        r->request->infer.steps_bytes += rt_method_steps_bytes(call->call.model->method);
+        infer->call_count += rt_method_call_count(call->call.model->method);
+        infer->steps_bytes += rt_method_steps_bytes(call->call.model->method);
     }
-    if (*count > INFER_CALLS_MAX) {
+    if (infer->call_count > INFER_CALLS_MAX) {
         error_set(r->err, ST_TOO_LARGE,
                   "expected at most %d calls in a list, those of pipelines' steps counted, got %u",
-                  INFER_CALLS_MAX, *count);
+                  INFER_CALLS_MAX, infer->call_count);
         return bundle_prefix(index, ": ", r->err);
     }
     return ST_OK;
@@ -240,7 +240,6 @@ static enum status count_calls(struct reader *r, const struct bundle_call *call,
 /* Binary data can only be assigned to calls while all calls can be read. */
 static enum status parse_calls(struct reader *r)
 {
-    uint32_t count = 0;
     for (uint32_t i = 0; i < r->bundle->count; i++) {
         struct bundle_call *call = &r->bundle->calls[i];
         enum status status = parse_call(r, call);
@@ -252,9 +251,8 @@ static enum status parse_calls(struct reader *r)
             *r->err = call->err;
             return bundle_prefix(i, ": ", r->err);
         }
-        TRY(count_calls(r, call, i, &count));
+        TRY(count_calls(r, call, i));
     }
-    r->request->offload |= count > INFER_CALLS_INLINE_MAX;
     return r->binary.len == 0
                ? ST_OK
                : error_set(r->err, ST_INVALID, "%zu bytes behind the last tensor's binary data",

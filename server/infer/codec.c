@@ -49,16 +49,26 @@ enum status codec_bind(struct infer *infer, struct infer_call *call,
     return rt_invocation_bind_input(call->invocation, tensor->index, &given, err);
 }
 
-enum status codec_stage(struct infer_call *call, const struct codec_tensor *tensor, size_t stored,
-                        void **out_ptr, struct error *err)
+enum status codec_stage(struct request *request, struct infer_call *call,
+                        const struct codec_tensor *tensor, size_t stored, void **out_ptr,
+                        struct error *err)
 {
     must(call->invocation != NULL && tensor->index < call->model->call.input_count);
     if (!tensor->layout->is_given) {
-        return rt_invocation_input(call->invocation, tensor->index, tensor->dtype, tensor->shape,
-                                   out_ptr, err);
+        return infer_input(request, call, tensor->index, tensor->dtype, tensor->shape, out_ptr,
+                           err);
     }
     const struct rt_buffer_desc given = describe(tensor);
+    TRY(work_add(request, stored, err));
     return rt_invocation_stage_input(call->invocation, tensor->index, &given, stored, out_ptr, err);
+}
+
+enum status codec_put_string(struct request *request, struct infer_call *call, uint32_t index,
+                             struct span string, struct error *err)
+{
+    must(call->invocation != NULL && index < call->model->call.input_count);
+    TRY(work_add(request, string.len, err));
+    return rt_invocation_string(call->invocation, index, string, err);
 }
 
 enum status codec_put_scalar(struct infer_call *call, enum rt_io_kind kind, uint32_t index,

@@ -66,8 +66,13 @@ MUST_CHECK enum status codec_bind(struct infer *infer, struct infer_call *call,
                                   struct error *err);
 
 /* The bytes of the tensor are yet to be written: gives memory for |stored| bytes in its layout. */
-MUST_CHECK enum status codec_stage(struct infer_call *call, const struct codec_tensor *tensor,
-                                   size_t stored, void **out_ptr, struct error *err);
+MUST_CHECK enum status codec_stage(struct request *request, struct infer_call *call,
+                                   const struct codec_tensor *tensor, size_t stored, void **out_ptr,
+                                   struct error *err);
+
+/* Copies |string|. */
+MUST_CHECK enum status codec_put_string(struct request *request, struct infer_call *call,
+                                        uint32_t index, struct span string, struct error *err);
 
 union codec_scalar {
     int64_t i;
@@ -108,13 +113,12 @@ MUST_CHECK enum status codec_oip_choose_outputs(struct request *request, struct 
 
 struct call_limits codec_call_limits(const struct request *request);
 
-/* For codecs whose calls have the same form inside: decode() with an answer of text, name_input(),
- * and the end of parse(). */
+/* For codecs whose calls have the same form inside: decode() with an answer of text, and
+ * name_input(). */
 MUST_CHECK enum status codec_call_decode_text(struct request *request, struct infer_call *call,
                                               struct error *err);
 enum status codec_call_name_input(const struct infer_call *call, uint32_t index, const char *behind,
                                   struct error *err);
-void codec_call_note_fill(struct request *request, const struct infer_call *call);
 
 /* For calls whose leaves do not come from one text: outputs, unless they have been chosen; their
  * classes; inputs. */

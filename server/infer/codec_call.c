@@ -21,23 +21,6 @@ struct call_limits codec_call_limits(const struct request *request)
     };
 }
 
-/* A short text may ask for much memory to be filled. */
-static bool is_much_to_fill(const struct request *request, const struct infer_call *call)
-{
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < call->model->call.input_count; i++) {
-        size_t more = call->tree.leaves[i].encoding == CALL_FILL ? call->tree.leaves[i].bytes : 0;
-        bytes = more < SIZE_MAX - bytes ? bytes + more : SIZE_MAX;
-    }
-    return bytes > request->server->params->inline_bytes_max;
-}
-
-void codec_call_note_fill(struct request *request, const struct infer_call *call)
-{
-    infer_media_note(request, call);
-    request->offload = request->offload || is_much_to_fill(request, call);
-}
-
 static enum status parse(struct request *request, struct infer_call *call,
                          const struct oip_body *parts, struct span *out_rest, struct error *err)
 {
@@ -51,7 +34,6 @@ static enum status parse(struct request *request, struct infer_call *call,
     TRY(call_parse(parts, &call->model->call, &limits, &request->infer.arena, &call->tree, out_rest,
                    err));
     codec_take_query(request, &call->tree.parameters);
-    codec_call_note_fill(request, call);
     return ST_OK;
 }
 
@@ -141,11 +123,9 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
     const struct codec_tensor tensor = {index, dtype, &leaf->shape, &leaf->layout};
     bool is_direct = leaf->encoding == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
     void *memory;
-    if (leaf->encoding == CALL_BINARY && !is_direct) {
-        TRY(infer_check_inline(request, leaf->stored, err));
-    }
-    enum status status = is_direct ? codec_bind(infer, call, &tensor, leaf->data, err)
-                                   : codec_stage(call, &tensor, leaf->stored, &memory, err);
+    enum status status = is_direct
+                             ? codec_bind(infer, call, &tensor, leaf->data, err)
+                             : codec_stage(request, call, &tensor, leaf->stored, &memory, err);
     if (status != ST_OK) {
         return call_prefix(method, leaf, index, ": ", err);
     }
@@ -188,10 +168,7 @@ static enum status decode_input(struct request *request, struct infer_call *call
     case CALL_SCALAR:
         return decode_scalar(call, index, leaf, err);
     case CALL_STRING:
-        if (leaf->encoding == CALL_BINARY) {
-            TRY(infer_check_inline(request, leaf->data.len, err));
-        }
-        return rt_invocation_string(call->invocation, index, leaf->data, err) == ST_OK
+        return codec_put_string(request, call, index, leaf->data, err) == ST_OK
                    ? ST_OK
                    : call_prefix(method, leaf, index, ": ", err);
     case CALL_NONE:

@@ -336,7 +336,6 @@ static enum status parse_body(struct request *request, struct infer_call *call, 
     }
     TRY(form == FORM_PARTS ? parse_parts(request, call, body, err)
                            : parse_alone(request, call, body, form == FORM_TEXT, err));
-    codec_call_note_fill(request, call);
     return call_verify_leaves(&call->model->call, &limits, call->tree.leaves, err);
 }
 

@@ -66,19 +66,13 @@ static enum status check_elements(const struct request *request, const struct oi
 static enum status check_shared(struct request *request, const struct oip_request *oip,
                                 struct error *err)
 {
-    size_t bytes = 0;
     bool is_used = false;
     for (size_t i = 0; i < oip->input_count; i++) {
-        const struct oip_request_input *input = &oip->inputs[i];
-        is_used |= input->shared.is_given;
-        if (input->shared.is_given && !add_size(bytes, input->data.len, &bytes)) {
-            bytes = SIZE_MAX;
-        }
+        is_used |= oip->inputs[i].shared.is_given;
     }
     for (size_t i = 0; i < oip->outputs.count; i++) {
         is_used |= oip->outputs.items[i].shared.is_given;
     }
-    request->offload |= bytes > request->server->params->inline_bytes_max;
     return is_used ? infer_shared_check(request, err) : ST_OK;
 }
 
@@ -110,7 +104,6 @@ static enum status parse(struct request *request, struct infer_call *call,
         TRY(oip_parse_infer(parts, &limits, &infer->arena, &call->oip, out_rest, err));
     }
     take_query(request, &call->oip);
-    infer_media_note(request, call);
     TRY(check_shared(request, &call->oip, err));
     return check_elements(request, &call->oip, err);
 }
@@ -208,7 +201,8 @@ static enum status decode_shared_tensor(struct request *request, struct infer_ca
 {
     void *memory;
     struct oip_request_input here;
-    TRY(place_input(codec_stage(call, tensor, input->bytes, &memory, err), input, ": ", err));
+    TRY(place_input(codec_stage(request, call, tensor, input->bytes, &memory, err), input, ": ",
+                    err));
     TRY(fetch(request, input, memory, &here, err));
     return oip_input_is_direct(&here)
                ? ST_OK
@@ -229,10 +223,7 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
     }
     size_t stored = oip_input_stored_bytes(input);
     void *memory;
-    if (input->is_binary) {
-        TRY(infer_check_inline(request, stored, err));
-    }
-    TRY(place_input(codec_stage(call, &tensor, stored, &memory, err), input, ": ", err));
+    TRY(place_input(codec_stage(request, call, &tensor, stored, &memory, err), input, ": ", err));
     return oip_decode_input(input, &call->nan, memory, stored, err);
 }
 
@@ -243,6 +234,7 @@ static enum status read_strings(struct request *request, const struct oip_reques
     struct arena *arena = &request->infer.arena;
     struct oip_request_input here = *input;
     if (input->shared.is_given) {
+        TRY(work_add(request, input->data.len, err));
         void *memory = arena_alloc(arena, input->data.len);
         if (!memory) {
             return arena_fail(arena, "the request", err);
@@ -257,12 +249,8 @@ static enum status decode_string(struct request *request, struct infer_call *cal
                                  struct error *err)
 {
     struct span *strings;
-    if (input->is_binary) {
-        TRY(infer_check_inline(request, input->data.len, err));
-    }
     TRY(read_strings(request, input, &strings, err));
-    return place_input(rt_invocation_string(call->invocation, index, strings[0], err), input, ": ",
-                       err);
+    return place_input(codec_put_string(request, call, index, strings[0], err), input, ": ", err);
 }
 
 static enum status decode_scalar(struct request *request, struct infer_call *call,

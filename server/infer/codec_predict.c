@@ -30,7 +30,6 @@ static enum status parse(struct request *request, struct infer_call *call,
     const struct predict_names names = {.find = find_input, .user = call->model};
     TRY(predict_parse(parts, &call->model->call, &names, &limits, &request->infer.arena,
                       &call->tree, err));
-    codec_call_note_fill(request, call);
     return ST_OK;
 }
 

@@ -304,28 +304,6 @@ enum status infer_settle(struct request *request, struct error *err)
     return check_memory(request, body_settle(&request->body, infer->pool, err), err);
 }
 
-uint64_t infer_work_max(const struct request *request)
-{
-    return request->is_heavy ? 0 : request->server->params->light_bytes_max;
-}
-
-enum status infer_check_work(const struct request *request, uint64_t bytes, struct error *err)
-{
-    uint64_t max = infer_work_max(request);
-    return max == 0 || bytes <= max
-               ? ST_OK
-               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
-}
-
-enum status infer_check_inline(struct request *request, size_t bytes, struct error *err)
-{
-    request->infer.copied_bytes += bytes;
-    return request->offload ||
-                   request->infer.copied_bytes <= request->server->params->inline_bytes_max
-               ? ST_OK
-               : error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY));
-}
-
 /* ---- PARSE ----------------------------------------------------------------------------------- */
 
 static enum status remove_coding(struct request *request, struct error *err)
@@ -341,12 +319,12 @@ static enum status remove_coding(struct request *request, struct error *err)
     infer->body = &infer->inflated;
     body_reset(&infer->inflated); /* an earlier attempt may have run out of memory */
     size_t max = request->server->params->body_bytes_max;
-    uint64_t work_max = infer_work_max(request);
+    uint64_t work_max = work_piece_max(request, request->work.place);
     infer->inflated.max_bytes = work_max && work_max < max ? (size_t)work_max : max;
     enum status status = coding_inflate(coding, body_span(&request->body), &infer->inflated, err);
     if (status == ST_TOO_LARGE && infer->inflated.max_bytes < max) {
         body_reset(&infer->inflated);
-        return infer_check_work(request, work_max + 1, err);
+        return work_add(request, work_max + 1, err);
     }
     return check_memory(request, status, err);
 }
@@ -372,12 +350,30 @@ enum status infer_parse(struct request *request, struct error *err)
     bool has_length = head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
     struct oip_body parts;
     infer->steps_bytes = 0;
+    infer->call_count = 0;
     TRY(oip_split_body(body_span(infer->body), has_length ? &length : NULL, &parts, err));
     TRY(infer->ops->parse(request, &parts, err));
     return count_arena(infer, err);
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
+
+enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,
+                        enum dtype dtype, const struct shape *shape, void **out_ptr,
+                        struct error *err)
+{
+    size_t bytes;
+    TRY(shape_bytes(shape, dtype, &bytes, err));
+    TRY(work_add(request, bytes, err));
+    return rt_invocation_input(call->invocation, index, dtype, shape, out_ptr, err);
+}
+
+/* The loop makes only so many calls itself. */
+static enum status check_calls(const struct request *request, struct error *err)
+{
+    return request->infer.call_count > INFER_CALLS_INLINE_MAX ? work_leave_loop(request, err)
+                                                              : ST_OK;
+}
 
 /* From here on inputs have memory of their own or keep the body's; nothing else borrows from the
  * body. */
@@ -413,8 +409,8 @@ enum status infer_decode(struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct infer *infer = &request->infer;
+    TRY(check_calls(request, err));
     enum status status = count_steps(infer, err);
-    infer->copied_bytes = 0;
     if (status == ST_OK) {
         status = infer->ops->decode(request, err);
     }
@@ -440,6 +436,7 @@ enum status infer_prepare(struct request *request, enum rt_prepare_mode mode, st
     OBJ_CHECK(request, REQUEST_MAGIC);
     must(request->infer.ops != NULL);
     struct infer *infer = &request->infer;
+    TRY(check_calls(request, err));
     enum status status = check_memory(request, infer->ops->prepare(request, mode, err), err);
     infer->is_short &=
         infer->bundle == NULL; /* the calls have been freed, their bodies before them */

@@ -88,11 +88,12 @@ struct infer_call {
  * The difference between a call and a list of calls: one row each, called by the functions below.
  */
 struct infer_ops {
-    bool is_long;  /* parsing may take long, whatever the size of the body */
     bool is_apart; /* models are known after the body, so its memory is that of lists */
     /* Before the body: does the target name something that works? 200, or the status to answer
      * with. */
     int (*find)(struct request *request);
+    /* May the present step, one that runs ANYWHERE, take longer than its bytes say? NULL: no. */
+    bool (*is_long)(const struct request *request);
     enum status (*parse)(struct request *request, const struct oip_body *parts, struct error *err);
     enum status (*decode)(struct request *request, struct error *err);
     /* When everything is decoded: opens the sequences that the request names. */
@@ -155,7 +156,7 @@ struct infer {
     struct model *newest; /* shared: ref held; its pool is |share| while the call is for an
                              older generation. NULL: the call is for the newest one */
     size_t bound_bytes;   /* bytes of the body that inputs use in place */
-    size_t copied_bytes;  /* bytes of the body that DECODE copies: see infer_check_inline() */
+    uint32_t call_count;  /* calls that the request consists of; from the step PARSE on */
     struct hal_pool
         *pool; /* owned: holds what the request needs before it runs; a member of |share| */
     struct hal_pool *share;     /* the model's pool, or that of lists; NULL: not yet a member */
@@ -208,22 +209,14 @@ MUST_CHECK enum status infer_end_media(struct request *request, struct error *er
 /* A tokenizer takes about as long for a byte as other work for so many. */
 #define INFER_TEXT_WEIGHT 8
 
-/* Bytes that the present step may handle; 0: it is heavy, any number. A step that finds out that it
- * has to handle more fails with ST_WOULD_BE_HEAVY, and is repeated as a heavy one. */
-uint64_t infer_work_max(const struct request *request);
-
-/* ST_WOULD_BE_HEAVY if the present step may not handle |bytes|. */
-MUST_CHECK enum status infer_check_work(const struct request *request, uint64_t bytes,
-                                        struct error *err);
-
 /* The request holds |bytes| of heap memory beside its arena. ST_EXHAUSTED: that is more than its
  * share of the memory for requests now. Any thread. */
 MUST_CHECK enum status infer_count_memory(struct request *request, size_t bytes, struct error *err);
 
-/* DECODE is about to copy |bytes| of the body, beside those that it has copied already.
- * ST_WOULD_BE_HEAVY: together they are more than the loop may copy; DECODE begins again on a
- * thread. */
-MUST_CHECK enum status infer_check_inline(struct request *request, size_t bytes, struct error *err);
+/* Memory for raw input |index| of |call|, which the step is about to fill: see work_add(). */
+MUST_CHECK enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,
+                                   enum dtype dtype, const struct shape *shape, void **out_ptr,
+                                   struct error *err);
 
 /* ST_WOULD_PLAN with RT_PREPARE_CACHED: call it again with RT_PREPARE_ALL, on a thread. */
 MUST_CHECK enum status infer_prepare(struct request *request, enum rt_prepare_mode mode,

@@ -43,7 +43,7 @@ struct infer_media_thread {
 void infer_media_reset(struct infer_media *media)
 {
     must(media->open == 0);
-    media->is_any = media->is_read = media->is_late = false;
+    media->is_read = media->is_late = false;
     media->began_ns = media->ended_ns = 0;
     media->jobs = NULL;
     media->threads = NULL;
@@ -213,7 +213,8 @@ static enum status add_job(struct request *request, const struct infer_media_job
 static enum status run_now(struct request *request, const struct infer_call *call,
                            struct infer_media_job *job, struct error *err)
 {
-    if (run_job(request, job, &request->infer.media.work, infer_work_max(request)) == ST_OK) {
+    uint64_t work_max = work_piece_max(request, request->work.place);
+    if (run_job(request, job, &request->infer.media.work, work_max) == ST_OK) {
         return ST_OK;
     }
     *err = job->err;
@@ -278,7 +279,7 @@ static enum status hear(struct request *request, const struct medium *medium,
     struct medium_reader reader = {.limits = &limits,
                                    .account = &account,
                                    .work = request->infer.media.work,
-                                   .work_max = infer_work_max(request)};
+                                   .work_max = work_piece_max(request, request->work.place)};
     struct file file;
     *out = (struct medium_sound){.samples = NULL};
     enum status status = open_file(item, &reader, &file, err);
@@ -348,9 +349,9 @@ static enum status weigh_texts(struct request *request, const struct call_item *
                                uint32_t count, struct error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        request->infer.media.work += items[i].data.len * (uint64_t)INFER_TEXT_WEIGHT;
+        TRY(work_add(request, items[i].data.len * (uint64_t)INFER_TEXT_WEIGHT, err));
     }
-    return infer_check_work(request, request->infer.media.work, err);
+    return ST_OK;
 }
 
 static enum status decode_texts(struct request *request, struct infer_call *call,
@@ -377,23 +378,6 @@ static enum status decode_texts(struct request *request, struct infer_call *call
 }
 
 /* ---- the steps of a request ------------------------------------------------------------------ */
-
-void infer_media_note(struct request *request, const struct infer_call *call)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    bool is_any = false;
-    for (size_t i = 0; i < call->oip.input_count; i++) {
-        const struct oip_request_input *input = &call->oip.inputs[i];
-        const struct model_io *io =
-            model_find_io(call->model->inputs, call->model->input_count, input->name);
-        is_any |= io && io->medium && input->type.is_bytes;
-    }
-    for (uint32_t i = 0; call->tree.leaves && i < call->model->call.input_count; i++) {
-        is_any |= call->tree.leaves[i].encoding == CALL_MEDIA;
-    }
-    request->infer.media.is_any |= is_any;
-    request->offload |= is_any;
-}
 
 void infer_media_start(struct request *request)
 {
@@ -424,6 +408,7 @@ enum status infer_media_decode(struct request *request, struct infer_call *call,
     OBJ_CHECK(request, REQUEST_MAGIC);
     const struct medium *medium = input_at(call, index)->medium;
     must(medium && call->invocation);
+    TRY(work_leave_loop(request, err));
     infer_media_start(request);
     return medium->kind == MEDIUM_TEXT
                ? decode_texts(request, call, medium, items, count, is_list, err)
@@ -454,7 +439,8 @@ static void on_work(uv_work_t *work)
 {
     struct infer_media_thread *thread = work->data;
     struct infer_media *media = &thread->request->infer.media;
-    uint64_t max = thread->is_heavy ? 0 : infer_work_max(thread->request), bytes = 0;
+    enum work_place place = thread->is_heavy ? WORK_HEAVY : WORK_ON_THREAD;
+    uint64_t max = work_piece_max(thread->request, place), bytes = 0;
     if (!thread->is_heavy) {
         thread->index = atomic_fetch_add(&media->next, 1);
     }

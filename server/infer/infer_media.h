@@ -32,7 +32,6 @@ struct infer_media_thread;
 struct request;
 
 struct infer_media {
-    bool is_any;                  /* the request has files or texts: all its steps are long */
     uint64_t began_ns, ended_ns;  /* the time of reading them; 0: it has not begun, or ended */
     struct infer_media_job *jobs; /* in the arena */
     uint32_t count, capacity;
@@ -48,12 +47,9 @@ struct infer_media {
     bool is_late;  /* a heavy file has waited for too long; the loop's */
 };
 
-/* Notes which inputs of |call| are media, for later steps. */
-void infer_media_note(struct request *request, const struct infer_call *call);
-
 /*
- * The items of raw input |index|. Texts fill the inputs beside it that the call has not given.
- * Errors have the client's name for the input in front.
+ * On a thread (work_leave_loop()): the items of raw input |index|. Texts fill the inputs beside it
+ * that the call has not given. Errors have the client's name for the input in front.
  */
 MUST_CHECK enum status infer_media_decode(struct request *request, struct infer_call *call,
                                           uint32_t index, const struct call_item *items,

@@ -37,7 +37,7 @@ static enum status parse(struct request *request, const struct oip_body *parts, 
     }
     infer_take_parameters(&request->infer, call->parameters);
     request->infer.steps_bytes = rt_method_steps_bytes(call->model->method);
-    request->offload |= rt_method_call_count(call->model->method) > INFER_CALLS_INLINE_MAX;
+    request->infer.call_count = rt_method_call_count(call->model->method);
     return ST_OK;
 }
 

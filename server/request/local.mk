@@ -15,4 +15,5 @@ server_libserver_a_SOURCES += \
 	%D%/route.c %D%/route.def %D%/route.h \
 	%D%/routes.h \
 	%D%/tokens.c %D%/tokens.h \
-	%D%/trace.c %D%/trace.h
+	%D%/trace.c %D%/trace.h \
+	%D%/work.c %D%/work.h

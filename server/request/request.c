@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * run_steps() is the only loop over the steps, and go() the only function that changes a step. A
- * step moves on (STEP_NEXT), gives its thread back because its work is heavy (STEP_HEAVY), or waits
+ * step moves on (STEP_NEXT), has more work than may be done where it runs (STEP_MOVE), or waits
  * until another part calls run_steps() again: the parser for READ, a worker for ANYWHERE steps, the
  * device for RUN, the client for WRITE.
  */
@@ -35,12 +35,9 @@
 /* Memory that others have waited for this long is taken from any client. */
 #define PRESSING_MS 1000
 
-/* The bytes with which a body of JSON may begin. */
-#define JSON_FIRST "{[\" \t\r\n"
-
 enum step_result {
     STEP_NEXT,
-    STEP_HEAVY, /* the step goes on, or begins again, in another task, a heavy one */
+    STEP_MOVE, /* the step goes on, or begins again, at the next place (server/request/work.h) */
     STEP_WAIT,
 };
 enum step_where { LOOP, ANYWHERE };
@@ -77,26 +74,30 @@ const char *request_step_name(enum request_step step)
 
 /* ---- the loop over the steps ----------------------------------------------------------------- */
 
+/* A wait for memory says nothing new of the work of a step. */
 static void go(struct request *request, enum request_step next)
 {
     must(request_step_may_follow(request->step, next));
+    if (next != STEP_WAIT_MEMORY && request->step != STEP_WAIT_MEMORY) {
+        work_reset(request);
+    }
     request->step = next;
 }
 
-/* The step gives its thread back. As a heavy one it stands behind all others that wait. */
-static enum step_result repeat_heavy(struct request *request)
+/* In another task the step stands behind all others that wait, also as a heavy one again. */
+static enum step_result move_on(struct request *request)
 {
     request->err.code = ST_OK;
-    request->offload = request->is_heavy = true;
-    return STEP_HEAVY;
+    work_move_on(request);
+    return STEP_MOVE;
 }
 
 /* Goes on to |next|, or waits for memory, or goes to the answer with the reason. */
 static enum step_result advance(struct request *request, enum status status, enum request_step next)
 {
     if (status == ST_WOULD_BE_HEAVY) {
-        must(!request->is_heavy);
-        return repeat_heavy(request);
+        must(request->work.place != WORK_HEAVY);
+        return move_on(request);
     }
     if (status == ST_EXHAUSTED && request->infer.is_short) {
         request->resume_step = request->step;
@@ -113,75 +114,51 @@ static enum step_result advance(struct request *request, enum status status, enu
     return STEP_NEXT;
 }
 
-/* Bytes of JSON. The body of a request may also be a file, or tensors behind their JSON. */
-static size_t json_bytes(const struct request *request)
-{
-    const struct body *body = request->infer.body ? request->infer.body : &request->body;
-    struct span text = body_span(body);
-    if (head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH)) {
-        size_t announced = request_announced_json(request);
-        return announced < text.len ? announced : text.len;
-    }
-    return text.len > 0 && memchr(JSON_FIRST, text.ptr[0], strlen(JSON_FIRST)) ? text.len : 0;
-}
-
-/* The work of the step in bytes, as far as it is known beforehand. Files in the body are weighed
- * when they are opened (ST_WOULD_BE_HEAVY). */
-static uint64_t step_bytes(const struct request *request)
-{
-    const struct infer_ops *ops = request->infer.ops;
-    if (!ops || request->err.code != ST_OK) {
-        return 0;
-    }
-    if (request->step == STEP_PARSE || request->step == STEP_DECODE) {
-        return (uint64_t)json_bytes(request) * (ops->is_long ? INFER_TEXT_WEIGHT : 1);
-    }
-    return request->step == STEP_ENCODE ? infer_encode_bytes(request) : 0;
-}
-
-static bool is_heavy(const struct request *request)
-{
-    return request->is_heavy || step_bytes(request) > request->server->params->light_bytes_max;
-}
-
 static void on_work(uv_work_t *work);
 static void on_work_done(uv_work_t *work, int uv_status);
 
 /* An answer that is computed has its turn, whenever that is. */
-static void offload_steps(struct request *request)
+static void offload_steps(struct request *request, enum work_place place)
 {
     bool has_run = request->step == STEP_ENCODE || request->step == STEP_SAMPLE;
     request->is_on_worker = true;
-    request->is_heavy = is_heavy(request);
-    offload_begin_task(request->server, request->is_heavy ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
+    request->work.place = place;
+    offload_begin_task(request->server, place == WORK_HEAVY ? OFFLOAD_HEAVY : OFFLOAD_REQUEST,
                        &request->task, on_work, on_work_done,
                        has_run || !request->infer.ops ? RT_SCHED_NEVER
                                                       : infer_wait_due_ns(request));
+}
+
+static enum step_result run_at(struct request *request, enum work_place place)
+{
+    work_begin(request, place);
+    return steps[request->step].run(request);
 }
 
 static void run_steps(struct request *request)
 {
     enum step_result result = STEP_NEXT;
     while (result != STEP_WAIT) {
-        const struct step_info *info = &steps[request->step];
-        if (info->where == ANYWHERE && request->offload) {
-            offload_steps(request);
+        enum work_place place =
+            steps[request->step].where == ANYWHERE ? work_place(request) : WORK_ON_LOOP;
+        if (place != WORK_ON_LOOP) {
+            offload_steps(request, place);
             return;
         }
-        result = info->run(request);
+        result = run_at(request, WORK_ON_LOOP);
     }
 }
 
-/* On a worker: runs steps as far as a worker may, and heavy ones only in a heavy task. */
+/* On a worker: runs steps as far as this task may. */
 static void on_work(uv_work_t *work)
 {
     struct request *request;
     OBJ_CAST(request, work->data, REQUEST_MAGIC);
-    bool may_be_heavy = request->is_heavy;
+    enum work_place place = request->work.place;
     enum step_result result = STEP_NEXT;
     while (result == STEP_NEXT && steps[request->step].where == ANYWHERE &&
-           (may_be_heavy || !is_heavy(request))) {
-        result = steps[request->step].run(request);
+           work_place(request) <= place) {
+        result = run_at(request, place);
         must(result != STEP_WAIT);
     }
 }
@@ -218,35 +195,12 @@ void request_run(struct request *request)
 
 /* ---- steps, in their order ------------------------------------------------------------------- */
 
-/* Bytes that decoding handles, as far as that is known before. Tensors behind announced JSON are
- * used where they lie; a step that has to copy more than a few bytes is repeated on a thread. */
-static size_t decoded_bytes(const struct request *request)
-{
-    bool has_tensors = request_route(request)->ops == &infer_ops_one &&
-                       head_has(&request->head, HTTP_INFERENCE_HEADER_CONTENT_LENGTH);
-    return has_tensors ? json_bytes(request) : request->body.len;
-}
-
-/* Decoding takes long, or may do so: the size of a body with a content coding is unknown. */
-static bool is_long(const struct request *request)
-{
-    if (request_route(request)->handler) {
-        return request_route(request)->is_long;
-    }
-    if (request_route(request)->ops->is_long) {
-        return true;
-    }
-    return decoded_bytes(request) > request->server->params->inline_bytes_max ||
-           request->infer.media.is_any || head_has(&request->head, HTTP_CONTENT_ENCODING);
-}
-
 static enum step_result step_read(struct request *request)
 {
     if (request->http_status) {
         go(request, STEP_WRITE);
         return STEP_NEXT;
     }
-    request->offload = is_long(request);
     if (request_route(request)->handler) {
         go(request, STEP_PARSE);
         return STEP_NEXT;
@@ -280,11 +234,6 @@ static enum step_result step_parse(struct request *request)
 static enum step_result step_decode(struct request *request)
 {
     enum status status = infer_decode(request, &request->err);
-    if (status == ST_WOULD_BE_HEAVY && !request->offload) {
-        request->err.code = ST_OK;
-        request->offload = true; /* the step begins again there */
-        return STEP_NEXT;
-    }
     bool has_files = status == ST_OK && infer_media_needs_threads(request);
     return advance(request, status, has_files ? STEP_MEDIA : STEP_PREPARE);
 }
@@ -308,14 +257,10 @@ static enum step_result step_media(struct request *request)
 /* The loop uses plans that exist; a thread makes new ones. */
 static enum step_result step_prepare(struct request *request)
 {
-    enum rt_prepare_mode mode = request->is_on_worker ? RT_PREPARE_ALL : RT_PREPARE_CACHED;
+    bool is_on_loop = request->work.place == WORK_ON_LOOP;
+    enum rt_prepare_mode mode = is_on_loop ? RT_PREPARE_CACHED : RT_PREPARE_ALL;
     enum status status = infer_prepare(request, mode, &request->err);
-    if (status == ST_WOULD_PLAN) {
-        request->err.code = ST_OK;
-        request->offload = true;
-        return STEP_NEXT;
-    }
-    return advance(request, status, STEP_RUN);
+    return status == ST_WOULD_PLAN ? move_on(request) : advance(request, status, STEP_RUN);
 }
 
 static struct request *request_of(struct rt_sched_job *job)
@@ -361,11 +306,6 @@ static enum step_result finish_run(struct request *request)
     }
     enum status status = infer_finish(request, request->run_status, &request->err);
     bool has_runs = request->infer.ops->sample != NULL;
-    if (status == ST_OK && !has_runs) {
-        /* The owner of a region can make any write to it wait, by fallocate(2) for example. */
-        request->offload = request->infer.has_shared_outputs ||
-                           infer_encode_bytes(request) > request->server->params->inline_bytes_max;
-    }
     return advance(request, status, has_runs ? STEP_SAMPLE : STEP_ENCODE);
 }
 
@@ -425,10 +365,7 @@ void request_go_on(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     bool has_run = !request->is_on_worker && !request->is_unfinished;
     must(!has_run || request->step == STEP_RUN);
-    bool goes_on = request->is_on_worker && steps[request->step].where == ANYWHERE; /* as heavy */
     request->is_on_worker = false;
-    request->offload &= goes_on || request->is_unfinished; /* a handler goes on where it asked to */
-    request->is_heavy &= goes_on;
     if (has_run) {
         look_for_loss(request);
         server_watch_deadline(request->server, rt_sched_held_ns(request->job.queue));
@@ -447,7 +384,7 @@ static enum step_result step_sample(struct request *request)
     request->infer.is_short = false; /* it does not wait for memory */
     enum status status = ops->sample(request, &request->err);
     if (status == ST_WOULD_BE_HEAVY) {
-        return repeat_heavy(request);
+        return move_on(request);
     }
     request_release_job(request);
     request->is_run_done = false;
@@ -529,7 +466,6 @@ void request_note_changed(struct request *request, enum status status, const str
     if (status != ST_OK) {
         request->err = *err;
     }
-    request->offload = is_load && is_long(request);
     enum step_result result = advance(request, status, is_load ? request->resume_step : STEP_WRITE);
     must(result == STEP_NEXT);
     run_steps(request);
@@ -720,8 +656,6 @@ static void retry_step(struct request *request)
     clients_evict_slowest(request->server, request->exchange, is_pressing(request));
     request->err.code = ST_OK;
     request->is_run_done = false;
-    request->offload =
-        is_long(request) || request->resume_step == STEP_ENCODE; /* large answers wait */
     go(request, request->resume_step);
     run_steps(request);
 }

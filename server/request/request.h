@@ -29,6 +29,7 @@
 #include "server/request/query.h"
 #include "server/request/route.h"
 #include "server/request/trace.h"
+#include "server/request/work.h"
 #include "server/serving/changes.h"
 
 struct metrics_look;
@@ -51,8 +52,7 @@ struct request {
     /* While |is_on_worker| these belong to the worker. That flag is the loop's and stands apart,
      * because a compiler may read neighbouring flags as one word. */
     enum request_step step;
-    bool offload;       /* there is much to do: the next ANYWHERE steps run on a worker */
-    bool is_heavy;      /* the present ANYWHERE steps are heavy, see server/request/offload.h */
+    struct work work;   /* of the present step */
     bool is_unfinished; /* set by a handler: it has more to print, in a later turn of the loop */
 
     struct server *server;     /* borrowed; outlives every request */

@@ -81,7 +81,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->is_local = exchange->is_local;
     request->http_status = 0;
     request->err.code = ST_OK;
-    request->offload = request->is_heavy = false;
+    work_reset(request);
     request->is_on_worker = request->is_unfinished = false;
     request->query = (struct query){.given = 0};
     request->is_run_done = request->is_unreleased = false;
