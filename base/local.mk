@@ -19,5 +19,6 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/precision.c %D%/precision.h \
 	%D%/refs.h \
 	%D%/shape.c %D%/shape.h \
+	%D%/share.c %D%/share.h \
 	%D%/status.c %D%/status.def %D%/status.h \
 	%D%/utf8.h

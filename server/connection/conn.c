@@ -394,6 +394,7 @@ bool conn_accept(struct server *server, struct transport *transport, enum listen
     list_init(&conn->turn_link);
     exchange_init(&conn->exchange, server, &exchange_ops, transport->remote);
     conn->exchange.is_local = transport->is_local;
+    conn->exchange.client = transport->client;
     conn->exchange.role = role;
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);

@@ -413,12 +413,13 @@ static void begin_conn(struct listener *listener, int fd)
         close(fd);
         return;
     }
-    transport_socket_name(socket);
+    uint64_t client = transport_socket_name(socket, counter_get(&server->metrics.accepted));
     struct transport *transport =
         listener->kind.is_tls ? transport_tls_new(&server->tls.hub, server->tls.context, socket)
                               : socket;
     if (transport) {
         transport->is_local = is_local(server, fd, is_unix);
+        transport->client = client;
     }
     if (!transport || !conn_accept(server, transport, listener->kind.role)) {
         refuse_client(server, UV_ENOMEM);

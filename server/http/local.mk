@@ -5,6 +5,7 @@ noinst_LIBRARIES += %D%/libhttp.a
 %C%_libhttp_a_SOURCES = \
 	%D%/address.c %D%/address.h \
 	%D%/body.c %D%/body.h \
+	%D%/client.c %D%/client.h \
 	%D%/coding.c %D%/coding.h \
 	%D%/framing.c %D%/framing.def %D%/framing.h \
 	%D%/head.c %D%/head.h \

@@ -88,6 +88,7 @@ struct transport {
     const struct transport_user *callbacks;
     void *user;
     char remote[TRANSPORT_REMOTE_MAX]; /* the client's address, for the log; "": not known */
+    uint64_t client;     /* set by the listener: who is charged, see server/http/client.h */
     bool is_local;       /* set by the listener: the client may use memory of this machine */
     bool is_opening;     /* the two sides have yet to agree; OPENED or REFUSED will say more */
     const char *version; /* of TLS, a constant, once it is open; NULL: the bytes are plain */

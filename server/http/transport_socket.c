@@ -9,7 +9,9 @@
 #include <sys/ioctl.h>
 
 #include "base/check.h"
+#include "base/share.h"
 #include "server/http/address.h"
+#include "server/http/client.h"
 
 #define SOCKET_MAGIC 0x736f636bu
 
@@ -187,7 +189,7 @@ struct transport *transport_socket_new(uv_loop_t *loop, int fd, bool is_unix, in
     return &socket->transport;
 }
 
-void transport_socket_name(struct transport *transport)
+uint64_t transport_socket_name(struct transport *transport, uint64_t number)
 {
     struct address address = {.len = sizeof(address.storage)};
     char text[ADDRESS_TEXT_MAX] = "?";
@@ -196,6 +198,8 @@ void transport_socket_name(struct transport *transport)
         address_print(&address, text);
     }
     snprintf(transport->remote, sizeof(transport->remote), "%.*s", TRANSPORT_REMOTE_MAX - 1, text);
+    uint64_t client = client_of_address(&address);
+    return client == SHARE_NOBODY ? client_of_connection(number) : client;
 }
 
 int transport_socket_fd(const struct transport *transport)

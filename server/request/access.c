@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/check.h"
+#include "server/http/client.h"
 #include "server/request/request.h"
 #include "server/request/routes.h"
 #include "server/server.h"
@@ -100,6 +101,7 @@ static int check_token(struct request *request, enum token_scope scope)
         return 429;
     }
     request->token_use = token->use;
+    request->client = client_of_token(token->use->number);
     return 200;
 }
 

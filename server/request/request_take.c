@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/share.h"
 #include "hal/pool.h"
 #include "server/model/repository.h"
 #include "server/request/access.h"
@@ -91,6 +92,7 @@ struct request *request_take(struct server *server, struct exchange *exchange)
     request->arrived_ns = request->wait_since_ms = 0;
     request->listed = request->load_count = 0;
     request->look = NULL;
+    request->client = exchange->role == LISTENER_PUBLIC ? exchange->client : SHARE_NOBODY;
     request->token_use = NULL;
     request->token_name = request->challenge = NULL;
     request->has_trace = request->is_sampled = false;

@@ -97,8 +97,10 @@ static struct token_use *find_use(struct tokens *tokens, const char *name)
     }
     use = calloc(1, sizeof(*use));
     if (use) {
+        struct token_use *last = atomic_load(&tokens->uses);
         memcpy(use->name, name, strlen(name) + 1);
-        atomic_store(&use->next, atomic_load(&tokens->uses));
+        use->number = last ? last->number + 1 : 1;
+        atomic_store(&use->next, last);
         atomic_store(&tokens->uses, use); /* it is complete: any thread may see it */
     }
     return use;

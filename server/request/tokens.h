@@ -30,6 +30,7 @@
 struct token_use {
     struct token_use *_Atomic next;
     char name[TOKEN_NAME_MAX + 1];
+    uint32_t number;  /* of the name; no other name has had it */
     uint32_t running; /* requests in progress */
     uint64_t due_ns;  /* when its rate permits the next request that is not part of a burst */
     struct counter admitted, refused; /* requests; refused for its limits */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One cmocka program for each module: test_FILE.c tests FILE.c and links the archives at and below it.
 if HAVE_CMOCKA
-UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_status
+UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_share %D%/test_status
 
 UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_oip_classes %D%/test_oip_settings %D%/test_predict \
 	%D%/test_pick \
@@ -17,6 +17,8 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_buf_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_shape_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_shape_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_share_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_share_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_status_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_status_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
@@ -147,7 +149,7 @@ SCHED_SUPPORT = %D%/sched_support.c %D%/sched_support.h
 %C%_test_sequence_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 UNIT_SERVER_TESTS = %D%/test_address %D%/test_bench %D%/test_bench_report %D%/test_body \
-	%D%/test_card %D%/test_clients %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_multipart %D%/test_conf %D%/test_conn \
+	%D%/test_card %D%/test_client %D%/test_clients %D%/test_coding %D%/test_resize_rows %D%/test_pictures %D%/test_media %D%/test_multipart %D%/test_conf %D%/test_conn \
 	%D%/test_document %D%/test_drafts %D%/test_exchange %D%/test_framing %D%/test_http %D%/test_line_writer \
 	%D%/test_log %D%/test_log_limit %D%/test_npy %D%/test_options %D%/test_pte_print \
 	%D%/test_query %D%/test_repository %D%/test_route %D%/test_sampler %D%/test_target %D%/test_tokenizer %D%/test_tokens %D%/test_top \
@@ -168,6 +170,8 @@ TESTS += $(UNIT_SERVER_TESTS)
 %C%_test_address_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_address_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_address_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=getaddrinfo,--wrap=freeaddrinfo
+%C%_test_client_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_client_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_clients_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_clients_LDADD = $(SERVER_LIBS) $(CMOCKA_LIBS)
 %C%_test_resize_rows_CFLAGS = $(SERVER_CFLAGS) $(CMOCKA_CFLAGS)

@@ -28,6 +28,7 @@ static void finds_a_token_by_its_hash(void **state)
     assert_non_null(token);
     assert_string_equal(token->use->name, "one");
     assert_int_equal(token->scopes, TOKEN_SCOPE_INFER | TOKEN_SCOPE_ADMIN);
+    assert_int_not_equal(token->use->number, tokens_find(&tokens, span_str(""))->use->number);
     assert_string_equal(tokens_find(&tokens, span_str(""))->use->name, "two");
     assert_null(tokens_find(&tokens, span_str("abd")));
     assert_null(tokens_find(&tokens, span_str("abc ")));
