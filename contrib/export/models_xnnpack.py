@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
-from models import Function, forward, model, randomize_norms
+from models import Case, Function, Method, Model, forward, model, randomize_norms
 
 
 def partitioners():
@@ -60,6 +60,33 @@ def xnn_images():
     return forward("XNNPACK: convolutions of every form, pools, resampling",
                    randomize_norms(Images()), [(torch.randn(2, 3, 13, 18),)],
                    backend="xnnpack")
+
+
+@model
+def xnn_one_channel():
+    """Images with channels last whose order is ambiguous: exporters declare one for the program and
+    mean another one in the payload. ExecuTorch's runtime fails on most of them."""
+    last = torch.channels_last
+    height, width = Dim("height", min=4, max=16), Dim("width", min=4, max=16)
+    sizes = ({2: height, 3: width},)
+    pooled = nn.Sequential(nn.AvgPool2d(2), nn.Conv2d(1, 5, 1))
+    nets = {"point": (nn.Conv2d(1, 5, 1), (1, 7, 5), None),
+            "window": (nn.Conv2d(1, 4, 3, padding=1), (1, 7, 5), sizes),
+            "up": (nn.ConvTranspose2d(3, 1, 2, 2), (3, 7, 5), sizes),
+            "up_one": (nn.ConvTranspose2d(1, 1, 3, 2), (1, 7, 5), None),
+            "pixel": (nn.Conv2d(6, 4, 1), (6, 1, 1), None),
+            "pooled": (pooled, (1, 8, 6), None),
+            "int8": (nn.Conv2d(1, 4, 3, padding=1), (1, 7, 5), None)}
+    methods, cases = {}, []
+    for name, (net, shape, dynamic) in nets.items():
+        image = torch.randn(1, *shape).to(memory_format=last)
+        methods[name] = Method(net.to(memory_format=last), (image,), dynamic)
+        cases.append(Case((image,), name))
+        if dynamic:
+            cases.append(Case((torch.randn(1, shape[0], 9, 11).to(memory_format=last),), name))
+    methods["int8"].quantize = int8([cases[-1].args])
+    return Model("XNNPACK: channels last where several orders are the same bytes", methods, cases,
+                 backend="xnnpack", is_replayed=False, atol=0.05)
 
 
 class Numbers(nn.Module):

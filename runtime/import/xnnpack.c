@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "runtime/import/xnnpack.h"
 #include "runtime/ops/apply.h"
@@ -66,11 +67,68 @@ enum status rt_xnnpack_convert(struct rt_xnnpack_import *x, uint32_t value, enum
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
+/* Are the dims of |value| in the payload those of |t| in |order|? */
+static bool has_order(const struct rt_xnnpack_value *value, const struct pte_tensor *t,
+                      const uint8_t *order)
+{
+    bool has = value->shape.rank == t->shape.rank;
+    for (uint8_t d = 0; has && d < t->shape.rank; d++) {
+        has = value->shape.dims[d] == t->shape.dims[order[d]];
+    }
+    return has;
+}
+
+/* The order |order| of |t|'s dims without dims of 1, which have no place in memory. */
+static uint8_t leave_out_ones(const struct pte_tensor *t, const uint8_t *order,
+                              uint8_t out[SHAPE_RANK_MAX])
+{
+    uint8_t count = 0;
+    for (uint8_t i = 0; i < t->shape.rank; i++) {
+        if (t->shape.dims[order[i]] != 1) {
+            out[count++] = order[i];
+        }
+    }
+    return count;
+}
+
+static bool same_bytes(const struct pte_tensor *t, const uint8_t *a, const uint8_t *b)
+{
+    uint8_t left[SHAPE_RANK_MAX], right[SHAPE_RANK_MAX];
+    uint8_t count = leave_out_ones(t, a, left);
+    return leave_out_ones(t, b, right) == count && memcmp(left, right, count) == 0;
+}
+
+/*
+ * The order of dims in which the payload has |t|, an input or result of the call. With dims of 1
+ * several orders are the same bytes. Exporters then declare one for the program, such as
+ * [N, H, C, W] for an image of one channel with channels last, and mean another one in the payload.
+ * The payload's dims tell which, if the usual orders of images have them and the declared one does
+ * not. Results may even be declared in an order of other bytes. Dims of calls whose sizes vary are
+ * their bounds on both sides; where the payload has others, what is declared counts.
+ */
+static void find_order(const struct rt_xnnpack_value *value, const struct pte_tensor *t,
+                       uint8_t out[SHAPE_RANK_MAX])
+{
+    uint8_t usual[2][SHAPE_RANK_MAX], rank = t->shape.rank;
+    memcpy(out, t->dim_order, rank);
+    for (uint8_t d = 0; d < rank; d++) {
+        usual[0][d] = d;
+        usual[1][d] = d == 0 ? 0 : d + 1 < rank ? d + 1 : 1; /* channels last */
+    }
+    for (int i = 0; i < 2 && rank > 1 && !has_order(value, t, out); i++) {
+        if (has_order(value, t, usual[i]) &&
+            (value->is_output || same_bytes(t, usual[i], t->dim_order))) {
+            memcpy(out, usual[i], rank);
+        }
+    }
+}
+
 /* The program's tensor, with its dims in memory order. */
 static enum status import_input(struct rt_xnnpack_import *x, uint32_t index)
 {
     struct rt_xnnpack_value *value = &x->payload.values[index];
     const struct pte_value *declared = rt_delegate_arg(x->call, value->external_id);
+    uint8_t order[SHAPE_RANK_MAX];
     uint32_t tensor;
     TRY(rt_delegate_input(x->call, value->external_id, &tensor));
     const struct rt_value *v = &x->graph->values[tensor];
@@ -82,7 +140,8 @@ static enum status import_input(struct rt_xnnpack_import *x, uint32_t index)
                          v->kind == RT_TENSOR ? dtype_name(v->dtype) : "not a tensor",
                          rt_xnnpack_types[value->type].name);
     }
-    TRY(rt_xnnpack_permute(x, tensor, declared->tensor->dim_order, &tensor));
+    find_order(value, declared->tensor, order);
+    TRY(rt_xnnpack_permute(x, tensor, order, &tensor));
     return value->quantizes_rows ? rt_xnnpack_encode(x, index, tensor, &value->stored)
                                  : (value->stored = tensor, ST_OK);
 }
@@ -91,7 +150,7 @@ static enum status export_output(struct rt_xnnpack_import *x, uint32_t index)
 {
     const struct rt_xnnpack_value *value = &x->payload.values[index];
     const struct pte_value *declared = rt_delegate_arg(x->call, value->external_id);
-    uint8_t order[SHAPE_RANK_MAX];
+    uint8_t order[SHAPE_RANK_MAX], back[SHAPE_RANK_MAX];
     uint32_t tensor;
     TRY(rt_xnnpack_stored(x, index, &tensor));
     if (declared->kind != PTE_TENSOR ||
@@ -99,10 +158,11 @@ static enum status export_output(struct rt_xnnpack_import *x, uint32_t index)
         return error_set(x->err, ST_CORRUPT, "argument %" PRIu32 " is not a tensor of rank %u",
                          value->external_id, x->graph->values[tensor].rank);
     }
+    find_order(value, declared->tensor, order);
     for (uint8_t d = 0; d < declared->tensor->shape.rank; d++) {
-        order[declared->tensor->dim_order[d]] = d;
+        back[order[d]] = d;
     }
-    TRY(rt_xnnpack_permute(x, tensor, order, &tensor));
+    TRY(rt_xnnpack_permute(x, tensor, back, &tensor));
     if (value->type == XNN_INT32 && declared->tensor->dtype == DT_I64) {
         TRY(rt_xnnpack_convert(x, tensor, DT_I64,
                                &tensor)); /* indices, which are 64-bit in PyTorch */

@@ -79,6 +79,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/xnn_int4.pte %D%/xnn_int4.json %D%/xnn_int4.cases \
 	%D%/xnn_int8.pte %D%/xnn_int8.json %D%/xnn_int8.cases \
 	%D%/xnn_numbers.pte %D%/xnn_numbers.json %D%/xnn_numbers.cases \
+	%D%/xnn_one_channel.pte %D%/xnn_one_channel.json %D%/xnn_one_channel.cases \
 	%D%/xnn_row_images.pte %D%/xnn_row_images.json %D%/xnn_row_images.cases \
 	%D%/xnn_rows.pte %D%/xnn_rows.json %D%/xnn_rows.cases \
 	%D%/zero_batch.pte %D%/zero_batch.json %D%/zero_batch.cases \
