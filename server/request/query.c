@@ -3,6 +3,7 @@
 
 #include "server/request/query.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -60,20 +61,40 @@ static void list_words(const char *const *words, uint32_t count, struct buf *out
     buf_add_char(out, '\0');
 }
 
-static enum status refuse(const char *word, uint32_t known, struct error *err)
+/* The words of |known|. Returns their number. */
+static uint32_t take_words(uint32_t known, const char *words[QUERY_COUNT])
 {
-    const char *words[QUERY_COUNT];
     uint32_t count = 0;
-    struct buf list;
     for (uint32_t id = 0; id < QUERY_COUNT; id++) {
         if (known & 1u << id) {
             words[count++] = rows[id].word;
         }
     }
+    return count;
+}
+
+/* The word among |known| that was probably meant; NULL: none. */
+static const char *find_near(const char *word, uint32_t known)
+{
+    const char *words[QUERY_COUNT];
+    char plain[WORD_BYTES_MAX + 1];
+    size_t len = strlen(word);
+    for (size_t i = 0; i <= len; i++) {
+        plain[i] = (char)(word[i] == '-' ? '_' : tolower((uint8_t)word[i]));
+    }
+    return nearest_word(plain, words, take_words(known, words));
+}
+
+/* |word| is none of |known|, and near to one of ours. */
+static enum status refuse(const char *word, uint32_t known, struct error *err)
+{
+    const char *words[QUERY_COUNT];
+    uint32_t count = take_words(known, words);
+    struct buf list;
     if (count == 0) {
         return error_set(err, ST_INVALID, "query: this path takes no parameters, got '%s'", word);
     }
-    const char *near = nearest_word(word, words, count);
+    const char *near = find_near(word, known);
     buf_init(&list, LIST_BYTES_MAX);
     list_words(words, count, &list);
     error_set(err, ST_INVALID, "query: expected %s, got '%s'%s%s%s",
@@ -102,7 +123,8 @@ static enum status take(const char *word, const char *value, uint32_t known, str
     return refuse(word, known, err);
 }
 
-/* "name=value", or "name" with an empty one. */
+/* "name=value", or "name" with an empty one. Proxies and clients add parameters of their own, so
+ * only one that was probably meant for us is looked at: otherwise nobody would see the mistake. */
 static enum status parse_one(struct span text, uint32_t known, struct query *out, struct error *err)
 {
     char word[WORD_BYTES_MAX + 1], value[WORD_BYTES_MAX + 1];
@@ -113,10 +135,12 @@ static enum status parse_one(struct span text, uint32_t known, struct query *out
         return ST_OK;
     }
     if (!route_decode(span_of(text.ptr, len), word, WORD_BYTES_MAX) ||
-        !route_decode(rest, value, WORD_BYTES_MAX)) {
+        !find_near(word, UINT32_MAX)) {
+        return ST_OK;
+    }
+    if (!route_decode(rest, value, WORD_BYTES_MAX)) {
         return error_set(err, ST_INVALID,
-                         "query: expected names and values of at most %d characters, with valid "
-                         "%%XX",
+                         "query: %s: expected at most %d characters, with valid %%XX", word,
                          WORD_BYTES_MAX);
     }
     return take(word, value, known, out, err);

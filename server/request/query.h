@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The query of a request's target: the text behind its '?'. It is read once, when the head is
- * there. A parameter that the route does not take is refused, so that a client notices a typo.
- * Routes for the clients of other servers, for probes and for browsers ignore the query (struct
- * route). Any thread.
+ * there. Proxies and clients add parameters of their own, which are passed over. Only one whose
+ * name is like one of ours, and that the route does not take, is refused, so that a client notices
+ * a typo. Routes for the clients of other servers, for probes and for browsers do not look at the
+ * query (struct route). Any thread.
  */
 #ifndef PTED_SERVER_REQUEST_QUERY_H
 #define PTED_SERVER_REQUEST_QUERY_H
@@ -36,7 +37,8 @@ static inline bool query_has(const struct query *query, enum query_id id)
 }
 
 /* Reads the query of |target|, which may have none. |known|: the set that the route takes. Empty
- * parameters ("?", "&&") are passed over. ST_INVALID: one is unknown, given twice or malformed. */
+ * parameters ("?", "&&") are passed over. ST_INVALID: one of ours is not of the route, misspelt,
+ * given twice or malformed. */
 MUST_CHECK enum status query_parse(struct span target, uint32_t known, struct query *out,
                                    struct error *err);
 
