@@ -385,6 +385,7 @@ static void put_ring_held(struct page *page)
     put_labelled(page, "holder", "clients", look_at(page->serving->clients).held_bytes);
     put_labelled(page, "holder", "running", look_at(page->serving->running).held_bytes);
     put_labelled(page, "holder", "lists", look_at(page->serving->lists).held_bytes);
+    put_labelled(page, "holder", "answers", look_at(page->serving->answers).held_bytes);
 }
 
 static void put_evictions(struct page *page)

@@ -45,6 +45,23 @@ void generation_count_out(struct generation *generation)
     }
 }
 
+void generation_let_go(struct generation *generation)
+{
+    rt_state_unref(generation->kept);
+    constraint_free(generation->constraint);
+    sampler_fini(&generation->sampler);
+    stops_fini(&generation->stops);
+    words_stream_free(generation->stream);
+    buf_fini(&generation->marks);
+    free(generation->tokens);
+    free(generation->row);
+    generation->kept = NULL;
+    generation->constraint = NULL;
+    generation->stream = NULL;
+    generation->tokens = NULL;
+    generation->row = NULL;
+}
+
 void generation_free(struct request *request)
 {
     struct generation *generation = request->infer.generation;
@@ -53,19 +70,31 @@ void generation_free(struct request *request)
     }
     OBJ_CHECK(generation, GENERATION_MAGIC);
     generation_end_sequence(request);
-    rt_state_unref(generation->kept);
     generation_count_out(generation);
-    constraint_free(generation->constraint);
-    sampler_fini(&generation->sampler);
-    stops_fini(&generation->stops);
-    words_stream_free(generation->stream);
-    buf_fini(&generation->choices);
-    free(generation->tokens);
-    free(generation->marks);
-    free(generation->row);
+    generation_let_go(generation);
     generation->magic = 0;
     free(generation);
     request->infer.generation = NULL;
+}
+
+/* The heap of a stream of words is small. */
+static size_t held_heap(const struct generation *generation)
+{
+    const struct generator *generator = generation->generator;
+    size_t bytes = generation->stops.text.capacity + generation->marks.capacity +
+                   sampler_bytes(&generation->sampler);
+    bytes += generation->tokens ? (generator->context + 1) * sizeof(generation->tokens[0]) : 0;
+    bytes += generation->row ? generator->vocab * sizeof(generation->row[0]) : 0;
+    bytes += generation->constraint ? constraint_bytes(generation->constraint) : 0;
+    return bytes;
+}
+
+enum status generation_count_bytes(struct request *request, struct error *err)
+{
+    const struct generation *generation = generation_of(request);
+    size_t bytes = held_heap(generation);
+    bytes += generation->ask.is_stream ? 0 : request->out.capacity; /* clients_update() */
+    return infer_count_answer(request, bytes, err);
 }
 
 uint64_t generation_random_bits(void)
@@ -146,6 +175,7 @@ static enum status decode(struct request *request, struct error *err)
     struct infer_call *call = &request->infer.call;
     struct infer *infer = &request->infer;
     must(call->invocation == NULL);
+    TRY(generation_count_bytes(request, err));
     generation_prefix_find(request);
     generation->is_settled = false;
     choose_step(generation, &call->model->params);
@@ -331,14 +361,14 @@ struct generation_counts generation_counts(const struct request *request)
 
 static size_t encode_bytes(const struct request *request)
 {
-    return generation_of(request)->choices.len;
+    return request->out.len;
 }
 
 static enum status print(struct request *request, struct error *err)
 {
     struct generation *generation = generation_of(request);
     TRY(infer_text_begin(request, err));
-    reply_print_whole(&generation->reply, buf_span(&generation->choices), &request->out);
+    reply_print_rest(&generation->reply, &request->out);
     return infer_text_end(request, err);
 }
 

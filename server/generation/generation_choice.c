@@ -62,7 +62,7 @@ static enum status begin_choice(struct generation *generation, struct error *err
     generation->reason = REPLY_GOES_ON;
     generation->has_begun = false;
     generation->told_bytes = generation->told_characters = 0;
-    generation->mark_count = generation->told_marks = 0;
+    buf_reset(&generation->marks);
     stops_restart(&generation->stops);
     sampler_fini(&generation->sampler);
     sampler_init(&generation->sampler, &generation->ask.sampler, generation->generator->vocab);
@@ -88,15 +88,12 @@ enum status generation_choice_begin_all(struct generation *generation, struct er
     stops_fini(&generation->stops);
     stops_init(&generation->stops, ask->stops, ask->stop_count, GENERATION_TEXT_BYTES_MAX);
     ask->sampler.seed = ask->has_seed ? ask->sampler.seed : generation_random_bits();
-    if (ask->wants_logprobs) {
-        generation->marks = calloc(mark_max(generation), sizeof(generation->marks[0]));
-    }
+    buf_init(&generation->marks, mark_max(generation) * sizeof(struct sampler_mark));
     if (generation->generator->logits != DT_F32) {
         generation->row = malloc(generation->generator->vocab * sizeof(float));
-    }
-    if ((ask->wants_logprobs && !generation->marks) ||
-        (generation->generator->logits != DT_F32 && !generation->row)) {
-        return generation_no_memory(err);
+        if (!generation->row) {
+            return generation_no_memory(err);
+        }
     }
     TRY(words_stream_new(generation->generator->words, &generation->stream, err));
     return begin_choice(generation, err);
@@ -142,10 +139,12 @@ static enum status choose_token(struct generation *generation, const struct rt_r
     uint64_t index = (uint64_t)generation->choice << 32 | generation->answer_count;
     TRY(sampler_choose(&generation->sampler, logits, allowed, index, out_id, err));
     if (ask->wants_logprobs) {
-        must(generation->mark_count < mark_max(generation));
-        struct sampler_mark *mark = &generation->marks[generation->mark_count];
-        TRY(sampler_mark_token(&generation->sampler, logits, *out_id, ask->top_count, mark, err));
-        generation->mark_count++;
+        struct sampler_mark mark;
+        TRY(sampler_mark_token(&generation->sampler, logits, *out_id, ask->top_count, &mark, err));
+        buf_add(&generation->marks, &mark, sizeof(mark));
+        if (buf_failed(&generation->marks)) {
+            return generation_no_memory(err);
+        }
     }
     return sampler_note(&generation->sampler, *out_id, false, err);
 }
@@ -232,8 +231,8 @@ static struct reply_piece piece_of(struct generation *generation, size_t end)
     return (struct reply_piece){
         .choice = generation->choice,
         .text = span_of(stops->text.ptr + told, end - told),
-        .marks = generation->marks ? generation->marks + generation->told_marks : NULL,
-        .mark_count = generation->mark_count - generation->told_marks,
+        .marks = (const struct sampler_mark *)(const void *)generation->marks.ptr,
+        .mark_count = (uint32_t)(generation->marks.len / sizeof(struct sampler_mark)),
         .text_offset = told,
         .character_offset = generation->told_characters,
         .is_first = !generation->has_begun,
@@ -262,7 +261,7 @@ static void tell_end(struct request *request, struct generation *generation)
     if (ask->is_stream) {
         reply_print_event(&generation->reply, &piece, &request->out);
     } else {
-        reply_print_choice(&generation->reply, &piece, &generation->choices);
+        reply_print_choice(&generation->reply, &piece, &request->out);
     }
 }
 
@@ -278,10 +277,10 @@ static void tell(struct request *request, struct generation *generation)
         const struct reply_piece piece = piece_of(generation, end);
         reply_print_event(&generation->reply, &piece, &request->out);
         generation->told_bytes = end;
-        if (generation->marks) {
+        if (generation->ask.wants_logprobs) {
             generation->told_characters += reply_count_characters(piece.text);
         }
-        generation->told_marks = generation->mark_count;
+        buf_reset(&generation->marks);
         generation->has_begun = true;
     }
 }
@@ -302,7 +301,8 @@ static enum status end_choice(struct request *request, struct error *err)
     if (generation->ask.is_stream) {
         reply_print_end(&generation->reply, &request->out);
     }
-    return ST_OK;
+    generation_let_go(generation);
+    return generation->ask.is_stream ? generation_count_bytes(request, err) : ST_OK;
 }
 
 enum status generation_choice_weigh(struct request *request, struct error *err)
@@ -313,7 +313,7 @@ enum status generation_choice_weigh(struct request *request, struct error *err)
         return ST_OK;
     }
     bool is_heavy = constraint_weigh(generation->constraint, &ignored) == ST_WOULD_BE_HEAVY;
-    TRY(infer_count_memory(request, constraint_bytes(generation->constraint), err));
+    TRY(generation_count_bytes(request, err));
     return is_heavy ? error_set(err, ST_WOULD_BE_HEAVY, "%s", status_text(ST_WOULD_BE_HEAVY))
                     : ST_OK;
 }
@@ -338,7 +338,6 @@ enum status generation_choice_take(struct request *request, const struct rt_resu
     if (generation->reason != REPLY_GOES_ON) {
         TRY(end_choice(request, err));
     }
-    return buf_failed(&request->out) || buf_failed(&generation->choices)
-               ? error_set(err, ST_TOO_LARGE, "the answer is too long")
-               : ST_OK;
+    return buf_failed(&request->out) ? error_set(err, ST_TOO_LARGE, "the answer is too long")
+                                     : ST_OK;
 }

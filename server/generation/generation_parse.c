@@ -228,7 +228,6 @@ static enum status generation_new(struct request *request, struct error *err)
         return generation_no_memory(err);
     }
     generation->magic = GENERATION_MAGIC;
-    buf_init(&generation->choices, GENERATION_TEXT_BYTES_MAX);
     stops_init(&generation->stops, NULL, 0, GENERATION_TEXT_BYTES_MAX);
     request->infer.generation = generation;
     return ST_OK;
@@ -252,7 +251,8 @@ static enum status parse_counted(struct request *request, struct error *err)
     begin_reply(request);
     request->infer.id = ask->id;
     request->infer.call.sample_count = 1;
-    return generation_choice_begin_all(generation, err);
+    TRY(generation_choice_begin_all(generation, err));
+    return generation_count_bytes(request, err);
 }
 
 /* Of a form that is a row of route.def. */
@@ -279,6 +279,7 @@ static enum status parse_form(struct request *request, enum ask_form form, bool 
     }
     if (status != ST_OK) {
         generation_count_out(generation); /* its error may take a while to be sent */
+        generation_let_go(generation);
     }
     return status;
 }

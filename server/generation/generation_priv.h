@@ -17,7 +17,7 @@
 struct rt_result;
 struct rt_state;
 
-/* Text of one answer, and of all choices of a request. */
+/* Text of one answer. */
 #define GENERATION_TEXT_BYTES_MAX (64 << 20)
 
 #define GENERATION_MAGIC 0x67656e65u
@@ -67,16 +67,14 @@ struct generation {
     struct sampler sampler;
     struct stops stops;
     struct words_stream *stream;
-    size_t told_bytes;          /* of the text: in events so far */
-    size_t told_characters;     /* of them, if logarithms are wanted */
-    struct sampler_mark *marks; /* owned: if logarithms are wanted; room for |answer_max| */
-    uint32_t mark_count, told_marks;
-    float *row; /* owned: logits that are not float32, converted */
+    size_t told_bytes;      /* of the text: in events so far */
+    size_t told_characters; /* of them, if logarithms are wanted */
+    struct buf marks;       /* struct sampler_mark, if logarithms are wanted: of tokens not told */
+    float *row;             /* owned: logits that are not float32, converted */
     /* ---- the request ---- */
     bool is_counted;  /* in generator->active */
     bool is_decoding; /* in generator->decoding */
     bool is_over;
-    struct buf choices; /* of an answer that is no stream */
     /* ---- the turn among prompts; the loop's ---- */
     uint64_t turn_ns;   /* when it began; 0: none has */
     uint32_t turn_left; /* tokens */
@@ -100,6 +98,13 @@ static inline enum status generation_no_memory(struct error *err)
 
 /* Any thread: the sequence is not left in the table; its state may be kept. */
 void generation_end_sequence(struct request *request);
+
+/* The memory of the answer so far and of what it takes to go on is charged, see
+ * infer_count_answer(). */
+MUST_CHECK enum status generation_count_bytes(struct request *request, struct error *err);
+
+/* The answer is complete: frees what it took. */
+void generation_let_go(struct generation *generation);
 
 /* The request is no longer one of those under way (--generation-count-max). */
 void generation_count_out(struct generation *generation);

@@ -35,6 +35,15 @@ void transcription_count_out(struct transcription *t)
     }
 }
 
+enum status transcription_count_bytes(struct request *request, struct error *err)
+{
+    const struct transcription *t = transcription_of(request);
+    size_t bytes = transcript_bytes(&t->transcript) + sampler_bytes(&t->sampler) +
+                   t->transcriber->vocab * sizeof(t->logits[0]) +
+                   ((size_t)t->transcriber->context + t->prompt_count) * sizeof(t->tokens[0]);
+    return infer_count_answer(request, bytes, err);
+}
+
 void transcription_free(struct request *request)
 {
     struct transcription *t = request->infer.transcription;
@@ -193,6 +202,7 @@ static enum status decode(struct request *request, struct error *err)
 {
     struct transcription *t = transcription_of(request);
     must(request->infer.call.invocation == NULL);
+    TRY(transcription_count_bytes(request, err));
     return t->is_encoding ? decode_encoder(request, t, err) : decode_token(request, t, err);
 }
 

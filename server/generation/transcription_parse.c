@@ -107,6 +107,8 @@ static enum status read_prompt(struct transcription *t, struct error *err)
     }
     t->prompt_count = count < max ? count : max;
     memmove(ids, ids + (count - t->prompt_count), t->prompt_count * sizeof(*ids));
+    uint32_t *kept = realloc(ids, (t->prompt_count + 1) * sizeof(*ids));
+    t->prompt = kept ? kept : ids;
     return ST_OK;
 }
 
@@ -202,7 +204,7 @@ static enum status parse_counted(struct request *request, struct transcription *
     begin_reply(t);
     request->infer.call.sample_count = 1;
     transcription_begin_window(t, 0);
-    return ST_OK;
+    return transcription_count_bytes(request, err);
 }
 
 static enum status parse_form(struct request *request, bool is_translation, struct error *err)

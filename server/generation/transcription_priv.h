@@ -58,6 +58,10 @@ static inline struct transcription *transcription_of(const struct request *reque
     return t;
 }
 
+/* The memory of the answer so far and of what it takes to go on is charged, see
+ * infer_count_answer(). */
+MUST_CHECK enum status transcription_count_bytes(struct request *request, struct error *err);
+
 /* It no longer counts as under way; any number of times. */
 void transcription_count_out(struct transcription *t);
 

@@ -44,8 +44,12 @@ enum status infer_init(struct request *request, const struct params *params, str
     if (status == ST_OK) {
         status = hal_pool_member_new(&infer->run_pool, err);
     }
+    if (status == ST_OK) {
+        status = hal_pool_member_new(&infer->answer_pool, err);
+    }
     if (status != ST_OK) {
         hal_pool_free(infer->pool);
+        hal_pool_free(infer->run_pool);
     }
     return status;
 }
@@ -60,6 +64,7 @@ void infer_fini(struct request *request)
     buf_fini(&infer->deflated);
     hal_pool_free(infer->pool);
     hal_pool_free(infer->run_pool);
+    hal_pool_free(infer->answer_pool);
 }
 
 /* Drops what the call holds, the model excepted. */
@@ -94,12 +99,6 @@ static enum status count_steps(struct infer *infer, struct error *err)
     return count_heap(infer, infer->arena.used_bytes + infer->steps_bytes, err);
 }
 
-enum status infer_count_memory(struct request *request, size_t bytes, struct error *err)
-{
-    OBJ_CHECK(request, REQUEST_MAGIC);
-    return count_heap(&request->infer, request->infer.arena.used_bytes + bytes, err);
-}
-
 static void join_pools(struct request *request)
 {
     struct infer *infer = &request->infer;
@@ -110,17 +109,29 @@ static void join_pools(struct request *request)
         infer->share = infer->ops->is_apart ? serving->lists : infer->call.model->pool;
         hal_pool_join(infer->pool, infer->share);
         hal_pool_join(infer->run_pool, serving->running);
+        hal_pool_join(infer->answer_pool, serving->answers);
+    }
+}
+
+static void shrink_answer(struct infer *infer, size_t bytes)
+{
+    must(bytes <= infer->answer_bytes);
+    if (bytes < infer->answer_bytes) {
+        hal_pool_discharge(infer->answer_pool, infer->answer_bytes - bytes);
+        infer->answer_bytes = bytes;
     }
 }
 
 static void leave_pools(struct infer *infer)
 {
-    must(infer->share || infer->charged_bytes == 0);
+    must(infer->share || (infer->charged_bytes == 0 && infer->answer_bytes == 0));
     if (infer->share) {
         hal_pool_discharge(infer->pool, infer->charged_bytes);
         infer->charged_bytes = 0;
+        shrink_answer(infer, 0);
         hal_pool_leave(infer->pool);
         hal_pool_leave(infer->run_pool);
+        hal_pool_leave(infer->answer_pool);
         infer->share = NULL;
     }
 }
@@ -269,7 +280,8 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
         !add_size(demand, request->infer.steps_bytes, &demand)) {
         demand = SIZE_MAX;
     }
-    bool is_alone = stats.used_bytes <= infer_held_bytes(request) + request->infer.charged_bytes;
+    bool is_alone = stats.used_bytes <= infer_held_bytes(request) + request->infer.charged_bytes +
+                                            request->infer.answer_bytes;
     request->infer.is_short = demand <= size && !is_alone;
     return request->infer.is_short
                ? err->code
@@ -277,6 +289,23 @@ enum status infer_refuse_memory(struct request *request, size_t demand, struct e
                            "the request takes %zu bytes or more at a time, the memory for requests "
                            "has %zu",
                            demand, size);
+}
+
+enum status infer_count_answer(struct request *request, size_t bytes, struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    size_t before = infer->answer_bytes, now = bytes > ARENA_KEEP_BYTES ? bytes : 0;
+    if (now <= before) {
+        shrink_answer(infer, now);
+        return ST_OK;
+    }
+    if (!hal_pool_try_charge(infer->answer_pool, now - before)) {
+        error_set(err, ST_EXHAUSTED, "no memory now for an answer of %zu bytes", bytes);
+        return infer_refuse_memory(request, bytes, err);
+    }
+    infer->answer_bytes = now;
+    return ST_OK;
 }
 
 static enum status check_memory(struct request *request, enum status status, struct error *err)
@@ -455,26 +484,51 @@ void infer_explain(const struct infer_call *call, const struct error *why,
     }
 }
 
-/* The longest time that the request may wait and run: ours, or the client's if shorter. */
-static uint64_t time_limit_ns(const struct request *request, bool *out_is_ours)
+static const struct params *params_of(const struct request *request)
 {
-    OBJ_CHECK(request, REQUEST_MAGIC);
     const struct model *model = request->infer.call.model; /* NULL: the request is a list */
-    const struct params *params = model ? &model->params : request->server->params;
-    uint64_t limit_us = params->request_timeout * 1000;
-    uint64_t timeout_us = request->infer.timeout_us;
-    *out_is_ours = !timeout_us || timeout_us >= limit_us;
-    return (*out_is_ours ? limit_us : timeout_us) * 1000;
+    return model ? &model->params : request->server->params;
+}
+
+/* The longest time that the client gives the request. */
+static uint64_t client_limit_ns(const struct request *request)
+{
+    uint64_t ns;
+    bool is_limit =
+        request->infer.timeout_us && !__builtin_mul_overflow(request->infer.timeout_us, 1000, &ns);
+    return is_limit ? ns : UINT64_MAX;
+}
+
+/* The longest time that one run may wait and run, and a request before its first run: ours, or the
+ * client's if shorter. */
+static uint64_t run_limit_ns(const struct request *request)
+{
+    uint64_t ours = params_of(request)->request_timeout * NS_PER_MS;
+    uint64_t clients = client_limit_ns(request);
+    return clients < ours ? clients : ours;
+}
+
+/* The longest time that all runs may take together. */
+static uint64_t all_limit_ns(const struct request *request)
+{
+    uint64_t ours = request->infer.ops->sample ? params_of(request)->generation_timeout * NS_PER_MS
+                                               : UINT64_MAX;
+    uint64_t clients = client_limit_ns(request);
+    return clients < ours ? clients : ours;
 }
 
 enum status infer_fail_late(const struct request *request, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    bool is_ours;
-    double ms = (double)time_limit_ns(request, &is_ours) / NS_PER_MS;
+    uint64_t run_ns = run_limit_ns(request), all_ns = all_limit_ns(request);
+    bool is_all = all_ns != UINT64_MAX && uv_hrtime() - request->arrived_ns >= all_ns;
+    uint64_t limit_ns = is_all ? all_ns : run_ns;
     return error_set(err, ST_TIMEOUT, "%s after %.6g ms%s",
-                     request->job.started_ns ? "not done" : "still waiting", ms,
-                     is_ours ? " (--request-timeout)" : "");
+                     request->job.started_ns ? "not done" : "still waiting",
+                     (double)limit_ns / NS_PER_MS,
+                     limit_ns == client_limit_ns(request) ? ""
+                     : is_all                             ? " (--generation-timeout)"
+                                                          : " (--request-timeout)");
 }
 
 enum status infer_finish(struct request *request, enum status status, struct error *err)
@@ -487,21 +541,17 @@ enum status infer_finish(struct request *request, enum status status, struct err
 uint64_t infer_wait_due_ns(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    bool ignored;
-    return request->arrived_ns + time_limit_ns(request, &ignored);
+    return request->arrived_ns + run_limit_ns(request);
 }
 
 uint64_t infer_deadline_ns(const struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
-    const struct infer *infer = &request->infer;
-    if (!infer->ops->sample) {
+    if (!request->infer.ops->sample) {
         return infer_wait_due_ns(request);
     }
-    uint64_t step_ns = uv_hrtime() + infer->call.model->params.request_timeout * NS_PER_MS, all_ns;
-    bool is_limited = infer->timeout_us &&
-                      !__builtin_mul_overflow(infer->timeout_us, 1000, &all_ns) &&
-                      !__builtin_add_overflow(request->arrived_ns, all_ns, &all_ns);
+    uint64_t step_ns = uv_hrtime() + params_of(request)->request_timeout * NS_PER_MS, all_ns;
+    bool is_limited = !__builtin_add_overflow(request->arrived_ns, all_limit_ns(request), &all_ns);
     return is_limited && all_ns < step_ns ? all_ns : step_ns;
 }
 
@@ -618,6 +668,7 @@ bool infer_hand_over(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct error err;
+    shrink_answer(&request->infer, 0); /* the text is one that clients take: clients_update() */
     return !has_results(&request->infer) ||
            request->infer.ops->hand_over(request, request->serving->clients, &err) == ST_OK;
 }

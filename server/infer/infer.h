@@ -159,11 +159,14 @@ struct infer {
     uint32_t call_count;  /* calls that the request consists of; from the step PARSE on */
     struct hal_pool
         *pool; /* owned: holds what the request needs before it runs; a member of |share| */
-    struct hal_pool *share;     /* the model's pool, or that of lists; NULL: not yet a member */
-    struct hal_pool *run_pool;  /* owned: holds what the request needs to run; a member as well */
+    struct hal_pool *share;    /* the model's pool, or that of lists; NULL: not yet a member */
+    struct hal_pool *run_pool; /* owned: holds what the request needs to run; a member as well */
+    struct hal_pool
+        *answer_pool;           /* owned: holds an answer that grows from call to call; likewise */
     struct rt_profile *profile; /* owned: of a call with ?profile=1; NULL: of no other one */
     size_t steps_bytes;         /* bytes of heap for the steps of pipelines that it calls */
     size_t charged_bytes;       /* bytes of those and of |arena| that are charged to |pool| */
+    size_t answer_bytes;        /* bytes that are charged to |answer_pool| */
     uint64_t timeout_us;        /* given by the client; 0: none */
     uint32_t priority;          /* given by the client; 0: the default */
     struct rt_sched_ticket ticket; /* place of a call in its sequence */
@@ -209,9 +212,10 @@ MUST_CHECK enum status infer_end_media(struct request *request, struct error *er
 /* A tokenizer takes about as long for a byte as other work for so many. */
 #define INFER_TEXT_WEIGHT 8
 
-/* The request holds |bytes| of heap memory beside its arena. ST_EXHAUSTED: that is more than its
- * share of the memory for requests now. Any thread. */
-MUST_CHECK enum status infer_count_memory(struct request *request, size_t bytes, struct error *err);
+/* Of a request of several runs: its answer so far, and what it takes to go on, are |bytes| of heap
+ * memory beside the arena. ST_EXHAUSTED: that is more than its share of the memory for requests
+ * now, and ST_TOO_LARGE: at any time. Fewer bytes than before are never refused. Any thread. */
+MUST_CHECK enum status infer_count_answer(struct request *request, size_t bytes, struct error *err);
 
 /* Memory for raw input |index| of |call|, which the step is about to fill: see work_add(). */
 MUST_CHECK enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,
@@ -254,7 +258,8 @@ size_t infer_encode_bytes(const struct request *request);
  * for now, waiting makes sense; if it is so for ever, the status becomes ST_TOO_LARGE. */
 enum status infer_refuse_memory(struct request *request, size_t demand, struct error *err);
 
-/* When the step RUN has to be over. A generation has the daemon's limit for each of its steps. */
+/* When the step RUN has to be over. A generation has one limit for each of its steps, and one for
+ * all of them. */
 uint64_t infer_deadline_ns(const struct request *request);
 
 /* Until when its first heavy step waits for a thread. */

@@ -181,7 +181,7 @@ void stats_print_memory(struct buf *out, const struct server *server)
 {
     OBJ_CHECK(server, SERVER_MAGIC);
     const struct serving *serving = server->serving;
-    struct hal_pool_stats clients, running, lists;
+    struct hal_pool_stats clients, running, lists, answers;
     if (!serving->clients) {
         buf_add_str(out, "null"); /* the device was lost */
         return;
@@ -189,12 +189,14 @@ void stats_print_memory(struct buf *out, const struct server *server)
     hal_pool_stats(serving->clients, &clients);
     hal_pool_stats(serving->running, &running);
     hal_pool_stats(serving->lists, &lists);
+    hal_pool_stats(serving->answers, &answers);
     buf_printf(out, "{\"bytes\":%zu,\"used\":%zu,\"peak\":%zu,\"evicted\":%" PRIu64,
                clients.size_bytes, clients.used_bytes, clients.used_peak_bytes,
                server->clients.evicted_count);
     print_pool(out, "clients", &clients);
     print_pool(out, "running", &running);
     print_pool(out, "lists", &lists);
+    print_pool(out, "answers", &answers);
     buf_add_char(out, '}');
 }
 

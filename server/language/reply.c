@@ -288,43 +288,45 @@ static void print_generated(const struct reply *reply, const struct reply_piece 
 
 /* ---- whole answers --------------------------------------------------------------------------- */
 
+/* The choices of OpenAI's API are a list, and the first one begins it. */
+static void begin_choice(const struct reply *reply, const struct reply_piece *piece,
+                         const char *object, struct buf *out)
+{
+    if (piece->choice == 0) {
+        begin_object(reply, object, out);
+    } else {
+        buf_add_char(out, ',');
+    }
+}
+
 void reply_print_choice(const struct reply *reply, const struct reply_piece *piece, struct buf *out)
 {
     switch (reply->ask->form) {
     case ASK_COMPLETION:
-        buf_add_str(out, out->len ? "," : "");
+        begin_choice(reply, piece, "text_completion", out);
         print_text(reply, piece, out);
         return;
     case ASK_CHAT:
-        buf_add_str(out, out->len ? "," : "");
+        begin_choice(reply, piece, "chat.completion", out);
         print_message(reply, piece, out);
         return;
     case ASK_GENERATE:
         print_generated(reply, piece, out);
         return;
     case ASK_RESPONSE:
-        reply_response_print_output(reply, piece, out);
+        reply_response_print(reply, piece, out);
         return;
     }
     unreachable();
 }
 
-void reply_print_whole(const struct reply *reply, struct span choices, struct buf *out)
+void reply_print_rest(const struct reply *reply, struct buf *out)
 {
-    bool is_chat = reply->ask->form == ASK_CHAT;
-    if (reply->ask->form == ASK_GENERATE) {
-        buf_add(out, choices.ptr, choices.len);
-        return;
+    if (reply->ask->form == ASK_COMPLETION || reply->ask->form == ASK_CHAT) {
+        buf_add_str(out, "],\"usage\":");
+        print_usage(reply, out);
+        buf_add_char(out, '}');
     }
-    if (reply->ask->form == ASK_RESPONSE) {
-        reply_response_print_whole(reply, choices, out);
-        return;
-    }
-    begin_object(reply, is_chat ? "chat.completion" : "text_completion", out);
-    buf_add(out, choices.ptr, choices.len);
-    buf_add_str(out, "],\"usage\":");
-    print_usage(reply, out);
-    buf_add_char(out, '}');
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */

@@ -4,8 +4,8 @@
  * functions for each form (server/language/ask.h) prints its choices; the text around them is the
  * same for the forms of OpenAI's API.
  *
- *     not a stream    reply_print_choice() for each choice to a buffer of their own, then
- *                     reply_print_whole() puts them into the answer
+ *     not a stream    reply_print_choice() for each choice, when it is complete; after the last one
+ *                     reply_print_rest()
  *     a stream        reply_print_event() for each piece of a choice, with the reason at its end;
  *                     after the last choice reply_print_end()
  */
@@ -61,7 +61,7 @@ size_t reply_count_characters(struct span text);
 
 void reply_print_choice(const struct reply *reply, const struct reply_piece *piece,
                         struct buf *out);
-void reply_print_whole(const struct reply *reply, struct span choices, struct buf *out);
+void reply_print_rest(const struct reply *reply, struct buf *out);
 
 void reply_print_event(struct reply *reply, const struct reply_piece *piece, struct buf *out);
 void reply_print_end(const struct reply *reply, struct buf *out);

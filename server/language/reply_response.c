@@ -91,8 +91,9 @@ static bool has_message(const struct reply_piece *piece)
     return text_so_far(piece).len > 0 || call_count(piece) == 0;
 }
 
-void reply_response_print_output(const struct reply *reply, const struct reply_piece *piece,
-                                 struct buf *out)
+/* The items of the whole answer |piece|. */
+static void print_output(const struct reply *reply, const struct reply_piece *piece,
+                         struct buf *out)
 {
     if (has_message(piece)) {
         print_message(reply, end_status(piece->reason), true, text_so_far(piece), out);
@@ -136,9 +137,9 @@ static void print_asked(const struct ask *ask, struct buf *out)
     }
 }
 
-/* With the items of |piece|, or |output|. */
+/* With the items of |piece|; NULL: there are none yet. */
 static void print_object(const struct reply *reply, const char *status,
-                         const struct reply_piece *piece, struct span output, struct buf *out)
+                         const struct reply_piece *piece, struct buf *out)
 {
     bool is_over = reply->reason != REPLY_GOES_ON;
     buf_printf(out,
@@ -149,9 +150,8 @@ static void print_object(const struct reply *reply, const char *status,
     json_print_string(out, span_str(reply->model));
     buf_add_str(out, ",\"output\":[");
     if (piece) {
-        reply_response_print_output(reply, piece, out);
+        print_output(reply, piece, out);
     }
-    buf_add(out, output.ptr, output.len);
     buf_add_char(out, ']');
     print_asked(reply->ask, out);
     buf_add_str(out, ",\"parallel_tool_calls\":true,\"previous_response_id\":null,\"store\":false,"
@@ -165,9 +165,10 @@ static void print_object(const struct reply *reply, const char *status,
     buf_add_char(out, '}');
 }
 
-void reply_response_print_whole(const struct reply *reply, struct span output, struct buf *out)
+void reply_response_print(const struct reply *reply, const struct reply_piece *piece,
+                          struct buf *out)
 {
-    print_object(reply, end_status(reply->reason), NULL, output, out);
+    print_object(reply, end_status(reply->reason), piece, out);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -188,7 +189,7 @@ static void tell_object(struct reply *reply, const char *type, const char *statu
 {
     begin_event(reply, type, out);
     buf_add_str(out, ",\"response\":");
-    print_object(reply, status, piece, (struct span){0}, out);
+    print_object(reply, status, piece, out);
     end_event(out);
 }
 

@@ -9,12 +9,9 @@
 
 #include "server/language/reply.h"
 
-/* The items of the whole answer |piece|, with commas between them. */
-void reply_response_print_output(const struct reply *reply, const struct reply_piece *piece,
-                                 struct buf *out);
-
-/* The object. |reply->reason| gives its status. */
-void reply_response_print_whole(const struct reply *reply, struct span output, struct buf *out);
+/* The object, whose whole answer is |piece|. |reply->reason| gives its status. */
+void reply_response_print(const struct reply *reply, const struct reply_piece *piece,
+                          struct buf *out);
 
 /* The events of one piece; for the last piece also the events that end the items and the object. */
 void reply_response_print_events(struct reply *reply, const struct reply_piece *piece,

@@ -32,6 +32,15 @@ void sampler_fini(struct sampler *sampler)
     *sampler = (struct sampler){0};
 }
 
+size_t sampler_bytes(const struct sampler *sampler)
+{
+    size_t each = (sampler->logits ? sizeof(sampler->logits[0]) : 0) +
+                  (sampler->entries ? sizeof(sampler->entries[0]) : 0) +
+                  (sampler->counts ? sizeof(sampler->counts[0]) : 0) +
+                  (sampler->is_in_prompt ? sizeof(sampler->is_in_prompt[0]) : 0);
+    return sampler->vocab * each;
+}
+
 static bool has_penalties(const struct sampler *sampler)
 {
     const struct sampler_options *options = &sampler->options;

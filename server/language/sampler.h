@@ -19,6 +19,7 @@
 #define PTED_SERVER_LANGUAGE_SAMPLER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -94,6 +95,9 @@ MUST_CHECK enum status sampler_mark_token(struct sampler *sampler, const float *
 
 /* The logarithm of the probability of |id|, as the model itself gives it. */
 float sampler_logprob(const float *logits, uint32_t vocab, uint32_t id);
+
+/* The memory that it takes now. */
+size_t sampler_bytes(const struct sampler *sampler);
 
 /* Do |count| choices take so long with a large vocabulary that the loop may not make them? */
 bool sampler_is_long(const struct sampler *sampler, bool needs_logprobs, uint32_t count);

@@ -33,6 +33,12 @@ void transcript_fini(struct transcript *transcript)
     *transcript = (struct transcript){0};
 }
 
+size_t transcript_bytes(const struct transcript *transcript)
+{
+    return transcript->text.capacity + transcript->tokens.capacity +
+           transcript->segment_room * sizeof(transcript->segments[0]);
+}
+
 /* ---- which tokens may come ------------------------------------------------------------------- */
 
 static bool is_time(const struct transcript *transcript, uint32_t id)

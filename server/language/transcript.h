@@ -61,6 +61,9 @@ MUST_CHECK enum status transcript_init(struct transcript *transcript,
                                        struct error *err);
 void transcript_fini(struct transcript *transcript);
 
+/* The memory that it takes now. */
+size_t transcript_bytes(const struct transcript *transcript);
+
 /* The window that begins with sample |window|. */
 void transcript_begin(struct transcript *transcript, uint64_t window);
 

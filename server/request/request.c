@@ -381,8 +381,8 @@ void request_go_on(struct request *request)
 static enum step_result step_sample(struct request *request)
 {
     const struct infer_ops *ops = request->infer.ops;
-    request->infer.is_short = false; /* it does not wait for memory */
     enum status status = ops->sample(request, &request->err);
+    request->infer.is_short = false; /* the step does not wait for memory */
     if (status == ST_WOULD_BE_HEAVY) {
         return move_on(request);
     }

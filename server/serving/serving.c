@@ -51,17 +51,19 @@ static enum status open_device(struct serving *serving, const struct options *op
     }
     TRY(hal_pool_share(serving->clients, &serving->running, err));
     TRY(hal_pool_share(serving->clients, &serving->lists, err));
+    TRY(hal_pool_share(serving->clients, &serving->answers, err));
     log_line(LOG_INFO, "device %s: %s", props->name, props->description);
     return ST_OK;
 }
 
 static void close_device(struct serving *serving)
 {
+    hal_pool_free(serving->answers);
     hal_pool_free(serving->lists);
     hal_pool_free(serving->running);
     hal_pool_free(serving->clients);
     hal_device_unref(serving->device);
-    serving->lists = serving->running = serving->clients = NULL;
+    serving->answers = serving->lists = serving->running = serving->clients = NULL;
     serving->device = NULL;
 }
 

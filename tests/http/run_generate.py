@@ -512,8 +512,9 @@ def large_walks():
     with Daemon([*CHAT, "--ring-bytes=8M"]) as daemon:
         client = Client(daemon.port)
         for _ in range(3):
-            expect("refused", post(client, "/v1/completions", slow), 429)
-            expect("why", "no memory now" in json.loads(client.body)["error"]["message"], True)
+            expect("refused", post(client, "/v1/completions", slow), 413)
+            expect("why", "the memory for requests has 8388608" in
+                   json.loads(client.body)["error"]["message"], True)
             answer = complete(client, "hi", guided_regex="[ab]{3}-[0-9]{2}")
             expect("others", answer["choices"][0]["finish_reason"], "stop")
         wait_idle(client)
@@ -1077,6 +1078,51 @@ def limits():
         wait_idle(client)
 
 
+def growing_answers():
+    """Answers that grow from token to token are charged to --ring-bytes: those that get no more
+    memory end with 429, or with 413 when there is no more, and small ones are not hurt."""
+    ring = 2 << 20
+    body = {"model": "chat", "prompt": ["a"] * 64, "logprobs": 20, **LONG, "n": 64}
+    with Daemon([*CHAT, f"--ring-bytes={ring}"]) as daemon:
+        client = Client(daemon.port)
+        statuses = [None] * STREAMS
+        others = threading.Thread(target=in_threads, args=(
+            STREAMS, lambda i: statuses.__setitem__(i, post(Client(daemon.port),
+                                                            "/v1/completions", body))))
+        others.start()
+        wait_until("answers hold memory", lambda: metric(
+            client, "pted_ring_held_bytes", 'holder="answers"') > ring / 4)
+        for row in ANSWERS:
+            expect("a small one", chat(client, row["messages"])["choices"][0]["message"]["content"],
+                   row["answer"])
+        others.join()
+        expect("statuses", set(statuses) <= {413, 429}, True)
+        expect("others had the memory", 429 in statuses, True)
+        client.send(build_request("GET", "/v2/models/stats"))
+        expect("stats", client.answer(), 200)
+        answers = json.loads(client.body)["memory"]["answers"]
+        expect("peak", ring / 4 < answers["peak"] <= ring, True)
+        expect("all is given back", answers["held"], 0)
+        whole = complete(client, ["a"] * 4, logprobs=20, **LONG)
+        expect("one that fits", len(whole["choices"]), 4)
+        slow = Stream(daemon.port, "/v1/completions", {**body, "n": 2, "stream": True})
+        expect("a stream holds little", slow.events()[-1], "[DONE]")
+
+
+def total_time():
+    """All steps of an answer together have --generation-timeout, which a model may have alone."""
+    body = {"model": "chat", "messages": HELLO, **LONG, "n": 64}
+    for option in ("--generation-timeout=100ms", "--set=chat:generation-timeout=100ms"):
+        with Daemon([*CHAT, option]) as daemon:
+            client = Client(daemon.port)
+            expect("too late", post(client, "/v1/chat/completions", body), 504)
+            text = "after 100 ms (--generation-timeout)"
+            expect("text", text in json.loads(client.body)["error"]["message"], True)
+            events = stream(daemon.port, "/v1/chat/completions", body)
+            expect("in a stream", text in events[-1]["error"]["message"], True)
+            wait_idle(client)
+
+
 def logs():
     """The access log has the tokens; a stop lets a stream end."""
     with tempfile.TemporaryDirectory() as folder:
@@ -1104,7 +1150,7 @@ def logs():
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
           forced_calls, heavy_masks, large_walks, formats, rules, format_crowd, refusals,
           other_words, odd_templates, template_values, leaving, broken_streams, slow_readers, crowd,
-          limits, logs)
+          limits, growing_answers, total_time, logs)
 
 
 def main():
