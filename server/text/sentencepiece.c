@@ -8,7 +8,6 @@
  */
 #include "config.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -276,17 +275,14 @@ static enum status make_unigram(struct loader *in)
     struct tokenizer *tokenizer = in->tokenizer;
     struct model *model = &tokenizer->model;
     const unsigned types = 1u << PIECE_NORMAL | 1u << PIECE_USER_DEFINED;
-    float least = INFINITY, most = FLT_MIN; /* the library begins with FLT_MIN, too: scores are
-                                               below 0, so that is its largest score */
+    float least = 1e30F; /* without normal pieces unknown characters win, as in the library */
     model->type = MODEL_UNIGRAM;
     for (uint32_t id = 0; id < tokenizer->vocab.size; id++) {
         if (model->piece_types[id] == PIECE_NORMAL) {
             least = (float)model->scores[id] < least ? (float)model->scores[id] : least;
-            most = (float)model->scores[id] > most ? (float)model->scores[id] : most;
         }
     }
-    model->unk_score = isfinite(least) ? (double)(least - 10.0f) : -10;
-    model->score_max = most;
+    model->unk_score = (double)(least - 10.0f);
     return model_make_trie(&model->trie, &tokenizer->vocab, model->piece_types, types, in->err);
 }
 

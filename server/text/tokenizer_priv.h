@@ -63,7 +63,6 @@ struct model {
 
     /* SentencePiece */
     uint8_t *piece_types; /* owned, by id; NULL: another format */
-    float score_max;
     struct trie user_defined;
     bool has_user_defined;
 };

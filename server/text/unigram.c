@@ -2,7 +2,7 @@
 /*
  * Unigram: of all ways to cut a text into tokens, the one with the largest sum of scores (Viterbi).
  * The two libraries differ in details that decide ties. tokenizers adds doubles. SentencePiece adds
- * floats, gives user-defined pieces a bonus, and joins unknown characters later.
+ * floats, scores user-defined pieces by their length, and joins unknown characters later.
  */
 #include "config.h"
 
@@ -19,12 +19,11 @@ static void reach(struct lattice_node *node, double score, uint32_t from, uint32
     }
 }
 
+/* SentencePiece ignores the score of a user-defined piece since 0.2.2: the longer, the better. */
 static double score_of(const struct model *model, uint32_t id, size_t len)
 {
-    if (model->piece_types && model->piece_types[id] == PIECE_USER_DEFINED) {
-        return (double)((float)len * model->score_max) - 0.1;
-    }
-    return model->scores[id];
+    bool is_user_defined = model->piece_types && model->piece_types[id] == PIECE_USER_DEFINED;
+    return is_user_defined ? 0.1 * (double)(len - 1) : model->scores[id];
 }
 
 static void walk(struct encoder *encoder, struct span word)
@@ -49,13 +48,8 @@ static void walk(struct encoder *encoder, struct span word)
                 continue;
             }
             double sum = score_of(model, id, end - at);
-            sum = is_float && model->piece_types[id] != PIECE_USER_DEFINED
-                      ? (double)((float)sum + (float)here)
-                      : sum + here;
+            sum = is_float ? (double)((float)sum + (float)here) : sum + here;
             reach(&lattice[end], sum, (uint32_t)at, id);
-            if (is_float) {
-                lattice[end].score = (double)(float)lattice[end].score;
-            }
             has_char |= end - at == char_len;
         }
         if (!has_char) {

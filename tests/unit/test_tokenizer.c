@@ -81,8 +81,8 @@ static void check_encode(const struct tokenizer *tokenizer, const char *text, si
     token_list_fini(&list);
 }
 
-/* The bonus of a user-defined piece is its length times the largest score, but never below zero:
- * with scores below zero "ab" would otherwise lose against "a" and "b". */
+/* A user-defined piece scores 0.1 for each byte but the first, whatever the file says: with scores
+ * below zero "ab" wins against "a" and "b". */
 static void test_user_defined_pieces_win_where_all_scores_are_negative(void **state)
 {
     static const struct piece pieces[] = {
@@ -94,6 +94,38 @@ static void test_user_defined_pieces_win_where_all_scores_are_negative(void **st
     check_encode(tokenizer, "cab", 2, (const uint32_t[]){5, 6});
     check_encode(tokenizer, "aab", 2, (const uint32_t[]){3, 6});
     check_encode(tokenizer, "ba", 2, (const uint32_t[]){4, 3});
+    tokenizer_free(tokenizer);
+}
+
+/* 0.5 for the six bytes of two blanks, so they win against a token that joins them to a word. In
+ * 0.2.1 they had -0.1, and lost. */
+static void test_user_defined_pieces_score_by_their_bytes(void **state)
+{
+    static const struct piece pieces[] = {{"<unk>", 0, UNKNOWN},
+                                          {"foo", -1, NORMAL},
+                                          {"bar", -2, NORMAL},
+                                          {"\xe2\x96\x81\xe2\x96\x81"
+                                           "bar",
+                                           -1.8F, NORMAL},
+                                          {"\xe2\x96\x81", -3, NORMAL},
+                                          {"\xe2\x96\x81\xe2\x96\x81", -9, USER_DEFINED}};
+    (void)state;
+    struct tokenizer *tokenizer = make_unigram(pieces, sizeof(pieces) / sizeof(pieces[0]));
+    check_encode(tokenizer, "foo  bar", 3, (const uint32_t[]){1, 5, 2});
+    check_encode(tokenizer, "foo bar", 3, (const uint32_t[]){1, 4, 2});
+    tokenizer_free(tokenizer);
+}
+
+/* In 0.2.1 the largest score counted for each byte of a user-defined piece; here 3.9 for "ab". */
+static void test_scores_above_zero_do_not_help_user_defined_pieces(void **state)
+{
+    static const struct piece pieces[] = {{"<unk>", 0, UNKNOWN},   {"a", 2, NORMAL},
+                                          {"b", 0.25F, NORMAL},    {"bc", 1.5F, NORMAL},
+                                          {"ab", 0, USER_DEFINED}, {"c", 1, NORMAL}};
+    (void)state;
+    struct tokenizer *tokenizer = make_unigram(pieces, sizeof(pieces) / sizeof(pieces[0]));
+    check_encode(tokenizer, "abc", 2, (const uint32_t[]){1, 3});
+    check_encode(tokenizer, "ab", 2, (const uint32_t[]){1, 2});
     tokenizer_free(tokenizer);
 }
 
@@ -276,6 +308,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_user_defined_pieces_win_where_all_scores_are_negative),
+        cmocka_unit_test(test_user_defined_pieces_score_by_their_bytes),
+        cmocka_unit_test(test_scores_above_zero_do_not_help_user_defined_pieces),
         cmocka_unit_test(test_a_special_token_that_a_list_repeats_is_special_at_each_id),
         cmocka_unit_test(test_long_words_are_joined_as_defined),
     };
