@@ -76,9 +76,10 @@ struct hal_pool {
     struct hal_pool *share; /* of a member: its pool; else the pool itself */
     /* Under the store's lock. For a pool with members it includes their bytes. */
     size_t held_bytes[ZONE_COUNT];
-    size_t charged_bytes;     /* of those of SHARED */
-    size_t held_peak_bytes;   /* of SHARED */
-    atomic_uint member_count; /* no lock: it is read only to assert that it is 0 */
+    size_t charged_bytes;   /* of those of SHARED */
+    size_t held_peak_bytes; /* of SHARED */
+    struct hal_pool *whole; /* of a part: the pool whose statistics count its bytes; else NULL */
+    atomic_uint user_count; /* members, parts, and the owner */
 };
 
 struct reservation {
@@ -201,6 +202,7 @@ static enum status new_pool(struct store *store, struct hal_pool **out_pool, str
     pool->magic = POOL_MAGIC;
     pool->store = store;
     pool->share = pool;
+    atomic_init(&pool->user_count, 1);
     pthread_mutex_lock(&store->lock);
     store->pool_count++;
     pthread_mutex_unlock(&store->lock);
@@ -252,6 +254,15 @@ enum status hal_pool_share(struct hal_pool *pool, struct hal_pool **out_pool, st
     return new_pool(in_store(pool), out_pool, err);
 }
 
+enum status hal_pool_part(struct hal_pool *pool, struct hal_pool **out_part, struct error *err)
+{
+    must(pool->share == pool && !pool->whole);
+    TRY(new_pool(in_store(pool), out_part, err));
+    (*out_part)->whole = pool;
+    atomic_fetch_add_explicit(&pool->user_count, 1, memory_order_relaxed);
+    return ST_OK;
+}
+
 enum status hal_pool_member_new(struct hal_pool **out_member, struct error *err)
 {
     struct hal_pool *member = calloc(1, sizeof(*member));
@@ -270,7 +281,35 @@ void hal_pool_join(struct hal_pool *member, struct hal_pool *pool)
     member->store = pool->store;
     member->share = pool->share;
     member->charged_bytes = member->held_peak_bytes = 0;
-    atomic_fetch_add_explicit(&member->share->member_count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&member->share->user_count, 1, memory_order_relaxed);
+}
+
+/* Nobody else uses |pool| any more. */
+static void drop_pool(struct hal_pool *pool)
+{
+    struct store *store = pool->store;
+    must(pool->held_bytes[SHARED] == 0 && pool->held_bytes[TRANSIENT] == 0);
+    if (pool->whole) {
+        must(atomic_fetch_sub_explicit(&pool->whole->user_count, 1, memory_order_relaxed) > 1);
+    }
+    pool->magic = 0;
+    free(pool);
+    pthread_mutex_lock(&store->lock);
+    must(store->pool_count > 0);
+    bool is_last = --store->pool_count == 0;
+    pthread_mutex_unlock(&store->lock);
+    if (is_last) {
+        free_store(store);
+    }
+}
+
+static void leave_share(struct hal_pool *share)
+{
+    unsigned before = atomic_fetch_sub_explicit(&share->user_count, 1, memory_order_acq_rel);
+    must(before > 1 || share->whole);
+    if (before == 1) {
+        drop_pool(share); /* its owner has gone before */
+    }
 }
 
 void hal_pool_leave(struct hal_pool *member)
@@ -278,7 +317,7 @@ void hal_pool_leave(struct hal_pool *member)
     OBJ_CHECK(member, POOL_MAGIC);
     must(member->store && member->share != member);
     must(member->held_bytes[SHARED] == 0 && member->held_bytes[TRANSIENT] == 0);
-    must(atomic_fetch_sub_explicit(&member->share->member_count, 1, memory_order_relaxed) > 0);
+    leave_share(member->share);
     member->store = NULL;
 }
 
@@ -288,21 +327,16 @@ void hal_pool_free(struct hal_pool *pool)
         return;
     }
     OBJ_CHECK(pool, POOL_MAGIC);
-    struct store *store = pool->store;
-    must(!store || pool->share == pool);
-    must(pool->held_bytes[SHARED] == 0 && pool->held_bytes[TRANSIENT] == 0);
-    must(atomic_load_explicit(&pool->member_count, memory_order_relaxed) == 0);
-    pool->magic = 0;
-    free(pool);
-    if (!store) {
+    if (!pool->store) { /* a member */
+        pool->magic = 0;
+        free(pool);
         return;
     }
-    pthread_mutex_lock(&store->lock);
-    must(store->pool_count > 0);
-    bool is_last = --store->pool_count == 0;
-    pthread_mutex_unlock(&store->lock);
-    if (is_last) {
-        free_store(store);
+    must(pool->share == pool);
+    unsigned before = atomic_fetch_sub_explicit(&pool->user_count, 1, memory_order_acq_rel);
+    must(before == 1 || pool->whole);
+    if (before == 1) {
+        drop_pool(pool);
     }
 }
 
@@ -342,24 +376,28 @@ static void note_peaks(struct hal_pool *pool, struct zone *zone)
     }
 }
 
+/* The next pool that counts the bytes of |pool|, too; NULL: there is none. */
+static struct hal_pool *counts_too(const struct hal_pool *pool)
+{
+    return pool->share != pool ? pool->share : pool->whole;
+}
+
 /* Count |bytes| as held by |pool|, or as no longer held. */
 static void count_held(struct hal_pool *pool, struct zone *zone, size_t bytes)
 {
     enum zone_index index = index_of(zone, pool);
-    pool->held_bytes[index] += bytes;
-    if (pool->share != pool) {
-        pool->share->held_bytes[index] += bytes;
+    for (; pool; pool = counts_too(pool)) {
+        pool->held_bytes[index] += bytes;
+        note_peaks(pool, zone);
     }
-    note_peaks(pool->share, zone);
 }
 
 static void count_gone(struct hal_pool *pool, struct zone *zone, size_t bytes)
 {
     enum zone_index index = index_of(zone, pool);
-    must(pool->held_bytes[index] >= bytes && pool->share->held_bytes[index] >= bytes);
-    pool->held_bytes[index] -= bytes;
-    if (pool->share != pool) {
-        pool->share->held_bytes[index] -= bytes;
+    for (; pool; pool = counts_too(pool)) {
+        must(pool->held_bytes[index] >= bytes);
+        pool->held_bytes[index] -= bytes;
     }
 }
 

@@ -57,6 +57,14 @@ MUST_CHECK enum status hal_pool_share(struct hal_pool *pool, struct hal_pool **o
                                       struct error *err);
 
 /*
+ * A part of |pool|, which is itself no part: a pool with a share of its own, whose bytes also count
+ * in the statistics of |pool|. For calls that run, a part for each model: otherwise the rule would
+ * take them for one pool, and a small call would wait for all the large ones.
+ */
+MUST_CHECK enum status hal_pool_part(struct hal_pool *pool, struct hal_pool **out_part,
+                                     struct error *err);
+
+/*
  * A member, which at first belongs to no pool and can join one pool after the other. Between
  * hal_pool_join() and hal_pool_leave() it may be used like the pool that it joined; |pool| may be a
  * member of that pool itself. A member holds nothing when it leaves. Neither function mallocs.
@@ -65,8 +73,11 @@ MUST_CHECK enum status hal_pool_member_new(struct hal_pool **out_member, struct 
 void hal_pool_join(struct hal_pool *member, struct hal_pool *pool);
 void hal_pool_leave(struct hal_pool *member);
 
-/* |pool| holds nothing; if it is a member, it has left its pool; if not, it has no members. The
- * last pool frees the memory. NULL is fine. */
+/*
+ * |pool| holds nothing; if it is a member, it has left its pool; if not, it has no members and no
+ * parts. Only a part may still have members that hold something: it goes with the last of them. The
+ * last pool frees the memory. NULL is fine.
+ */
 void hal_pool_free(struct hal_pool *pool);
 
 /* ST_TOO_LARGE: |size| exceeds the whole memory, so it can never be reserved. */

@@ -393,7 +393,7 @@ static enum status decode(struct request *request, struct error *err)
     must(call->invocation == NULL && embedding->done_count < embedding->item_count);
     choose_run(embedding, call->model);
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    rt_invocation_run_in(call->invocation, infer->run_pool);
+    infer_run_in(request, call->invocation);
     for (unsigned kind = 0; kind < EMBEDDER_INPUTS; kind++) {
         if (embedding->embedder->inputs[kind] != EMBEDDER_ABSENT) {
             TRY(put_input(request, (enum embedder_input)kind, err));

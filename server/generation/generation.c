@@ -184,7 +184,7 @@ static enum status decode(struct request *request, struct error *err)
         return generation_drafts_decode(request, err);
     }
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    rt_invocation_run_in(call->invocation, infer->run_pool);
+    infer_run_in(request, call->invocation);
     bool has_position = generation->generator->position_input != 0;
     TRY(put_tokens(request, has_position ? generation->fed_count : 0, err));
     return has_position ? put_position(request, err) : ST_OK;

@@ -84,7 +84,7 @@ enum status generation_drafts_decode(struct request *request, struct error *err)
     uint32_t position = generation->generator->position_input;
     TRY(rt_speculation_new(method, request->infer.pool, generation->step_count, &call->invocation,
                            err));
-    rt_invocation_run_in(call->invocation, request->infer.run_pool);
+    infer_run_in(request, call->invocation);
     for (uint32_t i = 0; i < generation->step_count; i++) {
         uint32_t id =
             i == 0 ? generation->tokens[generation->fed_count] : generation->drafts.ids[i - 1];

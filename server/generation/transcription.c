@@ -162,7 +162,7 @@ static enum status decode_encoder(struct request *request, struct transcription 
     struct infer *infer = &request->infer;
     struct infer_call *call = &infer->call;
     TRY(rt_invocation_new(t->transcriber->encoder, infer->pool, &call->invocation, err));
-    rt_invocation_run_in(call->invocation, infer->run_pool);
+    infer_run_in(request, call->invocation);
     return put_features(request, t, err);
 }
 
@@ -191,7 +191,7 @@ static enum status decode_token(struct request *request, struct transcription *t
     uint32_t left = t->token_count - t->fed_count, max = t->transcriber->step_max;
     t->step_count = left < max ? left : max;
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    rt_invocation_run_in(call->invocation, infer->run_pool);
+    infer_run_in(request, call->invocation);
     TRY(put_tokens(request, t, err));
     const struct rt_buffer_desc hidden = {
         .dtype = DT_F32, .shape = t->hidden_shape, .buffer = t->hidden};

@@ -108,7 +108,6 @@ static void join_pools(struct request *request)
     if (!infer->share) {
         infer->share = infer->ops->is_apart ? serving->lists : infer->call.model->pool;
         hal_pool_join(infer->pool, infer->share);
-        hal_pool_join(infer->run_pool, serving->running);
         hal_pool_join(infer->answer_pool, serving->answers);
     }
 }
@@ -130,9 +129,12 @@ static void leave_pools(struct infer *infer)
         infer->charged_bytes = 0;
         shrink_answer(infer, 0);
         hal_pool_leave(infer->pool);
-        hal_pool_leave(infer->run_pool);
         hal_pool_leave(infer->answer_pool);
         infer->share = NULL;
+    }
+    if (infer->running) {
+        hal_pool_leave(infer->run_pool);
+        infer->running = NULL;
     }
 }
 
@@ -386,6 +388,22 @@ enum status infer_parse(struct request *request, struct error *err)
 }
 
 /* ---- DECODE ---------------------------------------------------------------------------------- */
+
+/* A repeated DECODE may be for another generation of the model. */
+void infer_run_in(struct request *request, struct rt_invocation *invocation)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct infer *infer = &request->infer;
+    struct hal_pool *running = infer->call.model->run_pool;
+    if (infer->running != running) {
+        if (infer->running) {
+            hal_pool_leave(infer->run_pool);
+        }
+        hal_pool_join(infer->run_pool, running);
+        infer->running = running;
+    }
+    rt_invocation_run_in(invocation, infer->run_pool);
+}
 
 enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,
                         enum dtype dtype, const struct shape *shape, void **out_ptr,

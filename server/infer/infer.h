@@ -159,16 +159,18 @@ struct infer {
     uint32_t call_count;  /* calls that the request consists of; from the step PARSE on */
     struct hal_pool
         *pool; /* owned: holds what the request needs before it runs; a member of |share| */
-    struct hal_pool *share;    /* the model's pool, or that of lists; NULL: not yet a member */
-    struct hal_pool *run_pool; /* owned: holds what the request needs to run; a member as well */
+    struct hal_pool *share; /* the model's pool, or that of lists; NULL: not yet a member */
     struct hal_pool
-        *answer_pool;           /* owned: holds an answer that grows from call to call; likewise */
-    struct rt_profile *profile; /* owned: of a call with ?profile=1; NULL: of no other one */
-    size_t steps_bytes;         /* bytes of heap for the steps of pipelines that it calls */
-    size_t charged_bytes;       /* bytes of those and of |arena| that are charged to |pool| */
-    size_t answer_bytes;        /* bytes that are charged to |answer_pool| */
-    uint64_t timeout_us;        /* given by the client; 0: none */
-    uint32_t priority;          /* given by the client; 0: the default */
+        *run_pool; /* owned: holds what the request needs to run; a member of |running| */
+    struct hal_pool *running; /* the model's pool for that; NULL: not yet a member */
+    struct hal_pool
+        *answer_pool; /* owned: holds an answer that grows from call to call; a member as well */
+    struct rt_profile *profile;    /* owned: of a call with ?profile=1; NULL: of no other one */
+    size_t steps_bytes;            /* bytes of heap for the steps of pipelines that it calls */
+    size_t charged_bytes;          /* bytes of those and of |arena| that are charged to |pool| */
+    size_t answer_bytes;           /* bytes that are charged to |answer_pool| */
+    uint64_t timeout_us;           /* given by the client; 0: none */
+    uint32_t priority;             /* given by the client; 0: the default */
     struct rt_sched_ticket ticket; /* place of a call in its sequence */
     struct infer_media media;      /* files and texts that inputs came as */
     struct infer_region
@@ -216,6 +218,9 @@ MUST_CHECK enum status infer_end_media(struct request *request, struct error *er
  * memory beside the arena. ST_EXHAUSTED: that is more than its share of the memory for requests
  * now, and ST_TOO_LARGE: at any time. Fewer bytes than before are never refused. Any thread. */
 MUST_CHECK enum status infer_count_answer(struct request *request, size_t bytes, struct error *err);
+
+/* Before its inputs: the call's memory to run is from the share of its model. */
+void infer_run_in(struct request *request, struct rt_invocation *invocation);
 
 /* Memory for raw input |index| of |call|, which the step is about to fill: see work_add(). */
 MUST_CHECK enum status infer_input(struct request *request, struct infer_call *call, uint32_t index,

@@ -60,7 +60,7 @@ static enum status decode(struct request *request, struct error *err)
     OBJ_CHECK(call->model, MODEL_MAGIC);
     must(call->invocation == NULL); /* an earlier attempt was undone */
     TRY(rt_invocation_new(call->model->method, infer->pool, &call->invocation, err));
-    rt_invocation_run_in(call->invocation, infer->run_pool);
+    infer_run_in(request, call->invocation);
     TRY(call->codec->decode(request, call, err));
     return keep_id(infer, err);
 }

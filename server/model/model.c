@@ -229,7 +229,8 @@ void model_close(struct model *model)
     rt_sched_queue_unref(model->queue);
     rt_program_unref(model->program);
     hal_pool_free(model->pool);
-    model->pool = NULL;
+    hal_pool_free(model->run_pool);
+    model->pool = model->run_pool = NULL;
     model->queue = NULL;
     model->program = NULL;
     model->method = NULL;

@@ -92,6 +92,7 @@ struct model {
     struct transcriber *transcriber; /* owned: of a speech model with a tokenizer; else NULL */
     struct rt_sched_queue *queue;    /* ref held; NULL if the model cannot be called */
     struct hal_pool *pool;           /* owned: holds the inputs of waiting calls */
+    struct hal_pool *run_pool;       /* owned: holds what calls need to run */
     int64_t rows_form;         /* rows that may be tried as one, see server/serving/proving.h */
     _Atomic(int64_t) rows_max; /* rows that may run as one; 1: each request runs alone. Set by the
                                   loop */

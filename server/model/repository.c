@@ -138,11 +138,15 @@ void repository_replace_index(struct repository *repository, struct repository_i
 /* ---- life ------------------------------------------------------------------------------------ */
 
 enum status repository_init(struct repository *repository, struct hal_device *device,
-                            struct hal_pool *pool, struct rt_sched *sched, struct error *err)
+                            struct hal_pool *pool, struct hal_pool *running, struct rt_sched *sched,
+                            struct error *err)
 {
     must(repository->magic == 0);
-    *repository = (struct repository){
-        .device = device, .pool = pool, .sched = sched, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *repository = (struct repository){.device = device,
+                                      .pool = pool,
+                                      .running = running,
+                                      .sched = sched,
+                                      .lock = PTHREAD_MUTEX_INITIALIZER};
     TRY(repository_index_new(NULL, 0, &repository->index, err));
     repository->magic = REPOSITORY_MAGIC;
     return ST_OK;

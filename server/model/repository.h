@@ -50,8 +50,9 @@ struct repository_index {
 
 struct repository {
     uint32_t magic;            /* 0: repository_init() did not come so far */
-    struct hal_device *device; /* borrowed from struct serving, like the next two */
+    struct hal_device *device; /* borrowed from struct serving, like the next three */
     struct hal_pool *pool;     /* the range that the pools of models share */
+    struct hal_pool *running;  /* the pool whose parts hold what calls of models need to run */
     struct rt_sched *sched;
     pthread_mutex_t lock;           /* of |index|, the pointer, and of |older| of its models */
     struct repository_index *index; /* shared: ref held */
@@ -59,8 +60,8 @@ struct repository {
 
 /* An empty repository. */
 MUST_CHECK enum status repository_init(struct repository *repository, struct hal_device *device,
-                                       struct hal_pool *pool, struct rt_sched *sched,
-                                       struct error *err);
+                                       struct hal_pool *pool, struct hal_pool *running,
+                                       struct rt_sched *sched, struct error *err);
 
 /* No call holds a model any more. Also after a failed repository_init(). */
 void repository_fini(struct repository *repository);

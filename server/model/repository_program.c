@@ -154,7 +154,7 @@ static void open_batches(struct model *model)
 static enum status open_queue(struct repository *repository, struct model *model, struct error *err)
 {
     OBJ_CHECK(repository, REPOSITORY_MAGIC);
-    must(!model->queue && !model->pool && !model->stats);
+    must(!model->queue && !model->pool && !model->run_pool && !model->stats);
     const struct params *params = &model->params;
     const struct rt_sched_queue_options queue = {
         .waiting_max = (uint32_t)params->queue_count_max,
@@ -166,6 +166,7 @@ static enum status open_queue(struct repository *repository, struct model *model
     rt_method_set_weight(model->method, (uint32_t)params->weight);
     TRY(rt_sched_queue_new(repository->sched, &queue, &model->queue, err));
     TRY(hal_pool_share(repository->pool, &model->pool, err));
+    TRY(hal_pool_part(repository->running, &model->run_pool, err));
     model->stats = calloc(1, sizeof(*model->stats));
     if (!model->stats) {
         return error_set(err, ST_EXHAUSTED, "model statistics: out of memory");

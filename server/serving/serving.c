@@ -120,7 +120,7 @@ enum status serving_new(const struct options *options, const char *device_name, 
     enum status status = init_memory(serving, options, device_name, or_cpu, err);
     if (status == ST_OK) {
         status = repository_init(&serving->repository, serving->device, serving->clients,
-                                 serving->sched, err);
+                                 serving->running, serving->sched, err);
     }
     if (status != ST_OK) {
         serving_free(serving);

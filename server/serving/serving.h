@@ -30,7 +30,8 @@ struct serving {
     struct hal_device *device; /* shared: ref held; NULL once shed, like the next seven */
     struct hal_pool *clients;  /* owned: of bodies that come and answers that go; all share
                                   one memory, --ring-bytes */
-    struct hal_pool *running;  /* owned: of calls on the device, and of their results */
+    struct hal_pool *running;  /* owned: of calls on the device, and of their results; each model
+                                  has a part of it */
     struct hal_pool *lists;    /* owned: of lists of calls, from their bodies to their answers */
     struct hal_pool *answers;  /* owned: of answers that grow from call to call */
     struct rt_sched *sched;    /* owned */

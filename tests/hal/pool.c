@@ -293,6 +293,39 @@ static void test_a_busy_pool_leaves_room_for_others(void **state)
     disperse(&c);
 }
 
+static struct hal_pool *part_of(struct hal_pool *pool)
+{
+    struct error err;
+    struct hal_pool *one = NULL;
+    assert_ok(err, hal_pool_part(pool, &one, &err));
+    return one;
+}
+
+/* The calls of one model hold what the rule gives them; the first call of another one runs. */
+static void test_parts_have_shares_of_their_own(void **state)
+{
+    struct error err;
+    struct hal_buffer *none, *pieces[64];
+    (void)state;
+    struct hal_pool *pool = pool_new(RING), *running = share_of(pool);
+    struct crowd busy = crowd_of(part_of(running));
+    struct hal_pool *quiet = part_of(running), *call = member_of(quiet);
+    size_t count = take_all(busy.other, pieces);
+    assert_fails(err, hal_pool_reserve(busy.other, RING / 16, &none, &err), ST_EXHAUSTED, "share");
+    struct hal_buffer *little = reserve(call, 64);
+    assert_int_equal(stats_of(quiet).held_bytes, 64);
+    assert_int_equal(stats_of(running).held_bytes, RING / 32 + RING / 64 * count + 64);
+    assert_int_equal(stats_of(running).held_bytes, stats_of(running).used_bytes);
+    hal_pool_free(quiet); /* its model is gone, and a batch of its calls is not over */
+    hal_buffer_unref(little);
+    part(call);
+    give_all(pieces, count);
+    disperse(&busy);
+    assert_int_equal(stats_of(running).held_bytes, 0);
+    hal_pool_free(running);
+    hal_pool_free(pool);
+}
+
 /* Else it could never have what it needs, on an idle machine either. */
 static void test_a_party_that_is_alone_may_take_all(void **state)
 {
@@ -619,6 +652,7 @@ int cts_pool(void)
         cmocka_unit_test(test_grows_in_place),
         cmocka_unit_test(test_kept_room_is_no_reservation),
         cmocka_unit_test(test_a_busy_pool_leaves_room_for_others),
+        cmocka_unit_test(test_parts_have_shares_of_their_own),
         cmocka_unit_test(test_a_party_that_is_alone_may_take_all),
         cmocka_unit_test(test_one_large_party_gets_through),
         cmocka_unit_test(test_promises),

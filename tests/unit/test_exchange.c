@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "hal/buffer.h"
 #include "hal/pool.h"
 #include "server/http/head.h"
 #include "server/process/log.h"
@@ -288,6 +289,32 @@ static void wait_until_idle(void)
     }
 }
 
+/* Calls of another model hold more than they leave, so those of that model wait for memory. */
+static void a_small_call_runs_beside_large_ones(void **state)
+{
+    struct peer *peer = &peers[0];
+    struct hal_pool *call = NULL;
+    struct hal_buffer *held = NULL;
+    struct model *model = NULL;
+    struct error err;
+    (void)state;
+    assert_int_equal(repository_find(&server.serving->repository, "m0", 0, &model, &err), ST_OK);
+    size_t bytes = hal_pool_size(model->run_pool);
+    assert_int_equal(hal_pool_member_new(&call, &err), ST_OK);
+    hal_pool_join(call, model->run_pool);
+    assert_int_equal(hal_pool_reserve(call, bytes / 8 * 5, &held, &err), ST_OK);
+    ask(peer, ROUTE_POST_ONLY, INFER, json);
+    assert_int_equal(peer->answer.status, 200);
+    ask(peer, ROUTE_POST_ONLY, "/v2/models/m0/infer", json);
+    assert_int_equal(peer->answer.status, 429);
+    hal_buffer_unref(held);
+    ask(peer, ROUTE_POST_ONLY, "/v2/models/m0/infer", json);
+    assert_int_equal(peer->answer.status, 200);
+    hal_pool_leave(call);
+    hal_pool_free(call);
+    model_unref(model);
+}
+
 #define LISTED_CALLS 60
 
 static void print_list(struct buf *out)
@@ -550,6 +577,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_an_answer_like_others),
         cmocka_unit_test(statistics_of_many_models_take_several_turns),
         cmocka_unit_test(a_request_beyond_its_memory_is_too_large),
+        cmocka_unit_test(a_small_call_runs_beside_large_ones),
         cmocka_unit_test(a_list_that_finds_no_memory_gives_back_what_it_had),
         cmocka_unit_test(exchanges_of_one_client_end_in_any_order),
         cmocka_unit_test(a_client_that_goes_ends_its_call),

@@ -117,7 +117,8 @@ static int open_world(void **state)
     *w = (struct world){0};
     open_two_workers(&w->device, &w->pool);
     assert_ok(w->err, rt_sched_new(&sched, &w->sched, &w->err));
-    assert_ok(w->err, repository_init(&w->repository, w->device, w->pool, w->sched, &w->err));
+    assert_ok(w->err,
+              repository_init(&w->repository, w->device, w->pool, w->pool, w->sched, &w->err));
     const struct rt_sequences_options sequences = {
         .count_max = 8, .bytes_max = 1 << 20, .idle_ns = 1000, .clock = fake_clock};
     assert_ok(w->err, rt_sequences_new(&sequences, &w->sequences, &w->err));
@@ -402,7 +403,7 @@ static void a_lost_device_leaves_names_and_counts(void **state)
     repository_close(&w->repository); /* for the next attempt */
     assert_int_equal(repository_ready_count(&w->repository), 0);
     struct repository again = {0};
-    assert_ok(w->err, repository_init(&again, w->device, w->pool, w->sched, &w->err));
+    assert_ok(w->err, repository_init(&again, w->device, w->pool, w->pool, w->sched, &w->err));
     assert_ok(w->err, repository_load(&again, &w->options, &w->repository, &w->err));
     repository_keep_stats(&again, &w->repository);
     model = find(w, "sum", 0);
@@ -510,7 +511,7 @@ static void an_unloaded_model_stays_so_until_it_is_loaded_by_name(void **state)
     assert_string_equal(model_refusal(model), "unloaded");
     model_unref(model);
     struct repository again = {0}; /* as after the loss of the device */
-    assert_ok(w->err, repository_init(&again, w->device, w->pool, w->sched, &w->err));
+    assert_ok(w->err, repository_init(&again, w->device, w->pool, w->pool, w->sched, &w->err));
     assert_ok(w->err, repository_load(&again, &w->options, &w->repository, &w->err));
     assert_int_equal(repository_ready_count(&again), 1);
     repository_fini(&again);
