@@ -22,6 +22,17 @@ struct share_part {
     uint64_t held;
 };
 
+/* The lock is no part of what a share says, so looking at one locks it, too. */
+static void lock(const struct share *share)
+{
+    pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&share->mutex);
+}
+
+static void unlock(const struct share *share)
+{
+    pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&share->mutex);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* A multiplier that clients do not know, so they cannot choose numbers that share a slot. */
@@ -136,8 +147,8 @@ static enum share_taken decide(const struct share *share, uint64_t client, uint6
         return SHARE_ALL_IN_USE;
     }
     left -= amount;
-    bool is_bound = client != SHARE_NOBODY && left < share->kept;
-    return is_bound && held + amount > left ? SHARE_CLIENT_IS_UP : SHARE_TAKEN;
+    bool is_bound = client != SHARE_NOBODY && left < share->kept && amount > 0;
+    return is_bound && held + amount - 1 > left ? SHARE_CLIENT_IS_UP : SHARE_TAKEN;
 }
 
 void share_init(struct share *share, uint64_t size, uint64_t kept)
@@ -158,15 +169,15 @@ void share_fini(struct share *share)
 
 void share_resize(struct share *share, uint64_t size, uint64_t kept)
 {
-    pthread_mutex_lock(&share->mutex);
+    lock(share);
     share->size = size;
     share->kept = kept;
-    pthread_mutex_unlock(&share->mutex);
+    unlock(share);
 }
 
 enum share_taken share_take(struct share *share, uint64_t client, uint64_t amount)
 {
-    pthread_mutex_lock(&share->mutex);
+    lock(share);
     enum share_taken taken = decide(share, client, held_by(share, client), amount);
     if (taken == SHARE_TAKEN && amount > 0 && !add(share, client, amount)) {
         taken = SHARE_ALL_IN_USE;
@@ -177,7 +188,7 @@ enum share_taken share_take(struct share *share, uint64_t client, uint64_t amoun
     } else {
         share->refused_count++;
     }
-    pthread_mutex_unlock(&share->mutex);
+    unlock(share);
     return taken;
 }
 
@@ -186,43 +197,54 @@ void share_give(struct share *share, uint64_t client, uint64_t amount)
     if (amount == 0) {
         return;
     }
-    pthread_mutex_lock(&share->mutex);
+    lock(share);
     must(share->used >= amount);
     share->used -= amount;
     subtract(share, client, amount);
-    pthread_mutex_unlock(&share->mutex);
+    unlock(share);
+}
+
+bool share_move(struct share *share, uint64_t from, uint64_t to, uint64_t amount)
+{
+    lock(share);
+    bool is_moved = amount == 0 || from == to || add(share, to, amount);
+    if (is_moved && from != to && amount > 0) {
+        subtract(share, from, amount);
+    }
+    unlock(share);
+    return is_moved;
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-enum share_taken share_look(struct share *share, uint64_t client, uint64_t amount)
+enum share_taken share_look(const struct share *share, uint64_t client, uint64_t amount)
 {
-    pthread_mutex_lock(&share->mutex);
+    lock(share);
     enum share_taken taken = decide(share, client, held_by(share, client), amount);
-    pthread_mutex_unlock(&share->mutex);
+    unlock(share);
     return taken;
 }
 
-bool share_is_over(struct share *share, uint64_t client)
+bool share_is_over(const struct share *share, uint64_t client)
 {
-    pthread_mutex_lock(&share->mutex);
+    lock(share);
     uint64_t left = share->size > share->used ? share->size - share->used : 0;
     bool is_over = left < share->kept && held_by(share, client) > left;
-    pthread_mutex_unlock(&share->mutex);
+    unlock(share);
     return is_over;
 }
 
-uint64_t share_held(struct share *share, uint64_t client)
+uint64_t share_held(const struct share *share, uint64_t client)
 {
-    pthread_mutex_lock(&share->mutex);
+    lock(share);
     uint64_t held = held_by(share, client);
-    pthread_mutex_unlock(&share->mutex);
+    unlock(share);
     return held;
 }
 
-void share_stats(struct share *share, struct share_stats *out_stats)
+void share_stats(const struct share *share, struct share_stats *out_stats)
 {
-    pthread_mutex_lock(&share->mutex);
+    lock(share);
     *out_stats = (struct share_stats){
         .size = share->size,
         .used = share->used,
@@ -234,10 +256,10 @@ void share_stats(struct share *share, struct share_stats *out_stats)
         uint64_t held = share->parts[i].held;
         out_stats->most_held = held > out_stats->most_held ? held : out_stats->most_held;
     }
-    pthread_mutex_unlock(&share->mutex);
+    unlock(share);
 }
 
-enum status share_refuse(struct share *share, enum share_taken taken, uint64_t client,
+enum status share_refuse(const struct share *share, enum share_taken taken, uint64_t client,
                          const char *what, struct error *err)
 {
     must(taken != SHARE_TAKEN);

@@ -4,8 +4,9 @@
  * rule keeps them apart, and it binds only when the resource is nearly used up:
  *
  * - As long as more than |kept| units are free, any client may take any number.
- * - The last |kept| units are for clients that hold little: after a client has taken of them, at
- *   least as many must be free as it holds (the rule of hal/pool.h).
+ * - The last |kept| units are for clients that hold little: when a client has taken some of them,
+ * at least as many must be free as it held before the last one (the rule of hal/pool.h, with a last
+ *   unit for a client that has none).
  *
  * So a client that is alone takes all but |kept| units, and one that has none finds some, unless
  * very many others came before it.
@@ -51,7 +52,7 @@ struct share {
 struct share_stats {
     uint64_t size, used, used_peak, refused_count;
     uint64_t most_held; /* by one client */
-    uint32_t client_count;
+    uint64_t client_count;
 };
 
 enum share_taken {
@@ -74,24 +75,28 @@ MUST_CHECK enum share_taken share_take(struct share *share, uint64_t client, uin
 /* |client| gives back |amount| of the units that it holds. */
 void share_give(struct share *share, uint64_t client, uint64_t amount);
 
+/* |from| gives |amount| of the units that it holds to |to|, whatever the rule says: the owner has
+ * decided. False: there is no memory to note it. */
+MUST_CHECK bool share_move(struct share *share, uint64_t from, uint64_t to, uint64_t amount);
+
 /* What share_take() would say. Counts no refusal. */
-enum share_taken share_look(struct share *share, uint64_t client, uint64_t amount);
+enum share_taken share_look(const struct share *share, uint64_t client, uint64_t amount);
 
 /* Does |client| hold more than the rule would give it now? Others may need what it holds. */
-bool share_is_over(struct share *share, uint64_t client);
+bool share_is_over(const struct share *share, uint64_t client);
 
 /* Units that |client| holds; of SHARE_NOBODY it is not known: 0. */
-uint64_t share_held(struct share *share, uint64_t client);
+uint64_t share_held(const struct share *share, uint64_t client);
 
 /* Looks at each client. */
-void share_stats(struct share *share, struct share_stats *out_stats);
+void share_stats(const struct share *share, struct share_stats *out_stats);
 
 /*
  * The error of a share_take() that said |taken|: ST_EXHAUSTED, "all 256 generations are in use", or
  * "this client has 192 of 256 generations, the others are for other clients". |what| is the plural
  * of the units.
  */
-enum status share_refuse(struct share *share, enum share_taken taken, uint64_t client,
+enum status share_refuse(const struct share *share, enum share_taken taken, uint64_t client,
                          const char *what, struct error *err);
 
 #endif

@@ -359,7 +359,7 @@ static enum status watch(struct server *server, uv_poll_t *poll, int fd, uv_poll
 static int open_eventfd(const struct server *server)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)server->connection_count_max + FILES_RESERVED - 1);
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, (int)server->places.size + FILES_RESERVED - 1);
     if (high < 0) {
         return fd; /* the process may not have that many descriptors */
     }
@@ -417,19 +417,20 @@ static void limit_connections(struct server *server)
 {
     struct rlimit limit;
     uint64_t reserved = FILES_RESERVED + 2 * (uint64_t)rt_program_descriptors();
-    uint32_t before = server->connection_count_max, wanted = server->params->connection_count_max;
-    server->connection_count_max = wanted;
+    uint32_t before = server->places.size;
+    uint32_t wanted = (uint32_t)server->params->connection_count_max;
+    places_resize(&server->places, wanted);
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
         return;
     }
     uint64_t allowed =
         limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
     if (allowed < wanted) {
-        server->connection_count_max = (uint32_t)allowed;
+        places_resize(&server->places, (uint32_t)allowed);
     }
     if (allowed < wanted && allowed != before) {
         log_line(LOG_WARNING, "at most %u connections: the process may have %llu files open",
-                 server->connection_count_max, (unsigned long long)limit.rlim_cur);
+                 server->places.size, (unsigned long long)limit.rlim_cur);
     }
 }
 
@@ -448,6 +449,7 @@ enum status server_init(struct server *server, const struct options *options, st
     };
     list_init(&server->listeners);
     list_init(&server->conns);
+    places_init(&server->places, 0);
     list_init(&server->idle_requests);
     notify_init(&server->notify);
     log_limits_init(&server->log_limits, uv_hrtime);
@@ -559,6 +561,7 @@ void server_fini(struct server *server)
     while (!list_is_empty(&server->idle_requests)) {
         request_free(LIST_ENTRY(server->idle_requests.next, struct request, link));
     }
+    places_fini(&server->places);
     regions_fini(&server->regions);
     access_fini(&server->access);
     tls_fini(server);

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "base/status.h"
+#include "server/connection/places.h"
 #include "server/connection/tls.h"
 #include "server/connection/turns.h"
 #include "server/drain.h"
@@ -77,11 +78,11 @@ struct server {
 
     struct list listeners;
     struct list conns;
-    uint32_t conn_count;
+    uint32_t conn_count;          /* those that are being closed included */
+    struct places places;         /* of connections */
     struct clients clients;
     struct list idle_requests;    /* to be used again */
     uint32_t idle_request_count;
-    uint32_t connection_count_max; /* the parameter, or fewer if open files are limited */
     uint32_t busy_request_count;   /* includes requests whose client has gone */
     atomic_bool is_profiling;      /* a call is measured; any thread */
     uint8_t *read_buffer;          /* owned; SERVER_READ_BYTES, for the current read */

@@ -246,6 +246,54 @@ static void put_turned_away(struct page *page)
     put(page, counter_get(&page->server->metrics.turned_away));
 }
 
+static void put_displaced_connections(struct page *page)
+{
+    put(page, counter_get(&page->server->places.displaced));
+}
+
+/* ---- what clients share ---------------------------------------------------------------------- */
+
+/* The member of struct share_stats at |offset|, of each share. */
+static void put_shares(struct page *page, size_t offset)
+{
+    const struct places *places = &page->server->places;
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        struct share_stats stats;
+        share_stats(&places->shares[role], &stats);
+        if (places->has_role[role]) {
+            put_labelled(page, "resource", places_name((enum listener_role)role),
+                         *(const uint64_t *)(const void *)((const char *)&stats + offset));
+        }
+    }
+}
+
+static void put_share_size(struct page *page)
+{
+    put_shares(page, offsetof(struct share_stats, size));
+}
+
+static void put_share_used(struct page *page)
+{
+    put_shares(page, offsetof(struct share_stats, used));
+}
+
+static void put_share_most(struct page *page)
+{
+    put_shares(page, offsetof(struct share_stats, most_held));
+}
+
+static void put_share_clients(struct page *page)
+{
+    put_shares(page, offsetof(struct share_stats, client_count));
+}
+
+static void put_share_refused(struct page *page)
+{
+    put_shares(page, offsetof(struct share_stats, refused_count));
+}
+
+/* ---- traffic --------------------------------------------------------------------------------- */
+
 static void put_received(struct page *page)
 {
     put(page, counter_get(&page->server->metrics.received_bytes));

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "server/connection/conn_priv.h"
+#include "server/process/log.h"
 #include "server/server.h"
 
 /* A body is read in place while at least this many bytes are missing. */
@@ -52,6 +53,7 @@ void conn_set_state(struct conn *conn, enum conn_state state)
     must(conn->state != CONN_CLOSING);
     conn->state = state;
     conn->exchange.phase = phases[state];
+    places_note_state(&conn->server->places, conn);
 }
 
 static void close_now(struct conn *conn)
@@ -392,6 +394,7 @@ bool conn_accept(struct server *server, struct transport *transport, enum listen
     conn->transport = transport;
     transport_set_user(transport, &transport_user, conn);
     list_init(&conn->turn_link);
+    list_init(&conn->quiet_link);
     exchange_init(&conn->exchange, server, &exchange_ops, transport->remote);
     conn->exchange.is_local = transport->is_local;
     conn->exchange.client = transport->client;
@@ -399,14 +402,15 @@ bool conn_accept(struct server *server, struct transport *transport, enum listen
     buf_init(&conn->ahead, server->params->pipeline_bytes_max + SERVER_READ_BYTES);
     list_push_back(&server->conns, &conn->link);
     server->conn_count++;
+    enum share_taken place = places_take(&server->places, conn);
     conn_enter(conn, CONN_IDLE,
                transport->is_opening ? server->params->header_timeout
                                      : server->params->idle_timeout);
     conn_message_init(conn);
     server_start_sweep(server);
     start_reading(conn);
-    if (server->conn_count > server->connection_count_max) {
-        conn_answer_turn_away(conn);
+    if (place != SHARE_TAKEN) {
+        conn_answer_turn_away(conn, place);
     }
     return true;
 }
@@ -476,6 +480,22 @@ void conn_postpone(struct conn *conn, uint64_t pause_ms, uint64_t now_ms)
 static bool has_unread(const struct conn *conn)
 {
     return transport_pending(conn->transport, TRANSPORT_IN) > 0;
+}
+
+bool conn_is_quiet(const struct conn *conn)
+{
+    bool has_time = conn->state == CONN_IDLE && !conn->transport->is_opening;
+    return !is_waiting(conn) && !(has_time && has_unread(conn));
+}
+
+void conn_displace(struct conn *conn)
+{
+    OBJ_CHECK(conn, CONN_MAGIC);
+    if (server_may_log(conn->server, LOG_KIND_REFUSED)) {
+        log_line(LOG_INFO, "connection: closed while idle, others need its place");
+    }
+    end_side(conn);
+    conn_abort(conn);
 }
 
 void conn_drain(struct conn *conn)

@@ -47,9 +47,11 @@ struct conn {
     struct transport *transport; /* owned, until it says that it is closed */
     struct exchange exchange;    /* the only one at a time; its phase follows from |state| */
     struct list link;            /* in server->conns */
+    struct list quiet_link;      /* in server->places, by its state */
     struct list turn_link;       /* in server->turns.conns: a message waits for its turn */
     struct framing framing;      /* of the message that is being read */
     llhttp_t parser;             /* of its head alone */
+    uint64_t place_client;       /* who is charged for its place */
     uint64_t deadline_ms;        /* deadline of the state, on the loop's clock */
     struct buf ahead;            /* bytes read ahead of an unanswered request */
     size_t discarded_bytes;      /* bytes discarded of an unwanted body, or while lingering */
@@ -59,6 +61,7 @@ struct conn {
     struct transport_rest answer_rest;   /* of the answer: |unsent|, or the request's own memory */
     struct transport_rest continue_rest; /* of "100 Continue" when the socket was full */
     uint64_t read_turn;                  /* when it was last read from */
+    bool has_place;                      /* one of server->places is its own */
     bool is_eof;                         /* the client sends nothing more */
     bool is_stopped;                     /* reading waits for |ahead| to be used, or for memory */
     bool is_parsing;     /* inside parse(): an answer must not parse the next request */
@@ -76,6 +79,13 @@ MUST_CHECK bool conn_accept(struct server *server, struct transport *transport,
 
 /* Ends the connection now: the request is cancelled in whatever step it is. */
 void conn_abort(struct conn *conn);
+
+/* Is it without a whole head of a request, and has the client sent nothing that the loop has not
+ * seen? */
+bool conn_is_quiet(const struct conn *conn);
+
+/* Others need the place of a quiet connection. */
+void conn_displace(struct conn *conn);
 
 /* Goes on with the bytes read ahead: the connection is idle and its turn has come. */
 void conn_go_on(struct conn *conn);

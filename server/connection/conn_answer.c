@@ -255,19 +255,21 @@ void conn_answer_continue(struct conn *conn)
     }
 }
 
-void conn_answer_turn_away(struct conn *conn)
+void conn_answer_turn_away(struct conn *conn, enum share_taken why)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
     counter_add(&conn->server->metrics.turned_away, 1);
-    static const char body[] = "{\"error\":\"too many connections\"}";
+    const char *body = why == SHARE_CLIENT_IS_UP
+                           ? "{\"error\":\"too many connections of this client\"}"
+                           : "{\"error\":\"too many connections\"}";
     const struct http_answer answer = {.status = 503,
                                        .content_type = "application/json",
-                                       .content_length = sizeof(body) - 1,
+                                       .content_length = strlen(body),
                                        .retry_after_s = 1};
     char text[HTTP1_HEAD_BYTES_MAX];
     const struct span spans[] = {
         span_of(text, http1_print_head(&answer, HTTP1_CLOSE, text)),
-        span_of(body, sizeof(body) - 1),
+        span_str(body),
     };
     (void)transport_write(conn->transport, spans, 2, NULL);
     conn_linger(conn);

@@ -46,8 +46,8 @@ void conn_answer_look(struct conn *conn);
 /* The interim answer, for a client that waits for it. */
 void conn_answer_continue(struct conn *conn);
 
-/* Beyond the limit of connections a client gets a reason rather than a reset. */
-void conn_answer_turn_away(struct conn *conn);
+/* A client without a place gets a reason rather than a reset. */
+void conn_answer_turn_away(struct conn *conn, enum share_taken why);
 
 /* ---- conn_message.c -------------------------------------------------------------------------- */
 

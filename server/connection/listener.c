@@ -176,6 +176,7 @@ static enum status bind_address(struct server *server, const char *text, enum li
         listener->made = (struct stat){0}; /* it is gone already */
     }
     listener->kind = (struct listener_kind){role, is_tls};
+    places_add_role(&server->places, role);
     listener->address.is_tls = is_tls;
     *address = listener->address;
     return ST_OK;
@@ -251,6 +252,7 @@ static enum status adopt(struct server *server, int fd, struct listener_kind kin
     }
     TRY(add_listener(server, fd, &listener, err));
     listener->kind = kind;
+    places_add_role(&server->places, kind.role);
     listener->address.is_tls = kind.is_tls;
     return ST_OK;
 }
@@ -462,7 +464,8 @@ static void on_readable(uv_poll_t *poll, int uv_status, int events)
         pause_accepting(listener);
         return;
     }
-    for (unsigned i = 0; i < ACCEPTS_MAX && accept_one(listener); i++) {
+    unsigned i = 0;
+    while (accept_one(listener) && ++i < ACCEPTS_MAX && turns_has_time(listener->server)) {
     }
 }
 

@@ -6,5 +6,6 @@ server_libserver_a_SOURCES += \
 	%D%/conn_message.c \
 	%D%/conn_priv.h \
 	%D%/listener.c %D%/listener.h \
+	%D%/places.c %D%/places.h \
 	%D%/tls.c %D%/tls.h \
 	%D%/turns.c %D%/turns.h

@@ -44,6 +44,7 @@ HTTP_TESTS = \
 	%D%/run_sched.py \
 	%D%/run_sequences.py \
 	%D%/run_shared_memory.py \
+	%D%/run_shares.py \
 	%D%/run_speech.py \
 	%D%/run_start.py \
 	%D%/run_tls.py \

@@ -154,7 +154,8 @@ def hang_up_clients():
 class Client:
     """One connection; the fields and the body are those of its last answer."""
 
-    def __init__(self, port):
+    def __init__(self, port, source="127.0.0.1"):
+        self.source = source
         self.socket = self.connect(port)
         CLIENTS.add(self)
         self.unread = b""
@@ -163,7 +164,7 @@ class Client:
 
     def connect(self, port):
         """A new socket, or what behaves like one."""
-        plain = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+        plain = socket.create_connection(("127.0.0.1", port), TIMEOUT_S, (self.source, 0))
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return plain
 

@@ -201,7 +201,7 @@ static int set_up(void **state)
     server.magic = SERVER_MAGIC;
     server.options = &options;
     server.params = &options.params;
-    server.connection_count_max = 1;
+    places_init(&server.places, 1);
     server.drain.refuses_at_ms = UINT64_MAX;
     server.read_buffer = malloc(SERVER_READ_BYTES);
     uv_loop_init(&server.loop);

@@ -92,6 +92,36 @@ static void amounts_are_taken_whole(void **state)
     share_fini(&share);
 }
 
+static void the_last_unit_is_for_one_who_has_none(void **state)
+{
+    (void)state;
+    struct share share;
+    share_init(&share, 4, SHARE_KEPT(4));
+    assert_int_equal(take_all(&share, 1), 3);
+    assert_int_equal(take_all(&share, 2), 1);
+    assert_int_equal(share_take(&share, 3, 1), SHARE_ALL_IN_USE);
+    share_give(&share, 1, 3);
+    share_give(&share, 2, 1);
+    share_fini(&share);
+}
+
+static void units_change_hands(void **state)
+{
+    (void)state;
+    struct share share;
+    share_init(&share, 4, SHARE_KEPT(4));
+    assert_int_equal(take_all(&share, 1), 3);
+    assert_true(share_move(&share, 1, 2, 2));
+    assert_int_equal(share_held(&share, 1), 1);
+    assert_int_equal(share_held(&share, 2), 2);
+    assert_true(share_move(&share, 2, 2, 2));
+    assert_true(share_move(&share, 2, SHARE_NOBODY, 2));
+    assert_int_equal(share_held(&share, 2), 0);
+    share_give(&share, SHARE_NOBODY, 2);
+    share_give(&share, 1, 1);
+    share_fini(&share);
+}
+
 static void says_who_has_the_units(void **state)
 {
     (void)state;
@@ -147,6 +177,8 @@ int main(void)
         cmocka_unit_test(those_who_come_later_find_some),
         cmocka_unit_test(nobody_is_bound_by_the_size_alone),
         cmocka_unit_test(amounts_are_taken_whole),
+        cmocka_unit_test(the_last_unit_is_for_one_who_has_none),
+        cmocka_unit_test(units_change_hands),
         cmocka_unit_test(says_who_has_the_units),
         cmocka_unit_test(the_table_forgets_nobody),
     };

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include "server/connection/places.h"
+
+#include "base/check.h"
+#include "server/connection/conn.h"
+
+/* Clients that are turned away and may read why; the descriptors are those that are reserved. */
+#define AWAY_MAX 16
+/* Connections that one search looks at. A client without a quiet one among the oldest is busy. */
+#define SEARCH_MAX 1024
+#define KEPT_MIN 4
+
+/* ---- how many -------------------------------------------------------------------------------- */
+
+/* Of a few places most are for everybody. */
+static uint32_t kept_for(const struct places *places, enum listener_role role)
+{
+    uint32_t size = places->size, least = size / 4 < KEPT_MIN ? size / 4 : KEPT_MIN;
+    uint32_t part = role == LISTENER_PUBLIC ? size / 2 : size / 16;
+    return !places->has_role[role] ? 0 : part > least ? part : least;
+}
+
+void places_resize(struct places *places, uint32_t size)
+{
+    uint32_t sum = 0;
+    places->size = size;
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        places->kept[role] = kept_for(places, (enum listener_role)role);
+        sum += places->kept[role];
+    }
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        uint64_t most = size - (sum - places->kept[role]);
+        share_resize(&places->shares[role], most, SHARE_KEPT(most));
+    }
+}
+
+void places_init(struct places *places, uint32_t size)
+{
+    *places = (struct places){.has_role[LISTENER_PUBLIC] = true};
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        share_init(&places->shares[role], 0, 0);
+        list_init(&places->quiet[role]);
+    }
+    list_init(&places->away);
+    places_resize(places, size);
+}
+
+void places_fini(struct places *places)
+{
+    must(places->used == 0);
+    for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
+        share_fini(&places->shares[role]);
+    }
+}
+
+void places_add_role(struct places *places, enum listener_role role)
+{
+    places->has_role[role] = true;
+    places_resize(places, places->size);
+}
+
+/* Is a place free that no other role keeps for its clients? */
+static bool has_room(struct places *places, enum listener_role role)
+{
+    uint64_t taken = places->used;
+    for (int other = 0; other < LISTENER_ROLE_COUNT; other++) {
+        struct share_stats stats;
+        share_stats(&places->shares[other], &stats);
+        bool keeps = other != (int)role && stats.used < places->kept[other];
+        taken += keeps ? places->kept[other] - stats.used : 0;
+    }
+    return taken < places->size;
+}
+
+/* ---- who gives a place up -------------------------------------------------------------------- */
+
+/* May |client|, which has |held| places, have the place of |conn|? Only a client that has more
+ * loses one to another client. */
+static bool may_displace(struct places *places, const struct conn *conn, uint64_t client,
+                         uint64_t held)
+{
+    return conn->place_client == client ||
+           share_held(&places->shares[conn->exchange.role], conn->place_client) > held;
+}
+
+/* The connection that has been quiet for the longest time, of those whose place |client| may have;
+ * NULL: there is none. */
+static struct conn *find_quiet(struct places *places, enum listener_role role, uint64_t client)
+{
+    const struct list *quiet = &places->quiet[role];
+    uint64_t held = share_held(&places->shares[role], client);
+    uint32_t seen = 0;
+    for (struct list *node = quiet->next; node != quiet && seen < SEARCH_MAX; node = node->next) {
+        struct conn *conn = LIST_ENTRY(node, struct conn, quiet_link);
+        if (may_displace(places, conn, client, held) && conn_is_quiet(conn)) {
+            return conn;
+        }
+        seen++;
+    }
+    return NULL;
+}
+
+static void give(struct conn *conn, uint64_t client)
+{
+    conn->has_place = true;
+    conn->place_client = client;
+}
+
+static bool displace(struct places *places, struct conn *conn)
+{
+    enum listener_role role = conn->exchange.role;
+    uint64_t client = conn->exchange.client;
+    struct conn *quiet = find_quiet(places, role, client);
+    if (!quiet || !share_move(&places->shares[role], quiet->place_client, client, 1)) {
+        return false;
+    }
+    give(conn, client);
+    list_remove(&quiet->quiet_link);
+    quiet->has_place = false;
+    counter_add(&places->displaced, 1);
+    conn_displace(quiet);
+    return true;
+}
+
+enum share_taken places_take(struct places *places, struct conn *conn)
+{
+    enum listener_role role = conn->exchange.role;
+    uint64_t client = conn->exchange.client;
+    enum share_taken taken =
+        has_room(places, role) ? share_take(&places->shares[role], client, 1) : SHARE_ALL_IN_USE;
+    if (taken == SHARE_TAKEN) {
+        places->used++;
+        give(conn, client);
+    } else if (displace(places, conn)) {
+        taken = SHARE_TAKEN;
+    }
+    return taken;
+}
+
+static void give_back(struct places *places, struct conn *conn)
+{
+    if (conn->has_place) {
+        share_give(&places->shares[conn->exchange.role], conn->place_client, 1);
+        places->used--;
+        conn->has_place = false;
+    }
+}
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static void linger_without_place(struct places *places, struct conn *conn)
+{
+    list_push_back(&places->away, &conn->quiet_link);
+    if (++places->away_count > AWAY_MAX) {
+        conn_abort(LIST_ENTRY(places->away.next, struct conn, quiet_link));
+    }
+}
+
+void places_note_state(struct places *places, struct conn *conn)
+{
+    bool is_quiet =
+             conn->state == CONN_IDLE || conn->state == CONN_HEAD || conn->state == CONN_LINGER,
+         was_away = !conn->has_place && !list_is_empty(&conn->quiet_link);
+    list_remove(&conn->quiet_link);
+    places->away_count -= was_away;
+    if (conn->state == CONN_CLOSING) {
+        give_back(places, conn);
+    } else if (conn->has_place && is_quiet) {
+        list_push_back(&places->quiet[conn->exchange.role], &conn->quiet_link);
+    } else if (conn->state == CONN_LINGER) {
+        linger_without_place(places, conn);
+    }
+}
+
+const char *places_name(enum listener_role role)
+{
+    static const char *const names[LISTENER_ROLE_COUNT] = {
+        [LISTENER_PUBLIC] = "connections",
+        [LISTENER_ADMIN] = "connections_admin",
+        [LISTENER_HEALTH] = "connections_health",
+    };
+    return names[role];
+}
