@@ -2,10 +2,10 @@
 /*
  * A table of chains under one mutex. A sequence that nobody holds is also in a list by the time of
  * its last use, so that the first of a list is the next to be forgotten. There are two such lists:
- * one of the sequences that went on after their first request, and one of the others, which give
- * way to new sequences when the table is full. So a client that only starts sequences displaces its
- * own. A sequence that has ended, or has been started anew by another request, is out of the table
- * and lives until its last holder closes it.
+ * one of the sequences that went on after their first request, and one of the others. |claims| says
+ * in which order they give way to new sequences when the table is full. A sequence that has ended,
+ * or has been started anew by another request, is out of the table and lives until its last holder
+ * closes it.
  */
 #include "config.h"
 
@@ -16,11 +16,18 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/share.h"
 #include "runtime/program/program.h"
 #include "runtime/program/state.h"
 #include "runtime/sched/prefix.h"
 
 #define CHAINS 1024
+
+/* Idle sequences that are looked at for one that gives way. */
+#define LOOKS_MAX 4096
+
+/* Who shares: clients, and models. */
+enum party { CLIENT, MODEL, PARTIES };
 
 #define RT_SEQUENCE_MAGIC 0x5e9e0ce1u
 
@@ -33,7 +40,8 @@ struct rt_sequence {
     struct rt_state *state;         /* ref held */
     struct rt_sched_lane lane;
     size_t bytes;
-    uint64_t used_ns; /* when it was last let go */
+    uint64_t parties[PARTIES]; /* that it counts for */
+    uint64_t used_ns;          /* when it was last let go */
     uint64_t number;
     uint32_t holder_count;
     bool is_listed;
@@ -54,6 +62,8 @@ struct rt_sequences {
     struct list started; /* have had one request; in the same order */
     uint32_t count;      /* with states that are out of the table */
     size_t bytes;
+    struct share counts[PARTIES], sizes[PARTIES]; /* who holds how many of both; they bind nobody */
+    uint64_t displaced_count;
 };
 
 enum status rt_sequences_new(const struct rt_sequences_options *options,
@@ -78,6 +88,10 @@ enum status rt_sequences_new(const struct rt_sequences_options *options,
     must(pthread_mutex_init(&sequences->lock, NULL) == 0);
     list_init(&sequences->idle);
     list_init(&sequences->started);
+    for (int i = 0; i < PARTIES; i++) {
+        share_init(&sequences->counts[i], UINT64_MAX, 0);
+        share_init(&sequences->sizes[i], UINT64_MAX, 0);
+    }
     *out_sequences = sequences;
     return ST_OK;
 }
@@ -116,6 +130,36 @@ static struct rt_sequence **find(struct rt_sequences *sequences, const struct rt
     return at;
 }
 
+static void find_parties(const struct rt_sequence_key *key, uint64_t parties[PARTIES])
+{
+    parties[CLIENT] = key->client;
+    parties[MODEL] = (uint64_t)(uintptr_t)key->program << 1 | key->is_of_request;
+}
+
+/* The first |count| parties give a sequence of |bytes| back. */
+static void give_back(struct rt_sequences *sequences, const uint64_t parties[PARTIES], size_t bytes,
+                      int count)
+{
+    for (int i = 0; i < count; i++) {
+        share_give(&sequences->counts[i], parties[i], 1);
+        share_give(&sequences->sizes[i], parties[i], bytes);
+    }
+}
+
+/* All or none take one; false: there is no memory to note it. */
+static bool take(struct rt_sequences *sequences, const uint64_t parties[PARTIES], size_t bytes)
+{
+    for (int i = 0; i < PARTIES; i++) {
+        bool has_one = share_take(&sequences->counts[i], parties[i], 1) == SHARE_TAKEN;
+        if (!has_one || share_take(&sequences->sizes[i], parties[i], bytes) != SHARE_TAKEN) {
+            share_give(&sequences->counts[i], parties[i], has_one);
+            give_back(sequences, parties, bytes, i);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void destroy(struct rt_sequence *sequence)
 {
     struct rt_sequences *sequences = sequence->sequences;
@@ -125,6 +169,7 @@ static void destroy(struct rt_sequence *sequence)
     list_remove(&sequence->link);
     sequences->count--;
     sequences->bytes -= sequence->bytes;
+    give_back(sequences, sequence->parties, sequence->bytes, PARTIES);
     rt_state_unref(sequence->state);
     sequence->magic = 0;
     free(sequence);
@@ -137,7 +182,8 @@ static void unlist(struct rt_sequence *sequence)
     if (!sequence->is_listed) {
         return;
     }
-    const struct rt_sequence_key key = {sequence->program, sequence->number, name_of(sequence)};
+    const struct rt_sequence_key key = {
+        .program = sequence->program, .number = sequence->number, .name = name_of(sequence)};
     struct rt_sequence **at = find(sequence->sequences, &key);
     must(*at == sequence);
     *at = sequence->next;
@@ -178,12 +224,82 @@ static bool is_full(const struct rt_sequences *sequences, size_t bytes)
            sequences->bytes > options->bytes_max - bytes;
 }
 
-/* Forgets sequences that have only been started until there is room for |bytes|, or none is left.
- */
-static void make_room(struct rt_sequences *sequences, size_t bytes)
+/* Why an idle sequence may have to give way: its party holds more than the newcomer's would then,
+ * or it is of the same client. */
+enum claim { CLIENT_HOLDS_MORE, MODEL_HOLDS_MORE, SAME_CLIENT, ANY };
+
+struct newcomer {
+    uint64_t parties[PARTIES];
+    size_t bytes;
+};
+
+static bool holds_more(struct rt_sequences *sequences, enum party party, uint64_t holder,
+                       const struct newcomer *newcomer)
 {
-    while (is_full(sequences, bytes) && !list_is_empty(&sequences->started)) {
-        unlist(first_of(&sequences->started));
+    struct share *counts = &sequences->counts[party], *sizes = &sequences->sizes[party];
+    uint64_t taker = newcomer->parties[party];
+    return sequences->count >= sequences->options.count_max
+               ? share_held(counts, holder) > share_held(counts, taker) + 1
+               : share_held(sizes, holder) > share_held(sizes, taker) + newcomer->bytes;
+}
+
+static bool gives_way(const struct rt_sequence *sequence, enum claim claim,
+                      const struct newcomer *newcomer)
+{
+    switch (claim) {
+    case CLIENT_HOLDS_MORE:
+        return holds_more(sequence->sequences, CLIENT, sequence->parties[CLIENT], newcomer);
+    case MODEL_HOLDS_MORE:
+        return holds_more(sequence->sequences, MODEL, sequence->parties[MODEL], newcomer);
+    case SAME_CLIENT:
+        return sequence->parties[CLIENT] == newcomer->parties[CLIENT];
+    case ANY:
+        return true;
+    }
+    unreachable();
+}
+
+/* The sequence that has been idle longest of those that give way; NULL: there is none. */
+static struct rt_sequence *find_first(struct list *list, enum claim claim,
+                                      const struct newcomer *newcomer)
+{
+    int looks = 0;
+    for (struct list *link = list->next; link != list && looks < LOOKS_MAX; link = link->next) {
+        struct rt_sequence *sequence = LIST_ENTRY(link, struct rt_sequence, link);
+        if (gives_way(sequence, claim, newcomer)) {
+            return sequence;
+        }
+        looks++;
+    }
+    return NULL;
+}
+
+static struct rt_sequence *find_displaced(struct rt_sequences *sequences,
+                                          const struct newcomer *newcomer)
+{
+    const struct {
+        struct list *list;
+        enum claim claim;
+    } claims[] = {
+        {&sequences->started, CLIENT_HOLDS_MORE}, {&sequences->started, MODEL_HOLDS_MORE},
+        {&sequences->started, SAME_CLIENT},       {&sequences->started, ANY},
+        {&sequences->idle, CLIENT_HOLDS_MORE},    {&sequences->idle, MODEL_HOLDS_MORE},
+    };
+    struct rt_sequence *found = NULL;
+    for (size_t i = 0; !found && i < sizeof(claims) / sizeof(claims[0]); i++) {
+        found = find_first(claims[i].list, claims[i].claim, newcomer);
+    }
+    return found;
+}
+
+/* Forgets idle sequences until there is room for the new one, or none gives way. */
+static void make_room(struct rt_sequences *sequences, const struct newcomer *newcomer)
+{
+    struct rt_sequence *displaced = NULL;
+    while (is_full(sequences, newcomer->bytes) &&
+           (displaced = find_displaced(sequences, newcomer)) != NULL) {
+        sequences->displaced_count++;
+        unlist(displaced);
     }
 }
 
@@ -191,13 +307,15 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
                        struct rt_sequence **out_sequence, struct error *err)
 {
     size_t bytes = rt_program_state_bytes(key->program);
+    struct newcomer newcomer = {.bytes = bytes};
+    find_parties(key, newcomer.parties);
     if (bytes > sequences->options.bytes_max) {
         return error_set(err, ST_TOO_LARGE,
                          "a sequence of this model needs %zu bytes, more than all sequences may "
                          "have (%zu)",
                          bytes, sequences->options.bytes_max);
     }
-    make_room(sequences, bytes);
+    make_room(sequences, &newcomer);
     if (is_full(sequences, bytes)) {
         return error_set(err, ST_EXHAUSTED,
                          "%u sequences with %zu bytes are open already, of at most %u with %zu",
@@ -214,7 +332,13 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
         free(sequence);
         return err->code;
     }
+    if (!take(sequences, newcomer.parties, bytes)) {
+        rt_state_unref(sequence->state);
+        free(sequence);
+        return error_set(err, ST_EXHAUSTED, "no memory for a sequence");
+    }
     sequence->magic = RT_SEQUENCE_MAGIC;
+    memcpy(sequence->parties, newcomer.parties, sizeof(newcomer.parties));
     sequence->sequences = sequences;
     sequence->program = key->program;
     sequence->number = key->number;
@@ -387,7 +511,8 @@ struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences)
 {
     OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
     pthread_mutex_lock(&sequences->lock);
-    const struct rt_sequences_load load = {sequences->count, sequences->bytes};
+    const struct rt_sequences_load load = {sequences->count, sequences->bytes,
+                                           sequences->displaced_count};
     pthread_mutex_unlock(&sequences->lock);
     return load;
 }
@@ -404,6 +529,10 @@ void rt_sequences_free(struct rt_sequences *sequences)
         }
         must(sequences->count == 0);
         must(sequences->bytes == 0);
+        for (int i = 0; i < PARTIES; i++) {
+            share_fini(&sequences->counts[i]);
+            share_fini(&sequences->sizes[i]);
+        }
         rt_prefixes_free(sequences->prefixes);
         pthread_mutex_destroy(&sequences->lock);
         sequences->magic = 0;

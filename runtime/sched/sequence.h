@@ -6,9 +6,13 @@
  * never see each other. The first request of a sequence says so; a request for a sequence that is
  * not there is refused, because its state has been lost. A request that starts an open sequence
  * begins it anew. The last request of a sequence says so, too, and frees the state when it has run;
- * the state of a sequence that has been idle for too long is freed as well. When there is no room
- * for a new sequence, sequences with only one request so far give way: first the sequence that has
- * been idle longest.
+ * the state of a sequence that has been idle for too long is freed as well.
+ *
+ * When there is no room for a new sequence, an idle one gives way: one with only one request so
+ * far, or one of a client or of a model that holds more than the newcomer's would then. So one
+ * client has all sequences as long as nobody else wants any, and others find room beside it.
+ * Sequences of single requests count as those of a model of their own: they find room beside the
+ * sequences that clients name.
  *
  * A request holds the sequence from rt_sequences_open() to rt_sequence_close(); its job runs in the
  * sequence's lane, so that they follow each other. Any thread.
@@ -43,6 +47,9 @@ struct rt_sequence_key {
     struct rt_program *program; /* borrowed */
     uint64_t number;            /* with an empty |name| */
     struct span name;
+    /* What follows does not tell sequences apart. */
+    uint64_t client;    /* who holds it, as a number of base/share.h */
+    bool is_of_request; /* one request holds it from its begin to its end */
 };
 
 MUST_CHECK enum status rt_sequences_new(const struct rt_sequences_options *options,
@@ -80,6 +87,7 @@ void rt_sequence_close(struct rt_sequence *sequence);
 struct rt_sequences_load {
     uint32_t count;
     size_t bytes;
+    uint64_t displaced_count; /* sequences that have given way so far */
 };
 
 struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences);

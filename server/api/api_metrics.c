@@ -451,6 +451,12 @@ static void put_sequence_bytes(struct page *page)
     put(page, page->serving->sequences ? rt_sequences_load(page->serving->sequences).bytes : 0);
 }
 
+static void put_sequences_displaced(struct page *page)
+{
+    struct rt_sequences *sequences = page->serving->sequences;
+    put(page, sequences ? rt_sequences_load(sequences).displaced_count : 0);
+}
+
 static struct rt_prefixes_load look_at_prefixes(const struct page *page)
 {
     struct rt_sequences *sequences = page->serving->sequences;

@@ -38,7 +38,9 @@ enum status runs_open_sequence(struct request *request, const char *kind, struct
     }
     const struct rt_sequence_key key = {.program = program,
                                         .number = atomic_fetch_add(&last_number, 1) + 1,
-                                        .name = span_str(kind)};
+                                        .name = span_str(kind),
+                                        .client = request->client,
+                                        .is_of_request = true};
     return rt_sequences_open(request->serving->sequences, &key, true, &call->sequence, err) == ST_OK
                ? ST_OK
                : error_prefix(err, "model '%s': ", call->model->name);

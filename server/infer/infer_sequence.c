@@ -48,6 +48,7 @@ enum status infer_sequence_open(struct request *request, struct infer_call *call
         .program = call->model->program,
         .number = parameters->sequence_id,
         .name = parameters->sequence_name,
+        .client = request->client,
     };
     if (rt_program_state_bytes(key.program) == 0) {
         return ST_OK; /* there is nothing to remember */

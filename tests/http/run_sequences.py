@@ -111,6 +111,32 @@ def beginning_and_end():
                                             for i in (3, 4)]), [1, 429])
 
 
+def crowd():
+    """A client that has all sequences leaves room for generations, other models and other clients;
+    the sequences that it has not used for longest end."""
+    chat = f"chat={MODELS / 'chat' / 'model.pte'}"
+    with Daemon([RUNNING, LEDGER, "--model", chat, "--sequence-count-max=8"]) as daemon:
+        client = Client(daemon.port)
+        for i in range(1, 9):
+            expect("open", counts(client, count(sequence_id=i, sequence_start=True)), [1])
+            expect("go on", counts(client, count(sequence_id=i)), [2])
+        for _ in range(3):
+            expect("a generation", call(client, "/v1/completions",
+                                        {"model": "chat", "prompt": "a", "max_tokens": 4}), 200)
+        expect("the oldest has ended", counts(client, count(sequence_id=1)), [400])
+        expect("others go on", counts(client, *[count(sequence_id=i) for i in range(2, 9)]),
+               [3] * 7)
+        expect("fill", counts(client, count(sequence_id=9, sequence_start=True)), [1])
+        expect("fill", counts(client, count(sequence_id=9)), [2])
+        expect("another model", send_list(client, enter(0, 1.0, sequence_id=1, sequence_start=True),
+                                          total(sequence_id=1))[1], [2.0] * 3)
+        other = Client(daemon.port, source="127.0.0.2")
+        expect("another client", counts(other, count(sequence_id=20, sequence_start=True)), [1])
+        expect("it goes on", counts(other, count(sequence_id=20)), [2])
+        expect("no more for the first", counts(client, count(sequence_id=10, sequence_start=True)),
+               [429])
+
+
 def idle_sequence():
     """A sequence that only lists have used ends after --sequence-timeout, as others do."""
     with Daemon([RUNNING, "--sequence-count-max=1", "--sequence-timeout=300ms"]) as daemon:
@@ -248,7 +274,7 @@ def random_sequences():
         expect("all of them", sorted(counter), list(range(2, 2 + 2 * len(counter), 2)))
 
 
-CHECKS = (lists_of_a_sequence, beginning_and_end, idle_sequence, pipelines_of_a_sequence,
+CHECKS = (lists_of_a_sequence, beginning_and_end, crowd, idle_sequence, pipelines_of_a_sequence,
           random_sequences)
 
 

@@ -246,8 +246,8 @@ static void test_giving_way(void **state)
     struct rt_prefixes *all = w->prefixes;
     assert_ok(w->err, rt_sequences_new(&options, &sequences, &w->err));
     w->prefixes = rt_sequences_prefixes(sequences);
-    const struct rt_sequence_key first_key = {w->program, 1, span_str("")};
-    const struct rt_sequence_key second_key = {w->program, 2, span_str("")};
+    const struct rt_sequence_key first_key = {.program = w->program, .number = 1};
+    const struct rt_sequence_key second_key = {.program = w->program, .number = 2};
     keep(w, "a", 20, true);
     keep(w, "b", 20, true);
     assert_int_equal(kept(w), 2);

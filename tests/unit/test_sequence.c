@@ -59,7 +59,8 @@ static int close_world(void **state)
 static struct rt_sequence_key key_of(struct world *w, unsigned program, uint64_t number,
                                      const char *name)
 {
-    return (struct rt_sequence_key){w->programs[program], number, span_str(name)};
+    return (struct rt_sequence_key){
+        .program = w->programs[program], .number = number, .name = span_str(name)};
 }
 
 static struct rt_sequence *open_key(struct world *w, struct rt_sequence_key key, bool is_start)
@@ -119,7 +120,7 @@ static void test_limits(void **state)
         rt_sequence_close(open_key(w, key_of(w, 0, i, ""), true));
         rt_sequence_close(open_key(w, key_of(w, 0, i, ""), false));
     }
-    key = key_of(w, 1, 1, "");
+    key = key_of(w, 0, 4, "");
     assert_fails(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err),
                  ST_EXHAUSTED, "3 sequences");
     memset(name, 'x', sizeof(name));
@@ -151,6 +152,56 @@ static void test_started_ones_give_way(void **state)
     expect_unknown(w, key_of(w, 0, 2, ""));
 }
 
+/* Opens a sequence of |client| for program 0 and goes on with it once. */
+static void use(struct world *w, uint64_t client, uint64_t number)
+{
+    struct rt_sequence_key key = key_of(w, 0, number, "");
+    key.client = client;
+    rt_sequence_close(open_key(w, key, true));
+    rt_sequence_close(open_key(w, key, false));
+}
+
+/* Clients that hold more give way, down to what the others hold. */
+static void test_clients_share(void **state)
+{
+    struct world *w = *state;
+    struct rt_sequence *sequence;
+    for (uint64_t i = 1; i <= 3; i++) {
+        use(w, 7, i);
+    }
+    use(w, 8, 4);
+    expect_unknown(w, key_of(w, 0, 1, "")); /* the one that was idle longest */
+    assert_int_equal(rt_sequences_load(w->sequences).displaced_count, 1);
+    struct rt_sequence_key key = key_of(w, 0, 5, "");
+    key.client = 8;
+    assert_fails(w->err, rt_sequences_open(w->sequences, &key, true, &sequence, &w->err),
+                 ST_EXHAUSTED, "3 sequences"); /* two and one: none holds more than it would */
+    key.client = 9;
+    rt_sequence_close(open_key(w, key, true));
+    expect_unknown(w, key_of(w, 0, 2, ""));
+    rt_sequence_close(open_key(w, key_of(w, 0, 4, ""), false));
+}
+
+/* So do models, and the sequences that clients name for those of single requests. */
+static void test_models_share(void **state)
+{
+    struct world *w = *state;
+    for (uint64_t i = 1; i <= 3; i++) {
+        use(w, 7, i);
+    }
+    struct rt_sequence_key other = key_of(w, 1, 1, ""), single = key_of(w, 0, 1, "generation");
+    other.client = single.client = 7;
+    single.is_of_request = true;
+    struct rt_sequence *held = open_key(w, single, true);
+    expect_unknown(w, key_of(w, 0, 1, ""));
+    rt_sequence_close(open_key(w, other, true));
+    expect_unknown(w, key_of(w, 0, 2, ""));
+    rt_sequence_close(open_key(w, key_of(w, 0, 3, ""), false));
+    assert_int_equal(rt_sequences_load(w->sequences).displaced_count, 2);
+    rt_sequence_end(held);
+    rt_sequence_close(held);
+}
+
 static void test_idle_ones_are_forgotten(void **state)
 {
     struct world *w = *state;
@@ -180,6 +231,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_starting_anew, open_world, close_world),
         cmocka_unit_test_setup_teardown(test_limits, open_world, close_world),
         cmocka_unit_test_setup_teardown(test_started_ones_give_way, open_world, close_world),
+        cmocka_unit_test_setup_teardown(test_clients_share, open_world, close_world),
+        cmocka_unit_test_setup_teardown(test_models_share, open_world, close_world),
         cmocka_unit_test_setup_teardown(test_idle_ones_are_forgotten, open_world, close_world),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
