@@ -4,8 +4,9 @@
  *
  *     HEX.pte        complete; the extension is the URL's
  *     HEX.pte.part   what has come of it so far
- *     HEX.pte.tag    ETag and Last-Modified of the complete file, a line each; of the part:
- * .part.tag HEX.pte.lock   locked by the process that downloads
+ *     HEX.pte.tag    ETag and Last-Modified of the complete file, a line each
+ *     HEX.pte.part.tag   those of the part
+ *     HEX.pte.lock   locked by the process that downloads
  */
 #include "config.h"
 
@@ -36,6 +37,7 @@
 #define CONNECT_S 15L
 #define REDIRECTS_MAX 5L
 #define TAG_BYTES_MAX 256
+#define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define PROGRESS_MS 250
 #define PROGRAM_HEAD_BYTES 8 /* bytes 4 to 7 are "ET12", or that of another version */
 #define FOLDER_MODE 0750
@@ -47,6 +49,7 @@ static _Atomic uint64_t fetched_count, unchanged_count, failed_count;
 /* The server's marks of a state of the file; "" if there is none. */
 struct tags {
     char etag[TAG_BYTES_MAX], modified[TAG_BYTES_MAX];
+    char region[TAG_BYTES_MAX]; /* of Amazon, if the request went to another one; not kept */
 };
 
 struct download {
@@ -57,6 +60,9 @@ struct download {
     char path[PATH_MAX], part[PATH_MAX];
     CURL *easy;                 /* owned */
     struct curl_slist *headers; /* owned */
+    bool lacks_headers;         /* there was no memory for one */
+    char url[FETCH_URL_MAX];    /* of the current request: the target's, or where it was sent on */
+    bool is_signed;             /* the current request is, by keys of S3 */
     int fd;                     /* owned: of the part */
     uint64_t begin;             /* bytes of the part when the request was made */
     uint64_t bytes;             /* of the part now */
@@ -297,6 +303,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *data)
     }
     take_tag(line, len, "etag:", d->fresh.etag);
     take_tag(line, len, "last-modified:", d->fresh.modified);
+    take_tag(line, len, "x-amz-bucket-region:", d->fresh.region);
     return len;
 }
 
@@ -363,10 +370,16 @@ static int on_progress(void *data, curl_off_t total, curl_off_t now, curl_off_t 
 
 static void add_header(struct download *d, const char *name, const char *value)
 {
-    char text[TAG_BYTES_MAX + 64];
-    snprintf(text, sizeof(text), "%s: %s", name, value);
-    struct curl_slist *list = d->curl->slist_append(d->headers, text);
+    size_t size = strlen(name) + strlen(value) + 3;
+    char *text = malloc(size);
+    struct curl_slist *list = NULL;
+    if (text) {
+        snprintf(text, size, "%s: %s", name, value);
+        list = d->curl->slist_append(d->headers, text);
+    }
+    free(text);
     d->headers = list ? list : d->headers;
+    d->lacks_headers |= !list;
 }
 
 /* The rest of a part, or the file if it differs from the one in the cache. */
@@ -387,45 +400,61 @@ static void add_conditions(struct download *d, const struct tags *part)
     }
 }
 
+/*
+ * S3 wants the hash of the body as a header. libcurl adds it only since 8.0; each version signs one
+ * that is there.
+ */
+static void add_signature(struct download *d)
+{
+    const struct curl *curl = d->curl;
+    const char *session = getenv("AWS_SESSION_TOKEN");
+    curl->easy_setopt(d->easy, CURLOPT_AWS_SIGV4, d->target.sigv4);
+    curl->easy_setopt(d->easy, CURLOPT_USERNAME, getenv("AWS_ACCESS_KEY_ID"));
+    curl->easy_setopt(d->easy, CURLOPT_PASSWORD, getenv("AWS_SECRET_ACCESS_KEY"));
+    add_header(d, "x-amz-content-sha256", EMPTY_SHA256);
+    if (session && *session) {
+        add_header(d, "x-amz-security-token", session);
+    }
+}
+
 static void add_access(struct download *d)
 {
     const struct curl *curl = d->curl;
-    char user[512];
     if (d->target.token) {
         curl->easy_setopt(d->easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
         curl->easy_setopt(d->easy, CURLOPT_XOAUTH2_BEARER, d->target.token);
     }
-    if (d->target.sigv4[0]) {
-        const char *session = getenv("AWS_SESSION_TOKEN");
-        snprintf(user, sizeof(user), "%s:%s", getenv("AWS_ACCESS_KEY_ID"),
-                 getenv("AWS_SECRET_ACCESS_KEY"));
-        curl->easy_setopt(d->easy, CURLOPT_AWS_SIGV4, d->target.sigv4);
-        curl->easy_setopt(d->easy, CURLOPT_USERPWD, user);
-        if (session && *session) {
-            add_header(d, "x-amz-security-token", session);
-        }
+    if (d->is_signed) {
+        add_signature(d);
     }
+}
+
+static bool is_secure(const char *url)
+{
+    return strncmp(url, "https:", 6) == 0;
 }
 
 static void set_up(struct download *d, const struct tags *part)
 {
     const struct curl *curl = d->curl;
     CURL *easy = d->easy;
-    bool is_secure = strncmp(d->target.url, "https:", 6) == 0;
     const char *bundle = getenv("CURL_CA_BUNDLE");
     d->heard_ms = now_ms();
     d->is_idle = false;
     curl->easy_reset(easy);
     curl->slist_free_all(d->headers);
     d->headers = NULL;
+    d->lacks_headers = false;
     add_conditions(d, part);
     add_access(d);
-    curl->easy_setopt(easy, CURLOPT_URL, d->target.url);
+    curl->easy_setopt(easy, CURLOPT_URL, d->url);
+    curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, (long)d->target.has_dots);
     curl->easy_setopt(easy, CURLOPT_HTTPHEADER, d->headers);
     curl->easy_setopt(easy, CURLOPT_USERAGENT, "pted/" VERSION);
     curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
-    curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+    curl->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
+                      is_secure(d->url) ? "https" : "http,https");
+    curl->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, (long)!d->is_signed);
     curl->easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
     curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
@@ -440,6 +469,56 @@ static void set_up(struct download *d, const struct tags *part)
     if (bundle && *bundle) {
         curl->easy_setopt(easy, CURLOPT_CAINFO, bundle);
     }
+}
+
+/* Scheme, host and port are the same text. */
+static bool same_origin(const char *a, const char *b)
+{
+    size_t scheme = strcspn(a, ":") + strlen("://");
+    size_t len = strlen(a) > scheme ? scheme + strcspn(a + scheme, "/?#") : 0;
+    return len > 0 && strncmp(a, b, len) == 0 && (b[len] == '/' || b[len] == '?' || !b[len]);
+}
+
+/* libcurl puts the name and the password of the request into where a relative redirect leads. */
+static void drop_user(char *url)
+{
+    char *host = strstr(url, "://");
+    host = host ? host + strlen("://") : url;
+    char *rest = host, *end = host + strcspn(host, "/?#");
+    for (char *c = host; c < end; c++) {
+        rest = *c == '@' ? c + 1 : rest;
+    }
+    memmove(host, rest, strlen(rest) + 1);
+}
+
+/*
+ * The request, and those that it is redirected to. libcurl takes headers that it was given, such as
+ * x-amz-security-token, along to any origin, so it does not follow redirects of a signed request.
+ */
+static CURLcode perform(struct download *d, const struct tags *part)
+{
+    snprintf(d->url, sizeof(d->url), "%s", d->target.url);
+    d->is_signed = d->target.sigv4[0] != '\0';
+    for (long hops = 0; hops <= REDIRECTS_MAX; hops++) {
+        const char *next = NULL;
+        set_up(d, part);
+        CURLcode code = d->lacks_headers ? CURLE_OUT_OF_MEMORY : d->curl->easy_perform(d->easy);
+        if (code == CURLE_OK && d->is_signed) {
+            d->curl->easy_getinfo(d->easy, CURLINFO_REDIRECT_URL, &next);
+        }
+        if (!next) {
+            return code;
+        }
+        char url[FETCH_URL_MAX];
+        if (strlen(next) >= sizeof(url) || (is_secure(d->url) && !is_secure(next))) {
+            return CURLE_UNSUPPORTED_PROTOCOL;
+        }
+        memcpy(url, next, strlen(next) + 1);
+        drop_user(url);
+        d->is_signed = same_origin(d->url, url);
+        memcpy(d->url, url, sizeof(url));
+    }
+    return CURLE_TOO_MANY_REDIRECTS;
 }
 
 enum outcome { DONE, UNCHANGED, TRY_AGAIN, FAILED };
@@ -466,7 +545,8 @@ static enum outcome judge_status(struct download *d, long status, struct error *
         return d->file_error ? FAILED : DONE;
     }
     error_set(err, status == 404 || status == 410 ? ST_NOT_FOUND : ST_UNAVAILABLE,
-              "expected HTTP status 200, got %ld", status);
+              "expected HTTP status 200, got %ld%s%.64s", status,
+              d->fresh.region[0] ? "; the bucket is in AWS_REGION=" : "", d->fresh.region);
     if (status == 416) { /* the part is longer than the file is now */
         unlink(d->part);
     }
@@ -510,6 +590,10 @@ static enum outcome judge(struct download *d, CURLcode code, struct error *err)
     case CURLE_SSL_CONNECT_ERROR:
         error_set(err, ST_UNAVAILABLE, "%s", d->curl->easy_strerror(code));
         return TRY_AGAIN;
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+        return fail(err, ST_UNAVAILABLE,
+                    d->target.has_dots ? "this libcurl signs no key with the part . or .."
+                                       : d->curl->easy_strerror(code));
     default:
         return fail(err, ST_UNAVAILABLE, d->curl->easy_strerror(code));
     }
@@ -528,8 +612,7 @@ static enum outcome request(struct download *d, struct error *err)
     d->bytes = d->begin = (uint64_t)st.st_size;
     d->is_begun = false;
     d->file_error = 0;
-    set_up(d, &part);
-    enum outcome outcome = judge(d, d->curl->easy_perform(d->easy), err);
+    enum outcome outcome = judge(d, perform(d, &part), err);
     if (outcome == DONE && fsync(d->fd) < 0) {
         part_unwritten(d, errno, err);
         outcome = FAILED;

@@ -3,14 +3,18 @@
  * Files that come from a URL, kept in a folder, the cache. A URL is one of
  *
  *     https://host/path, http://host/path
- *     s3://bucket/key                  signed if AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are
+ *     s3://bucket/key[?versionId=id]   signed if AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are
  * set hf://owner/name[@revision]/path  of a hub like Hugging Face; with HF_TOKEN, if it is set
  *     file:///path                     used where it lies
  *
- * and may end in #sha256= and 64 hexadecimal digits, which the file must have. A file of the cache
- * with such an end is used as it is; any other is asked for again, and comes again if it has
- * changed (ETag, Last-Modified). A download that was cut goes on where it ended. A file takes its
- * place in the cache at once, when it is complete and right. Processes may share a cache.
+ * where the key, or the path in a hub, is the name of a file as it is, without %XX. A URL may end
+ * in #sha256= and 64 hexadecimal digits, which the file must have. A file of the cache with such an
+ * end is used as it is; any other is asked for again, and comes again if it has changed (ETag,
+ * Last-Modified). A download that was cut goes on where it ended. A file takes its place in the
+ * cache at once, when it is complete and right. Processes may share a cache.
+ *
+ * What proves who asks (keys, tokens, a user in the URL) goes to the origin that the URL names, and
+ * not where a redirect leads.
  *
  * Any thread; all but fetch_is_url() and fetch_cancel() wait for files or for the network.
  */

@@ -41,6 +41,7 @@ HTTP_TESTS = \
 	%D%/run_pte.py \
 	%D%/run_pte_client.py \
 	%D%/run_responses.py \
+	%D%/run_s3.py \
 	%D%/run_sched.py \
 	%D%/run_sequences.py \
 	%D%/run_shared_memory.py \
