@@ -113,6 +113,17 @@ static bool is_apart(const struct answer_form *answer)
     return answer->scores != ANSWER_NO_INDEX;
 }
 
+bool answer_has_joined_scores(const struct answer_form *answer)
+{
+    return answer->kind == ANSWER_BOXES && !is_apart(answer);
+}
+
+/* How many of |scores| numbers are of classes. */
+static size_t class_count(const struct answer_form *answer, size_t scores)
+{
+    return answer->box_classes ? answer->box_classes : scores;
+}
+
 static enum status refuse(struct error *err, const char *what, const char *expected,
                           const struct answer_tensor *got)
 {
@@ -211,7 +222,7 @@ enum status answer_verify(const struct answer_source *source, struct error *err)
     unreachable();
 }
 
-uint64_t answer_label_count(const struct answer_source *source)
+uint64_t answer_score_count(const struct answer_source *source)
 {
     const struct answer_form *answer = source->answer;
     if (answer->kind != ANSWER_BOXES || answer->classes != ANSWER_NO_INDEX) {
@@ -249,7 +260,8 @@ static enum status check_counts(const struct answer_source *source, struct error
                (source->answer->classes == ANSWER_NO_INDEX ||
                 (classes->dims[0] == shape->dims[0] && classes->dims[1] == shape->dims[1]));
     }
-    return fits && candidate_count(source->answer, shape) <= UINT32_MAX
+    bool has_all = fits && answer_score_count(source) >= source->answer->box_classes;
+    return has_all && candidate_count(source->answer, shape) <= UINT32_MAX
                ? ST_OK
                : error_set(err, ST_INVALID, "the results have different numbers of boxes");
 }
@@ -268,7 +280,7 @@ static enum status read_joined(const struct answer_source *source, size_t row, s
     size_t before = BOX_NUMBERS + answer->has_objectness;
     n->candidates = (struct boxes_candidates){
         .count = candidates,
-        .class_count = features - before,
+        .class_count = class_count(answer, features - before),
         .places = table,
         .scores = {at + before * table.of_feature, table.of_candidate, table.of_feature},
         .objectness = answer->has_objectness ? at + BOX_NUMBERS * table.of_feature : NULL,
@@ -281,16 +293,16 @@ static enum status read_apart(const struct answer_source *source, size_t row, st
                               struct error *err)
 {
     bool has_classes = source->answer->classes != ANSWER_NO_INDEX;
-    size_t classes = has_classes ? 1 : (size_t)source->scores.shape.dims[2];
+    size_t scores_each = has_classes ? 1 : (size_t)source->scores.shape.dims[2];
     const float *places, *scores;
     TRY(read_floats(&source->tensor, row, &places, &n->places, err));
     TRY(read_floats(&source->scores, row, &scores, &n->scores, err));
     TRY(has_classes ? answer_read_ints(&source->classes, row, &n->classes, err) : ST_OK);
     n->candidates = (struct boxes_candidates){
         .count = (size_t)source->tensor.shape.dims[1],
-        .class_count = classes,
+        .class_count = class_count(source->answer, scores_each),
         .places = {places, BOX_NUMBERS, 1},
-        .scores = {scores, classes, 1},
+        .scores = {scores, scores_each, 1},
         .classes = n->classes,
     };
     return ST_OK;

@@ -52,6 +52,8 @@ struct answer_form {
     struct boxes_rules rules;
     enum answer_order order; /* BY_SHAPE: the longer dim counts candidates */
     bool has_objectness;     /* behind the four numbers of each box */
+    uint32_t box_classes;    /* so many of a box's scores; further numbers, such as coefficients of
+                                masks, are none; 0: all of them */
     bool is_relative;        /* as the model gives boxes: sides of its picture are 1 */
     enum answer_picture picture;
     bool is_normalized;       /* in the answer: sides of |picture| are 1 */
@@ -83,8 +85,12 @@ struct answer_source {
 /* Can the answer be made from results like these, whose dims may be bounds? ST_INVALID. */
 MUST_CHECK enum status answer_verify(const struct answer_source *source, struct error *err);
 
-/* How many classes the labels are of; 0: it varies, or nobody knows. */
-uint64_t answer_label_count(const struct answer_source *source);
+/* How many numbers for scores each box has; 0: the model has chosen the classes, or the answer is
+ * not of boxes. */
+uint64_t answer_score_count(const struct answer_source *source);
+
+/* Do they follow the four numbers of the box in one tensor? */
+bool answer_has_joined_scores(const struct answer_form *answer);
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

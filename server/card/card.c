@@ -150,10 +150,10 @@ uint64_t card_class_count(const struct rt_method *method, uint32_t index)
 uint64_t card_label_count(const struct rt_method *method, uint32_t index, const struct card_io *io)
 {
     enum answer_kind kind = io ? io->answer.answer.kind : ANSWER_TENSOR;
-    return io && io->class_count > 0 ? io->class_count
-           : kind == ANSWER_BOXES || kind == ANSWER_MAP || kind == ANSWER_TEXT
-               ? 0
-               : card_class_count(method, index);
+    return io && io->class_count > 0                   ? io->class_count
+           : kind == ANSWER_BOXES                      ? io->answer.answer.box_classes
+           : kind == ANSWER_MAP || kind == ANSWER_TEXT ? 0
+                                                       : card_class_count(method, index);
 }
 
 bool card_is_of_members(const struct card *card, const struct card_labels *labels)

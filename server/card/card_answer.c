@@ -128,6 +128,8 @@ static enum status read_boxes_member(const struct reader *r, const struct cJSON 
            : document_is(at, "objectness") ? document_bool(r->in, at, &answer->has_objectness, err)
            : document_is(at, "scores")     ? read_name(r, at, &r->out->scores, err)
            : document_is(at, "classes")    ? read_name(r, at, &r->out->classes, err)
+           : document_is(at, "class_count")
+               ? read_u32(r, at, 1, CARD_LABELS_MAX, &answer->box_classes, err)
            : document_is(at, "background")
                ? document_i64(r->in, at, 0, UINT32_MAX, &rules->background, err)
            : document_is(at, "score") ? read_share(r, at, &rules->score_least, err)
@@ -137,8 +139,8 @@ static enum status read_boxes_member(const struct reader *r, const struct cJSON 
                ? document_bool(r->in, at, &rules->ignores_classes, err)
                : document_refuse_member(r->in, at,
                                         "form, order, relative, picture, normalized, objectness, "
-                                        "scores, classes, background, score, iou, count or "
-                                        "across_classes",
+                                        "scores, classes, class_count, background, score, iou, "
+                                        "count or across_classes",
                                         err);
 }
 
@@ -325,6 +327,34 @@ static enum status check_picture(const struct card *card, const struct rt_method
                            said->needs_picture ? "picture" : "normalized");
 }
 
+/* Numbers behind a box are scores of classes if the card says how many are, or has a label for each
+ * of them. Others may be anything, such as coefficients of masks. */
+static enum status check_scores(const struct answer_source *source, const struct rt_method *method,
+                                const struct card_io *io, struct error *err)
+{
+    const struct card_answer *said = &io->answer;
+    const char *name = rt_method_result(method, io->index)->name;
+    uint64_t scores = answer_score_count(source), classes = said->answer.box_classes;
+    bool is_joined = answer_has_joined_scores(&said->answer);
+    if (classes > scores) {
+        return card_fail(&said->place, err, ST_INVALID,
+                         "class_count: expected at most %" PRIu64 ", got %" PRIu64, scores,
+                         classes);
+    }
+    if (is_joined && !classes && source->label_count != scores) {
+        return card_fail(io->labels.items ? &io->labels.place : &said->place, err, ST_INVALID,
+                         "'%s' has %" PRIu64 " numbers behind each box, got %u labels; class_count "
+                         "says how many are scores",
+                         name, scores, source->label_count);
+    }
+    classes = classes ? classes : scores;
+    return classes == 0 || !io->labels.items || classes == io->labels.count
+               ? ST_OK
+               : card_fail(&io->labels.place, err, ST_INVALID,
+                           "'%s' has %" PRIu64 " classes, got %u labels", name, classes,
+                           io->labels.count);
+}
+
 enum status card_apply_answer(struct card *card, const struct rt_method *method, struct card_io *io,
                               struct error *err)
 {
@@ -352,10 +382,5 @@ enum status card_apply_answer(struct card *card, const struct rt_method *method,
     if (answer_verify(&source, err) != ST_OK) {
         return card_blame(&said->place, err);
     }
-    uint64_t count = answer_label_count(&source);
-    return count == 0 || !io->labels.items || count == io->labels.count
-               ? ST_OK
-               : card_fail(&io->labels.place, err, ST_INVALID,
-                           "'%s' has %" PRIu64 " classes, got %u labels",
-                           rt_method_result(method, io->index)->name, count, io->labels.count);
+    return check_scores(&source, method, io, err);
 }

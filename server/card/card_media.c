@@ -152,8 +152,10 @@ static enum status read_std(const struct source *s, const struct cJSON *value,
     return ST_OK;
 }
 
-static const char *const fit_words[] = {
-    [IMAGE_SHORTER] = "shorter", [IMAGE_STRETCH] = "stretch", [IMAGE_INSIDE] = "inside"};
+static const char *const fit_words[] = {[IMAGE_SHORTER] = "shorter",
+                                        [IMAGE_STRETCH] = "stretch",
+                                        [IMAGE_INSIDE] = "inside",
+                                        [IMAGE_LETTERBOX] = "letterbox"};
 
 const char *card_fit_word(enum image_fit fit)
 {
@@ -169,7 +171,8 @@ static enum status read_choice(const struct source *s, const struct cJSON *membe
     unsigned index = 0;
     *out_is_read = true;
     if (document_is(member, "fit")) {
-        TRY(read_word(s, member, fit_words, 3, "shorter, stretch or inside", &index, err));
+        TRY(read_word(s, member, fit_words, 4, "shorter, stretch, inside or letterbox", &index,
+                      err));
         image->fit = (enum image_fit)index;
     } else if (document_is(member, "interpolation")) {
         TRY(read_word(s, member, filters, 5, "nearest, box, bilinear, bicubic or lanczos", &index,

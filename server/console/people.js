@@ -11,6 +11,10 @@ function half(rest) {
     return Math.floor(rest / 2) + (rest % 4 === 3 ? 1 : 0);
 }
 
+function isFilled(form) {
+    return form.fit === "inside" || form.fit === "letterbox";
+}
+
 function resized(form, width, height) {
     const [h, w] = [form.resize].flat();
     if (!h) {
@@ -19,14 +23,15 @@ function resized(form, width, height) {
     if (form.fit === "stretch") {
         return [w, h];
     }
-    const scale = form.fit === "inside" ? Math.min(w / width, h / height) : h / Math.min(width, height);
-    const round = form.fit === "inside" ? Math.round : (value) => Math.floor(value + 1e-9);
+    const scale = isFilled(form) ? Math.min(w / width, h / height) : h / Math.min(width, height);
+    const round = isFilled(form) ? Math.round : (value) => Math.floor(value + 1e-9);
     return [Math.max(1, round(width * scale)), Math.max(1, round(height * scale))];
 }
 
-function side(sent, length, canvas, crop) {
+function side(form, sent, length, canvas, crop) {
     const size = crop || canvas;
-    const shift = half(Math.max(0, canvas - length))
+    const rest = Math.max(0, canvas - length);
+    const shift = (form.fit === "letterbox" ? Math.floor(rest / 2) : half(rest))
         + (size > canvas ? Math.floor((size - canvas) / 2) : -half(canvas - size));
     return {size, toSent: (at) => (at - shift) * sent / length};
 }
@@ -48,11 +53,11 @@ function viewOf(form, picture, about) {
 // The sides of the model's picture, and how its pixels become those of |picture|.
 function modelView(form, picture) {
     const [w, h] = resized(form, picture.width, picture.height);
-    const [canvasHeight, canvasWidth] = form.fit === "inside" ? form.resize : [h, w];
+    const [canvasHeight, canvasWidth] = isFilled(form) ? [form.resize].flat() : [h, w];
     const [cropHeight, cropWidth] = form.crop || [0, 0];
     return {
-        x: side(picture.width, w, canvasWidth, cropWidth),
-        y: side(picture.height, h, canvasHeight, cropHeight),
+        x: side(form, picture.width, w, canvasWidth, cropWidth),
+        y: side(form, picture.height, h, canvasHeight, cropHeight),
     };
 }
 

@@ -42,9 +42,11 @@ struct image_limits {
 
 /* How a picture gets the size that a form names. */
 enum image_fit {
-    IMAGE_SHORTER, /* its shorter side gets the length resize_height; the ratio stays */
-    IMAGE_STRETCH, /* exactly that size */
-    IMAGE_INSIDE,  /* as large as fits in that size; the rest, on both sides, is filled */
+    IMAGE_SHORTER,   /* its shorter side gets the length resize_height; the ratio stays */
+    IMAGE_STRETCH,   /* exactly that size */
+    IMAGE_INSIDE,    /* as large as fits in that size; the rest, on both sides, is filled, as PIL's
+                        ImageOps.pad() does it */
+    IMAGE_LETTERBOX, /* the same as Ultralytics' LetterBox: an odd row or column is at the end */
 };
 
 /* The filters of PIL's Image.resize(). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sizes: of resized pictures as torchvision's Resize or PIL's ImageOps.pad(), of crops as
- * torchvision's CenterCrop. */
+/* Sizes: of resized pictures as torchvision's Resize, PIL's ImageOps.pad() or Ultralytics'
+ * LetterBox, of crops as torchvision's CenterCrop. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -45,6 +45,21 @@ static void set_inside(const struct image_form *form, uint32_t height, uint32_t 
     layout->y.length += layout->y.length == 0;
 }
 
+/* At least one pixel, and no more than |most|. */
+static uint64_t round_side(double length, uint64_t most)
+{
+    double side = fmax(1, rint(length));
+    return side < (double)most ? (uint64_t)side : most;
+}
+
+static void set_letterbox(const struct image_form *form, uint32_t height, uint32_t width,
+                          struct image_layout *layout)
+{
+    double ratio = fmin((double)form->resize_height / height, (double)form->resize_width / width);
+    layout->x.length = round_side(width * ratio, form->resize_width);
+    layout->y.length = round_side(height * ratio, form->resize_height);
+}
+
 static void resize_sides(const struct image_form *form, uint32_t height, uint32_t width,
                          struct image_layout *layout)
 {
@@ -63,6 +78,9 @@ static void resize_sides(const struct image_form *form, uint32_t height, uint32_
         break;
     case IMAGE_INSIDE:
         set_inside(form, height, width, layout);
+        break;
+    case IMAGE_LETTERBOX:
+        set_letterbox(form, height, width, layout);
         break;
     }
 }
@@ -107,16 +125,20 @@ enum status image_form_layout(const struct image_form *form, uint32_t height, ui
                               struct image_layout *layout, struct error *err)
 {
     uint64_t canvas_height, canvas_width, top = 0, left = 0;
-    bool is_inside = form->fit == IMAGE_INSIDE && form->resize_height && form->resize_width;
+    bool is_letterbox = form->fit == IMAGE_LETTERBOX;
+    bool is_filled =
+        (form->fit == IMAGE_INSIDE || is_letterbox) && form->resize_height && form->resize_width;
     resize_sides(form, height, width, layout);
     must(layout->x.length > 0 && layout->y.length > 0);
     canvas_height = layout->y.length;
     canvas_width = layout->x.length;
-    if (is_inside) {
+    if (is_filled) {
         canvas_height = form->resize_height;
         canvas_width = form->resize_width;
-        top = half(canvas_height - layout->y.length);
-        left = half(canvas_width - layout->x.length);
+        uint64_t rest_y = canvas_height - layout->y.length;
+        uint64_t rest_x = canvas_width - layout->x.length;
+        top = is_letterbox ? rest_y / 2 : half(rest_y);
+        left = is_letterbox ? rest_x / 2 : half(rest_x);
     }
     place_side(&layout->y, canvas_height, top, form->crop_height);
     place_side(&layout->x, canvas_width, left, form->crop_width);

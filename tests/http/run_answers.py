@@ -126,6 +126,22 @@ def test_forms_and_limits():
                 expect("the scores", got[1], None)
 
 
+def test_numbers_that_are_no_scores():
+    """Rows behind the classes, such as coefficients of masks, are never an answer."""
+    case = CASES["cxcywh"]
+    for count, labels in ((2, {}), (2, {"labels": LABELS[:2]}), (1, {})):
+        scores = [row[:count] + [9] * (3 - count) for row in case["scores"]]
+        rows = [box + row for box, row in zip(case["boxes"], scores)]
+        card = card_of(joined=[{"name": "found", **labels, "answer": {"boxes": {
+            "class_count": count, "score": 0, "iou": 1}}}])
+        with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
+            got = result_of(daemon.port, "joined", [transposed(rows)])
+            expect("some", len(got[0]) > 0, True)
+            expect("classes", {box["index"] for box in got[0]} <= set(range(count)), True)
+            expect("scores", max(box["score"] for box in got[0]) <= 1, True)
+            expect("labels", all(("label" in box) == bool(labels) for box in got[0]), True)
+
+
 def test_classes_that_the_model_chose():
     card = card_of(chosen=[boxes_of(scores="output_1", classes="kinds"), None, "kinds"])
     with folder_of("answers", answers=card) as folder, serve(folder) as daemon:
@@ -438,15 +454,16 @@ def flat_png(height, width):
 
 
 def steps_of(image, height, width):
-    """What Pillow and torchvision do to a picture: the size that it is resized to, and where its
-    upper left corner lies in the model's picture then, as (height, width) and (y, x)."""
+    """What Pillow, torchvision and Ultralytics do to a picture: the size that it is resized to, and
+    where its upper left corner lies in the model's picture then, as (height, width) and (y, x)."""
     resize, crop = image.get("resize"), image.get("crop")
     size, corner, canvas = [height, width], [0, 0], [height, width]
-    if image.get("fit") == "inside":
+    if image.get("fit") in ("inside", "letterbox"):
         share = min(resize[0] / height, resize[1] / width)
         size = [round(height * share), round(width * share)]
         canvas = resize
-        corner = [round((resize[i] - size[i]) / 2) for i in range(2)]
+        less = 0.1 if image["fit"] == "letterbox" else 0
+        corner = [round((resize[i] - size[i]) / 2 - less) for i in range(2)]
     elif isinstance(resize, list):
         size = canvas = resize
     elif resize:
@@ -479,7 +496,7 @@ def stored(orientation, height, width, box):
 
 
 def seen_card(image, **members):
-    answer = {"boxes": {"form": "xyxy", "order": "candidates_first", **members}}
+    answer = {"boxes": {"form": "xyxy", "order": "candidates_first", "class_count": 3, **members}}
     return {"methods": {"seen": {"inputs": [{"name": "image", "image": image}],
                                  "outputs": [{"name": "found", "answer": answer}]}}}
 
@@ -518,6 +535,8 @@ FITS = (
     {"resize": [12, 16], "fit": "inside"},
     {"resize": [20, 20], "fit": "inside", "crop": [12, 16]},
     {"resize": [7, 9], "fit": "inside", "crop": [12, 16]},
+    {"resize": [12, 16], "fit": "letterbox"},
+    {"resize": [20, 21], "fit": "letterbox", "crop": [12, 16]},
     {"crop": [12, 16]},
     {"resize": 8, "crop": [12, 16]},
 )
@@ -672,7 +691,15 @@ def test_mistakes():
          "methods.apart.outputs[0].answer: 'nothing' is no output with a tensor, expected "
          "one of output_0 and output_1"),
         ({"joined": [{"labels": ["one"], "answer": "boxes"}]},
-         "methods.joined.outputs[0].labels: 'output_0' has 3 classes, got 1 labels"),
+         "methods.joined.outputs[0].labels: 'output_0' has 3 numbers behind each box, got 1 "
+         "labels; class_count says how many are scores"),
+        ({"joined": [{"answer": "boxes"}]},
+         "methods.joined.outputs[0].answer: 'output_0' has 3 numbers behind each box, got 0 "
+         "labels; class_count says how many are scores"),
+        ({"joined": [{"labels": ["one"], "answer": {"boxes": {"class_count": 2}}}]},
+         "methods.joined.outputs[0].labels: 'output_0' has 2 classes, got 1 labels"),
+        ({"joined": [{"answer": {"boxes": {"class_count": 4}}}]},
+         "methods.joined.outputs[0].answer: class_count: expected at most 3, got 4"),
         ({"text": [{"answer": "text"}]}, "methods.text.outputs[0].answer: text: expected labels, "
          "and label 0 to be the blank"),
         ({"text": [{"labels": ["a", "b"], "answer": "text"}]},
@@ -680,7 +707,7 @@ def test_mistakes():
         ({"joined": [{"answer": {"boxes": {"picture": "file"}}}]},
          "methods.joined.outputs[0].answer.boxes.picture: expected sent, shown or model, got "
          "'file'"),
-        ({"joined": [{"answer": {"boxes": {"picture": "sent"}}}]},
+        ({"joined": [{"answer": {"boxes": {"picture": "sent", "class_count": 3}}}]},
          "methods.joined.outputs[0].answer: picture needs an input that the card says to be an "
          "image"),
         ({"joined": [{"answer": {"boxes": {"normalized": True}}}]},
@@ -697,6 +724,7 @@ def test_mistakes():
 
 
 TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_model_chose,
+         test_numbers_that_are_no_scores,
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
          test_json_in_the_protocol, test_metadata, test_text, test_classes_and_softmax,
          test_top_k_of_boxes, test_picture_to_label,
