@@ -97,6 +97,18 @@ class Hidden(nn.Module):
         return {"last_hidden_state": self.encoder(input_ids, attention_mask, token_type_ids)}
 
 
+class Classes(nn.Module):
+    """Scores of three classes: inputs and result have the shapes of an encoder of texts, too."""
+
+    def __init__(self, words):
+        super().__init__()
+        self.words, self.head = nn.Embedding(words, 4), nn.Linear(4, 3)
+
+    def forward(self, input_ids, attention_mask, token_type_ids):
+        mask = attention_mask.unsqueeze(-1).float()
+        return self.head((self.words(input_ids) * mask).sum(1) / mask.sum(1))
+
+
 def arguments(rows, length):
     one = torch.ones(rows, length, dtype=torch.long)
     return {"input_ids": one, "attention_mask": one.clone(), "token_type_ids": one * 0}
@@ -155,6 +167,9 @@ def main():
     tokenizer.no_truncation()
     tokenizer.save(str(out / "tokenizer.json"), pretty=False)
     (out / "model.card.json").write_text(json.dumps(CARD, indent=2) + "\n")
+    torch.manual_seed(11)
+    classes = export(Classes(tokenizer.get_vocab_size()).eval(), 1, 16, {1: length})
+    (out / "classes.pte").write_bytes(to_edge(classes).to_executorch().buffer)
     with torch.no_grad():
         rows = answers(tokenizer, encoder, score)
     (out / "answers.json").write_text(json.dumps(rows, ensure_ascii=False) + "\n")

@@ -95,34 +95,48 @@ static int find(struct request *request)
     return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 
-/* Routes of other servers, which have one model each, name none: then the only model that can
- * answer does. A ranking prefers models that read pairs. */
+/* Models that could answer, by how well: for a ranking those that read pairs come first. */
+struct answerers {
+    uint32_t counts[2 * EMBEDDER_CLAIMS];
+    char names[2 * EMBEDDER_CLAIMS][MODEL_NAME_MAX + 1]; /* of the last one */
+};
+
+static void note_answerer(struct answerers *all, const struct model *model, bool is_ranking)
+{
+    const struct embedder *embedder = model->embedder;
+    if (!model_is_ready(model) || !embedder || (embedder->is_ranker && !is_ranking)) {
+        return;
+    }
+    unsigned place = embedder->claim + (embedder->is_ranker ? 0 : EMBEDDER_CLAIMS);
+    all->counts[place] += strcmp(all->names[place], model->name) != 0; /* versions are neighbours */
+    snprintf(all->names[place], sizeof(all->names[place]), "%s", model->name);
+}
+
+/* Routes of other servers, which have one model each, name none. Then the model is meant that has
+ * what the route needs: a card's word counts first, then names and shapes of results. */
 static enum status find_only(struct request *request, bool is_ranking, bool takes_name,
                              char out_name[MODEL_NAME_MAX + 1], struct error *err)
 {
     struct repository_index *index = repository_ref_index(&request->serving->repository);
-    uint32_t counts[2] = {0, 0}; /* models that read pairs; other models */
-    char names[2][MODEL_NAME_MAX + 1] = {"", ""};
+    struct answerers all = {.counts = {0}};
+    unsigned best = 0;
     for (uint32_t i = 0; i < index->count; i++) {
-        const struct model *model = index->models[i];
-        if (model_is_ready(model) && model->embedder) {
-            int kind = model->embedder->is_ranker ? 0 : 1;
-            counts[kind] += strcmp(names[kind], model->name) != 0; /* versions follow each other */
-            snprintf(names[kind], sizeof(names[kind]), "%s", model->name);
-        }
+        note_answerer(&all, index->models[i], is_ranking);
     }
     repository_unref_index(index);
-    int kind = is_ranking && counts[0] > 0 ? 0 : 1;
-    snprintf(out_name, MODEL_NAME_MAX + 1, "%s", names[kind]);
-    if (counts[kind] > 1) {
-        return takes_name ? error_set(err, ST_INVALID, "model is missing: several could answer")
-                          : error_set(err, ST_INVALID,
-                                      "several models could answer: use POST /v2/models/{m}/%s",
-                                      is_ranking ? "rerank" : "embed");
+    while (best < 2 * EMBEDDER_CLAIMS && all.counts[best] == 0) {
+        best++;
     }
-    return counts[kind] ? ST_OK
-                        : error_set(err, ST_NOT_FOUND,
-                                    "no model here is an encoder of texts, see docs/embeddings.md");
+    if (best == 2 * EMBEDDER_CLAIMS) {
+        return error_set(err, ST_NOT_FOUND,
+                         "no model here is an encoder of texts, see docs/embeddings.md");
+    }
+    snprintf(out_name, MODEL_NAME_MAX + 1, "%s", all.names[best]);
+    return all.counts[best] == 1 ? ST_OK
+           : takes_name ? error_set(err, ST_INVALID, "model is missing: several could answer")
+                        : error_set(err, ST_INVALID,
+                                    "several models could answer: use POST /v2/models/{m}/%s",
+                                    is_ranking ? "rerank" : "embed");
 }
 
 static bool is_ranking(const struct embedding *embedding)

@@ -19,6 +19,16 @@ static const struct card_method *find_said(const struct card *card, const struct
     return card ? card_find_method(card, method) : NULL;
 }
 
+/* Does the card say that a result has classes? */
+static bool has_classes(const struct card *card, const struct rt_method *method)
+{
+    bool has = false;
+    for (uint32_t i = 0; card && i < rt_method_result_count(method); i++) {
+        has |= card_find_labels(card, method, i) || card_find_answer(card, method, i);
+    }
+    return has;
+}
+
 /* The card's settings of an encoder must fit. */
 static enum status open_embedder(struct rt_method *method, const struct card *card,
                                  const char *path, const char *tokenizer, struct embedder **out,
@@ -29,6 +39,7 @@ static enum status open_embedder(struct rt_method *method, const struct card *ca
     const struct card_embedding *said = about ? &about->embedding : &nothing;
     const struct embedder_options options = {
         .is_said = said->is_said,
+        .has_classes = has_classes(card, method),
         .pooling = (enum embedder_pooling)said->pooling,
         .is_not_normalized = said->is_not_normalized,
         .max_tokens = said->max_tokens,

@@ -18,6 +18,9 @@
 #define ROWS_MAX (1 << 16)
 #define WIDTH_MAX (1 << 20)
 
+/* Vectors of texts have at least so many numbers; fewer are rather scores of classes. */
+#define VECTOR_MIN 32
+
 static const char *const input_names[EMBEDDER_INPUTS][4] = {
     [EMBEDDER_IDS] = {"input_ids", "ids", "tokens", NULL},
     [EMBEDDER_MASK] = {"attention_mask", "mask", NULL},
@@ -99,9 +102,10 @@ static bool read_inputs(struct embedder *embedder, const struct rt_method *metho
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-static uint32_t choose_result(const struct rt_method *method)
+static uint32_t choose_result(const struct rt_method *method, bool *out_is_named)
 {
     static const char *const names[] = {"sentence_embedding", "last_hidden_state"};
+    *out_is_named = true;
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         for (uint32_t j = 0; j < rt_method_result_count(method); j++) {
             if (strcmp(rt_method_result(method, j)->name, names[i]) == 0) {
@@ -109,6 +113,7 @@ static uint32_t choose_result(const struct rt_method *method)
             }
         }
     }
+    *out_is_named = false;
     return 0;
 }
 
@@ -125,10 +130,12 @@ static bool read_width(struct embedder *embedder, const struct rt_io *io)
 
 static bool read_result(struct embedder *embedder, const struct rt_method *method)
 {
+    bool is_named;
     if (rt_method_result_count(method) == 0) {
         return false;
     }
-    embedder->result = choose_result(method);
+    embedder->result = choose_result(method, &is_named);
+    embedder->claim = is_named ? EMBEDDER_NAMED : EMBEDDER_SHAPED;
     const struct rt_io *io = rt_method_result(method, embedder->result);
     const struct rt_io *ids = rt_method_input(method, embedder->inputs[EMBEDDER_IDS]);
     embedder->floats = io->dtype;
@@ -140,10 +147,22 @@ static bool read_result(struct embedder *embedder, const struct rt_method *metho
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* A cross-encoder gives one number on purpose. */
+static void settle_claim(struct embedder *embedder, const struct embedder_options *options)
+{
+    bool is_short = !embedder->is_ranker && embedder->width < VECTOR_MIN;
+    if (options->is_said) {
+        embedder->claim = EMBEDDER_SAID;
+    } else if (options->has_classes || (embedder->claim == EMBEDDER_SHAPED && is_short)) {
+        embedder->claim = EMBEDDER_CLASSES;
+    }
+}
+
 static enum status take_options(struct embedder *embedder, const struct embedder_options *options,
                                 struct error *err)
 {
     bool is_none = options->pooling == EMBEDDER_NONE;
+    settle_claim(embedder, options);
     if (options->pooling != EMBEDDER_UNSAID && is_none == embedder->has_states) {
         return error_set(err, ST_INVALID,
                          is_none ? "embedding.pooling: expected mean, cls or last, because the "
@@ -198,8 +217,7 @@ static enum status find_words(struct embedder *embedder, const char *path, const
 static bool read_method(struct embedder *embedder, const struct rt_method *method, bool is_said)
 {
     return read_inputs(embedder, method, is_said) && read_result(embedder, method) &&
-           (is_said || embedder->length == 0 ||
-            embedder->inputs[EMBEDDER_MASK] != EMBEDDER_ABSENT);
+           (is_said || embedder->length == 0 || embedder->inputs[EMBEDDER_MASK] != EMBEDDER_ABSENT);
 }
 
 bool embedder_fits(const struct rt_method *method)

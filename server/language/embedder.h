@@ -52,9 +52,20 @@ enum embedder_input {
 
 #define EMBEDDER_ABSENT UINT32_MAX
 
+/* Why a method counts as an encoder, the surest reason first. A classifier of texts has the inputs
+ * and the shapes of one, too; so where a request names no model, the surest one is meant. */
+enum embedder_claim {
+    EMBEDDER_SAID,    /* the card says "embedding" */
+    EMBEDDER_NAMED,   /* the result is called as one of vectors or states */
+    EMBEDDER_SHAPED,  /* the result may be one */
+    EMBEDDER_CLASSES, /* but it rather has scores of classes */
+    EMBEDDER_CLAIMS
+};
+
 /* Settings of an encoder from its card. */
 struct embedder_options {
-    bool is_said; /* it is an encoder, whatever its inputs are called */
+    bool is_said;     /* it is an encoder, whatever its inputs are called */
+    bool has_classes; /* the card has labels or an answer for a result */
     enum embedder_pooling pooling;
     bool is_not_normalized;
     uint64_t max_tokens; /* 0: as many as the program takes */
@@ -67,8 +78,9 @@ struct embedder {
     enum dtype dtypes[EMBEDDER_INPUTS];
     uint32_t result; /* raw index */
     enum dtype floats;
-    bool has_states;     /* the result is [b, n, d] */
-    bool is_ranker;      /* it gives a score for a pair of texts */
+    bool has_states; /* the result is [b, n, d] */
+    bool is_ranker;  /* it gives a score for a pair of texts */
+    enum embedder_claim claim;
     uint32_t width;      /* d; 1 of a ranker */
     uint32_t tokens_max; /* of a text */
     uint32_t length;     /* n, if it is fixed: shorter texts are padded; 0: it varies */

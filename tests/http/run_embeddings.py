@@ -204,6 +204,38 @@ def refusals():
         expect("alive", len(vectors[0]), WIDTH)
 
 
+def which_is_meant():
+    """Without a name the model is meant that has what the route needs. A card's word decides first:
+    it makes an encoder of the classifier, and leaves two that are alike. Labels make it none."""
+    card = {"methods": {"rows": {"outputs": {"last_hidden_state": {
+        "answer": "classes"}}}}}
+    said = {"embedding": {"pooling": "none"}}
+    for about, words, texts_of, status in (
+            ({}, {}, "enc", 200), ({}, {"embedding": {}}, "enc", 200), (said, {}, "classes", 200),
+            (said, {"embedding": {}}, None, 400), ({"labels": ["a", "b", "c"]}, {}, "enc", 200)):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, source, content in (("enc", "model", {**card, **words}),
+                                          ("classes", "classes", about)):
+                (Path(folder) / name).mkdir()
+                shutil.copy(FOLDER / f"{source}.pte", Path(folder) / name / "model.pte")
+                shutil.copy(FOLDER / "tokenizer.json", Path(folder) / name)
+                (Path(folder) / name / "model.card.json").write_text(json.dumps(content))
+            with Daemon(["--models", folder]) as daemon:
+                client = Client(daemon.port)
+                case = (about, words)
+                for path, body, read in (
+                        ("/embed", {"inputs": TEXTS[0]}, lambda answer: answer[0]),
+                        ("/v1/embeddings", {"input": TEXTS[0]},
+                         lambda answer: answer["data"][0]["embedding"])):
+                    expect(f"{case} {path}", post(client, path, body), status)
+                    if status == 200:
+                        got = read(json.loads(client.body))
+                        expect(f"{case} {path}", got, embed(client, texts_of, TEXTS[0])[0][0])
+                best = ask(client, "/rerank", {"query": QUERY, "texts": [PAIRS[0]["text"]],
+                                               "raw_scores": True, "truncate": True})
+                expect_close(f"{case} rerank", [best[0]["score"]], [PAIRS[0]["logit"]])
+
+
 def too_large():
     """Bodies with more text than the daemon takes, as they are or inflated: 413, in the form of
     each route, and the next request is answered."""
@@ -308,7 +340,8 @@ def memory():
         wait_until("memory is free", lambda: memory_of(client)["used"] == 0)
 
 
-CHECKS = (golden, rows_together, forms, rankings, refusals, too_large, memory, cards, crowd)
+CHECKS = (golden, rows_together, forms, rankings, refusals, which_is_meant, too_large, memory,
+          cards, crowd)
 
 
 def main():

@@ -19,7 +19,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/whisper/answers.json %D%/whisper/features.f32 %D%/whisper/generation_config.json \
 	%D%/whisper/model.pte %D%/whisper/sound.flac %D%/whisper/sound.ogg \
 	%D%/whisper/tokenizer.json \
-	%D%/encoder/answers.json %D%/encoder/model.card.json %D%/encoder/model.pte \
+	%D%/encoder/answers.json %D%/encoder/classes.pte %D%/encoder/model.card.json %D%/encoder/model.pte \
 	%D%/encoder/tokenizer.json \
 	%D%/media/model.pte \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
