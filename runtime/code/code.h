@@ -59,6 +59,7 @@ struct rt_code_result {
     bool has_source;        /* this is false, and only the file's bounds are known */
     bool is_computed;       /* a statement writes it */
     bool is_extent;         /* dim 0 is only a bound there */
+    bool is_kept;           /* an intermediate value: there is none if no block made it */
 };
 
 struct rt_code {

@@ -14,6 +14,7 @@
 #include "base/precision.h"
 #include "base/status.h"
 #include "runtime/program/adapt.h"
+#include "runtime/program/keep.h"
 #include "runtime/program/program.h"
 
 struct hal_device;
@@ -36,6 +37,8 @@ struct rt_load_options {
     uint64_t statements_max;   /* of a call whose method branches; 0: RT_STATEMENTS_MAX */
     rt_adapt_f *adapt;         /* see runtime/program/adapt.h; NULL: programs as they are */
     void *adapt_arg;
+    const struct rt_keep *keep; /* values that become results, see runtime/program/keep.h; NULL:
+                                   none */
     bool poison_workspaces; /* fill workspaces with 0xff before each run: finds reads of stale
                                memory */
     bool is_unfused;        /* without the passes that join several nodes to one: for comparison */

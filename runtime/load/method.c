@@ -314,6 +314,9 @@ enum status rt_load_method(struct rt_method *method, struct rt_program *program,
     if (status == ST_OK && options->adapt) {
         TRY(options->adapt(options->adapt_arg, method, is_default(files, plan), err));
     }
+    if (status == ST_OK && options->keep) {
+        TRY(rt_keep_values(method, options->keep, err));
+    }
     if (status == ST_OK) {
         status = compile(method, program->precision, !options->is_unfused, &method->failure);
     }

@@ -57,6 +57,9 @@ enum status vm_give_results(struct rt_invocation *inv)
         struct vm_value *value = &vm_of(inv)->registers[code->results[i].reg];
         const struct rt_io *io = rt_method_result(inv->method, i);
         bool is_tensor = io->kind == RT_IO_TENSOR;
+        if (code->results[i].is_kept && value->kind == RT_NONE) {
+            continue;
+        }
         if ((is_tensor || code->results[i].is_computed) &&
             value->kind != code->registers[code->results[i].reg].kind) {
             return error_set(&inv->error, ST_INVALID, "%s was never written", io->label);
