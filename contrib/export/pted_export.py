@@ -168,6 +168,109 @@ def export(module, args, path, kwargs=None, *, dynamic_shapes=None, backend="xnn
     return beside
 
 
+# ---------------------------------------------------------------- what PyTorch computes
+
+EDGES = "@edges"
+
+
+def as_array(tensor):
+    """As NumPy has it: row-major; of bfloat16, which it lacks, two raw bytes for each element."""
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view("V2")
+    return tensor.numpy()
+
+
+def leaf_array(leaf):
+    """A tensor or a number of a call; None for other leaves."""
+    if isinstance(leaf, (bool, int, float)):
+        dtype = torch.float64 if isinstance(leaf, float) else None
+        return as_array(torch.tensor(leaf, dtype=dtype))
+    return as_array(leaf) if isinstance(leaf, torch.Tensor) else None
+
+
+def module_paths(node):
+    """The modules around |node|, outermost first: "", "stem", "stem.0"."""
+    return [entry[0] for entry in (node.meta.get("nn_module_stack") or {}).values()]
+
+
+def name_nodes(graph):
+    """For each call in |graph|: the module of which it is the last one, else MODULE/OPERATOR."""
+    calls = [node for node in graph.nodes if node.op == "call_function"]
+    last = {path: node for node in calls for path in module_paths(node) if path}
+    names = {}
+    for node in calls:
+        path = (module_paths(node) or [""])[-1]
+        name = path if last.get(path) is node else "/".join(filter(None, (path, node.name)))
+        name = re.sub("[^!-~]", "_", name)
+        while name in names.values() or ALIAS.fullmatch(name):
+            name += "'"
+        names[node] = name
+    return names
+
+
+class Recorder(torch.fx.Interpreter):
+    """Runs an exported graph and keeps a copy of what each of its calls computes."""
+
+    def __init__(self, module):
+        super().__init__(module)
+        self.names = name_nodes(module.graph)
+        self.values, self.numbers, self.edges = {}, {}, []
+
+    def run_node(self, n):
+        result = super().run_node(n)
+        sources = {number for arg in n.all_input_nodes for number in self.numbers.get(arg, ())}
+        if n in self.names and isinstance(result, torch.Tensor) and not result.is_complex():
+            number = len(self.values)
+            self.values[self.names[n]] = as_array(result.clone())
+            self.edges += [(source, number) for source in sources]
+            self.numbers[n] = {number}
+        else:
+            self.numbers[n] = sources  # of a list of tensors: what its items are made from
+        return result
+
+    def add_results(self, leaves):
+        """The results of the module, which follow from the last values of the graph."""
+        output = next(node for node in self.module.graph.nodes if node.op == "output")
+        for i, (leaf, node) in enumerate(zip(leaves, pytree.tree_leaves(output.args))):
+            value = leaf_array(leaf)
+            if value is not None:
+                sources = self.numbers.get(node, ())
+                self.edges += [(source, len(self.values)) for source in sources]
+                self.values[f"output_{i}"] = value
+
+
+def record(module, args, path, kwargs=None):
+    """Writes what PyTorch computes for a call at |path|, which ends in .npz, for `pte compare`.
+
+    It has the inputs of the call, input_0 and so on; the value of each operator in the order of
+    the program, with the name of the module that it is the result of, "stem.0", or of the module
+    and the operator within it, "block/add"; the results, which are those of the module itself and
+    not of its export; and "@edges", rows of two numbers: the first value is an argument of the
+    second one. Returns the names of the values.
+
+    The module is exported as torch.export does it, with the sizes of |args|, and run operator by
+    operator. So a value is what PyTorch's kernels compute, before any lowering, quantization or
+    partitioning. Use the module and the arguments that export() got: of a quantized program, the
+    module before convert_pt2e() shows what quantizing costs, and the one behind it what is wrong.
+    """
+    import numpy
+    if Path(path).suffix != ".npz":
+        raise ValueError(f"path: expected NAME.npz, got {Path(path).name!r}")
+    args, kwargs = tuple(args), dict(kwargs or {})
+    leaves = pytree.tree_leaves((args, kwargs))
+    inputs = {f"input_{i}": leaf_array(leaf) for i, leaf in enumerate(leaves)}
+    inputs = {name: value.copy() for name, value in inputs.items() if value is not None}
+    with torch.no_grad():
+        recorder = Recorder(torch.export.export(module, args, kwargs).module())
+        copies = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        recorder.run(*copies, enable_io_processing=False)
+        recorder.add_results(pytree.tree_leaves(module(*args, **kwargs)))
+    edges = numpy.array(recorder.edges, dtype=numpy.int64).reshape(-1, 2)
+    numpy.savez(path, **inputs, **recorder.values, **{EDGES: edges})
+    return list(recorder.values)
+
+
 # ---------------------------------------------------------------- models of transformers
 
 def cache_for(owner, name, config, heads, dim, length):

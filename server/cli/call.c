@@ -153,6 +153,7 @@ enum status cli_call_open(struct cli_call *call, const struct cli_call_options *
         .data_paths = call->options->data,
         .data_count = call->options->data_count,
         .precision = call->options->precision,
+        .keep = call->options->keep,
     };
     TRY(cli_load(options->path, &load_options, options->card, &call->program, &call->card, err));
     TRY(find_method(call, err));

@@ -29,6 +29,7 @@ struct rt_profile;
 
 struct cli_call_options {
     const char *path, *method, *device, *cpu_level, *card;
+    const struct rt_keep *keep; /* values that become results, or NULL */
     const char *of_file; /* the name of an option that means nothing for a URL, or NULL */
     struct cli_inputs_options inputs;
     const char *data[RT_DATA_FILES_MAX];

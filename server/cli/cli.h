@@ -27,6 +27,7 @@ struct cli_command {
 
 extern const struct cli_command cli_inspect_command;
 extern const struct cli_command cli_run_command;
+extern const struct cli_command cli_compare_command;
 extern const struct cli_command cli_profile_command;
 extern const struct cli_command cli_devices_command;
 extern const struct cli_command cli_ops_command;

@@ -106,16 +106,22 @@ static enum status set_from_array(const struct setting *to, const struct npy *ar
     }
 }
 
+static enum status set_from_typed(const struct setting *to, const struct npy *array,
+                                  struct error *err)
+{
+    if (to->io->kind == RT_IO_TENSOR && array->dtype != to->io->dtype) {
+        return error_set(err, ST_INVALID, "expected %s, got %s: convert it by .astype('%s')",
+                         dtype_name(to->io->dtype), dtype_name(array->dtype),
+                         dtype_name(to->io->dtype));
+    }
+    return set_from_array(to, array, err);
+}
+
 static enum status parse_npy(const struct setting *to, struct span file, struct error *err)
 {
     struct npy array;
     TRY(npy_parse(file, &array, err));
-    if (to->io->kind == RT_IO_TENSOR && array.dtype != to->io->dtype) {
-        return error_set(err, ST_INVALID, "expected %s, got %s: convert it by .astype('%s')",
-                         dtype_name(to->io->dtype), dtype_name(array.dtype),
-                         dtype_name(to->io->dtype));
-    }
-    return set_from_array(to, &array, err);
+    return set_from_typed(to, &array, err);
 }
 
 static enum status set_from_npy(const struct setting *to, const char *path, struct error *err)
@@ -321,6 +327,13 @@ enum status cli_input_set(const struct cli_input_to *input, const char *text,
         return error_set(err, ST_INVALID, "%s: expected a file that ends in .npy or .bin", text);
     }
     return set_json(&to, span_str(text), err);
+}
+
+enum status cli_input_set_array(const struct cli_input_to *to, const struct npy *array,
+                                struct shape *out_shape, struct error *err)
+{
+    const struct setting setting = {.input = to, .io = to->io, .out_shape = out_shape};
+    return set_from_typed(&setting, array, err);
 }
 
 /* ---- the pattern ----------------------------------------------------------------------------- */

@@ -11,6 +11,8 @@
 
 /* Takes the values of inputs, for an invocation or for a request to a server. Each function gets
  * the index of the input. */
+struct npy;
+
 struct cli_input_ops {
     /* Gives memory for the elements; NULL for 0 bytes. */
     enum status (*tensor)(void *own, uint32_t index, enum dtype dtype, const struct shape *shape,
@@ -50,6 +52,10 @@ bool cli_input_is_tensor(const char *text);
 MUST_CHECK enum status cli_input_set(const struct cli_input_to *to, const char *text,
                                      const struct shape *shape, struct shape *out_shape,
                                      struct error *err);
+
+/* The same for an array of numpy. */
+MUST_CHECK enum status cli_input_set_array(const struct cli_input_to *to, const struct npy *array,
+                                           struct shape *out_shape, struct error *err);
 
 /*
  * Values that depend on the position alone; fixed scalars keep their value. |shape|: of a tensor.

@@ -232,7 +232,7 @@ static enum status choose_shapes(struct cli_inputs *inputs, cli_inputs_choose_f 
     uint32_t count = inputs->count, open = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct cli_inputs_item *item = &inputs->items[i];
-        bool has_content = item->text || item->media || item->is_filled;
+        bool has_content = item->text || item->array || item->media || item->is_filled;
         open += is_tensor(inputs, i) && !(has_content && item->has_shape);
     }
     inputs->is_chosen = true;
@@ -257,12 +257,13 @@ static enum status set_content(struct cli_inputs *inputs, uint32_t index,
     struct cli_inputs_item *item = &inputs->items[index];
     const struct cli_input_to to = {ops, own, &inputs->ios[index], index};
     const struct shape *wanted = item->has_shape ? &item->shape : NULL;
-    if (!item->text && !item->media) {
+    if (!item->text && !item->media && !item->array) {
         return ST_OK;
     }
     enum status status =
-        item->text ? cli_input_set(&to, item->text, wanted, &item->shape, err)
-                   : ops->media(own, index, item->media, item->medium_count, &item->shape, err);
+        item->text    ? cli_input_set(&to, item->text, wanted, &item->shape, err)
+        : item->array ? cli_input_set_array(&to, item->array, &item->shape, err)
+                      : ops->media(own, index, item->media, item->medium_count, &item->shape, err);
     item->has_shape = is_tensor(inputs, index);
     return status == ST_OK ? ST_OK : error_prefix(err, "%s: ", to.io->name);
 }
@@ -278,7 +279,7 @@ enum status cli_inputs_set(struct cli_inputs *inputs, const struct cli_input_ops
     for (uint32_t i = 0; i < inputs->count; i++) {
         const struct cli_inputs_item *item = &inputs->items[i];
         const struct cli_input_to to = {ops, own, &inputs->ios[i], i};
-        bool is_set = item->text || item->media || item->is_filled;
+        bool is_set = item->text || item->array || item->media || item->is_filled;
         if (!is_set && cli_input_fill(&to, &item->shape, err) != ST_OK) {
             return error_prefix(err, "%s: ", to.io->name);
         }

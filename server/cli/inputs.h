@@ -25,11 +25,12 @@ struct cli_inputs_options {
 };
 
 struct cli_inputs_item {
-    const char *text;      /* X, or NULL: a pattern */
-    const char **media;    /* owned: each X that is a file or a text, a row each; NULL: none is */
-    uint32_t medium_count; /* with these, |text| is NULL */
-    bool is_filled;        /* with the medium of another input, such as the mask of a text */
-    bool has_shape;        /* shape from --shape, or of the content */
+    const char *text;        /* X, or NULL: a pattern */
+    const struct npy *array; /* borrowed, in place of |text|; or NULL */
+    const char **media;      /* owned: each X that is a file or a text, a row each; NULL: none is */
+    uint32_t medium_count;   /* with these, |text| is NULL */
+    bool is_filled;          /* with the medium of another input, such as the mask of a text */
+    bool has_shape;          /* shape from --shape, or of the content */
     struct shape shape;
 };
 

@@ -25,7 +25,14 @@
 
 #define INSPECT_TEXT_BYTES_MAX ((size_t)1 << 30)
 
-enum inspect_what { INSPECT_PAGE, INSPECT_ALL, INSPECT_JSON, INSPECT_GRAPH, INSPECT_PLAN };
+enum inspect_what {
+    INSPECT_PAGE,
+    INSPECT_ALL,
+    INSPECT_JSON,
+    INSPECT_GRAPH,
+    INSPECT_PLAN,
+    INSPECT_VALUES
+};
 
 struct inspect_options {
     const char *path, *method, *device, *card;
@@ -39,7 +46,8 @@ static enum status choose(struct inspect_options *options, enum inspect_what wha
                           struct error *err)
 {
     if (options->what != INSPECT_PAGE && options->what != what) {
-        return error_set(err, ST_INVALID, "expected one of --all, --json, --graph and --plan");
+        return error_set(err, ST_INVALID,
+                         "expected one of --all, --json, --graph, --plan and --values");
     }
     options->what = what;
     return ST_OK;
@@ -52,10 +60,8 @@ static enum status set_option(struct inspect_options *options, struct args *args
         const char *name;
         enum inspect_what what;
     } whats[] = {
-        {"--all", INSPECT_ALL},
-        {"--json", INSPECT_JSON},
-        {"--graph", INSPECT_GRAPH},
-        {"--plan", INSPECT_PLAN},
+        {"--all", INSPECT_ALL},   {"--json", INSPECT_JSON},     {"--graph", INSPECT_GRAPH},
+        {"--plan", INSPECT_PLAN}, {"--values", INSPECT_VALUES},
     };
     for (size_t i = 0; i < sizeof(whats) / sizeof(whats[0]); i++) {
         if (span_is(arg->option, whats[i].name)) {
@@ -94,8 +100,9 @@ static enum status parse_inspect(int argc, char *const argv[], struct inspect_op
             out->path = arg.text;
         }
     }
-    if (out->method && out->what != INSPECT_GRAPH && out->what != INSPECT_PLAN) {
-        return error_set(err, ST_INVALID, "--method: only with --graph or --plan");
+    if (out->method && out->what != INSPECT_GRAPH && out->what != INSPECT_PLAN &&
+        out->what != INSPECT_VALUES) {
+        return error_set(err, ST_INVALID, "--method: only with --graph, --plan or --values");
     }
     return out->path ? ST_OK : error_set(err, ST_INVALID, "expected FILE");
 }
@@ -251,6 +258,35 @@ static enum status print_graphs(const struct inspect_options *options, struct rt
     return status;
 }
 
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* What is printed while the program is loaded. */
+struct values {
+    const char *wanted;           /* name of a method, or NULL */
+    const struct rt_method *last; /* whose values came last */
+    struct buf *out;
+};
+
+/* "  conv.12  f32[1,8,32,32]  handle 1"; keeps none. */
+static bool print_value(void *arg, const struct rt_method *method,
+                        const struct rt_keep_value *value)
+{
+    struct values *values = arg;
+    if (values->wanted && strcmp(values->wanted, rt_method_name(method)) != 0) {
+        return false;
+    }
+    if (method != values->last) {
+        buf_printf(values->out, "values of %s\n", rt_method_name(method));
+        values->last = method;
+    }
+    buf_printf(values->out, "  %-24s  %.*s", value->name, SPAN_FMT(value->type));
+    buf_add_str(values->out, value->origin.len ? "  # " : "\n");
+    if (value->origin.len) {
+        buf_printf(values->out, "%.*s\n", SPAN_FMT(value->origin));
+    }
+    return false;
+}
+
 static enum status print_program(const struct inspect_options *options,
                                  struct rt_load_options *load, struct rt_program *program,
                                  struct buf *out, struct error *err)
@@ -269,6 +305,9 @@ static enum status print_program(const struct inspect_options *options,
     case INSPECT_GRAPH:
     case INSPECT_PLAN:
         return print_graphs(options, load, program, out, err);
+    case INSPECT_VALUES:
+        print_names_note(program, out);
+        return ST_OK; /* the others have been printed */
     }
     unreachable();
 }
@@ -276,18 +315,23 @@ static enum status print_program(const struct inspect_options *options,
 static enum status load_and_print(const struct inspect_options *options, struct hal_device *device,
                                   struct error *err)
 {
+    struct buf out;
+    struct values values = {.wanted = options->method, .out = &out};
+    const struct rt_keep keep = {print_value, &values};
     struct rt_load_options load = {
         .device = device,
+        .keep = options->what == INSPECT_VALUES ? &keep : NULL,
         .precision = options->precision,
         .data_paths = options->data,
         .data_count = options->data_count,
     };
     struct rt_program *program;
     struct card *card;
-    TRY(cli_load(options->path, &load, options->card, &program, &card, err));
-    struct buf out;
     buf_init(&out, INSPECT_TEXT_BYTES_MAX);
-    enum status status = print_program(options, &load, program, &out, err);
+    enum status status = cli_load(options->path, &load, options->card, &program, &card, err);
+    if (status == ST_OK) {
+        status = print_program(options, &load, program, &out, err);
+    }
     if (status == ST_OK) {
         status = cli_write(&out, err);
     }
@@ -332,7 +376,10 @@ const struct cli_command cli_inspect_command = {
         "  --plan           the workspace, the dispatches and the barriers between them, at the "
         "largest\n"
         "                   sizes, and how many there would be if nothing was fused\n"
-        "  --method NAME    the graph or plan of this method alone\n"
+        "  --values         the intermediate values that `pte run --dump` writes, in the order of "
+        "the\n"
+        "                   program: their names, types and places in the source or a payload\n"
+        "  --method NAME    the graph, plan or values of this method alone\n"
         "  --device NAME    as it is for this device: one that `pte devices` lists, or auto (cpu)\n"
         "  --precision MODE for floats that are computed so: exact, fast or bf16 (fast)\n"
         "  --data FILE      look for external weights in this .ptd file instead of beside\n"

@@ -22,7 +22,9 @@ noinst_LIBRARIES += %D%/libcli.a
 	%D%/chat_daemon.c %D%/chat_daemon.h \
 	%D%/chat_stream.c %D%/chat_stream.h \
 	%D%/client.c %D%/client.h \
+	%D%/compare.c \
 	%D%/devices.c \
+	%D%/dump.c %D%/dump.h \
 	%D%/fetch.c \
 	%D%/input.c %D%/input.h \
 	%D%/inputs.c %D%/inputs.h \
@@ -31,8 +33,10 @@ noinst_LIBRARIES += %D%/libcli.a
 	%D%/inspect_text.c \
 	%D%/media.c %D%/media.h \
 	%D%/npy.c %D%/npy.h \
+	%D%/npz.c %D%/npz.h \
 	%D%/line_editor.c %D%/line_editor.h \
 	%D%/ops.c \
+	%D%/pairs.c %D%/pairs.h \
 	%D%/print.c %D%/print.h \
 	%D%/profile.c %D%/profile.h \
 	%D%/profile_json.c \

@@ -12,17 +12,20 @@
 #include "server/cli/cli.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_inspect_command, &cli_run_command,   &cli_profile_command,  &cli_devices_command,
-    &cli_ops_command,     &cli_sig_command,   &cli_fetch_command,    &cli_token_command,
-    &cli_card_command,    &cli_ls_command,    &cli_load_command,     &cli_unload_command,
-    &cli_top_command,     &cli_bench_command, &cli_tokenize_command, &cli_chat_command,
+    &cli_inspect_command, &cli_run_command,  &cli_compare_command, &cli_profile_command,
+    &cli_devices_command, &cli_ops_command,  &cli_sig_command,     &cli_fetch_command,
+    &cli_token_command,   &cli_card_command, &cli_ls_command,      &cli_load_command,
+    &cli_unload_command,  &cli_top_command,  &cli_bench_command,   &cli_tokenize_command,
+    &cli_chat_command,
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static const char statuses[] =
-    "Exit status: 0 done, 1 a refused signature or a failed request of a bench, 64 usage, 65 bad\n"
-    "file, 66 no such file, method or device, 69 unsupported, 70 internal, 71 system, 74 output\n"
+    "Exit status: 0 done, 1 a refused signature, a failed request of a bench or a value that "
+    "differs,\n"
+    "64 usage, 65 bad file, 66 no such file, method or device, 69 unsupported, 70 internal, 71 "
+    "system, 74 output\n"
     "not written, 75 no answer in time, 77 no permission or no server.\n";
 
 static void print_usage(FILE *to)

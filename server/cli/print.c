@@ -24,7 +24,7 @@
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
-static double element(enum dtype dtype, const void *bytes, size_t i)
+double cli_print_element(enum dtype dtype, const void *bytes, size_t i)
 {
     const uint8_t *at = (const uint8_t *)bytes + i * dtype_bytes(dtype);
     union {
@@ -62,7 +62,7 @@ static int print_element(char text[ELEMENT_TEXT_MAX], enum dtype dtype, const vo
                          bool is_exact)
 {
     const uint8_t *at = (const uint8_t *)bytes + i * dtype_bytes(dtype);
-    double d = element(dtype, bytes, i);
+    double d = cli_print_element(dtype, bytes, i);
     int64_t i64;
     uint64_t u64;
     if (dtype == DT_BOOL) {
@@ -258,7 +258,7 @@ static bool is_less(enum dtype dtype, const void *bytes, size_t a, size_t b)
         memcpy(u, i, sizeof(u));
         return dtype == DT_I64 ? i[0] < i[1] : u[0] < u[1];
     }
-    return element(dtype, bytes, a) < element(dtype, bytes, b);
+    return cli_print_element(dtype, bytes, a) < cli_print_element(dtype, bytes, b);
 }
 
 static void print_bools(struct buf *out, const void *bytes, size_t count)
@@ -281,7 +281,7 @@ static void print_range(struct buf *out, enum dtype dtype, const void *bytes, si
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        double d = element(dtype, bytes, i);
+        double d = cli_print_element(dtype, bytes, i);
         if (isnan(d)) {
             nans++;
             continue;
@@ -315,7 +315,7 @@ static void find_best(struct best *best, size_t wanted, enum dtype dtype, const 
     best->count = 0;
     for (size_t i = row * len; i < (row + 1) * len; i++) {
         size_t at = best->count;
-        if (isnan(element(dtype, bytes, i))) {
+        if (isnan(cli_print_element(dtype, bytes, i))) {
             continue;
         }
         while (at > 0 && is_less(dtype, bytes, best->places[at - 1], i)) {

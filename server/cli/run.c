@@ -14,6 +14,8 @@
 #include "server/cli/call.h"
 #include "server/cli/print.h"
 #include "server/cli/cli.h"
+#include "server/cli/dump.h"
+#include "server/cli/npz.h"
 #include "server/cli/remote.h"
 #include "server/cli/result.h"
 
@@ -25,7 +27,7 @@ struct run_options {
     struct cli_call_options call;
     struct client_options client;
     const char *of_url; /* the name of an option that means nothing for a file, or NULL */
-    const char *output;
+    const char *output, *dump;
     uint64_t repeat, top, answer_bytes_max;
     bool has_top;
 };
@@ -59,6 +61,10 @@ static enum status take_option(void *own, struct args *args, const struct arg *a
     bool is_taken;
     if (span_is(arg->option, "--output")) {
         return args_value(args, arg, &options->output, err);
+    }
+    if (span_is(arg->option, "--dump")) {
+        options->call.of_file = "--dump";
+        return args_value(args, arg, &options->dump, err);
     }
     if (span_is(arg->option, "--repeat")) {
         return cli_call_number(args, arg, 1, RUN_REPEAT_MAX, &options->repeat, err);
@@ -242,8 +248,69 @@ static enum status show_call(const struct run *run, struct error *err)
     return ST_OK;
 }
 
+/* ---- intermediate values --------------------------------------------------------------------- */
+
+static enum status write_archive(const struct dump *dump, const char *path, struct error *err)
+{
+    struct npz_entry *entries = calloc((size_t)dump->count + 1, sizeof(*entries));
+    uint32_t count = 0;
+    if (!entries) {
+        return error_set(err, ST_EXHAUSTED, "out of memory");
+    }
+    for (uint32_t i = 0; i < dump->count; i++) {
+        const struct dump_value *value = &dump->items[i];
+        if (value->bytes) {
+            entries[count++] =
+                (struct npz_entry){value->name, value->dtype, value->shape, dump_bytes(value)};
+        }
+    }
+    enum status status = npz_write("--output", path, entries, count, err);
+    free(entries);
+    return status;
+}
+
+static enum status show_value(const struct run *run, const struct dump_value *value,
+                              struct error *err)
+{
+    const struct cli_result result = {
+        .name = value->name,
+        .file_name = value->name,
+        .kind = RT_IO_TENSOR,
+        .dtype = value->dtype,
+        .shape = value->shape,
+        .bytes = dump_bytes(value),
+    };
+    if (value->bytes) {
+        return show_result(run, &result, NULL, 0, err);
+    }
+    fprintf(stderr, "pte: %s: the call did not compute it\n", value->name);
+    return ST_OK;
+}
+
+static enum status run_dump(const struct run_options *options, struct error *err)
+{
+    const struct run run = {.options = options};
+    const char *output = options->output;
+    bool is_archive = output && ends_with(output, ".npz");
+    struct dump dump;
+    enum status status = dump_run(&dump, &options->call, options->dump, NULL, NULL, err);
+    if (status == ST_OK && is_archive) {
+        status = write_archive(&dump, output, err);
+    } else if (status == ST_OK && output) {
+        status = make_folder(output, err);
+    }
+    for (uint32_t i = 0; status == ST_OK && !is_archive && i < dump.count; i++) {
+        status = show_value(&run, &dump.items[i], err);
+    }
+    dump_fini(&dump);
+    return status;
+}
+
 static enum status run_file(const struct run_options *options, struct error *err)
 {
+    if (options->dump) {
+        return run_dump(options, err);
+    }
     struct cli_call call;
     const struct run run = {options, &call, call_once, show_call, &call.inputs};
     enum status status = cli_call_open(&call, &options->call, err);
@@ -355,6 +422,11 @@ const struct cli_command cli_run_command = {
         "  --output DIR         write NAME.npy for each result instead of printing it, and "
         "NAME.0.png,\n"
         "                       .json or .txt for each row of an answer\n"
+        "  --dump PATTERN       also intermediate values whose names match the pattern of a "
+        "shell:\n"
+        "                       conv.*, stem.0.*, all; `pte inspect --values` shows the names; "
+        "with\n"
+        "                       --output FILE.npz all are in one archive\n"
         "  --repeat N           run N times, print the shapes, the median, the spread and the "
         "mean in us\n" CLI_CALL_DEVICE_HELP
         "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"

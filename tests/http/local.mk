@@ -40,6 +40,7 @@ HTTP_TESTS = \
 	%D%/run_profile.py \
 	%D%/run_pte.py \
 	%D%/run_pte_client.py \
+	%D%/run_pte_compare.py \
 	%D%/run_responses.py \
 	%D%/run_s3.py \
 	%D%/run_sched.py \

@@ -61,7 +61,8 @@ def usage_errors():
     expect(64, "unknown option '--nope'", "run", ADD, "--nope=1")
     expect(64, "option '--repeat' needs a value", "run", ADD, "--repeat")
     expect(64, "option '--data' needs a value", "inspect", ADD, "--data")
-    expect(64, "--method: only with --graph or --plan", "inspect", ADD, "--method", "forward")
+    expect(64, "--method: only with --graph, --plan or --values", "inspect", ADD, "--method",
+           "forward")
     expect(0, "^output_0", "run", "--workers=1", "--", ADD)
     expect(64, "unknown option '--nope'", "inspect", ADD, "--nope")
     expect(64, "no card says that an input is made from a picture, a sound or a text", "run", ADD,
@@ -281,8 +282,8 @@ def members(value):
 
 def inspect():
     expect(0, '\\nmethod "forward"\\n', "inspect", "--all", ADD)
-    expect(64, "expected one of --all, --json, --graph and --plan", "inspect", "--all", "--json",
-           ADD)
+    expect(64, "expected one of --all, --json, --graph, --plan and --values", "inspect", "--all",
+           "--json", ADD)
     for option in ("--graph", "--plan"):
         first = expect(0, "^method forward", "inspect", option, ADD)
         if first != expect(0, "^method forward", "inspect", option, ADD):

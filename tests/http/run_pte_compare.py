@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The intermediate values of programs: pte run --dump and pte compare.
+
+tests/models/layers has a network with and without a delegate and quantized, programs of which one
+layer is different, and what PyTorch computes (contrib/export/layers.py).
+
+usage: run_pte_compare.py, with top_srcdir and top_builddir in the environment.
+"""
+import io
+import re
+import struct
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from run_http import MODELS, Failure, Report
+from run_pte import TRACED, expect, npy, run
+
+LAYERS = MODELS / "layers"
+NET = str(LAYERS / "net.npz")
+QUANTIZED = ("xnn_int8", "pt2e", "layers/int8")
+
+
+def layer(name):
+    return str(LAYERS / f"{name}.pte")
+
+
+def read_npz(path):
+    """{name: (type, shape, bytes)}, in the order of the archive."""
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            raw = archive.read(name)
+            length = struct.unpack("<H", raw[8:10])[0]
+            head = eval(raw[10:10 + length])  # written by pte or numpy  # pylint: disable=eval-used
+            arrays[name.removesuffix(".npy")] = (head["descr"], head["shape"], raw[10 + length:])
+    return arrays
+
+
+def write_npz(path, arrays):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (descr, shape, raw) in arrays.items():
+            archive.writestr(name + ".npy", npy(descr, shape, raw))
+
+
+def floats(array):
+    return struct.unpack(f"<{len(array[2]) // 4}f", array[2])
+
+
+def near(got, want, bound):
+    return len(got) == len(want) and all(abs(a - b) <= bound * (1 + abs(b))
+                                         for a, b in zip(got, want))
+
+
+def values_have_names():
+    """The operator and its number, a line of the source or a handle; modules where weights have
+    names."""
+    expect(0, r"values of forward\n  addmm\.10  +f32\[2,8\]  # net\.py:8: return torch\.relu"
+           r"[^\n]*\n  relu\.11 (.|\n)*  softmax\.23 ", "inspect", "--values", TRACED)
+    expect(0, r"convolution\.\d+ +f32\[1,8,8,8\]  # handle 1\n", "inspect", "--values",
+           layer("xnnpack"))
+    text = expect(0, "values of step", "inspect", "--values", "--method", "step",
+                  str(MODELS / "shapes.pte"))
+    if "recall" in text:
+        raise Failure("--values of one method has another one")
+    expect(0, r"block1\.", "inspect", "--values", str(MODELS / "branches.pte"))
+    expect(64, "expected one of --all, --json, --graph, --plan and --values", "inspect", "--values",
+           "--graph", TRACED)
+
+
+def dump_as_text_and_files():
+    expect(0, r"output_0: float32\[2,3\] (.|\n)*softmax\.23: float32\[2,3\] ", "run", TRACED,
+           "--dump", "softmax.*")
+    expect(66, "no value is called 'conv.*'; `pte inspect --values` shows their names", "run",
+           TRACED, "--dump", "conv.*")
+    expect(64, "--dump: only with a file", "run", "http://127.0.0.1:1/x", "--dump", "all")
+    with tempfile.TemporaryDirectory() as folder:
+        expect(0, "", "run", TRACED, "--dump", "relu.11", "--output", folder)
+        files = sorted(path.name for path in Path(folder).iterdir())
+        if files != ["output_0.npy", "relu.11.npy"]:
+            raise Failure(f"files of --dump: {files}")
+        path = Path(folder) / "all.npz"
+        expect(0, "", "run", TRACED, "--dump", "all", "--output", str(path))
+        arrays = read_npz(path)
+        if list(arrays) != ["output_0", "addmm.10", "relu.11", "addmm.20", "softmax.23"]:
+            raise Failure(f"values of --dump: {list(arrays)}")
+        if arrays["output_0"] != arrays["softmax.23"]:
+            raise Failure("the last value is not the result")
+        if floats(arrays["relu.11"]) != tuple(max(x, 0) for x in floats(arrays["addmm.10"])):
+            raise Failure("relu.11 is not that of addmm.10")
+        expect(74, "--output: /no/such/x.npz: No such file", "run", TRACED, "--dump", "all",
+               "--output", "/no/such/x.npz")
+
+
+def results_stay():
+    """A program whose values are kept computes what it computes without: with a delegate,
+    quantized, with state, with branches and loops, of more values than a call keeps."""
+    for name in ("digits", "mobile", "unet", "xnn_int8", "xnn_images", "pt2e", "branches", "loops",
+                 "window", "found", "tally", "vk_images", "layers/int8"):
+        with tempfile.TemporaryDirectory() as folder:
+            program = str(MODELS / f"{name}.pte")
+            expect(0, "", "run", program, "--output", folder)
+            path = Path(folder) / "all.npz"
+            expect(0, "", "run", program, "--dump", "all", "--output", str(path))
+            arrays = read_npz(path)
+            for file in Path(folder).glob("*.npy"):
+                raw = file.read_bytes()
+                want = raw[10 + struct.unpack("<H", raw[8:10])[0]:]
+                got = arrays[file.stem]
+                bound = 0.02 if name in QUANTIZED else 1e-4  # a step of 8 bits
+                same = near(floats(got), floats((0, 0, want)), bound) if got[0] == "<f4" else \
+                    got[2] == want
+                if not same:
+                    raise Failure(f"{name}: {file.stem} differs when values are kept")
+            if name == "unet" and len(arrays) < 20:
+                raise Failure(f"{name}: only {len(arrays)} values")
+
+
+def programs_that_are_equal():
+    expect(0, "13 values of .*: 12 equal, 1 folded into others, 0 not", "compare", layer("xnnpack"),
+           NET)
+    expect(0, "13 equal, 0 folded", "compare", layer("portable"), NET)
+    expect(0, r"folded   stem\.0\n  equal    stem\.1 +convolution\.\d+ (.|\n)*"
+           r"equal    block +convolution(.|\n)*equal    norm +layer_norm(.|\n)*"
+           r"equal    head +linear(.|\n)*equal    output_1 +best", "compare", "--all",
+           layer("xnnpack"), NET)
+    text = expect(0, "12 equal, 1 folded", "compare", layer("int8"), NET)
+    if "half of the 8 bits of its values" not in text:
+        raise Failure(f"the tolerance of 8-bit values: {text}")
+
+
+def differs(pattern, *arguments):
+    done = run("compare", *arguments)
+    if done.returncode != 1 or not re.search(pattern, done.stdout):
+        raise Failure(f"pte compare {arguments}: status {done.returncode}, {done.stdout!r}, "
+                      f"{done.stderr!r}; expected 1 and {pattern!r}")
+
+
+def layers_that_differ():
+    differs(r"equal    flatten (.|\n)*first difference: head\n  linear\.\d+ \(handle 9\) beside "
+            r"head: max abs 0\.5, relative 0\.\d+\n  at \[0,2\]: ", layer("head"), NET)
+    differs(r"first difference: norm\n  layer_norm\.\d+ beside norm: .* relative 0\.1\n",
+            layer("middle"), NET)
+    differs(r"first difference: stem\.0\n  no value of the program is like it\n  probably  "
+            r"convolution\.17 ", layer("stem"), NET)
+    differs("--tolerance", layer("int8"), NET, "--tolerance", "1e-4")
+    expect(0, "", "compare", layer("head"), NET, "--tolerance", "1")
+
+
+def dumps_of_programs():
+    """A dump is a reference, too: the same names are the same values."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "net.npz")
+        expect(0, "", "run", layer("xnnpack"), "--dump", "all", "--output", path)
+        expect(0, ", 0 not\n", "compare", layer("xnnpack"), path, "--cpu", "generic")
+        differs("first difference: (scores|convolution.17)", layer("stem"), path)
+        loops = str(MODELS / "loops.pte")
+        expect(0, "", "run", loops, "--dump", "all", "--output", path)
+        expect(0, ", 0 not\n", "compare", loops, path)
+
+
+def strange_values():
+    """NaN, other dims, other types, values that nothing is like."""
+    arrays = read_npz(NET)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "net.npz")
+
+        def change(name, descr, shape, raw):
+            write_npz(path, {**arrays, name: (descr, shape, raw)})
+
+        descr, shape, raw = arrays["output_0"]
+        change("output_0", descr, shape, raw[:8] + struct.pack("<f", float("nan")) + raw[12:])
+        differs(r"1 NaN or infinite in one alone\n  at \[0,2\]: 0\.\d+, expected nan",
+                layer("portable"), path)
+        change("output_0", descr, (4, 1), raw)
+        differs(r"dims     output_0 +scores +float32\[1,4\], expected float32\[4,1\]",
+                layer("portable"), path)
+        change("output_0", "<i4", shape, raw)
+        differs(r"dims     output_0 +scores +float32\[1,4\], expected int32\[1,4\]",
+                layer("portable"), path)
+        descr, shape, raw = arrays["input_0"]
+        change("input_0", descr, (1, 3, 64), raw)
+        expect(64, "input_0: .*expected.*float32", "compare", layer("portable"), path)
+        change("input_1", descr, shape, raw)
+        expect(64, "input_1: the method has 1 inputs", "compare", layer("portable"), path)
+
+
+def bad_references():
+    arrays = read_npz(NET)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.npz"
+        program = layer("portable")
+        expect(66, "net.npz: No such file", "compare", program, str(path))
+        path.write_bytes(b"")
+        expect(65, "net.npz: no .npz archive: it has no directory", "compare", program, str(path))
+        whole = Path(NET).read_bytes()
+        path.write_bytes(whole[:-30])
+        expect(65, "no .npz archive", "compare", program, str(path))
+        write_npz(path, {"input_0": arrays["input_0"]})
+        expect(65, "the archive has no values beside inputs", "compare", program, str(path))
+        for pairs in ((1, 1), (0, 13), (-1, 2), (2, 1)):
+            write_npz(path, {**arrays, "@edges": ("<i8", (1, 2), struct.pack("<2q", *pairs))})
+            expect(65, "@edges: expected int64", "compare", program, str(path))
+        bomb = io.BytesIO()
+        with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("stem.0.npy", npy("<f4", (1 << 20,), bytes(4 << 20)))
+        raw = bytearray(bomb.getvalue())
+        at = raw.index(b"PK\1\2") + 24
+        raw[at:at + 4] = struct.pack("<I", 1 << 31)
+        path.write_bytes(raw)
+        expect(65, "another size than the directory says", "compare", program, str(path))
+        expect(64, "expected FILE.pte and REFERENCE.npz", "compare", program)
+        expect(64, "--tolerance: expected a number above 0, got '-1'", "compare", program, NET,
+               "--tolerance=-1")
+
+
+CHECKS = (values_have_names, dump_as_text_and_files, results_stay, programs_that_are_equal,
+          layers_that_differ, dumps_of_programs, strange_values, bad_references)
+
+
+def main():
+    report = Report()
+    report.run_all(CHECKS)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
