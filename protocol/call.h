@@ -91,7 +91,7 @@ struct call_limits {
                          results have extents: "outputs" as in oip_parse_shapes() */
 };
 
-/* CALL_SHAPE: without data. CALL_MEDIA: files or texts. */
+/* CALL_SHAPE: without data. CALL_MEDIA: files or texts. CALL_ROWS: numbers, row by row. */
 enum call_encoding {
     CALL_ABSENT,
     CALL_TEXT,
@@ -100,10 +100,12 @@ enum call_encoding {
     CALL_FILL,
     CALL_SHAPE,
     CALL_PROMISE,
-    CALL_MEDIA
+    CALL_MEDIA,
+    CALL_ROWS
 };
 
-/* A file or a text: CALL_BASE64, CALL_BINARY; of a text CALL_TEXT, without escapes. */
+/* A file or a text: CALL_BASE64, CALL_BINARY; of a text CALL_TEXT, without escapes. A row of
+ * numbers: CALL_TEXT, the JSON value. */
 struct call_item {
     enum call_encoding encoding;
     struct span data;
@@ -120,7 +122,7 @@ struct call_leaf {
     struct span data; /* by encoding: the JSON value, base64 text, the tensor's bytes, the JSON
                          value of each element; a string's own */
     struct oip_promise promise; /* of a CALL_PROMISE */
-    struct call_item *items;    /* of CALL_MEDIA: rows; in the arena */
+    struct call_item *items;    /* of CALL_MEDIA and CALL_ROWS; in the arena */
     uint32_t item_count;
     bool is_list;  /* the items are the elements of a list: messages say which one */
     bool is_named; /* it was given by its name and not at its place: messages say that */

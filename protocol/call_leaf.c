@@ -126,6 +126,12 @@ static enum status verify_shape(const struct call_parser *p, uint32_t node,
     return ST_OK;
 }
 
+enum status call_verify_shape(const struct call_parser *p, uint32_t node, struct call_leaf *leaf)
+{
+    const struct sip_node *n = &p->method->structure->inputs.nodes[node];
+    return verify_shape(p, node, &p->method->inputs[n->raw_index], leaf, NULL);
+}
+
 /* ---- typed objects --------------------------------------------------------------------------- */
 
 struct typed {
@@ -451,6 +457,8 @@ enum status call_decode_leaf(const struct call_leaf *leaf, enum dtype dtype, str
         break;
     case CALL_FILL:
         return decode_fill(leaf, dtype, nan, dst, err);
+    case CALL_ROWS:
+        return call_decode_rows(leaf, dtype, nan, dst, err);
     case CALL_SHAPE:
     case CALL_PROMISE:
     case CALL_MEDIA:

@@ -10,7 +10,8 @@
 enum status call_add_item(struct arena *arena, struct call_leaf *leaf, const struct call_item *item,
                           struct error *err)
 {
-    must(leaf->encoding == CALL_ABSENT || leaf->encoding == CALL_MEDIA);
+    must(leaf->encoding == CALL_ABSENT || leaf->encoding == CALL_MEDIA ||
+         leaf->encoding == CALL_ROWS);
     struct call_item *grown = oip_grow(arena, leaf->items, leaf->item_count, sizeof(*grown));
     if (!grown || leaf->item_count == UINT32_MAX) {
         return arena_fail(arena, "the request", err);
@@ -96,6 +97,12 @@ static enum status read_element(struct call_parser *p, uint32_t node, const stru
                      json_next_text(&p->in, next));
 }
 
+enum status call_read_item(struct call_parser *p, uint32_t node)
+{
+    int64_t index = p->method->structure->inputs.nodes[node].raw_index;
+    return read_element(p, node, &p->method->inputs[index], &p->leaves[index]);
+}
+
 static enum status read_list(struct call_parser *p, uint32_t node, const struct call_io *io,
                              struct call_leaf *leaf)
 {
@@ -111,7 +118,7 @@ static enum status read_list(struct call_parser *p, uint32_t node, const struct 
 }
 
 /* The first byte of the first element of the array that comes next; 0: the text ends. */
-static uint8_t first_of_array(const struct json *in)
+uint8_t call_first_of_array(const struct json *in)
 {
     const uint8_t *at = in->at + 1;
     while (at < in->end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) {
@@ -126,7 +133,7 @@ enum status call_read_media(struct call_parser *p, uint32_t node, bool *out_is_r
     const struct call_io *io = &p->method->inputs[n->raw_index];
     struct call_leaf *leaf = &p->leaves[n->raw_index];
     enum json_type type = json_peek(&p->in);
-    uint8_t first = type == JSON_ARRAY ? first_of_array(&p->in) : 0;
+    uint8_t first = type == JSON_ARRAY ? call_first_of_array(&p->in) : 0;
     *out_is_read = true;
     if (type == JSON_STRING) {
         return read_string(p, io, leaf);

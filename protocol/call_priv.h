@@ -58,6 +58,23 @@ MUST_CHECK enum status call_take_file(struct call_parser *p, uint32_t node,
 MUST_CHECK enum status call_keep_string(struct call_parser *p, const struct json_string *string,
                                         struct span *out);
 
+/* The first byte of the first element of the array that comes next; 0: the text ends. */
+uint8_t call_first_of_array(const struct json *in);
+
+/* A file or a text, which comes next, as a further item of the leaf's media. */
+MUST_CHECK enum status call_read_item(struct call_parser *p, uint32_t node);
+
+/* Is |leaf->shape| one that the input takes? Then the leaf has that many bytes. */
+MUST_CHECK enum status call_verify_shape(const struct call_parser *p, uint32_t node,
+                                         struct call_leaf *leaf);
+
+/* Row |row| of the leaf |node| comes next. When all |rows| of all inputs are there, each input that
+ * has any has to be finished. */
+MUST_CHECK enum status call_read_row(struct call_parser *p, uint32_t node, uint32_t row);
+MUST_CHECK enum status call_finish_rows(struct call_parser *p, uint32_t node, uint32_t rows);
+MUST_CHECK enum status call_decode_rows(const struct call_leaf *leaf, enum dtype dtype,
+                                        struct tensor_nan *nan, void *dst, struct error *err);
+
 /* The value of the leaf |node|. */
 MUST_CHECK enum status call_read_leaf(struct call_parser *p, uint32_t node);
 

@@ -10,6 +10,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/call_media.c \
 	%D%/call_priv.h \
 	%D%/call_reply.c \
+	%D%/call_rows.c \
 	%D%/json.c %D%/json.h \
 	%D%/json_priv.h \
 	%D%/json_string.c \

@@ -3,6 +3,9 @@
 
 #include "protocol/predict.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 #include "base/check.h"
 #include "protocol/call_priv.h"
 #include "protocol/json.h"
@@ -29,22 +32,101 @@ static enum status read_input(struct predict_parser *r, uint32_t index)
 /* An input that has to be given. */
 static bool is_wanted(const struct call_io *io)
 {
-    return io->kind != CALL_NONE && !io->fixed;
+    return io->kind != CALL_NONE && !io->fixed && !io->is_filled;
+}
+
+/* The only input that has to be given; false: there are more, or none. */
+static bool find_only(const struct call_method *method, uint32_t *out_index, uint32_t *out_count)
+{
+    *out_count = 0;
+    for (uint32_t i = 0; i < method->input_count; i++) {
+        if (is_wanted(&method->inputs[i])) {
+            *out_index = i;
+            (*out_count)++;
+        }
+    }
+    return *out_count == 1;
 }
 
 static enum status read_only_input(struct predict_parser *r)
 {
-    const struct call_method *method = r->p.method;
-    uint32_t count = 0, index = 0;
-    for (uint32_t i = 0; i < method->input_count; i++) {
-        index = is_wanted(&method->inputs[i]) ? i : index;
-        count += is_wanted(&method->inputs[i]);
-    }
-    if (count != 1) {
+    uint32_t index, count;
+    if (!find_only(r->p.method, &index, &count)) {
         return json_fail(&r->p.in, r->p.err, ST_INVALID,
-                         "the model has %u inputs, expected \"inputs\": {\"NAME\": ...}", count);
+                         "the model has %u inputs, expected \"inputs\": {\"NAME\": ...} or "
+                         "\"instances\": [{\"NAME\": ...}]",
+                         count);
     }
     return read_input(r, index);
+}
+
+/* {"a": [1, 2], "b": 0}: row |row| of the inputs that it names. */
+static enum status read_row(struct predict_parser *r, uint32_t row)
+{
+    struct call_parser *p = &r->p;
+    TRY(json_object(&p->in, p->err));
+    while (true) {
+        struct json_string key;
+        uint32_t index;
+        TRY(json_member(&p->in, &key, p->err));
+        if (p->in.is_closed) {
+            return ST_OK;
+        }
+        if (!r->names->find(r->names->user, key.raw, &index, p->err)) {
+            return error_prefix(p->err, "instances[%" PRIu32 "]: ", row);
+        }
+        must(index < p->method->input_count);
+        TRY(call_read_row(p, call_find_leaf(p->method, index), row));
+    }
+}
+
+static enum status read_rows(struct predict_parser *r)
+{
+    struct call_parser *p = &r->p;
+    uint32_t rows = 0;
+    TRY(json_array(&p->in, p->err));
+    while (true) {
+        TRY(json_element(&p->in, p->err));
+        if (p->in.is_closed) {
+            break;
+        }
+        TRY(read_row(r, rows));
+        rows++;
+    }
+    for (uint32_t i = 0; i < p->method->input_count; i++) {
+        if (p->leaves[i].item_count > 0) {
+            TRY(call_finish_rows(p, call_find_leaf(p->method, i), rows));
+        }
+    }
+    return ST_OK;
+}
+
+/* Does the object at |at| begin with |word| as its key? */
+static bool has_key(struct span at, const char *word)
+{
+    size_t i = 1, len = strlen(word);
+    while (i < at.len &&
+           (at.ptr[i] == ' ' || at.ptr[i] == '\t' || at.ptr[i] == '\n' || at.ptr[i] == '\r')) {
+        i++;
+    }
+    return in_range(i, len + 2, at.len) && at.ptr[i] == '"' &&
+           memcmp(at.ptr + i + 1, word, len) == 0 && at.ptr[i + 1 + len] == '"';
+}
+
+/* Are the elements of the array that comes next objects by name? A file is an object, too. */
+static bool has_named_rows(struct predict_parser *r)
+{
+    const struct json *in = &r->p.in;
+    uint32_t index, count;
+    if (json_peek(&r->p.in) != JSON_ARRAY || call_first_of_array(in) != '{') {
+        return false;
+    }
+    if (!find_only(r->p.method, &index, &count) || r->p.method->inputs[index].medium != CALL_FILE) {
+        return true;
+    }
+    const uint8_t *at = memchr(in->at, '{', (size_t)(in->end - in->at));
+    struct span rest = span_of(at, (size_t)(in->end - at));
+    return !has_key(rest, "b64") && !has_key(rest, "base64") && !has_key(rest, "binary_data_size");
 }
 
 static enum status read_named_inputs(struct predict_parser *r)
@@ -86,7 +168,9 @@ static enum status read_member(struct predict_parser *r, const struct json_strin
     r->has_values = true;
     *are_rows = !is_column;
     p->in.indexed_depth = JSON_LEVELS_MAX;
-    TRY(is_column && json_peek(&p->in) == JSON_OBJECT ? read_named_inputs(r) : read_only_input(r));
+    TRY(is_column && json_peek(&p->in) == JSON_OBJECT ? read_named_inputs(r)
+        : !is_column && has_named_rows(r)             ? read_rows(r)
+                                                      : read_only_input(r));
     p->in.indexed_depth = 0;
     return ST_OK;
 }

@@ -4,6 +4,7 @@
  * (https://kserve.github.io/website/latest/modelserving/data_plane/v1_protocol/):
  *
  *     {"instances": [[1, 2], [3, 4]]}                  rows of the only input
+ *     {"instances": [{"a": [1, 2], "b": 0}, ...]}      rows of several inputs by name
  *     {"inputs": {"a": [[1, 2]], "b": [[0, 1]]}}       whole inputs by name, or the only one
  *     {"predictions": [[1, 3]]}
  *

@@ -4,11 +4,15 @@
 
 usage: run_predict.py, with top_srcdir and top_builddir in the environment.
 """
+import base64
 import json
 import sys
+import tempfile
 
+from run_console import media_models, scene_png
 from run_daemon import ADD, DIGITS
 from run_http import MODELS, Client, Daemon, Report, build_request, expect
+from run_media import missing_library
 
 ROW = [[[i * 8.0 + j for j in range(8)] for i in range(8)]]
 
@@ -52,6 +56,73 @@ def columns():
         a, b = [[1, 2, 3], [4, 5, 6]], [[1, 1, 1], [2, 2, 2]]
         expect("predict", ask(client, "add", {"inputs": {"input_1": b, "input_0": a}}), 200)
         expect("sum", json.loads(client.body)["predictions"], [[2, 3, 4], [6, 7, 8]])
+
+
+def named_rows():
+    """Rows of several inputs by name, and of one: TensorFlow Serving's row format."""
+    with Daemon([ADD, DIGITS, str(MODELS / "keywords.pte")]) as daemon:
+        client = Client(daemon.port)
+        instances = [{"input_0": [1, 2, 3], "input_1": [1, 1, 1]},
+                     {"input_1": [2, 2, 2], "input_0": [4, 5, "NaN"]}]
+        expect("predict", ask(client, "add", {"instances": instances}), 200)
+        expect("sum", json.loads(client.body)["predictions"], [[2, 3, 4], [6, 7, "NaN"]])
+        wanted = result(client, "digits", {"args": [[ROW, ROW]]})
+        expect("one input", ask(client, "digits", {"instances": [{"input_0": ROW}] * 2}), 200)
+        expect("rows", json.loads(client.body)["predictions"], wanted)
+        row = {"input_0": [1, 2, 3, 4], "ids": 1, "positions": 0, "mask": True,
+               "features.image": [[1, 2], [3, 4]], "features.scales.0": 1, "features.scales.1": 2}
+        expect("columns", ask(client, "keywords", {
+            "inputs": {name: [value] * 4 for name, value in row.items()}}), 200)
+        wanted = json.loads(client.body)["predictions"]["logits"]
+        expect("numbers as rows", ask(client, "keywords", {"instances": [row] * 4}), 200)
+        found = json.loads(client.body)["predictions"]
+        expect("the same rows", [entry["logits"] for entry in found], wanted)
+        for body, text in (
+                ([{"input_0": [1, 2, 3]}] * 2, "args[1]: missing"),
+                ([{"input_0": [1, 2, 3], "input_1": [1, 1, 1]}, {"input_0": [1, 2, 3]}],
+                 "args[1]: expected 2 rows, got 1"),
+                ([{"input_0": [1, 2, 3]}, {"input_0": [1, 2, 3], "input_1": [1, 1, 1]}],
+                 "instances[1][\"input_1\"]: an earlier row lacks this input"),
+                ([{"input_0": [1, 2, 3]}, {"input_0": [1, 2]}],
+                 "instances[1][\"input_0\"]: expected the shape of the first row, got [2]"),
+                ([{"input_0": [[1], [2, 3]]}], "args[0][0][1]: "),
+                ([{"input_0": [1, 2, 3], "input_1": [1, "x", 1]},
+                  {"input_0": [1, 2, 3], "input_1": [1, 1, 1]}], "args[1][0][1]"),
+                ([{"input_0": {"a": 1}}],
+                 'instances[0]["input_0"]: expected a row of float32[2,3], got an object'),
+                ([{"input_0": [1, 2, 3], "input_1": [1, 1, 1]}] * 3,
+                 "args[0]: expected float32[2,3], got shape [3,3]"),
+                ([{"nope": 1}], "instances[0]: "), ([{}], "missing"),
+                ([{"input_0": [1, 2, 3]}, 5], "expected an object")):
+            expect(str(body), ask(client, "add", {"instances": body}, text), 400)
+        expect("twice", ask(client, "add", b'{"instances":[{"input_0":[1,2,3],"input_0":[1]}]}'),
+               400)
+        expect("goes on", ask(client, "digits", {"instances": [ROW]}), 200)
+
+
+def media_rows():
+    """A text needs no mask; files and texts are rows, too, by name or alone."""
+    if missing_library():
+        print(f"skipped: files and texts, lib{missing_library()} is not installed")
+        return
+    with tempfile.TemporaryDirectory() as folder, Daemon(media_models(folder)) as daemon:
+        client = Client(daemon.port)
+        wanted = result(client, "enc", {"kwargs": {"input_ids": "red green"}})[
+            "last_hidden_state"]
+        for body in ({"instances": ["red green"]}, {"inputs": "red green"},
+                     {"instances": [{"input_ids": "red green"}]}):
+            expect("texts", ask(client, "enc", body), 200)
+            expect("the same", json.loads(client.body)["predictions"], wanted)
+        picture = {"b64": base64.b64encode(scene_png()).decode()}
+        expect("files", ask(client, "digits", {"instances": [picture, picture]}), 200)
+        wanted = json.loads(client.body)["predictions"]
+        for row in (picture, picture["b64"]):
+            expect("files", ask(client, "digits", {"instances": [{"image": row}] * 2}), 200)
+            expect("the same files", json.loads(client.body)["predictions"], wanted)
+        pixels = [[[0] * 8] * 8]
+        for rows_, text in (([{"image": pixels}, {"image": picture}], "a file or a text behind"),
+                            ([{"image": picture}, {"image": pixels}], "numbers behind files")):
+            expect("mixed", ask(client, "digits", {"instances": rows_}, text), 400)
 
 
 def refusals():
@@ -116,7 +187,7 @@ def models():
         expect("unknown", client.answer(), 404)
 
 
-CHECKS = (rows, columns, refusals, several_outputs, models)
+CHECKS = (rows, columns, named_rows, media_rows, refusals, several_outputs, models)
 
 
 def main():
