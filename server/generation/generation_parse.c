@@ -28,11 +28,22 @@ int generation_parse_find(struct request *request)
     return status == ST_OK ? 200 : status == ST_NOT_FOUND ? 404 : 503;
 }
 
+static bool is_language_model(const struct model *model)
+{
+    return model->generator != NULL;
+}
+
 static enum status find_model(struct request *request, struct generation *generation,
                               struct error *err)
 {
     struct infer_call *call = &request->infer.call;
+    char only[MODEL_NAME_MAX + 1];
     const char *name = generation->ask.model ? generation->ask.model : request->match.model;
+    if (!call->model && !*name) {
+        TRY(runs_find_only(request, is_language_model, "language model", "language-models.md", only,
+                           err));
+        name = only;
+    }
     if (!call->model) {
         TRY(infer_find_model(request, call, name, request->match.version, err));
     }

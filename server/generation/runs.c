@@ -4,6 +4,8 @@
 #include "server/generation/runs.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "runtime/call/invocation.h"
@@ -11,6 +13,28 @@
 #include "runtime/sched/sequence.h"
 #include "server/request/request.h"
 #include "server/serving/serving.h"
+
+enum status runs_find_only(struct request *request, bool (*can_answer)(const struct model *model),
+                           const char *what, const char *page, char out_name[MODEL_NAME_MAX + 1],
+                           struct error *err)
+{
+    OBJ_CHECK(request, REQUEST_MAGIC);
+    struct repository_index *index = repository_ref_index(&request->serving->repository);
+    uint32_t count = 0;
+    out_name[0] = '\0';
+    for (uint32_t i = 0; i < index->count; i++) {
+        const struct model *model = index->models[i];
+        if (model_is_ready(model) && can_answer(model)) {
+            count += strcmp(out_name, model->name) != 0; /* versions follow each other */
+            snprintf(out_name, MODEL_NAME_MAX + 1, "%s", model->name);
+        }
+    }
+    repository_unref_index(index);
+    return count == 1  ? ST_OK
+           : count > 1 ? error_set(err, ST_INVALID, "model is missing: several could answer")
+                       : error_set(err, ST_NOT_FOUND,
+                                   "model is missing: no %s is loaded, see docs/%s", what, page);
+}
 
 void runs_add_times(struct runs_times *times, const struct rt_sched_job *job)
 {

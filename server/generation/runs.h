@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Common to requests of many calls: the times of these calls, and a sequence that no client can
- * name. */
+/* Common to requests of many calls: the model of those that name none, the times of these calls,
+ * and a sequence that no client can name. */
 #ifndef PTED_SERVER_GENERATION_RUNS_H
 #define PTED_SERVER_GENERATION_RUNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
 #include "runtime/sched/sched.h"
+#include "server/infer/infer.h"
 
 struct infer_call;
+struct model;
 struct request;
+
+/*
+ * The model of a request that names none: the only one that |can_answer|, whose name goes to
+ * |out_name|. ST_INVALID: there are several; ST_NOT_FOUND: none; |what| and |page| of docs/ are for
+ * these messages. Models that are only listed do not count. Any thread.
+ */
+MUST_CHECK enum status runs_find_only(struct request *request,
+                                      bool (*can_answer)(const struct model *model),
+                                      const char *what, const char *page,
+                                      char out_name[MODEL_NAME_MAX + 1], struct error *err);
 
 /* Of all calls so far. The loop's. */
 struct runs_times {

@@ -149,9 +149,6 @@ enum status speech_ask_parse(struct span content_type, struct span body, struct 
     if (out->file.len == 0) {
         return error_set(err, ST_INVALID, "file is missing or empty");
     }
-    if (out->model[0] == '\0') {
-        return error_set(err, ST_INVALID, "model is missing");
-    }
     bool is_text = out->form == SPEECH_JSON || out->form == SPEECH_TEXT;
     return is_text || !out->is_stream
                ? ST_OK

@@ -35,9 +35,18 @@ static enum status transcription_new(struct request *request, struct error *err)
     return ST_OK;
 }
 
+static bool is_speech_model(const struct model *model)
+{
+    return model->transcriber != NULL;
+}
+
 static enum status find_model(struct request *request, struct transcription *t, struct error *err)
 {
     struct infer_call *call = &request->infer.call;
+    if (t->ask.model[0] == '\0') {
+        TRY(runs_find_only(request, is_speech_model, "speech model", "speech.md", t->ask.model,
+                           err));
+    }
     TRY(infer_find_model(request, call, t->ask.model, 0, err));
     t->transcriber = call->model->transcriber;
     snprintf(request->match.model, sizeof(request->match.model), "%s", call->model->name);

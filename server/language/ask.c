@@ -717,9 +717,6 @@ static enum status check(struct reader *r)
     if (is_chat ? ask->messages.len == 0 : ask->prompt_count == 0) {
         return error_set(r->err, ST_INVALID, "%s is missing or empty", needed);
     }
-    if (ask->form != ASK_GENERATE && !ask->model) {
-        return error_set(r->err, ST_INVALID, "model is missing");
-    }
     if (is_chat && ask->top_count > 0 && !ask->wants_logprobs) {
         return error_set(r->err, ST_INVALID, "top_logprobs: expected logprobs to be true");
     }

@@ -43,7 +43,7 @@ struct ask_prompt {
 /* Everything is in the arena or borrows from the body. */
 struct ask {
     enum ask_form form;
-    const char *model; /* NULL: the target names it */
+    const char *model; /* NULL: the target names it, or it is the only one */
     struct span id;    /* of a request to generate, to be repeated */
     struct ask_prompt *prompts;
     uint32_t prompt_count;

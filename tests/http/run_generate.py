@@ -719,6 +719,26 @@ def format_crowd():
         wait_idle(client)
 
 
+def model_left_out():
+    """A request without a model is for the only one that can answer."""
+    forms = (("/v1/completions", {"prompt": "x", "max_tokens": 2}),
+             ("/v1/chat/completions", {"messages": HELLO, "max_tokens": 2}),
+             ("/v1/responses", {"input": "x", "max_output_tokens": 16, "model": None}))
+    with Daemon([*CHAT, "--model", f"add={ADD}"]) as daemon:
+        client = Client(daemon.port)
+        for path, body in forms:
+            expect(path, ask(client, path, body)["model"], "chat")
+    for models, status, text in (
+            ([*CHAT, "--model", f"other={FOLDER / 'model.pte'}"], 400,
+             "model is missing: several could answer"),
+            ([ADD], 404, "model is missing: no language model is loaded")):
+        with Daemon(models) as daemon:
+            client = Client(daemon.port)
+            for path, body in forms:
+                expect(path, post(client, path, body), status)
+                expect("why", text in json.loads(client.body)["error"]["message"], True)
+
+
 def refusals():
     """Each mistake has its error, in OpenAI's form, and the daemon goes on."""
     ids = [5] * CONTEXT
@@ -727,7 +747,6 @@ def refusals():
         for path, body, status, text in (
                 ("completions", {"model": "nope", "prompt": "x"}, 404, "no model 'nope'"),
                 ("completions", {"model": "add", "prompt": "x"}, 400, "no language model"),
-                ("completions", {"prompt": "x"}, 400, "model is missing"),
                 ("completions", {"model": "chat"}, 400, "prompt is missing"),
                 ("completions", {"model": "chat", "prompt": ""}, 400, "no tokens"),
                 ("completions", {"model": "chat", "prompt": []}, 400, "missing or empty"),
@@ -1149,8 +1168,8 @@ def logs():
 
 CHECKS = (golden, same_as_calls, prefill, characters, sampling, ends, logprobs, models, tools,
           forced_calls, heavy_masks, large_walks, formats, rules, format_crowd, refusals,
-          other_words, odd_templates, template_values, leaving, broken_streams, slow_readers, crowd,
-          limits, growing_answers, total_time, logs)
+          model_left_out, other_words, odd_templates, template_values, leaving, broken_streams,
+          slow_readers, crowd, limits, growing_answers, total_time, logs)
 
 
 def main():
