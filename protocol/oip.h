@@ -78,6 +78,7 @@ struct oip_parameters {
     bool has_nan;              /* the request says how NaN and the infinities are written */
     enum number_nan nan;
     uint64_t priority, timeout_us;
+    bool has_top_k;     /* the request says how many classes */
     uint32_t top_k;     /* classes in place of scores, so many of each row; 0: no classes */
     bool wants_tensors; /* "answer": false, numbers where there is an answer for people */
     struct oip_parameter *others; /* in the arena */

@@ -142,10 +142,11 @@ static enum status read_top_k(const struct oip_reader *r, struct oip_parameters 
 {
     uint64_t count;
     TRY(json_read_u64(r->in, &count, r->err));
-    if (count == 0 || count > OIP_CLASSES_MAX) {
-        return json_fail(r->in, r->err, ST_INVALID, "expected 1 to %d classes, got %" PRIu64,
+    if (count > OIP_CLASSES_MAX) {
+        return json_fail(r->in, r->err, ST_INVALID, "expected 0 to %d classes, got %" PRIu64,
                          OIP_CLASSES_MAX, count);
     }
+    out->has_top_k = true;
     out->top_k = (uint32_t)count;
     return ST_OK;
 }

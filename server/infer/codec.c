@@ -88,8 +88,10 @@ enum status codec_put_scalar(struct infer_call *call, enum rt_io_kind kind, uint
 
 void codec_take_query(const struct request *request, struct oip_parameters *parameters)
 {
-    parameters->top_k =
-        query_has(&request->query, QUERY_TOP_K) ? request->query.top_k : parameters->top_k;
+    if (query_has(&request->query, QUERY_TOP_K)) {
+        parameters->has_top_k = true;
+        parameters->top_k = request->query.top_k;
+    }
 }
 
 enum status codec_name_none(const struct infer_call *call, uint32_t index, const char *behind,

@@ -373,8 +373,7 @@ static bool has_classes(const struct model_io *io)
 /* If nobody says how many classes, or that there are to be none. */
 static void choose_unasked(const struct request *request, struct infer_call *call)
 {
-    if (call->parameters->top_k || wants_binary(request, call) ||
-        query_has(&request->query, QUERY_TOP_K)) {
+    if (call->parameters->has_top_k || wants_binary(request, call)) {
         return;
     }
     for (size_t i = 0; i < call->output_count; i++) {

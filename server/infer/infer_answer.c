@@ -35,7 +35,10 @@ void infer_answer_choose(struct infer_call *call)
             continue;
         }
         if (answer->kind == ANSWER_CLASSES) {
-            output->class_count = output->class_count ? output->class_count : answer->class_count;
+            bool has_none = call->parameters->has_top_k && call->parameters->top_k == 0;
+            output->class_count = output->class_count ? output->class_count
+                                  : has_none          ? 0
+                                                      : answer->class_count;
             continue;
         }
         output->is_answer = true;

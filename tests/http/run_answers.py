@@ -338,6 +338,23 @@ def test_classes_and_softmax():
         close("infer without it", answer["outputs"][0]["data"][0], case["softmax"][0], 1e-5)
 
 
+def test_top_k_of_zero():
+    """No classes: the scores, however it is said, and whatever the card's answer is."""
+    form_of_scores = {"name": "scores", "labels": [f"class {i}" for i in range(10)]}
+    for outputs in ([form_of_scores], [{**form_of_scores, "answer": {"classes": 3}}]):
+        with folder_of("answers", answers=card_of(scores=outputs)) as folder, \
+                serve(folder) as daemon:
+            given = [CASES["scores"]["given"]]
+            wanted = result_of(daemon.port, "scores", given, answer=False)
+            expect("parameter", result_of(daemon.port, "scores", given, top_k=0), wanted)
+            status, answer = ask(daemon.port, "/v2/models/answers.scores/call?top_k=0",
+                                 {"args": [given]})
+            expect("query", (status, answer["result"]), (200, wanted))
+            status, answer = ask(daemon.port, "/v2/models/answers.scores/call?top_k=0",
+                                 {"args": [given], "parameters": {"top_k": 2}})
+            expect("the query counts", (status, answer["result"]), (200, wanted))
+
+
 def test_top_k_of_boxes():
     with folder_of("answers", answers=card_of(joined=[boxes_of()])) as folder, \
             serve(folder) as daemon:
@@ -380,6 +397,18 @@ def test_picture_to_label():
             got = json.loads(client.body)["result"]
             expect("status", (status, len(got[0])), (200, count))
             expect("the same", got[0][:2], wanted[0])
+        for query, fields in (("?top_k=0", {}), ("", {"parameters": json.dumps({"top_k": 0})})):
+            kind = "multipart/form-data; boundary=xx" if fields else "image/png"
+            parts = [("image", png), *((name, text.encode()) for name, text in fields.items())]
+            body = b"".join(b'--xx\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+                            % (name.encode(), data) for name, data in parts) + b"--xx--\r\n"
+            client = Client(daemon.port)
+            client.send(build_request("POST", f"/v2/models/digits/call{query}",
+                                      body if fields else png, [f"Content-Type: {kind}"]))
+            expect("scores", client.answer(), 200)
+            expect("numbers", [type(item) for item in json.loads(client.body)["result"][0]],
+                   [float] * 10)
+            client.close()
 
 
 def test_picture_to_steps():
@@ -727,7 +756,7 @@ TESTS = [test_boxes_in_one_tensor, test_forms_and_limits, test_classes_that_the_
          test_numbers_that_are_no_scores,
          test_background_is_nothing, test_hostile_boxes, test_map, test_map_in_the_protocol,
          test_json_in_the_protocol, test_metadata, test_text, test_classes_and_softmax,
-         test_top_k_of_boxes, test_picture_to_label,
+         test_top_k_of_zero, test_top_k_of_boxes, test_picture_to_label,
          test_picture_to_steps,
          test_boxes_in_the_picture_sent, test_boxes_of_turned_pictures, test_boxes_of_a_tensor,
          test_maps_in_the_picture_sent, test_a_map_too_large, test_memory_of_maps,

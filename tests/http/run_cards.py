@@ -168,7 +168,7 @@ def calls():
         expect("all", len(call(port, 1000, args=[picture()])[1]["result"][0]), 10)
         expect("without labels", call(port, 1, model="add", args=[one, two])[1]["result"],
                [[{"index": 0, "score": 3.0}]] * 2)
-        for bad in (0, -1, 1.5, "1", 10 ** 9):
+        for bad in (-1, 1.5, "1", 10 ** 9):
             expect("bad", call(port, bad, args=[picture()])[0], 400)
         status, answer = ask(port, "/v2/batch", [
             {"model_name": "digits", "kwargs": {"image": picture()}, "parameters": {"top_k": 1}}])
