@@ -23,6 +23,7 @@ Works with ExecuTorch 1.4.1 as PyPI has it. `pte card --check CARD FILE` compare
 import inspect
 import json
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -240,6 +241,17 @@ class Recorder(torch.fx.Interpreter):
                 self.values[f"output_{i}"] = value
 
 
+@contextmanager
+def unchanged(module):
+    """What is called within does not change the state of |module|."""
+    kept = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    try:
+        yield
+    finally:
+        for name, buffer in module.named_buffers():
+            buffer.copy_(kept[name])
+
+
 def record(module, args, path, kwargs=None):
     """Writes what PyTorch computes for a call at |path|, which ends in .npz, for `pte compare`.
 
@@ -262,10 +274,12 @@ def record(module, args, path, kwargs=None):
     inputs = {f"input_{i}": leaf_array(leaf) for i, leaf in enumerate(leaves)}
     inputs = {name: value.copy() for name, value in inputs.items() if value is not None}
     with torch.no_grad():
-        recorder = Recorder(torch.export.export(module, args, kwargs).module())
-        copies = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        recorder.run(*copies, enable_io_processing=False)
-        recorder.add_results(pytree.tree_leaves(module(*args, **kwargs)))
+        with unchanged(module):
+            recorder = Recorder(torch.export.export(module, args, kwargs).module())
+            copies = [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+            recorder.run(*copies, enable_io_processing=False)
+        with unchanged(module):
+            recorder.add_results(pytree.tree_leaves(module(*args, **kwargs)))
     edges = numpy.array(recorder.edges, dtype=numpy.int64).reshape(-1, 2)
     numpy.savez(path, **inputs, **recorder.values, **{EDGES: edges})
     return list(recorder.values)
