@@ -15,6 +15,7 @@ from torch import nn
 
 ROWS = torch.export.Dim("n", min=1, max=16)
 LENGTH = torch.export.Dim("length", min=2, max=16000)
+HEIGHT, WIDTH = torch.export.Dim("h", min=1, max=30), torch.export.Dim("w", min=1, max=40)
 FRAMES = torch.export.Dim("frames", min=2, max=100)
 
 
@@ -32,6 +33,13 @@ class Sums(nn.Module):
         return picture.to(torch.float32).sum(dim=(1, 2, 3)) + sound.sum(dim=1) + bias
 
 
+class Brightest(nn.Module):
+    """The channel with the largest number, of each pixel."""
+
+    def forward(self, x):
+        return x.argmax(1)
+
+
 def export(module, tensors, dims):
     return torch.export.export(module, tensors, dynamic_shapes=dims, strict=True)
 
@@ -46,9 +54,13 @@ def main():
         "sums": export(Sums(), (torch.zeros(2, 2, 2, 3, dtype=torch.uint8), torch.zeros(2, 160),
                                 torch.zeros(1)), ({0: ROWS}, {0: ROWS}, None)),
     }
+    varying = {0: ROWS, 2: HEIGHT, 3: WIDTH}
+    sizes = {"forward": export(Same(), (torch.zeros(2, 3, 4, 6),), (varying,)),
+             "map": export(Brightest(), (torch.zeros(2, 3, 4, 6),), (varying,))}
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pte").write_bytes(to_edge(methods).to_executorch().buffer)
+    (folder / "sizes.pte").write_bytes(to_edge(sizes).to_executorch().buffer)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,13 @@ enum status rt_invocation_input(struct rt_invocation *inv, uint32_t index, enum 
     return ST_OK;
 }
 
+const struct shape *rt_invocation_input_shape(const struct rt_invocation *inv, uint32_t index)
+{
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    bool is_tensor = rt_method_input(inv->method, index)->kind == RT_IO_TENSOR;
+    return is_tensor && inv->inputs[index].shape.rank > 0 ? &inv->inputs[index].shape : NULL;
+}
+
 /* A box of all elements of |given|, to be written packed; counted from its lowest element. */
 static struct rt_copy packing_copy(const struct rt_buffer_desc *given)
 {

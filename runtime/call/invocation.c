@@ -240,6 +240,9 @@ void rt_invocation_free(struct rt_invocation *inv)
     struct rt_method *method = inv->method;
     struct rt_program *program = method->program;
     release_inputs(inv);
+    for (uint32_t i = 0; i < rt_method_input_count(inv->method); i++) {
+        inv->inputs[i].shape = (struct shape){.rank = 0};
+    }
     release_waits(inv);
     rt_invocation_release_results(inv);
     hal_semaphore_unref(inv->finished);

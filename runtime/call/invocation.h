@@ -85,6 +85,11 @@ MUST_CHECK enum status rt_invocation_input(struct rt_invocation *invocation, uin
                                            enum dtype dtype, const struct shape *shape,
                                            void **out_ptr, struct error *err);
 
+/* The shape of input |index|, a tensor that the call has had from its filling on and that is no
+ * scalar; else NULL. */
+const struct shape *rt_invocation_input_shape(const struct rt_invocation *invocation,
+                                              uint32_t index);
+
 /*
  * The same for a tensor that already is in memory: packed, permuted or strided, aligned or not, of
  * this device or of another. The oracle (runtime/program/oracle.h) decides: the tensor is used in

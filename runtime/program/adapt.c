@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -60,6 +61,43 @@ static bool is_channel_count(int64_t count)
     return count == 1 || count == 3 || count == 4;
 }
 
+/* Does the graph take its bounds, but halves for the dims |first| to |last| of input |value|? */
+static bool takes_halves(struct rt_graph *graph, uint32_t value, uint32_t first, uint32_t last)
+{
+    struct rt_dims *dims = &graph->dims;
+    struct error ignored;
+    int64_t *values = calloc((size_t)dims->expr_count + 1, sizeof(*values));
+    for (uint32_t i = 1; values && i < dims->expr_count; i++) {
+        const struct rt_expr *e = &dims->exprs[i];
+        values[i] = e->kind == RT_EXPR_SYMBOL && e->hi <= UINT32_MAX ? e->hi : 1;
+    }
+    for (uint32_t dim = first; values && dim <= last; dim++) {
+        struct rt_dim has = rt_dim_resolve(dims, graph->values[value].dims[dim]);
+        values[has.expr] = has.expr ? (has.value + 1) / 2 : 0;
+    }
+    bool takes = values && rt_dims_eval(dims, values, &ignored) == ST_OK;
+    free(values);
+    return takes;
+}
+
+/* A file that has any dims which vary does not say which: the sizes that the program computes
+ * decide. Alone, or both sides of the picture together. */
+bool rt_adapt_varies(const struct rt_method *method, uint32_t index, uint32_t dim)
+{
+    const struct rt_io *io = &method->inputs[index];
+    if (!(io->dynamic_dims >> dim & 1) || io->shape.dims[dim] < 2 ||
+        method->code.block_count != 1) {
+        return false;
+    }
+    struct rt_graph *graph = &method->code.blocks[0]->graph;
+    uint32_t value = graph->inputs[index];
+    bool is_free = !rt_dim_is_const(rt_dim_resolve(&graph->dims, graph->values[value].dims[dim]));
+    uint32_t other = dim + 1 < io->shape.rank && io->shape.dims[dim + 1] > 4 ? dim + 1 : dim;
+    return is_free &&
+           (takes_halves(graph, value, dim, dim) || takes_halves(graph, value, dim, other) ||
+            takes_halves(graph, value, dim - 1, dim));
+}
+
 enum status rt_adapt_find_pixels(const struct rt_method *method, uint32_t index,
                                  struct rt_pixels *out, struct error *err)
 {
@@ -81,6 +119,8 @@ enum status rt_adapt_find_pixels(const struct rt_method *method, uint32_t index,
     }
     bool is_float = has_type(io->dtype, float_types);
     *out = (struct rt_pixels){
+        .has_any_height = rt_adapt_varies(method, index, at),
+        .has_any_width = rt_adapt_varies(method, index, at + 1),
         .height = (uint32_t)dims[at],
         .width = (uint32_t)dims[at + 1],
         .channels = (uint32_t)dims[is_nchw ? 1 : 3],
@@ -129,8 +169,10 @@ static enum status fix_dims(struct rt_graph *graph, uint32_t value, const struct
 {
     struct places at = places_of(pixels);
     TRY(fix_dim(graph, value, at.channels, pixels->channels, "channels", err));
-    TRY(fix_dim(graph, value, at.height, pixels->height, "height", err));
-    return fix_dim(graph, value, at.width, pixels->width, "width", err);
+    TRY(pixels->has_any_height ? ST_OK
+                               : fix_dim(graph, value, at.height, pixels->height, "height", err));
+    return pixels->has_any_width ? ST_OK
+                                 : fix_dim(graph, value, at.width, pixels->width, "width", err);
 }
 
 /* A number for each channel, as a constant on the method's device. */
@@ -299,8 +341,12 @@ static enum status replace_input(struct rt_method *method, uint32_t index,
     uint32_t before = graph->inputs[index];
     enum dtype dtype = graph->values[before].dtype;
     TRY(fix_dims(graph, before, pixels, err));
-    const struct rt_dim dims[] = {graph->values[before].dims[0], rt_dim_of(pixels->height),
-                                  rt_dim_of(pixels->width), rt_dim_of(pixels->channels)};
+    struct places at = places_of(pixels);
+    const struct rt_dim *has = graph->values[before].dims;
+    const struct rt_dim dims[] = {
+        has[0], pixels->has_any_height ? has[at.height] : rt_dim_of(pixels->height),
+        pixels->has_any_width ? has[at.width] : rt_dim_of(pixels->width),
+        rt_dim_of(pixels->channels)};
     uint32_t given = rt_graph_tensor(graph, DT_U8, PIXEL_RANK, dims), made = given;
     TRY(rt_graph_check(graph, err));
     TRY(add_nodes(method, graph, pixels, dtype, &made, err));

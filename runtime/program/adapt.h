@@ -37,7 +37,9 @@ typedef enum status rt_adapt_f(void *arg, struct rt_method *method, bool is_defa
  * limited to the range of the type; pixels that need no arithmetic stay as they are.
  */
 struct rt_pixels {
-    uint32_t height, width, channels; /* channels: at most RT_PIXEL_CHANNELS_MAX */
+    uint32_t height, width, channels;   /* channels: at most RT_PIXEL_CHANNELS_MAX */
+    bool has_any_height, has_any_width; /* the program's vary, and do so for pixels as well; the
+                                           others above are bounds */
     double scale;
     double mean[RT_PIXEL_CHANNELS_MAX], std[RT_PIXEL_CHANNELS_MAX]; /* in the program's order of
                                                                        channels; std is not 0 */
@@ -49,11 +51,15 @@ struct rt_pixels {
 /*
  * Where the channels of input |index| are, judged by its shape: 1, 3 or 4 in dim 1 (NCHW) or in
  * dim 3 (NHWC); NCHW where both would do. Fills height, width, channels with the upper bounds of
- * the program's dims, scale with 1/255 for floats and 1 for integers, and no mean. ST_UNSUPPORTED:
- * it takes no pixels; the text says what it takes.
+ * the program's dims, says which of them vary, fills scale with 1/255 for floats and 1 for
+ * integers, and no mean. ST_UNSUPPORTED: it takes no pixels; the text says what it takes.
  */
 MUST_CHECK enum status rt_adapt_find_pixels(const struct rt_method *method, uint32_t index,
                                             struct rt_pixels *out, struct error *err);
+
+/* Does dim |dim| of input |index| vary from call to call? What the file declares as varying may be
+ * settled by what the program computes. */
+bool rt_adapt_varies(const struct rt_method *method, uint32_t index, uint32_t dim);
 
 /*
  * Input |index| becomes pixels. ST_INVALID: the program's input has other dims or another number of

@@ -103,7 +103,8 @@ struct card_image {
     double mean[RT_PIXEL_CHANNELS_MAX], std[RT_PIXEL_CHANNELS_MAX];
     uint32_t mean_count, std_count; /* 0: not said; 1: of all channels */
     enum card_layout layout;
-    uint32_t height, width, channels; /* of the pixels, settled by card_apply() */
+    uint32_t height, width, channels; /* of the pixels, settled by card_apply(): bounds where ... */
+    bool has_any_height, has_any_width; /* ... they vary from call to call */
 };
 
 struct card_sound {

@@ -362,6 +362,21 @@ static enum status refuse(const struct card_io *io, const struct rt_io *is, cons
                      is->name, dtype_name(is->dtype), shape_print(&is->shape, shape));
 }
 
+/* The shorter side must be one that the program takes: each picture has two sides as long or
+ * longer. */
+static enum status check_varying(const struct rt_io *is, const struct card_io *io,
+                                 struct error *err)
+{
+    const struct card_image *image = &io->media.image;
+    const int64_t *dims = is->shape.dims;
+    return image->resize[0] <= dims[1] && image->resize[0] <= dims[2]
+               ? ST_OK
+               : card_fail(&io->media.place, err, ST_INVALID,
+                           "resize: the shorter side becomes %u, the program takes at most "
+                           "[%lld, %lld]",
+                           image->resize[0], (long long)dims[1], (long long)dims[2]);
+}
+
 /* Without a crop, a shorter side of another length than the program's fits no picture. */
 static enum status check_shorter(const struct rt_io *is, const struct card_io *io,
                                  struct error *err)
@@ -369,6 +384,9 @@ static enum status check_shorter(const struct rt_io *is, const struct card_io *i
     const struct card_image *image = &io->media.image;
     const int64_t *dims = is->shape.dims;
     bool is_open = image->resize[0] && image->fit == IMAGE_SHORTER && !image->crop[0];
+    if (is_open && (image->has_any_height || image->has_any_width)) {
+        return check_varying(is, io, err);
+    }
     return !is_open || image->resize[0] == (dims[1] < dims[2] ? dims[1] : dims[2])
                ? ST_OK
                : card_fail(&io->media.place, err, ST_INVALID,
@@ -396,6 +414,8 @@ static enum status apply_image(const struct rt_io *is, struct card_io *io, struc
         return card_fail(&io->media.place, err, ST_INVALID, "colors: the program has %u channel%s",
                          image->channels, image->channels == 1 ? "" : "s");
     }
+    image->has_any_height = is->dynamic_dims >> 1 & 1;
+    image->has_any_width = is->dynamic_dims >> 2 & 1;
     TRY(check_shorter(is, io, err));
     bool is_pair = image->resize[0] && image->fit != IMAGE_SHORTER;
     image->height = image->crop[0] ? image->crop[0] : is_pair ? image->resize[0] : 0;
@@ -416,7 +436,8 @@ bool card_find_doubt(const struct card_io *io, struct error *out)
     if (io->media.kind != MEDIUM_IMAGE) {
         return false;
     }
-    if (!image->crop[0] && (!image->resize[0] || is_shorter)) {
+    bool has_any = image->has_any_height && image->has_any_width;
+    if (!image->crop[0] && (!image->resize[0] || is_shorter) && !has_any) {
         card_fail(&io->media.place, out, ST_INVALID,
                   "only pictures %s %u x %u are taken; with a resize to [%u, %u], or with a "
                   "crop, all are",

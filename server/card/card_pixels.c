@@ -22,29 +22,29 @@ static enum status spread(const struct card_io *io, const char *what, const doub
     return ST_OK;
 }
 
-/* The sizes that "crop" or "resize" gives, where the program's vary. */
+/* The sizes that "crop" or "resize" gives, where the program's vary. Without them they still do. */
 static void take_sides(const struct card_image *image, struct rt_pixels *pixels)
 {
     bool is_pair = image->resize[0] && image->fit != IMAGE_SHORTER;
-    if (image->crop[0]) {
-        pixels->height = image->crop[0];
-        pixels->width = image->crop[1];
-    } else if (is_pair) {
-        pixels->height = image->resize[0];
-        pixels->width = image->resize[1];
+    if (image->crop[0] || is_pair) {
+        pixels->height = image->crop[0] ? image->crop[0] : image->resize[0];
+        pixels->width = image->crop[0] ? image->crop[1] : image->resize[1];
+        pixels->has_any_height = pixels->has_any_width = false;
     }
 }
 
 /* The program's dims, if the card says which they are. */
-static void take_layout(const struct card_image *image, const struct rt_io *io,
-                        struct rt_pixels *pixels)
+static void take_layout(const struct card_image *image, const struct rt_method *method,
+                        uint32_t index, struct rt_pixels *pixels)
 {
-    const int64_t *dims = io->shape.dims;
+    const int64_t *dims = rt_method_input(method, index)->shape.dims;
     if (image->layout != CARD_LAYOUT_UNSAID) {
         pixels->is_nhwc = image->layout == CARD_NHWC;
         pixels->channels = (uint32_t)dims[pixels->is_nhwc ? 3 : 1];
         pixels->height = (uint32_t)dims[pixels->is_nhwc ? 1 : 2];
         pixels->width = (uint32_t)dims[pixels->is_nhwc ? 2 : 3];
+        pixels->has_any_height = rt_adapt_varies(method, index, pixels->is_nhwc ? 1 : 2);
+        pixels->has_any_width = rt_adapt_varies(method, index, pixels->is_nhwc ? 2 : 3);
     }
 }
 
@@ -64,7 +64,7 @@ enum status card_adapt_media(struct rt_method *method, const struct card_io *io,
     if (rt_adapt_find_pixels(method, index, &pixels, err) != ST_OK) {
         return blame(io, err);
     }
-    take_layout(image, rt_method_input(method, index), &pixels);
+    take_layout(image, method, index, &pixels);
     take_sides(image, &pixels);
     pixels.is_reversed = image->colors == CARD_BGR;
     pixels.scale = image->has_scale ? image->scale : pixels.scale;

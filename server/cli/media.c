@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "protocol/json.h"
 #include "runtime/call/invocation.h"
@@ -98,6 +99,33 @@ static enum status make_places(struct cli_media *media, uint32_t index, uint32_t
     return *out ? ST_OK : arena_fail(&media->arena, "the pictures", err);
 }
 
+static enum status measure(const struct medium *medium, struct span file,
+                           struct medium_reader *reader, void *sides, size_t bytes,
+                           struct error *err)
+{
+    (void)bytes;
+    return medium_measure(medium, file, reader, sides, err);
+}
+
+/* Where the size of pictures varies, the first one has it, and the others must have it, too. */
+static enum status shape_rows(const struct medium *medium, const char *const *paths, uint32_t count,
+                              struct shape *out_shape, struct error *err)
+{
+    uint32_t first[2], sides[2];
+    bool is_known = medium_is_fixed(medium);
+    for (uint32_t i = 0; !is_known && i < count; i++) {
+        struct medium_reader reader = {.limits = &limits};
+        TRY(read_file(medium, paths[i], &reader, measure, sides, sizeof(sides), err));
+        if (medium_compare(i, sides, first, err) != ST_OK) {
+            err->code = ST_CORRUPT;
+            return error_prefix(err, "%s: ", paths[i]);
+        }
+        memcpy(first, sides, sizeof(first));
+    }
+    return is_known || count == 0 ? medium_shape(medium, count, 0, out_shape, err)
+                                  : medium_picture_shape(medium, count, first, out_shape, err);
+}
+
 static enum status set_rows(struct cli_call *call, const struct medium *medium,
                             const char *const *paths, uint32_t count, struct shape *out_shape,
                             struct error *err)
@@ -105,7 +133,7 @@ static enum status set_rows(struct cli_call *call, const struct medium *medium,
     struct image_place *places;
     void *memory;
     size_t bytes;
-    TRY(medium_shape(medium, count, 0, out_shape, err));
+    TRY(shape_rows(medium, paths, count, out_shape, err));
     TRY(rt_invocation_input(call->invocation, medium->input, medium->io->dtype, out_shape, &memory,
                             err));
     TRY(shape_bytes(out_shape, medium->io->dtype, &bytes, err));
@@ -195,8 +223,9 @@ enum status cli_media_set(struct cli_call *call, uint32_t index, const char *con
                        medium, err));
     }
     return (*medium)->kind == MEDIUM_TEXT ? set_texts(call, *medium, items, count, out_shape, err)
-           : medium_is_fixed(*medium)     ? set_rows(call, *medium, items, count, out_shape, err)
-                                          : set_sounds(call, *medium, items, count, out_shape, err);
+           : (*medium)->kind == MEDIUM_IMAGE || medium_is_fixed(*medium)
+               ? set_rows(call, *medium, items, count, out_shape, err)
+               : set_sounds(call, *medium, items, count, out_shape, err);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -222,7 +251,8 @@ static struct answer_source source_of(const struct cli_call *call, uint32_t inde
     const struct cli_media *media = &call->media;
     const struct answer_form *answer = cli_media_answer(call, index);
     const struct card_labels *labels = card_find_labels(call->card, call->method, index);
-    const struct card_io *picture = media->picture;
+    const struct shape *pixels =
+        media->picture ? rt_invocation_input_shape(call->invocation, media->picture->index) : NULL;
     return (struct answer_source){
         .answer = answer,
         .tensor = tensor_of(call, index),
@@ -230,8 +260,7 @@ static struct answer_source source_of(const struct cli_call *call, uint32_t inde
         .classes = tensor_of(call, answer->classes),
         .labels = labels ? labels->items : NULL,
         .label_count = labels ? labels->count : 0,
-        .pixels = {picture ? picture->media.image.height : 0,
-                   picture ? picture->media.image.width : 0},
+        .pixels = {pixels ? (uint32_t)pixels->dims[1] : 0, pixels ? (uint32_t)pixels->dims[2] : 0},
         .places = media->places,
         .place_count = media->place_count,
     };

@@ -83,6 +83,8 @@ static struct answer_source source_of(const struct infer_call *call,
 {
     const struct model_io *io = output->io;
     const struct medium *picture = call->model->picture;
+    const struct shape *pixels =
+        picture ? rt_invocation_input_shape(call->invocation, picture->input) : NULL;
     return (struct answer_source){
         .answer = io->answer,
         .tensor = tensor_of(call, io->index),
@@ -90,7 +92,7 @@ static struct answer_source source_of(const struct infer_call *call,
         .classes = tensor_of(call, io->answer->classes),
         .labels = io->labels,
         .label_count = io->label_count,
-        .pixels = {picture ? picture->image.height : 0, picture ? picture->image.width : 0},
+        .pixels = {pixels ? (uint32_t)pixels->dims[1] : 0, pixels ? (uint32_t)pixels->dims[2] : 0},
         .places = call->places,
         .place_count = call->place_count,
     };

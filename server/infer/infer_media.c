@@ -240,6 +240,48 @@ static enum status make_places(struct request *request, struct infer_call *call,
     return *out ? ST_OK : arena_fail(arena, "the request", err);
 }
 
+/* One item without its row, for what a head says. */
+static enum status measure(struct request *request, const struct medium *medium,
+                           const struct call_item *item, uint32_t out_sides[2], struct error *err)
+{
+    const struct medium_limits limits = limits_of(request);
+    const struct medium_account account = {take, give, request->infer.pool};
+    struct medium_reader reader = {.limits = &limits,
+                                   .account = &account,
+                                   .work = request->infer.media.work,
+                                   .work_max = work_piece_max(request, request->work.place)};
+    struct file file;
+    enum status status = open_file(item, &reader, &file, err);
+    if (status == ST_OK) {
+        status = medium_measure(medium, file.bytes, &reader, out_sides, err);
+    }
+    close_file(&file, &reader, item);
+    request->infer.media.wanted = reader.wanted;
+    request->infer.media.work = reader.work;
+    return status;
+}
+
+/* The shape of |count| pictures. Where their size varies, the first one has it, and the others must
+ * have it, too. */
+static enum status shape_rows(struct request *request, struct infer_call *call,
+                              const struct medium *medium, const struct call_item *items,
+                              uint32_t count, bool is_list, struct shape *out, struct error *err)
+{
+    uint32_t first[2], sides[2];
+    bool is_known = medium_is_fixed(medium);
+    for (uint32_t i = 0; !is_known && i < count; i++) {
+        if (measure(request, medium, &items[i], sides, err) != ST_OK ||
+            medium_compare(i, sides, first, err) != ST_OK) {
+            return place(call, medium->input, is_list, i, err);
+        }
+        memcpy(first, sides, sizeof(first));
+    }
+    enum status status = is_known || count == 0
+                             ? medium_shape(medium, count, 0, out, err)
+                             : medium_picture_shape(medium, count, first, out, err);
+    return status == ST_OK ? ST_OK : call->codec->name_input(call, medium->input, ": ", err);
+}
+
 static enum status decode_rows(struct request *request, struct infer_call *call,
                                const struct medium *medium, const struct call_item *items,
                                uint32_t count, bool is_list, struct error *err)
@@ -249,8 +291,8 @@ static enum status decode_rows(struct request *request, struct infer_call *call,
     void *memory;
     size_t bytes;
     bool is_alone = call == &request->infer.call;
-    if (medium_shape(medium, count, 0, &shape, err) != ST_OK ||
-        rt_invocation_input(call->invocation, medium->input, medium->io->dtype, &shape, &memory,
+    TRY(shape_rows(request, call, medium, items, count, is_list, &shape, err));
+    if (rt_invocation_input(call->invocation, medium->input, medium->io->dtype, &shape, &memory,
                             err) != ST_OK ||
         shape_bytes(&shape, medium->io->dtype, &bytes, err) != ST_OK) {
         return call->codec->name_input(call, medium->input, ": ", err);
@@ -412,7 +454,7 @@ enum status infer_media_decode(struct request *request, struct infer_call *call,
     infer_media_start(request);
     return medium->kind == MEDIUM_TEXT
                ? decode_texts(request, call, medium, items, count, is_list, err)
-           : medium_is_fixed(medium)
+           : medium->kind == MEDIUM_IMAGE || medium_is_fixed(medium)
                ? decode_rows(request, call, medium, items, count, is_list, err)
                : decode_sounds(request, call, medium, items, count, is_list, err);
 }

@@ -103,10 +103,12 @@ static enum status take_image(struct medium *medium, const struct card_image *sa
         .crop_width = said->crop[1],
         .fill = {said->fill[0], said->fill[1], said->fill[2]},
         .colors = said->colors == CARD_GRAY ? IMAGE_GRAY : IMAGE_RGB,
-        .height = said->height,
-        .width = said->width,
+        .height = said->has_any_height ? 0 : said->height,
+        .width = said->has_any_width ? 0 : said->width,
         .draft = said->is_draft,
     };
+    medium->sides_max[0] = said->height;
+    medium->sides_max[1] = said->width;
     must(image_form_channels(&medium->image) == said->channels);
     return image_load(err);
 }
@@ -213,7 +215,8 @@ enum status medium_new(struct rt_method *method, const struct card_io *said, con
 bool medium_is_fixed(const struct medium *medium)
 {
     OBJ_CHECK(medium, MEDIUM_MAGIC);
-    return medium->kind == MEDIUM_IMAGE || (medium->kind == MEDIUM_SOUND && medium->length > 0);
+    return medium->kind == MEDIUM_IMAGE ? medium->image.height && medium->image.width
+                                        : (medium->kind == MEDIUM_SOUND && medium->length > 0);
 }
 
 /* Of an input without a dim for rows: one row. */
@@ -241,11 +244,21 @@ enum status medium_shape(const struct medium *medium, int64_t rows, uint64_t len
         out->dims[0] = rows;
     }
     if (medium->kind == MEDIUM_IMAGE) {
-        out->dims[1] = medium->image.height;
-        out->dims[2] = medium->image.width;
+        out->dims[1] = medium->sides_max[0];
+        out->dims[2] = medium->sides_max[1];
     } else {
         uint64_t fixed = medium->kind == MEDIUM_TEXT ? medium->tokens : medium->length;
         out->dims[last] = (int64_t)(fixed ? fixed : length);
     }
+    return ST_OK;
+}
+
+enum status medium_picture_shape(const struct medium *medium, int64_t rows, const uint32_t sides[2],
+                                 struct shape *out, struct error *err)
+{
+    must(medium->kind == MEDIUM_IMAGE);
+    TRY(medium_shape(medium, rows, 0, out, err));
+    out->dims[1] = sides[0];
+    out->dims[2] = sides[1];
     return ST_OK;
 }

@@ -48,7 +48,8 @@ struct medium {
     uint32_t input;          /* raw index */
     const struct rt_io *io;  /* of the method; borrowed */
     struct medium *base;     /* of medium_relay(): ref held, it owns the rest; or NULL */
-    struct image_form image; /* with |height| and |width| */
+    struct image_form image; /* |height|, |width|: 0 where they vary from call to call */
+    uint32_t sides_max[2];   /* height and width of pictures; of varying ones the bounds */
     /* ---- sound ---- */
     uint32_t rate;
     struct log_mel *log_mel; /* owned; NULL: samples */
@@ -115,13 +116,30 @@ struct medium_reader {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Is the shape of the tensor known by the number of rows alone? Of texts never. */
+/* Is the shape of the tensor known by the number of rows alone? Of texts never, of pictures unless
+ * the program takes several sizes. */
 bool medium_is_fixed(const struct medium *medium);
 
 /* The shape of |rows| rows, which are |length| samples, frames or tokens long where that varies.
  * ST_INVALID: the program does not take so many rows, or none so long. */
 MUST_CHECK enum status medium_shape(const struct medium *medium, int64_t rows, uint64_t length,
                                     struct shape *out, struct error *err);
+
+/* The height and the width that the picture in |file| gets, which must not be read for that: all
+ * pictures of a call have one size. Errors as of image_open() and image_size(); ST_INVALID: the
+ * program does not take such large ones. */
+MUST_CHECK enum status medium_measure(const struct medium *medium, struct span file,
+                                      struct medium_reader *reader, uint32_t out_sides[2],
+                                      struct error *err);
+
+/* Does picture |index|, which has |sides|, fit to the first one, which has |first|? ST_INVALID. */
+MUST_CHECK enum status medium_compare(uint32_t index, const uint32_t sides[2],
+                                      const uint32_t first[2], struct error *err);
+
+/* The shape of |rows| pictures that have |sides|; otherwise as medium_shape(). */
+MUST_CHECK enum status medium_picture_shape(const struct medium *medium, int64_t rows,
+                                            const uint32_t sides[2], struct shape *out,
+                                            struct error *err);
 
 /* A picture, or a sound of a medium that is fixed: writes one row of |bytes| at |dst|. Errors as of
  * image_open() and sound_open(). */

@@ -55,6 +55,43 @@ static enum status read_pixels(const struct medium *medium, struct image *image,
     return status;
 }
 
+static enum status check_sides(const struct medium *medium, const uint32_t sides[2],
+                               struct error *err)
+{
+    const uint32_t *most = medium->sides_max;
+    return sides[0] <= most[0] && sides[1] <= most[1]
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "expected a picture that becomes at most %u x %u (height x width), got "
+                           "one that becomes %u x %u",
+                           most[0], most[1], sides[0], sides[1]);
+}
+
+enum status medium_measure(const struct medium *medium, struct span file,
+                           struct medium_reader *reader, uint32_t out_sides[2], struct error *err)
+{
+    OBJ_CHECK(medium, MEDIUM_MAGIC);
+    must(medium->kind == MEDIUM_IMAGE);
+    struct image *image;
+    TRY(image_open(file, &reader->limits->image, &image, err));
+    enum status status = image_size(image, &medium->image, &out_sides[0], &out_sides[1], err);
+    image_close(image);
+    TRY(status);
+    TRY(weigh(reader, file, 0, err));
+    return check_sides(medium, out_sides, err);
+}
+
+enum status medium_compare(uint32_t index, const uint32_t sides[2], const uint32_t first[2],
+                           struct error *err)
+{
+    return index == 0 || (sides[0] == first[0] && sides[1] == first[1])
+               ? ST_OK
+               : error_set(err, ST_INVALID,
+                           "expected a picture that becomes %u x %u (height x width), as the first "
+                           "one of the call, got one that becomes %u x %u",
+                           first[0], first[1], sides[0], sides[1]);
+}
+
 static enum status read_image(const struct medium *medium, struct span file,
                               struct medium_reader *reader, void *dst, size_t bytes,
                               struct error *err)
@@ -152,7 +189,7 @@ enum status medium_read(const struct medium *medium, struct span file, struct me
                         void *dst, size_t bytes, struct error *err)
 {
     OBJ_CHECK(medium, MEDIUM_MAGIC);
-    must(medium_is_fixed(medium));
+    must(medium->kind == MEDIUM_IMAGE || medium_is_fixed(medium));
     return medium->kind == MEDIUM_IMAGE ? read_image(medium, file, reader, dst, bytes, err)
                                         : read_sound(medium, file, reader, dst, err);
 }

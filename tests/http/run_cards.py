@@ -526,10 +526,9 @@ def check_finds_what_the_daemon_refuses():
         return {"inputs": [{"name": "image", "image": {"colors": "gray", **members}}]}
     with folder_of("digits") as folder:
         card, program = folder / "digits.card.json", str(folder / "digits.pte")
-        rows = ((image(resize=6), 65, "the shorter side becomes 6, the program takes [8, 8]"),
+        rows = ((image(resize=9), 65, "side becomes 9, the program takes at most [8, 8]"),
                 (image(resize=[9, 8]), 65, "height: expected at most 8, got 9"),
-                (image(), 0, "warning: digits.card.json:1:40: inputs[0].image: only pictures of"),
-                (image(resize=8), 0, "only pictures with the proportions of 8 x 8"),
+                (image(), 0, ""), (image(resize=6), 0, ""), (image(resize=8), 0, ""),
                 (image(resize=6, crop=8), 0, "the crop is larger than the shorter side"),
                 (image(resize=8, crop=8), 0, ""), (image(resize=[8, 8]), 0, ""),
                 (image(crop=8), 0, ""), (image(resize=8, fit="inside"), 0, ""))

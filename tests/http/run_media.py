@@ -154,6 +154,68 @@ def bodies():
                [{"resize": [2, 2], "fit": "stretch"}, {"rate": 1000}])
 
 
+def several_sizes():
+    """A program whose height and width vary gets pictures as they are: in each form of a request.
+    The pictures of one call have one size."""
+    methods = {"map": {"inputs": [{"name": "picture", "image": {"scale": 1, "resize": 10}}],
+                       "outputs": [{"name": "ground", "answer": {"map": {"picture": "sent"}}}]}}
+    card = {"inputs": [{"name": "picture", "image": {"scale": 1}}], "methods": methods}
+
+    def picture(height, width, seed=1):
+        return png(random.Random(seed).choices([(i, 2 * i, 255 - i) for i in range(100)],
+                                               k=height * width), width)
+
+    def planes(height, width, seed=1):
+        pixels = random.Random(seed).choices([(i, 2 * i, 255 - i) for i in range(100)],
+                                             k=height * width)
+        return [[[float(pixels[y * width + x][c]) for x in range(width)] for y in range(height)]
+                for c in range(3)]
+
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(MODELS / "media" / "sizes.pte", folder)
+        (Path(folder) / "sizes.card.json").write_text(json.dumps(card))
+        with Daemon(["--models", folder]) as daemon:
+            client = Client(daemon.port)
+            path = "/v2/models/sizes/call"
+            client.send(build_request("GET", "/v2/models/sizes", b""))
+            client.answer()
+            expect("metadata", json.loads(client.body)["inputs"][0]["shape"], [-1, -1, -1, 3])
+            for size in ((7, 11), (1, 1), (30, 40), (1, 40), (30, 1)):
+                answer = ask(client, path, picture(*size), "Content-Type: image/png")
+                expect(f"{size}", answer["result"], [planes(*size)])
+            two = [b64(picture(5, 9, seed)) for seed in (1, 2)]
+            wanted = [planes(5, 9, 1), planes(5, 9, 2)]
+            expect("rows", ask(client, path, {"args": [two]})["result"], wanted)
+            expect("predict", ask(client, "/v1/models/sizes:predict", {
+                "instances": [{"b64": file} for file in two]})["predictions"], wanted)
+            body = form(("picture", picture(5, 9, 1), True), ("picture", picture(5, 9, 2), True))
+            answer = ask(client, path, body, f"Content-Type: {FORM}")
+            expect("form", answer["result"], wanted)
+            answer = ask(client, "/v2/models/sizes/infer", {"inputs": [
+                {"name": "picture", "datatype": "BYTES", "shape": [2], "data": two}]})
+            expect("infer", answer["outputs"][0]["shape"], [2, 3, 5, 9])
+            calls = [{"model_name": "sizes", "args": [b64(picture(*size))]}
+                     for size in ((3, 4), (4, 3))]
+            answer = ask(client, "/v2/batch", calls)
+            expect("list", [one["result"] for one in answer],
+                   [[planes(3, 4)], [planes(4, 3)]])
+            tensor = {"dtype": "uint8", "shape": [1, 2, 3, 3], "fill": 7}
+            expect("pixels", flat(ask(client, path, {"args": [tensor]})["result"]), [7.0] * 18)
+            answer = ask(client, "/v2/models/sizes.map/call", picture(20, 26),
+                         "Content-Type: image/png")
+            ground = answer["result"][0]
+            expect("map", (ground["width"], ground["height"]), (26, 20))
+            expect("pixels of the map", sum(row["pixels"] for row in ground["classes"]), 520)
+            refuse(client, 400, "args[0][1]: expected a picture that becomes 5 x 9 (height x "
+                   "width), as the first one of the call, got one that becomes 9 x 5", path,
+                   {"args": [[two[0], b64(picture(9, 5))]]})
+            refuse(client, 400, "at most 30 x 40 (height x width), got one that becomes 31 x 40",
+                   path, picture(31, 40), "Content-Type: image/png")
+            refuse(client, 400, "PNG", path, picture(9, 9)[:20], "Content-Type: image/png")
+            refuse(client, 400, "at most 30 x 40", "/v2/models/sizes.map/call", picture(1, 9),
+                   "Content-Type: image/png")
+
+
 def json_forms():
     files = [b64(png(pixels_of(seed))) for seed in range(3)]
     with Media() as daemon:
@@ -567,7 +629,8 @@ def main():
         print(f"SKIP: lib{missing_library()} is not installed")
         return 77
     report = Report()
-    for title, check in (("bodies", bodies), ("JSON", json_forms), ("BYTES", strings),
+    for title, check in (("bodies", bodies), ("several sizes", several_sizes),
+                         ("JSON", json_forms), ("BYTES", strings),
                          ("forms", forms), ("sounds", sounds), ("texts", texts),
                          ("pipelines", pipelines), ("pipelines at odds", pipelines_at_odds),
                          ("a new tokenizer", pipeline_with_a_new_tokenizer), ("phases", phases),

@@ -21,7 +21,7 @@ EXTRA_DIST += %D%/bf16.sh %D%/run_models.py %D%/run_pipelines.py %D%/vulkan.sh %
 	%D%/whisper/tokenizer.json \
 	%D%/encoder/answers.json %D%/encoder/classes.pte %D%/encoder/model.card.json %D%/encoder/model.pte \
 	%D%/encoder/tokenizer.json \
-	%D%/media/model.pte \
+	%D%/media/model.pte %D%/media/sizes.pte \
 	%D%/layers/head.pte %D%/layers/int8.pte %D%/layers/middle.pte %D%/layers/net.npz \
 	%D%/layers/portable.pte %D%/layers/stem.pte %D%/layers/xnnpack.pte \
 	%D%/digits/ATTRIBUTION %D%/digits/images.u8 %D%/digits/labels.u8 \
