@@ -91,10 +91,13 @@ static enum status make_mul(struct q_pass *q, const struct rt_node *node,
 /* Does |node| compute the mean over all dims after the channels of [n, c, ..]? */
 static bool is_global_mean(const struct q_pass *q, const struct rt_node *node)
 {
+    if (!q_is(node, RT_KNOWN_mean) && !q_is(node, RT_KNOWN_adaptive_avg_pool2d)) {
+        return false; /* it may have one argument */
+    }
     const struct rt_value *x = rt_node_arg(q->graph, node, 0);
     const struct rt_value *list = rt_node_arg(q->graph, node, 1);
     uint32_t seen = 0, wanted = 0;
-    if (x->rank < 3 || (!q_is(node, RT_KNOWN_mean) && !q_is(node, RT_KNOWN_adaptive_avg_pool2d))) {
+    if (x->rank < 3) {
         return false;
     }
     if (q_is(node, RT_KNOWN_adaptive_avg_pool2d)) {
