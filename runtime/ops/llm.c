@@ -391,8 +391,10 @@ static void delta_tile(const struct hal_args *args, struct hal_tile tile)
     float *delta = args->scratch, *final = args->bindings[1];
     float *state = final ? final + head * size : delta + k->width;
 
-    memcpy(state, (const float *)args->bindings[2 + DELTA_STATE] + head * size,
-           (size_t)size * sizeof(float));
+    if (size > 0) { /* else there is no depth, and the outputs are sums of nothing */
+        memcpy(state, (const float *)args->bindings[2 + DELTA_STATE] + head * size,
+               (size_t)size * sizeof(float));
+    }
     for (int64_t t = 0; t < k->steps; t++) {
         step_state(k, state, key + t * k->depth, value + t * k->width, decay + t * decays, beta[t],
                    delta);
@@ -479,7 +481,7 @@ static enum status delta_emit(struct rt_emit *emit, struct error *err)
     }
     struct hal_dispatch dispatch = {
         .kernel = &delta_kernel,
-        .grid = {size > 0 ? (uint32_t)heads : 0, 1, 1},
+        .grid = {k.width > 0 ? (uint32_t)heads : 0, 1, 1},
         .constants = &k,
         .constants_bytes = sizeof(k),
         .bindings = bindings,

@@ -337,12 +337,31 @@ static void test_delta(void **state)
     }
 }
 
+/* A state without rows: each result is a sum of nothing, and not what was in its memory. */
+static void test_delta_without_depth(void **state)
+{
+    (void)state;
+    fill(results, 2 * GROUP * STEPS * WIDTH, 1);
+    call_init(&call, rt_ops_llm, "gated_delta_rule");
+    call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2 * GROUP, STEPS, 0), queries));
+    call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2, STEPS, 0), keys));
+    call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2, STEPS, WIDTH), values));
+    call_arg(&call, call_tensor(&call, DT_F32, 3, INTS(1, 2, STEPS), decay));
+    call_arg(&call, call_tensor(&call, DT_F32, 3, INTS(1, 2, STEPS), beta));
+    call_arg(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2, 0, WIDTH), before));
+    call_out(&call, call_tensor(&call, DT_F32, 4, INTS(1, 2 * GROUP, STEPS, WIDTH), results));
+    assert_int_equal(call_run(&call, &err), ST_OK);
+    for (int i = 0; i < 2 * GROUP * STEPS * WIDTH; i++) {
+        assert_true(results[i] == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mask),  cmocka_unit_test(test_positions),
         cmocka_unit_test(test_long),  cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_delta),
+        cmocka_unit_test(test_delta), cmocka_unit_test(test_delta_without_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
