@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "server/media/tags.h"
+
 static const struct {
     const char *name, *first, *second;
     size_t offset;
@@ -26,6 +28,7 @@ static bool has_at(struct span file, size_t offset, const char *text)
 enum media_format media_find_format(struct span file)
 {
     unsigned at = 0;
+    file = tags_strip(file);
     while (at < MEDIA_FORMATS && !(has_at(file, 0, formats[at].first) &&
                                    has_at(file, formats[at].offset, formats[at].second))) {
         at++;

@@ -26,4 +26,5 @@ noinst_LIBRARIES += %D%/libmedia.a
 	%D%/sndfile.c %D%/sndfile.h \
 	%D%/sound.c %D%/sound.h \
 	%D%/soxr.c %D%/soxr.h \
+	%D%/tags.c %D%/tags.h \
 	%D%/wav.c %D%/wav.h

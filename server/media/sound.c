@@ -13,6 +13,7 @@
 #include "server/media/ogg.h"
 #include "server/media/sndfile.h"
 #include "server/media/soxr.h"
+#include "server/media/tags.h"
 #include "server/media/wav.h"
 
 #define SOUND_MAGIC 0x736e6421u
@@ -28,8 +29,9 @@
 
 struct sound {
     uint32_t magic;
-    struct span file;
-    size_t at; /* in |file|: the next byte that libsndfile reads */
+    struct span file;         /* without tags around it */
+    struct wav_length length; /* what libsndfile reads in the file's stead */
+    size_t at;                /* in |file|: the next byte that libsndfile reads */
     uint32_t rate;
     struct sound_limits limits;
     const struct sndfile *sndfile;
@@ -65,12 +67,25 @@ static sf_count_t io_seek(sf_count_t offset, int whence, void *user)
     return (sf_count_t)sound->at;
 }
 
+/* Where |len| bytes from |at| on have the field of the length, they get the real one. */
+static void put_length(const struct sound *sound, uint8_t *out, size_t len)
+{
+    const struct wav_length *length = &sound->length;
+    for (uint32_t i = 0; i < length->field_bytes; i++) {
+        size_t place = length->at + i;
+        if (place >= sound->at && place - sound->at < len) {
+            out[place - sound->at] = (uint8_t)(length->bytes >> 8 * i);
+        }
+    }
+}
+
 static sf_count_t io_read(void *out, sf_count_t count, void *user)
 {
     struct sound *sound = user;
     size_t left = sound->file.len - sound->at;
     size_t len = count <= 0 ? 0 : (uint64_t)count < left ? (size_t)count : left;
     memcpy(out, sound->file.ptr + sound->at, len);
+    put_length(sound, out, len);
     sound->at += len;
     return (sf_count_t)len;
 }
@@ -99,14 +114,15 @@ enum status sound_load(struct error *err)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static enum status check_format(struct span file, struct error *err)
+static enum status check_format(struct sound *sound, struct error *err)
 {
+    struct span file = sound->file;
     enum media_format format = media_find_format(file);
     if (format == MEDIA_OGG) {
         return ogg_verify_vorbis(file, err);
     }
-    if (format == MEDIA_WAV) {
-        return wav_verify_length(file, err);
+    if (format == MEDIA_WAV || format == MEDIA_RF64) {
+        return wav_check_length(file, &sound->length, err);
     }
     return media_kind_of(format) == MEDIA_SOUND ? ST_OK : media_refuse(file, MEDIA_SOUND, err);
 }
@@ -180,7 +196,7 @@ static enum status open_resampler(struct sound *sound, struct error *err)
 
 static enum status open_parts(struct sound *sound, struct error *err)
 {
-    TRY(check_format(sound->file, err));
+    TRY(check_format(sound, err));
     TRY(open_file(sound, err));
     TRY(check_limits(sound, err));
     TRY(open_resampler(sound, err));
@@ -200,7 +216,7 @@ enum status sound_open(struct span file, uint32_t rate, const struct sound_limit
         return error_set(err, ST_EXHAUSTED, "sound: out of memory");
     }
     sound->magic = SOUND_MAGIC;
-    sound->file = file;
+    sound->file = tags_strip(file);
     sound->rate = rate;
     sound->limits = *limits;
     enum status status = open_parts(sound, err);

@@ -177,6 +177,21 @@ static void expect_refusal(const uint8_t *file, size_t len, enum status code, co
     free(samples);
 }
 
+static uint64_t count_of(struct span file)
+{
+    float *samples;
+    uint64_t count;
+    struct error err = {0};
+    assert_ok(err, decode(file, &samples, &count, &err));
+    free(samples);
+    return count;
+}
+
+static void expect_count(struct span file, uint64_t wanted)
+{
+    assert_int_equal(count_of(file), wanted);
+}
+
 static void test_refusals(void **state)
 {
     static uint8_t file[FILE_BYTES_MAX];
@@ -224,9 +239,6 @@ static void test_not_finite(void **state)
 static void test_cut_wav(void **state)
 {
     static uint8_t file[FILE_BYTES_MAX];
-    float *samples;
-    uint64_t count;
-    struct error err = {0};
     (void)state;
     if (!has_libraries()) {
         skip();
@@ -235,12 +247,98 @@ static void test_cut_wav(void **state)
     expect_refusal(file, len - 1, ST_INVALID,
                    "a damaged WAV file: expected 200 bytes of samples, got 199");
     expect_refusal(file, 44, ST_INVALID, "expected 200 bytes of samples, got 0");
-    for (int i = 0; i < 2; i++) {
-        put_u32(file + 40, i ? UINT32_MAX : INT32_MAX - 36u);
-        assert_int_equal(decode(span_of(file, len), &samples, &count, &err), ST_OK);
-        assert_int_equal(count, 100);
-        free(samples);
+    for (int all = 0; all < 4; all++) { /* what RIFF and the samples say */
+        const uint32_t lens[] = {0, 36, INT32_MAX - 36u, UINT32_MAX};
+        for (int i = 0; i < 4; i++) {
+            put_u32(file + 4, lens[all]);
+            put_u32(file + 40, i == 1 ? UINT32_MAX - 44 : lens[i]);
+            expect_count(span_of(file, len), 100);
+        }
     }
+    put_u32(file + 40, 0); /* a sound without samples, and what follows it */
+    memcpy(file + 44, "LIST\x02\0\0\0ab", 10);
+    expect_count(span_of(file, 54), 0);
+    expect_count(span_of(file, 44), 0);
+}
+
+/* RF64, for files of more than 4 GB, has the lengths in its first chunk. */
+static size_t make_rf64(uint8_t *out, uint32_t frames, uint64_t bytes)
+{
+    static uint8_t wav[FILE_BYTES_MAX];
+    size_t len = make_wav(wav, 16000, 1, frames);
+    uint64_t lengths[3] = {len + 28, bytes, frames};
+    memcpy(out, "RF64\xff\xff\xff\xffWAVEds64\x1c\0\0\0", 20);
+    memcpy(out + 20, lengths, sizeof(lengths));
+    put_u32(out + 44, 0);
+    memcpy(out + 48, wav + 12, len - 12);
+    put_u32(out + 76, UINT32_MAX);
+    return len + 36;
+}
+
+static void test_rf64(void **state)
+{
+    static uint8_t file[FILE_BYTES_MAX];
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    size_t len = make_rf64(file, 100, 200);
+    expect_count(span_of(file, len), 100);
+    expect_refusal(file, len - 1, ST_INVALID, "expected 200 bytes of samples, got 199");
+    len = make_rf64(file, 100, 0);
+    expect_count(span_of(file, len), 100);
+    len = make_rf64(file, 100, UINT64_MAX);
+    expect_count(span_of(file, len), 100);
+    put_u32(file + 76, 0);
+    expect_count(span_of(file, len), 100);
+}
+
+/* An ID3v2 of |bytes| bytes behind its head. */
+static size_t put_id3v2(uint8_t *out, uint32_t bytes)
+{
+    memcpy(out, "ID3\x04\0\0", 6);
+    for (int i = 0; i < 4; i++) {
+        out[6 + i] = bytes >> (21 - 7 * i) & 127;
+    }
+    memset(out + 10, 0, bytes);
+    return 10 + bytes;
+}
+
+static size_t put_end_tags(uint8_t *out)
+{
+    memset(out, 0, 64 + 128);
+    memcpy(out, "APETAGEX\xd0\x07\0\0\x20\0\0\0", 16); /* a head of 32 bytes, and the footer */
+    memcpy(out + 32, "APETAGEX\xd0\x07\0\0\x20\0\0\0", 16);
+    put_u32(out + 32 + 20, 0x80000000u);
+    memcpy(out + 64, "TAG", 3);
+    return 64 + 128;
+}
+
+/* Sound between tags is the sound without them; a file of MP3 stays one. */
+static void test_tags(void **state)
+{
+    static const char *const names[] = {"sound.flac", "sound.ogg", "a.wav"};
+    static uint8_t file[FILE_BYTES_MAX], bare[FILE_BYTES_MAX];
+    (void)state;
+    if (!has_libraries()) {
+        skip();
+    }
+    for (int i = 0; i < 3; i++) {
+        size_t len = i < 2 ? read_file(names[i], bare) : make_wav(bare, 16000, 1, 1000);
+        uint64_t count = count_of(span_of(bare, len));
+        size_t begin = put_id3v2(file, 300);
+        begin += put_id3v2(file + begin, 0);
+        memcpy(file + begin, bare, len);
+        expect_count(span_of(file, begin + len), count);
+        size_t end = begin + len + put_end_tags(file + begin + len);
+        expect_count(span_of(file, end), count);
+        expect_count(span_of(file + begin, end - begin), count);
+    }
+    size_t begin = put_id3v2(file, 20);
+    memcpy(file + begin, "\xff\xfb\x90\0", 4);
+    expect_refusal(file, begin + 4, ST_INVALID, "got MP3 of 34 bytes");
+    memcpy(file + 6, "\x7f\x7f\x7f\x7f", 4);
+    expect_refusal(file, begin + 4, ST_INVALID, "got MP3 of 34 bytes");
 }
 
 static uint32_t random_below(uint32_t limit)
@@ -331,6 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats),    cmocka_unit_test(test_features),
         cmocka_unit_test(test_wav),        cmocka_unit_test(test_cut_wav),
+        cmocka_unit_test(test_rf64),       cmocka_unit_test(test_tags),
         cmocka_unit_test(test_coded),      cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_damaged),
     };
