@@ -77,6 +77,10 @@ static void write_file(const char *path, const void *bytes, size_t size)
     buf_printf(&beside, "%s.%ld", path, (long)getpid());
     buf_add_char(&beside, '\0');
     const char *name = (const char *)beside.ptr;
+    if (!buf_failed(&beside)) {
+        unlink(
+            name); /* of a process with this number that was killed; in a container each has it */
+    }
     int fd = buf_failed(&beside) ? -1 : open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) {
         bool is_written = write(fd, bytes, size) == (ssize_t)size;

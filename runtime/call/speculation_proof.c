@@ -301,37 +301,25 @@ int64_t rt_speculation_prove(struct rt_method *method, struct hal_pool *pool, in
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* One call of |rows| steps behind the first ones; *ns: the least time so far. */
-static enum status time_rows(const struct trial *trial, uint32_t rows, uint64_t *ns,
+static enum status time_rows(const struct trial *trial, uint32_t rows, uint64_t *out_ns,
                              struct error *err)
 {
     struct rt_state *state;
     struct rt_invocation *call;
-    uint64_t this_ns = UINT64_MAX;
+    enum status status = ST_OK;
     TRY(share(trial, &state, err));
-    enum status status = rows == 1
-                             ? run_alone(trial, state, BEFORE, &this_ns, &call, err)
-                             : run_speculation(trial, state, rows, false, &this_ns, &call, err);
-    if (status == ST_OK) {
-        rt_invocation_free(call);
-    }
-    rt_state_unref(state);
-    *ns = this_ns < *ns ? this_ns : *ns;
-    return status;
-}
-
-/* All numbers of steps take turns: other work on the machine, which comes and goes, must not make
- * some of them look slower than others for as long as the model is served. */
-static enum status race_rows(const struct trial *trial, uint32_t steps, uint64_t *out_ns,
-                             struct error *err)
-{
-    for (uint32_t race = 0; race < WARM_UP + RACES; race++) {
-        for (uint32_t rows = 1; rows <= steps; rows++) {
-            out_ns[rows] = race <= WARM_UP ? UINT64_MAX : out_ns[rows];
-            TRY(time_rows(trial, rows, &out_ns[rows], err));
+    *out_ns = UINT64_MAX;
+    for (uint32_t i = 0; status == ST_OK && i < WARM_UP + RACES; i++) {
+        uint64_t ns;
+        status = rows == 1 ? run_alone(trial, state, BEFORE, &ns, &call, err)
+                           : run_speculation(trial, state, rows, false, &ns, &call, err);
+        if (status == ST_OK) {
+            rt_invocation_free(call);
+            *out_ns = i >= WARM_UP && ns < *out_ns ? ns : *out_ns;
         }
     }
-    return ST_OK;
+    rt_state_unref(state);
+    return status;
 }
 
 enum status rt_speculation_measure(struct rt_method *method, struct hal_pool *pool, uint32_t steps,
@@ -341,8 +329,8 @@ enum status rt_speculation_measure(struct rt_method *method, struct hal_pool *po
     must(steps >= 1 && steps <= RT_SPECULATION_STEPS_MAX);
     struct trial trial = {.method = method, .pool = pool, .step_count = 1};
     enum status status = walk(&trial, err);
-    if (status == ST_OK) {
-        status = race_rows(&trial, steps, out_ns, err);
+    for (uint32_t rows = 1; status == ST_OK && rows <= steps; rows++) {
+        status = time_rows(&trial, rows, &out_ns[rows], err);
     }
     end(&trial);
     return status;

@@ -11,18 +11,24 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/build_id.h"
 #include "base/check.h"
 #include "base/digest.h"
+#include "base/folder.h"
 #include "runtime/pte/file.h"
 
 /* The first words of a file; the number changes with the format. */
 #define MAGIC 0x314b43504445544cu
 #define ROUNDS_MAX (1u << 16)
 #define PARTS_MAX (1u << 20)
+#define SUFFIX ".packed"
+#define NEW_SUFFIX ".new" /* of a file that is being written, behind its final name and a number   \
+                           */
 #define WRITE_BYTES_MAX ((size_t)1 << 30) /* of one write(2) */
 
 struct header {
@@ -120,10 +126,10 @@ static bool name_file(struct rt_packed *packed, const char *folder, const uint64
     digest_add_text(&digest, machine);
     digest_end(&digest, of_machine);
     int len = snprintf(packed->path, sizeof(packed->path),
-                       "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 ".packed", folder, program[0],
+                       "%s/%016" PRIx64 "%016" PRIx64 "-%016" PRIx64 SUFFIX, folder, program[0],
                        program[1], of_machine[0]);
     int new_len =
-        snprintf(packed->new_path, sizeof(packed->new_path), "%s.%ld.%u.new", packed->path,
+        snprintf(packed->new_path, sizeof(packed->new_path), "%s.%ld.%u" NEW_SUFFIX, packed->path,
                  (long)getpid(), atomic_fetch_add_explicit(&count, 1, memory_order_relaxed));
     if (len < 0 || new_len < 0 || (size_t)new_len >= sizeof(packed->new_path)) {
         give_up(packed, "%.160s: the name is too long", folder);
@@ -234,11 +240,58 @@ void rt_packed_free(struct rt_packed *packed)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+static bool is_new_file(const char *name)
+{
+    size_t len = strlen(name), suffix = strlen(NEW_SUFFIX);
+    return len > suffix && strcmp(name + len - suffix, NEW_SUFFIX) == 0 &&
+           strstr(name, SUFFIX ".") != NULL;
+}
+
+/* A process that was killed has left its new file, as large as the weights. One that writes has
+ * locked its own, and no number of a process tells that: containers share folders. */
+static void remove_left(const char *folder)
+{
+    DIR *dir = folder_open(folder);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        int fd = is_new_file(entry->d_name)
+                     ? openat(dirfd(dir), entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
+                     : -1;
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
+
+/* Locked, unless the file system has no locks. Another process may have found it before it was
+ * locked, and removed it: then there is none, and errno is EAGAIN. */
+static int open_locked(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0 && st.st_nlink == 0) {
+        close(fd);
+        fd = -1;
+        errno = EAGAIN;
+    }
+    return fd;
+}
+
 static bool open_new(struct rt_packed *packed)
 {
     if (packed->fd < 0) {
-        packed->fd =
-            open(packed->new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+        char folder[PATH_MAX];
+        snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(packed->path, '/') - packed->path),
+                 packed->path);
+        remove_left(folder);
+        do {
+            packed->fd = open_locked(packed->new_path);
+        } while (packed->fd < 0 && errno == EAGAIN);
         packed->end = sizeof(struct header);
     }
     if (packed->fd < 0) {

@@ -15,6 +15,9 @@
  * precision. The contents are trusted like the program itself, so the folder and its files must
  * belong to the user and be writable for nobody else.
  *
+ * A file that is being written has another name and is locked. The next process that writes in the
+ * folder removes those that are not: whoever wrote them was killed.
+ *
  * No failure here makes a load fail: without the file, constants are computed as always.
  *
  * One thread, while a program is loaded.

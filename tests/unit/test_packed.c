@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +24,7 @@
 #include "base/folder.h"
 #include "hal/buffer.h"
 #include "runtime/pte/file_digest.h"
+#include "runtime/pte/packed.h"
 #include "tests/unit/call_support.h"
 
 #define RESULT_BYTES_MAX (1 << 20)
@@ -366,13 +369,76 @@ static void test_file_digests(void **state)
     munmap(bytes, len);
 }
 
+/* ---- what killed processes leave ------------------------------------------------------------- */
+
+static unsigned new_count;
+
+static void count_new(const char *path)
+{
+    new_count += strlen(path) > 4 && strcmp(path + strlen(path) - 4, ".new") == 0;
+}
+
+static unsigned count_new_files(void)
+{
+    new_count = 0;
+    each_file(count_new);
+    return new_count;
+}
+
+/* A process begins to write results, and is killed. */
+static void write_and_die(const uint64_t program[2])
+{
+    struct rt_packed *packed;
+    struct error err;
+    const uint64_t fingerprint[2] = {1, 2};
+    const struct span result = span_str("a result");
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (rt_packed_open(folder, program, "machine", &packed, &err) == ST_OK) {
+            rt_packed_put(packed, fingerprint, &result, 1);
+        }
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* Its new file goes when another process writes one, and those that are being written stay. */
+static void test_killed_processes(void **state)
+{
+    (void)state;
+    const uint64_t programs[3][2] = {{1, 1}, {2, 2}, {3, 3}};
+    const uint64_t fingerprint[2] = {1, 2};
+    const struct span result = span_str("a result");
+    struct rt_packed *packed[2];
+    struct error err;
+    each_file(delete);
+    write_and_die(programs[0]);
+    assert_int_equal(count_new_files(), 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(rt_packed_open(folder, programs[i + 1], "machine", &packed[i], &err),
+                         ST_OK);
+        rt_packed_put(packed[i], fingerprint, &result, 1);
+        assert_int_equal(rt_packed_state(packed[i]), RT_PACKED_WRITING);
+        assert_int_equal(count_new_files(), i + 1);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        rt_packed_settle(packed[i]);
+        assert_int_equal(rt_packed_state(packed[i]), RT_PACKED_DONE);
+        rt_packed_free(packed[i]);
+    }
+    assert_int_equal(count_new_files(), 0);
+    assert_int_equal(each_file(ignore), 2);
+    each_file(delete);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_digests),       cmocka_unit_test(test_file_digests),
         cmocka_unit_test(test_second_load),   cmocka_unit_test(test_damaged_files),
         cmocka_unit_test(test_permissions),   cmocka_unit_test(test_wrong_file),
-        cmocka_unit_test(test_other_weights),
+        cmocka_unit_test(test_other_weights), cmocka_unit_test(test_killed_processes),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
