@@ -251,8 +251,9 @@ bool token_admit(const struct token *token, uint64_t now_ns, uint32_t *out_retry
                  struct error *err)
 {
     struct token_use *use = token->use;
-    *out_retry_s = 1;
+    *out_retry_s = 0;
     if (token->running_max && use->running >= token->running_max) {
+        *out_retry_s = 1;
         error_set(err, ST_EXHAUSTED, "token %s: expected at most %llu requests at a time",
                   use->name, (unsigned long long)token->running_max);
     } else if (token->interval_ns && !is_in_rate(token, now_ns, out_retry_s)) {

@@ -83,6 +83,7 @@ def scopes():
             for token in (INFER, READ, ADMIN):
                 status = ask(client, method, target, token, body)
                 expect(f"{target} with {token}", status, 200 if token in good else 403)
+                expect("nothing to wait for", client.field("retry-after"), None)
                 if token not in good:
                     expect("challenge", client.field("www-authenticate"),
                            'Bearer error="insufficient_scope"')

@@ -85,6 +85,7 @@ static void keeps_to_a_rate(void **state)
     const struct token *token = tokens_find(&tokens, span_str("abc"));
     for (int i = 0; i < 3; i++) {
         assert_true(admit(token, now, &retry_s));
+        assert_int_equal(retry_s, 0);
     }
     assert_false(admit(token, now, &retry_s));
     assert_int_equal(retry_s, 1);
