@@ -119,6 +119,24 @@ static bool host_is_valid(struct span host)
     return true;
 }
 
+struct span http_path_of(struct span target)
+{
+    const uint8_t *end = target.ptr + target.len, *at = target.ptr;
+    const uint8_t *query = target.len ? memchr(target.ptr, '?', target.len) : NULL;
+    end = query ? query : end;
+    if (at == end || *at == '/') {
+        return span_of(at, (size_t)(end - at));
+    }
+    while (at < end && *at != '/') {
+        at++; /* the scheme */
+    }
+    at += end - at >= 2 && at[1] == '/' ? 2 : 0;
+    while (at < end && *at != '/') {
+        at++; /* the user, the host */
+    }
+    return at < end ? span_of(at, (size_t)(end - at)) : span_str("/");
+}
+
 int head_verify(const struct head *head, bool is_http_1_0, struct error *err)
 {
     if (head_has(head, HTTP_TRANSFER_ENCODING)) {

@@ -58,6 +58,18 @@ static inline struct span head_target(const struct head *head)
     return head_span(head, head->target);
 }
 
+/*
+ * The path of a target: without the origin of its absolute form (RFC 9112, 3.2.2), which may have a
+ * user and a password, and without its query, in which clients send tokens. Logs and traces have
+ * this, never the target.
+ */
+struct span http_path_of(struct span target);
+
+static inline struct span head_path(const struct head *head)
+{
+    return http_path_of(head_target(head));
+}
+
 static inline bool head_has(const struct head *head, enum http_field field)
 {
     return head->counts[field] > 0;

@@ -242,10 +242,7 @@ static void print_guesses(const struct generator *generator, struct buf *out)
 {
     uint32_t tokens = atomic_load(&generator->speculation_tokens);
     if (tokens > 1) {
-        const uint64_t *ns = generator->speculation_ns;
         buf_printf(out, "; a step of an answer checks up to %u guessed tokens", tokens - 1);
-        buf_printf(out, ", which takes %.1f times as long as one token",
-                   (double)ns[tokens] / (double)(ns[1] ? ns[1] : 1));
     } else {
         buf_printf(out, "; guessed tokens are not checked: %s", generator->why_one.text);
     }

@@ -145,7 +145,7 @@ static void put_request(struct entry *entry, struct request *request)
     put_text(entry, "remote", span_str(exchange->remote), TRANSPORT_REMOTE_MAX);
     put_text(entry, "method", span_str(request->method ? request->method : ""),
              TRANSPORT_REMOTE_MAX);
-    put_text(entry, "path", head_target(&request->head), PATH_BYTES_MAX);
+    put_text(entry, "path", head_path(&request->head), PATH_BYTES_MAX);
     put_number(entry, "status", (uint64_t)request_status(request));
     put_number(entry, "bytes_in", request->head.bytes + request->body_bytes);
     put_number(entry, "bytes_out", exchange->sent_bytes);
@@ -213,7 +213,7 @@ static void begin(struct entry *entry, struct request *request)
     line_add_str(line, "PRIORITY=6\036SYSLOG_IDENTIFIER=pted\036MESSAGE=");
     line_add_text(line, span_str(request->method ? request->method : "-"), TRANSPORT_REMOTE_MAX);
     line_add_str(line, " ");
-    line_add_text(line, head_target(&request->head), PATH_BYTES_MAX);
+    line_add_text(line, head_path(&request->head), PATH_BYTES_MAX);
     line_add_str(line, " ");
     line_add_number(line, (uint64_t)request_status(request));
 }

@@ -77,7 +77,7 @@ static const char *place_of(const struct exchange *exchange)
 static void dump_request(const struct exchange *exchange, uint64_t now_ns)
 {
     const struct request *request = exchange->request;
-    struct span path = head_target(&request->head);
+    struct span path = head_path(&request->head);
     path.len = path.len < PATH_BYTES_MAX ? path.len : PATH_BYTES_MAX;
     uint64_t ms = request->arrived_ns ? (now_ns - request->arrived_ns) / NS_PER_MS : 0;
     log_line(LOG_NOTICE,

@@ -93,7 +93,7 @@ static void add_attributes(struct line *line, const struct request *request)
     line_add_str(line, ",\"attributes\":[");
     add_text(line, "http.request.method", span_str(method), TRANSPORT_REMOTE_MAX);
     add_text(line, "http.route", span_str(route_pattern(request->match.id)), PATH_BYTES_MAX);
-    add_text(line, "url.path", head_target(&request->head), PATH_BYTES_MAX);
+    add_text(line, "url.path", head_path(&request->head), PATH_BYTES_MAX);
     add_text(line, "client.address", span_str(request->exchange->remote), TRANSPORT_REMOTE_MAX);
     add_text(line, "user_agent.original", head_value(&request->head, HTTP_USER_AGENT),
              AGENT_BYTES_MAX);

@@ -599,7 +599,7 @@ void request_abandon(struct request *request)
     OBJ_CHECK(request, REQUEST_MAGIC);
     note_end(request);
     request->exchange = NULL;
-    log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_target(&request->head)),
+    log_line(LOG_DEBUG, "%.*s: abandoned in step %s", SPAN_FMT(head_path(&request->head)),
              request->is_on_worker ? "of a worker" : request_step_name(request->step));
     if (request->infer.media.open > 0) {
         if (infer_media_leave(request)) {

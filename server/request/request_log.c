@@ -22,7 +22,7 @@ static bool is_ours(int http_status)
 
 static struct span path_of(const struct request *request)
 {
-    struct span path = head_target(&request->head);
+    struct span path = head_path(&request->head);
     return span_of(path.ptr, path.len < PATH_BYTES_MAX ? path.len : PATH_BYTES_MAX);
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/http/head.h"
+
 struct route_info {
     const char *pattern;
     enum route_method method;
@@ -58,21 +60,13 @@ bool route_decode(struct span text, char *out, size_t max)
 }
 
 /* "http://host/path" means the same as "/path". */
-static struct span strip_authority(struct span target)
+static bool is_path(struct span target)
 {
     static const char scheme[] = "http://";
     size_t len = sizeof(scheme) - 1;
-    if (target.len < len || strncasecmp((const char *)target.ptr, scheme, len) != 0) {
-        return target;
-    }
-    const uint8_t *slash = memchr(target.ptr + len, '/', target.len - len);
-    return slash ? span_of(slash, (size_t)(target.ptr + target.len - slash)) : span_str("/");
-}
-
-static struct span strip_query(struct span target)
-{
-    const uint8_t *query = memchr(target.ptr, '?', target.len);
-    return query ? span_of(target.ptr, (size_t)(query - target.ptr)) : target;
+    return target.len > 0 &&
+           (target.ptr[0] == '/' ||
+            (target.len >= len && strncasecmp((const char *)target.ptr, scheme, len) == 0));
 }
 
 /* The names that a pattern has taken out of a path. */
@@ -151,11 +145,11 @@ static bool is_below_v1(struct span path)
 int route_find(struct span target, enum route_method method, struct route_match *out_match,
                struct error *err)
 {
-    struct span path = strip_query(strip_authority(target));
+    struct span path = http_path_of(target);
     bool has_get = false, has_post = false;
     out_match->id = ROUTE_COUNT;
     out_match->is_v1 = false;
-    if (path.len == 0 || path.ptr[0] != '/') {
+    if (!is_path(target)) {
         error_set(err, ST_INVALID, "request target: expected a path that begins with '/'");
         return 400;
     }

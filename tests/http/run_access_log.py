@@ -159,6 +159,33 @@ def hostile_clients():
         expect("cut", len(served.lines(len(values) + 3)[-1]["path"]), 400)
 
 
+def secrets():
+    """What clients put into a query or before a host is in no log."""
+    secret = "tell-nobody"
+    targets = [f"{before}/v2/{path}?access_token={secret}&api_key={secret}"
+               for before in ("", f"http://me:{secret}@host")
+               for path in ("models/add", "nope", "models/nope/infer", "models/add/infer")]
+    targets.append(f"https://me:{secret}@host/v2?{secret}")
+    for options in ((), ("--log-requests=all", "--log-level=debug")):
+        with Served(*options) as served:
+            client = Client(served.daemon.port)
+            for target in targets:
+                for method, body in (("GET", b""), ("POST", add_body()), ("POST", b"{")):
+                    client.send(build_request(method, target, body))
+                    client.answer()
+            slow = Client(served.daemon.port)
+            slow.send(build_request("POST", targets[3], add_body())[:-5])
+            expect("infer", infer(client), 200)
+            served.daemon.process.send_signal(signal.SIGUSR1)
+            served.daemon.wait_for("path=/v2/models/add/infer\n")
+            slow.reset()
+            rows = served.lines(3 * len(targets) + 2)
+            expect("a path", {row["path"] for row in rows if row["status"] == 200},
+                   {"/v2/models/add", "/v2/models/add/infer"})
+            expect("in the access log", secret in served.path.read_text(), False)
+            expect("in the log", secret in served.daemon.read_log(), False)
+
+
 def rotation():
     """After a rename, SIGHUP makes lines go to a new file; none is lost."""
     with Served() as served:
@@ -269,7 +296,7 @@ def in_flight():
         daemon.wait_for(r"notice: SIGUSR1: 2 connections, 1 requests, [0-9.]+ \w+ of 256 MiB ")
         port = slow.socket.getsockname()[1]
         daemon.wait_for(rf"notice: SIGUSR1: request remote=127\.0\.0\.1:{port} method=POST "
-                        r"step=body ms=\d+ in=\d+ out=0 path=/v2/models/add/infer\?%01\n")
+                        r"step=body ms=\d+ in=\d+ out=0 path=/v2/models/add/infer\n")
         expect("infer", infer(idle), 200)
         for _ in range(120):
             one = Client(daemon.port)
@@ -285,7 +312,8 @@ def in_flight():
 
 
 CHECKS = (one_line_a_request, clients_that_leave, which_requests, to_stderr, hostile_clients,
-          rotation, all_lines_at_the_end, full_disk, limited_file, traces, request_ids, in_flight)
+          secrets, rotation, all_lines_at_the_end, full_disk, limited_file, traces,
+          request_ids, in_flight)
 
 
 def main():

@@ -76,7 +76,8 @@ class Collector:
 
 def call(client, *fields, model="add", body=None):
     """The status of a call."""
-    client.send(build_request("POST", f"/v2/models/{model}/infer", body or add_body(), fields))
+    target = f"/v2/models/{model}/infer?access_token=secret"  # which no span has
+    client.send(build_request("POST", target, body or add_body(), fields))
     status = client.answer()
     return status
 
