@@ -84,6 +84,35 @@ static int print_and_finish(const struct cli_command *command)
     return cli_finish(command, ST_OK, NULL);
 }
 
+/* What people say who know other tools, and what does that here. */
+static const char *find_habit(const char *name)
+{
+    static const char *const habits[][2] = {
+        {"list", "pte ls URL"},
+        {"models", "pte ls URL"},
+        {"serve", "pted FILE.pte"},
+        {"start", "pted FILE.pte"},
+        {"pull", "pte fetch URL"},
+        {"download", "pte fetch URL"},
+        {"info", "pte inspect FILE.pte"},
+        {"show", "pte inspect FILE.pte"},
+        {"ps", "pte top URL"},
+        {"stop", "pte unload URL/MODEL"},
+        {"predict", "pte run FILE.pte"},
+        {"infer", "pte run URL/MODEL"},
+        {"generate", "pte chat FILE.pte"},
+        {"benchmark", "pte bench URL/MODEL"},
+        {"help", "pte --help"},
+        {"version", "pte --version"},
+    };
+    for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++) {
+        if (strcmp(habits[i][0], name) == 0) {
+            return habits[i][1];
+        }
+    }
+    return NULL;
+}
+
 /* |name| is no command; NULL: there is none. */
 static void refuse_command(const char *name)
 {
@@ -92,7 +121,10 @@ static void refuse_command(const char *name)
         names[i] = commands[i]->name;
     }
     const char *near = name ? nearest_word(name, names, COMMAND_COUNT) : NULL;
-    if (near) {
+    const char *habit = name ? find_habit(name) : NULL;
+    if (habit) {
+        fprintf(stderr, "pte: expected a command, got '%s'; that is: %s\n", name, habit);
+    } else if (near) {
         fprintf(stderr, "pte: expected a command, got '%s'; did you mean '%s'?\n", name, near);
     } else if (name) {
         fprintf(stderr, "pte: expected a command, got '%s'\n", name);

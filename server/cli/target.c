@@ -12,6 +12,7 @@
 
 #define SCHEME_UNIX "unix:"
 #define PORT_MAX 65535
+#define URL_BYTES_MAX 2048
 #define SHOWN_MAX 96 /* bytes of a target in a message */
 
 static const char *const schemes[] = {"http://", "https://"};
@@ -30,11 +31,6 @@ static size_t scheme_length(const char *text)
 static bool is_unix(const char *text)
 {
     return strncmp(text, SCHEME_UNIX, strlen(SCHEME_UNIX)) == 0;
-}
-
-bool target_is_one(const char *text)
-{
-    return is_unix(text) || scheme_length(text) > 0;
 }
 
 /* Copies |part| with its end. False: it is empty or does not fit. */
@@ -86,6 +82,19 @@ static bool is_authority(struct span text)
     }
     return used == text.len ||
            (text.ptr[used] == ':' && is_port(span_of(text.ptr + used + 1, text.len - used - 1)));
+}
+
+/* HOST:PORT, perhaps with a path behind it: http:// is meant. */
+static bool is_bare(const char *text)
+{
+    size_t len = strcspn(text, "/?#");
+    return len > 0 && isdigit((uint8_t)text[len - 1]) && memchr(text, ':', len) &&
+           is_authority(span_of(text, len));
+}
+
+bool target_is_one(const char *text)
+{
+    return is_unix(text) || scheme_length(text) > 0 || is_bare(text);
 }
 
 /* ---- the path -------------------------------------------------------------------------------- */
@@ -268,6 +277,12 @@ enum status target_parse(const char *text, struct target *out, struct error *err
     }
     if (is_unix(text)) {
         return parse_unix(text, out, err);
+    }
+    if (scheme_length(text) == 0 && is_bare(text)) {
+        char url[URL_BYTES_MAX];
+        int len = snprintf(url, sizeof(url), "http://%s", text);
+        return len > 0 && (size_t)len < sizeof(url) ? parse_url(url, out, err)
+                                                    : refuse(text, "a shorter URL", err);
     }
     return scheme_length(text) > 0
                ? parse_url(text, out, err)

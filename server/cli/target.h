@@ -3,6 +3,7 @@
  * The name of a server, or of a model at a server, as the command line writes it:
  *
  *     http://HOST[:PORT]          https://HOST[:PORT]          unix:PATH        unix:@NAME
+ *     HOST:PORT                   the same as http://HOST:PORT
  *
  * alone for the server. One of these paths behind it names a model; behind a socket's path it
  * follows a colon, as in "unix:/run/pted.sock:/mlp":
@@ -40,7 +41,8 @@ struct target {
     char text[TARGET_TEXT_MAX]; /* for messages: "http://host:8000", "unix:/run/pted.sock" */
 };
 
-/* Does |text| begin as a target does? A file that looks like one is "./http:...". */
+/* Does |text| begin as a target does? A file that looks like one is "./http:..." or
+ * "./host:80". */
 bool target_is_one(const char *text);
 
 /* ST_INVALID says what is wrong. */

@@ -53,6 +53,9 @@ def usage_errors():
     expect(64, "expected a command")
     expect(64, "expected a command, got 'dance'\n", "dance")
     expect(64, "expected a command, got 'inspekt'; did you mean 'inspect'", "inspekt")
+    for word, said in (("list", "pte ls URL"), ("serve", "pted FILE.pte"),
+                       ("pull", "pte fetch URL"), ("info", "pte inspect FILE.pte")):
+        expect(64, f"expected a command, got '{word}'; that is: {said}", word)
     expect(64, "unknown option '--repaet'; did you mean '--repeat'", "run", ADD, "--repaet", "1")
     expect(64, "unknown option '--jsn'; did you mean '--json'", "ls", "--jsn", "http://x")
     expect(64, "expected FILE", "run")
@@ -98,7 +101,9 @@ def help_version_devices():
             if any(len(line) > 100 for line in own.splitlines()):
                 raise Failure(f"pte {name} --help has lines of more than 100 columns")
     expect(66, "--help: No such file", "run", "--", "--help")
-    expect(66, "No such file or directory; .* http://HOST:PORT/MODEL", "run", "localhost:8000/add")
+    expect(66, "No such file or directory; .* http://HOST:PORT/MODEL",
+           "inspect", "localhost:8000/add")
+    expect(77, "http://localhost:1: cannot connect", "run", "localhost:1/add")
     expect(66, "http://localhost/add: this command takes a file", "inspect", "http://localhost/add")
     expect(0, r"^pte \d+\.\d+\.\d+\n", "--version")
     expect(0, "cpu", "devices")

@@ -74,6 +74,13 @@ static void test_texts(void **state)
     assert_string_equal(target.text, "unix:@n");
     assert_true(target.is_abstract);
     assert_true(target_is_one("unix:x") && target_is_one("http://") && target_is_one("https://x"));
+    assert_true(target_is_one("localhost:8000") && target_is_one("[::1]:80/m"));
+    assert_false(target_is_one("localhost") || target_is_one("[::1]") || target_is_one("./a:1") ||
+                 target_is_one("a:x") || target_is_one("a:99999") || target_is_one("x.pte"));
+    struct target bare;
+    assert_ok(err, target_parse_model("localhost:8000/add", &bare, &err));
+    assert_string_equal(bare.base, "http://localhost:8000");
+    assert_string_equal(bare.model, "add");
     assert_false(target_is_one("http:/x") || target_is_one("./unix:x") || target_is_one(""));
 }
 
@@ -83,7 +90,6 @@ static void test_refusals(void **state)
     static const char *const texts[] = {
         "",
         "h",
-        "h:8000",
         "ftp://h",
         "http:/h",
         "HTTP",
