@@ -16,6 +16,7 @@
 #include "server/http/address.h"
 #include "server/model/model_name.h"
 #include "server/process/exit_status.h"
+#include "server/process/fetch.h"
 #include "server/process/log.h"
 #include "server/process/setting.h"
 
@@ -252,6 +253,18 @@ static enum status verify_model(const struct option_model *model, struct error *
     return model_name_verify(options_model_name(model), err);
 }
 
+/* Is the file there? Only a check asks: a daemon says it when it loads the model. */
+static void verify_file(const struct option_model *model, struct conf_report *report)
+{
+    struct error err;
+    if (model->path && !fetch_is_url(model->path) && access(model->path, R_OK) != 0) {
+        struct span name = options_model_name(model);
+        error_set(&err, ST_NOT_FOUND, "model '%.*s': %s: %s", SPAN_FMT(name), model->path,
+                  strerror(errno));
+        complain(report, EX_NOINPUT, "", &err);
+    }
+}
+
 /* Checks that the table cannot express: forms of addresses and of names. */
 static void verify(const struct options *options, struct conf_report *report)
 {
@@ -266,6 +279,9 @@ static void verify(const struct options *options, struct conf_report *report)
     for (uint32_t i = 0; i < options->model_count; i++) {
         const struct option_model *model = &options->models[i];
         struct error err;
+        if (options->action == OPTIONS_CHECK) {
+            verify_file(model, report);
+        }
         if (model->source != OPTIONS_FROM_DOCUMENT && verify_model(model, &err) != ST_OK) {
             bool is_argument = model->source == OPTIONS_FROM_ARGUMENTS;
             complain(report, is_argument ? EX_USAGE : EX_CONFIG, "", &err);

@@ -330,7 +330,8 @@ def check_config():
                         ' "d": {"warm_up": {}}, "e": {"descripton": "x"}}}')
         done = subprocess.run([PTED, "--config", str(path), "--check-config"], check=False,
                               capture_output=True, text=True, timeout=TIMEOUT_S)
-        lines = done.stderr.replace(name + "/", "").splitlines()
+        lines = [line for line in done.stderr.replace(name + "/", "").splitlines()
+                 if "No such file" not in line]  # of the programs
         expect("lines", [line.split(": ", 2)[:2] for line in lines], [
             ["pted.json:2:22", "models.a.inputs[0].nam"], ["pted.json:3:18", "models.b.device"],
             ["pted.json:3:45", "models.c.instances"], ["pted.json:4:19", "models.d.warm_up"],
@@ -498,7 +499,7 @@ def schema():
                 done = subprocess.run([PTED, "--check-config", "--config", str(path)],
                                       capture_output=True, check=False, timeout=TIMEOUT_S)
                 expect(str(card), (validator.is_valid(card), in_document.is_valid(document),
-                                   done.returncode == 0), (is_good,) * 3)
+                                   done.returncode in (0, 66)), (is_good,) * 3)  # there is no file
     validator.validate({"$schema": "x"})
     for card in ({"version_count_max": 1}, []):
         expect(str(card), validator.is_valid(card), False)
