@@ -76,10 +76,11 @@ struct hal_pool {
     struct hal_pool *share; /* of a member: its pool; else the pool itself */
     /* Under the store's lock. For a pool with members it includes their bytes. */
     size_t held_bytes[ZONE_COUNT];
-    size_t charged_bytes;   /* of those of SHARED */
-    size_t held_peak_bytes; /* of SHARED */
-    struct hal_pool *whole; /* of a part: the pool whose statistics count its bytes; else NULL */
-    atomic_uint user_count; /* members, parts, and the owner */
+    size_t charged_bytes;      /* of those of SHARED */
+    size_t held_peak_bytes;    /* of SHARED */
+    struct hal_pool *whole;    /* of a part: the pool whose statistics count its bytes; else NULL */
+    atomic_uint user_count;    /* members, parts, and the owner */
+    atomic_size_t taken_bytes; /* by reservations so far */
 };
 
 struct reservation {
@@ -555,6 +556,7 @@ static enum status reserve_locked(struct hal_pool *pool, struct zone *zone, size
     reservation->range = range;
     store->live++;
     hold(pool, zone, size);
+    atomic_fetch_add_explicit(&pool->taken_bytes, size, memory_order_relaxed);
     *out_reservation = reservation;
     return ST_OK;
 }
@@ -767,6 +769,12 @@ bool hal_pool_is_over(struct hal_pool *pool)
     bool is_over = pool->share->held_bytes[SHARED] > left_bytes(pool, shared);
     pthread_mutex_unlock(&pool->store->lock);
     return is_over;
+}
+
+size_t hal_pool_taken(const struct hal_pool *pool)
+{
+    OBJ_CHECK(pool, POOL_MAGIC);
+    return atomic_load_explicit(&pool->taken_bytes, memory_order_relaxed);
 }
 
 size_t hal_pool_size(const struct hal_pool *pool)

@@ -139,6 +139,9 @@ void hal_pool_discharge(struct hal_pool *pool, size_t bytes);
 /* Does |pool|, with its members, hold more than the rule would give it now? */
 bool hal_pool_is_over(struct hal_pool *pool);
 
+/* Bytes that have been reserved from |pool| itself so far, also if they are free again. No lock. */
+size_t hal_pool_taken(const struct hal_pool *pool);
+
 /* The size of |pool|'s memory, in bytes. */
 size_t hal_pool_size(const struct hal_pool *pool);
 

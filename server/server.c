@@ -138,6 +138,7 @@ static void on_sweep(uv_timer_t *timer)
 {
     struct server *server = server_of(timer->data);
     uint64_t now = uv_now(&server->loop), since_ms = now - server->swept_ms;
+    (void)turn_watch_enter(server, TURN_SWEEP);
     server->swept_ms = now;
     if (since_ms > 2 * uv_timer_get_repeat(timer)) {
         postpone(server, since_ms, now);
@@ -182,6 +183,7 @@ static void on_deadline(uv_poll_t *poll, int uv_status, int events)
     uint64_t count;
     (void)uv_status;
     (void)events;
+    (void)turn_watch_enter(server, TURN_DEADLINES);
     if (read(server->deadline_fd, &count, sizeof(count)) != sizeof(count)) {
         return; /* the timer has been set again in the meantime */
     }
@@ -262,6 +264,7 @@ static void on_wake(uv_poll_t *poll, int uv_status, int events)
     uint64_t count;
     (void)uv_status;
     (void)events;
+    (void)turn_watch_enter(server, TURN_COLLECT);
     if (read(server->wake_fd, &count, sizeof(count)) != sizeof(count)) {
         return;
     }

@@ -390,6 +390,25 @@ static void put_loop_lag(struct page *page)
     prom_histogram(&page->prom, &page->server->metrics.turns, &histogram_times);
 }
 
+static void put_longest_turn(struct page *page)
+{
+    const struct turn_records *turns = &page->look->turns;
+    for (int part = 0; part < TURN_PART_COUNT; part++) {
+        size_t mark = prom_label_mark(&page->prom);
+        prom_label(&page->prom, "step", span_str(turn_part_name((enum turn_part)part)));
+        prom_number(&page->prom, turns->longest_ns[part], NS_DECIMALS);
+        prom_unlabel_to(&page->prom, mark);
+    }
+}
+
+static void put_step_bytes(struct page *page)
+{
+    const struct turn_records *turns = &page->look->turns;
+    for (int step = 0; step < STEP_COUNT; step++) {
+        put_labelled(page, "step", turn_part_name((enum turn_part)step), turns->step_bytes[step]);
+    }
+}
+
 static void put_pool_threads(struct page *page)
 {
     put(page, page->look->pool_threads);

@@ -13,22 +13,18 @@ static void on_prepare(uv_prepare_t *prepare)
     struct server *server = server_of(prepare->data);
     OBJ_CHECK(&server->turns, TURNS_MAGIC);
     server->turns.number++;
-    if (server->turns.begin_ns) {
-        histogram_add(&server->metrics.turns, &histogram_times,
-                      uv_hrtime() - server->turns.begin_ns);
+    uint64_t ns = turn_watch_end(server);
+    if (ns > 0) {
+        histogram_add(&server->metrics.turns, &histogram_times, ns);
     }
-    server->turns.begin_ns = 0;
 }
 
 bool turns_has_time(struct server *server)
 {
     struct turns *turns = &server->turns;
     OBJ_CHECK(turns, TURNS_MAGIC);
-    uint64_t now_ns = uv_hrtime();
-    if (turns->begin_ns == 0) {
-        turns->begin_ns = now_ns;
-    }
-    return now_ns - turns->begin_ns < TURNS_NS;
+    uint64_t now_ns = turns->watch.begin_ns ? uv_hrtime() : turn_watch_enter(server, TURN_OTHER);
+    return now_ns - turns->watch.begin_ns < TURNS_NS;
 }
 
 static void run_requests(struct server *server)
@@ -66,7 +62,7 @@ static void on_idle(uv_idle_t *idle)
 {
     struct server *server = server_of(idle->data);
     struct turns *turns = &server->turns;
-    (void)turns_has_time(server); /* measured from here on, if nobody has asked before */
+    (void)turn_watch_enter(server, TURN_COLLECT);
     run_requests(server);
     run_conns(server);
     turns->first = NULL;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "hal/buffer.h"
+#include "hal/pool.h"
 #include "runtime/program/oracle.h"
 #include "server/infer/infer.h"
 #include "server/request/request.h"
@@ -36,9 +37,10 @@ enum status codec_outputs_new(struct arena *arena, struct infer_call *call, size
     return call->outputs ? ST_OK : arena_fail(arena, "the request", err);
 }
 
-enum status codec_bind(struct infer *infer, struct infer_call *call,
+enum status codec_bind(struct request *request, struct infer_call *call,
                        const struct codec_tensor *tensor, struct span bytes, struct error *err)
 {
+    struct infer *infer = &request->infer;
     must(call->invocation != NULL && tensor->index < call->model->call.input_count);
     const struct body *body = infer->body;
     const uint8_t *base = hal_buffer_map(body->buffer);
@@ -46,7 +48,10 @@ enum status codec_bind(struct infer *infer, struct infer_call *call,
     given.buffer = body->buffer;
     given.offset += (size_t)(bytes.ptr - base);
     infer->bound_bytes += bytes.len;
-    return rt_invocation_bind_input(call->invocation, tensor->index, &given, err);
+    size_t before = hal_pool_taken(infer->pool);
+    enum status status = rt_invocation_bind_input(call->invocation, tensor->index, &given, err);
+    request->work.reserved += hal_pool_taken(infer->pool) - before; /* for the device */
+    return status;
 }
 
 enum status codec_stage(struct request *request, struct infer_call *call,

@@ -61,7 +61,7 @@ struct codec_tensor {
 };
 
 /* The tensor lies at |bytes| in the body, which is in a buffer. */
-MUST_CHECK enum status codec_bind(struct infer *infer, struct infer_call *call,
+MUST_CHECK enum status codec_bind(struct request *request, struct infer_call *call,
                                   const struct codec_tensor *tensor, struct span bytes,
                                   struct error *err);
 

@@ -124,7 +124,7 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
     bool is_direct = leaf->encoding == CALL_BINARY && dtype != DT_BOOL && infer->body->buffer;
     void *memory;
     enum status status = is_direct
-                             ? codec_bind(infer, call, &tensor, leaf->data, err)
+                             ? codec_bind(request, call, &tensor, leaf->data, err)
                              : codec_stage(request, call, &tensor, leaf->stored, &memory, err);
     if (status != ST_OK) {
         return call_prefix(method, leaf, index, ": ", err);

@@ -219,7 +219,7 @@ static enum status decode_tensor(struct request *request, struct infer_call *cal
         return decode_shared_tensor(request, call, input, &tensor, err);
     }
     if (infer->body->buffer && oip_input_is_direct(input)) {
-        return place_input(codec_bind(infer, call, &tensor, input->data, err), input, ": ", err);
+        return place_input(codec_bind(request, call, &tensor, input->data, err), input, ": ", err);
     }
     size_t stored = oip_input_stored_bytes(input);
     void *memory;

@@ -25,6 +25,7 @@ struct metrics_look metrics_take_look(const struct server *server)
         .tls_expiry_s = tls_expiry_s(server),
         .evictions = server->clients.evicted_count,
         .pool_threads = server->offload.threads,
+        .turns = server->turns.watch.records,
     };
     for (int kind = 0; kind < OFFLOAD_KIND_COUNT; kind++) {
         look.pool_tasks[kind] = server->offload.open[kind];

@@ -12,6 +12,7 @@
 
 #include "base/counter.h"
 #include "base/histogram.h"
+#include "server/request/turn_watch.h"
 #include "server/model/status_counts.h"
 #include "server/request/offload.h"
 #include "server/request/route.h"
@@ -36,6 +37,7 @@ struct metrics_look {
     uint64_t evictions;
     int64_t tls_expiry_s; /* 0: there is no TLS */
     uint32_t pool_threads, pool_tasks[OFFLOAD_KIND_COUNT];
+    struct turn_records turns;
 };
 
 /* The loop. |request| is over, or its client has gone; the exchange is still known. */

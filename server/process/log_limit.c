@@ -19,6 +19,7 @@ static const struct {
     [LOG_KIND_ACCEPT] = {LOG_WARNING, "connections not taken"},
     [LOG_KIND_ACCESS] = {LOG_WARNING, "losses of the access log"},
     [LOG_KIND_TLS] = {LOG_INFO, "handshakes of TLS that failed"},
+    [LOG_KIND_SLOW] = {LOG_WARNING, "turns of the loop that took long"},
 };
 
 void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void))

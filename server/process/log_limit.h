@@ -19,6 +19,7 @@ enum log_kind {
     LOG_KIND_ACCEPT,  /* connections that could not be taken */
     LOG_KIND_ACCESS,  /* lines of the access log that were lost */
     LOG_KIND_TLS,     /* clients without a handshake */
+    LOG_KIND_SLOW,    /* turns of the loop that took long */
     LOG_KIND_COUNT,
 };
 

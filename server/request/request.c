@@ -135,6 +135,22 @@ static enum step_result run_at(struct request *request, enum work_place place)
     return steps[request->step].run(request);
 }
 
+/* The memory for inputs that a step takes is counted apart from what the step says. */
+static enum step_result run_on_loop(struct request *request)
+{
+    struct server *server = request->server;
+    enum turn_part part = (enum turn_part)request->step;
+    uint64_t known = work_known(request), before = hal_pool_taken(request->infer.pool);
+    (void)turn_watch_enter(server, part);
+    enum step_result result = run_at(request, WORK_ON_LOOP);
+    if (result != STEP_WAIT) { /* else the request may be over */
+        uint64_t said = request->work.bytes;
+        uint64_t taken = hal_pool_taken(request->infer.pool) - before - request->work.reserved;
+        turn_watch_note_bytes(server, part, known + (taken > said ? taken : said));
+    }
+    return result;
+}
+
 static void run_steps(struct request *request)
 {
     enum step_result result = STEP_NEXT;
@@ -145,7 +161,7 @@ static void run_steps(struct request *request)
             offload_steps(request, place);
             return;
         }
-        result = run_at(request, WORK_ON_LOOP);
+        result = run_on_loop(request);
     }
 }
 
@@ -678,6 +694,7 @@ void request_give_up(struct request *request)
 bool request_retry(struct request *request)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
+    (void)turn_watch_enter(request->server, TURN_RETRY);
     if (request->step == STEP_WRITE) {
         return retry_hand_over(request);
     }

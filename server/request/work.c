@@ -102,7 +102,7 @@ enum work_place work_place(const struct request *request)
 void work_begin(struct request *request, enum work_place place)
 {
     request->work.place = place;
-    request->work.bytes = 0;
+    request->work.bytes = request->work.reserved = 0;
 }
 
 static enum status refuse(struct error *err)
@@ -114,8 +114,12 @@ enum status work_add(struct request *request, uint64_t bytes, struct error *err)
 {
     OBJ_CHECK(request, REQUEST_MAGIC);
     struct work *work = &request->work;
-    work->bytes = bytes < UINT64_MAX - work->bytes ? work->bytes + bytes : UINT64_MAX;
-    return work->bytes <= limit(request, work->place) ? ST_OK : refuse(err);
+    if (bytes > limit(request, work->place) - work->bytes) {
+        work->found = bytes < UINT64_MAX - work->bytes ? work->bytes + bytes : UINT64_MAX;
+        return refuse(err);
+    }
+    work->bytes += bytes;
+    return ST_OK;
 }
 
 enum status work_leave_loop(const struct request *request, struct error *err)
@@ -133,8 +137,7 @@ void work_move_on(struct request *request)
 {
     struct work *work = &request->work;
     uint64_t least = work->place == WORK_HEAVY ? 0 : limit(request, work->place) + 1;
-    uint64_t found = work->bytes > least ? work->bytes : least;
-    work->found = found > work->found ? found : work->found;
+    work->found = work->found > least ? work->found : least;
 }
 
 void work_reset(struct request *request)

@@ -26,8 +26,9 @@ enum work_place { WORK_ON_LOOP, WORK_ON_THREAD, WORK_HEAVY };
 
 struct work {
     enum work_place place; /* where the present step runs: set by whoever runs it */
-    uint64_t bytes;        /* that this run of it has told of */
-    uint64_t found;        /* that it handles at least, as an earlier run of it has found out */
+    uint64_t bytes;        /* that this run of it has handled, beside those known before */
+    uint64_t reserved;     /* by this run, of memory that the device is going to write */
+    uint64_t found;        /* that it handles at least, as a run of it has found out */
 };
 
 /* Bytes that the present step handles, as far as that is known before it. */

@@ -137,6 +137,16 @@ def shape_gzip_bomb(port):
 
 
 @case(WIDE)
+def body_copied(port):
+    """Tensors behind their JSON that have to be copied, because their bytes are not in order."""
+    for rows in (200, 300, 20000):
+        parameters = {"binary_data_size": rows * 256, "strides": [4, rows * 4]}
+        head = infer_json([tensor("input_0", [rows, 64], parameters=parameters)])
+        ask(port, post("/v2/models/wide/infer", head + bytes(rows * 256),
+                       f"Inference-Header-Content-Length: {len(head)}"))
+
+
+@case(WIDE)
 def answer_deflated(port):
     """The longest answer that is encoded and deflated on the loop."""
     for rows in (1, 50, 100, 200):
@@ -280,6 +290,43 @@ def list_of_calls(port):
     for count in (16, 64):
         body = json.dumps([dict(item, id=f"r{n}") for n in range(count)]).encode()
         ask(port, post("/v2/batch", body))
+
+
+def wide_list(count, rows):
+    """A short body that stands for |rows| of 256 bytes for each of |count| calls."""
+    call = {"model_name": "wide", "answer": False,
+            "args": [{"dtype": "float32", "shape": [rows, 64], "fill": 0.5}]}
+    return post("/v2/batch", json.dumps([call] * count).encode())
+
+
+@case("--ring-bytes", "32M", WIDE)
+def lists_that_wait(port):
+    """Lists that need most of the memory for their inputs: all but one at a time are tried again
+    and again.
+    """
+    clients = [Client(port) for _ in range(4)]
+    for client in clients:
+        client.send(wide_list(60, 1000))
+    for client in clients:
+        client.answer()
+
+
+@case("--ring-bytes", "16M", WIDE)
+def calls_that_wait(port):
+    """Calls beside answers that hold the memory of their model, and are not read."""
+    holders = [Client(port) for _ in range(12)]
+    for client in holders:
+        client.socket.setblocking(False)
+        try:
+            client.socket.send(post_wide(bytes(MIB)))
+        except OSError:
+            pass
+    body = {"args": [{"dtype": "float32", "shape": [12000, 64], "fill": 1}]}
+    clients = [Client(port) for _ in range(8)]
+    for client in clients:
+        client.send(post("/v2/models/wide/call?binary=1", json.dumps(body).encode()))
+    for client in clients:
+        client.answer()
 
 
 @case(ADD)

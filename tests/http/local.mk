@@ -50,6 +50,7 @@ HTTP_TESTS = \
 	%D%/run_speech.py \
 	%D%/run_start.py \
 	%D%/run_tls.py \
+	%D%/run_turns.py \
 	%D%/run_tls_plays.py \
 	%D%/run_watchdog.py
 TESTS += $(HTTP_TESTS)

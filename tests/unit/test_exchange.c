@@ -388,7 +388,31 @@ static void exchanges_of_one_client_end_in_any_order(void **state)
 /* Makes turns.c see the end of the turn. */
 static void end_turn(void)
 {
-    server.turns.begin_ns = 1;
+    server.turns.watch.begin_ns = 1;
+}
+
+/* Of 30 ms, most of it in one step. */
+static void a_long_turn_has_the_name_of_its_step(void **state)
+{
+    struct turn_watch *watch = &server.turns.watch;
+    const struct turn_records before = watch->records;
+    uint64_t lines = server.log_limits.windows[LOG_KIND_SLOW].written;
+    (void)state;
+    (void)turn_watch_end(&server);
+    (void)turn_watch_enter(&server, TURN_RECEIVE);
+    (void)turn_watch_enter(&server, TURN_STEP_DECODE);
+    watch->begin_ns -= 30000000;
+    watch->part_begin_ns -= 25000000;
+    (void)turn_watch_enter(&server, TURN_STEP_RUN);
+    assert_true(turn_watch_end(&server) >= 30000000);
+    assert_true(watch->records.longest_ns[TURN_STEP_DECODE] >= 30000000);
+    assert_true(watch->records.longest_ns[TURN_STEP_RUN] == before.longest_ns[TURN_STEP_RUN]);
+    assert_int_equal(server.log_limits.windows[LOG_KIND_SLOW].written, lines + 1);
+    assert_int_equal(turn_watch_end(&server), 0); /* nothing has begun since */
+    (void)turn_watch_enter(&server, TURN_STEP_DECODE);
+    assert_true(turn_watch_end(&server) > 0);
+    assert_string_equal(turn_part_name(TURN_STEP_DECODE), "DECODE");
+    assert_string_equal(turn_part_name(TURN_SWEEP), "sweep");
 }
 
 static void statistics_of_many_models_take_several_turns(void **state)
@@ -575,6 +599,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_is_answered_by_status_fields_and_parts),
         cmocka_unit_test(a_refusal_is_an_answer_like_others),
+        cmocka_unit_test(a_long_turn_has_the_name_of_its_step),
         cmocka_unit_test(statistics_of_many_models_take_several_turns),
         cmocka_unit_test(a_request_beyond_its_memory_is_too_large),
         cmocka_unit_test(a_small_call_runs_beside_large_ones),
