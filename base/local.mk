@@ -18,6 +18,7 @@ noinst_LIBRARIES += %D%/libbase.a
 	%D%/list.h \
 	%D%/precision.c %D%/precision.h \
 	%D%/refs.h \
+	%D%/resource.c %D%/resource.def %D%/resource.h \
 	%D%/shape.c %D%/shape.h \
 	%D%/share.c %D%/share.h \
 	%D%/status.c %D%/status.def %D%/status.h \

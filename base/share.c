@@ -210,6 +210,7 @@ bool share_move(struct share *share, uint64_t from, uint64_t to, uint64_t amount
     bool is_moved = amount == 0 || from == to || add(share, to, amount);
     if (is_moved && from != to && amount > 0) {
         subtract(share, from, amount);
+        share->taken_back_count++;
     }
     unlock(share);
     return is_moved;
@@ -250,6 +251,7 @@ void share_stats(const struct share *share, struct share_stats *out_stats)
         .used = share->used,
         .used_peak = share->used_peak,
         .refused_count = share->refused_count,
+        .taken_back_count = share->taken_back_count,
         .client_count = share->client_count,
     };
     for (uint32_t i = 0; i < share->slot_count; i++) {

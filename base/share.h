@@ -31,10 +31,6 @@
 
 #define SHARE_NOBODY 0
 
-/* The units that |size| keeps for clients with little, unless the owner has a reason for another
- * number. */
-#define SHARE_KEPT(size) ((size) / 4)
-
 struct share_part;
 
 struct share {
@@ -43,14 +39,16 @@ struct share {
     uint64_t kept;
     uint64_t used;
     uint64_t used_peak;
-    uint64_t refused_count;   /* takes that failed */
-    struct share_part *parts; /* owned: a hash table, by client */
-    uint32_t slot_count;      /* of |parts|: 0, or a power of two */
-    uint32_t client_count;    /* that hold something */
+    uint64_t refused_count;    /* takes that failed */
+    uint64_t taken_back_count; /* moves from one client to another */
+    struct share_part *parts;  /* owned: a hash table, by client */
+    uint32_t slot_count;       /* of |parts|: 0, or a power of two */
+    uint32_t client_count;     /* that hold something */
 };
 
 struct share_stats {
     uint64_t size, used, used_peak, refused_count;
+    uint64_t taken_back_count;
     uint64_t most_held; /* by one client */
     uint64_t client_count;
 };

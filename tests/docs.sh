@@ -5,7 +5,8 @@
 # C. Each path in backquotes exists, and each file in .c, .h, .def, .mk or .glsl. Each link
 # leads to a file and a heading. Each page of docs/ opens with an example, and is in the archive of
 # `make dist`. Each route is in docs/serving.md, each metric in docs/metrics.md. Each option is in
-# docs/ with its default, and in the manuals. No line has more than 100 columns.
+# docs/ with its default, and in the manuals. Each resource is in docs/limits.md, with a metric and
+# a test that exist. No line has more than 100 columns.
 
 set -u
 : "${top_builddir:=.}"
@@ -20,8 +21,8 @@ HELP=$("$PTED" --help) && PTE_HELP=$("$PTE" --help) || exit 1
 DOCUMENTS="README.md ARCHITECTURE.md HACKING.md $(echo docs/*.md docs/recipes/*.md)"
 MANUAL=contrib/man/pted.8
 SOURCES='base protocol hal runtime server tests'
-report=$(mktemp) || exit 1
-trap 'rm -f "$report"' EXIT
+report=$(mktemp) && rows=$(mktemp) || exit 1
+trap 'rm -f "$report" "$rows"' EXIT
 
 # mentioned REGEX: prints FILE:LINE:TEXT for each match in the documents, outside of code fences.
 mentioned() {
@@ -108,6 +109,30 @@ expect() {
             sed 's/^  //' docs/metrics.md | grep -qxF -- "$row" ||
                 echo "docs/metrics.md:1: no line $row"
         done
+    # Each row of resource.def: "* `NAME` (PARTY; METRIC; FILE: TEST):", with what is kept and how
+    # it is taken back, before the next item. The metric and the test exist.
+    first='[A-Z_]+, ([a-z_]+), ([A-Z]+), [0-9]+, "[^"]*"'
+    sed -nE "s/^RESOURCE\($first, \"([a-z_]+)\", \"([a-z_.]+): ([a-z_]+)\"\)\$/\1 \2 \3 \4 \5/p" \
+        base/resource.def >"$rows"
+    while read -r name party metric file test; do
+        party=$(echo "$party" | tr '[:upper:]' '[:lower:]')
+        row="* \`$name\` ($party; \`$metric\`; \`$file\`: $test):"
+        item=$(awk -v row="$row" '
+            /^(\*|$)/ { is_in = 0 }
+            is_in { print }
+            $0 == row { is_in = 1 }' docs/limits.md | tr '\n' ' ')
+        for part in 'Kept: ' 'Taken +back: '; do
+            echo "$item" | grep -qE "$part" || echo "docs/limits.md:1: no line $row with $part"
+        done
+        grep -q "\"$metric\"" server/observe/metrics.def ||
+            echo "base/resource.def:1: no metric $metric"
+        grep -q "^def $test()" "tests/http/$file" ||
+            echo "base/resource.def:1: no test $test in $file"
+    done <"$rows"
+    [ "$(grep -c '^RESOURCE(' base/resource.def)" -eq "$(wc -l <"$rows")" ] ||
+        echo "base/resource.def:1: a row of another form"
+    sed -n '/^## What clients share/,/^## Options/p' docs/limits.md | grep -c '^\*' |
+        grep -qx "$(wc -l <"$rows")" || echo "docs/limits.md:1: a resource without a row"
     # Each "  --NAME  TEXT (DEFAULT)" below "Limits and times:" is a row of the table.
     # shellcheck disable=SC2016
     echo "$HELP" |

@@ -63,7 +63,7 @@ struct rt_sequences {
     uint32_t count;      /* with states that are out of the table */
     size_t bytes;
     struct share counts[PARTIES], sizes[PARTIES]; /* who holds how many of both; they bind nobody */
-    uint64_t displaced_count;
+    uint64_t displaced_count, refused_count;
 };
 
 enum status rt_sequences_new(const struct rt_sequences_options *options,
@@ -317,6 +317,7 @@ static enum status add(struct rt_sequences *sequences, const struct rt_sequence_
     }
     make_room(sequences, &newcomer);
     if (is_full(sequences, bytes)) {
+        sequences->refused_count++;
         return error_set(err, ST_EXHAUSTED,
                          "%u sequences with %zu bytes are open already, of at most %u with %zu",
                          sequences->count, sequences->bytes, sequences->options.count_max,
@@ -515,6 +516,20 @@ struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences)
                                            sequences->displaced_count};
     pthread_mutex_unlock(&sequences->lock);
     return load;
+}
+
+void rt_sequences_stats(struct rt_sequences *sequences, struct share_stats *out_counts,
+                        struct share_stats *out_bytes)
+{
+    OBJ_CHECK(sequences, RT_SEQUENCES_MAGIC);
+    pthread_mutex_lock(&sequences->lock);
+    share_stats(&sequences->counts[CLIENT], out_counts);
+    share_stats(&sequences->sizes[CLIENT], out_bytes);
+    out_counts->size = sequences->options.count_max;
+    out_bytes->size = sequences->options.bytes_max;
+    out_counts->refused_count = sequences->refused_count;
+    out_counts->taken_back_count = sequences->displaced_count;
+    pthread_mutex_unlock(&sequences->lock);
 }
 
 void rt_sequences_free(struct rt_sequences *sequences)

@@ -32,6 +32,7 @@ struct rt_program;
 struct rt_sequence;
 struct rt_sequences;
 struct rt_state;
+struct share_stats;
 
 struct rt_sequences_options {
     uint32_t count_max;
@@ -91,6 +92,10 @@ struct rt_sequences_load {
 };
 
 struct rt_sequences_load rt_sequences_load(struct rt_sequences *sequences);
+
+/* By client: how many sequences each holds, and the bytes of their states. */
+void rt_sequences_stats(struct rt_sequences *sequences, struct share_stats *out_counts,
+                        struct share_stats *out_bytes);
 
 /* States that are kept; they have the same idle time, and give way to sequences. */
 struct rt_prefixes *rt_sequences_prefixes(struct rt_sequences *sequences);

@@ -7,6 +7,11 @@ server_libserver_a_SOURCES += \
 	%D%/api_graph.c \
 	%D%/api_health.c \
 	%D%/api_metrics.c \
+	%D%/api_metrics_daemon.c \
+	%D%/api_metrics_model.c \
+	%D%/api_metrics_priv.h \
+	%D%/api_metrics_process.c \
+	%D%/api_metrics_shares.c \
 	%D%/api_model.c \
 	%D%/api_openapi.c \
 	%D%/api_region.c \

@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -259,9 +260,10 @@ void conn_answer_turn_away(struct conn *conn, enum share_taken why)
 {
     OBJ_CHECK(conn, CONN_MAGIC);
     counter_add(&conn->server->metrics.turned_away, 1);
-    const char *body = why == SHARE_CLIENT_IS_UP
-                           ? "{\"error\":\"too many connections of this client\"}"
-                           : "{\"error\":\"too many connections\"}";
+    struct error err;
+    char body[sizeof(err.text) + 16];
+    (void)places_refuse(&conn->server->places, conn, why, &err);
+    snprintf(body, sizeof(body), "{\"error\":\"%s\"}", err.text); /* words and numbers */
     const struct http_answer answer = {.status = 503,
                                        .content_type = "application/json",
                                        .content_length = strlen(body),

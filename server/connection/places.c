@@ -4,6 +4,7 @@
 #include "server/connection/places.h"
 
 #include "base/check.h"
+#include "base/resource.h"
 #include "server/connection/conn.h"
 
 /* Clients that are turned away and may read why; the descriptors are those that are reserved. */
@@ -11,6 +12,12 @@
 /* Connections that one search looks at. A client without a quiet one among the oldest is busy. */
 #define SEARCH_MAX 1024
 #define KEPT_MIN 4
+
+static const enum resource resources[LISTENER_ROLE_COUNT] = {
+    [LISTENER_PUBLIC] = RESOURCE_CONNECTIONS,
+    [LISTENER_ADMIN] = RESOURCE_CONNECTIONS_ADMIN,
+    [LISTENER_HEALTH] = RESOURCE_CONNECTIONS_HEALTH,
+};
 
 /* ---- how many -------------------------------------------------------------------------------- */
 
@@ -32,7 +39,7 @@ void places_resize(struct places *places, uint32_t size)
     }
     for (int role = 0; role < LISTENER_ROLE_COUNT; role++) {
         uint64_t most = size - (sum - places->kept[role]);
-        share_resize(&places->shares[role], most, SHARE_KEPT(most));
+        share_resize(&places->shares[role], most, resource_kept(resources[role], most));
     }
 }
 
@@ -174,12 +181,9 @@ void places_note_state(struct places *places, struct conn *conn)
     }
 }
 
-const char *places_name(enum listener_role role)
+enum status places_refuse(const struct places *places, const struct conn *conn,
+                          enum share_taken why, struct error *err)
 {
-    static const char *const names[LISTENER_ROLE_COUNT] = {
-        [LISTENER_PUBLIC] = "connections",
-        [LISTENER_ADMIN] = "connections_admin",
-        [LISTENER_HEALTH] = "connections_health",
-    };
-    return names[role];
+    enum listener_role role = conn->exchange.role;
+    return resource_refuse(resources[role], &places->shares[role], why, conn->exchange.client, err);
 }

@@ -26,6 +26,7 @@
 #include "base/counter.h"
 #include "base/list.h"
 #include "base/share.h"
+#include "base/status.h"
 #include "server/request/exchange.h"
 
 struct conn;
@@ -56,7 +57,8 @@ MUST_CHECK enum share_taken places_take(struct places *places, struct conn *conn
 /* |conn| changes its state; in CONN_CLOSING it gives its place back. */
 void places_note_state(struct places *places, struct conn *conn);
 
-/* "connections": the label of the share of |role|. */
-const char *places_name(enum listener_role role);
+/* What to say to the client of |conn|, for which places_take() has said |why|: ST_EXHAUSTED. */
+enum status places_refuse(const struct places *places, const struct conn *conn,
+                          enum share_taken why, struct error *err);
 
 #endif

@@ -53,6 +53,14 @@ static void unlock(struct regions *regions)
     must(rc == 0);
 }
 
+struct regions_load regions_load(struct regions *regions)
+{
+    lock(regions);
+    const struct regions_load load = {regions->count, regions->bytes};
+    unlock(regions);
+    return load;
+}
+
 /* ---- one region ------------------------------------------------------------------------------ */
 
 static void free_region(struct region *region)

@@ -53,6 +53,14 @@ struct region {
 
 void regions_init(struct regions *regions, const struct params *params);
 
+/* Regions that exist now, and their bytes. */
+struct regions_load {
+    uint32_t count;
+    uint64_t bytes;
+};
+
+struct regions_load regions_load(struct regions *regions);
+
 /* No request is left. Also if regions_init() was not called: zeroed. */
 void regions_fini(struct regions *regions);
 

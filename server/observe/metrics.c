@@ -25,6 +25,9 @@ struct metrics_look metrics_take_look(const struct server *server)
         .tls_expiry_s = tls_expiry_s(server),
         .evictions = server->clients.evicted_count,
         .pool_threads = server->offload.threads,
+        .heavy_max = server->offload.heavy_max,
+        .heavy_count = server->offload.heavy_count,
+        .log_lines = log_limits_stats(&server->log_limits),
         .turns = server->turns.watch.records,
     };
     for (int kind = 0; kind < OFFLOAD_KIND_COUNT; kind++) {

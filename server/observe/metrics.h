@@ -12,6 +12,7 @@
 
 #include "base/counter.h"
 #include "base/histogram.h"
+#include "base/share.h"
 #include "server/request/turn_watch.h"
 #include "server/model/status_counts.h"
 #include "server/request/offload.h"
@@ -37,6 +38,8 @@ struct metrics_look {
     uint64_t evictions;
     int64_t tls_expiry_s; /* 0: there is no TLS */
     uint32_t pool_threads, pool_tasks[OFFLOAD_KIND_COUNT];
+    uint32_t heavy_max, heavy_count; /* threads that heavy tasks may have, and have */
+    struct share_stats log_lines;
     struct turn_records turns;
 };
 

@@ -57,6 +57,7 @@ bool log_limits_admit(struct log_limits *limits, enum log_kind kind)
     }
     if (limits->windows[kind].written == LOG_LIMIT_LINES) {
         limits->windows[kind].suppressed++;
+        limits->suppressed_count++;
         return false;
     }
     limits->windows[kind].written++;
@@ -75,4 +76,15 @@ bool log_limits_flush(struct log_limits *limits, bool of_all)
         has_more |= limits->windows[kind].suppressed > 0;
     }
     return has_more;
+}
+
+struct share_stats log_limits_stats(const struct log_limits *limits)
+{
+    OBJ_CHECK(limits, LOG_LIMITS_MAGIC);
+    struct share_stats stats = {.size = (uint64_t)LOG_KIND_COUNT * LOG_LIMIT_LINES,
+                                .refused_count = limits->suppressed_count};
+    for (unsigned kind = 0; kind < LOG_KIND_COUNT; kind++) {
+        stats.used += limits->windows[kind].written;
+    }
+    return stats;
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/share.h"
+
 #define LOG_LIMIT_LINES 20 /* of a kind in a window */
 #define LOG_LIMIT_S 10     /* a window */
 
@@ -33,6 +35,7 @@ struct log_limits {
         uint32_t written;
         uint64_t suppressed;
     } windows[LOG_KIND_COUNT];
+    uint64_t suppressed_count; /* so far */
 };
 
 void log_limits_init(struct log_limits *limits, uint64_t (*clock)(void));
@@ -43,5 +46,7 @@ bool log_limits_admit(struct log_limits *limits, enum log_kind kind);
 /* Writes the counts of windows that are over, or with |of_all| of all windows. True: a window that
  * is not over has counted lines. */
 bool log_limits_flush(struct log_limits *limits, bool of_all);
+
+struct share_stats log_limits_stats(const struct log_limits *limits);
 
 #endif

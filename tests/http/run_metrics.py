@@ -30,6 +30,8 @@ OPEN = "Accept: application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.
 PROMTOOL = os.environ.get("PROMTOOL") or shutil.which("promtool")
 ROWS = re.findall(r'^(?:SERVER|MODEL)_METRIC\(\w+, (\w+), "(\w+)"',
                   (SOURCE / "server" / "observe" / "metrics.def").read_text(), re.MULTILINE)
+SHARES = re.findall(r'^RESOURCE\(\w+, (\w+), (\w+), \d+, "[^"]*", "(\w+)"',
+                    (SOURCE / "base" / "resource.def").read_text(), re.MULTILINE)
 LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\d+(?:\.\d+)?)')
 
 
@@ -145,6 +147,29 @@ def monitoring():
         expect("promtool check rules", (done.returncode, done.stderr), (0, ""))
     else:
         print("# skipped: promtool is not installed")
+
+
+def resources():
+    """Each resource of the table has its series, and no other has any."""
+    with Daemon([ADD, "--admin-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0"]) as daemon:
+        client = Client(daemon.port)
+        expect("infer", infer(client), 200)
+        series = read(scrape(client))
+    shown = {name: party for name, party, metric in SHARES if metric == "pted_share_used"}
+    for name in ("pted_share_size", "pted_share_used", "pted_share_most_held",
+                 "pted_share_holders", "pted_share_refused_total", "pted_share_taken_back_total"):
+        labels = {re.fullmatch('resource="(.*)"', label)[1] for key, label in series if key == name}
+        expect(f"{name}: unknown", labels - set(shown), set())
+        if name in ("pted_share_size", "pted_share_used"):
+            expect(f"{name}: missing", set(shown) - labels, set())
+        by_party = {resource for resource, party in shown.items() if party != "ALL"}
+        if name in ("pted_share_most_held", "pted_share_holders"):
+            expect(f"{name}: by party", labels, by_party)
+    for name in shown:
+        label = f'resource="{name}"'
+        expect(name, pick(series, "pted_share_used", label) <=
+               pick(series, "pted_share_size", label), True)
+    expect("own connection", pick(series, "pted_share_most_held", 'resource="connections"'), 1)
 
 
 def counts_add_up():
@@ -291,7 +316,7 @@ def no_memory():
         expect("infer", infer(client), 200)
 
 
-CHECKS = (form, parsers, monitoring, counts_add_up, lists_and_pipelines, hostile_clients,
+CHECKS = (form, parsers, monitoring, resources, counts_add_up, lists_and_pipelines, hostile_clients,
           many_models, no_memory)
 
 

@@ -103,7 +103,8 @@ def busy_ones_stay():
         rests = [keep_busy(client) for client in clients]
         extra = Client(daemon.port)
         expect("beyond it", extra.answer(), 503)
-        expect("why", extra.body, b'{"error":"too many connections of this client"}')
+        expect("why", extra.body, b'{"error":"this client has 3 of 4 connections, the '
+               b'others are for other clients"}')
         expect("Retry-After", extra.field("retry-after"), "1")
         other = Client(daemon.port, OTHER)
         expect("a place that is kept for others", infer(other), 200)

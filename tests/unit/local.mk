@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One cmocka program for each module: test_FILE.c tests FILE.c and links the archives at and below it.
 if HAVE_CMOCKA
-UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_shape %D%/test_share %D%/test_status
+UNIT_BASE_TESTS = %D%/test_arena %D%/test_buf %D%/test_resource %D%/test_shape %D%/test_share %D%/test_status
 
 UNIT_PROTOCOL_TESTS = %D%/test_call %D%/test_json %D%/test_number %D%/test_oip %D%/test_oip_classes %D%/test_oip_settings %D%/test_predict \
 	%D%/test_pick \
@@ -17,6 +17,8 @@ TESTS += $(UNIT_BASE_TESTS) $(UNIT_PROTOCOL_TESTS)
 %C%_test_buf_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_shape_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_shape_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+%C%_test_resource_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+%C%_test_resource_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_share_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 %C%_test_share_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 %C%_test_status_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

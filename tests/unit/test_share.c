@@ -20,7 +20,7 @@ static void a_client_alone_takes_all_but_what_is_kept(void **state)
 {
     (void)state;
     struct share share;
-    share_init(&share, 256, SHARE_KEPT(256));
+    share_init(&share, 256, 64);
     assert_int_equal(take_all(&share, 7), 192);
     assert_int_equal(share_take(&share, 7, 1), SHARE_CLIENT_IS_UP);
     assert_int_equal(share_held(&share, 7), 192);
@@ -35,7 +35,7 @@ static void those_who_come_later_find_some(void **state)
     (void)state;
     struct share share;
     struct share_stats stats;
-    share_init(&share, 256, SHARE_KEPT(256));
+    share_init(&share, 256, 64);
     assert_int_equal(take_all(&share, 1), 192);
     assert_int_equal(take_all(&share, 2), 32);
     assert_int_equal(take_all(&share, 3), 16);
@@ -62,7 +62,7 @@ static void nobody_is_bound_by_the_size_alone(void **state)
 {
     (void)state;
     struct share share;
-    share_init(&share, 16, SHARE_KEPT(16));
+    share_init(&share, 16, 4);
     assert_int_equal(take_all(&share, 1), 12);
     assert_int_equal(take_all(&share, SHARE_NOBODY), 4);
     assert_int_equal(share_take(&share, 2, 1), SHARE_ALL_IN_USE);
@@ -96,7 +96,7 @@ static void the_last_unit_is_for_one_who_has_none(void **state)
 {
     (void)state;
     struct share share;
-    share_init(&share, 4, SHARE_KEPT(4));
+    share_init(&share, 4, 1);
     assert_int_equal(take_all(&share, 1), 3);
     assert_int_equal(take_all(&share, 2), 1);
     assert_int_equal(share_take(&share, 3, 1), SHARE_ALL_IN_USE);
@@ -109,7 +109,7 @@ static void units_change_hands(void **state)
 {
     (void)state;
     struct share share;
-    share_init(&share, 4, SHARE_KEPT(4));
+    share_init(&share, 4, 1);
     assert_int_equal(take_all(&share, 1), 3);
     assert_true(share_move(&share, 1, 2, 2));
     assert_int_equal(share_held(&share, 1), 1);
@@ -127,7 +127,7 @@ static void says_who_has_the_units(void **state)
     (void)state;
     struct share share;
     struct error err;
-    share_init(&share, 4, SHARE_KEPT(4));
+    share_init(&share, 4, 1);
     assert_int_equal(take_all(&share, 1), 3);
     assert_fails(err, share_refuse(&share, SHARE_CLIENT_IS_UP, 1, "generations", &err),
                  ST_EXHAUSTED, "this client has 3 of 4 generations, the others are for other");
