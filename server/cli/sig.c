@@ -183,22 +183,45 @@ static enum status explain(read_f *read, struct span text, struct error *err)
     return status;
 }
 
+/* Without the line end that tools put behind a text; true: there was one. */
+static bool drop_line_end(struct span *text)
+{
+    size_t len = text->len;
+    len -= len > 0 && text->ptr[len - 1] == '\n';
+    len -= len < text->len && len > 0 && text->ptr[len - 1] == '\r';
+    bool had_one = len < text->len;
+    text->len = len;
+    return had_one;
+}
+
+/* A signature may end in a line end of its own, "K3!a\n". Only its reader can tell it from one that
+ * was put behind it: with the latter it is no signature. */
+static enum status explain_stdin(read_f *read, struct error *err)
+{
+    struct buf input;
+    buf_init(&input, TEXT_BYTES_MAX);
+    enum status status = read_stdin(&input, err);
+    struct span text = buf_span(&input);
+    if (status == ST_OK) {
+        status = explain(read, text, err);
+        if (status == ST_INVALID && drop_line_end(&text)) {
+            status = explain(read, text, err);
+        }
+    }
+    buf_fini(&input);
+    return status;
+}
+
 static int run(int argc, char *const argv[])
 {
     read_f *read = argc == 2 ? find_kind(argv[0]) : NULL;
-    struct buf input;
     struct error err;
     if (!read) {
         error_set(&err, ST_INVALID, "sig: expected lex, f, sip or pytree, and a signature");
         return cli_finish(&cli_sig_command, ST_INVALID, &err);
     }
-    buf_init(&input, TEXT_BYTES_MAX);
-    bool is_stdin = strcmp(argv[1], "-") == 0;
-    enum status status = is_stdin ? read_stdin(&input, &err) : ST_OK;
-    if (status == ST_OK) {
-        status = explain(read, is_stdin ? buf_span(&input) : span_str(argv[1]), &err);
-    }
-    buf_fini(&input);
+    enum status status = strcmp(argv[1], "-") == 0 ? explain_stdin(read, &err)
+                                                   : explain(read, span_str(argv[1]), &err);
     if (status == ST_INVALID || status == ST_TOO_LARGE) {
         fprintf(stderr, "pte: %s\n", err.text);
         return EXIT_REFUSED;
@@ -211,7 +234,7 @@ const struct cli_command cli_sig_command = {
     .usage = "sig lex|f|sip|pytree STRING",
     .summary = "check a function signature",
     .help = "Prints the signature STRING for people and in its canonical spelling; exit status 1:\n"
-            "it is refused. A STRING of - is standard input.\n"
+            "it is refused. A STRING of - is standard input, with or without a line end.\n"
             "\n"
             "  lex       components of any signature\n"
             "  f         raw types: what goes into a call and comes out of it\n"

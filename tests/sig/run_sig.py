@@ -3,8 +3,9 @@
 """Runs `pte sig` over the vectors of the signature ABIs and over stored structures of models.
 
 A vector (vectors.json) is a text with what a strict reader must say of it; every one goes through
-standard input, and as an argument too where that can hold it. A model's description NAME.json has
-the structures as its exporter stored them, and as its author wrote them.
+standard input, with and without a line end behind it, and as an argument too where that can hold
+it. A model's description NAME.json has the structures as its exporter stored them, and as its
+author wrote them.
 
 usage: run_sig.py, with top_srcdir and top_builddir in the environment.
 """
@@ -22,6 +23,8 @@ MODELS = [SOURCE / "tests" / "models"] + [
     folder / "shared/models/public" for folder in (SOURCE, SOURCE.parent)]
 COMMANDS = {"lex": "lex", "raw": "f", "sip": "sip", "pytree": "pytree"}
 TIMEOUT_S = 60
+# What tools put behind a text; it is not part of it.
+LINE_ENDS = {"line": b"\n", "crlf": b"\r\n"}
 
 failures = []
 
@@ -72,10 +75,11 @@ def wanted(vector, text):
 def run_vector(vector):
     text = encoded(vector)
     text = text.encode() if isinstance(text, str) else text
-    ways = [False, True] if b"\0" not in text and text != b"-" else [False]
-    for is_argument in ways:
-        name = f"{vector['id']} {'argument' if is_argument else 'stdin'}"
-        done = pte_sig(vector["kind"], text, is_argument)
+    ways = ["stdin", "line", "crlf"]
+    ways += ["argument"] if b"\0" not in text and text != b"-" else []
+    for way in ways:
+        name = f"{vector['id']} {way}"
+        done = pte_sig(vector["kind"], text + LINE_ENDS.get(way, b""), way == "argument")
         said = (done.returncode, done.stdout, done.stderr)
         if not vector["valid"]:
             check(done.returncode == 1 and not done.stdout and b"byte " in done.stderr, name, said)
@@ -125,11 +129,23 @@ def run_model(path):
     return len(names)
 
 
+def own_line_ends():
+    """A text that ends in a line end keeps it; there is none behind an argument."""
+    text = span(b"K", b"a\n")
+    for behind in (b"", b"\n", b"\r\n"):
+        done = pte_sig("lex", text + behind)
+        check(canonical(done) == text, f"{text + behind}", done)
+    for given, is_argument in ((text + b"\n\n", False), (b"I1!R1!\n", True)):
+        done = pte_sig("lex", given, is_argument)
+        check(done.returncode == 1 and b"byte " in done.stderr, f"{given}", done)
+
+
 def main():
     vectors = json.loads((SOURCE / "tests/sig/vectors.json").read_text())["vectors"]
     for vector in vectors:
         run_vector(vector)
     methods = sum(run_model(path) for folder in MODELS for path in sorted(folder.glob("*.json")))
+    own_line_ends()
     usage = subprocess.run([PTE, "sig", "sap", "I1!R1!"], capture_output=True, check=False)
     check(usage.returncode == 64 and b"usage" in usage.stderr, "an unknown kind", usage)
     print(f"{len(vectors)} vectors, {methods} stored structures, {len(failures)} failures")
