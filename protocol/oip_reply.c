@@ -47,7 +47,7 @@ static size_t binary_bytes(const struct oip_result *result)
     }
     size_t bytes = 0;
     for (size_t i = 0; i < string_count(result); i++) {
-        bytes += 4 + result->strings[i].len;
+        bytes += oip_string_bytes(result->strings[i]);
     }
     return bytes;
 }

@@ -48,6 +48,12 @@ struct oip_result {
     const struct span *strings; /* BYTES: shape_numel() of them */
 };
 
+/* What |string| takes in binary form: its length in four bytes, and its own bytes. */
+static inline size_t oip_string_bytes(struct span string)
+{
+    return sizeof(uint32_t) + string.len;
+}
+
 struct oip_reply {
     const char *model_name, *model_version;
     const struct oip_result *results;

@@ -278,6 +278,16 @@ static void print_sizes(struct buf *out, const struct rt_result_info *info)
     }
 }
 
+/* The bytes of a number, or of a string in binary form. A program's strings are constants. */
+static size_t plain_bytes(const struct model_io *io)
+{
+    if (!io->meta.type.is_bytes) {
+        return dtype_bytes(io->meta.type.dtype);
+    }
+    must(io->io->kind == RT_IO_STRING);
+    return oip_string_bytes(io->io->value.s);
+}
+
 static void print_output(struct buf *out, const struct model_io *io,
                          const struct rt_result_info *info)
 {
@@ -287,10 +297,8 @@ static void print_output(struct buf *out, const struct model_io *io,
     if (info->is_tensor) {
         print_sizes(out, info);
     } else {
-        buf_printf(out, ",\"shape\":%s", shape_print(&io->meta.shape, text));
-    }
-    if (!info->is_tensor && !io->meta.type.is_bytes) {
-        buf_printf(out, ",\"bytes\":%zu", dtype_bytes(io->meta.type.dtype));
+        buf_printf(out, ",\"shape\":%s,\"bytes\":%zu", shape_print(&io->meta.shape, text),
+                   plain_bytes(io));
     }
     buf_add_char(out, '}');
 }

@@ -93,7 +93,7 @@ static size_t measure(const struct oip_result *result)
 {
     size_t bytes = result->type.is_bytes ? 0 : result->data.len;
     for (int64_t i = 0; result->type.is_bytes && i < shape_numel(&result->shape); i++) {
-        bytes += sizeof(uint32_t) + result->strings[i].len;
+        bytes += oip_string_bytes(result->strings[i]);
     }
     return bytes;
 }

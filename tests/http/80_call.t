@@ -173,6 +173,9 @@ post /v2/models/add/shape {"inputs":1}
 < 400
 post /v2/models/methods.get_width/call {}
 < 200
+post /v2/models/methods.get_name/shape {}
+< 200
+json {"model_name":"methods.get_name","model_version":"1","outputs":[{"name":"output_0","datatype":"BYTES","shape":[1],"bytes":18}]}
 post /v2/models/methods.get_name/call {"args":[]}
 < 200
 body \{"result":".*"\}
