@@ -211,16 +211,21 @@ static enum status refuse_named(const struct call_parser *p, struct span name)
     return ST_INVALID;
 }
 
-/* An argument may be given at its place or by its name, but not both ways. */
-static enum status read_once(struct call_parser *p, uint32_t leaf, bool is_named)
+enum status call_check_once(struct call_parser *p, uint32_t leaf)
 {
     int64_t index = p->method->structure->inputs.nodes[leaf].raw_index;
-    if (p->leaves[index].encoding != CALL_ABSENT) {
-        p->leaves[index].is_named = false;
-        return call_fail(p, leaf, ": given twice, at its place and as \"%s\"",
-                         p->method->inputs[index].name);
+    if (p->leaves[index].encoding == CALL_ABSENT) {
+        return ST_OK;
     }
-    p->leaves[index].is_named = is_named;
+    p->leaves[index].is_named = false;
+    return call_fail(p, leaf, ": given twice, at its place and as \"%s\"",
+                     p->method->inputs[index].name);
+}
+
+static enum status read_once(struct call_parser *p, uint32_t leaf, bool is_named)
+{
+    TRY(call_check_once(p, leaf));
+    p->leaves[p->method->structure->inputs.nodes[leaf].raw_index].is_named = is_named;
     return call_read_leaf(p, leaf);
 }
 
@@ -248,6 +253,9 @@ static enum status read_tree(struct call_parser *p, uint32_t root)
     const struct sip_tree *tree = &p->method->structure->inputs;
     unsigned outside = p->in.depth;
     uint32_t node = root;
+    if (call_is_promise(p, root)) {
+        return call_read_promise(p, root);
+    }
     TRY(open_node(p, root));
     while (true) {
         uint32_t child;
@@ -260,6 +268,8 @@ static enum status read_tree(struct call_parser *p, uint32_t root)
         } else if (child != SIP_NO_NODE && tree->nodes[child].kind == SIP_LEAF) {
             bool is_named = node == sip_kwargs(p->method->structure);
             TRY(read_once(p, child, is_named && tree->nodes[child].parent != node));
+        } else if (child != SIP_NO_NODE && call_is_promise(p, child)) {
+            TRY(call_read_promise(p, child));
         } else if (child != SIP_NO_NODE) {
             TRY(open_node(p, child));
             node = child;

@@ -34,7 +34,7 @@
  *
  * The bytes of typed objects with a size stand behind the JSON (oip_split_body()), in the order of
  * the text. In a list of requests a leaf may be {"$from": ...} as well, with or without the type
- * and the shape.
+ * and the shape, and so may a sequence or a dict, which then is a structure of results.
  *
  * Two phases as in oip.h: call_parse() finds each leaf's text, type and shape and checks everything
  * but the elements; call_decode_leaf() then writes one leaf into the caller's memory. Errors begin
@@ -121,7 +121,9 @@ struct call_leaf {
     struct oip_layout layout; /* of the elements in that */
     struct span data; /* by encoding: the JSON value, base64 text, the tensor's bytes, the JSON
                          value of each element; a string's own */
-    struct oip_promise promise; /* of a CALL_PROMISE */
+    struct oip_promise promise; /* of a CALL_PROMISE; of a structure, the output is a path */
+    bool begins_structure;      /* then: it is the first leaf of a promised structure ... */
+    uint32_t structure;         /* ... at this node of the inputs */
     struct call_item *items;    /* of CALL_MEDIA and CALL_ROWS; in the arena */
     uint32_t item_count;
     bool is_list;  /* the items are the elements of a list: messages say which one */

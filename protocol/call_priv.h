@@ -31,6 +31,9 @@ uint32_t call_find_leaf(const struct call_method *method, uint32_t index);
 /* Refuses a call that misses an input which has no default. */
 MUST_CHECK enum status call_check_missing(const struct call_parser *p);
 
+/* An argument may be given at its place or by its name, but not both ways. */
+MUST_CHECK enum status call_check_once(struct call_parser *p, uint32_t leaf);
+
 /* ST_INVALID with the path of |node| among the inputs before the text. */
 enum status call_fail(const struct call_parser *p, uint32_t node, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -60,6 +63,12 @@ MUST_CHECK enum status call_keep_string(struct call_parser *p, const struct json
 
 /* The first byte of the first element of the array that comes next; 0: the text ends. */
 uint8_t call_first_of_array(const struct json *in);
+
+/* Does {"$from": ...} come next, in place of the sequence or dict |node|? */
+bool call_is_promise(struct call_parser *p, uint32_t node);
+
+/* Reads it: each leaf of |node| is a part of the promised structure. */
+MUST_CHECK enum status call_read_promise(struct call_parser *p, uint32_t node);
 
 /* A file or a text, which comes next, as a further item of the leaf's media. */
 MUST_CHECK enum status call_read_item(struct call_parser *p, uint32_t node);

@@ -9,6 +9,7 @@ noinst_LIBRARIES += %D%/libprotocol.a
 	%D%/call_leaf.c \
 	%D%/call_media.c \
 	%D%/call_priv.h \
+	%D%/call_promise.c \
 	%D%/call_reply.c \
 	%D%/call_rows.c \
 	%D%/json.c %D%/json.h \

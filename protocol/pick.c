@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "protocol/json_priv.h"
 
 #define PATH_BYTES_MAX 120
@@ -161,20 +162,102 @@ static enum status refuse(const struct pick *pick, uint32_t depth, const struct 
     return ST_INVALID;
 }
 
-enum status pick_follow(const struct pick *pick, const struct sip_tree *tree, uint32_t *out_index,
-                        struct error *err)
+/* The node that the first |depth| keys lead to. */
+static enum status find_node(const struct pick *pick, uint32_t depth, const struct sip_tree *tree,
+                             uint32_t *out_node, struct error *err)
 {
     uint32_t node = 0;
-    for (uint32_t depth = 0; depth < pick->depth; depth++) {
-        uint32_t member = find_member(tree, node, &pick->path[depth]);
+    must(depth <= pick->depth);
+    for (uint32_t i = 0; i < depth; i++) {
+        uint32_t member = find_member(tree, node, &pick->path[i]);
         if (member == SIP_NO_NODE) {
-            return refuse(pick, depth, tree, node, err);
+            return refuse(pick, i, tree, node, err);
         }
         node = member;
     }
+    *out_node = node;
+    return ST_OK;
+}
+
+enum status pick_follow(const struct pick *pick, const struct sip_tree *tree, uint32_t *out_index,
+                        struct error *err)
+{
+    uint32_t node;
+    TRY(find_node(pick, pick->depth, tree, &node, err));
     if (tree->nodes[node].kind != SIP_LEAF) {
         return refuse(pick, pick->depth, tree, node, err);
     }
     *out_index = (uint32_t)tree->nodes[node].raw_index;
     return ST_OK;
+}
+
+/* ---- whole structures ------------------------------------------------------------------------ */
+
+static bool is_below(const struct sip_tree *tree, uint32_t node, uint32_t above)
+{
+    while (node != above && node != SIP_NO_NODE) {
+        node = tree->nodes[node].parent;
+    }
+    return node == above;
+}
+
+/* Members of |node|, without the keyword arguments at the end of the positional ones. */
+static uint32_t member_count(const struct sip *to, uint32_t node)
+{
+    return to->inputs.nodes[node].count - (to->has_kwargs && node == 0);
+}
+
+static bool are_like(const struct sip_tree *tree, uint32_t node, const struct sip *to,
+                     uint32_t wanted)
+{
+    const struct sip_node *a = &tree->nodes[node], *b = &to->inputs.nodes[wanted];
+    bool is_like = a->kind == b->kind && a->count == member_count(to, wanted);
+    for (uint32_t i = 0; is_like && i < a->count; i++) {
+        const struct sip_key *left = &tree->nodes[a->first + i].key;
+        const struct sip_key *right = &to->inputs.nodes[b->first + i].key;
+        is_like = a->kind == SIP_DICT ? span_equal(left->name, right->name)
+                                      : left->position == right->position;
+    }
+    return is_like;
+}
+
+/* "result["parts"] is a list of 3, args[0] is a list of 2" */
+static enum status refuse_other(const struct sip_tree *tree, uint32_t node, const struct sip *to,
+                                uint32_t wanted, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, 2 * NODE_BYTES_MAX);
+    buf_add_str(&text, "result");
+    sip_print_path(tree, 0, node, &text);
+    buf_add_str(&text, " is ");
+    print_node(tree, node, &text);
+    buf_add_str(&text, ", ");
+    sip_print_argument(to, wanted, &text);
+    buf_add_str(&text, " is ");
+    print_node(&to->inputs, wanted, &text);
+    error_set(err, ST_INVALID, "%.*s", SPAN_FMT(buf_span(&text)));
+    buf_fini(&text);
+    return ST_INVALID;
+}
+
+enum status pick_compare(const struct pick *pick, uint32_t depth, const struct sip_tree *tree,
+                         const struct pick_structure *wanted, struct error *err)
+{
+    const struct sip *to = wanted->to;
+    uint32_t node, from, at = wanted->node;
+    TRY(find_node(pick, depth, tree, &node, err));
+    from = node;
+    /* Depth-first through both: members of structures that are alike stand in the same order. */
+    while (are_like(tree, node, to, at)) {
+        if (tree->nodes[node].kind == SIP_LEAF) {
+            TRY(wanted->pair(wanted->user, (uint32_t)tree->nodes[node].raw_index,
+                             (uint32_t)to->inputs.nodes[at].raw_index, err));
+        }
+        node = sip_next(tree, node);
+        if (!is_below(tree, node, from)) {
+            return ST_OK;
+        }
+        at = sip_next(&to->inputs, at);
+    }
+    return refuse_other(tree, node, to, at, err);
 }

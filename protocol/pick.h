@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
-#include "protocol/sip_tree.h"
+#include "protocol/sip.h"
 
 struct json;
 
@@ -45,5 +45,22 @@ MUST_CHECK enum status pick_read(struct json *in, size_t text_bytes_max, struct 
  * what is found there. */
 MUST_CHECK enum status pick_follow(const struct pick *pick, const struct sip_tree *tree,
                                    uint32_t *out_index, struct error *err);
+
+/* A leaf of the results and the leaf of the inputs that it becomes, by raw index. */
+typedef enum status pick_pair_f(void *user, uint32_t result, uint32_t input, struct error *err);
+
+struct pick_structure {
+    const struct sip *to; /* the structure of the call that takes the results ... */
+    uint32_t node;        /* ... whose inputs take them here */
+    pick_pair_f *pair;    /* told about each leaf; may refuse it */
+    void *user;
+};
+
+/* Do the first |depth| keys of |pick|'s path lead to a structure as |wanted|: with the same lists,
+ * dicts and keys? Keyword arguments do not count among positional ones. The text of ST_INVALID says
+ * where the two differ. */
+MUST_CHECK enum status pick_compare(const struct pick *pick, uint32_t depth,
+                                    const struct sip_tree *tree,
+                                    const struct pick_structure *wanted, struct error *err);
 
 #endif

@@ -35,111 +35,10 @@ void bundle_free(struct request *request)
     }
 }
 
-static struct bundle_call *call_of(const struct bundle *bundle, uint32_t step)
+struct bundle_call *bundle_call_of(const struct bundle *bundle, uint32_t step)
 {
     must(step < bundle->count && bundle->order[step] < bundle->count);
     return &bundle->calls[bundle->order[step]];
-}
-
-/* ---- edges ----------------------------------------------------------------------------------- */
-
-/* The promised result. */
-static enum status find_output(const struct bundle_promise *promise, const struct model *model,
-                               const struct model_io **out, struct error *err)
-{
-    uint32_t index, i = 0;
-    if (rt_method_pick_result(model->method, &promise->said->output, &index, err) != ST_OK) {
-        return error_prefix(err, "%s.output: model '%s': ", promise->place, model->name);
-    }
-    while (i < model->output_count && model->outputs[i].index != index) {
-        i++;
-    }
-    *out = &model->outputs[i];
-    return i < model->output_count
-               ? ST_OK
-               : error_set(err, ST_INVALID, "%s.output: model '%s': output %u is None",
-                           promise->place, model->name, index);
-}
-
-static enum status find_input(const struct infer_call *call, const struct bundle_promise *promise,
-                              uint32_t *out_index, struct error *err)
-{
-    const struct model *model = call->model;
-    *out_index = promise->input;
-    if (call->codec != &codec_oip) {
-        return ST_OK;
-    }
-    const struct model_io *io = model_find_io(model->inputs, model->input_count, promise->name);
-    if (!io) {
-        model_refuse_name(model, RT_INPUT, promise->name, err);
-        return error_prefix(err, "%s: ", promise->place);
-    }
-    *out_index = io->index;
-    return ST_OK;
-}
-
-/* If a call declares the shape of a promised input, it must match the result as far as sizes are
- * known. */
-static enum status check_type(const struct bundle_promise *promise, const struct model_io *output,
-                              struct error *err)
-{
-    const struct oip_type *said = promise->type, *is = &output->meta.type;
-    bool fits =
-        !said || (said->is_bytes == is->is_bytes && (said->is_bytes || said->dtype == is->dtype));
-    return fits ? ST_OK
-                : error_set(err, ST_INVALID, "%s: datatype is %s, expected %s", promise->place,
-                            oip_type_name(*said), oip_type_name(*is));
-}
-
-/* The edge leads from a call whose model is known to a call that has not failed yet. */
-static enum status make_edge(const struct bundle *bundle, const struct infer_call *to,
-                             const struct bundle_promise *promise, struct rt_cascade_edge *edge,
-                             struct error *err)
-{
-    const struct infer_call *from = &bundle->calls[promise->from].call;
-    const struct model_io *output = NULL;
-    TRY(find_output(promise, from->model, &output, err));
-    TRY(find_input(to, promise, &edge->input, err));
-    TRY(check_type(promise, output, err));
-    edge->output = output->index;
-    edge->place = promise->place;
-    edge->shape = promise->shape;
-    const struct rt_io *result = rt_method_result(from->model->method, edge->output);
-    const struct rt_io *input = rt_method_input(to->model->method, edge->input);
-    if (rt_cascade_verify_edge(result, input, err) != ST_OK) {
-        return error_prefix(err, "%s: ", promise->place);
-    }
-    return ST_OK;
-}
-
-/* An edge for each promise, also between failed calls: edges decide which call fails with which. */
-static enum status make_edges(struct request *request, struct error *err)
-{
-    OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
-    struct bundle *bundle = request->infer.bundle;
-    uint32_t count = 0;
-    if (!bundle->edges) { /* else this is a repeated attempt */
-        bundle->edges =
-            arena_array(&request->infer.arena, bundle->promise_count, sizeof(*bundle->edges));
-    }
-    if (!bundle->edges) {
-        return arena_fail(&request->infer.arena, "the list", err);
-    }
-    for (uint32_t step = 0; step < bundle->count; step++) {
-        struct bundle_call *call = call_of(bundle, step);
-        for (uint32_t i = 0; i < call->promise_count; i++) {
-            const struct bundle_promise *promise = &call->promises[i];
-            const struct bundle_call *from = &bundle->calls[promise->from];
-            struct rt_cascade_edge *edge = &bundle->edges[count++];
-            *edge = (struct rt_cascade_edge){.from = from->step, .to = step};
-            if (call->err.code == ST_OK && from->call.model &&
-                make_edge(bundle, &call->call, promise, edge, &call->err) != ST_OK) {
-                *edge = (struct rt_cascade_edge){.from = from->step, .to = step};
-            }
-        }
-    }
-    bundle->layout = (struct rt_cascade_layout){bundle->edges, count, bundle->count};
-    return rt_cascade_verify(&bundle->layout, err);
 }
 
 /* ---- DECODE, PREPARE ------------------------------------------------------------------------- */
@@ -195,9 +94,9 @@ static void add_ticket(struct bundle *bundle, struct rt_sequence *sequence)
 /* True if no earlier call is the last one of its sequence. */
 static enum status check_open(const struct bundle *bundle, uint32_t step, struct error *err)
 {
-    const struct rt_sequence *sequence = call_of(bundle, step)->call.sequence;
+    const struct rt_sequence *sequence = bundle_call_of(bundle, step)->call.sequence;
     for (uint32_t i = 0; i < step; i++) {
-        const struct infer_call *before = &call_of(bundle, i)->call;
+        const struct infer_call *before = &bundle_call_of(bundle, i)->call;
         if (before->sequence == sequence && before->is_sequence_end) {
             return error_set(
                 err, ST_INVALID,
@@ -220,7 +119,7 @@ static enum status open_sequences(struct request *request, struct error *err)
         return arena_fail(&request->infer.arena, "the list", err);
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
-        struct bundle_call *call = call_of(bundle, step);
+        struct bundle_call *call = bundle_call_of(bundle, step);
         if (call->err.code == ST_OK &&
             infer_sequence_open(request, &call->call, &call->err) == ST_OK && call->call.sequence &&
             check_open(bundle, step, &call->err) == ST_OK) {
@@ -234,7 +133,7 @@ static enum status open_sequences(struct request *request, struct error *err)
 static void fill_cascade(struct bundle *bundle)
 {
     for (uint32_t step = 0; step < bundle->count; step++) {
-        struct bundle_call *call = call_of(bundle, step);
+        struct bundle_call *call = bundle_call_of(bundle, step);
         if (call->err.code != ST_OK) {
             rt_invocation_free(call->call.invocation);
             call->call.invocation = NULL;
@@ -262,7 +161,7 @@ static enum status decode(struct request *request, struct error *err)
     OBJ_CHECK(request->infer.bundle, BUNDLE_MAGIC);
     struct bundle *bundle = request->infer.bundle;
     size_t binary_count = 0;
-    TRY(make_edges(request, err));
+    TRY(bundle_make_edges(request, err));
     for (uint32_t i = 0; i < bundle->count; i++) {
         struct bundle_call *call = &bundle->calls[i];
         if (decode_call(request, call, &binary_count) != ST_OK) {
@@ -325,7 +224,7 @@ static size_t held_bytes(const struct request *request)
 static void join_calls(struct bundle *bundle)
 {
     for (uint32_t step = 0; step < bundle->count; step++) {
-        const struct bundle_call *call = call_of(bundle, step);
+        const struct bundle_call *call = bundle_call_of(bundle, step);
         const struct model *model = call->call.model;
         if (call->err.code == ST_OK && model->rows_max > 1) {
             struct rt_sched_sizes sizes;
@@ -365,7 +264,7 @@ static bool joins(const struct bundle *bundle)
     for (uint32_t step = 0; step < bundle->count; step++) {
         if (bundle->queues[step] &&
             (rt_sched_queue_joins(bundle->queues[step]) ||
-             rt_pipeline_joins(call_of(bundle, step)->call.model->method))) {
+             rt_pipeline_joins(bundle_call_of(bundle, step)->call.model->method))) {
             return true;
         }
     }
@@ -395,9 +294,9 @@ static bool cancel(struct request *request)
 static void explain(const struct request *request, uint32_t step, bool is_late)
 {
     const struct bundle *bundle = request->infer.bundle;
-    struct bundle_call *call = call_of(bundle, step);
+    struct bundle_call *call = bundle_call_of(bundle, step);
     uint32_t cause = rt_cascade_cause(bundle->cascade, step);
-    const struct bundle_call *first = call_of(bundle, cause);
+    const struct bundle_call *first = bundle_call_of(bundle, cause);
     struct error why = first->err; /* known before the call was to run, or reported already */
     if (cause == step && call->err.code != ST_OK) {
         return;
@@ -429,14 +328,14 @@ static enum status finish(struct request *request, enum status status, struct er
                                     : error_set(err, status, "%s", status_text(status));
     }
     for (uint32_t step = 0; step < bundle->count; step++) {
-        const struct infer_call *call = &call_of(bundle, step)->call;
+        const struct infer_call *call = &bundle_call_of(bundle, step)->call;
         if (rt_cascade_status(bundle->cascade, step) == ST_OK) {
-            call_of(bundle, step)->call.sample_count = stats_sample_count(call);
-            call_of(bundle, step)->call.joined = rt_cascade_joined(bundle->cascade, step);
+            bundle_call_of(bundle, step)->call.sample_count = stats_sample_count(call);
+            bundle_call_of(bundle, step)->call.joined = rt_cascade_joined(bundle->cascade, step);
             infer_sequence_end(call);
         } else {
             explain(request, step, status == ST_TIMEOUT);
-            const struct error *why = &call_of(bundle, step)->err;
+            const struct error *why = &bundle_call_of(bundle, step)->err;
             request_log_error(request, http_status_of(why->code), why, (int)bundle->order[step]);
         }
     }

@@ -29,6 +29,8 @@ struct bundle_promise {
     uint32_t input;              /* raw index, in the method's own form */
     const struct oip_type *type; /* that the call declares for the result, or NULL */
     const struct shape *shape;   /* likewise */
+    const char *whole; /* of the first part of a structure: the structure's place; or NULL */
+    uint32_t node;     /* then: the structure among the inputs */
 };
 
 struct bundle_call {
@@ -61,6 +63,8 @@ struct bundle {
 
 extern const struct infer_ops bundle_ops; /* bundle.c */
 
+struct bundle_call *bundle_call_of(const struct bundle *bundle, uint32_t step);
+
 /* The list of |request|, if the request is one. */
 void bundle_free(struct request *request);
 
@@ -68,6 +72,10 @@ void bundle_free(struct request *request);
  * and an order. Uses memory of |request|. */
 MUST_CHECK enum status bundle_read(struct request *request, const struct oip_body *parts,
                                    struct error *err);
+
+/* In bundle_edges.c: an edge for each promise, in the order of the steps, also between failed
+ * calls: edges decide which call fails with which. A promise that cannot be kept fails its call. */
+MUST_CHECK enum status bundle_make_edges(struct request *request, struct error *err);
 
 /* How messages about the list name call |index|: "[2]". */
 enum status bundle_prefix(uint32_t index, const char *separator, struct error *err);

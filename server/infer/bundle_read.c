@@ -291,14 +291,22 @@ static enum status add_promise(struct reader *r, uint32_t index, struct bundle_p
     return ST_OK;
 }
 
+/* Room for the promises of call |index|. */
+static enum status make_promises(struct reader *r, uint32_t index, size_t count)
+{
+    struct bundle_call *call = &r->bundle->calls[index];
+    call->promises = arena_array(r->arena, count, sizeof(*call->promises));
+    return call->promises ? ST_OK : no_memory(r);
+}
+
 static enum status list_oip(struct reader *r, uint32_t index, const struct oip_request *oip)
 {
     must(index < r->bundle->count);
-    struct bundle_call *call = &r->bundle->calls[index];
-    call->promises = arena_array(r->arena, oip->input_count, sizeof(*call->promises));
-    if (!call->promises) {
-        return no_memory(r);
+    size_t count = 0;
+    for (size_t i = 0; i < oip->input_count; i++) {
+        count += oip->inputs[i].is_promise;
     }
+    TRY(make_promises(r, index, count));
     for (size_t i = 0; i < oip->input_count; i++) {
         const struct oip_request_input *input = &oip->inputs[i];
         const struct oip_promise *said = &input->promise;
@@ -317,30 +325,55 @@ static enum status list_oip(struct reader *r, uint32_t index, const struct oip_r
     return ST_OK;
 }
 
+/* The place of a promised structure. */
+static const char *structure_place(struct reader *r, const struct call_method *method,
+                                   uint32_t node)
+{
+    struct buf path;
+    struct error place;
+    buf_init(&path, ERROR_TEXT_MAX);
+    sip_print_argument(method->structure, node, &path);
+    error_set(&place, ST_INVALID, "%.*s.$from", SPAN_FMT(buf_span(&path)));
+    buf_fini(&path);
+    return keep_place(r, &place);
+}
+
+static enum status add_leaf(struct reader *r, uint32_t index, const struct call_method *method,
+                            const struct call_leaf *leaf, uint32_t input)
+{
+    struct error place;
+    struct bundle_promise promise = {
+        .said = &leaf->promise,
+        .input = input,
+        .shape = leaf->promise.has_shape ? &leaf->shape : NULL,
+        .node = leaf->structure,
+    };
+    error_set(&place, ST_INVALID, ".$from");
+    call_prefix(method, leaf, input, "", &place);
+    promise.place = keep_place(r, &place);
+    if (leaf->begins_structure) {
+        promise.whole = structure_place(r, method, leaf->structure);
+        if (!promise.whole) {
+            return no_memory(r);
+        }
+    }
+    return add_promise(r, index, promise);
+}
+
 /* Compares the leaf's declaration of the result with the method, sizes excepted. */
 static enum status list_tree(struct reader *r, uint32_t index, const struct call_request *tree)
 {
     must(index < r->bundle->count);
-    struct bundle_call *call = &r->bundle->calls[index];
-    const struct call_method *method = &call->call.model->call;
-    call->promises = arena_array(r->arena, method->input_count, sizeof(*call->promises));
-    if (!call->promises) {
-        return no_memory(r);
-    }
+    const struct call_method *method = &r->bundle->calls[index].call.model->call;
+    size_t count = 0;
     for (uint32_t i = 0; i < method->input_count; i++) {
-        const struct call_leaf *leaf = &tree->leaves[i];
-        struct error place;
-        if (leaf->encoding != CALL_PROMISE) {
-            continue;
+        count += tree->leaves[i].encoding == CALL_PROMISE;
+    }
+    TRY(make_promises(r, index, count));
+    for (uint32_t i = 0; i < method->input_count; i++) {
+        if (tree->leaves[i].encoding == CALL_PROMISE) {
+            TRY(add_leaf(r, index, method, &tree->leaves[i], i));
         }
-        error_set(&place, ST_INVALID, ".$from");
-        call_prefix(method, leaf, i, "", &place);
-        TRY(add_promise(
-            r, index,
-            (struct bundle_promise){.said = &leaf->promise,
-                                    .place = keep_place(r, &place),
-                                    .input = i,
-                                    .shape = leaf->promise.has_shape ? &leaf->shape : NULL}));
     }
     return ST_OK;
 }

@@ -2,6 +2,7 @@
 # Calls of models: from the body of a request to its answer.
 server_libserver_a_SOURCES += \
 	%D%/bundle.c %D%/bundle.h \
+	%D%/bundle_edges.c \
 	%D%/bundle_read.c \
 	%D%/codec.c %D%/codec.h \
 	%D%/codec_call.c \

@@ -170,6 +170,106 @@ def joined():
         expect("batches", batches, {1: count + 1, count: 1})
 
 
+TWO = {"two": {"steps": [
+    {"model": "add", "inputs": [{"input": 0}, {"input": 1}]},
+    {"model": "add", "inputs": [{"from": 0}, {"input": 1}]}],
+    "outputs": [{"from": 0}, {"from": 1}]},
+    "image": {"inputs": ["image"], "steps": [{"model": "odd_keys", "method": "pairs", "inputs": {
+        name: {"input": "image"} for name in ("0.image", "1.image", "image")}}],
+        "outputs": [{"name": "image", "from": 0, "output": [0, "boxes"]}]}}
+ROWS = [[1, 2, 3], [4, 5, 6]]
+ONES = [[1, 1, 1], [1, 1, 1]]
+
+
+class Structures:
+    """A list to whose first request, "a", the others refer."""
+
+    def __init__(self, daemon):
+        self.client = Client(daemon.port)
+
+    def ask(self, *calls):
+        self.client.send(build_request("POST", "/v2/batch", json.dumps(calls).encode()))
+        expect("list", self.client.answer(), 200)
+        return json.loads(self.client.body)
+
+    def result(self, first, model, **members):
+        """The second result, which is that of a list without "$from"."""
+        def settle(value, results):
+            if isinstance(value, dict) and "$from" in value:
+                for key in value["$from"].get("output", []):
+                    results = results[key]
+                return results
+            if isinstance(value, dict):
+                return {key: settle(item, results) for key, item in value.items()}
+            return [settle(item, results) for item in value] if isinstance(value, list) else value
+
+        one, two = self.ask({"id": "a", **first}, {"model_name": model, **members})
+        alone, = self.ask({"model_name": model, **settle(members, one.get("result"))})
+        expect(f"{members}: {two}", two["status"], 200)
+        expect("as alone", two["result"], alone["result"])
+        return two["result"]
+
+    def refuse(self, why, first, model, **members):
+        two = self.ask({"id": "a", "answer": False, **first}, {"model_name": model, **members})[1]
+        expect("refused", (two["status"], two.get("error")), (400, why))
+
+
+def take(*path):
+    return {"$from": {"id": "a", "output": list(path)}}
+
+
+def structures():
+    """A list or an object of arguments is a structure of another request's results."""
+    two = {"model_name": "two", "args": [ROWS, ONES]}
+    nest = {"model_name": "lists", "args": [[ROWS, ONES], [[1, 2, 3], None], [2, 3]]}
+    image = {"model_name": "image", "kwargs": {"image": [1, 2, 3]}}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "two.json"
+        file.write_text(json.dumps(TWO), encoding="utf-8")
+        models = [MODELS / f"{name}.pte" for name in ("odd_keys", "lists", "keywords")]
+        with Daemon([ADD, *models, "--pipeline", file]) as daemon:
+            lists = Structures(daemon)
+            expect("all arguments", lists.result(two, "add", args=take()),
+                   [[5.0, 7.0, 9.0], [11.0, 13.0, 15.0]])
+            lists.result(two, "add", args={"$from": {"id": "a"}})
+            lists.result(two, "lists", args=[take(), [[1, 2, 3], None], [2, 3]])
+            lists.result(image, "odd_keys.pairs", args=[take(), {"image": [4, 5, 6]}],
+                         kwargs=take())
+            lists.result(image, "odd_keys.pairs", args=[take(), {"image": take("image")}],
+                         kwargs={"image": [0, 0, 0]})
+            keys = get_json(lists.client, "/v2/models/odd_keys/signature")["example"]
+            lists.result({"model_name": "odd_keys", **keys}, "odd_keys", args=keys["args"],
+                         kwargs={"a": take("a")})
+            refuse_structures(lists, two, nest, image)
+
+
+def refuse_structures(lists, two, nest, image):
+    for output in ("x", 1):
+        lists.refuse("args.$from.output: expected the path of a list or an object, such as "
+                     '["parts"], or [] for all results', two, "add",
+                     args={"$from": {"id": "a", "output": output}})
+    lists.refuse("args.$from.output: model 'two': result[0] is one value, args is a list of 2",
+                 two, "add", args=take(0))
+    lists.refuse("args.$from.output: model 'two': there is no [\"k\"]: result is a list of 2",
+                 two, "add", args=take("k"))
+    lists.refuse("args.$from.output: model 'two': result is a list of 2, args is a list of 3",
+                 two, "lists", args=take())
+    lists.refuse("args[0].$from.output: model 'two': result is a list of 2, args[0] is a dict of "
+                 '"image"', two, "odd_keys.pairs", args=[take(), {"image": [1, 2, 3]}],
+                 kwargs={"image": [1, 2, 3]})
+    lists.refuse("kwargs[\"a\"].$from.output: model 'image': result is a dict of \"image\", "
+                 'kwargs["a"] is a dict of "b"', image, "odd_keys", kwargs={"a": take()},
+                 args=get_json(lists.client, "/v2/models/odd_keys/signature")["example"]["args"])
+    lists.refuse("args[1].$from.output: model 'two': output 'output_1' is not None, args[1][1] "
+                 "takes nothing else", two, "lists", args=[[ROWS, ONES], take(), [2, 3]])
+    lists.refuse("args[0][1].$from: expected float32[?,3], got float32[3]", nest, "lists",
+                 args=[take(0), [[1, 2, 3], None], [2, 3]])
+    lists.refuse('args.dtype: unknown member, expected only "$from" for a list or an object '
+                 '(byte 177)', two, "add", args={**take(), "dtype": "float32"})
+    lists.refuse('args[1]["ids"]: given twice, at its place and as "ids"', two, "keywords",
+                 kwargs={"ids": [1]}, args=[[[1, 2, 3, 4]], take()])
+
+
 # ---- memory and time ----------------------------------------------------------------------------
 
 def never_enough():
@@ -339,8 +439,8 @@ def random_lists():
         print("    ", counts)
 
 
-CHECKS = (same_bytes, late_steps, statistics, joined, never_enough, enough_later, parsed_twice,
-          late, late_while_waiting, random_lists)
+CHECKS = (same_bytes, structures, late_steps, statistics, joined, never_enough, enough_later,
+          parsed_twice, late, late_while_waiting, random_lists)
 
 
 def main():
