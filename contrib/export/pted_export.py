@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Exports a model of PyTorch for pted, together with its card: one call, one file to copy.
+"""Exports a model of PyTorch for pted, together with its card, in one call.
+
+Copy this file and pted_card.py beside it.
 
     from pted_export import export
 
@@ -13,12 +15,15 @@ writes mobilenet.pte and mobilenet.card.json. Positional arguments of forward() 
 the card; those of keyword arguments and of dictionaries are in the program already. Clients then
 say "x" in place of "input_0", and get "tabby" in place of 281.
 
-Other members of the card are given like max_batch=8; inputs=[{"name": "x", "image": {...}}] says
-that clients may send pictures. weights=MobileNet_V3_Small_Weights.DEFAULT does so for a classifier
+Entries of inputs= and outputs= are names, or what else the card can say (docs/cards.md of pted):
+inputs={"x": {"image": {...}}} says that clients may send pictures, outputs={"logits": {"steps":
+["softmax"], "answer": {"classes": 3}}} what they get. Other members of the card are given like
+max_batch=8. weights=MobileNet_V3_Small_Weights.DEFAULT does so for a classifier
 of torchvision, with its labels and a softmax. export_encoder(), export_chat() and export_speech()
 take models of transformers.
 
-Works with ExecuTorch 1.4.1 as PyPI has it. `pte card --check CARD FILE` compares the two.
+pted_export.txt names the packages that it needs, for pip; other versions are refused at once.
+`pte card --check CARD FILE` compares a card with its program.
 """
 import inspect
 import json
@@ -26,22 +31,14 @@ import re
 from contextlib import contextmanager
 from pathlib import Path
 
+from pted_card import ALIAS, card_of, check_packages, is_name
+
+check_packages("torch", "executorch")  # before an import fails in another way
+
+# ruff: noqa: E402
 import torch
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from torch.utils import _pytree as pytree
-
-NAME = re.compile(r"(?!-)[A-Za-z0-9_:-]+([.][A-Za-z0-9_:-]+)*")
-ALIAS = re.compile(r"(input|output)_[0-9]+")
-NAME_MAX = 128
-# What a classifier gives, for people: the best of its classes, as probabilities.
-CLASSES = {"name": "scores", "steps": ["softmax"], "answer": {"classes": 5}}
-FILTERS = ("nearest", "box", "bilinear", "bicubic", "lanczos")
-
-
-def is_name(text):
-    """Is it a name for pted? Others are left out of the card."""
-    return len(text) <= NAME_MAX and NAME.fullmatch(text) is not None and not ALIAS.fullmatch(text)
-
 
 def partitioners(backend):
     if backend == "portable":
@@ -81,57 +78,6 @@ def name_inputs(forward, args):
     return inputs
 
 
-def describe_outputs(outputs, labels):
-    """The card's "outputs": a list of names, or an object by the names that the program has."""
-    if isinstance(labels, dict):
-        listed = {name: {"name": name, "labels": list(texts)} for name, texts in labels.items()}
-        if outputs is None:
-            return {name: {"labels": entry["labels"]} for name, entry in listed.items()}
-        unknown = sorted(set(listed) - set(outputs))
-        if unknown:
-            raise ValueError(f"labels: expected names of outputs, got {unknown[0]!r}")
-        return [listed.get(name, name) for name in outputs]
-    return list(outputs) if outputs is not None else None
-
-
-def describe_pictures(weights):
-    """The card's "image": what weights.transforms() of torchvision does to a picture."""
-    preset = weights.transforms()
-    kind = type(preset).__name__
-    if kind != "ImageClassification":
-        raise ValueError(f"weights: expected those of a classifier, got a preset {kind}; "
-                         "inputs=[{'name': ..., 'image': {...}}] says the same")
-    resize, crop = ([int(side) for side in one] for one in (preset.resize_size, preset.crop_size))
-    interpolation = getattr(preset.interpolation, "value", str(preset.interpolation))
-    if interpolation not in FILTERS:
-        raise ValueError(f"weights: expected one of {', '.join(FILTERS)}, got {interpolation}")
-    return {"resize": resize if len(resize) > 1 else resize[0],
-            "interpolation": interpolation, "crop": crop if len(crop) > 1 else crop[0],
-            "mean": [float(x) for x in preset.mean], "std": [float(x) for x in preset.std]}
-
-
-def name_picture(inputs, weights):
-    """The first input is a picture, as |weights| of torchvision take it."""
-    name = inputs.get("input_0")
-    about = {"name": name} if name else {}
-    return {**inputs, "input_0": {**about, "image": describe_pictures(weights)}}
-
-
-def make_card(forward, args, outputs, labels, description, shapes, weights, more):
-    inputs = name_inputs(forward, args)
-    if weights is not None:
-        inputs = name_picture(inputs, weights)
-        labels = weights.meta["categories"] if labels is None else labels
-        if outputs is None and not isinstance(labels, dict):
-            outputs = [CLASSES]
-    card = {"description": description, "inputs": inputs,
-            "outputs": describe_outputs(outputs, labels),
-            "labels": None if labels is None or isinstance(labels, dict) else list(labels),
-            "warm_up": [{"shapes": {name: list(dims) for name, dims in one.items()}}
-                        for one in shapes or ()], **more}
-    return {name: value for name, value in card.items() if value not in (None, {}, [])}
-
-
 def check_mode(module):
     """A network in training has operators that the exporter refuses, after minutes."""
     for name, part in module.named_modules():
@@ -140,32 +86,46 @@ def check_mode(module):
 
 
 def export(module, args, path, kwargs=None, *, dynamic_shapes=None, backend="xnnpack",
-           outputs=None, labels=None, description=None, shapes=None, compile_config=None,
-           program_config=None, weights=None, **more):
+           compile_config=None, program_config=None, **card):
     """Writes the program at |path|, which ends in .pte, and its card beside it.
 
     |args|, |kwargs|: an example of a call. |dynamic_shapes|: as torch.export.export() has it.
-    |backend|: "xnnpack", or "portable" without a delegate. |outputs|: names of outputs in their
-    order, None for one that keeps its own. |labels|: a list of names of classes, or such lists by
-    the names of outputs. |shapes|: for each call that pted makes before it is ready, shapes by the
-    names of inputs. |weights|: of a classifier of torchvision, such as
-    MobileNet_V3_Small_Weights.DEFAULT: then the card says that clients may send pictures, how they
-    become the first input, and the labels. Without |outputs|, the answer is then the best classes
-    as probabilities. |more|: further members of the card, such as max_batch=8. |compile_config|,
-    |program_config|: an EdgeCompileConfig and an ExecutorchBackendConfig. Returns the path of the
-    card.
+    |backend|: "xnnpack", or "portable" without a delegate. |compile_config|, |program_config|: an
+    EdgeCompileConfig and an ExecutorchBackendConfig. Returns the path of the card.
+
+    |card| says more about the model:
+
+    inputs, outputs  a list in the order of the program, or a dict by the names that it has. An
+                     entry is a name, None to keep the one that there is, or a dict of what a card
+                     can say: name, description; of an input image, sound or text; of an output
+                     labels, steps and answer. Positional arguments have their names in forward().
+    labels           names of classes: a list, the path of a file, or these by the names of outputs
+    description      a text for people
+    shapes           for each call that pted makes before it is ready, shapes by the names of inputs
+    weights          of a classifier of torchvision, such as MobileNet_V3_Small_Weights.DEFAULT:
+                     then clients may send pictures, and these weights say how they become the first
+                     input, and the labels. Without outputs, the answer is then the best classes as
+                     probabilities.
+    others           members of the card, such as max_batch=8
+
+    What a card cannot say is refused, before anything is exported.
     """
     path = Path(path)
     if path.suffix != ".pte":
         raise ValueError(f"path: expected NAME.pte, got {path.name!r}")
     check_mode(module)
-    card = make_card(module.forward, args, outputs, labels, description, shapes, weights, more)
-    exported = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
-    program = to_edge_transform_and_lower(exported, partitioner=partitioners(backend),
-                                          compile_config=compile_config or EdgeCompileConfig())
+    count = len(pytree.tree_leaves((tuple(args), kwargs or {})))
+    text = json.dumps(card_of(name_inputs(module.forward, args), count, **card), indent=2,
+                      ensure_ascii=False)
+    lowered = partitioners(backend)
+    with torch.no_grad():  # state that weights are written into would want gradients
+        exported = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
+        program = to_edge_transform_and_lower(exported, partitioner=lowered,
+                                              compile_config=compile_config or EdgeCompileConfig())
+        program = program.to_executorch(program_config)
     beside = path.with_suffix(".card.json")
-    beside.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    program.to_executorch(program_config).save(str(path))
+    beside.write_text(text + "\n", encoding="utf-8")
+    program.save(str(path))
     return beside
 
 
@@ -388,6 +348,7 @@ def export_encoder(model, path, max_tokens=512, pooling="mean", backend="xnnpack
     |embedding|: further members of "embedding" in the card, such as prefix="passage: ".
     tokenizer.json belongs beside the program.
     """
+    check_packages("transformers")
     tokens = torch.ones(1, min(64, max_tokens), dtype=torch.int64)
     length = {1: torch.export.Dim("tokens", min=2, max=max_tokens)}
     return export(Encoder(model.eval().float()), (), path,
@@ -402,6 +363,7 @@ def export_chat(model, path, context=2048, backend="xnnpack"):
     |context|: tokens of a prompt and its answer. tokenizer.json and tokenizer_config.json, which
     has the template of chats, belong beside the program.
     """
+    check_packages("transformers")
     model = model.eval().float().requires_grad_(False)
     count = torch.export.Dim("count", min=1, max=context - 1)
     with torch.no_grad():
@@ -420,6 +382,7 @@ def export_speech(model, path, backend="xnnpack"):
 
     tokenizer.json and generation_config.json belong beside the program.
     """
+    check_packages("transformers")
     model = model.eval().float().requires_grad_(False)
     config = model.config
     features = torch.zeros(1, config.num_mel_bins, 2 * config.max_source_positions)

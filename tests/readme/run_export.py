@@ -50,6 +50,22 @@ export(Pair(), (torch.rand(2, 3, 4), torch.ones(3, 4)), "pair.pte", {"bias": tor
 export(Nested(), ([torch.ones(2), torch.zeros(2)], {"shift": torch.ones(2)}), "nested.pte",
        backend="portable", labels=["left", "right"])
 export(Rest(), (torch.ones(2), torch.zeros(2)), "rest.pte", backend="portable")
+
+class Filled(torch.nn.Module):  # its state is computed from its weights
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.tensor([1.0, 2.0, 4.0]))
+        self.register_buffer("twice", self.scale * 2)
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x):
+        self.seen.add_(self.scale * x)
+        return {"logits": (self.seen * self.twice).reshape(1, 3), "sum": self.seen.sum()}
+
+export(Filled(), (torch.ones(3),), "filled.pte", inputs={"x": {"description": "three numbers"}},
+       outputs={"logits": {"labels": ["low", "mid", "high"], "steps": [{"softmax": 1}],
+                           "answer": {"classes": 2}}, "sum": "total"})
+
 class ImageClassification:  # as torchvision's, which need not be installed
     resize_size, crop_size, interpolation = [20], [16], "bilinear"
     mean, std = (0.5, 0.25, 0.125), (0.5, 0.5, 0.25)
@@ -79,7 +95,10 @@ for net, weights, text in ((Light(), OtherWeights, "classifier"),
     except ValueError as why:
         assert text in str(why), why
 for bad, text in ((dict(path="x.bin"), "NAME.pte"), (dict(path="x.pte", backend="z"), "backend"),
-                  (dict(path="x.pte", outputs=["a"], labels={"b": []}), "labels")):
+                  (dict(path="x.pte", outputs=["a"], labels={"b": []}), "labels"),
+                  (dict(path="x.pte", outputs={"a": {"lables": []}}), "did you mean 'labels'"),
+                  (dict(path="x.pte", inputs=["a", "b", "c"]), "expected at most 2"),
+                  (dict(path="x.pte", outptus=["a"]), "did you mean 'outputs'")):
     try:
         export(Rest(), (torch.ones(2), torch.zeros(2)), **bad)
         raise SystemExit(f"{bad} is taken")
@@ -118,12 +137,18 @@ def names(port, model):
 def exports(folder):
     (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
     run([PYTHON, "script.py"], folder, PYTHONPATH=str(SOURCE / "contrib" / "export"))
-    for name in ("pair", "nested", "rest", "light"):
+    for name in ("pair", "nested", "rest", "light", "filled"):
         run([PTE, "card", "--check", f"{name}.card.json", f"{name}.pte"], folder)
     with Daemon(["--models", str(folder)]) as daemon:
         port = daemon.port
         expect("pair", names(port, "pair"), (["image", "scale", "bias"], ["scores", "mean"]))
         expect("nested", names(port, "nested"), (["pairs.0", "pairs.1", "shift"], ["total"]))
+        expect("filled", names(port, "filled"), (["x"], ["logits", "total"]))
+        status, answer = ask(port, "/v2/models/filled/call", {"args": [[0.25, 0.25, 0.25]]})
+        best = answer["result"]["logits"][0]
+        expect("labels, steps and answer", (status, [entry["label"] for entry in best],
+                                            round(best[0]["score"], 4), answer["result"]["total"]),
+               (200, ["high", "mid"], 0.997, 1.75))
         expect("rest", names(port, "rest"), (["parts.0", "parts.1"], ["output_0"]))
         image = {"dtype": "float32", "shape": [1, 3, 4], "fill": 2}
         scale = [[1] * 4, [3] * 4, [2] * 4]

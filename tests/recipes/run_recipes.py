@@ -97,7 +97,7 @@ class Recipe:
         self.before, self.start = before.splitlines(), start.split()[1:]
         lines = [line for line in (self.script + shell).splitlines() if line]
         expect("few lines", len(lines) <= LINES_MAX, True)
-        for path in [SOURCE / "contrib" / "export" / "pted_export.py",
+        for path in [*(SOURCE / "contrib" / "export").glob("pted_*.py"),
                      *(SOURCE / "contrib" / "recipes").glob("*.py")]:
             shutil.copy(path, folder)
         (folder / "export.py").write_text(self.script, encoding="utf-8")
