@@ -17,6 +17,7 @@
 #include "server/intake/intake.h"
 #include "server/process/args.h"
 #include "server/cli/cli.h"
+#include "server/cli/target.h"
 
 #define CARD_TEXT_BYTES_MAX (4 << 20)
 
@@ -111,19 +112,12 @@ static enum status load_with(const char *path, struct rt_load_options *load, con
 /* A file that is not there may have been meant as a model at a server. */
 static enum status explain_missing(const char *path, struct error *err)
 {
-    struct error missing = *err;
-    const char *colon = strchr(path, ':');
-    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-    if (strstr(path, "://")) {
-        error_set(err, missing.code,
-                  "%.800s: this command takes a file; pte run, ls, top and chat ask a server, and "
-                  "pte fetch fetches a file",
-                  path);
-    } else if (digits > 0 && (colon[1 + digits] == '/' || colon[1 + digits] == '\0')) {
-        error_set(err, missing.code, "%.800s; a model at a server is http://HOST:PORT/MODEL",
-                  missing.text);
-    }
-    return err->code;
+    return strstr(path, "://") || target_is_one(path)
+               ? error_set(err, ST_NOT_FOUND,
+                           "%.800s: this command takes a file; pte run, ls, top and chat ask a "
+                           "server, and pte fetch fetches a file",
+                           path)
+               : err->code;
 }
 
 enum status cli_load(const char *path, struct rt_load_options *load, const char *said,

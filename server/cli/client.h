@@ -45,7 +45,10 @@ struct client_options {
     "  --cert FILE          show this certificate to the server\n"                                 \
     "  --key FILE           its key, if it is not in the same file\n"                              \
     "  --insecure           trust any certificate\n"                                               \
-    "  --timeout TIME       wait that long for an answer, as 10s or 500ms (300s)\n"
+    "  --timeout TIME       wait that long for an answer, as 10s or 500ms (300s)\n"                \
+    "\n"                                                                                           \
+    "URL is HOST:PORT, http://HOST:PORT, https://HOST or unix:PATH; with a model behind it also\n" \
+    "unix:PATH:/MODEL.\n"
 
 /* Takes |arg| if it is one of these options, and says so. */
 MUST_CHECK enum status client_take_option(struct client_options *options, struct args *args,

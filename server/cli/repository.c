@@ -424,7 +424,6 @@ const struct cli_command cli_ls_command = {
     .summary = "list the models of a server",
     .help = "Prints a line for each model: name, version, state, inputs and results, and the\n"
             "reason if it cannot be called. Below are the names of the constants of programs.\n"
-            "URL is http://HOST:PORT, https://HOST or unix:PATH.\n"
             "\n"
             "  --json               print an array of objects\n" CLIENT_HELP "\n"
             "Example:\n"
@@ -437,7 +436,7 @@ const struct cli_command cli_load_command = {
     .usage = "load [OPTION]... URL/MODEL",
     .summary = "make a server load a model, or load it again",
     .help = "The server has to take such requests: pted does at --admin-listen, or from a token\n"
-            "with the scope admin. URL is http://HOST:PORT, https://HOST or unix:PATH:.\n"
+            "with the scope admin.\n"
             "\n" CLIENT_HELP "\n"
             "Example:\n"
             "  pte load unix:/run/pted/admin.sock:/mobilenet\n",
@@ -450,7 +449,7 @@ const struct cli_command cli_unload_command = {
     .summary = "make a server unload a model",
     .help =
         "The server has to take such requests: pted does at --admin-listen, or from a token\n"
-        "with the scope admin. URL is http://HOST:PORT, https://HOST or unix:PATH:.\n"
+        "with the scope admin.\n"
         "\n"
         "  --dependents         also unload what uses the model, such as a pipeline\n" CLIENT_HELP
         "\n"

@@ -414,7 +414,7 @@ const struct cli_command cli_run_command = {
         "Runs a method once and prints its results: small ones whole, large ones shortened, with\n"
         "their range and, of scores, the classes with the largest ones. A result for which the\n"
         "card has an answer is printed as that: boxes, a map or a text. The method is a file's,\n"
-        "or a model at a server: http://HOST:PORT/MODEL or unix:PATH:/MODEL.\n"
+        "or that of a model at a server.\n"
         "\n" CLI_CALL_HELP
         "  --top-k N            print the N largest values of each row of floats; 0: of none (5, "
         "of\n"
@@ -431,9 +431,8 @@ const struct cli_command cli_run_command = {
         "mean in us\n" CLI_CALL_DEVICE_HELP
         "  --device NAME        one of `pte devices`, or auto: a GPU if there is one (cpu)\n"
         "\n"
-        "With a URL, in place of --data, --workers, --cpu, --precision and --device:\n" CLIENT_HELP
-        "  --answer-bytes-max N largest answer that is taken, as 64M (1G)\n"
-        "\n"
+        "With a URL, in place of --data, --workers, --cpu, --precision and --device:\n"
+        "  --answer-bytes-max N largest answer that is taken, as 64M (1G)\n" CLIENT_HELP "\n"
         "Examples:\n"
         "  pte run add.pte --input 'input_0=[[1,2,3],[4,5,6]]' --input input_1=b.npy\n"
         "  pte run mobilenet.pte cat.jpg --top-k 3\n"

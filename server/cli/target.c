@@ -286,7 +286,7 @@ enum status target_parse(const char *text, struct target *out, struct error *err
     }
     return scheme_length(text) > 0
                ? parse_url(text, out, err)
-               : refuse(text, "http://HOST:PORT, https://HOST:PORT or unix:PATH", err);
+               : refuse(text, "HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:PATH", err);
 }
 
 enum status target_parse_model(const char *text, struct target *out, struct error *err)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from run_http import BUILD, MODELS, TIMEOUT_S, Failure, Report
+from run_http import BUILD, MODELS, SOURCE, TIMEOUT_S, Failure, Report
 
 PTE = os.environ.get("PTE", str(BUILD / "pte"))
 ADD = str(MODELS / "add.pte")
@@ -101,12 +101,27 @@ def help_version_devices():
             if any(len(line) > 100 for line in own.splitlines()):
                 raise Failure(f"pte {name} --help has lines of more than 100 columns")
     expect(66, "--help: No such file", "run", "--", "--help")
-    expect(66, "No such file or directory; .* http://HOST:PORT/MODEL",
-           "inspect", "localhost:8000/add")
-    expect(77, "http://localhost:1: cannot connect", "run", "localhost:1/add")
-    expect(66, "http://localhost/add: this command takes a file", "inspect", "http://localhost/add")
+    for place in ("localhost:1/add", "http://localhost/add"):
+        for name in ("inspect", "profile"):
+            expect(66, f"{place}: this command takes a file", name, place)
     expect(0, r"^pte \d+\.\d+\.\d+\n", "--version")
     expect(0, "cpu", "devices")
+
+
+def host_and_port():
+    """Every command that asks a server takes HOST:PORT for http://HOST:PORT, and its help and the
+    manual page say so."""
+    for name, target in (("ls", ""), ("ls", "/add"), ("load", "/add"), ("unload", "/add"),
+                         ("top", ""), ("run", "/add"), ("bench", "/add"), ("chat", "/add")):
+        done = subprocess.run([PTE, name, "localhost:1" + target], input="Hello", text=True,
+                              capture_output=True, timeout=TIMEOUT_S, check=False)
+        if done.returncode != 77 or "http://localhost:1: cannot connect" not in done.stderr:
+            raise Failure(f"pte {name} localhost:1{target}: {done.returncode} {done.stderr!r}")
+        if "HOST:PORT" not in expect(0, "", name, "--help").replace("://HOST:PORT", ""):
+            raise Failure(f"pte {name} --help does not say HOST:PORT")
+    page = (SOURCE / "contrib" / "man" / "pte.1").read_text()
+    if "\n.Li HOST:PORT\n" not in page:
+        raise Failure("the manual page does not say HOST:PORT")
 
 
 def data_files():
@@ -634,11 +649,10 @@ def no_memory():
         raise Failure(f"pte run with 512 MiB of address space: {done}")
 
 
-CHECKS = (usage_errors, help_version_devices, bad_files, data_files, signatures, operators, inspect,
-          inspect_page, inspect_json, unknown_operator, truncated_files, damaged_sources,
-          no_permission, no_memory,
-          json_inputs, file_inputs_and_outputs, numpy_files, shapes, results, unwritten,
-          files_at_their_limit, readers_that_leave,
+CHECKS = (usage_errors, help_version_devices, host_and_port, bad_files, data_files, signatures,
+          operators, inspect, inspect_page, inspect_json, unknown_operator, truncated_files,
+          damaged_sources, no_permission, no_memory, json_inputs, file_inputs_and_outputs,
+          numpy_files, shapes, results, unwritten, files_at_their_limit, readers_that_leave,
           pattern_is_fixed, repeat, profile, profile_as_json_and_trace)
 
 
