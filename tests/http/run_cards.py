@@ -540,6 +540,18 @@ def check_finds_what_the_daemon_refuses():
             if status:
                 expect("the same words", said.removeprefix("pte: ").strip() in refusal(folder),
                        True)
+    with folder_of("unet") as folder:  # pictures of one size
+        card, program = folder / "unet.card.json", str(folder / "unet.pte")
+        crops = "; with a resize to [24, 20], or with a crop, all are\n"
+        rows = (({}, f"only pictures of 24 x 20 are taken{crops}"),
+                ({"resize": 20}, f"only pictures with the proportions of 24 x 20 are taken{crops}"),
+                ({"resize": [24, 20]}, ""), ({"crop": [24, 20]}, ""),
+                ({"resize": 24, "crop": [24, 20]}, ""))
+        for members, text in rows:
+            put(card, {"inputs": [{"name": "image", "image": members}]})
+            said = warned(str(card), program)
+            place = "pte card: warning: unet.card.json:1:40: inputs[0].image: " if text else ""
+            expect(f"{members}", said, place + text)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copy(MODELS / "encoder" / "model.pte", folder / "enc.pte")

@@ -89,6 +89,37 @@ def pictures():
             raise Failure("the shapes of --repeat")
 
 
+def pictures_of_several_sizes():
+    """A program whose height and width vary takes pictures as they are; rows have one size."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = str(folder / "sizes.pte")
+        shutil.copy(MODELS / "media" / "sizes.pte", model)
+        (folder / "sizes.card.json").write_text(json.dumps(
+            {"inputs": [{"name": "picture", "image": {"scale": 1}}],
+             "methods": {"map": {"inputs": [{"name": "picture", "image": {"resize": 10}}]}}}))
+
+        def write(file, height, width):
+            """The file of a picture, and what the program makes of it."""
+            pixels = [(i % 256, i // 256, 7) for i in range(height * width)]
+            (folder / file).write_bytes(png(pixels, width))
+            return str(folder / file), [float(pixel[c]) for c in range(3) for pixel in pixels]
+
+        for height, width in ((1, 1), (7, 11), (30, 40), (30, 1)):
+            file, planes = write("one.png", height, width)
+            expect(f"{height} x {width}", result_of(folder, model, file),
+                   ((1, 3, height, width), planes))
+        (first, planes), (other, _) = write("a.png", 5, 9), write("b.png", 9, 5)
+        expect("rows", result_of(folder, model, first, first), ((2, 3, 5, 9), planes * 2))
+        refuse(65, f"{other}: expected a picture that becomes 5 x 9 (height x width), as the first "
+               "one of the call, got one that becomes 9 x 5", model, first, other)
+        expect("the shorter side is 10", result_of(folder, model, "--method", "map", first)[0],
+               (1, 10, 18))
+        large, _ = write("large.png", 31, 40)
+        refuse(65, f"{large}: expected a picture that becomes at most 30 x 40 (height x width), "
+               "got one that becomes 31 x 40", model, large)
+
+
 def sounds():
     with Folder() as f:
         (f.folder / "short.wav").write_bytes(tones.wav([0.25] * 1000, 1600))
@@ -249,7 +280,8 @@ def main():
             print(f"SKIP: lib{name} is not installed")
             return 77
     report = Report()
-    report.run_all([pictures, sounds, texts, answers, at_a_server, answers_at_a_server, mistakes])
+    report.run_all([pictures, pictures_of_several_sizes, sounds, texts, answers, at_a_server,
+                    answers_at_a_server, mistakes])
     return report.finish()
 
 
