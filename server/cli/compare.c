@@ -321,18 +321,49 @@ static void print_rows(const struct comparison *c, uint32_t first, struct buf *o
     }
 }
 
-/* The bound of equal floats, and why it is that. */
+/* Is |bound| that of a value and its pair? */
+static bool has_bound(const struct comparison *c, double bound)
+{
+    for (uint32_t i = 0; i < c->pairs.want_count; i++) {
+        enum dtype want = c->want[i].dtype;
+        enum dtype got = c->rows[i].got != PAIRS_NONE ? c->got[c->rows[i].got].dtype : want;
+        if (pairs_tolerance(got, want, 0) == bound) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "0.000244 (half of the bits of float32), 0.0221 (half of the bits of float16)" */
+static void print_bounds(const struct comparison *c, struct buf *out)
+{
+    const char *before = "at most ";
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        double bound = pairs_tolerance((enum dtype)dtype, (enum dtype)dtype, 0);
+        if (bound > 0 && has_bound(c, bound)) {
+            buf_printf(out, "%s%.3g (half of the bits of %s)", before, bound,
+                       dtype_name((enum dtype)dtype));
+            before = ", ";
+        }
+    }
+}
+
+/* The bounds of equal floats, and why they are that. */
 static void print_tolerance(const struct comparison *c, struct buf *out)
 {
-    const char *why = c->pairs.tolerance > 0 ? "--tolerance"
-                      : c->options->call.precision == PRECISION_BF16
-                          ? "half of the 8 bits of bfloat16"
-                      : c->pairs.bits ? "half of the 8 bits of its values"
-                                      : "half of the bits of float32";
-    buf_printf(out, "equal: at most %.3g of the largest value apart (%s)\n",
-               c->pairs.tolerance > 0 ? c->pairs.tolerance
-                                      : pairs_tolerance(DT_F32, DT_F32, c->pairs.bits),
-               why);
+    bool is_bf16 = c->options->call.precision == PRECISION_BF16;
+    buf_add_str(out, "equal: ");
+    size_t before = out->len;
+    if (c->pairs.tolerance > 0) {
+        buf_printf(out, "at most %.3g (--tolerance)", c->pairs.tolerance);
+    } else if (c->pairs.bits) {
+        buf_printf(out, "at most %.3g (half of the %u bits of %s)",
+                   pairs_tolerance(DT_F32, DT_F32, c->pairs.bits), c->pairs.bits,
+                   is_bf16 ? "bfloat16" : "its values");
+    } else {
+        print_bounds(c, out);
+    }
+    buf_add_str(out, out->len > before ? " of the largest value apart\n" : "the same numbers\n");
 }
 
 static enum status report(const struct comparison *c, uint32_t first, struct error *err)

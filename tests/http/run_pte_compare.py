@@ -187,6 +187,31 @@ def strange_values():
         expect(64, "input_1: the method has 1 inputs", "compare", layer("portable"), path)
 
 
+def tolerances():
+    """The bound that is shown is that of the types that are compared, of each one."""
+    def bound(program, *options, status=0):
+        done = run("compare", program, path, *options)
+        line = done.stdout.splitlines()[1]
+        if done.returncode != status or not line.startswith("equal: "):
+            raise Failure(f"{program}: {done.returncode}, {done.stdout!r}, {done.stderr!r}")
+        return line.removeprefix("equal: ").removesuffix(" of the largest value apart")
+
+    def expect_bound(name, wanted, *options):
+        if (got := bound(str(MODELS / f"{name}.pte"), *options)) != wanted:
+            raise Failure(f"{name}: the bound is {got!r}, expected {wanted!r}")
+
+    f32, f16 = (f"{number} (half of the bits of {kind})"
+                for number, kind in ((0.000244, "float32"), (0.0221, "float16")))
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "values.npz")
+        for name, wanted in (("digits", f"at most {f32}"), ("xnn_half", f"at most {f32}, {f16}"),
+                             ("int64_exact", "the same numbers"),
+                             ("promotion", f"at most {f32}, {f16}")):
+            expect(0, "", "run", str(MODELS / f"{name}.pte"), "--dump", "all", "--output", path)
+            expect_bound(name, wanted)
+            expect_bound(name, "at most 0.5 (--tolerance)", "--tolerance", "0.5")
+
+
 def bad_references():
     arrays = read_npz(NET)
     with tempfile.TemporaryDirectory() as folder:
@@ -217,7 +242,7 @@ def bad_references():
 
 
 CHECKS = (values_have_names, dump_as_text_and_files, results_stay, programs_that_are_equal,
-          layers_that_differ, dumps_of_programs, strange_values, bad_references)
+          layers_that_differ, dumps_of_programs, strange_values, tolerances, bad_references)
 
 
 def main():
