@@ -201,12 +201,17 @@ static enum status parse_head(struct span text, struct npy *out, struct error *e
     return seen == 7 ? ST_OK : bad_head(err, "expected descr, fortran_order and shape");
 }
 
+bool npy_is_one(struct span file)
+{
+    return file.len >= MAGIC_BYTES + 4 && memcmp(file.ptr, magic, MAGIC_BYTES) == 0;
+}
+
 enum status npy_parse(struct span file, struct npy *out, struct error *err)
 {
     if (file.len >= 4 && memcmp(file.ptr, "PK\3\4", 4) == 0) {
         return error_set(err, ST_INVALID, NPY_IS_NPZ);
     }
-    if (file.len < MAGIC_BYTES + 4 || memcmp(file.ptr, magic, MAGIC_BYTES) != 0) {
+    if (!npy_is_one(file)) {
         return error_set(err, ST_INVALID, "not an .npy file");
     }
     *out = (struct npy){0};

@@ -26,6 +26,9 @@ struct npy {
         data; /* borrowed from the file's bytes; exactly as many as shape and dtype require */
 };
 
+/* Does |file| begin as such a file does? */
+bool npy_is_one(struct span file);
+
 MUST_CHECK enum status npy_parse(struct span file, struct npy *out, struct error *err);
 
 /* Writes the elements to |dst|, row-major and little-endian; |dst| has room for data.len bytes. */

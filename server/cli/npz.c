@@ -42,16 +42,23 @@ struct directory {
     size_t bytes; /* of all arrays so far */
 };
 
-/* The last record of the file, before a comment. */
+/* Is it the last record of a file, with the comment that it has behind it? A comment may have the
+ * first bytes of such a record. */
+static bool is_end(const uint8_t *at, size_t len)
+{
+    return memcmp(at, "PK\5\6", 4) == 0 && load_le16(at + 20) == len - END_BYTES;
+}
+
 static enum status find_end(struct span file, struct directory *out, struct error *err)
 {
     size_t back = END_BYTES,
            most = file.len < END_BYTES + COMMENT_MAX ? file.len : END_BYTES + COMMENT_MAX;
-    while (back <= most && memcmp(file.ptr + file.len - back, "PK\5\6", 4) != 0) {
+    while (back <= most && !is_end(file.ptr + file.len - back, back)) {
         back++;
     }
     if (back > most) {
-        return corrupt(err, "it has no directory");
+        return corrupt(err,
+                       npy_is_one(file) ? "it is one array, an .npy file" : "it has no directory");
     }
     const uint8_t *end = file.ptr + file.len - back;
     uint32_t bytes = load_le32(end + 12), begin = load_le32(end + 16);
@@ -137,9 +144,6 @@ static enum status inflate_to(struct span packed, void *to, size_t size, struct 
 static enum status find_packed(const struct directory *d, const struct member *m, struct span *out,
                                struct error *err)
 {
-    if (m->packed == UINT32_MAX || m->size == UINT32_MAX || m->local == UINT32_MAX) {
-        return error_set(err, ST_UNSUPPORTED, "ZIP64: expected less than 4 GiB");
-    }
     const uint8_t *at = d->file.ptr;
     at += in_range(m->local, LOCAL_BYTES, d->file.len) ? m->local : 0;
     if (!in_range(m->local, LOCAL_BYTES, d->file.len) || memcmp(at, "PK\3\4", 4) != 0) {
@@ -155,6 +159,9 @@ static enum status find_packed(const struct directory *d, const struct member *m
 
 static enum status check_member(struct directory *d, const struct member *m, struct error *err)
 {
+    if (m->packed == UINT32_MAX || m->size == UINT32_MAX || m->local == UINT32_MAX) {
+        return error_set(err, ST_UNSUPPORTED, "ZIP64: expected less than 4 GiB");
+    }
     if (m->flags & 1) {
         return error_set(err, ST_UNSUPPORTED, "an array is encrypted");
     }
@@ -205,13 +212,10 @@ static enum status read_member(struct npz *npz, struct directory *d, struct erro
     return ST_OK;
 }
 
-enum status npz_read(struct npz *npz, const char *path, struct error *err)
+static enum status read_members(struct npz *npz, struct span file, struct error *err)
 {
     struct directory d = {0};
-    *npz = (struct npz){0};
-    buf_init(&npz->file, NPZ_BYTES_MAX);
-    TRY(file_read(path, &npz->file, err));
-    TRY(find_end(buf_span(&npz->file), &d, err));
+    TRY(find_end(file, &d, err));
     if (d.count > d.rest.len / CENTRAL_BYTES) {
         return corrupt(err, "the directory is cut");
     }
@@ -227,6 +231,25 @@ enum status npz_read(struct npz *npz, const char *path, struct error *err)
         TRY(read_member(npz, &d, err));
     }
     return ST_OK;
+}
+
+static void init(struct npz *npz)
+{
+    *npz = (struct npz){0};
+    buf_init(&npz->file, NPZ_BYTES_MAX);
+}
+
+enum status npz_read(struct npz *npz, const char *path, struct error *err)
+{
+    init(npz);
+    TRY(file_read(path, &npz->file, err));
+    return read_members(npz, buf_span(&npz->file), err);
+}
+
+enum status npz_parse(struct npz *npz, struct span file, struct error *err)
+{
+    init(npz);
+    return read_members(npz, file, err);
 }
 
 void npz_fini(struct npz *npz)

@@ -23,13 +23,16 @@ struct npz_array {
 };
 
 struct npz {
-    struct buf file;
+    struct buf file; /* of npz_read() */
     struct npz_array *items; /* owned; in the order of the archive */
     uint32_t count;
 };
 
 /* The text of an error does not have |path|. |npz| is to be finished in any case. */
 MUST_CHECK enum status npz_read(struct npz *npz, const char *path, struct error *err);
+
+/* The same for the bytes of a file, which are borrowed. */
+MUST_CHECK enum status npz_parse(struct npz *npz, struct span file, struct error *err);
 void npz_fini(struct npz *npz);
 
 /* The array |name|, or NULL. */

@@ -12,11 +12,12 @@ import re
 import struct
 import sys
 import tempfile
+import warnings
 import zipfile
 from pathlib import Path
 
 from run_http import MODELS, Failure, Report
-from run_pte import TRACED, expect, npy, run
+from run_pte import ADD, TRACED, expect, npy, run
 
 LAYERS = MODELS / "layers"
 NET = str(LAYERS / "net.npz")
@@ -228,21 +229,75 @@ def bad_references():
         for pairs in ((1, 1), (0, 13), (-1, 2), (2, 1)):
             write_npz(path, {**arrays, "@edges": ("<i8", (1, 2), struct.pack("<2q", *pairs))})
             expect(65, "@edges: expected int64", "compare", program, str(path))
-        bomb = io.BytesIO()
-        with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("stem.0.npy", npy("<f4", (1 << 20,), bytes(4 << 20)))
-        raw = bytearray(bomb.getvalue())
-        at = raw.index(b"PK\1\2") + 24
-        raw[at:at + 4] = struct.pack("<I", 1 << 31)
-        path.write_bytes(raw)
-        expect(65, "another size than the directory says", "compare", program, str(path))
         expect(64, "expected FILE.pte and REFERENCE.npz", "compare", program)
         expect(64, "--tolerance: expected a number above 0, got '-1'", "compare", program, NET,
                "--tolerance=-1")
 
 
+def archive_of(*members, comment=b"", method=zipfile.ZIP_DEFLATED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that comes twice
+        for name, data in members:
+            archive.writestr(name, data)
+        archive.comment = comment
+    return out.getvalue()
+
+
+def patched(raw, at, replacement):
+    """The same archive with other bytes in the first entry of its directory."""
+    at += raw.index(b"PK\1\2")
+    return raw[:at] + replacement + raw[at + len(replacement):]
+
+
+def hostile_archives():
+    """Sizes that cannot be, ZIP64, names that come twice, members and heads of other kinds."""
+    array = npy("<f4", (1 << 20,), bytes(4 << 20))
+    small = ("x.npy", npy("<f4", (2,), bytes(8)))
+    one = archive_of(("x.npy", array))
+    unpacked = archive_of(small, method=zipfile.ZIP_STORED)
+    end = one.rindex(b"PK\5\6")
+    zip64 = "ZIP64: expected less than 4 GiB"
+    cases = (
+        (patched(one, 24, struct.pack("<I", 1 << 31)), "another size than the directory says"),
+        (patched(one, 24, struct.pack("<I", len(array) + 1)), "a deflated array is damaged"),
+        (patched(one, 24, struct.pack("<I", len(array) - 1)), "a deflated array is damaged"),
+        (patched(unpacked, 24, b"\0\0\0\0"), "another size than the directory says"),
+        (patched(one, 16, b"abcd"), r"damaged \(CRC\)"),
+        (patched(one, 42, b"\xf0\xff\xff\0"), "an array lies outside of the file"),
+        (patched(one, 20, b"\xff" * 4), zip64), (patched(one, 24, b"\xff" * 4), zip64),
+        (patched(one, 42, b"\xff" * 4), zip64),
+        (one[:end + 12] + b"\xff" * 8 + one[end + 20:], zip64),
+        (patched(one, 8, b"\1\0"), "an array is encrypted"),
+        (patched(one, 28, b"\xff\xff"), "an entry of the directory is cut"),
+        (archive_of(small, method=zipfile.ZIP_BZIP2), "packed by method 12, expected stored or"),
+        (archive_of(small, small), "two arrays are called 'x'"),
+        (archive_of(("x.txt", b"")), "expected names of 1 to 256 characters of ASCII, and .npy"),
+        (archive_of((".npy", small[1])), "expected names of 1 to 256"),
+        (archive_of(("x" * 257 + ".npy", small[1])), "expected names of 1 to 256"),
+        (archive_of(("a b.npy", small[1])), "expected names of 1 to 256"),
+        (archive_of(("x.npy", small[1][:20])), "x: .npy header: longer than the file"),
+        (archive_of(("x.npy", small[1][:-1])), "x: .npy: expected 8 bytes of elements, got 7"),
+        (archive_of(("x.npy", small[1].replace(b"<f4", b"<c8"))), "x: .npy: elements are '<c8'"),
+        (small[1], "no .npz archive: it is one array, an .npy file"),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "net.npz"
+        for raw, text in cases:
+            path.write_bytes(raw)
+            is_other = any(word in text for word in ("ZIP64", "encrypted", "method"))
+            expect(69 if is_other else 65, f"net.npz: .*{text}", "compare", ADD, str(path))
+        expect(0, "", "run", ADD, "--dump", "all", "--output", str(path))
+        members = [(f"{name}.npy", npy(*array)) for name, array in read_npz(path).items()]
+        for raw in (archive_of(*members), archive_of(*members, comment=b"PK\5\6 and what follows"),
+                    archive_of(*members, comment=bytes(65535))):
+            path.write_bytes(raw)
+            expect(0, ", 0 not\n", "compare", ADD, str(path))
+
+
 CHECKS = (values_have_names, dump_as_text_and_files, results_stay, programs_that_are_equal,
-          layers_that_differ, dumps_of_programs, strange_values, tolerances, bad_references)
+          layers_that_differ, dumps_of_programs, strange_values, tolerances, bad_references,
+          hostile_archives)
 
 
 def main():
