@@ -43,13 +43,21 @@ static enum status ask(struct rt_invocation *inv, uint32_t index,
     return ST_OK;
 }
 
+static enum status reserve(struct rt_invocation *inv, size_t bytes, struct hal_buffer **out_buffer,
+                           struct error *err)
+{
+    enum status status = hal_pool_reserve(inv->pool, bytes, out_buffer, err);
+    inv->refused_bytes = status == ST_OK ? 0 : bytes;
+    return status;
+}
+
 enum status rt_invocation_reserve_input(struct rt_invocation *inv, uint32_t index,
                                         const struct shape *shape, size_t bytes, struct error *err)
 {
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_bound_input *input = &inv->inputs[index];
     struct hal_binding binding = {.length = bytes};
-    TRY(hal_pool_reserve(inv->pool, bytes, &binding.buffer, err));
+    TRY(reserve(inv, bytes, &binding.buffer, err));
     inv->bytes += bytes;
     input->shape = *shape;
     input->binding = binding;
@@ -173,7 +181,7 @@ enum status rt_invocation_stage_input(struct rt_invocation *inv, uint32_t index,
     OBJ_CHECK(inv, INVOCATION_MAGIC);
     struct rt_buffer_desc staged = *given;
     must(!given->buffer);
-    TRY(hal_pool_reserve(inv->pool, bytes, &staged.buffer, err));
+    TRY(reserve(inv, bytes, &staged.buffer, err));
     enum status status = rt_invocation_bind_input(inv, index, &staged, err);
     if (status == ST_OK) {
         inv->bytes += bytes;

@@ -74,6 +74,7 @@ struct rt_invocation {
     struct rt_profile *profile;    /* borrowed; NULL: the call is not measured */
     size_t bytes;                  /* of the pool */
     size_t input_bytes;            /* the part of them for inputs, once prepare has begun */
+    size_t refused_bytes;          /* of the input that there was no memory for; else 0 */
     bool has_other_labels;         /* some of |given| are not the method's */
     uint32_t conversion_count;     /* inputs that have a |source| */
     struct rt_bound_input *inputs; /* the arrays lie behind the struct */

@@ -155,6 +155,10 @@ size_t rt_invocation_bytes(const struct rt_invocation *invocation);
  */
 size_t rt_invocation_demand(const struct rt_invocation *invocation);
 
+/* Likewise of the inputs alone: those that the invocation holds, and the last one that there was no
+ * memory for. */
+size_t rt_invocation_input_demand(const struct rt_invocation *invocation);
+
 /* The call starts once |timepoint| is reached, and fails with its status if that fails. Before
  * submit, at most HAL_TIMEPOINTS_MAX - 1 times. Keeps a reference to the semaphore until done. */
 void rt_invocation_after(struct rt_invocation *invocation, const struct hal_timepoint *timepoint);

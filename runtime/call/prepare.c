@@ -259,5 +259,12 @@ size_t rt_invocation_demand(const struct rt_invocation *inv)
                     add_size(bytes, inv->bytes, &bytes);
     free(shapes);
     free(infos);
-    return is_known ? bytes : inv->bytes;
+    return is_known ? bytes : rt_invocation_input_demand(inv);
+}
+
+size_t rt_invocation_input_demand(const struct rt_invocation *inv)
+{
+    OBJ_CHECK(inv, INVOCATION_MAGIC);
+    size_t bytes;
+    return add_size(rt_invocation_bytes(inv), inv->refused_bytes, &bytes) ? bytes : SIZE_MAX;
 }

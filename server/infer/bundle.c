@@ -206,16 +206,38 @@ static enum status prepare(struct request *request, enum rt_prepare_mode mode, s
     return status;
 }
 
+/* Of the calls that are decoded so far, as long as there is no cascade; see |measure|. */
+static size_t sum_up(const struct bundle *bundle,
+                     size_t (*measure)(const struct rt_invocation *invocation))
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < bundle->count; i++) {
+        const struct rt_invocation *invocation = bundle->calls[i].call.invocation;
+        if (invocation && !add_size(sum, measure(invocation), &sum)) {
+            return SIZE_MAX;
+        }
+    }
+    return sum;
+}
+
+/* The inputs of all calls are there before the first call runs. */
 static size_t demand(const struct request *request)
 {
     const struct bundle *bundle = request->infer.bundle;
-    return bundle ? bundle->demand : 0;
+    if (!bundle) {
+        return 0;
+    }
+    return bundle->cascade ? bundle->demand : sum_up(bundle, rt_invocation_input_demand);
 }
 
 static size_t held_bytes(const struct request *request)
 {
     const struct bundle *bundle = request->infer.bundle;
-    return bundle && bundle->cascade ? rt_cascade_bytes(bundle->cascade) : 0;
+    if (!bundle) {
+        return 0;
+    }
+    return bundle->cascade ? rt_cascade_bytes(bundle->cascade)
+                           : sum_up(bundle, rt_invocation_bytes);
 }
 
 /* ---- RUN ------------------------------------------------------------------------------------- */

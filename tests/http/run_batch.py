@@ -285,6 +285,30 @@ def never_enough():
             expect("few", client.answer(), 200)
 
 
+def filled(daemon, rows, count):
+    """Sends a list of calls whose inputs take memory, and nearly none of the body."""
+    call = {"model_name": "deep",
+            "args": [{"dtype": "float32", "shape": [rows, 4], "fill": 0.5}]}
+    client = Client(daemon.port)
+    client.send(build_request("POST", "/v2/batch", json.dumps([call] * count).encode()))
+    return client
+
+
+def inputs_for_which_there_is_never_room():
+    """The inputs of a list exceed the ring together, and each one fits. The list is refused at once,
+    also while others use the memory that it would wait for."""
+    rows = 16384
+    with Daemon(["--workers=1", f"--ring-bytes={rows * 64}", DEEP]) as daemon:
+        other = Client(daemon.port)
+        other.send(build_request("POST", "/v2/models/deep/infer", bytes(128 << 10))[:-1])
+        wait_until("an upload holds memory", lambda: get_json(
+            Client(daemon.port), "/v2/models/stats")["memory"]["used"] > 0)
+        large = filled(daemon, rows, 5)
+        expect("too many inputs", large.answer(), 413)
+        text = json.loads(large.body)["error"]
+        expect(text, text.endswith(f"the memory for requests has {rows * 64}"), True)
+
+
 def enough_later():
     rows = max(load.MANY_ROWS, 1024)
     with Daemon(["--workers=1", f"--ring-bytes={rows * 4096}", DEEP]) as daemon:
@@ -439,8 +463,9 @@ def random_lists():
         print("    ", counts)
 
 
-CHECKS = (same_bytes, structures, late_steps, statistics, joined, never_enough, enough_later,
-          parsed_twice, late, late_while_waiting, random_lists)
+CHECKS = (same_bytes, structures, late_steps, statistics, joined, never_enough,
+          inputs_for_which_there_is_never_room, enough_later, parsed_twice, late,
+          late_while_waiting, random_lists)
 
 
 def main():
